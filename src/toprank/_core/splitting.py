@@ -1,0 +1,224 @@
+"""Criteria and the sweep that finds a node's best condition.
+
+Histogram mode and exact mode meet here: both hand the sweep the distinct codes present in the node with their
+positive and total weight, so both choose the same condition wherever the bins are the distinct values.
+"""
+
+import numpy as np
+
+from toprank._core.dtypes import AP, AUC, GINI
+from toprank._core.jit import kernel
+
+
+@kernel
+def x_log2_share(part, whole):
+    """Return part * log2(part / whole), 0 at part = 0."""
+    if part <= 0.0:
+        return 0.0
+    return part * np.log2(part / whole)
+
+
+@kernel
+def split_gain(criterion, positive_left, total_left, positive, total):
+    """Gain of a split over no split; larger is better, in units of weight.
+
+    With p the share of the node's positives that goes left and q the share of its cases:
+
+    ap       n_l AP_left + n_r AP_right - n AP = n+ (2p - 1)(p - q)      (section 4 of the MetaAP paper)
+    auc      |n_l+ n- - n_l- n+|: twice the area that the split adds under the ROC curve, times n+ n- of the root
+    gini     decrease of the Gini impurity, times n
+    entropy  information gain in bits, times n
+
+    Pre: 0 < positive < total, 0 < total_left < total.
+    """
+    positive_right = positive - positive_left
+    total_right = total - total_left
+    if criterion == AP:
+        p = positive_left / positive
+        return positive * (2.0 * p - 1.0) * (p - total_left / total)
+    if criterion == AUC:
+        return abs(positive_left * (total - positive) - (total_left - positive_left) * positive)
+    if criterion == GINI:
+        return 2.0 * (
+            positive * (total - positive) / total
+            - positive_left * (total_left - positive_left) / total_left
+            - positive_right * (total_right - positive_right) / total_right
+        )
+    return (
+        x_log2_share(positive_left, total_left)
+        + x_log2_share(total_left - positive_left, total_left)
+        + x_log2_share(positive_right, total_right)
+        + x_log2_share(total_right - positive_right, total_right)
+        - x_log2_share(positive, total)
+        - x_log2_share(total - positive, total)
+    )
+
+
+@kernel
+def best_cut(criterion, positive, total, n_codes, missing_positive, missing_total, all_positive, all_total, min_leaf):
+    """Sweep ordered codes for the cut of largest gain; the first of equals wins.
+
+    Pre:  positive, total int64, entries 0..n_codes-1 all with total > 0; all_* include the missing weight.
+    Post: (gain, cut, missing_left, positive_left, total_left): codes 0..cut go left; cut = n_codes - 1 parts the
+          values from the missing ones. gain = -inf where no cut leaves min_leaf on both sides. With no missing
+          values in the node, missing_left points to the heavier child.
+    Cost: n_codes gains, twice that with missing values.
+    """
+    best_gain = -np.inf
+    best = -1
+    best_missing_left = False
+    best_positive = np.int64(0)
+    best_total = np.int64(0)
+    all_positive_f = float(all_positive)
+    all_total_f = float(all_total)
+    for missing_left in range(2 if missing_total > 0 else 1):
+        left_positive = np.int64(missing_positive * missing_left)
+        left_total = np.int64(missing_total * missing_left)
+        last = n_codes if missing_total > 0 and missing_left == 0 else n_codes - 1
+        for i in range(last):
+            left_positive += positive[i]
+            left_total += total[i]
+            if left_total < min_leaf:
+                continue
+            if all_total - left_total < min_leaf:
+                break
+            gain = split_gain(criterion, float(left_positive), float(left_total), all_positive_f, all_total_f)
+            if gain > best_gain:
+                best_gain = gain
+                best = i
+                best_missing_left = missing_left == 1
+                best_positive = left_positive
+                best_total = left_total
+    if missing_total == 0:
+        best_missing_left = 2 * best_total >= all_total
+    return best_gain, best, best_missing_left, best_positive, best_total
+
+
+@kernel
+def order_by_rate(code, positive, total, n_codes):
+    """Sort the first n_codes entries by positive rate, best first; ties by code. Insertion sort: few codes."""
+    for i in range(1, n_codes):
+        c = code[i]
+        p = positive[i]
+        t = total[i]
+        j = i - 1
+        while j >= 0 and positive[j] * float(t) < p * float(total[j]):
+            code[j + 1] = code[j]
+            positive[j + 1] = positive[j]
+            total[j + 1] = total[j]
+            j -= 1
+        code[j + 1] = c
+        positive[j + 1] = p
+        total[j + 1] = t
+
+
+@kernel
+def offer_split(criterion, feature, categorical, code, positive, total, n_codes, missing_code, missing_positive,
+                missing_total, all_positive, all_total, min_leaf, split, goes_left):  # fmt: skip
+    """Replace the node's best condition so far if this feature has a better one.
+
+    Pre:  code, positive, total hold the codes present in the node in ascending order (room for one more entry);
+          split is the node's SPLIT record, goes_left its uint8 (256,) answers for categories.
+    Post: code, positive, total are scratch.
+    """
+    if categorical:
+        if missing_total > 0:  # a missing category is one more category
+            code[n_codes] = missing_code
+            positive[n_codes] = missing_positive
+            total[n_codes] = missing_total
+            n_codes += 1
+        order_by_rate(code, positive, total, n_codes)
+        missing_positive = np.int64(0)
+        missing_total = np.int64(0)
+    gain, cut, missing_left, positive_left, total_left = best_cut(
+        criterion, positive, total, n_codes, missing_positive, missing_total, all_positive, all_total, min_leaf
+    )
+    if not gain > split.gain:
+        return
+    split.gain = gain
+    split.feature = feature
+    split.positive_left = positive_left
+    split.total_left = total_left
+    split.last_left = code[cut]
+    split.first_right = code[cut + 1] if cut + 1 < n_codes else -1
+    if categorical:
+        goes_left[:] = missing_left  # categories that this node never saw go with the heavier child
+        for i in range(n_codes):
+            goes_left[code[i]] = i <= cut
+        missing_left = goes_left[missing_code] == 1
+    split.missing_left = missing_left
+
+
+@kernel
+def histogram_splits(criterion, histograms, slot, offsets, n_bins, is_categorical, allowed, first_feature, last_feature,
+                     all_positive, all_total, min_leaf, splits, goes_left):  # fmt: skip
+    """Find each node's best condition among features first_feature..last_feature-1 from its histogram.
+
+    Pre:  histograms[slot[node]] int64 (total_bins, 2); feature f's bins start at offsets[f], its missing bin is
+          n_bins[f]; allowed uint8 (n_nodes, n_features); splits SPLIT (n_nodes,) with gain = -inf, feature = -1.
+    Cost: n_nodes * total_bins gains.
+    """
+    code = np.empty(257, np.int32)
+    positive = np.empty(257, np.int64)
+    total = np.empty(257, np.int64)
+    for node in range(slot.shape[0]):
+        histogram = histograms[slot[node]]
+        for f in range(first_feature, last_feature):
+            if not allowed[node, f]:
+                continue
+            n_codes = 0
+            base = offsets[f]
+            for b in range(n_bins[f]):
+                if histogram[base + b, 1] > 0:
+                    code[n_codes] = b
+                    positive[n_codes] = histogram[base + b, 0]
+                    total[n_codes] = histogram[base + b, 1]
+                    n_codes += 1
+            missing = base + n_bins[f]
+            offer_split(
+                criterion, f, is_categorical[f], code, positive, total, n_codes, n_bins[f], histogram[missing, 0],
+                histogram[missing, 1], all_positive[node], all_total[node], min_leaf, splits[node], goes_left[node],
+            )  # fmt: skip
+
+
+@kernel
+def exact_splits(criterion, codes, sorted_rows, start, stop, positive_weight, total_weight, n_codes, is_categorical,
+                 allowed, first_feature, last_feature, all_positive, all_total, min_leaf, splits,
+                 goes_left):  # fmt: skip
+    """Find each node's best condition from rows sorted by value: the distinct values feed the same sweep.
+
+    Pre:  codes int32 (n_features, n_rows): dense ranks, missing = n_codes[f]; sorted_rows int32, same shape: each
+          feature's rows in code order, a node's rows at start[node]:stop[node] in every feature.
+    Cost: rows of the nodes * features.
+    """
+    longest = 0
+    for node in range(start.shape[0]):
+        longest = max(longest, stop[node] - start[node])
+    code = np.empty(longest + 2, np.int32)
+    positive = np.empty(longest + 2, np.int64)
+    total = np.empty(longest + 2, np.int64)
+    for node in range(start.shape[0]):
+        for f in range(first_feature, last_feature):
+            if not allowed[node, f]:
+                continue
+            n = -1
+            missing_positive = np.int64(0)
+            missing_total = np.int64(0)
+            for i in range(start[node], stop[node]):
+                row = sorted_rows[f, i]
+                c = codes[f, row]
+                if c == n_codes[f]:
+                    missing_positive += positive_weight[row]
+                    missing_total += total_weight[row]
+                    continue
+                if n < 0 or code[n] != c:
+                    n += 1
+                    code[n] = c
+                    positive[n] = 0
+                    total[n] = 0
+                positive[n] += positive_weight[row]
+                total[n] += total_weight[row]
+            offer_split(
+                criterion, f, is_categorical[f], code, positive, total, n + 1, n_codes[f], missing_positive,
+                missing_total, all_positive[node], all_total[node], min_leaf, splits[node], goes_left[node],
+            )  # fmt: skip

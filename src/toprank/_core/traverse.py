@@ -1,0 +1,102 @@
+"""Rows down the tree: leaves and paths."""
+
+import numpy as np
+
+from toprank._core.dtypes import CATEGORY, LEAF, NUMERIC
+from toprank._core.jit import kernel
+
+
+@kernel
+def goes_left(row, node, kind, feature, threshold, missing_left, category_at, category_bits, oblique_at,
+              oblique_feature, oblique_weight):  # fmt: skip
+    """Tell whether a row satisfies a node's condition; `value <= threshold` goes left, everywhere.
+
+    A missing value, or a category the tree does not know, takes the node's missing direction; so does a row with
+    a missing value in an oblique condition.
+    """
+    if kind[node] == NUMERIC:
+        value = row[feature[node]]
+        if np.isnan(value):
+            return missing_left[node] != 0
+        return value <= threshold[node]
+    if kind[node] == CATEGORY:
+        value = row[feature[node]]
+        if not 0 <= value < 256:
+            return missing_left[node] != 0
+        code = int(value)
+        return (category_bits[category_at[node], code >> 6] >> np.uint64(code & 63)) & np.uint64(1) == 1
+    projection = 0.0
+    for i in range(oblique_at[node], oblique_at[node + 1]):
+        projection += oblique_weight[i] * row[oblique_feature[i]]
+    if np.isnan(projection):
+        return missing_left[node] != 0
+    return projection <= threshold[node]
+
+
+@kernel
+def find_leaves(block, kind, feature, threshold, left, right, missing_left, category_at, category_bits, oblique_at,
+                oblique_feature, oblique_weight, out):  # fmt: skip
+    """Write the leaf that each row reaches.
+
+    Pre:  block float64 (n, n_features), C order; out int32 (n,).
+    Cost: one condition a level.
+    """
+    for i in range(block.shape[0]):
+        node = 0
+        while kind[node] != LEAF:
+            if goes_left(block[i], node, kind, feature, threshold, missing_left, category_at, category_bits,
+                         oblique_at, oblique_feature, oblique_weight):  # fmt: skip
+                node = left[node]
+            else:
+                node = right[node]
+        out[i] = node
+
+
+@kernel
+def find_paths(block, kind, feature, threshold, left, right, missing_left, category_at, category_bits, oblique_at,
+               oblique_feature, oblique_weight, length, out):  # fmt: skip
+    """Write each row's nodes from the root to its leaf, and how many they are.
+
+    Pre:  out int32 (n, longest path); length int32 (n,).
+    """
+    for i in range(block.shape[0]):
+        node = 0
+        n = 0
+        while kind[node] != LEAF:
+            out[i, n] = node
+            n += 1
+            if goes_left(block[i], node, kind, feature, threshold, missing_left, category_at, category_bits,
+                         oblique_at, oblique_feature, oblique_weight):  # fmt: skip
+                node = left[node]
+            else:
+                node = right[node]
+        out[i, n] = node
+        length[i] = n + 1
+
+
+@kernel
+def find_margins(block, kind, feature, threshold, left, right, missing_left, category_at, category_bits, oblique_at,
+                 oblique_feature, oblique_weight, entry, scale, leaf, margin):  # fmt: skip
+    """Write the leaf that each row reaches and its distance to the nearest threshold met since the last entry.
+
+    Pre:  entry uint8 (n_nodes,): distances start anew where it is 1; scale float64 (n_features,): a distance in
+          feature f is divided by scale[f]. Conditions on categories and missing values have no distance.
+    Post: leaf int32 (n,), margin float64 (n,), 0 where no threshold was met.
+    """
+    for i in range(block.shape[0]):
+        node = 0
+        nearest = np.inf
+        while kind[node] != LEAF:
+            if entry[node]:
+                nearest = np.inf
+            if kind[node] == NUMERIC:
+                distance = abs(block[i, feature[node]] - threshold[node]) / scale[feature[node]]
+                if distance < nearest:  # False for a missing value
+                    nearest = distance
+            if goes_left(block[i], node, kind, feature, threshold, missing_left, category_at, category_bits,
+                         oblique_at, oblique_feature, oblique_weight):  # fmt: skip
+                node = left[node]
+            else:
+                node = right[node]
+        leaf[i] = node
+        margin[i] = nearest if nearest < np.inf else 0.0

@@ -1,0 +1,256 @@
+"""`make_audit`: a simulated audit campaign whose best possible ranking is known."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+import numpy as np
+
+from .companies import LEVELS, draw_companies, hide_values
+from .frames import BACKENDS, build_frame
+from .pockets import POCKETS, fraud_probability, pocket_depths
+
+PRICE_RISE = 0.08  # yearly rise of every amount in euro at drift = 1
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class AuditData:
+    """Cases of an audit campaign, as made by `make_audit`.
+
+    Attributes
+    ----------
+    columns : dict of str to ndarray of shape (n,)
+        The features as a learner sees them: float64 with NaN for missing, or object arrays of str with None.
+    y : ndarray of shape (n,), int8
+        1 = fraud found.
+    amount : ndarray of shape (n,), float64
+        Euro at stake. Not a feature. Given the columns it is independent of y, so adding it to the features
+        changes nothing in ``probability``.
+    year : ndarray of shape (n,), int64
+        Not a feature; ascending.
+    probability : ndarray of shape (n,), float64
+        The true P(y = 1 | columns, year).
+    case_id : ndarray of shape (n,), int64
+        1, 2, ... in the order of `make_audit`.
+    as_frame : {"pandas", "polars", "pyarrow"}
+        Type of `X` and of `frame` where none is named.
+    """
+
+    columns: dict[str, np.ndarray]
+    y: np.ndarray
+    amount: np.ndarray
+    year: np.ndarray
+    probability: np.ndarray
+    case_id: np.ndarray
+    as_frame: str = "pandas"
+
+    def __len__(self):
+        return self.y.shape[0]
+
+    def __repr__(self):
+        years = np.unique(self.year).tolist()
+        return (
+            f"<AuditData: {len(self):,} cases, {len(self.columns)} features, "
+            f"{int(self.y.sum()):,} positive, years {', '.join(map(str, years))}>"
+        )
+
+    @property
+    def X(self):
+        """The features as a data frame, built anew at each access."""
+        return build_frame(self.columns, self.as_frame, owner="AuditData.X")
+
+    @property
+    def categorical_features(self):
+        """Names of the categorical columns."""
+        return [name for name in self.columns if name in LEVELS]
+
+    def frame(self, backend=None):
+        """Return the table as a case file holds it: case_id, year, features, amount and, last, y as label.
+
+        Parameters
+        ----------
+        backend : {"pandas", "polars", "pyarrow"}, default=None
+            None is the ``as_frame`` given to `make_audit`.
+
+        Returns
+        -------
+        frame : pandas.DataFrame, polars.DataFrame or pyarrow.Table
+            Without ``probability``, which no case file holds.
+        """
+        before = {"case_id": self.case_id, "year": self.year}
+        after = {"amount": self.amount, "label": self.y}
+        backend = self.as_frame if backend is None else backend
+        return build_frame(before | self.columns | after, backend, owner="AuditData.frame")
+
+    def take(self, rows):
+        """Return the cases picked by an index array, a boolean mask or a slice, as `AuditData`."""
+        vectors = ("y", "amount", "year", "probability", "case_id")
+        return replace(
+            self,
+            columns={name: values[rows] for name, values in self.columns.items()},
+            **{name: getattr(self, name)[rows] for name in vectors},
+        )
+
+    def split(self, test_year=None):
+        """Return the cases before a year and those of that year.
+
+        Later cases, unknown at the time, are left out.
+
+        Parameters
+        ----------
+        test_year : int, default=None
+            None is the last year.
+
+        Returns
+        -------
+        train, test : AuditData
+        """
+        years = np.unique(self.year).tolist()
+        if len(years) < 2:
+            raise ValueError(
+                f"AuditData.split needs at least two years, but all {len(self):,} cases are of {years}."
+            )
+        test_year = years[-1] if test_year is None else test_year
+        if test_year not in years[1:]:
+            raise ValueError(
+                f"The 'test_year' parameter of AuditData.split must be one of {years[1:]}, "
+                f"the years that have earlier cases to learn from. Got {test_year!r} instead."
+            )
+        return self.take(self.year < test_year), self.take(self.year == test_year)
+
+
+def make_audit(
+    n_cases=20_000,
+    *,
+    years=(2022, 2023, 2024),
+    positive_rate=0.02,
+    drift=0.5,
+    missing_rate=0.05,
+    mimicry=0.2,
+    random_state=0,
+    as_frame="pandas",
+):
+    """Simulate an audit campaign: companies, the outcome of their audit, and its true probability.
+
+    Fraud hides in five pockets, each an interaction of a few columns: young construction companies with much
+    subcontracting and little payroll; importers with VAT refunds, foreign customers and a new bank account;
+    restaurants with staff and cash but hardly a card terminal; directors of many companies with a margin near
+    zero and no accountant; young companies with turnover, high charges and changing addresses. Some
+    fraudsters look normal, and some honest companies lie in the pockets. Values are missing, some of them
+    because there is something to hide.
+
+    The features, gaps included, are drawn first; ``probability`` is computed from them and the year alone,
+    and y is drawn with it. It is therefore exactly what the best learner could know, and
+    `optimal_average_precision` and `optimal_roc` give the limits that no model can pass other than by luck.
+
+    Parameters
+    ----------
+    n_cases : int, default=20_000
+        Number of companies, spread evenly over the years.
+    years : sequence of int, default=(2022, 2023, 2024)
+        Ascending.
+    positive_rate : float in (0, 0.5], default=0.02
+        Mean of ``probability``; the share of positives meets it up to chance.
+    drift : float in [0, 1], default=0.5
+        How much changes from the first year to the last. At 1, two pockets fade to nothing, two grow from
+        nothing, and prices rise by 8 % a year; at 0 nothing changes but a slow move to online banks and
+        accountants.
+    missing_rate : float in [0, 0.5], default=0.05
+        Share of missing cells, in the ten columns that have any.
+    mimicry : float in [0, 0.9], default=0.2
+        Share of the positives that look normal, and of the companies inside a pocket that are honest.
+    random_state : int, numpy.random.Generator or None, default=0
+        The same int gives the same data.
+    as_frame : {"pandas", "polars", "pyarrow"}, default="pandas"
+        Type of the frames; the package is imported only when a frame is asked for.
+
+    Returns
+    -------
+    data : AuditData
+
+    Examples
+    --------
+    >>> from toprank.datasets import make_audit
+    >>> data = make_audit(1_000, random_state=0)
+    >>> train, test = data.split(2024)
+    >>> len(train), len(test), len(data.columns)
+    (667, 333, 22)
+    >>> data.columns["sector"][:2].tolist()
+    ['manufacturing', 'hospitality']
+    """
+    _check_parameters(n_cases, years, positive_rate, drift, missing_rate, mimicry, as_frame)
+    rng = _check_random_state(random_state)
+    years = np.array(list(years), dtype=np.int64)
+    year_index = np.arange(n_cases) * years.size // n_cases
+    drift = drift if years.size > 1 else 0.0
+    progress = np.linspace(0.0, 1.0, years.size)[year_index]
+    price_level = (1.0 + PRICE_RISE * drift) ** (years - years[0])[year_index].astype(np.float64)
+
+    complete = draw_companies(rng, progress, price_level)
+    columns = hide_values(rng, complete, missing_rate)
+    depths = pocket_depths(columns)
+    probability = fraud_probability(
+        columns, depths, progress, positive_rate=positive_rate, drift=drift, mimicry=mimicry
+    )
+    return AuditData(
+        columns=columns,
+        y=(rng.random(n_cases) < probability).astype(np.int8),
+        amount=_draw_amount(rng, complete["turnover"], depths),
+        year=years[year_index],
+        probability=probability,
+        case_id=np.arange(1, n_cases + 1, dtype=np.int64),
+        as_frame=as_frame,
+    )
+
+
+def _draw_amount(rng, turnover, depths):
+    """Euro at stake: a heavy-tailed share of the turnover, larger in the pockets where fraud pays more."""
+    stakes = np.array([pocket.stake for pocket in POCKETS])
+    factor = np.where(depths > 0.0, stakes[:, None], 0.0).max(axis=0)
+    factor[factor == 0.0] = 1.0
+    # The stake grows slower than the company: a large one cannot hide a tenth of its turnover.
+    amount = 0.9 * factor * turnover**0.75 * np.exp(0.9 * rng.standard_normal(turnover.size))
+    return np.maximum(np.round(amount, -1), 100.0)
+
+
+def _check_parameters(n_cases, years, positive_rate, drift, missing_rate, mimicry, as_frame):
+    """Raise ValueError, naming the parameter, where one is out of range."""
+    if not _is_int(n_cases) or n_cases < 1:
+        raise _bad_parameter("n_cases", "an int in the range [1, inf)", n_cases)
+    listed = list(years) if np.iterable(years) and not isinstance(years, str) else []
+    whole = all(map(_is_int, listed))
+    if not listed or not whole or any(a >= b for a, b in pairwise(listed)):
+        raise _bad_parameter("years", "a non-empty sequence of ascending ints", years)
+    shares = {
+        "positive_rate": (positive_rate, 0.5),
+        "drift": (drift, 1.0),
+        "missing_rate": (missing_rate, 0.5),
+        "mimicry": (mimicry, 0.9),
+    }
+    for name, (value, largest) in shares.items():
+        above_zero = name == "positive_rate"
+        is_number = _is_int(value) or isinstance(value, (float, np.floating))
+        if not is_number or not 0.0 <= value <= largest or (above_zero and value == 0.0):
+            bracket = "(" if above_zero else "["
+            raise _bad_parameter(name, f"a float in the range {bracket}0.0, {largest}]", value)
+    if as_frame not in BACKENDS:
+        raise _bad_parameter("as_frame", "one of " + ", ".join(map(repr, BACKENDS)), as_frame)
+
+
+def _check_random_state(random_state):
+    """Return a Generator seeded by ``random_state``, or ``random_state`` itself where it is one."""
+    is_seed = _is_int(random_state) and random_state >= 0
+    if random_state is None or is_seed or isinstance(random_state, np.random.Generator):
+        return np.random.default_rng(random_state)
+    raise _bad_parameter(
+        "random_state", "an int in the range [0, inf), a numpy.random.Generator or None", random_state
+    )
+
+
+def _is_int(value):
+    return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+
+
+def _bad_parameter(name, expected, found):
+    return ValueError(f"The {name!r} parameter of make_audit must be {expected}. Got {found!r} instead.")

@@ -1,0 +1,72 @@
+"""Columns as numpy arrays, and from a dict of them to the caller's kind of data frame.
+
+The frame package is imported only here, and only when a frame is asked for.
+"""
+
+from __future__ import annotations
+
+import importlib
+
+import numpy as np
+
+BACKENDS = ("pandas", "polars", "pyarrow")
+_NONE = np.array(None, dtype=object)
+
+
+def check_backend(backend, *, owner):
+    """Raise ValueError, in the name of ``owner``, unless ``backend`` is a frame type we can build."""
+    if backend not in BACKENDS:
+        known = ", ".join(map(repr, BACKENDS[:-1])) + f" or {BACKENDS[-1]!r}"
+        raise ValueError(f"The 'backend' parameter of {owner} must be {known}. Got {backend!r} instead.")
+
+
+def is_missing(values):
+    """Return where a column is missing, NaN in numbers and None in strings, as bool of shape (n,)."""
+    return values == _NONE if values.dtype == object else np.isnan(values)
+
+
+def import_optional(package, *, needed_for, hint):
+    """Return the module ``package``, or an ImportError that says what needs it and how to install it."""
+    try:
+        return importlib.import_module(package)
+    except ImportError as error:
+        message = f"{needed_for} needs the package {package!r}, which is not installed. Hint: {hint}."
+        raise ImportError(message) from error
+
+
+def build_frame(columns, backend, *, owner):
+    """Return a pandas DataFrame, polars DataFrame or pyarrow Table of the columns, in their order.
+
+    Parameters
+    ----------
+    columns : dict of str to ndarray of shape (n,)
+        Numbers, or strings in an object array. NaN and None become the frame's own missing value.
+    backend : {"pandas", "polars", "pyarrow"}
+    owner : str
+        The caller's name in error messages.
+    """
+    check_backend(backend, owner=owner)
+    others = " or ".join(f".frame({other!r})" for other in BACKENDS if other != backend)
+    module = import_optional(
+        backend, needed_for=f"A frame of type {backend!r}", hint=f"pip install {backend}, or ask for {others}"
+    )
+    if backend == "pandas":
+        return module.DataFrame({name: _pandas_column(module, values) for name, values in columns.items()})
+    if backend == "polars":
+        return module.DataFrame([_polars_column(module, name, values) for name, values in columns.items()])
+    return module.table({name: _arrow_column(module, values) for name, values in columns.items()})
+
+
+def _pandas_column(pandas, values):
+    return pandas.Series(values, dtype="str") if values.dtype == object else pandas.Series(values)
+
+
+def _polars_column(polars, name, values):
+    if values.dtype == object:
+        return polars.Series(name, values.tolist(), dtype=polars.String)
+    return polars.Series(name, values, nan_to_null=np.issubdtype(values.dtype, np.floating))
+
+
+def _arrow_column(pyarrow, values):
+    kind = pyarrow.string() if values.dtype == object else None
+    return pyarrow.array(values, type=kind, from_pandas=True)

@@ -1,0 +1,270 @@
+"""Checks of what a caller hands to a measure: labels, scores, weights, amounts, choices.
+
+Owns every error sentence about the rows. What comes out is plain arrays of one length that need no further
+check; rows of weight zero are gone.
+"""
+
+from __future__ import annotations
+
+import numbers
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+
+@dataclass(frozen=True)
+class CheckedRows:
+    """Rows ready to be measured; all arrays have the shape (n,)."""
+
+    positive: NDArray[np.bool_]
+    score: NDArray[Any]
+    weight: NDArray[np.float64]
+    amount: NDArray[np.float64]
+    is_weighted: bool
+
+    @property
+    def total(self) -> float:
+        """The number of cases, copies counted."""
+        return float(self.weight.sum())
+
+    @property
+    def total_positive(self) -> float:
+        """The number of positive cases, copies counted."""
+        return float(self.weight[self.positive].sum())
+
+
+def check_rows(
+    y_true: ArrayLike,
+    score: ArrayLike,
+    *,
+    sample_weight: ArrayLike | None = None,
+    amount: ArrayLike | None = None,
+    pos_label: Any = None,
+    caller: str,
+) -> CheckedRows:
+    """Return the checked rows; without weights or amounts every row counts once and is worth 1."""
+    positive = check_labels(y_true, pos_label=pos_label, caller=caller)
+    score = check_score(score, "score", len(positive), caller=caller)
+    weight = check_weight(sample_weight, len(positive), caller=caller)
+    amount = np.ones(len(positive)) if amount is None else check_amount(amount, len(positive), caller=caller)
+    kept = weight > 0
+    if not kept.all():
+        positive, score, weight, amount = positive[kept], score[kept], weight[kept], amount[kept]
+        check_both_classes_weigh(positive, caller)
+    return CheckedRows(positive, score, weight, amount, is_weighted=sample_weight is not None)
+
+
+def as_vector(values: ArrayLike, name: str, *, caller: str, n: int | None = None) -> NDArray[Any]:
+    """Return `values` as a one-dimensional array, of length `n` where given."""
+    array = np.asarray(values)
+    if array.ndim != 1:
+        hint = (
+            "pass one column, for instance predict_proba(X)[:, 1]."
+            if name.startswith("score")
+            else "pass a list, an array or one column of a table."
+        )
+        raise ValueError(
+            f"'{name}' of {caller} must have one dimension. Got an array of shape {array.shape}. Hint: {hint}"
+        )
+    if n is not None and len(array) != n:
+        raise ValueError(
+            f"'{name}' of {caller} must have one value per row of y_true ({n:,} rows). Got {len(array):,} "
+            f"values. Hint: check that both come from the same table."
+        )
+    return array
+
+
+def check_labels(y_true: ArrayLike, *, pos_label: Any = None, caller: str) -> NDArray[np.bool_]:
+    """Return True where the label is the positive one."""
+    labels = as_vector(y_true, "y_true", caller=caller)
+    low, high = two_classes(labels, caller=caller)
+    return labels == choose_pos_label(pos_label, low, high, caller=caller)
+
+
+def choose_pos_label(pos_label: Any, low: Any, high: Any, *, caller: str) -> Any:
+    """Return the positive label: the one given, or the larger of the two."""
+    if pos_label is None:
+        return high
+    if pos_label not in (low, high):
+        raise ValueError(
+            f"The 'pos_label' parameter of {caller} must be one of the labels in y_true, {low!r} or "
+            f"{high!r}. Got {pos_label!r} instead."
+        )
+    return pos_label
+
+
+def two_classes(labels: NDArray[Any], *, caller: str) -> tuple[Any, Any]:
+    """Return the smaller and the larger label, or raise the sentence that says why there are not two."""
+    if len(labels) == 0:
+        raise ValueError(
+            f"{caller} needs at least one row of each class, but y_true is empty. Hint: check the filter."
+        )
+    found = (
+        _distinct_numbers(labels, caller)
+        if labels.dtype.kind in "biuf"
+        else _distinct_objects(labels, caller)
+    )
+    if len(found) == 1:
+        raise ValueError(
+            f"{caller} needs both classes in y_true, but all {len(labels):,} labels equal {found[0]!r}. "
+            "Hint: check pos_label, or use StratifiedKFold."
+        )
+    if len(found) > 2:
+        shown = ", ".join(repr(label) for label in found[:5])
+        raise ValueError(
+            f"{caller} needs labels of two values in y_true, but found more ({shown}). "
+            "Hint: compare with the positive label first, as in y_true == 'fraud'."
+        )
+    return found[0], found[1]
+
+
+def _distinct_numbers(labels: NDArray[Any], caller: str) -> list[Any]:
+    """Return the distinct labels, sorted; only some where there are more than two. Cost: linear."""
+    if labels.dtype.kind == "f" and np.isnan(labels).any():
+        raise _missing_labels(int(np.isnan(labels).sum()), caller)
+    low, high = labels.min(), labels.max()
+    other = labels[(labels != low) & (labels != high)]
+    found = [low, high] if low != high else [low]
+    return sorted(label.item() for label in [*found, *np.unique(other[:1000])])
+
+
+def _distinct_objects(labels: NDArray[Any], caller: str) -> list[Any]:
+    if labels.dtype.kind not in "OUST":
+        raise TypeError(
+            f"{caller} needs labels that are numbers, booleans or strings in y_true. Got dtype "
+            f"{labels.dtype} instead."
+        )
+    values = labels.tolist()
+    try:
+        found = set(values)
+        if not any(_is_missing(label) for label in found):
+            return sorted(found)
+    except TypeError:  # lists and the like, or numbers beside strings
+        kinds = ", ".join(sorted({type(label).__name__ for label in values}))
+        raise TypeError(
+            f"{caller} needs labels of one type in y_true. Got a mixture of {kinds}. Hint: convert the "
+            "column first."
+        ) from None
+    raise _missing_labels(sum(map(_is_missing, values)), caller)
+
+
+def _is_missing(label: Any) -> bool:
+    return label is None or type(label).__name__ == "NAType" or bool(label != label)
+
+
+def _missing_labels(n_missing: int, caller: str) -> ValueError:
+    return ValueError(
+        f"{caller} needs a label for every row of y_true, but {n_missing:,} are missing (NaN or "
+        "None). Hint: drop the cases whose outcome is unknown."
+    )
+
+
+def check_score(score: ArrayLike, name: str, n: int, *, caller: str) -> NDArray[Any]:
+    """Return the scores in their own dtype, so that no two of them become equal; infinities pass."""
+    array = as_vector(score, name, caller=caller, n=n)
+    array = _as_numbers(array, name, caller, keep="iuf")
+    if array.dtype.kind == "f" and np.isnan(array).any():
+        is_nan = np.isnan(array)
+        raise ValueError(
+            f"'{name}' of {caller} must be free of NaN, but {int(is_nan.sum()):,} of {n:,} scores are NaN "
+            f"(the first in row {int(is_nan.argmax())}). Hint: give cases without a score the lowest one."
+        )
+    return array
+
+
+def _as_numbers(array: NDArray[Any], name: str, caller: str, keep: str) -> NDArray[Any]:
+    if array.dtype.kind in keep:
+        return array
+    if array.dtype.kind == "b":
+        return array.astype(np.int8)
+    try:
+        if array.dtype.kind not in "iufO":
+            raise TypeError
+        return array.astype(np.float64)
+    except (TypeError, ValueError):
+        raise TypeError(
+            f"'{name}' of {caller} must be numbers. Got dtype {array.dtype} instead. Hint: convert the "
+            "column first."
+        ) from None
+
+
+def check_weight(sample_weight: ArrayLike | None, n: int, *, caller: str) -> NDArray[np.float64]:
+    """Return the weights as float64, ones where there are none."""
+    if sample_weight is None:
+        return np.ones(n)
+    weight = _nonnegative(sample_weight, "sample_weight", n, caller)
+    if not weight.any():
+        raise ValueError(
+            f"'sample_weight' of {caller} must be positive for some row, but all {n:,} weights are 0. "
+            "Hint: leave sample_weight out to count every row once."
+        )
+    return weight
+
+
+def check_amount(amount: ArrayLike, n: int, *, caller: str) -> NDArray[np.float64]:
+    """Return the amounts as float64."""
+    return _nonnegative(amount, "amount", n, caller)
+
+
+def _nonnegative(values: ArrayLike, name: str, n: int, caller: str) -> NDArray[np.float64]:
+    array = _as_numbers(as_vector(values, name, caller=caller, n=n), name, caller, keep="")
+    array = array.astype(np.float64, copy=False)
+    is_bad = ~(np.isfinite(array) & (array >= 0))
+    if is_bad.any():
+        row = int(is_bad.argmax())
+        raise ValueError(
+            f"'{name}' of {caller} must be finite and at least 0, but {int(is_bad.sum()):,} of {n:,} values "
+            f"are not (the first in row {row}: {array[row]}). Hint: use 0 for a row that should not count."
+        )
+    return array
+
+
+def check_both_classes_weigh(positive: NDArray[np.bool_], caller: str) -> None:
+    """Raise if the rows of positive weight are all of one class."""
+    if positive.all() or not positive.any():
+        side = "negative" if positive.all() else "positive"
+        raise ValueError(
+            f"{caller} needs both classes in y_true, but every {side} row has sample_weight 0. Hint: check "
+            "sample_weight."
+        )
+
+
+def check_choice(value: Any, name: str, choices: Sequence[str], *, caller: str) -> None:
+    """Raise if `value` is not one of `choices`."""
+    if not isinstance(value, str) or value not in choices:
+        shown = ", ".join(repr(choice) for choice in choices)
+        raise ValueError(f"The '{name}' parameter of {caller} must be one of {shown}. Got {value!r} instead.")
+
+
+def is_int(value: Any) -> bool:
+    """Return True for ints of Python and numpy, but not for booleans."""
+    return isinstance(value, numbers.Integral) and not isinstance(value, bool)
+
+
+def is_real(value: Any) -> bool:
+    """Return True for ints and floats of Python and numpy, but not for booleans."""
+    return isinstance(value, numbers.Real) and not isinstance(value, bool)
+
+
+def check_level(level: Any, *, caller: str) -> float:
+    """Return the confidence level as a float strictly between 0 and 1."""
+    if not is_real(level) or not 0 < level < 1:
+        raise ValueError(
+            f"The 'level' parameter of {caller} must be a float in the range (0, 1). Got {level!r} instead. "
+            "Hint: 95 % is 0.95."
+        )
+    return float(level)
+
+
+def check_count(value: Any, name: str, *, caller: str, low: int = 1, high: float = np.inf) -> int:
+    """Return `value` as an int in [low, high]."""
+    if not is_int(value) or not low <= value <= high:
+        upper = "inf)" if high == np.inf else f"{high:,}]"
+        raise (ValueError if is_int(value) else TypeError)(
+            f"The '{name}' parameter of {caller} must be an int in the range [{low}, {upper}. Got {value!r} "
+            "instead."
+        )
+    return int(value)

@@ -1,0 +1,205 @@
+"""Measures of the first k cases of a ranking: precision, recall, lift and money found.
+
+They are read off the curve "found by depth", at the depth that `k` asks for.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from toprank.metrics._ties import TIES, found_curve
+from toprank.metrics._validation import CheckedRows, check_choice, check_rows, is_int, is_real
+
+_ROUNDING = 1e-9  # 0.1 * 30 is 3.0000000000000004: the ceiling of a share must not see the last bits
+
+
+def depth_of(k: Any, of: str, rows: CheckedRows, *, caller: str) -> float:
+    """Return the number of cases that `k` asks for: an int, or a share rounded up to at least 1."""
+    check_choice(of, "of", ("positives", "cases"), caller=caller)
+    total = rows.total
+    if is_int(k) and 1 <= k <= total:
+        return float(k)
+    if is_real(k) and not is_int(k) and 0 < k <= 1:
+        whole = rows.total_positive if of == "positives" else total
+        return min(max(float(np.ceil(k * whole * (1 - _ROUNDING))), 1.0), total)
+    counted = "the sum of sample_weight" if rows.is_weighted else "the number of cases"
+    raise (ValueError if is_real(k) else TypeError)(
+        f"The 'k' parameter of {caller} must be an int in the range [1, {total:,.10g}] ({counted}) or a "
+        f"float in the range (0, 1] (a share of the {of}). Got {k!r} instead. Hint: k=1.0 is as many cases "
+        f"as there are {of}."
+    )
+
+
+def precision_at_k(
+    y_true: ArrayLike,
+    score: ArrayLike,
+    k: int | float = 1.0,
+    *,
+    of: str = "positives",
+    ties: str = "expected",
+    sample_weight: ArrayLike | None = None,
+    pos_label: Any = None,
+) -> float:
+    """Precision at k: the share of positives among the first k cases (the hit rate of k checks).
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n,)
+        Labels of two values.
+    score : array-like of shape (n,)
+        Larger is more suspicious.
+    k : int or float, default=1.0
+        An int in [1, n] is a number of cases. A float in (0, 1] is a share, by default of the number of
+        positives, rounded up and at least one case: 1.0 checks as many cases as there are positives, where
+        precision and recall are equal. Note that ``k=1`` is one case and ``k=1.0`` is not.
+    of : {"positives", "cases"}
+        What a float `k` is a share of.
+    ties : {"expected", "best", "worst"}
+        Cases tied at the cut are taken at random (the exact mean over all orders), positives first, or last.
+    sample_weight : array-like of shape (n,), optional
+        Copies of a row: `k` then counts weight, and may end inside a row.
+    pos_label : optional
+        The positive label; the larger of the two by default.
+
+    Returns
+    -------
+    float
+        Between 0 and 1.
+
+    References
+    ----------
+    MetaAP paper, section 2 (Precision@k) and section 5 (k as a percentage of the positives); Frery et al.
+    2017, equation (4).
+
+    Examples
+    --------
+    >>> y, score = [1, 0, 1, 0, 0], [0.9, 0.9, 0.5, 0.5, 0.1]
+    >>> precision_at_k(y, score, 1), precision_at_k(y, score, 1, ties="best")
+    (0.5, 1.0)
+    >>> precision_at_k(y, score, 0.6, of="cases")
+    0.5
+    """
+    _, depth, found = _found_at_k("precision_at_k", y_true, score, k, of, ties, sample_weight, pos_label)
+    return found / depth
+
+
+def recall_at_k(
+    y_true: ArrayLike,
+    score: ArrayLike,
+    k: int | float = 1.0,
+    *,
+    of: str = "positives",
+    ties: str = "expected",
+    sample_weight: ArrayLike | None = None,
+    pos_label: Any = None,
+) -> float:
+    """Recall at k: the share of the positives that are among the first k cases.
+
+    Parameters are those of `precision_at_k`.
+
+    Returns
+    -------
+    float
+        Between 0 and 1.
+
+    References
+    ----------
+    MetaAP paper, equation (1), with the first k cases as the predicted positives.
+
+    Examples
+    --------
+    >>> recall_at_k([1, 0, 1, 0, 0], [0.9, 0.8, 0.5, 0.5, 0.1], 3)
+    0.75
+    """
+    rows, _, found = _found_at_k("recall_at_k", y_true, score, k, of, ties, sample_weight, pos_label)
+    return found / rows.total_positive
+
+
+def lift_at_k(
+    y_true: ArrayLike,
+    score: ArrayLike,
+    k: int | float = 1.0,
+    *,
+    of: str = "positives",
+    ties: str = "expected",
+    sample_weight: ArrayLike | None = None,
+    pos_label: Any = None,
+) -> float:
+    """Lift at k: precision at k over the share of positives in all cases.
+
+    Parameters are those of `precision_at_k`.
+
+    Returns
+    -------
+    float
+        1 is as good as drawing cases at random; at most n / max(k, number of positives).
+
+    Examples
+    --------
+    >>> lift_at_k([1, 0, 1, 0, 0], [0.9, 0.8, 0.5, 0.5, 0.1], 1)
+    2.5
+    """
+    rows, depth, found = _found_at_k("lift_at_k", y_true, score, k, of, ties, sample_weight, pos_label)
+    return (found / depth) / (rows.total_positive / rows.total)
+
+
+def gain_at_k(
+    y_true: ArrayLike,
+    score: ArrayLike,
+    amount: ArrayLike,
+    k: int | float = 1.0,
+    *,
+    of: str = "positives",
+    ties: str = "expected",
+    sample_weight: ArrayLike | None = None,
+    pos_label: Any = None,
+) -> float:
+    """Gain at k: the sum of the amounts of the positives among the first k cases (money found by k checks).
+
+    Parameters
+    ----------
+    y_true, score, k, of, sample_weight, pos_label
+        As in `precision_at_k`.
+    amount : array-like of shape (n,)
+        What a case brings if it is positive, at least 0; amounts of negatives are not counted, but must be
+        numbers.
+    ties : {"expected", "best", "worst"}
+        Cases tied at the cut are taken at random (the exact mean over all orders), largest gain first, or
+        last.
+
+    Returns
+    -------
+    float
+        In the unit of `amount`.
+
+    Examples
+    --------
+    >>> gain_at_k([1, 0, 1, 0], [0.9, 0.8, 0.8, 0.1], [100.0, 70.0, 50.0, 0.0], k=2)
+    125.0
+    """
+    _, _, found = _found_at_k("gain_at_k", y_true, score, k, of, ties, sample_weight, pos_label, amount)
+    return found
+
+
+def _found_at_k(
+    caller: str,
+    y_true: ArrayLike,
+    score: ArrayLike,
+    k: int | float,
+    of: str,
+    ties: str,
+    sample_weight: ArrayLike | None,
+    pos_label: Any,
+    amount: ArrayLike | None = None,
+) -> tuple[CheckedRows, float, float]:
+    """Return the checked rows, the depth, and what the positives down to that depth are worth."""
+    check_choice(ties, "ties", TIES, caller=caller)
+    rows = check_rows(
+        y_true, score, sample_weight=sample_weight, amount=amount, pos_label=pos_label, caller=caller
+    )
+    depth = depth_of(k, of, rows, caller=caller)
+    found = found_curve(rows, rows.positive * rows.amount, ties).at(depth)
+    return rows, depth, float(found)

@@ -1,0 +1,221 @@
+"""Tests of whether one ranking is better than another.
+
+Which one: `paired_bootstrap_test` for two rankings of the same test cases; `corrected_resampled_t_test` for
+repeated splits of one data set; `wilcoxon_test` for one figure per data set over many data sets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from toprank.metrics._validation import check_level, is_real
+from toprank.metrics.intervals import Interval, ResampledRows, percentile_ends
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The outcome of a paired test of a against b.
+
+    Attributes
+    ----------
+    statistic : float
+        What the test is based on; its docstring says which.
+    p_value : float
+        Two-sided.
+    difference : float
+        a minus b: positive where a is better.
+    interval : Interval or None
+        Around the difference, where the test gives one.
+    """
+
+    statistic: float
+    p_value: float
+    difference: float
+    interval: Interval | None = None
+
+
+def paired_bootstrap_test(
+    metric: Callable[..., float],
+    y_true: ArrayLike,
+    score_a: ArrayLike,
+    score_b: ArrayLike,
+    *,
+    level: float = 0.95,
+    n_resamples: int = 1000,
+    stratified: bool = True,
+    random_state: Any = None,
+    **metric_kwargs: Any,
+) -> Comparison:
+    """Bootstrap test of two rankings of the same cases, both measured on every resample.
+
+    Parameters
+    ----------
+    metric : callable
+        Called as ``metric(y_true, score, **metric_kwargs)``; larger is better.
+    y_true : array-like of shape (n,)
+        Labels of two values.
+    score_a, score_b : array-like of shape (n,)
+        The two scores of each case; larger is more suspicious.
+    level, n_resamples, stratified, random_state, **metric_kwargs
+        As in `bootstrap_interval`.
+
+    Returns
+    -------
+    Comparison
+        With the percentile interval of the difference. The p-value is twice the smaller share of resamples
+        with a difference on either side of 0, both counts raised by one so that it is never 0; it is at least
+        2 / (n_resamples + 1). The statistic is the difference over its bootstrap standard error (0 where both
+        are 0).
+
+    Examples
+    --------
+    >>> from toprank.metrics import roc_auc
+    >>> y, a, b = [0, 0, 0, 1, 1, 1], [1, 2, 3, 4, 5, 6], [6, 2, 5, 4, 1, 3]
+    >>> result = paired_bootstrap_test(roc_auc, y, a, b, random_state=0)
+    >>> round(result.difference, 3), result.p_value < 0.05
+    (0.778, True)
+    """
+    caller = "paired_bootstrap_test"
+    level = check_level(level, caller=caller)
+    rows = ResampledRows(y_true, [score_a, score_b], metric_kwargs, caller=caller)
+    value_a, value_b = rows.measure(metric, slice(None))
+    drawn = np.array(
+        [
+            rows.measure(metric, indices)
+            for indices in rows.resamples(n_resamples, stratified, random_state, caller=caller)
+        ]
+    )
+    differences = drawn[:, 0] - drawn[:, 1]
+    difference = value_a - value_b
+    n_beyond = int(min(np.count_nonzero(differences <= 0), np.count_nonzero(differences >= 0)))
+    p_value = min(1.0, 2 * (n_beyond + 1) / (len(differences) + 1))
+    low, high = percentile_ends(differences, level)
+    return Comparison(
+        statistic=_ratio(difference, float(differences.std())),
+        p_value=p_value,
+        difference=difference,
+        interval=Interval(difference, low, high, level),
+    )
+
+
+def wilcoxon_test(values_a: ArrayLike, values_b: ArrayLike) -> Comparison:
+    """Wilcoxon's signed-rank test over data sets, one pair of figures per data set.
+
+    Parameters
+    ----------
+    values_a, values_b : array-like of shape (n_datasets,)
+        The figure of either method on every data set, such as its mean average precision.
+
+    Returns
+    -------
+    Comparison
+        The statistic is the smaller of the two rank sums, the difference the mean of a - b. Data sets without
+        a difference are left out of the ranks; where none has one, the p-value is 1.
+
+    References
+    ----------
+    J. Demšar, "Statistical comparisons of classifiers over multiple data sets", JMLR 7, 2006, section 3.1.3.
+
+    Examples
+    --------
+    >>> result = wilcoxon_test([0.8, 0.7, 0.9, 0.6, 0.5, 0.4], [0.7, 0.5, 0.6, 0.2, 0.0, -0.2])
+    >>> result.statistic, result.p_value, round(result.difference, 2)
+    (0.0, 0.03125, 0.35)
+    """
+    caller = "wilcoxon_test"
+    first, second = _figures(values_a, "values_a", caller), _figures(values_b, "values_b", caller)
+    if len(first) != len(second):
+        raise ValueError(
+            f"{caller} needs as many values_a as values_b, one pair per data set. Got {len(first):,} and "
+            f"{len(second):,}. Hint: leave out data sets that one method did not finish."
+        )
+    differences = first - second
+    if not differences.any():
+        return Comparison(statistic=0.0, p_value=1.0, difference=0.0)
+    from scipy.stats import wilcoxon  # half a second to import: only who tests pays
+
+    outcome = wilcoxon(differences[differences != 0])
+    return Comparison(float(outcome.statistic), float(outcome.pvalue), float(differences.mean()))
+
+
+def corrected_resampled_t_test(
+    differences: ArrayLike, n_train: float, n_test: float, *, level: float = 0.95
+) -> Comparison:
+    """Corrected t-test over repeated splits of one data set, whose training sets overlap.
+
+    The plain t-test takes the splits for independent and finds differences that are not there. Nadeau and
+    Bengio replace the variance factor 1 / J by 1 / J + n_test / n_train.
+
+    Parameters
+    ----------
+    differences : array-like of shape (J,)
+        a minus b on every split; at least two splits.
+    n_train, n_test : float
+        Number of cases to train and to test on in a split; only their ratio counts.
+    level : float, default=0.95
+        Of the interval around the mean difference.
+
+    Returns
+    -------
+    Comparison
+        The statistic is Student's t with J - 1 degrees of freedom, the difference the mean. Where all
+        differences are equal the p-value is 1 if they are 0, and 0 otherwise.
+
+    References
+    ----------
+    C. Nadeau, Y. Bengio, "Inference for the generalization error", Machine Learning 52, 2003.
+
+    Examples
+    --------
+    >>> result = corrected_resampled_t_test([0.02, 0.01, 0.03, 0.02], n_train=700, n_test=300)
+    >>> round(result.statistic, 3), round(result.p_value, 3)
+    (2.974, 0.059)
+    """
+    from scipy.special import stdtr, stdtrit  # not scipy.stats, which takes far longer to import
+
+    caller = "corrected_resampled_t_test"
+    level = check_level(level, caller=caller)
+    values = _figures(differences, "differences", caller, at_least=2)
+    ratio = _size(n_test, "n_test", caller) / _size(n_train, "n_train", caller)
+    mean, freedom = float(values.mean()), len(values) - 1
+    variance = 0.0 if np.ptp(values) == 0 else float(values.var(ddof=1))
+    error = float(np.sqrt((1 / len(values) + ratio) * variance))
+    statistic = _ratio(mean, error)
+    half = float(stdtrit(freedom, (1 + level) / 2)) * error
+    return Comparison(
+        statistic=statistic,
+        p_value=float(2 * stdtr(freedom, -abs(statistic))),
+        difference=mean,
+        interval=Interval(mean, mean - half, mean + half, level),
+    )
+
+
+def _ratio(difference: float, error: float) -> float:
+    """Difference over error; 0 without a difference, infinite without an error."""
+    if difference == 0:
+        return 0.0
+    return difference / error if error > 0 else float(np.copysign(np.inf, difference))
+
+
+def _figures(values: ArrayLike, name: str, caller: str, at_least: int = 1) -> NDArray[np.float64]:
+    array = np.asarray(values, dtype=np.float64)
+    if array.ndim != 1 or len(array) < at_least or not np.isfinite(array).all():
+        raise ValueError(
+            f"'{name}' of {caller} must be a list of at least {at_least} finite numbers. Got {values!r} "
+            f"instead. Hint: leave out runs that failed."
+        )
+    return array
+
+
+def _size(value: Any, name: str, caller: str) -> float:
+    if not is_real(value) or not 0 < value < np.inf:
+        raise ValueError(
+            f"The '{name}' parameter of {caller} must be a number in the range (0, inf). Got {value!r} "
+            "instead."
+        )
+    return float(value)

@@ -1,0 +1,214 @@
+"""Measures of a yes/no decision, from the four counts of the confusion matrix.
+
+For these the ranking has already been cut: `y_pred` holds labels, not scores.
+
+R. Viola's thesis prints the true positive rate in section 1.5.1 as TP / (TP + TN), in the balanced accuracy
+and in the G-mean. That is a misprint: it is TP / (TP + FN), as in equation (1) of the MetaAP paper, and so it
+is here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from toprank.metrics._validation import (
+    as_vector,
+    check_both_classes_weigh,
+    check_weight,
+    choose_pos_label,
+    is_real,
+    two_classes,
+)
+
+
+@dataclass(frozen=True)
+class Counts:
+    """The confusion matrix, in weights."""
+
+    tp: float
+    fp: float
+    fn: float
+    tn: float
+
+    @property
+    def recall(self) -> float:
+        """True positive rate, TP / (TP + FN)."""
+        return self.tp / (self.tp + self.fn)
+
+    @property
+    def true_negative_rate(self) -> float:
+        """TN / (TN + FP)."""
+        return self.tn / (self.tn + self.fp)
+
+    @property
+    def precision(self) -> float:
+        """TP / (TP + FP), and 0 where nothing is predicted positive."""
+        return self.tp / (self.tp + self.fp) if self.tp + self.fp > 0 else 0.0
+
+
+def _count(
+    y_true: ArrayLike, y_pred: ArrayLike, sample_weight: ArrayLike | None, pos_label: Any, caller: str
+) -> Counts:
+    labels = as_vector(y_true, "y_true", caller=caller)
+    low, high = two_classes(labels, caller=caller)
+    pos_label = choose_pos_label(pos_label, low, high, caller=caller)
+    predicted = as_vector(y_pred, "y_pred", caller=caller, n=len(labels))
+    is_foreign = ~((predicted == low) | (predicted == high))
+    if is_foreign.any():
+        row = int(np.argmax(is_foreign))
+        raise ValueError(
+            f"'y_pred' of {caller} must hold the labels of y_true, {low!r} and {high!r}. Got "
+            f"{predicted[row]!r} in row {row}. Hint: cut scores first, as in score >= threshold."
+        )
+    weight = check_weight(sample_weight, len(labels), caller=caller)
+    is_true, is_called = labels == pos_label, predicted == pos_label
+    check_both_classes_weigh(is_true[weight > 0], caller)
+    return Counts(
+        tp=float(weight[is_true & is_called].sum()),
+        fp=float(weight[~is_true & is_called].sum()),
+        fn=float(weight[is_true & ~is_called].sum()),
+        tn=float(weight[~is_true & ~is_called].sum()),
+    )
+
+
+def f_beta(
+    y_true: ArrayLike,
+    y_pred: ArrayLike,
+    *,
+    beta: float = 1.0,
+    sample_weight: ArrayLike | None = None,
+    pos_label: Any = None,
+) -> float:
+    """F-beta: the harmonic mean of precision and recall, recall counting beta times as much.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n,)
+        Labels of two values.
+    y_pred : array-like of shape (n,)
+        Predicted labels, of the same two values.
+    beta : float, default=1.0
+        At least 0; 1 is the F1 measure, 0 the precision.
+    sample_weight : array-like of shape (n,), optional
+    pos_label : optional
+        The positive label; the larger of the two by default.
+
+    Returns
+    -------
+    float
+        (1 + beta^2) TP / ((1 + beta^2) TP + beta^2 FN + FP), between 0 and 1; 0 where nothing is predicted
+        positive.
+
+    References
+    ----------
+    R. Viola's thesis, section 1.5.1.
+
+    Examples
+    --------
+    >>> f_beta([1, 1, 0, 0], [1, 0, 1, 0]), round(f_beta([1, 1, 0, 0], [1, 0, 0, 0], beta=2), 4)
+    (0.5, 0.5556)
+    """
+    if not is_real(beta) or not 0 <= beta < np.inf:
+        raise ValueError(
+            f"The 'beta' parameter of f_beta must be a float in the range [0, inf). Got {beta!r} instead."
+        )
+    counts = _count(y_true, y_pred, sample_weight, pos_label, "f_beta")
+    found = (1 + beta**2) * counts.tp
+    return found / (found + beta**2 * counts.fn + counts.fp) if found > 0 else 0.0
+
+
+def g_mean(
+    y_true: ArrayLike, y_pred: ArrayLike, *, sample_weight: ArrayLike | None = None, pos_label: Any = None
+) -> float:
+    """G-mean: the geometric mean of the true positive and the true negative rate.
+
+    Parameters
+    ----------
+    y_true, y_pred : array-like of shape (n,)
+        Labels and predicted labels, of two values.
+    sample_weight : array-like of shape (n,), optional
+    pos_label : optional
+        Changes nothing here, both classes counting alike.
+
+    Returns
+    -------
+    float
+        sqrt(TP / (TP + FN) x TN / (TN + FP)), between 0 and 1.
+
+    References
+    ----------
+    R. Viola's thesis, section 1.5.1, where the true positive rate is misprinted as TP / (TP + TN).
+
+    Examples
+    --------
+    >>> g_mean([1, 1, 0, 0], [1, 0, 1, 0])
+    0.5
+    """
+    counts = _count(y_true, y_pred, sample_weight, pos_label, "g_mean")
+    return float(np.sqrt(counts.recall * counts.true_negative_rate))
+
+
+def g_measure(
+    y_true: ArrayLike, y_pred: ArrayLike, *, sample_weight: ArrayLike | None = None, pos_label: Any = None
+) -> float:
+    """G-measure: the geometric mean of precision and recall.
+
+    Parameters
+    ----------
+    y_true, y_pred : array-like of shape (n,)
+        Labels and predicted labels, of two values.
+    sample_weight : array-like of shape (n,), optional
+    pos_label : optional
+        The positive label; the larger of the two by default.
+
+    Returns
+    -------
+    float
+        Between 0 and 1; 0 where nothing is predicted positive.
+
+    References
+    ----------
+    R. Viola's thesis, section 1.5.1.
+
+    Examples
+    --------
+    >>> g_measure([1, 1, 1, 1, 0], [1, 0, 0, 0, 0])
+    0.5
+    """
+    counts = _count(y_true, y_pred, sample_weight, pos_label, "g_measure")
+    return float(np.sqrt(counts.precision * counts.recall))
+
+
+def balanced_accuracy(
+    y_true: ArrayLike, y_pred: ArrayLike, *, sample_weight: ArrayLike | None = None, pos_label: Any = None
+) -> float:
+    """Balanced accuracy: the mean of the true positive and the true negative rate.
+
+    Parameters
+    ----------
+    y_true, y_pred : array-like of shape (n,)
+        Labels and predicted labels, of two values.
+    sample_weight : array-like of shape (n,), optional
+    pos_label : optional
+        Changes nothing here, both classes counting alike.
+
+    Returns
+    -------
+    float
+        (TP / (TP + FN) + TN / (TN + FP)) / 2, between 0 and 1; 0.5 for a constant decision.
+
+    References
+    ----------
+    R. Viola's thesis, section 1.5.1, where the true positive rate is misprinted as TP / (TP + TN).
+
+    Examples
+    --------
+    >>> balanced_accuracy([1, 1, 0, 0], [1, 0, 0, 0])
+    0.75
+    """
+    counts = _count(y_true, y_pred, sample_weight, pos_label, "balanced_accuracy")
+    return (counts.recall + counts.true_negative_rate) / 2

@@ -1,0 +1,115 @@
+"""Batches of nodes, and what the grower asks of a splitter.
+
+A splitter owns the order of the rows. A node is a contiguous segment of that order; `split` parts segments by
+conditions, `regroup` parts them by the cells of a finished inner tree. The grower knows neither rows nor bins:
+it sees batches of nodes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from toprank._core.dtypes import SPLIT, WEIGHT
+from toprank._core.threads import Threads, share_out
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Nodes that are worked on together: their segments of the row order and their weights."""
+
+    start: np.ndarray
+    stop: np.ndarray
+    positive: np.ndarray
+    total: np.ndarray
+    histograms: np.ndarray | None = None
+    slot: np.ndarray | None = None
+
+    def __len__(self) -> int:
+        return len(self.start)
+
+    def take(self, index: np.ndarray) -> Batch:
+        """Some of the nodes; histograms are shared, not copied."""
+        slot = None if self.slot is None else self.slot[index]
+        return Batch(
+            self.start[index], self.stop[index], self.positive[index], self.total[index], self.histograms, slot
+        )
+
+
+class Splits:
+    """Best condition of each node of a batch."""
+
+    def __init__(self, n_nodes: int):
+        self.record = np.zeros(n_nodes, SPLIT)
+        self.record["gain"] = -np.inf
+        self.record["feature"] = -1
+        self.goes_left = np.zeros((n_nodes, 256), np.uint8)
+
+    def take(self, index: np.ndarray) -> Splits:
+        """Conditions of some of the nodes."""
+        part = Splits(0)
+        part.record, part.goes_left = self.record[index], self.goes_left[index]
+        return part
+
+    def cuts(self) -> list[tuple[int, int, int]]:
+        """Feature and the codes on both sides of the cut, of each condition."""
+        return self.record[["feature", "last_left", "first_right"]].tolist()
+
+    def improve(self, other: Splits) -> None:
+        """Keep the better of two conditions a node; on equal gain the lower feature, as a serial sweep would."""
+        better = other.record["gain"] > self.record["gain"]
+        self.record[better] = other.record[better]
+        self.goes_left[better] = other.goes_left[better]
+
+
+class Splitter(Protocol):
+    """What the grower asks of a splitter."""
+
+    n_features: int
+    is_categorical: np.ndarray
+
+    def root(self) -> Batch: ...
+    def best_splits(self, batch: Batch, criterion: int, min_leaf: int, allowed: np.ndarray | None) -> Splits: ...
+    def split(self, batch: Batch, splits: Splits) -> Batch: ...
+    def with_statistics(self, parents: Batch, children: Batch, needed: np.ndarray) -> Batch: ...
+    def remember(self) -> None: ...
+    def regroup(self, parents: Batch, cells: Batch, parent: np.ndarray, is_left: np.ndarray) -> Batch: ...
+    def thresholds(self, splits: Splits) -> np.ndarray: ...
+
+
+def children_of(batch: Batch, n_left: np.ndarray, positive_left: np.ndarray, total_left: np.ndarray) -> Batch:
+    """Batch of left and right children in turn."""
+    middle = batch.start + n_left
+
+    def paired(left: np.ndarray, right: np.ndarray) -> np.ndarray:
+        return np.column_stack((left, right)).ravel()
+
+    return Batch(
+        paired(batch.start, middle),
+        paired(middle, batch.stop),
+        paired(positive_left, batch.positive - positive_left),
+        paired(total_left, batch.total - total_left),
+    )
+
+
+def sweep_features(sweep: Callable[..., None], n_nodes: int, n_features: int, threads: Threads) -> Splits:
+    """Best conditions over all features: each thread sweeps a run of features, the runs meet in feature order."""
+    runs = share_out(np.ones(n_features), threads.n_threads)
+    found = [Splits(n_nodes) for _ in runs]
+    for _ in threads.map(lambda run, out: sweep(run.start, run.stop, out.record, out.goes_left), runs, found):
+        pass
+    for other in found[1:]:
+        found[0].improve(other)
+    return found[0]
+
+
+def sum_of_cells(cells: Batch, parent: np.ndarray, is_left: np.ndarray, n_parents: int) -> tuple[np.ndarray, np.ndarray]:
+    """Positive and total weight of each parent's left cells; exact, as totals stay below 2**52."""
+
+    def sums(values: np.ndarray) -> np.ndarray:
+        return np.bincount(parent[is_left], values[is_left], n_parents).astype(WEIGHT)
+
+    return sums(cells.positive), sums(cells.total)

@@ -1,0 +1,159 @@
+"""Columns to bins: quantile bins for numbers, one bin a category, one bin for missing values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from toprank._core.binning import GUIDE_CELLS, fill_guide, greedy_cuts, map_to_bins
+from toprank._core.dtypes import BIN, MAX_BINS, VALUE
+from toprank._core.threads import Threads
+
+BLOCK_CELLS = 2**18
+"""Cells of one block of rows handed to a kernel: the block and its bins stay in the second-level cache."""
+
+SAMPLE_ROWS = 200_000
+
+
+def row_blocks(n_rows: int, n_features: int) -> list[slice]:
+    """Slices that cover n_rows, each about `BLOCK_CELLS` cells."""
+    size = max(64, BLOCK_CELLS // max(n_features, 1))
+    return [slice(a, min(a + size, n_rows)) for a in range(0, n_rows, size)]
+
+
+def as_block(X: np.ndarray, rows: slice) -> np.ndarray:
+    """Part of X as the one array type that kernels take: float64, C order; a view where X is that already."""
+    return np.ascontiguousarray(X[rows], dtype=VALUE)
+
+
+def between(low: float, high: float) -> float:
+    """Threshold between two values: their midpoint, or the lower one where no float lies between them."""
+    middle = low + (high - low) / 2
+    return middle if low <= middle < high else low
+
+
+class BinMapper:
+    """Maps the columns of a float matrix to at most 255 bins each, and bins back to thresholds.
+
+    Categorical columns hold category codes 0..n_categories-1 (NaN = missing); a code is its bin.
+
+    Attributes
+    ----------
+    n_bins : int32 array of shape (n_features,)
+        Value bins of each column; code `n_bins` means missing.
+    lower, upper : float64 arrays of shape (n_features, 255)
+        Smallest and largest value of each bin among the rows the bins were made from.
+    """
+
+    def __init__(self, max_bins: int = MAX_BINS, sample_rows: int = SAMPLE_ROWS):
+        self.max_bins = max_bins
+        self.sample_rows = sample_rows
+
+    def fit(
+        self,
+        X: np.ndarray,
+        n_categories: np.ndarray | None = None,
+        sample_weight: np.ndarray | None = None,
+        threads: Threads | None = None,
+    ) -> BinMapper:
+        """Choose the bins of every column.
+
+        Parameters
+        ----------
+        X : float array of shape (n, n_features)
+        n_categories : int array of shape (n_features,), 0 for a numeric column
+        sample_weight : float array of shape (n,) or None
+        """
+        n, d = X.shape
+        self.n_categories = np.zeros(d, np.int32) if n_categories is None else np.asarray(n_categories, np.int32)
+        self.is_categorical = (self.n_categories > 0).astype(np.uint8)
+        self.n_bins = self.n_categories.copy()
+        self.edges = np.full((d, MAX_BINS - 1), np.inf)
+        self.lower = np.full((d, MAX_BINS), np.nan)
+        self.upper = np.full((d, MAX_BINS), np.nan)
+        self.guide_low = np.zeros(d)
+        self.guide_scale = np.zeros(d)
+        self.guide = np.zeros((d, GUIDE_CELLS + 1), BIN)
+        sample, weight = self._sample(X, sample_weight)
+        numeric = np.flatnonzero(self.n_categories == 0)
+        for _ in (threads or Threads()).map(lambda f: self._fit_column(f, sample, weight), numeric):
+            pass
+        return self
+
+    def _sample(self, X: np.ndarray, weight: np.ndarray | None) -> tuple[np.ndarray, np.ndarray | None]:
+        """Rows that the quantiles are taken from, columns contiguous, and their weights."""
+        n = len(X)
+        if n <= self.sample_rows:
+            return np.asfortranarray(X), weight
+        rows = np.sort(np.random.default_rng(0).choice(n, self.sample_rows, replace=False, shuffle=False))
+        return np.asfortranarray(X[rows]), None if weight is None else weight[rows]
+
+    def _fit_column(self, f: int, sample: np.ndarray, weight: np.ndarray | None) -> None:
+        """Bins of one numeric column."""
+        values, mass = distinct_values(sample[:, f].astype(VALUE, copy=False), weight)
+        if len(values) == 0:
+            return
+        if len(values) <= self.max_bins:
+            last = np.arange(len(values))
+        else:
+            cut_after = np.zeros(len(values), np.uint8)
+            greedy_cuts(mass, self.max_bins, cut_after)
+            last = np.append(np.flatnonzero(cut_after), len(values) - 1)
+        first = np.append(0, last[:-1] + 1)
+        n = len(last)
+        self.n_bins[f] = n
+        self.lower[f, :n] = values[first]
+        self.upper[f, :n] = values[last]
+        edges = np.array([between(values[a], values[a + 1]) for a in last[:-1]], VALUE)
+        self.edges[f, : n - 1] = edges
+        if n > 1:
+            self.guide_low[f] = edges[0]
+            width = edges[-1] - edges[0]
+            scale = GUIDE_CELLS / width if width > 0 else 0.0
+            self.guide_scale[f] = scale if np.isfinite(scale) else 0.0
+        fill_guide(edges, self.guide_low[f], self.guide_scale[f], self.guide[f])
+
+    def transform(self, X: np.ndarray, threads: Threads | None = None) -> np.ndarray:
+        """Bin codes of X: uint8 of X's shape, C order. Raises ValueError for infinite values."""
+        out = np.empty(X.shape, BIN)
+
+        def map_rows(rows: slice) -> int:
+            return map_to_bins(as_block(X, rows), self.n_bins, self.is_categorical, self.edges, self.guide_low,
+                               self.guide_scale, self.guide, out[rows])  # fmt: skip
+
+        if sum((threads or Threads()).map(map_rows, row_blocks(*X.shape))):
+            raise ValueError(
+                "X holds infinite values, expected finite numbers or NaN for missing. "
+                "Hint: replace them with NaN, or clip the column."
+            )
+        return out
+
+    def threshold(self, feature: int, last_left: int, first_right: int) -> float:
+        """Threshold that parts bin `last_left` from bin `first_right`; infinity where only missing values go right."""
+        if first_right < 0:
+            return np.inf
+        return between(self.upper[feature, last_left], self.lower[feature, first_right])
+
+
+def distinct_values(column: np.ndarray, weight: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
+    """Finite distinct values of a column in ascending order, and the weight of each."""
+    keep = np.isfinite(column)
+    if weight is not None:
+        keep &= weight > 0
+        order = np.argsort(column[keep], kind="stable")
+        values = column[keep][order]
+    else:
+        values = np.sort(column[keep])
+    if len(values) == 0:
+        return values, values
+    starts = np.flatnonzero(np.append(True, values[1:] != values[:-1]))
+    if weight is None:
+        return values[starts], np.diff(np.append(starts, len(values))).astype(VALUE)
+    return values[starts], np.add.reduceat(weight[keep][order], starts)
+
+
+def iterate_blocks(X: np.ndarray) -> Iterator[tuple[slice, np.ndarray]]:
+    """Blocks of rows of X with their position."""
+    for rows in row_blocks(*X.shape):
+        yield rows, as_block(X, rows)

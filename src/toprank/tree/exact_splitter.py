@@ -1,0 +1,138 @@
+"""Conditions from rows sorted by value: every distinct value is a possible cut. For small tables and for papers."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from toprank._core.dtypes import NODE, ROW, WEIGHT
+from toprank._core.partition import mark_left, mark_rows, split_by_mark
+from toprank._core.splitting import exact_splits
+from toprank._core.threads import Threads, share_out
+from toprank.tree.batch import Batch, Splits, children_of, sum_of_cells, sweep_features
+from toprank.tree.bin_mapper import between
+from toprank.tree.weights import RowWeights
+
+
+class Presorted:
+    """Columns as dense ranks, and the rows of each column in rank order; shared by all trees on the same rows.
+
+    Attributes
+    ----------
+    codes : int32 array of shape (n_features, n): rank of each value among the column's distinct values
+    order : int32 array of shape (n_features, n): rows by ascending code, missing last
+    values : list of float arrays, the distinct values of each column
+    n_codes : int32 array of shape (n_features,): number of distinct values; code n_codes means missing
+    """
+
+    def __init__(self, X: np.ndarray, n_categories: np.ndarray | None = None):
+        n, d = X.shape
+        self.n_categories = np.zeros(d, NODE) if n_categories is None else np.asarray(n_categories, NODE)
+        self.codes = np.empty((d, n), NODE)
+        self.order = np.empty((d, n), ROW)
+        self.values: list[np.ndarray] = []
+        self.n_codes = np.empty(d, NODE)
+        for f in range(d):
+            self._sort_column(f, X[:, f])
+
+    def _sort_column(self, f: int, column: np.ndarray) -> None:
+        if np.isinf(column).any():
+            raise ValueError(
+                f"Column {f} of X holds infinite values, expected finite numbers or NaN for missing. "
+                "Hint: replace them with NaN, or clip the column."
+            )
+        if self.n_categories[f]:
+            values = np.arange(self.n_categories[f], dtype=float)
+            known = (column >= 0) & (column < len(values))
+            codes = np.where(known, column, len(values)).astype(NODE)
+        else:
+            values, codes = np.unique(column, return_inverse=True, equal_nan=True)
+            values = values[~np.isnan(values)]
+        self.values.append(values.astype(float))
+        self.n_codes[f] = len(values)
+        self.codes[f] = codes
+        self.order[f] = np.argsort(codes, kind="stable")
+
+
+class ExactSplitter:
+    """Conditions from sorted rows; the same sweep as `HistogramSplitter`, over the values present in each node.
+
+    Parameters
+    ----------
+    presorted : Presorted
+    weights : RowWeights
+    threads : Threads
+    """
+
+    def __init__(self, presorted: Presorted, weights: RowWeights, threads: Threads):
+        self.presorted, self.weights, self.threads = presorted, weights, threads
+        self.n_features = len(presorted.codes)
+        self.is_categorical = (presorted.n_categories > 0).astype(np.uint8)
+        present = weights.total[presorted.order] > 0
+        self.order = presorted.order[present].reshape(self.n_features, -1)
+        self.mark = np.zeros(presorted.codes.shape[1], np.uint8)
+
+    def root(self) -> Batch:
+        """All rows with weight, as one node."""
+        return Batch(
+            np.zeros(1, np.int64),
+            np.array([self.order.shape[1]], np.int64),
+            np.array([self.weights.positive.sum()], WEIGHT),
+            np.array([self.weights.total.sum()], WEIGHT),
+        )
+
+    def with_statistics(self, parents: Batch, children: Batch, needed: np.ndarray) -> Batch:
+        """The needed children; sorted rows need no statistics."""
+        return children.take(np.flatnonzero(needed))
+
+    def best_splits(self, batch: Batch, criterion: int, min_leaf: int, allowed: np.ndarray | None) -> Splits:
+        """Best condition of each node; `allowed` (n_nodes, n_features) tells which features it may use."""
+        if allowed is None:
+            allowed = np.ones((len(batch), self.n_features), np.uint8)
+
+        def sweep(first: int, last: int, record: np.ndarray, goes_left: np.ndarray) -> None:
+            exact_splits(criterion, self.presorted.codes, self.order, batch.start, batch.stop, self.weights.positive,
+                         self.weights.total, self.presorted.n_codes, self.is_categorical, allowed, first, last,
+                         batch.positive, batch.total, min_leaf, record, goes_left)  # fmt: skip
+
+        return sweep_features(sweep, len(batch), self.n_features, self.threads)
+
+    def split(self, batch: Batch, splits: Splits) -> Batch:
+        """Part the nodes' rows by their conditions; children left and right in turn."""
+        mark_left(self.presorted.codes, self.order[0], batch.start, batch.stop, splits.record, self.presorted.n_codes,
+                  self.is_categorical, splits.goes_left, self.mark)  # fmt: skip
+        n_left = self._part_by_mark(batch)
+        return children_of(batch, n_left, splits.record["positive_left"], splits.record["total_left"])
+
+    def _part_by_mark(self, batch: Batch) -> np.ndarray:
+        """Part every column's row order by `mark`; number of rows on the left of each node."""
+        n_left = np.zeros(len(batch), np.int64)
+
+        def part(run: slice) -> None:
+            counts, buffer = np.zeros(len(batch), np.int64), np.empty(self.order.shape[1], ROW)
+            for f in range(run.start, run.stop):
+                split_by_mark(self.order[f], buffer, batch.start, batch.stop, self.mark, counts)
+            n_left[:] = counts
+
+        for _ in self.threads.map(part, share_out(np.ones(self.n_features), self.threads.n_threads)):
+            pass
+        return n_left
+
+    def remember(self) -> None:
+        """Keep the present row order for `regroup`."""
+        self.remembered = self.order.copy()
+
+    def regroup(self, parents: Batch, cells: Batch, parent: np.ndarray, is_left: np.ndarray) -> Batch:
+        """Part the parents' rows, in the remembered order, by the side that each row's cell is on."""
+        mark_rows(self.order[0], cells.start, cells.stop, is_left.astype(np.uint8), self.mark)
+        self.order = self.remembered
+        n_left = self._part_by_mark(parents)
+        return children_of(parents, n_left, *sum_of_cells(cells, parent, is_left, len(parents)))
+
+    def thresholds(self, splits: Splits) -> np.ndarray:
+        """Threshold of each numeric condition, NaN for the others; infinity where only missing values go right."""
+        out = np.full(len(splits.record), np.nan)
+        for i, (feature, last_left, first_right) in enumerate(splits.cuts()):
+            values = self.presorted.values[feature]
+            if not self.is_categorical[feature]:
+                out[i] = np.inf if first_right < 0 else between(values[last_left], values[first_right])
+        return out

@@ -1,0 +1,157 @@
+"""Growing: greedy trees from a splitter, level by level or best first, many roots at once.
+
+All roots of one meta-level grow together, so the number of passes over the data is the depth, not the number of nodes.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from toprank._core.dtypes import NODE
+from toprank.tree.batch import Batch, Splits, Splitter
+
+UNLIMITED = 2**31 - 1
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What stops growing; weights in integer units, gain as the criterion gives it."""
+
+    criterion: int
+    max_depth: int = UNLIMITED
+    min_leaf: int = 1
+    min_split: int = 2
+    min_gain: float = -np.inf
+    max_leaf_nodes: int = UNLIMITED
+    sample_features: Callable[[int], np.ndarray] | None = None
+
+    def may_split(self, batch: Batch, depth: np.ndarray) -> np.ndarray:
+        """Nodes worth a sweep: impure, heavy enough and not too deep."""
+        impure = (batch.positive > 0) & (batch.positive < batch.total)
+        heavy = batch.total >= max(self.min_split, 2 * self.min_leaf)
+        return impure & heavy & (depth < self.max_depth)
+
+
+@dataclass(frozen=True)
+class GrownTrees:
+    """Nodes of one or several greedy trees; a child's index is larger than its parent's.
+
+    `root` tells which tree a node belongs to; node i < number of roots is root i. `segment` holds each node's rows
+    and weights. feature = -1 at leaves. `goes_left` (n_nodes, 256) answers for categories.
+    """
+
+    root: np.ndarray
+    depth: np.ndarray
+    feature: np.ndarray
+    threshold: np.ndarray
+    missing_left: np.ndarray
+    goes_left: np.ndarray
+    left: np.ndarray
+    right: np.ndarray
+    gain: np.ndarray
+    segment: Batch
+
+    @property
+    def is_leaf(self) -> np.ndarray:
+        """Nodes without a condition."""
+        return self.feature < 0
+
+
+class _Table:
+    """The nodes so far, in lists of arrays; `freeze` makes one of each."""
+
+    def __init__(self, roots: Batch):
+        n = len(roots)
+        self.n_nodes = n
+        self.root, self.depth = np.arange(n, dtype=NODE), np.zeros(n, NODE)
+        self.segments = [(roots.start, roots.stop, roots.positive, roots.total)]
+        self.conditions: list[tuple[np.ndarray, Splits, np.ndarray, np.ndarray]] = []
+
+    def add(self, node: np.ndarray, splits: Splits, threshold: np.ndarray, children: Batch) -> np.ndarray:
+        """Give the nodes their conditions and children; the children's indices, left and right in turn."""
+        child = np.arange(self.n_nodes, self.n_nodes + len(children), dtype=NODE)
+        self.n_nodes += len(children)
+        self.root = np.append(self.root, np.repeat(self.root[node], 2))
+        self.depth = np.append(self.depth, np.repeat(self.depth[node] + 1, 2))
+        self.segments.append((children.start, children.stop, children.positive, children.total))
+        self.conditions.append((node, splits, threshold, child))
+        return child
+
+    def freeze(self) -> GrownTrees:
+        n = self.n_nodes
+        feature, left, right = (np.full(n, -1, NODE) for _ in range(3))
+        threshold, gain = np.full(n, np.nan), np.zeros(n)
+        missing_left, goes_left = np.zeros(n, np.uint8), np.zeros((n, 256), np.uint8)
+        for node, splits, cut, child in self.conditions:
+            feature[node], gain[node] = splits.record["feature"], splits.record["gain"]
+            missing_left[node], goes_left[node] = splits.record["missing_left"], splits.goes_left
+            threshold[node], left[node], right[node] = cut, child[::2], child[1::2]
+        segment = Batch(*(np.concatenate(part) for part in zip(*self.segments, strict=True)))
+        return GrownTrees(
+            self.root, self.depth, feature, threshold, missing_left, goes_left, left, right, gain, segment
+        )
+
+
+@dataclass
+class _Candidates:
+    """Nodes that can be split, each with its best condition."""
+
+    node: np.ndarray
+    batch: Batch
+    splits: Splits
+
+    def take(self, index: np.ndarray) -> _Candidates:
+        return _Candidates(self.node[index], self.batch.take(index), self.splits.take(index))
+
+
+def grow(splitter: Splitter, roots: Batch, limits: Limits) -> GrownTrees:
+    """Greedy trees from the given roots, one a root.
+
+    The row order of `splitter` is parted on the way: a leaf's rows are contiguous afterwards.
+    """
+    table = _Table(roots)
+    worth = np.flatnonzero(limits.may_split(roots, table.depth))
+    candidates = _evaluate(splitter, roots.take(worth), worth, limits)
+    if limits.max_leaf_nodes == UNLIMITED:
+        while len(candidates.node):
+            candidates = _split_all(splitter, table, candidates, limits)
+    else:
+        for i in range(len(candidates.node)):
+            _grow_best_first(splitter, table, candidates.take(np.array([i])), limits)
+    return table.freeze()
+
+
+def _grow_best_first(splitter: Splitter, table: _Table, root: _Candidates, limits: Limits) -> None:
+    """Split the candidate of largest gain until one root has its number of leaves; ties go to the older node."""
+    heap = [(-root.splits.record["gain"][0], int(root.node[0]), root)]
+    n_leaves = 1
+    while heap and n_leaves < limits.max_leaf_nodes:
+        candidates = _split_all(splitter, table, heapq.heappop(heap)[2], limits)
+        n_leaves += 1
+        for i in range(len(candidates.node)):
+            one = candidates.take(np.array([i]))
+            heapq.heappush(heap, (-one.splits.record["gain"][0], int(one.node[0]), one))
+
+
+def _split_all(splitter: Splitter, table: _Table, candidates: _Candidates, limits: Limits) -> _Candidates:
+    """Split every candidate; the children that can be split again."""
+    children = splitter.split(candidates.batch, candidates.splits)
+    child = table.add(candidates.node, candidates.splits, splitter.thresholds(candidates.splits), children)
+    needed = limits.may_split(children, table.depth[child])
+    batch = splitter.with_statistics(candidates.batch, children, needed)
+    return _evaluate(splitter, batch, child[needed], limits)
+
+
+def _evaluate(splitter: Splitter, batch: Batch, node: np.ndarray, limits: Limits) -> _Candidates:
+    """Best condition of each node; nodes without one drop out."""
+    if len(batch) == 0:
+        return _Candidates(node, batch, Splits(0))
+    allowed = None if limits.sample_features is None else limits.sample_features(len(batch))
+    splits = splitter.best_splits(batch, limits.criterion, limits.min_leaf, allowed)
+    good = (splits.record["feature"] >= 0) & (splits.record["gain"] >= limits.min_gain)
+    found = _Candidates(node, batch, splits)
+    return found if good.all() else found.take(np.flatnonzero(good))

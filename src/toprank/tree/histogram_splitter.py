@@ -1,0 +1,175 @@
+"""Conditions from histograms over bins: the default, for any number of rows."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from toprank._core.dtypes import NODE, ROW, WEIGHT
+from toprank._core.histogram import packed_histograms, wide_histograms
+from toprank._core.partition import join_chunks, mark_rows, split_by_mark, split_chunks
+from toprank._core.splitting import histogram_splits
+from toprank._core.threads import CHUNK_ROWS, Threads, cut_into_chunks, share_out
+from toprank.tree.batch import Batch, Splits, children_of, sum_of_cells, sweep_features
+from toprank.tree.bin_mapper import BinMapper
+from toprank.tree.weights import RowWeights
+
+HISTOGRAM_MEMORY = 2**29
+"""Bytes of histograms kept for subtraction; beyond that each node's histogram is made when it is swept."""
+
+
+class HistogramSplitter:
+    """Conditions from two-channel histograms over binned columns.
+
+    Parameters
+    ----------
+    binned : uint8 array of shape (n, n_features), C order
+    mapper : BinMapper
+        The mapper that made `binned`.
+    weights : RowWeights
+    threads : Threads
+    """
+
+    def __init__(self, binned: np.ndarray, mapper: BinMapper, weights: RowWeights, threads: Threads):
+        self.binned, self.mapper, self.weights, self.threads = binned, mapper, weights, threads
+        self.n_features = binned.shape[1]
+        self.is_categorical = mapper.is_categorical
+        self.packed = weights.packed
+        self.rows = np.flatnonzero(weights.total).astype(ROW)
+        self.buffer = np.empty_like(self.rows)
+        self.mark = np.zeros(len(binned), np.uint8)
+        sizes = mapper.n_bins.astype(np.int64) + 1
+        self.offsets = np.cumsum(sizes) - sizes
+        self.total_bins = int(sizes.sum())
+
+    def root(self) -> Batch:
+        """All rows with weight, as one node."""
+        batch = Batch(
+            np.zeros(1, np.int64),
+            np.array([len(self.rows)], np.int64),
+            np.array([self.weights.positive.sum()], WEIGHT),
+            np.array([self.weights.total.sum()], WEIGHT),
+        )
+        return replace(batch, histograms=self._histograms(batch), slot=np.zeros(1, NODE))
+
+    def _histograms(self, batch: Batch) -> np.ndarray:
+        """Histograms of the nodes, from their rows: int64 (n_nodes, total_bins, 2)."""
+        out = np.zeros((len(batch), self.total_bins, 2), WEIGHT)
+        chunks = cut_into_chunks(batch.start, batch.stop, CHUNK_ROWS)
+        runs = share_out(chunks[:, 2] - chunks[:, 1], self.threads.n_threads)
+
+        def add_up(run: slice) -> tuple[int, np.ndarray]:
+            part = chunks[run]
+            node = int(part[0, 0])
+            shared = np.zeros((self.total_bins, 2), WEIGHT)
+            if self.packed is not None:
+                packed_histograms(self.binned, self.rows, part, self.offsets, self.packed,
+                                  np.empty(self.total_bins, np.int64), node, shared, out)  # fmt: skip
+            else:
+                wide_histograms(self.binned, self.rows, part, self.offsets, self.weights.positive,
+                                self.weights.total, node, shared, out)  # fmt: skip
+            return node, shared
+
+        for node, shared in self.threads.map(add_up, runs):
+            out[node] += shared
+        return out
+
+    def with_statistics(self, parents: Batch, children: Batch, needed: np.ndarray) -> Batch:
+        """The needed children, with histograms: the smaller of two is added up, the other is what is left.
+
+        Parameters
+        ----------
+        parents : Batch of n nodes
+        children : Batch of 2n nodes, left and right in turn
+        needed : bool array of shape (2n,)
+        """
+        family = np.flatnonzero(needed.reshape(-1, 2).any(axis=1))
+        bytes_needed = 2 * len(family) * self.total_bins * 16
+        if parents.histograms is None or bytes_needed > HISTOGRAM_MEMORY:
+            return children.take(np.flatnonzero(needed))
+        size = (children.stop - children.start).reshape(-1, 2)[family]
+        smaller = 2 * family + (size[:, 1] < size[:, 0])
+        histograms = np.empty((2 * len(family), self.total_bins, 2), WEIGHT)
+        histograms[: len(family)] = self._histograms(children.take(smaller))
+        for i, parent in enumerate(parents.slot[family]):
+            np.subtract(parents.histograms[parent], histograms[i], out=histograms[len(family) + i])
+        slot = np.full(len(children), -1, NODE)
+        slot[smaller] = np.arange(len(family))
+        slot[smaller ^ 1] = np.arange(len(family)) + len(family)
+        return replace(children, histograms=histograms, slot=slot).take(np.flatnonzero(needed))
+
+    def best_splits(self, batch: Batch, criterion: int, min_leaf: int, allowed: np.ndarray | None) -> Splits:
+        """Best condition of each node; `allowed` (n_nodes, n_features) tells which features it may use."""
+        if allowed is None:
+            allowed = np.ones((len(batch), self.n_features), np.uint8)
+        if batch.histograms is not None:
+            return self._sweep(batch, batch.histograms, batch.slot, criterion, min_leaf, allowed)
+        whole = Splits(len(batch))
+        step = max(1, HISTOGRAM_MEMORY // (self.total_bins * 16))
+        for first in range(0, len(batch), step):
+            index = np.arange(first, min(first + step, len(batch)))
+            part = batch.take(index)
+            found = self._sweep(part, self._histograms(part), np.arange(len(part), dtype=NODE), criterion, min_leaf,
+                                allowed[index])  # fmt: skip
+            whole.record[index], whole.goes_left[index] = found.record, found.goes_left
+        return whole
+
+    def _sweep(self, batch, histograms, slot, criterion, min_leaf, allowed) -> Splits:
+        def sweep(first, last, record, goes_left):
+            histogram_splits(criterion, histograms, slot, self.offsets, self.mapper.n_bins, self.is_categorical,
+                             allowed, first, last, batch.positive, batch.total, min_leaf, record, goes_left)  # fmt: skip
+
+        splits = sweep_features(sweep, len(batch), self.n_features, self.threads)
+        record = splits.record
+        numeric = np.flatnonzero((record["feature"] >= 0) & (self.is_categorical[record["feature"]] == 0))
+        splits.goes_left[numeric] = np.arange(256) <= record["last_left"][numeric, None]
+        missing_bin = self.mapper.n_bins[record["feature"][numeric]]
+        splits.goes_left[numeric, missing_bin] = record["missing_left"][numeric]
+        return splits
+
+    def split(self, batch: Batch, splits: Splits) -> Batch:
+        """Part the nodes' rows by their conditions; children left and right in turn, without histograms."""
+        record = splits.record
+        feature = np.ascontiguousarray(record["feature"])
+        chunks = cut_into_chunks(batch.start, batch.stop, CHUNK_ROWS)
+        runs = share_out(chunks[:, 2] - chunks[:, 1], self.threads.n_threads)
+        left = np.zeros(len(chunks), np.int64)
+        for _ in self.threads.map(
+            lambda run: split_chunks(self.binned, self.rows, self.buffer, chunks[run], feature, splits.goes_left,
+                                     left[run]), runs  # fmt: skip
+        ):
+            pass
+        node = chunks[:, 0]
+        n_left = np.bincount(node, left, len(batch)).astype(np.int64)
+        right = chunks[:, 2] - chunks[:, 1] - left
+        first = np.searchsorted(node, np.arange(len(batch)))
+        left_before, right_before = np.cumsum(left) - left, np.cumsum(right) - right
+        left_at = batch.start[node] + left_before - left_before[first][node]
+        right_at = batch.start[node] + n_left[node] + right_before - right_before[first][node]
+        for _ in self.threads.map(
+            lambda run: join_chunks(self.buffer, self.rows, chunks[run], left[run], left_at[run], right_at[run]), runs
+        ):
+            pass
+        return children_of(batch, n_left, record["positive_left"], record["total_left"])
+
+    def remember(self) -> None:
+        """Keep the present row order for `regroup`."""
+        self.remembered = self.rows.copy()
+
+    def regroup(self, parents: Batch, cells: Batch, parent: np.ndarray, is_left: np.ndarray) -> Batch:
+        """Part the parents' rows, in the remembered order, by the side that each row's cell is on."""
+        mark_rows(self.rows, cells.start, cells.stop, is_left.astype(np.uint8), self.mark)
+        n_left = np.zeros(len(parents), np.int64)
+        self.rows = self.remembered
+        split_by_mark(self.rows, self.buffer, parents.start, parents.stop, self.mark, n_left)
+        return children_of(parents, n_left, *sum_of_cells(cells, parent, is_left, len(parents)))
+
+    def thresholds(self, splits: Splits) -> np.ndarray:
+        """Threshold of each numeric condition, NaN for the others."""
+        return np.array(
+            [
+                np.nan if self.is_categorical[feature] else self.mapper.threshold(feature, last_left, first_right)
+                for feature, last_left, first_right in splits.cuts()
+            ]
+        )

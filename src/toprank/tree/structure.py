@@ -1,0 +1,233 @@
+"""`Tree`: the one frozen structure that every ranker ends in.
+
+A node may have several parents: a meta-tree is flattened into one `Tree`, where each cell of an inner tree is an edge
+into a meta-child. So a node's index is always smaller than its children's, and the root is node 0.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+import numpy as np
+
+from toprank._core.dtypes import CATEGORY, LEAF, NODE, NUMERIC, OBLIQUE
+from toprank._core.threads import Threads
+from toprank._core.traverse import find_leaves, find_paths
+from toprank.tree.bin_mapper import as_block, row_blocks
+
+DTYPES: dict[str, Any] = {
+    "kind": np.uint8, "feature": NODE, "threshold": np.float64, "left": NODE, "right": NODE, "missing_left": np.uint8,
+    "positive": np.float64, "negative": np.float64, "leaf": NODE, "score": np.float64, "rate": np.float64,
+    "category_at": NODE, "category_bits": np.uint64, "oblique_at": NODE, "oblique_feature": NODE,
+    "oblique_weight": np.float64, "entry": np.uint8, "sign": np.int8,
+}  # fmt: skip
+"""Fixed-width type of every array of a tree."""
+
+
+def _empty(dtype: Any, shape: tuple[int, ...] = (0,)) -> Any:
+    return field(default_factory=lambda: np.zeros(shape, dtype))
+
+
+@dataclass(frozen=True, eq=False)
+class Tree:
+    """Conditions, leaves and weights in arrays of one entry a node.
+
+    Attributes
+    ----------
+    kind : uint8
+        0 leaf, 1 `value <= threshold`, 2 category in a subset, 3 weighted sum of features <= threshold.
+    feature, threshold, left, right, missing_left
+        The condition; rows that satisfy it go left, missing values go left where missing_left is 1.
+    positive, negative : float64
+        Training weight that reached the node.
+    leaf : int32
+        Position of a leaf in the ranking, 0 = top; -1 inside. Leaf nodes may share a position.
+    score : float64
+        Leaves: upper end of the leaf's range of scores. Ranges of different positions do not overlap.
+    rate : float64
+        Leaves: smoothed positive rate, non-increasing along the positions.
+    category_at, category_bits : int32 (n_nodes,), uint64 (m, 4)
+        Row of `category_bits` that lists the codes going left.
+    oblique_at, oblique_feature, oblique_weight
+        Weights of oblique conditions: node i owns entries oblique_at[i]:oblique_at[i + 1].
+    entry : uint8
+        1 where an inner tree begins: margins are measured from there.
+    sign : int8
+        Leaves: +1 where positives are the majority, so that a row far from the boundary ranks higher, else -1.
+    n_features : int
+    """
+
+    kind: np.ndarray
+    feature: np.ndarray
+    threshold: np.ndarray
+    left: np.ndarray
+    right: np.ndarray
+    missing_left: np.ndarray
+    positive: np.ndarray
+    negative: np.ndarray
+    leaf: np.ndarray
+    score: np.ndarray
+    rate: np.ndarray
+    category_at: np.ndarray
+    entry: np.ndarray
+    sign: np.ndarray
+    n_features: int
+    category_bits: np.ndarray = _empty(np.uint64, (0, 4))
+    oblique_at: np.ndarray = _empty(NODE)
+    oblique_feature: np.ndarray = _empty(NODE)
+    oblique_weight: np.ndarray = _empty(np.float64)
+
+    def __post_init__(self) -> None:
+        if len(self.oblique_at) == 0:
+            object.__setattr__(self, "oblique_at", np.zeros(len(self.kind) + 1, NODE))
+        for name, dtype in DTYPES.items():
+            array = np.ascontiguousarray(getattr(self, name), dtype=dtype)
+            if array.flags.writeable:
+                array = array.copy() if array.base is not None else array
+                array.flags.writeable = False
+            object.__setattr__(self, name, array)
+
+    def __len__(self) -> int:
+        return len(self.kind)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Tree):
+            return NotImplemented
+        return self.n_features == other.n_features and all(
+            np.array_equal(getattr(self, name), getattr(other, name), equal_nan=DTYPES[name] is np.float64)
+            for name in DTYPES
+        )
+
+    __hash__ = None  # type: ignore[assignment]
+
+    @property
+    def is_leaf(self) -> np.ndarray:
+        """Nodes without a condition."""
+        return self.kind == LEAF
+
+    @property
+    def n_leaves(self) -> int:
+        """Number of positions in the ranking."""
+        return int(self.leaf.max()) + 1
+
+    @property
+    def depth(self) -> int:
+        """Most conditions on a path from the root to a leaf."""
+        depth = np.zeros(len(self), np.int64)
+        for node in np.flatnonzero(~self.is_leaf):
+            for child in (self.left[node], self.right[node]):
+                depth[child] = max(depth[child], depth[node] + 1)
+        return int(depth.max())
+
+    @property
+    def conditions(self) -> tuple[np.ndarray, ...]:
+        """The arrays that traversal kernels take, in their order."""
+        return (self.kind, self.feature, self.threshold, self.left, self.right, self.missing_left, self.category_at,
+                self.category_bits, self.oblique_at, self.oblique_feature, self.oblique_weight)  # fmt: skip
+
+    def categories_left(self, node: int) -> np.ndarray:
+        """Category codes that go left at a node."""
+        bits = self.category_bits[self.category_at[node]]
+        return np.flatnonzero(np.unpackbits(bits.view(np.uint8), bitorder="little"))
+
+    def apply(self, X: np.ndarray, threads: Threads | None = None) -> np.ndarray:
+        """Leaf node of each row of X: int32 (n,)."""
+        out = np.empty(len(X), NODE)
+        for _ in (threads or Threads()).map(
+            lambda rows: find_leaves(as_block(X, rows), *self.conditions, out[rows]), row_blocks(*X.shape)
+        ):
+            pass
+        return out
+
+    def paths(self, X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Nodes of each row's path, padded, int32 (n, longest), and the number of nodes in it, int32 (n,)."""
+        nodes = np.full((len(X), self.depth + 1), -1, NODE)
+        length = np.empty(len(X), NODE)
+        for rows in row_blocks(*X.shape):
+            find_paths(as_block(X, rows), *self.conditions, length[rows], nodes[rows])
+        return nodes, length
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain lists and numbers; `from_dict` gives an equal tree back. NaN and infinities are strings."""
+
+        def plain(value: Any) -> Any:
+            if isinstance(value, list):
+                return [plain(v) for v in value]
+            return value if not isinstance(value, float) or np.isfinite(value) else repr(value)
+
+        return {"n_features": self.n_features} | {name: plain(getattr(self, name).tolist()) for name in DTYPES}
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> Tree:
+        """Tree of a dictionary that `to_dict` made; checked."""
+
+        def number(value: Any) -> Any:
+            return float(value) if isinstance(value, str) else value
+
+        arrays = {
+            name: np.array([number(v) for v in data[name]], dtype)
+            for name, dtype in DTYPES.items()
+            if name != "category_bits"
+        }
+        bits = np.array(data["category_bits"], np.uint64).reshape(-1, 4)
+        return cls(**arrays, category_bits=bits, n_features=int(data["n_features"])).check()
+
+    def to_arrays(self) -> dict[str, np.ndarray]:
+        """The arrays by name."""
+        return {name: getattr(self, name) for name in DTYPES} | {"n_features": np.array(self.n_features)}
+
+    @classmethod
+    def from_arrays(cls, arrays: dict[str, np.ndarray]) -> Tree:
+        """Tree of arrays that `to_arrays` made; checked."""
+        missing = [f.name for f in fields(cls) if f.name not in arrays]
+        if missing:
+            raise ValueError(f"A tree lacks the array {missing[0]!r}.")
+        named = {f.name: arrays[f.name] for f in fields(cls)}
+        for name, dtype in DTYPES.items():
+            if named[name].dtype != dtype:
+                raise ValueError(f"A tree's {name!r} must be {np.dtype(dtype)}, but is {named[name].dtype}.")
+        return cls(**{**named, "n_features": int(named["n_features"])}).check()
+
+    def check(self) -> Tree:
+        """Verify every invariant; returns the tree, raises ValueError with a sentence."""
+        check_tree(self)
+        return self
+
+
+def check_tree(tree: Tree) -> None:
+    """Raise ValueError at the first broken invariant of a tree."""
+    n = len(tree)
+    inner = np.flatnonzero(tree.kind != LEAF)
+    children = np.concatenate((tree.left[inner], tree.right[inner]))
+    leaves = np.flatnonzero(tree.kind == LEAF)
+    per_node = [name for name in DTYPES if name not in ("category_bits", "oblique_at", "oblique_feature", "oblique_weight")]
+    single = np.isin(tree.kind[inner], (NUMERIC, CATEGORY))
+    with_category = tree.category_at[tree.kind == CATEGORY]
+    positions = tree.leaf[leaves]
+    rules: list[tuple[bool, str]] = [
+        (n > 0, "has at least one node"),
+        (all(getattr(tree, name).shape == (n,) for name in per_node), "has arrays of one length"),
+        (bool(np.all(tree.kind <= OBLIQUE)), "knows every kind of condition"),
+        (bool(np.all(children > np.tile(inner, 2)) and np.all(children < n)), "has children after their parents"),
+        (len(np.unique(children)) == n - 1, "reaches every node"),
+        (bool(np.all((tree.feature[inner][single] >= 0) & (tree.feature[inner][single] < tree.n_features))),
+         "asks for columns it has"),
+        (bool(np.all(~np.isnan(tree.threshold[tree.kind != LEAF][tree.kind[inner] != CATEGORY]))),
+         "has a threshold in every numeric condition"),
+        (tree.category_bits.ndim == 2 and tree.category_bits.shape[1:] == (4,), "has category sets of 256 bits"),
+        (bool(np.all((with_category >= 0) & (with_category < len(tree.category_bits)))), "has a set for every category condition"),
+        (len(tree.oblique_at) == n + 1 and tree.oblique_at[0] == 0 and bool(np.all(np.diff(tree.oblique_at) >= 0))
+         and tree.oblique_at[-1] == len(tree.oblique_feature) == len(tree.oblique_weight),
+         "has consistent oblique weights"),
+        (bool(np.all((tree.oblique_feature >= 0) & (tree.oblique_feature < tree.n_features))), "weighs columns it has"),
+        (len(positions) > 0 and bool(np.array_equal(np.unique(positions), np.arange(positions.max() + 1))), "numbers its leaves from 0"),
+        (bool(np.all(tree.positive >= 0) and np.all(tree.negative >= 0)), "has no negative weights"),
+        (bool(np.all(np.isfinite(tree.score[leaves])) and np.all(np.isfinite(tree.rate[leaves]))), "has finite scores"),
+    ]  # fmt: skip
+    for holds, rule in rules:
+        if not holds:
+            raise ValueError(f"Not a valid tree: it breaks the rule that a tree {rule}. Hint: the data may be damaged.")
+    order = np.argsort(positions, kind="stable")
+    if np.any(np.diff(tree.score[leaves][order])[np.diff(positions[order]) > 0] >= 0):
+        raise ValueError("Not a valid tree: scores must fall along the leaf order. Hint: the data may be damaged.")

@@ -1,0 +1,44 @@
+"""Weights as integers, so that every sum is exact and no result depends on the order of additions."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from toprank._core.dtypes import PACKED_LIMIT, WEIGHT
+
+FIXED_POINT_LIMIT = 2**52
+"""Largest total of scaled weights: sums stay exact in int64 and in the float64 of the criteria."""
+
+
+class RowWeights(NamedTuple):
+    """Positive and total weight of each row, in integer units of `unit` cases."""
+
+    positive: np.ndarray
+    total: np.ndarray
+    unit: float
+
+    @property
+    def packed(self) -> np.ndarray | None:
+        """Both channels in one int64 a row, or None where the total does not fit 31 bits."""
+        if int(self.total.sum()) >= PACKED_LIMIT:
+            return None
+        return (self.positive << 32) | self.total
+
+
+def integer_weights(is_positive: np.ndarray, sample_weight: np.ndarray | None = None) -> RowWeights:
+    """Weights of rows as integers: unchanged where they are whole numbers, in fixed point otherwise.
+
+    Parameters
+    ----------
+    is_positive : bool array of shape (n,)
+    sample_weight : float array of shape (n,), non-negative, or None for weight 1
+    """
+    if sample_weight is None:
+        total = np.ones(len(is_positive), WEIGHT)
+        return RowWeights(is_positive.astype(WEIGHT), total, 1.0)
+    whole = np.all(sample_weight == np.rint(sample_weight)) and sample_weight.sum() < FIXED_POINT_LIMIT
+    unit = 1.0 if whole else 2.0 ** np.ceil(np.log2(sample_weight.sum() / FIXED_POINT_LIMIT))
+    total = np.rint(sample_weight / unit).astype(WEIGHT)
+    return RowWeights(np.where(is_positive, total, 0), total, float(unit))

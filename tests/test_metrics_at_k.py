@@ -1,0 +1,144 @@
+import re
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from reference_metrics import (
+    depth_of_share,
+    found_in_order,
+    over_tie_orders,
+    ranked_cases,
+    repeat_rows,
+    weighted_cases,
+)
+from toprank.metrics import gain_at_k, lift_at_k, precision_at_k, recall_at_k
+
+TIES = ("expected", "best", "worst")
+
+
+@given(ranked_cases(), st.sampled_from(TIES), st.data())
+@settings(max_examples=80)
+def test_at_k_is_that_over_all_tie_orders(case, ties, data):
+    y, score = case
+    k = data.draw(st.integers(1, len(y)))
+    found = over_tie_orders(lambda order: found_in_order(y, order, k), score, ties)
+    assert precision_at_k(y, score, k, ties=ties) == pytest.approx(found / k)
+    assert recall_at_k(y, score, k, ties=ties) == pytest.approx(found / sum(y))
+    assert lift_at_k(y, score, k, ties=ties) == pytest.approx((found / k) / (sum(y) / len(y)))
+
+
+@given(ranked_cases(), st.sampled_from(TIES), st.data())
+@settings(max_examples=80)
+def test_gain_at_k_is_that_over_all_tie_orders(case, ties, data):
+    y, score = case
+    k = data.draw(st.integers(1, len(y)))
+    amount = data.draw(st.lists(st.integers(0, 5), min_size=len(y), max_size=len(y)))
+    found = over_tie_orders(lambda order: found_in_order(y, order, k, amount), score, ties)
+    assert gain_at_k(y, score, amount, k, ties=ties) == pytest.approx(found)
+
+
+@given(st.permutations(range(20)), st.integers(1, 2**20 - 2), st.integers(1, 20))
+def test_without_ties_it_is_the_share_of_the_first_k(score, bits, k):
+    y = np.array([bits >> row & 1 for row in range(20)])
+    simple = y[np.argsort(score)[::-1][:k]].mean()
+    assert [precision_at_k(y, score, k, ties=ties) for ties in TIES] == pytest.approx([simple] * 3)
+
+
+@given(weighted_cases(), st.sampled_from(TIES), st.data())
+@settings(max_examples=80)
+def test_weight_two_is_the_row_twice(case, ties, data):
+    y, score, weight = case
+    amount = np.arange(len(y)) + 1.0
+    y_rows, score_rows, amount_rows = repeat_rows(weight, y, score, amount)
+    k = data.draw(st.one_of(st.integers(1, sum(weight)), st.sampled_from([0.1, 0.3, 0.5, 1.0])))
+    for metric in (precision_at_k, recall_at_k, lift_at_k):
+        assert metric(y, score, k, ties=ties, sample_weight=weight) == pytest.approx(
+            metric(y_rows, score_rows, k, ties=ties)
+        )
+    assert gain_at_k(y, score, amount, k, ties=ties, sample_weight=weight) == pytest.approx(
+        gain_at_k(y_rows, score_rows, amount_rows, k, ties=ties)
+    )
+
+
+@given(ranked_cases(max_size=30, n_scores=5), st.data())
+def test_best_expected_and_worst_are_ordered(case, data):
+    k = data.draw(st.integers(1, len(case[0])))
+    worst, expected, best = (precision_at_k(*case, k, ties=ties) for ties in ("worst", "expected", "best"))
+    assert worst <= expected + 1e-12
+    assert expected <= best + 1e-12
+
+
+@pytest.mark.parametrize("tenths", range(1, 11))
+@pytest.mark.parametrize("n_positive", [1, 3, 10, 30, 70])
+def test_a_share_is_rounded_up_without_rounding_errors(tenths, n_positive):
+    y = np.arange(100) < n_positive
+    score = -np.arange(100)
+    depth = depth_of_share(tenths, n_positive)
+    assert recall_at_k(y, score, tenths / 10) == pytest.approx(depth / n_positive)
+    assert recall_at_k(y, score, tenths / 10, of="cases") == pytest.approx(
+        min(10 * tenths, n_positive) / n_positive
+    )
+
+
+def test_one_and_one_point_zero_differ():
+    y, score = [1, 1, 0, 0], [4, 1, 3, 2]
+    assert precision_at_k(y, score, 1) == 1.0
+    assert precision_at_k(y, score, 1.0) == precision_at_k(y, score) == 0.5
+    assert precision_at_k(y, score, np.int64(1)) == 1.0
+    assert precision_at_k(y, score, np.float32(1)) == 0.5
+
+
+def test_at_as_many_cases_as_positives_precision_is_recall():
+    y, score = [1, 0, 1, 0, 1], [5, 4, 4, 2, 2]
+    assert precision_at_k(y, score) == recall_at_k(y, score)
+
+
+def test_amounts_of_negatives_do_not_count():
+    assert gain_at_k([1, 0, 1], [3, 2, 1], [10, 1000, 5], k=2) == 10
+    assert gain_at_k(["no", "yes"], [1, 2], [7, 0], k=2, pos_label="no") == 7
+
+
+@pytest.mark.parametrize("metric", [precision_at_k, recall_at_k, lift_at_k])
+@pytest.mark.parametrize("k", [0, -1, 5, 0.0, 1.5, -0.1, float("nan")])
+def test_k_out_of_range_is_a_sentence(metric, k):
+    sentence = (
+        f"The 'k' parameter of {metric.__name__} must be an int in the range [1, 4] (the number of cases) or a "
+        f"float in the range (0, 1] (a share of the positives). Got {k!r} instead. Hint: k=1.0"
+    )
+    with pytest.raises(ValueError, match=re.escape(sentence)):
+        metric([0, 1, 0, 1], [1, 2, 3, 4], k)
+
+
+@pytest.mark.parametrize("k", ["3", None, True])
+def test_k_of_another_type_is_a_sentence(k):
+    with pytest.raises(TypeError, match=r"The 'k' parameter of precision_at_k must be an int in"):
+        precision_at_k([0, 1], [1, 2], k)
+
+
+def test_k_counts_weight_where_there_are_weights():
+    assert precision_at_k([0, 1], [1, 2], 4, sample_weight=[1, 3]) == 0.75
+    with pytest.raises(ValueError, match=r"range \[1, 4\] \(the sum of sample_weight\)"):
+        precision_at_k([0, 1], [1, 2], 5, sample_weight=[1, 3])
+    # A share of a total below one case is all there is.
+    assert precision_at_k([0, 1], [1, 2], 1.0, sample_weight=[0.25, 0.25]) == 0.5
+
+
+def test_unknown_choices_are_refused():
+    with pytest.raises(
+        ValueError, match=r"'of' parameter of recall_at_k must be one of 'positives', 'cases'\. Got 'all'"
+    ):
+        recall_at_k([0, 1], [1, 2], 1, of="all")
+    with pytest.raises(
+        ValueError, match=r"'ties' parameter of lift_at_k must be one of .* Got 'grouped' instead"
+    ):
+        lift_at_k([0, 1], [1, 2], 1, ties="grouped")
+
+
+@pytest.mark.parametrize("amount", [[1, -1], [1, np.nan], [np.inf, 1]])
+def test_bad_amounts_are_refused(amount):
+    with pytest.raises(
+        ValueError, match=r"'amount' of gain_at_k must be finite and at least 0, but 1 of 2 values are not"
+    ):
+        gain_at_k([0, 1], [1, 2], amount, 1)
