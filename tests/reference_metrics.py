@@ -62,9 +62,9 @@ def pos_at_top_of(y, score):
     return sum(s > best_negative for label, s in zip(y, score, strict=True) if label) / sum(y)
 
 
-def depth_of_share(share_in_tenths, whole):
-    """The ceiling of a share given in tenths, in whole numbers only; at least 1."""
-    return max(1, -(-share_in_tenths * whole // 10))
+def depth_of_share(percent, whole):
+    """The ceiling of percent * whole / 100, in whole numbers only; at least 1."""
+    return max(1, -(-percent * whole // 100))
 
 
 def wilson(positives, n, z):

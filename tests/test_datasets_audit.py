@@ -63,18 +63,26 @@ def test_another_seed_gives_other_data():
 
 
 def test_a_generator_and_none_are_accepted():
-    a = make_audit(200, random_state=np.random.default_rng(3))
-    assert np.array_equal(a.probability, make_audit(200, random_state=3).probability)
+    a, b = (make_audit(200, random_state=np.random.default_rng(3)) for _ in range(2))
+    assert np.array_equal(a.probability, b.probability)
     assert len(make_audit(50, random_state=None)) == 50
+
+
+def test_the_same_seed_elsewhere_is_independent_of_the_data(large):
+    """A split or a score drawn with the seed of the data must not replay the draws that made it."""
+    draw = np.random.default_rng(7).random(len(large))
+    assert abs(np.corrcoef(draw, large.probability)[0, 1]) < 4.0 / np.sqrt(len(large))
+    construction = large.columns["sector"] == "construction"
+    assert draw[construction].mean() == pytest.approx(0.5, abs=0.02)
 
 
 def test_first_values_are_pinned():
     """A change of the simulation changes every published figure: it must be on purpose."""
     data = make_audit(1_000, random_state=0)
-    assert data.columns["sector"][:3].tolist() == ["manufacturing", "hospitality", "construction"]
-    assert data.columns["turnover"][:3].tolist() == [1191400.0, 951500.0, 344600.0]
-    assert data.probability[:3] == pytest.approx([0.0045711, 0.0101322, 0.0031649], rel=1e-4)
-    assert int(data.y.sum()) == 23
+    assert data.columns["sector"][:3].tolist() == ["import-export", "retail", "transport"]
+    assert data.columns["turnover"][:3].tolist() == [329000.0, 488400.0, 1569700.0]
+    assert data.probability[:3] == pytest.approx([0.0029018, 0.0055032, 0.0028902], rel=1e-4)
+    assert int(data.y.sum()) == 21
 
 
 @pytest.mark.parametrize("positive_rate", [0.002, 0.02, 0.2, 0.5])

@@ -70,16 +70,15 @@ def test_best_expected_and_worst_are_ordered(case, data):
     assert expected <= best + 1e-12
 
 
-@pytest.mark.parametrize("tenths", range(1, 11))
-@pytest.mark.parametrize("n_positive", [1, 3, 10, 30, 70])
-def test_a_share_is_rounded_up_without_rounding_errors(tenths, n_positive):
-    y = np.arange(100) < n_positive
-    score = -np.arange(100)
-    depth = depth_of_share(tenths, n_positive)
-    assert recall_at_k(y, score, tenths / 10) == pytest.approx(depth / n_positive)
-    assert recall_at_k(y, score, tenths / 10, of="cases") == pytest.approx(
-        min(10 * tenths, n_positive) / n_positive
-    )
+@pytest.mark.parametrize("n_positive", [1, 3, 30, 50, 100])
+def test_a_share_is_rounded_up_without_rounding_errors(n_positive):
+    """In floats 0.07 * 100 is a little more than 7, and 0.29 * 100 a little less than 29."""
+    y, score = np.arange(200) < n_positive, -np.arange(200)
+    for percent in range(1, 101):
+        depth = depth_of_share(percent, n_positive)
+        assert recall_at_k(y, score, percent / 100) == pytest.approx(depth / n_positive)
+        depth = min(depth_of_share(percent, 200), n_positive)
+        assert recall_at_k(y, score, percent / 100, of="cases") == pytest.approx(depth / n_positive)
 
 
 def test_one_and_one_point_zero_differ():
@@ -104,8 +103,8 @@ def test_amounts_of_negatives_do_not_count():
 @pytest.mark.parametrize("k", [0, -1, 5, 0.0, 1.5, -0.1, float("nan")])
 def test_k_out_of_range_is_a_sentence(metric, k):
     sentence = (
-        f"The 'k' parameter of {metric.__name__} must be an int in the range [1, 4] (the number of cases) or a "
-        f"float in the range (0, 1] (a share of the positives). Got {k!r} instead. Hint: k=1.0"
+        f"The 'k' parameter of {metric.__name__} must be an int in the range [1, 4] (the number of cases) or "
+        f"a float in the range (0, 1] (a share of the positives). Got {k!r} instead. Hint: k=1.0"
     )
     with pytest.raises(ValueError, match=re.escape(sentence)):
         metric([0, 1, 0, 1], [1, 2, 3, 4], k)

@@ -76,19 +76,17 @@ def find_paths(block, kind, feature, threshold, left, right, missing_left, categ
 
 @kernel
 def find_margins(block, kind, feature, threshold, left, right, missing_left, category_at, category_bits, oblique_at,
-                 oblique_feature, oblique_weight, entry, scale, leaf, margin):  # fmt: skip
-    """Write the leaf that each row reaches and its distance to the nearest threshold met since the last entry.
+                 oblique_feature, oblique_weight, scale, leaf, margin):  # fmt: skip
+    """Write the leaf that each row reaches and its distance to the nearest threshold on the way.
 
-    Pre:  entry uint8 (n_nodes,): distances start anew where it is 1; scale float64 (n_features,): a distance in
-          feature f is divided by scale[f]. Conditions on categories and missing values have no distance.
+    Pre:  scale float64 (n_features,): a distance in feature f is divided by scale[f]. Conditions on categories and
+          missing values have no distance.
     Post: leaf int32 (n,), margin float64 (n,), 0 where no threshold was met.
     """
     for i in range(block.shape[0]):
         node = 0
         nearest = np.inf
         while kind[node] != LEAF:
-            if entry[node]:
-                nearest = np.inf
             if kind[node] == NUMERIC:
                 distance = abs(block[i, feature[node]] - threshold[node]) / scale[feature[node]]
                 if distance < nearest:  # False for a missing value
@@ -100,3 +98,53 @@ def find_margins(block, kind, feature, threshold, left, right, missing_left, cat
                 node = right[node]
         leaf[i] = node
         margin[i] = nearest if nearest < np.inf else 0.0
+
+
+@kernel
+def confusion_scores(block, kind, feature, threshold, left, right, missing_left, category_at, category_bits,
+                     oblique_at, oblique_feature, oblique_weight, rate, confusion, out):  # fmt: skip
+    """Write each row's mean leaf rate, a leaf weighing confusion ** (conditions the row breaks on the way to it).
+
+    Pre:  every node has one parent (a tree, not a meta-tree).
+    Cost: all nodes a row.
+    """
+    n_nodes = kind.shape[0]
+    votes = np.empty(n_nodes)
+    weight = np.empty(n_nodes)
+    for i in range(block.shape[0]):
+        for node in range(n_nodes - 1, -1, -1):
+            if kind[node] == LEAF:
+                votes[node] = rate[node]
+                weight[node] = 1.0
+                continue
+            kept = left[node]
+            broken = right[node]
+            if not goes_left(block[i], node, kind, feature, threshold, missing_left, category_at, category_bits,
+                             oblique_at, oblique_feature, oblique_weight):  # fmt: skip
+                kept, broken = broken, kept
+            votes[node] = votes[kept] + confusion * votes[broken]
+            weight[node] = weight[kept] + confusion * weight[broken]
+        out[i] = votes[0] / weight[0]
+
+
+@kernel
+def scorecard_points(block, center, weight, missing, points_at, points, out):
+    """Write the points of each row: a fixed order of additions, so a row scores the same in any batch.
+
+    Pre:  points_at int32 (n_features + 1,): feature f is a category where points_at[f] < points_at[f + 1].
+    """
+    for i in range(block.shape[0]):
+        total = 0.0
+        for f in range(block.shape[1]):
+            value = block[i, f]
+            n_categories = points_at[f + 1] - points_at[f]
+            if n_categories > 0:
+                if 0 <= value < n_categories:
+                    total += points[points_at[f] + int(value)]
+                else:
+                    total += missing[f]
+            elif np.isnan(value):
+                total += missing[f]
+            else:
+                total += weight[f] * (value - center[f])
+        out[i] = total

@@ -13,6 +13,8 @@ from .pockets import POCKETS, fraud_probability, pocket_depths
 
 PRICE_RISE = 0.08  # yearly rise of every amount in euro at drift = 1
 
+STREAM = 20_240_117  # any constant, never changed
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class AuditData:
@@ -177,7 +179,7 @@ def make_audit(
     >>> len(train), len(test), len(data.columns)
     (667, 333, 22)
     >>> data.columns["sector"][:2].tolist()
-    ['manufacturing', 'hospitality']
+    ['import-export', 'retail']
     """
     _check_parameters(n_cases, years, positive_rate, drift, missing_rate, mimicry, as_frame)
     rng = _check_random_state(random_state)
@@ -240,8 +242,10 @@ def _check_parameters(n_cases, years, positive_rate, drift, missing_rate, mimicr
 
 def _check_random_state(random_state):
     """Return a Generator seeded by ``random_state``, or ``random_state`` itself where it is one."""
-    is_seed = _is_int(random_state) and random_state >= 0
-    if random_state is None or is_seed or isinstance(random_state, np.random.Generator):
+    if _is_int(random_state) and random_state >= 0:
+        # A stream of its own: a caller who splits the cases with default_rng(0) must not replay our draws.
+        return np.random.default_rng([int(random_state), STREAM])
+    if random_state is None or isinstance(random_state, np.random.Generator):
         return np.random.default_rng(random_state)
     raise _bad_parameter(
         "random_state", "an int in the range [0, inf), a numpy.random.Generator or None", random_state

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from toprank.metrics._ties import TIES, found_curve
 from toprank.metrics._validation import CheckedRows, check_choice, check_rows, is_int, is_real
 
-_ROUNDING = 1e-9  # 0.1 * 30 is 3.0000000000000004: the ceiling of a share must not see the last bits
+_ROUNDING = 1e-9  # 0.07 * 100 is 7.000000000000001: the ceiling of a share must not see the last bits
 
 
 def depth_of(k: Any, of: str, rows: CheckedRows, *, caller: str) -> float:

@@ -6,7 +6,7 @@ import numpy as np
 
 from toprank._core.dtypes import CATEGORY, LEAF, NUMERIC
 from toprank.tree.grower import GrownTrees
-from toprank.tree.meta import InnerTree, MetaTree
+from toprank.tree.meta import MetaTree
 from toprank.tree.structure import Tree
 
 
@@ -21,7 +21,7 @@ class _Builder:
 
     def add(self, positive: int, total: int, **values: object) -> int:
         row = dict(kind=LEAF, feature=-1, threshold=np.nan, left=-1, right=-1, missing_left=0, leaf=-1, score=np.nan,
-                   rate=np.nan, category_at=-1, entry=0, sign=0)  # fmt: skip
+                   rate=np.nan, category_at=-1, gain=0.0)  # fmt: skip
         row |= values | {"positive": positive * self.unit, "negative": (total - positive) * self.unit}
         self.rows.append(row)
         return len(self.rows) - 1
@@ -29,12 +29,11 @@ class _Builder:
     def condition(self, trees: GrownTrees, node: int, is_categorical: np.ndarray) -> dict[str, object]:
         """Columns of a condition."""
         feature = int(trees.feature[node])
+        common = {"feature": feature, "missing_left": int(trees.missing_left[node]), "gain": float(trees.gain[node])}
         if not is_categorical[feature]:
-            return {"kind": NUMERIC, "feature": feature, "threshold": float(trees.threshold[node]),
-                    "missing_left": int(trees.missing_left[node])}  # fmt: skip
+            return common | {"kind": NUMERIC, "threshold": float(trees.threshold[node])}
         self.bits.append(np.packbits(trees.goes_left[node], bitorder="little").view(np.uint64))
-        return {"kind": CATEGORY, "feature": feature, "missing_left": int(trees.missing_left[node]),
-                "category_at": len(self.bits) - 1}  # fmt: skip
+        return common | {"kind": CATEGORY, "category_at": len(self.bits) - 1}
 
     def freeze(self, n_features: int) -> Tree:
         for row in self.rows:
@@ -46,80 +45,51 @@ class _Builder:
         return Tree(**columns, n_features=n_features, category_bits=bits)
 
 
-def flatten_meta_tree(meta: MetaTree, unit: float, is_categorical: np.ndarray, signed: bool = False) -> Tree:
+def flatten_meta_tree(meta: MetaTree, unit: float, is_categorical: np.ndarray) -> Tree:
     """One tree of a meta-tree: cells become edges into meta-children; nodes that decide nothing disappear.
 
-    Leaf `i` from the left gets position i. With `signed`, a meta-leaf has up to two leaf nodes at the same position:
-    one for the cells of its parent where positives are the majority (sign +1), one for the others (sign -1).
+    The i-th meta-leaf from the left gets position i. Scores and rates are still to be given.
     """
     builder = _Builder(unit)
     position = {node: i for i, node in enumerate(meta.leaves())}
-    parent = {int(child): node for node in range(len(meta.left)) if meta.left[node] >= 0
-              for child in (meta.left[node], meta.right[node])}  # fmt: skip
     for node in meta.preorder():
-        if meta.left[node] >= 0:
-            _add_inner_tree(builder, meta, node, is_categorical, signed)
-            continue
-        weights = {0: (int(meta.positive[node]), int(meta.total[node]))}
-        if signed and node in parent:
-            inner = meta.inner[parent[node]]
-            weights = _weights_by_sign(inner, node == meta.left[parent[node]])
-        for sign, (positive, total) in weights.items():
-            index = builder.add(positive, total, leaf=position[node], sign=sign or _majority(positive, total))
-            builder.labels[("meta", node, sign)] = index
+        if meta.left[node] < 0:
+            leaf = builder.add(int(meta.positive[node]), int(meta.total[node]), leaf=position[node])
+            builder.labels[("meta", node)] = leaf
+        else:
+            _add_inner_tree(builder, meta, node, is_categorical)
     return builder.freeze(len(is_categorical))
 
 
-def _majority(positive: int, total: int) -> int:
-    return 1 if 2 * positive > total else -1
-
-
-def _weights_by_sign(inner: InnerTree, left: bool) -> dict[int, tuple[int, int]]:
-    """Positive and total weight of one side's cells, apart by the majority in the cell."""
-    segment = inner.nodes.segment
-    cells = [i for i in inner.index if inner.nodes.feature[i] < 0 and inner.is_left[i] == left]
-    sums: dict[int, tuple[int, int]] = {}
-    for cell in cells:
-        p, t = int(segment.positive[cell]), int(segment.total[cell])
-        before = sums.get(_majority(p, t), (0, 0))
-        sums[_majority(p, t)] = (before[0] + p, before[1] + t)
-    return dict(sorted(sums.items(), reverse=True))
-
-
-def _add_inner_tree(builder: _Builder, meta: MetaTree, node: int, is_categorical: np.ndarray, signed: bool) -> None:
+def _add_inner_tree(builder: _Builder, meta: MetaTree, node: int, is_categorical: np.ndarray) -> None:
     """Add the nodes of one inner tree whose two sides lead to different places."""
     inner = meta.inner[node]
+    assert inner is not None
     trees = inner.nodes
-    target: dict[int, object] = {}
-    for i in inner.index[::-1]:
+    target: dict[int, tuple] = {}
+    for i in inner.index[::-1].tolist():
         if trees.feature[i] < 0:
-            child = int(meta.left[node] if inner.is_left[i] else meta.right[node])
-            at_leaf = meta.left[child] < 0
-            sign = _majority(trees.segment.positive[i], trees.segment.total[i]) if signed and at_leaf else 0
-            target[i] = ("meta", child, sign)
+            target[i] = ("meta", int(meta.left[node] if inner.is_left[i] else meta.right[node]))
         else:
-            left, right = target[trees.left[i]], target[trees.right[i]]
-            target[i] = left if left == right else ("inner", node, int(i))
-    for i in inner.index:
-        if trees.feature[i] >= 0 and target[i] == ("inner", node, int(i)):
-            index = builder.add(
-                int(trees.segment.positive[i]), int(trees.segment.total[i]), left=target[trees.left[i]],
-                right=target[trees.right[i]], **builder.condition(trees, i, is_categorical),
+            left, right = target[int(trees.left[i])], target[int(trees.right[i])]
+            target[i] = left if left == right else ("inner", node, i)
+    for i in inner.index.tolist():
+        if trees.feature[i] >= 0 and target[i] == ("inner", node, i):
+            builder.labels["inner", node, i] = builder.add(
+                int(trees.segment.positive[i]), int(trees.segment.total[i]), left=target[int(trees.left[i])],
+                right=target[int(trees.right[i])], **builder.condition(trees, i, is_categorical),
             )  # fmt: skip
-            builder.labels[("inner", node, int(i))] = index
-    root = builder.labels[target[inner.index[0]]]
-    builder.rows[root]["entry"] = 1
-    builder.labels[("meta", node, 0)] = root
+    builder.labels["meta", node] = builder.labels[target[int(inner.index[0])]]
 
 
 def flatten_tree(trees: GrownTrees, unit: float, is_categorical: np.ndarray) -> Tree:
-    """One tree of a single greedy tree; leaf positions and scores are still to be given."""
+    """One tree of a single greedy tree; leaf positions, scores and rates are still to be given."""
     builder = _Builder(unit)
     for i in range(len(trees.root)):
-        p, t = int(trees.segment.positive[i]), int(trees.segment.total[i])
+        weights = int(trees.segment.positive[i]), int(trees.segment.total[i])
         if trees.feature[i] < 0:
-            builder.add(p, t, sign=_majority(p, t))
+            builder.add(*weights)
         else:
-            builder.add(p, t, left=int(trees.left[i]), right=int(trees.right[i]), entry=int(i == 0),
+            builder.add(*weights, left=int(trees.left[i]), right=int(trees.right[i]),
                         **builder.condition(trees, i, is_categorical))  # fmt: skip
     return builder.freeze(len(is_categorical))

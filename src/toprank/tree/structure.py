@@ -6,21 +6,22 @@ into a meta-child. So a node's index is always smaller than its children's, and 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from toprank._core.dtypes import CATEGORY, LEAF, NODE, NUMERIC, OBLIQUE
 from toprank._core.threads import Threads
-from toprank._core.traverse import find_leaves, find_paths
+from toprank._core.traverse import confusion_scores, find_leaves, find_margins, find_paths, scorecard_points
 from toprank.tree.bin_mapper import as_block, row_blocks
+from toprank.tree.scoring import Scoring
 
 DTYPES: dict[str, Any] = {
     "kind": np.uint8, "feature": NODE, "threshold": np.float64, "left": NODE, "right": NODE, "missing_left": np.uint8,
     "positive": np.float64, "negative": np.float64, "leaf": NODE, "score": np.float64, "rate": np.float64,
     "category_at": NODE, "category_bits": np.uint64, "oblique_at": NODE, "oblique_feature": NODE,
-    "oblique_weight": np.float64, "entry": np.uint8, "sign": np.int8,
+    "oblique_weight": np.float64, "gain": np.float64,
 }  # fmt: skip
 """Fixed-width type of every array of a tree."""
 
@@ -51,11 +52,11 @@ class Tree:
         Row of `category_bits` that lists the codes going left.
     oblique_at, oblique_feature, oblique_weight
         Weights of oblique conditions: node i owns entries oblique_at[i]:oblique_at[i + 1].
-    entry : uint8
-        1 where an inner tree begins: margins are measured from there.
-    sign : int8
-        Leaves: +1 where positives are the majority, so that a row far from the boundary ranks higher, else -1.
+    gain : float64
+        What the condition added to the criterion; 0 at leaves.
     n_features : int
+    scoring : Scoring
+        What orders the rows inside a leaf.
     """
 
     kind: np.ndarray
@@ -70,9 +71,9 @@ class Tree:
     score: np.ndarray
     rate: np.ndarray
     category_at: np.ndarray
-    entry: np.ndarray
-    sign: np.ndarray
+    gain: np.ndarray
     n_features: int
+    scoring: Scoring = field(default_factory=Scoring)
     category_bits: np.ndarray = _empty(np.uint64, (0, 4))
     oblique_at: np.ndarray = _empty(NODE)
     oblique_feature: np.ndarray = _empty(NODE)
@@ -94,7 +95,7 @@ class Tree:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Tree):
             return NotImplemented
-        return self.n_features == other.n_features and all(
+        return self.n_features == other.n_features and self.scoring == other.scoring and all(
             np.array_equal(getattr(self, name), getattr(other, name), equal_nan=DTYPES[name] is np.float64)
             for name in DTYPES
         )
@@ -148,6 +149,38 @@ class Tree:
             find_paths(as_block(X, rows), *self.conditions, length[rows], nodes[rows])
         return nodes, length
 
+    def decision_function(self, X: np.ndarray, threads: Threads | None = None) -> np.ndarray:
+        """Score of each row of X, float64 (n,): the leaf's range first, then the place inside it."""
+        out = np.empty(len(X))
+        for _ in (threads or Threads()).map(lambda rows: self._score(as_block(X, rows), out[rows]), row_blocks(*X.shape)):
+            pass
+        return out
+
+    def _score(self, block: np.ndarray, out: np.ndarray) -> None:
+        """Write the scores of one block of rows."""
+        scoring = self.scoring
+        if scoring.kind == "confusion":
+            confusion_scores(block, *self.conditions, self.rate, scoring.confusion, out)
+            return
+        leaf = np.empty(len(block), NODE)
+        if scoring.kind == "margin":
+            find_margins(block, *self.conditions, scoring.scale, leaf, out)
+            out *= self._margin_sign[leaf]
+        else:
+            find_leaves(block, *self.conditions, leaf)
+        if scoring.kind == "linear":
+            scorecard_points(block, scoring.center, scoring.weight, scoring.missing, scoring.points_at, scoring.points, out)
+        if scoring.kind == "constant":
+            out[:] = self.score[leaf]
+        else:
+            out[:] = self.score[leaf] - (1.0 - squash(out)) / self.n_leaves
+
+    @property
+    def _margin_sign(self) -> np.ndarray:
+        """+1 in nodes richer in positives than the root, where a row far from the boundary ranks higher; else -1."""
+        total = self.positive + self.negative
+        return np.where(self.positive * total[0] > self.positive[0] * total, 1.0, -1.0)
+
     def to_dict(self) -> dict[str, Any]:
         """Plain lists and numbers; `from_dict` gives an equal tree back. NaN and infinities are strings."""
 
@@ -156,43 +189,45 @@ class Tree:
                 return [plain(v) for v in value]
             return value if not isinstance(value, float) or np.isfinite(value) else repr(value)
 
-        return {"n_features": self.n_features} | {name: plain(getattr(self, name).tolist()) for name in DTYPES}
+        arrays = {name: plain(getattr(self, name).tolist()) for name in DTYPES}
+        return {"n_features": self.n_features, "scoring": self.scoring.to_dict()} | arrays
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Tree:
         """Tree of a dictionary that `to_dict` made; checked."""
 
-        def number(value: Any) -> Any:
-            return float(value) if isinstance(value, str) else value
+        def array(name: str) -> np.ndarray:
+            values = [float(v) if isinstance(v, str) else v for v in data[name]]
+            return np.array(values, DTYPES[name]).reshape((-1, 4) if name == "category_bits" else -1)
 
-        arrays = {
-            name: np.array([number(v) for v in data[name]], dtype)
-            for name, dtype in DTYPES.items()
-            if name != "category_bits"
-        }
-        bits = np.array(data["category_bits"], np.uint64).reshape(-1, 4)
-        return cls(**arrays, category_bits=bits, n_features=int(data["n_features"])).check()
+        scoring = Scoring(**data["scoring"])
+        return cls(**{name: array(name) for name in DTYPES}, n_features=int(data["n_features"]), scoring=scoring).check()
 
     def to_arrays(self) -> dict[str, np.ndarray]:
-        """The arrays by name."""
-        return {name: getattr(self, name) for name in DTYPES} | {"n_features": np.array(self.n_features)}
+        """Arrays by name, for a file; `from_arrays` gives an equal tree back."""
+        scoring = {f"scoring_{name}": np.array(value) for name, value in vars(self.scoring).items()}
+        return {name: getattr(self, name) for name in DTYPES} | {"n_features": np.array(self.n_features)} | scoring
 
     @classmethod
     def from_arrays(cls, arrays: dict[str, np.ndarray]) -> Tree:
         """Tree of arrays that `to_arrays` made; checked."""
-        missing = [f.name for f in fields(cls) if f.name not in arrays]
-        if missing:
-            raise ValueError(f"A tree lacks the array {missing[0]!r}.")
-        named = {f.name: arrays[f.name] for f in fields(cls)}
         for name, dtype in DTYPES.items():
-            if named[name].dtype != dtype:
-                raise ValueError(f"A tree's {name!r} must be {np.dtype(dtype)}, but is {named[name].dtype}.")
-        return cls(**{**named, "n_features": int(named["n_features"])}).check()
+            if name not in arrays or arrays[name].dtype != dtype:
+                raise ValueError(f"Not a valid tree: it lacks an array {name!r} of {np.dtype(dtype)}.")
+        scoring = {name.removeprefix("scoring_"): value for name, value in arrays.items() if name.startswith("scoring_")}
+        scoring |= {"kind": str(scoring.get("kind", "")), "confusion": float(scoring.get("confusion", 0))}
+        named = {name: arrays[name] for name in DTYPES}
+        return cls(**named, n_features=int(arrays["n_features"]), scoring=Scoring(**scoring)).check()
 
     def check(self) -> Tree:
         """Verify every invariant; returns the tree, raises ValueError with a sentence."""
         check_tree(self)
         return self
+
+
+def squash(value: np.ndarray) -> np.ndarray:
+    """Map any finite number into the open interval (0, 1), increasing, without saturating early."""
+    return 0.5 + 0.499 * value / (1.0 + np.abs(value))
 
 
 def check_tree(tree: Tree) -> None:
@@ -228,6 +263,7 @@ def check_tree(tree: Tree) -> None:
     for holds, rule in rules:
         if not holds:
             raise ValueError(f"Not a valid tree: it breaks the rule that a tree {rule}. Hint: the data may be damaged.")
+    tree.scoring.check(tree.n_features)
     order = np.argsort(positions, kind="stable")
     if np.any(np.diff(tree.score[leaves][order])[np.diff(positions[order]) > 0] >= 0):
         raise ValueError("Not a valid tree: scores must fall along the leaf order. Hint: the data may be damaged.")

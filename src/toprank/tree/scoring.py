@@ -1,0 +1,86 @@
+"""What orders the rows inside a leaf: nothing, the margin to the path's conditions, or a scorecard.
+
+The order of the leaves comes first: whatever stands here moves a score only inside the range of its leaf.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+import numpy as np
+
+KINDS = ("constant", "margin", "linear", "confusion")
+
+
+def _none() -> Any:
+    return field(default_factory=lambda: np.zeros(0))
+
+
+@dataclass(frozen=True, eq=False)
+class Scoring:
+    """How a tree turns a row's leaf into a score.
+
+    Attributes
+    ----------
+    kind : {"constant", "margin", "linear", "confusion"}
+        constant: all rows of a leaf tie. margin: distance to the nearest threshold on the path, in units of
+        `scale`. linear: a sparse scorecard shared by all leaves. confusion: all leaves vote, a leaf's weight is
+        `confusion` to the power of the conditions the row breaks on the way to it (Ling & Yan, 2003).
+    scale : float64 array of shape (n_features,)
+    confusion : float
+    center, weight : float64 arrays of shape (n_features,)
+        Scorecard: a number x is worth weight * (x - center) points.
+    missing : float64 array of shape (n_features,)
+        Scorecard: points of a missing value.
+    points_at, points : int32 (n_features + 1,), float64
+        Scorecard: category code c of feature f is worth points[points_at[f] + c].
+    """
+
+    kind: str = "constant"
+    scale: np.ndarray = _none()
+    confusion: float = 0.0
+    center: np.ndarray = _none()
+    weight: np.ndarray = _none()
+    missing: np.ndarray = _none()
+    points_at: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int32))
+    points: np.ndarray = _none()
+
+    def __post_init__(self) -> None:
+        for f in fields(self):
+            if f.name not in ("kind", "confusion"):
+                dtype = np.int32 if f.name == "points_at" else np.float64
+                array = np.array(getattr(self, f.name), dtype)
+                array.flags.writeable = False
+                object.__setattr__(self, f.name, array)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Scoring):
+            return NotImplemented
+        return all(np.array_equal(getattr(self, f.name), getattr(other, f.name)) for f in fields(self))
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values; `Scoring(**data)` gives an equal object back."""
+        return {
+            f.name: getattr(self, f.name).tolist() if isinstance(getattr(self, f.name), np.ndarray) else getattr(self, f.name)
+            for f in fields(self)
+        }
+
+    def check(self, n_features: int) -> None:
+        """Raise ValueError at the first broken invariant."""
+        per_feature = {"margin": ("scale",), "linear": ("center", "weight", "missing")}.get(self.kind, ())
+        rules = [
+            (self.kind in KINDS, f"of a known kind, one of {', '.join(KINDS)}"),
+            (all(getattr(self, name).shape == (n_features,) for name in per_feature), "as wide as the tree"),
+            (all(np.isfinite(getattr(self, name)).all() for name in (*per_feature, "points")), "finite"),
+            (self.kind != "margin" or bool(np.all(self.scale > 0)), "in positive units"),
+            (0 <= self.confusion <= 1, "with a confusion factor from 0 to 1"),
+            (self.kind != "linear" or (len(self.points_at) == n_features + 1 and self.points_at[0] == 0
+             and bool(np.all(np.diff(self.points_at) >= 0)) and self.points_at[-1] == len(self.points)),
+             "consistent in its points for categories"),
+        ]  # fmt: skip
+        for holds, rule in rules:
+            if not holds:
+                raise ValueError(f"Not a valid tree: its scoring is not {rule}. Hint: the data may be damaged.")
