@@ -37,7 +37,7 @@ def greedy_cuts(mass, max_bins, cut_after):
 def guide_cell(value, low, inverse_width):
     """Return the guide cell of a value: non-decreasing in the value, so cells order values and edges alike."""
     position = (value - low) * inverse_width
-    if position <= 0.0:
+    if not position > 0.0:  # also NaN: an infinite distance in a column without a scale
         return 0
     if position >= GUIDE_CELLS - 1:
         return GUIDE_CELLS - 1

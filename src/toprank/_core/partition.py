@@ -69,16 +69,16 @@ def mark_left(codes, rows, start, stop, split, n_codes, is_categorical, goes_lef
           goes_left uint8 (n_segments, 256) answers for categories.
     """
     for s in range(start.shape[0]):
-        f = split[s].feature
+        f = split[s]["feature"]
         for i in range(start[s], stop[s]):
             row = rows[i]
             code = codes[f, row]
             if is_categorical[f]:
                 out[row] = goes_left[s, code]
             elif code == n_codes[f]:
-                out[row] = split[s].missing_left
+                out[row] = split[s]["missing_left"]
             else:
-                out[row] = code <= split[s].last_left
+                out[row] = code <= split[s]["last_left"]
 
 
 @kernel

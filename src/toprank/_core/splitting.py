@@ -133,20 +133,21 @@ def offer_split(criterion, feature, categorical, code, positive, total, n_codes,
     gain, cut, missing_left, positive_left, total_left = best_cut(
         criterion, positive, total, n_codes, missing_positive, missing_total, all_positive, all_total, min_leaf
     )
-    if not gain > split.gain:
+    if not gain > split["gain"]:
         return
-    split.gain = gain
-    split.feature = feature
-    split.positive_left = positive_left
-    split.total_left = total_left
-    split.last_left = code[cut]
-    split.first_right = code[cut + 1] if cut + 1 < n_codes else -1
+    split["gain"] = gain
+    split["feature"] = feature
+    split["positive_left"] = positive_left
+    split["total_left"] = total_left
+    split["last_left"] = code[cut]
+    split["first_right"] = code[cut + 1] if cut + 1 < n_codes else -1
     if categorical:
         goes_left[:] = missing_left  # categories that this node never saw go with the heavier child
         for i in range(n_codes):
             goes_left[code[i]] = i <= cut
         missing_left = goes_left[missing_code] == 1
-    split.missing_left = missing_left
+        goes_left[missing_code:] = missing_left  # codes that no row had are missing values
+    split["missing_left"] = missing_left
 
 
 @kernel

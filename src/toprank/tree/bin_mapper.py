@@ -9,6 +9,7 @@ import numpy as np
 from toprank._core.binning import GUIDE_CELLS, fill_guide, greedy_cuts, map_to_bins
 from toprank._core.dtypes import BIN, MAX_BINS, VALUE
 from toprank._core.threads import Threads
+from toprank.tree.weights import integer_weights
 
 BLOCK_CELLS = 2**18
 """Cells of one block of rows handed to a kernel: the block and its bins stay in the second-level cache."""
@@ -29,6 +30,7 @@ def as_block(X: np.ndarray, rows: slice) -> np.ndarray:
 
 def between(low: float, high: float) -> float:
     """Threshold between two values: their midpoint, or the lower one where no float lies between them."""
+    low, high = float(low), float(high)  # plain floats overflow without a warning
     middle = low + (high - low) / 2
     return middle if low <= middle < high else low
 
@@ -75,7 +77,8 @@ class BinMapper:
         self.guide_low = np.zeros(d)
         self.guide_scale = np.zeros(d)
         self.guide = np.zeros((d, GUIDE_CELLS + 1), BIN)
-        sample, weight = self._sample(X, sample_weight)
+        weight = None if sample_weight is None else integer_weights(np.zeros(n, bool), sample_weight).total
+        sample, weight = self._sample(X, weight)
         numeric = np.flatnonzero(self.n_categories == 0)
         for _ in (threads or Threads()).map(lambda f: self._fit_column(f, sample, weight), numeric):
             pass
@@ -109,7 +112,7 @@ class BinMapper:
         self.edges[f, : n - 1] = edges
         if n > 1:
             self.guide_low[f] = edges[0]
-            width = edges[-1] - edges[0]
+            width = float(edges[-1]) - float(edges[0])  # infinite where it overflows: then no guide
             scale = GUIDE_CELLS / width if width > 0 else 0.0
             self.guide_scale[f] = scale if np.isfinite(scale) else 0.0
         fill_guide(edges, self.guide_low[f], self.guide_scale[f], self.guide[f])
@@ -137,7 +140,7 @@ class BinMapper:
 
 
 def distinct_values(column: np.ndarray, weight: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
-    """Finite distinct values of a column in ascending order, and the weight of each."""
+    """Finite distinct values of a column in ascending order, and the (integer) weight of each."""
     keep = np.isfinite(column)
     if weight is not None:
         keep &= weight > 0
@@ -150,7 +153,7 @@ def distinct_values(column: np.ndarray, weight: np.ndarray | None) -> tuple[np.n
     starts = np.flatnonzero(np.append(True, values[1:] != values[:-1]))
     if weight is None:
         return values[starts], np.diff(np.append(starts, len(values))).astype(VALUE)
-    return values[starts], np.add.reduceat(weight[keep][order], starts)
+    return values[starts], np.add.reduceat(weight[keep][order], starts).astype(VALUE)
 
 
 def iterate_blocks(X: np.ndarray) -> Iterator[tuple[slice, np.ndarray]]:

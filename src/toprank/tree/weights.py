@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
 
 from toprank._core.dtypes import PACKED_LIMIT, WEIGHT
 
-FIXED_POINT_LIMIT = 2**52
+FIXED_POINT_BITS = 52
+FIXED_POINT_LIMIT = 2**FIXED_POINT_BITS
 """Largest total of scaled weights: sums stay exact in int64 and in the float64 of the criteria."""
 
 
@@ -39,6 +41,15 @@ def integer_weights(is_positive: np.ndarray, sample_weight: np.ndarray | None = 
         total = np.ones(len(is_positive), WEIGHT)
         return RowWeights(is_positive.astype(WEIGHT), total, 1.0)
     whole = np.all(sample_weight == np.rint(sample_weight)) and sample_weight.sum() < FIXED_POINT_LIMIT
-    unit = 1.0 if whole else 2.0 ** np.ceil(np.log2(sample_weight.sum() / FIXED_POINT_LIMIT))
-    total = np.rint(sample_weight / unit).astype(WEIGHT)
-    return RowWeights(np.where(is_positive, total, 0), total, float(unit))
+    if whole:
+        return RowWeights(*_both(is_positive, sample_weight), 1.0)
+    # fsum rounds once, so the unit does not depend on the order of the rows either.
+    exponent = math.frexp(math.fsum(sample_weight))[1] - FIXED_POINT_BITS
+    unit = math.ldexp(1.0, max(exponent, -1074))  # the smallest float, where weights are that small
+    return RowWeights(*_both(is_positive, sample_weight / unit), unit)
+
+
+def _both(is_positive: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Positive and total weight of each row, rounded."""
+    total = np.rint(weight).astype(WEIGHT)
+    return np.where(is_positive, total, 0), total

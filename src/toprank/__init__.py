@@ -1,0 +1,39 @@
+"""toprank ranks rare cases with trees a person can read: the k cases most worth checking, and why.
+
+Names load on first use, so that importing the package costs next to nothing.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from toprank import datasets, metrics
+    from toprank.rankers.meta_ap import MetaAP
+    from toprank.rankers.meta_ap_forest import MetaAPForest
+    from toprank.rankers.model_file import load
+    from toprank.rankers.ranking_tree import RankingTree
+
+__version__ = "0.1.0"
+
+__all__ = ["MetaAP", "MetaAPForest", "RankingTree", "__version__", "datasets", "load", "metrics"]
+
+_HOME = {
+    "MetaAP": "toprank.rankers.meta_ap",
+    "MetaAPForest": "toprank.rankers.meta_ap_forest",
+    "RankingTree": "toprank.rankers.ranking_tree",
+    "load": "toprank.rankers.model_file",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOME:
+        return getattr(import_module(_HOME[name]), name)
+    if name in ("datasets", "metrics"):
+        return import_module(f"toprank.{name}")
+    raise AttributeError(f"module 'toprank' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

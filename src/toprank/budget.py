@@ -1,0 +1,56 @@
+"""A budget to a cutoff: how many cases can be checked, and the score from which on they are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class Cutoff:
+    """Where the alerts end.
+
+    Attributes
+    ----------
+    k : float
+        Cases of the training data above the cutoff that were asked for.
+    threshold : float
+        Rows with a score of at least this are alerts.
+    hit_rate : float
+        Share of positives among the training rows above it.
+    """
+
+    k: float
+    threshold: float
+    hit_rate: float
+
+
+def cases_of_budget(budget: Any, n_cases: float, n_positives: float) -> float:
+    """Number of training cases that a budget stands for: an int as it is, a float as a share, None = the positives."""
+    if budget is None:
+        return n_positives
+    if isinstance(budget, bool | np.bool_) or not isinstance(budget, int | float | np.integer | np.floating):
+        raise TypeError(f"budget must be an int (cases), a float (share of cases) or None, got {budget!r}.")
+    if isinstance(budget, int | np.integer):
+        if budget < 1:
+            raise ValueError(f"budget must be at least 1 case, got {budget}. Hint: a share is a float, such as 0.02.")
+        return float(min(budget, n_cases))
+    if not 0.0 < budget < 1.0:
+        raise ValueError(f"A budget that is a float is a share between 0 and 1, got {budget}. Hint: use an int for cases.")
+    return float(budget * n_cases)
+
+
+def find_cutoff(k: float, n_cases: float, score: np.ndarray, is_positive: np.ndarray, weight: np.ndarray) -> Cutoff:
+    """Cutoff that lets about k of n_cases through, judged on (a sample of) the training rows.
+
+    Ties are not torn apart: of the two scores around the k-th case, the one whose number of cases is nearer to k wins.
+    """
+    order = np.argsort(-score, kind="stable")
+    sorted_score, cumulated = score[order], np.cumsum(weight[order])
+    last_of_tie = np.append(np.flatnonzero(np.diff(sorted_score)), len(score) - 1)
+    wanted = k / n_cases * cumulated[-1]
+    best = last_of_tie[np.argmin(np.abs(cumulated[last_of_tie] - wanted))]
+    hits = np.cumsum((weight * is_positive)[order])[best] / cumulated[best]
+    return Cutoff(float(k), float(sorted_score[best]), float(hits))

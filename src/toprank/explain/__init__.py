@@ -1,0 +1,31 @@
+"""Paths in words: merged conditions, contributions, reasons, rules of leaves, explanations of rows.
+
+Reads a `Tree` and the columns' names; knows nothing of estimators or data frames.
+"""
+
+from toprank.explain.conditions import Condition, merge_path
+from toprank.explain.contributions import feature_contributions, gain_importance, path_contributions
+from toprank.explain.paths import PathCounts, count_paths
+from toprank.explain.reasons import reasons
+from toprank.explain.rows import Explanation, Step, explain_rows
+from toprank.explain.rules import leaf_rules, leaf_table
+from toprank.explain.votes import VoteExplanation, explain_votes, vote_reasons
+
+__all__ = [
+    "Condition",
+    "Explanation",
+    "PathCounts",
+    "Step",
+    "VoteExplanation",
+    "count_paths",
+    "explain_rows",
+    "explain_votes",
+    "feature_contributions",
+    "gain_importance",
+    "leaf_rules",
+    "leaf_table",
+    "merge_path",
+    "path_contributions",
+    "reasons",
+    "vote_reasons",
+]

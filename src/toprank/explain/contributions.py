@@ -1,0 +1,112 @@
+"""How much each step of a path, and so each feature, raised the chance of a positive; gain importance."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from toprank._core.dtypes import LEAF, OBLIQUE
+from toprank.explain.conditions import Condition, merge_path
+from toprank.tree.columns import Column
+from toprank.tree.structure import Tree
+
+
+def node_log_odds(tree: Tree) -> np.ndarray:
+    """Log-odds of a positive in each node: float64 (n_nodes,), always finite.
+
+    The rate is an m-estimate: the node's cases and one more that has the rate of the root.
+    """
+    total = tree.positive + tree.negative
+    base = tree.positive[0] / total[0] if tree.positive[0] > 0 and tree.negative[0] > 0 else np.nan
+    if np.isnan(base):  # one class only
+        base = (tree.positive[0] + 0.5) / (total[0] + 1.0)
+    return np.log(tree.positive + base) - np.log(tree.negative + (1.0 - base))
+
+
+def path_contributions(tree: Tree, nodes: Sequence[int] | np.ndarray) -> np.ndarray:
+    """How much each step of a path raised the log-odds: float64, one entry less than nodes.
+
+    Parameters
+    ----------
+    tree : Tree
+    nodes : sequence of int
+        From the root to a leaf; padding (-1) is ignored.
+    """
+    path = np.asarray(nodes)
+    return np.diff(node_log_odds(tree)[path[path >= 0]])
+
+
+def feature_contributions(tree: Tree, X: np.ndarray) -> tuple[np.ndarray, float]:
+    """How much each feature raised the log-odds of each row.
+
+    Parameters
+    ----------
+    tree : Tree
+    X : float array of shape (n, n_features)
+
+    Returns
+    -------
+    contributions : float64 array of shape (n, n_features)
+        A step's change belongs to the feature asked for at its start; at a weighted sum the features share
+        it by the size of their weights.
+    base : float
+        Log-odds of the root. Base plus the sum of a row's contributions is the log-odds of its leaf.
+    """
+    nodes, _ = tree.paths(X)
+    log_odds = node_log_odds(tree)
+    out = np.zeros((len(X), tree.n_features))
+    for step in range(nodes.shape[1] - 1):
+        row = np.flatnonzero(nodes[:, step + 1] >= 0)
+        start = nodes[row, step]
+        change = log_odds[nodes[row, step + 1]] - log_odds[start]
+        is_sum = tree.kind[start] == OBLIQUE
+        out[row[~is_sum], tree.feature[start[~is_sum]]] += change[~is_sum]
+        for node in np.unique(start[is_sum]):
+            here = start == node
+            out[row[here]] += change[here, None] * weight_shares(tree, int(node))
+    return out, float(log_odds[0])
+
+
+def weight_shares(tree: Tree, node: int) -> np.ndarray:
+    """Share of each feature in a node's weighted sum, by the size of its weight: float64 (n_features,)."""
+    own = slice(tree.oblique_at[node], tree.oblique_at[node + 1])
+    size = np.bincount(tree.oblique_feature[own], np.abs(tree.oblique_weight[own]), tree.n_features)
+    return size / size.sum() if size.sum() > 0 else np.full(tree.n_features, 1.0 / tree.n_features)
+
+
+def gain_importance(tree: Tree) -> np.ndarray:
+    """Share of each feature in what the conditions added to the criterion: float64 (n_features,).
+
+    Sums to 1, or is 0 throughout where no condition gained anything. Losses count as 0; features of a
+    weighted sum share its gain by the size of their weights.
+    """
+    gain = np.where((tree.kind != LEAF) & (tree.gain > 0), tree.gain, 0.0)
+    single = (tree.kind != LEAF) & (tree.kind != OBLIQUE)
+    out = np.bincount(tree.feature[single], gain[single], tree.n_features).astype(np.float64)
+    for node in np.flatnonzero(tree.kind == OBLIQUE):
+        out += gain[node] * weight_shares(tree, int(node))
+    return out / out.sum() if out.sum() > 0 else out
+
+
+def ranked_conditions(
+    tree: Tree, columns: Sequence[Column], nodes: Sequence[int] | np.ndarray, log_odds: np.ndarray
+) -> list[tuple[Condition, float]]:
+    """Return a path's merged conditions with their contributions, largest first; open ones are left out.
+
+    `log_odds` is `node_log_odds(tree)`, given so that many paths share it.
+    """
+    path = np.asarray(nodes)
+    change = np.diff(log_odds[path[path >= 0]])
+    weighed = [
+        (condition, float(change[list(condition.steps)].sum()))
+        for condition in merge_path(tree, columns, path)
+        if not condition.is_open
+    ]
+    return sorted(weighed, key=lambda pair: -pair[1])
+
+
+def distinct_paths(nodes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Distinct rows of a padded path matrix, and which of them each row is: int64 (n,)."""
+    paths, which = np.unique(nodes, axis=0, return_inverse=True)
+    return paths, which.reshape(-1)

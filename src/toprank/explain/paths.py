@@ -1,0 +1,174 @@
+"""`PathCounts`: the commonest ways into each leaf, counted on training rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from toprank._core.dtypes import LEAF, NODE
+from toprank.explain.contributions import distinct_paths
+from toprank.tree.structure import Tree
+
+PATHS_KEPT = 5
+"""Paths remembered of each leaf."""
+
+DTYPES = {"leaf": NODE, "share": np.float64, "offset": NODE, "nodes": NODE, "n_paths": NODE}
+
+
+@dataclass(frozen=True, eq=False)
+class PathCounts:
+    """The distinct paths that rows took, at most five a leaf position, heaviest first.
+
+    Attributes
+    ----------
+    leaf : int32 array of shape (m,)
+        Leaf position of each path, ascending.
+    share : float64 array of shape (m,)
+        Part of the leaf's weight that came this way.
+    offset : int32 array of shape (m + 1,)
+        Path i owns nodes[offset[i]:offset[i + 1]].
+    nodes : int32 array
+        Nodes of the paths, each from the root to its leaf.
+    n_paths : int32 array of shape (n_leaves,)
+        Distinct paths seen into each leaf position, also those not kept.
+    """
+
+    leaf: np.ndarray
+    share: np.ndarray
+    offset: np.ndarray
+    nodes: np.ndarray
+    n_paths: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.leaf)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, PathCounts):
+            return NotImplemented
+        return all(np.array_equal(getattr(self, name), getattr(other, name)) for name in DTYPES)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def into(self, leaf: int) -> Iterator[tuple[np.ndarray, float]]:
+        """Paths into a leaf position, each with its share, heaviest first."""
+        for i in np.flatnonzero(self.leaf == leaf):
+            yield self.nodes[self.offset[i] : self.offset[i + 1]], float(self.share[i])
+
+    def to_arrays(self) -> dict[str, np.ndarray]:
+        """Arrays by name, for a file; `from_arrays` gives an equal object back."""
+        return {name: getattr(self, name) for name in DTYPES}
+
+    @classmethod
+    def from_arrays(cls, arrays: dict[str, np.ndarray], tree: Tree | None = None) -> PathCounts:
+        """Paths of arrays that `to_arrays` made; checked, against the tree where one is given."""
+        for name, dtype in DTYPES.items():
+            if name not in arrays or arrays[name].dtype != dtype or arrays[name].ndim != 1:
+                raise ValueError(f"Not valid paths: they lack an array {name!r} of {np.dtype(dtype)}.")
+        counts = cls(**{name: arrays[name] for name in DTYPES})
+        counts.check(tree)
+        return counts
+
+    def check(self, tree: Tree | None = None) -> None:
+        """Raise ValueError at the first broken invariant."""
+        m = len(self.leaf)
+        consistent = (
+            len(self.share) == m
+            and len(self.offset) == m + 1
+            and self.offset[0] == 0
+            and self.offset[-1] == len(self.nodes)
+            and bool(np.all(np.diff(self.offset) > 0))
+        )
+        rules = [
+            (consistent, "consistent in length"),
+            (bool(np.all((self.share >= 0) & (self.share <= 1 + 1e-9))), "shares from 0 to 1"),
+            (bool(np.all((self.leaf >= 0) & (self.leaf < len(self.n_paths)))), "ways into known leaves"),
+            (tree is None or not consistent or self._fits(tree), "paths of this tree"),
+        ]
+        for holds, rule in rules:
+            if not holds:
+                raise ValueError(f"Not valid paths: they are not {rule}. Hint: the data may be damaged.")
+
+    def _fits(self, tree: Tree) -> bool:
+        """Tell whether every path runs from the root along children to a leaf of its position."""
+        if len(self.n_paths) != tree.n_leaves:
+            return False
+        if len(self.nodes) and not 0 <= self.nodes.min() <= self.nodes.max() < len(tree):
+            return False
+        first, last = self.nodes[self.offset[:-1]], self.nodes[self.offset[1:] - 1]
+        step = np.delete(np.arange(len(self.nodes)), self.offset[1:] - 1)
+        child = self.nodes[step + 1]
+        follows = (tree.left[self.nodes[step]] == child) | (tree.right[self.nodes[step]] == child)
+        return bool(np.all(first == 0) and np.all(tree.leaf[last] == self.leaf) and np.all(follows))
+
+
+def count_paths(
+    tree: Tree, X: np.ndarray, weight: np.ndarray | None = None, max_rows: int = 20_000
+) -> PathCounts:
+    """Return the commonest ways of the rows of X into each leaf position.
+
+    Parameters
+    ----------
+    tree : Tree
+    X : float array of shape (n, n_features)
+    weight : float array of shape (n,) or None
+        Rows of weight 0 do not count.
+    max_rows : int, default=20,000
+        Of a larger table about as many rows are followed, the same number in each leaf as far as it has
+        them: the leaves at the top are small, and are those that matter.
+
+    Returns
+    -------
+    PathCounts
+    """
+    rows = np.arange(len(X)) if weight is None else np.flatnonzero(np.asarray(weight) > 0)
+    if len(rows) > max_rows:
+        rows = _rows_of_each_leaf(tree.leaf[tree.apply(X)], rows, max(max_rows // tree.n_leaves, PATHS_KEPT))
+    weights = np.ones(len(rows)) if weight is None else np.asarray(weight, np.float64)[rows]
+    paths, which = distinct_paths(tree.paths(X[rows])[0])
+    mass = np.bincount(which, weights, len(paths))
+    leaf = tree.leaf[
+        paths.max(axis=1, initial=0)
+    ]  # children come after their parents: the last node is the largest
+    total = np.bincount(leaf, mass, tree.n_leaves)
+    order = np.lexsort((np.arange(len(paths)), -mass, leaf))
+    n_paths = np.bincount(leaf, minlength=tree.n_leaves)
+    place = np.arange(len(paths)) - np.repeat(np.cumsum(n_paths) - n_paths, n_paths)
+    kept = order[place < PATHS_KEPT]
+    nodes = paths[kept]
+    offset = np.append(0, np.cumsum((nodes >= 0).sum(axis=1)))
+    return PathCounts(
+        leaf[kept].astype(NODE),
+        mass[kept] / total[leaf[kept]],
+        offset.astype(NODE),
+        nodes[nodes >= 0].astype(NODE),
+        n_paths.astype(NODE),
+    )
+
+
+def _rows_of_each_leaf(leaf: np.ndarray, rows: np.ndarray, quota: int) -> np.ndarray:
+    """At most `quota` of the rows in each leaf, drawn at random but always the same; ascending."""
+    shuffled = np.random.default_rng(0).permutation(rows)
+    by_leaf = shuffled[np.argsort(leaf[shuffled], kind="stable")]
+    size = np.bincount(leaf[rows])
+    place = np.arange(len(rows)) - np.repeat(np.cumsum(size) - size, size)
+    return np.sort(by_leaf[place < quota])
+
+
+def ways_up(tree: Tree, leaf: int) -> Iterator[list[int]]:
+    """Paths from the root into a leaf position, read off the tree alone, heavier parents first."""
+    total = tree.positive + tree.negative
+    parents: dict[int, list[int]] = {}
+    for node in np.flatnonzero(tree.kind != LEAF).tolist():
+        for child in {int(tree.left[node]), int(tree.right[node])}:
+            parents.setdefault(child, []).append(node)
+    for above in parents.values():
+        above.sort(key=lambda node: total[node])  # the heaviest is popped first
+    ends = np.flatnonzero(tree.leaf == leaf).tolist()
+    stack = [[node] for node in sorted(ends, key=lambda node: total[node])]
+    while stack:
+        path = stack.pop()
+        if path[0] == 0:
+            yield path
+        stack += [[parent, *path] for parent in parents.get(path[0], [])]

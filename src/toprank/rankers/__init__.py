@@ -1,0 +1,1 @@
+"""The estimators. scikit-learn lives here and nowhere below."""

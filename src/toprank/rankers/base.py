@@ -1,0 +1,252 @@
+"""`BaseRanker`: what all rankers share, from reading a table to listing alerts."""
+
+from __future__ import annotations
+
+import difflib
+from abc import abstractmethod
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.validation import check_array, check_is_fitted, validate_data
+
+from toprank._core.threads import Threads, resolve_n_jobs
+from toprank.budget import Cutoff, cases_of_budget, find_cutoff
+from toprank.metrics import average_precision
+from toprank.rankers.encoding import Table, encode, learn_columns, read_table
+from toprank.rankers.frames import backend_of, make_frame
+from toprank.rankers.model_file import save_model
+from toprank.rankers.training import TrainingData
+from toprank.rankers.validation import check_classes, check_labels, check_weights
+
+
+class BaseRanker(ClassifierMixin, BaseEstimator):
+    """Base of all rankers: higher scores are more suspicious, rank 1 is the top.
+
+    A subclass grows its model in `_fit_model` and scores encoded rows in `_decide` and `_rates`.
+    """
+
+    # --- fitting ------------------------------------------------------------------------------------------------
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Learn a ranking from past cases.
+
+        Parameters
+        ----------
+        X : array or data frame of shape (n, n_features)
+            numpy, pandas, polars or pyarrow; categories and missing values as they are.
+        y : array of shape (n,)
+            The outcome: two values, of which the larger (1, True, "yes") or `pos_label` is the rare one.
+        sample_weight : array of shape (n,), optional
+            Non-negative weights. Weight 2 is the row twice, weight 0 leaves it out.
+
+        Returns
+        -------
+        self
+        """
+        self._validate_params()  # type: ignore[attr-defined]
+        owner = f"{type(self).__name__}.fit"
+        table = self._read(X, reset=True)
+        labels = check_labels(y, len(table), owner)
+        self.classes_, self.positive_index_ = check_classes(labels, self.pos_label, owner)
+        is_positive = labels == self.classes_[self.positive_index_]
+        weight = check_weights(sample_weight, is_positive, owner)
+        self.columns_ = learn_columns(table, self.categorical_features)
+        matrix = encode(table, self.columns_)
+        with Threads(resolve_n_jobs(self.n_jobs)) as threads:
+            data = TrainingData(matrix, is_positive, weight, self.columns_, splitter=self.splitter,
+                                max_bins=self.max_bins, threads=threads)  # fmt: skip
+            counted = np.ones(len(matrix)) if weight is None else weight
+            self.n_cases_, self.n_positives_ = float(counted.sum()), float(counted[is_positive].sum())
+            self._backend = backend_of(X)
+            self.data_hash_ = data.fingerprint()
+            self._fit_model(data, threads)
+            self._set_cutoff(data)
+        return self
+
+    @abstractmethod
+    def _fit_model(self, data: TrainingData, threads: Threads) -> None:
+        """Grow the model."""
+
+    def _set_cutoff(self, data: TrainingData) -> None:
+        """Find the score that parts alerts from the rest, on at most 50,000 training rows."""
+        k = cases_of_budget(self.budget, self.n_cases_, self.n_positives_)
+        rows = data.sample()
+        weight = np.ones(len(rows)) if data.weight is None else data.weight[rows]
+        rows, weight = rows[weight > 0], weight[weight > 0]
+        self.cutoff_ = find_cutoff(k, self.n_cases_, self._decide(data.X[rows], Threads()), data.is_positive[rows], weight)
+
+    # --- reading tables -----------------------------------------------------------------------------------------
+
+    def _read(self, X: Any, reset: bool) -> Table:
+        """Table of X, its columns checked against training unless `reset`."""
+        if backend_of(X) is None:
+            X = validate_data(self, X, reset=reset, dtype=None, ensure_all_finite=False, accept_sparse=False)
+            if X.dtype.kind not in "fiuO":
+                X = check_array(X, dtype=object if X.dtype.kind in "USb" else np.float64, ensure_all_finite=False)
+            if X.dtype.kind in "iu" or X.dtype == np.float16:
+                X = X.astype(np.float64)
+        else:
+            self._check_frame(X, reset)
+        table = read_table(X)
+        if len(table) == 0:
+            raise ValueError(
+                f"Found array with 0 sample(s) (shape=(0, {len(table.names)})) while a minimum of 1 is required: "
+                f"{type(self).__name__} needs rows. Hint: did a filter drop them all?"
+            )
+        return table
+
+    def _check_frame(self, X: Any, reset: bool) -> None:
+        """Column names of a data frame: none twice, at least one, the same as in training."""
+        names = [str(name) for name in (X.column_names if hasattr(X, "column_names") else X.columns)]
+        twice = sorted({name for name in names if names.count(name) > 1})
+        if twice:
+            raise ValueError(f"Column {twice[0]!r} appears twice in X. Hint: rename or drop one of them.")
+        if not names:
+            raise ValueError(
+                f"0 feature(s) (shape=({len(X)}, 0)) while a minimum of 1 is required: {type(self).__name__} needs columns."
+            )
+        try:
+            validate_data(self, X, reset=reset, skip_check_array=True)
+        except ValueError as error:
+            trained = list(getattr(self, "feature_names_in_", []))
+            for name in trained:
+                if name not in names:
+                    near = difflib.get_close_matches(name, names, 1, 0.6)
+                    hint = f" Hint: did you mean {near[0]!r}?" if near else ""
+                    raise ValueError(f"{error}\nColumn {name!r} was used to train this model but is missing from X "
+                                     f"({len(names)} columns read).{hint}") from None  # fmt: skip
+            raise ValueError(f"{error}\nHint: pass X[model.feature_names_in_] to select the trained columns.") from None
+
+    def _encode(self, X: Any) -> np.ndarray:
+        """Matrix of new rows, checked against training."""
+        check_is_fitted(self)
+        matrix = encode(self._read(X, reset=False), self.columns_)
+        for i, column in enumerate(self.columns_):
+            if not column.is_categorical and np.isinf(matrix[:, i]).any():
+                raise ValueError(
+                    f"Column {column.name!r} of X holds infinite values, expected finite numbers or NaN for missing. "
+                    "Hint: replace them with NaN, or clip the column."
+                )
+        return matrix
+
+    # --- scoring ------------------------------------------------------------------------------------------------
+
+    @abstractmethod
+    def _decide(self, matrix: np.ndarray, threads: Threads) -> np.ndarray:
+        """Scores of encoded rows."""
+
+    @abstractmethod
+    def _rates(self, matrix: np.ndarray) -> np.ndarray:
+        """Expected positive rate of encoded rows."""
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """Score of each row, float64 (n,): higher is more suspicious. Depends on the row and the model alone."""
+        matrix = self._encode(X)
+        with Threads(resolve_n_jobs(self.n_jobs)) as threads:
+            return self._decide(matrix, threads)
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Smoothed positive rate of each row's leaf, float64 (n, 2), columns in the order of `classes_`."""
+        rate = self._rates(self._encode(X))
+        out = np.column_stack((1.0 - rate, rate))
+        return out if self.positive_index_ == 1 else out[:, ::-1]
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Class of each row: positive above the cutoff of `budget`."""
+        is_alert = self.decision_function(X) >= self.cutoff_.threshold
+        return self.classes_[np.where(is_alert, self.positive_index_, 1 - self.positive_index_)]
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Average precision on (X, y)."""
+        labels = np.asarray(y) == self.classes_[self.positive_index_]
+        return average_precision(labels, self.decision_function(X), sample_weight=sample_weight)
+
+    # --- alerts -------------------------------------------------------------------------------------------------
+
+    def top_k(self, X: Any, k: int, *, reasons: int = 3) -> Any:
+        """The k cases most worth checking, best first, in the frame type of X.
+
+        Ties are broken by the order of rows, so k alerts are k alerts.
+
+        Parameters
+        ----------
+        X : array or data frame of shape (n, n_features)
+        k : int from 1 to n
+        reasons : int
+            Number of reasons a case.
+
+        Returns
+        -------
+        frame with the columns rank, row (position in X), score, hit_rate, lift, leaf (tree rankers), reason_1, ...
+        """
+        matrix = self._encode(X)
+        if isinstance(k, bool | np.bool_) or not isinstance(k, int | np.integer) or not 1 <= k <= len(matrix):
+            raise ValueError(
+                f"k must be an int from 1 to the number of rows ({len(matrix):,}), got {k!r}. "
+                "Hint: k is how many cases you can check."
+            )
+        with Threads(resolve_n_jobs(self.n_jobs)) as threads:
+            score = self._decide(matrix, threads)
+        rows = np.argsort(-score, kind="stable")[:k]
+        rate = self._rates(matrix[rows])
+        columns: dict[str, Any] = {"rank": np.arange(1, k + 1), "row": rows, "score": score[rows], "hit_rate": rate,
+                                   "lift": rate / self.base_rate_} | self._leaf_column(matrix[rows])  # fmt: skip
+        why = self._reasons(matrix[rows], reasons) if reasons else []
+        columns |= {f"reason_{i + 1}": [row[i] for row in why] for i in range(reasons)}
+        return make_frame(columns, backend_of(X))
+
+    @property
+    def base_rate_(self) -> float:
+        """Share of positives in the training data."""
+        return self.n_positives_ / self.n_cases_
+
+    def _leaf_column(self, matrix: np.ndarray) -> dict[str, np.ndarray]:
+        return {}
+
+    @abstractmethod
+    def _reasons(self, matrix: np.ndarray, n_reasons: int) -> list[list[str]]:
+        """Reasons in words for each encoded row."""
+
+    # --- files and text -----------------------------------------------------------------------------------------
+
+    def save(self, path: str | Path) -> None:
+        """Write the fitted model to one file; `toprank.load` reads it. The file appears whole or not at all."""
+        check_is_fitted(self)
+        save_model(self, Path(path))
+
+    def summary(self) -> str:
+        """A few lines about the fitted model: size, training figures, cutoff."""
+        check_is_fitted(self)
+        lines = [f"{type(self).__name__}: {self._size_in_words()}"]
+        lines.append(
+            f"trained on {self.n_cases_:,.0f} cases, {self.n_positives_:,.0f} positive ({100 * self.base_rate_:.2f} %), "
+            f"{len(self.columns_)} columns ({sum(c.is_categorical for c in self.columns_)} categorical)"
+        )
+        cutoff: Cutoff = self.cutoff_
+        lines.append(
+            f"budget {cutoff.k:,.0f} cases: score >= {cutoff.threshold:.4f}, "
+            f"{100 * cutoff.hit_rate:.1f} % positive above it in training"
+        )
+        names = [c.name for c in self.columns_]
+        order = np.argsort(-self.feature_importances_, kind="stable")[:5]
+        top = [f"{names[f]} {100 * self.feature_importances_[f]:.0f} %" for f in order if self.feature_importances_[f] > 0]
+        lines.append("main columns: " + (", ".join(top) or "none"))
+        return "\n".join(lines)
+
+    @abstractmethod
+    def _figures(self) -> dict[str, Any]:
+        """Figures of the fitted model for its file."""
+
+    @abstractmethod
+    def _size_in_words(self) -> str:
+        """Leaves and conditions, in words."""
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        tags.input_tags.allow_nan = True
+        tags.input_tags.categorical = True
+        tags.input_tags.string = True
+        return tags

@@ -1,0 +1,206 @@
+"""Tables to matrices: what a column is, and the float matrix that trees read.
+
+Numbers stay numbers; strings, booleans and category columns become codes; missing values become NaN. numpy arrays of
+numbers pass through uncopied.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+
+from toprank.tree.columns import Category, Column
+
+MAX_CATEGORIES = 254
+"""Categories of one column; beyond that the rarest share one code."""
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table as its caller gave it: a narwhals frame, or a two-dimensional numpy array."""
+
+    names: list[str]
+    frame: nw.DataFrame | None = None
+    array: np.ndarray | None = None
+
+    def __len__(self) -> int:
+        return len(self.array) if self.array is not None else len(self.frame)  # type: ignore[arg-type]
+
+    def is_numeric(self, i: int) -> bool:
+        """True where column i is stored as numbers."""
+        if self.array is not None:
+            return self.array.dtype.kind in "fiu"
+        return self.frame[self.names[i]].dtype.is_numeric()  # type: ignore[index]
+
+    def numbers(self, i: int) -> np.ndarray:
+        """Column i as floats, NaN = missing."""
+        if self.array is not None:
+            return self.array[:, i]
+        values = self.frame[self.names[i]].to_numpy()  # type: ignore[index]
+        return values if values.dtype == np.float32 else values.astype(np.float64)
+
+    def values(self, i: int) -> list[Any]:
+        """Column i as Python values, None = missing."""
+        listed = self.array[:, i].tolist() if self.array is not None else self.frame[self.names[i]].to_list()  # type: ignore[index]
+        return [None if _is_missing(v) else v for v in listed]
+
+
+def _is_missing(value: Any) -> bool:
+    """True for None, NaN and the missing markers of data frame libraries."""
+    return value is None or (not isinstance(value, str) and value is not True and value is not False
+                             and (type(value).__name__ in ("NAType", "NaTType") or value != value))  # fmt: skip
+
+
+def read_table(X: Any) -> Table:
+    """Table of a data frame or of a two-dimensional array that scikit-learn has checked."""
+    frame = nw.from_native(X, eager_only=True, pass_through=True)
+    if isinstance(frame, nw.DataFrame):
+        return Table([str(name) for name in frame.columns], frame=frame)
+    return Table([f"x{i}" for i in range(X.shape[1])], array=X)
+
+
+def learn_columns(table: Table, categorical_features: Any = None) -> list[Column]:
+    """Name, kind and categories of each column.
+
+    Raises TypeError for columns of mixed or unsupported types; warns where rare categories have to share a code.
+    """
+    chosen = _chosen_columns(categorical_features, table.names)
+    columns = []
+    for i, name in enumerate(table.names):
+        if table.is_numeric(i) and i not in chosen:
+            columns.append(Column(name))
+            continue
+        kind = _kind_of_values(table, i)
+        columns.append(_learn_categories(name, table.values(i)) if kind == "category" or i in chosen else Column(name))
+    return columns
+
+
+def _chosen_columns(chosen: Any, names: Sequence[str]) -> set[int]:
+    """Positions of the columns that the user declared categorical, by name, position or mask."""
+    if chosen is None:
+        return set()
+    chosen = list(chosen)
+    if len(chosen) == len(names) and all(isinstance(c, bool | np.bool_) for c in chosen):
+        return set(np.flatnonzero(chosen).tolist())
+    positions = set()
+    for c in chosen:
+        position = names.index(c) if c in names else c
+        if not isinstance(position, int | np.integer) or not 0 <= position < len(names):
+            raise ValueError(
+                f"categorical_features names {c!r}, but X has no such column (its {len(names)} columns begin with "
+                f"{', '.join(map(repr, names[:5]))}). Hint: use column names, positions from 0, or a mask."
+            )
+        positions.add(int(position))
+    return positions
+
+
+def _kind_of_values(table: Table, i: int) -> str:
+    """"category" or "number", from the values of a column that is not stored as numbers."""
+    name = table.names[i]
+    if table.frame is not None:
+        dtype = table.frame[name].dtype
+        if dtype.is_temporal():
+            raise TypeError(
+                f"Column {name!r} holds dates ({dtype}), expected numbers or categories. "
+                "Hint: derive numbers from it, such as an age in days or the month."
+            )
+        if dtype in (nw.String, nw.Categorical, nw.Enum, nw.Boolean):
+            return "category"
+    kinds = {_kind_of_value(v) for v in table.values(i) if v is not None}
+    if len(kinds) > 1:
+        raise TypeError(
+            f"Column {name!r} mixes {' and '.join(sorted(kinds))}, expected one kind of value. "
+            "Hint: convert the column to numbers or to strings first."
+        )
+    kind = kinds.pop() if kinds else "numbers"
+    if kind not in ("numbers", "strings", "booleans"):
+        raise TypeError(
+            f"Column {name!r} holds values of type {kind}; each argument must be a string or a real number. "
+            "Hint: drop the column or convert it."
+        )
+    return "number" if kind == "numbers" else "category"
+
+
+def _kind_of_value(value: Any) -> str:
+    if isinstance(value, bool | np.bool_):
+        return "booleans"
+    if isinstance(value, str):
+        return "strings"
+    if isinstance(value, int | float | np.integer | np.floating):
+        return "numbers"
+    return type(value).__name__
+
+
+def _learn_categories(name: str, values: list[Any]) -> Column:
+    """Column with the categories of its values in sorted order, the rarest sharing the last code if there are many."""
+    counts: Counter[Category] = Counter(v for v in values if v is not None)
+    if len(counts) <= MAX_CATEGORIES:
+        return Column(name, tuple(sorted(counts)))
+    by_count = sorted(counts, key=lambda c: (-counts[c], c))
+    kept, rare = sorted(by_count[: MAX_CATEGORIES - 1]), sorted(by_count[MAX_CATEGORIES - 1 :])
+    warnings.warn(
+        f"Column {name!r} has {len(counts):,} categories; the {len(rare):,} rarest share one bin. "
+        f"Hint: drop the column if it is an identifier, or group its values.",
+        UserWarning,
+        stacklevel=5,
+    )
+    return Column(name, (*kept, rare[0]), tuple(rare[1:]))
+
+
+def encode(table: Table, columns: Sequence[Column]) -> np.ndarray:
+    """Float matrix of a table: numbers as they are, categories as codes, NaN = missing or unseen category.
+
+    Raises TypeError where a column changed its kind; warns of categories that training never saw.
+    """
+    if table.array is not None and table.array.dtype.kind == "f" and not any(c.is_categorical for c in columns):
+        return table.array
+    encoded = [_encode_column(table, i, column) for i, column in enumerate(columns)]
+    narrow = len(encoded) > 0 and all(values.dtype == np.float32 for values in encoded)
+    matrix = np.empty((len(table), len(columns)), np.float32 if narrow else np.float64, order="F")
+    for i, values in enumerate(encoded):
+        matrix[:, i] = values
+    return matrix
+
+
+def _encode_column(table: Table, i: int, column: Column) -> np.ndarray:
+    if column.categories is None:
+        if table.is_numeric(i):
+            return table.numbers(i)
+        if _kind_of_values(table, i) == "number":
+            return np.array([np.nan if v is None else v for v in table.values(i)], np.float64)
+        raise TypeError(
+            f"Column {column.name!r} was a number in training but holds text or categories now. "
+            "Hint: convert it to numbers; a stray word turns a whole CSV column into text."
+        )
+    values = table.values(i)
+    code: dict[Any, float] = {c: float(k) for k in range(len(column.categories)) for c in column.labels(k)}
+    _check_same_kind(column, values)
+    encoded = np.fromiter((code.get(v, np.nan) for v in values), np.float64, len(values))
+    unseen = {v for v in values if v is not None and v not in code}
+    if unseen:
+        rows = sum(v in unseen for v in values)
+        warnings.warn(
+            f"Column {column.name!r} holds {len(unseen):,} categories in {rows:,} rows that training never saw, "
+            f"such as {sorted(unseen)[0]!r}; they are scored like missing values.",
+            UserWarning,
+            stacklevel=5,
+        )
+    return encoded
+
+
+def _check_same_kind(column: Column, values: list[Any]) -> None:
+    """Raise TypeError where strings became numbers or the other way round."""
+    assert column.categories is not None
+    trained = {_kind_of_value(c) for c in column.categories}
+    now = {_kind_of_value(v) for v in values if v is not None}
+    if trained and now - trained and not (trained | now) <= {"numbers", "booleans"}:
+        raise TypeError(
+            f"Column {column.name!r} held categories that are {' and '.join(sorted(trained))} in training, but holds "
+            f"{' and '.join(sorted(now))} now. Hint: convert the column to the type it was trained with."
+        )

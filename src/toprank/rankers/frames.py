@@ -1,0 +1,30 @@
+"""Results in the caller's frame type."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+import narwhals as nw
+
+BACKENDS = ("pandas", "polars", "pyarrow")
+
+
+def backend_of(X: Any) -> str | None:
+    """Name of the data frame library of X, None for anything else."""
+    frame = nw.from_native(X, eager_only=True, pass_through=True)
+    if not isinstance(frame, nw.DataFrame):
+        return None
+    name = frame.implementation.value
+    return name if name in BACKENDS else None
+
+
+def make_frame(columns: dict[str, Any], backend: str | None) -> Any:
+    """Frame of columns by name; without a backend the first library that is installed, else the dictionary itself."""
+    for name in (backend,) if backend else BACKENDS:
+        try:
+            importlib.import_module(name)
+        except ImportError:
+            continue
+        return nw.from_dict(columns, backend=name).to_native()
+    return columns

@@ -1,0 +1,80 @@
+"""Leaf order, scores and smoothed rates: the last step of every tree."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from toprank.tree.meta import MetaTree
+from toprank.tree.scoring import Scoring
+from toprank.tree.structure import Tree
+
+
+def smoothed_rates(
+    positive: np.ndarray, total: np.ndarray, parent: np.ndarray, smoothing: str | None, strength: float
+) -> np.ndarray:
+    """Positive rate of each node of a tree, pulled towards what is known above it.
+
+    Parameters
+    ----------
+    positive, total : float arrays of shape (n_nodes,), total > 0
+    parent : int array of shape (n_nodes,), parents before children, -1 at the root
+    smoothing : {"hierarchical", "m-estimate"} or None
+        m-estimate: (positive + m * root rate) / (total + m). hierarchical: each step from parent to child counts
+        1 / (1 + m / total of the parent) (Agarwal et al., 2022).
+    strength : float
+        m, in cases.
+    """
+    raw = positive / total
+    if smoothing is None:
+        return raw
+    if smoothing == "m-estimate":
+        return (positive + strength * raw[0]) / (total + strength)
+    rate = raw.copy()
+    for node in range(1, len(raw)):
+        above = parent[node]
+        rate[node] = rate[above] + (raw[node] - raw[above]) / (1.0 + strength / total[above])
+    return rate
+
+
+def parents_of(left: np.ndarray, right: np.ndarray) -> np.ndarray:
+    """Parent of each node, -1 at the root."""
+    parent = np.full(len(left), -1)
+    for node in np.flatnonzero(left >= 0):
+        parent[left[node]] = parent[right[node]] = node
+    return parent
+
+
+def meta_leaf_rates(meta: MetaTree, unit: float, smoothing: str | None, strength: float) -> np.ndarray:
+    """Smoothed rate of each meta-leaf, from left to right."""
+    parent = parents_of(meta.left, meta.right)
+    rates = smoothed_rates(meta.positive * unit, meta.total * unit, parent, smoothing, strength)
+    return rates[meta.leaves()]
+
+
+def finish_tree(tree: Tree, position: np.ndarray, rate: np.ndarray, scoring: Scoring) -> Tree:
+    """The tree with leaf positions, scores (L - i) / L and rates that do not rise along the positions.
+
+    Parameters
+    ----------
+    position : int array of shape (n_nodes,), -1 at inner nodes
+    rate : float array of shape (n_leaves,), smoothed rate of each position
+    """
+    from scipy.optimize import isotonic_regression
+
+    n_leaves = len(rate)
+    is_leaf = position >= 0
+    total = np.bincount(position[is_leaf], (tree.positive + tree.negative)[is_leaf], n_leaves)
+    falling = isotonic_regression(rate, weights=np.maximum(total, 1e-12), increasing=False).x
+    score = np.where(is_leaf, (n_leaves - position) / n_leaves, np.nan)
+    return replace(tree, leaf=position, score=score, rate=np.where(is_leaf, falling[position], np.nan), scoring=scoring)
+
+
+def order_by_rate(tree: Tree, rate: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Positions of the leaves by falling rate, equal rates sharing one, and the rate of each position."""
+    leaves = np.flatnonzero(tree.is_leaf)
+    distinct, inverse = np.unique(-rate[leaves], return_inverse=True)
+    position = np.full(len(tree), -1, np.int32)
+    position[leaves] = inverse
+    return position, -distinct

@@ -1,0 +1,93 @@
+"""The sparse linear score inside leaves: L1 logistic regression on standardised columns, through liblinear."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import LogisticRegression
+
+from toprank.rankers.training import TrainingData
+from toprank.tree.scoring import Scoring
+
+LINEAR_ROWS = 50_000
+"""Rows that the linear score is fitted on at most: all positives that fit in half of it, negatives at random."""
+
+
+def fit_linear_scoring(data: TrainingData, weight: np.ndarray | None, C: float) -> Scoring:
+    """Scorecard of an L1-penalised logistic regression with penalty 1 / C; rows of weight 0 are left out."""
+    rows, row_weight = _choose_rows(data.is_positive, weight)
+    X = np.asarray(data.X[rows], np.float64)
+    numeric = np.flatnonzero(data.is_categorical == 0)
+    categorical = np.flatnonzero(data.is_categorical)
+    center, spread = _center_and_spread(X, row_weight)
+    known = ~np.isnan(X)
+    standard = np.where(known, (X - center) / spread, 0.0)[:, numeric]
+    gaps = np.flatnonzero(~known.all(axis=0))
+    blocks = [sp.csr_array(standard), sp.csr_array((~known[:, gaps]).astype(float))]
+    blocks += [_one_hot(X[:, f], int(data.n_categories[f])) for f in categorical]
+    coefficients = _fit_logistic(_narrow(sp.hstack(blocks, format="csr")), data.is_positive[rows], row_weight, C)
+
+    n_features = X.shape[1]
+    slope, missing = np.zeros(n_features), np.zeros(n_features)
+    slope[numeric] = coefficients[: len(numeric)] / spread[numeric]
+    missing[gaps] = coefficients[len(numeric) : len(numeric) + len(gaps)]
+    return Scoring(
+        "linear",
+        center=np.where(data.is_categorical, 0.0, center),
+        weight=slope,
+        missing=missing,
+        points_at=np.append(0, np.cumsum(data.n_categories)),
+        points=coefficients[len(numeric) + len(gaps) :],
+    )
+
+
+def _choose_rows(is_positive: np.ndarray, weight: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
+    """Rows to fit on, and their weights, scaled to a mean of 1."""
+    present = np.arange(len(is_positive)) if weight is None else np.flatnonzero(weight)
+    row_weight = np.ones(len(is_positive)) if weight is None else weight
+    if len(present) > LINEAR_ROWS:
+        rng = np.random.default_rng(0)
+        chosen, factor = [], np.zeros(len(is_positive))
+        positive, negative = present[is_positive[present]], present[~is_positive[present]]
+        n_positive = min(len(positive), max(LINEAR_ROWS // 2, LINEAR_ROWS - len(negative)))
+        for rows, size in ((positive, n_positive), (negative, LINEAR_ROWS - n_positive)):
+            picked = rng.choice(rows, min(size, len(rows)), replace=False)
+            factor[picked] = len(rows) / len(picked)
+            chosen.append(picked)
+        present = np.sort(np.concatenate(chosen))
+        row_weight = row_weight * factor
+    chosen_weight = row_weight[present]
+    return present, chosen_weight * (len(present) / chosen_weight.sum())
+
+
+def _center_and_spread(X: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Weighted mean and standard deviation of each column, missing values aside; spread 1 where there is none."""
+    known = ~np.isnan(X)
+    total = np.maximum(weight @ known, 1e-300)
+    filled = np.where(known, X, 0.0)
+    center = weight @ filled / total
+    spread = np.sqrt(weight @ (known * (filled - center) ** 2) / total)
+    return center, np.where((spread > 1e-12 * (1.0 + np.abs(center))) & np.isfinite(spread), spread, 1.0)
+
+
+def _one_hot(codes: np.ndarray, n_categories: int) -> sp.csr_array:
+    known = np.flatnonzero((codes >= 0) & (codes < n_categories))
+    entries = (np.ones(len(known)), (known, codes[known].astype(np.int64)))
+    return sp.csr_array(entries, shape=(len(codes), n_categories))
+
+
+def _narrow(X: sp.csr_array) -> sp.csr_array:
+    """The same matrix with 32-bit indices, which liblinear asks for."""
+    return sp.csr_array((X.data, X.indices.astype(np.int32), X.indptr.astype(np.int32)), shape=X.shape)
+
+
+def _fit_logistic(X: sp.csr_array, y: np.ndarray, weight: np.ndarray, C: float) -> np.ndarray:
+    """Coefficients, without the intercept: a constant does not change an order."""
+    model = LogisticRegression(C=C, l1_ratio=1.0, solver="liblinear", max_iter=300, random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # a ranking needs no last digits
+        model.fit(X, y, sample_weight=weight)
+    return model.coef_[0]

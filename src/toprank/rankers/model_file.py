@@ -1,0 +1,197 @@
+"""Model files: a zip of `model.json` and `arrays.npz`. Loading runs no code and refuses what it does not know.
+
+This module needs numpy alone, so that a file can be described without loading scikit-learn.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import math
+import os
+import tempfile
+import zipfile
+from dataclasses import asdict
+from datetime import UTC, datetime
+from importlib import import_module, metadata
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from toprank.budget import Cutoff
+from toprank.tree.columns import Column
+
+FORMAT = "toprank-model"
+FORMAT_VERSION = 1
+ESTIMATORS = {
+    "MetaAP": "toprank.rankers.meta_ap",
+    "MetaAPForest": "toprank.rankers.meta_ap_forest",
+    "RankingTree": "toprank.rankers.ranking_tree",
+}
+"""Classes that a model file may name, and where they live."""
+
+PACKAGES = ("toprank", "numpy", "scikit-learn", "numba")
+
+
+class ModelFileError(ValueError):
+    """A file that is not a model this version can load; the message says why."""
+
+
+def save_model(model: Any, path: Path) -> None:
+    """Write a fitted model; the file appears whole or not at all."""
+    buffer = io.BytesIO()
+    np.savez_compressed(buffer, **model._to_arrays())
+    arrays = buffer.getvalue()
+    info = describe_model(model)
+    info["checksum"] = _checksum(info, arrays)
+    whole = io.BytesIO()
+    with zipfile.ZipFile(whole, "w", zipfile.ZIP_STORED) as archive:
+        archive.writestr("model.json", json.dumps(info, indent=1, allow_nan=False))
+        archive.writestr("arrays.npz", arrays)
+    write_atomically(path, whole.getvalue())
+
+
+def describe_model(model: Any) -> dict[str, Any]:
+    """Everything about a fitted model but its arrays, in plain values."""
+    classes = model.classes_
+    return {
+        "format": FORMAT,
+        "format_version": FORMAT_VERSION,
+        "class": type(model).__name__,
+        "parameters": {name: _plain(value) for name, value in model.get_params(deep=False).items()},
+        "columns": [column.to_dict() for column in model.columns_],
+        "feature_names": list(getattr(model, "feature_names_in_", [])) or None,
+        "classes": {"dtype": classes.dtype.str if classes.dtype.kind != "O" else "object", "values": classes.tolist()},
+        "positive_index": model.positive_index_,
+        "figures": {"n_cases": model.n_cases_, "n_positives": model.n_positives_, "n_leaves": model.n_leaves_}
+        | model._figures(),
+        "importances": model.feature_importances_.tolist(),
+        "cutoff": asdict(model.cutoff_),
+        "backend": model._backend,
+        "data_hash": model.data_hash_,
+        "created": datetime.now(UTC).isoformat(timespec="seconds"),
+        "packages": {name: metadata.version(name) for name in PACKAGES},
+    }
+
+
+def load(path: str | Path) -> Any:
+    """Read a model that `save` wrote.
+
+    Raises ModelFileError where the file is not a toprank model, is damaged, or was written by a newer format.
+    """
+    path = Path(path)
+    info, arrays = _read(path)
+    try:
+        columns = [Column.from_dict(column) for column in info["columns"]]
+        estimator = getattr(import_module(ESTIMATORS[info["class"]]), info["class"])
+        model = estimator(**{name: _from_plain(value) for name, value in info["parameters"].items()})
+        model.columns_ = columns
+        model.n_features_in_ = len(columns)
+        if info["feature_names"]:
+            model.feature_names_in_ = np.array(info["feature_names"], dtype=object)
+        model.classes_ = np.array(info["classes"]["values"], dtype=info["classes"]["dtype"])
+        model.positive_index_ = int(info["positive_index"])
+        model.n_cases_, model.n_positives_ = info["figures"]["n_cases"], info["figures"]["n_positives"]
+        model.cutoff_ = Cutoff(**info["cutoff"])
+        model._backend, model.data_hash_ = info["backend"], info["data_hash"]
+        model._from_arrays(arrays)
+    except (KeyError, TypeError, ValueError, IndexError) as error:
+        raise ModelFileError(f"{path} is a damaged toprank model: {error} Hint: save it again.") from error
+    return model
+
+
+def read_model_info(path: str | Path) -> dict[str, Any]:
+    """`model.json` of a model file, checked: class, columns, figures, cutoff, versions."""
+    return _read(Path(path))[0]
+
+
+def _read(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """Both parts of a model file, after every check that needs no estimator."""
+    if not path.exists():
+        raise FileNotFoundError(f"There is no model file {path}. Hint: check the path; `save` writes it.")
+    if path.is_dir():
+        raise ModelFileError(f"{path} is a folder, expected a model file. Hint: name the .toprank file inside it.")
+    try:
+        with zipfile.ZipFile(path) as archive:
+            if sorted(archive.namelist()) != ["arrays.npz", "model.json"]:
+                raise ModelFileError(f"{path} is a zip file but not a toprank model. Hint: use a file that `save` wrote.")
+            info, raw = json.loads(archive.read("model.json")), archive.read("arrays.npz")
+    except (zipfile.BadZipFile, json.JSONDecodeError, UnicodeDecodeError, EOFError, OSError) as error:
+        raise ModelFileError(
+            f"{path} cannot be read as a toprank model: it is truncated or of another kind ({error}). "
+            "Hint: copy it again, or save the model again."
+        ) from error
+    _check_header(path, info, raw)
+    try:
+        with np.load(io.BytesIO(raw), allow_pickle=False) as archive:
+            arrays = {name: archive[name] for name in archive.files}
+    except (ValueError, OSError, EOFError, zipfile.BadZipFile) as error:
+        raise ModelFileError(f"{path} holds arrays that cannot be read ({error}). Hint: save the model again.") from error
+    return info, arrays
+
+
+def _check_header(path: Path, info: Any, raw: bytes) -> None:
+    if not isinstance(info, dict) or info.get("format") != FORMAT:
+        raise ModelFileError(f"{path} is a zip file but not a toprank model. Hint: use a file that `save` wrote.")
+    version = info.get("format_version")
+    if not isinstance(version, int) or version > FORMAT_VERSION:
+        raise ModelFileError(
+            f"{path} has model format {version}, this toprank reads up to {FORMAT_VERSION}. Hint: upgrade toprank."
+        )
+    if info.get("class") not in ESTIMATORS:
+        raise ModelFileError(
+            f"{path} holds a model of class {info.get('class')!r}, known are {', '.join(ESTIMATORS)}. Hint: upgrade toprank."
+        )
+    if info.get("checksum") != _checksum(info, raw):
+        raise ModelFileError(
+            f"{path} was changed after it was saved: its checksum does not fit. Hint: use the original file."
+        )
+
+
+def _checksum(info: dict[str, Any], arrays: bytes) -> str:
+    """SHA-256 over both parts; catches accidents and edits by hand, it is no signature."""
+    described = {name: value for name, value in info.items() if name != "checksum"}
+    digest = hashlib.sha256(json.dumps(described, sort_keys=True, allow_nan=False).encode())
+    digest.update(arrays)
+    return digest.hexdigest()
+
+
+def write_atomically(path: Path, content: bytes) -> None:
+    """Write a file through a temporary one beside it, so that no half-written file is ever seen."""
+    if not path.parent.is_dir():
+        raise FileNotFoundError(f"Cannot write {path}: there is no folder {path.parent}. Hint: create it first.")
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+        os.chmod(temporary, 0o666 & ~_umask())
+        os.replace(temporary, path)
+    except BaseException:
+        os.unlink(temporary)
+        raise
+
+
+def _umask() -> int:
+    """The process's file mode mask."""
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+def _plain(value: Any) -> Any:
+    """A parameter as JSON: numpy scalars and arrays as Python values, non-finite floats as {"float": "-inf"}."""
+    if isinstance(value, np.ndarray):
+        return [_plain(v) for v in value.tolist()]
+    if isinstance(value, list | tuple | set):
+        return [_plain(v) for v in value]
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, float) and not math.isfinite(value):
+        return {"float": repr(value)}
+    return value if isinstance(value, str | bool | int | float | None) else None
+
+
+def _from_plain(value: Any) -> Any:
+    return float(value["float"]) if isinstance(value, dict) else value

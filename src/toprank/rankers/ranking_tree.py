@@ -1,0 +1,138 @@
+"""`RankingTree`: one greedy tree used as a ranker."""
+
+from __future__ import annotations
+
+from numbers import Real
+from typing import Any
+
+import numpy as np
+from sklearn.utils._param_validation import Interval, StrOptions
+
+from toprank._core.threads import Threads
+from toprank.rankers.growth import DEPTH, GROWTH_CONSTRAINTS, Growth
+from toprank.rankers.leaf_rates import finish_tree
+from toprank.rankers.training import TrainingData
+from toprank.rankers.tree_ranker import TreeRanker
+from toprank.tree.scoring import Scoring
+
+
+class RankingTree(TreeRanker):
+    """One greedy tree used as a ranker, with the three scores of section 3 of the MetaAP paper.
+
+    Parameters
+    ----------
+    criterion : {"gini", "entropy", "ap", "auc"}, default "gini"
+        What a split gains.
+    leaf_score : {"rate", "geometric", "confusion"}, default "rate"
+        rate: leaves by their smoothed positive rate, ties inside. geometric: signed distance to the nearest threshold
+        on the path, in standard deviations of the column; positive in leaves richer in positives than the training
+        data (Alvarez & Bernard, 2005). confusion: all leaves vote, a leaf counts `confusion` to the power of the
+        conditions the row breaks on the way to it (Ling & Yan, 2003).
+    confusion : float, default 0.3
+        The confusion factor; 0 gives the leaf rate.
+    max_depth : int or None, default 6
+        Conditions on a path at most; None = no limit.
+    min_samples_leaf, min_samples_split : int
+        Least weight of a leaf, and of a node that may be split.
+    min_gain : float, default 0
+        Least gain of a split, as a share of the most that the criterion could gain at the root.
+    max_leaf_nodes : int or None
+        Grow best first up to this number of leaves.
+    smoothing : {"hierarchical", "m-estimate"} or None
+        How leaf rates are pulled towards the rate above them.
+    smoothing_strength : float
+        In cases.
+    splitter : {"hist", "exact"}
+        Bins, or every distinct value.
+    max_bins : int
+    categorical_features : list of names, positions or a mask
+        Columns to treat as categories besides strings, booleans and category columns.
+    budget : int, float or None
+        Cases (int) or share of cases (float) that `predict` lets through; None = as many as training positives.
+    pos_label : label of the positive class, default the larger one
+    n_jobs : int or None
+        Threads; results are the same for any number.
+
+    References
+    ----------
+    .. [1] Viola, Gautheron, Habrard, Sebban. MetaAP: a meta-tree-based ranking algorithm optimizing the average
+       precision from imbalanced data. Pattern Recognition Letters 161, 2022. Section 3.
+
+    Examples
+    --------
+    >>> from toprank import RankingTree
+    >>> from toprank.datasets import make_audit
+    >>> data = make_audit(4000, random_state=0)
+    >>> tree = RankingTree(criterion="entropy", max_depth=3).fit(data.X, data.y)
+    >>> tree.n_leaves_
+    8
+    """
+
+    _parameter_constraints: dict[str, list[Any]] = {
+        **GROWTH_CONSTRAINTS,
+        "criterion": [StrOptions({"gini", "entropy", "ap", "auc"})],
+        "leaf_score": [StrOptions({"rate", "geometric", "confusion"})],
+        "confusion": [Interval(Real, 0, 1, closed="both")],
+        "max_depth": DEPTH,
+    }
+
+    def __init__(
+        self,
+        *,
+        criterion: str = "gini",
+        leaf_score: str = "rate",
+        confusion: float = 0.3,
+        max_depth: int | None = 6,
+        min_samples_leaf: int = 5,
+        min_samples_split: int = 2,
+        min_gain: float = 0.0,
+        max_leaf_nodes: int | None = None,
+        smoothing: str | None = "m-estimate",
+        smoothing_strength: float = 2.0,
+        splitter: str = "hist",
+        max_bins: int = 255,
+        categorical_features: Any = None,
+        budget: int | float | None = None,
+        pos_label: Any = None,
+        n_jobs: int | None = None,
+    ):
+        self.criterion = criterion
+        self.leaf_score = leaf_score
+        self.confusion = confusion
+        self.max_depth = max_depth
+        self.min_samples_leaf = min_samples_leaf
+        self.min_samples_split = min_samples_split
+        self.min_gain = min_gain
+        self.max_leaf_nodes = max_leaf_nodes
+        self.smoothing = smoothing
+        self.smoothing_strength = smoothing_strength
+        self.splitter = splitter
+        self.max_bins = max_bins
+        self.categorical_features = categorical_features
+        self.budget = budget
+        self.pos_label = pos_label
+        self.n_jobs = n_jobs
+
+    def _fit_model(self, data: TrainingData, threads: Threads) -> None:
+        growth = Growth.of(self, self.criterion, self.max_depth)
+        tree = growth.grow_tree(data, threads)
+        position, rate = growth.rank_by_rate(tree)
+        scoring = Scoring()
+        if self.leaf_score == "confusion":
+            scoring = Scoring("confusion", confusion=self.confusion)
+        elif self.leaf_score == "geometric":
+            # Two places in the ranking: leaves richer than the training data, then the others; the margin does the rest.
+            scoring = Scoring("margin", scale=data.column_scales())
+            position, rate = _rich_and_poor(tree.positive, tree.positive + tree.negative, position)
+        self._keep_tree(finish_tree(tree, position, rate, scoring), data)
+
+
+def _rich_and_poor(positive: np.ndarray, total: np.ndarray, position: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Position 0 for leaves richer in positives than the root and 1 for the others, and both rates."""
+    is_leaf = position >= 0
+    poor = positive * total[0] <= positive[0] * total
+    if poor[is_leaf].all():
+        return np.where(is_leaf, 0, -1), positive[:1] / total[:1]
+    side = np.where(is_leaf, poor.astype(np.int32), -1)
+    sums = [np.bincount(side[is_leaf], values[is_leaf], 2) for values in (positive, total)]
+    return side, sums[0] / sums[1]

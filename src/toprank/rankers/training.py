@@ -1,0 +1,87 @@
+"""Training data prepared once: bins or sorted columns, shared by all trees that are grown on the same rows."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+
+import numpy as np
+
+from toprank._core.dtypes import MAX_BINS
+from toprank._core.threads import Threads
+from toprank.tree.batch import Splitter
+from toprank.tree.bin_mapper import BinMapper
+from toprank.tree.columns import Column
+from toprank.tree.exact_splitter import ExactSplitter, Presorted
+from toprank.tree.histogram_splitter import HistogramSplitter
+from toprank.tree.weights import RowWeights
+
+STATISTICS_ROWS = 50_000
+"""Rows, evenly spaced, from which column scales, cutoffs and path counts are taken."""
+
+
+class TrainingData:
+    """Encoded rows with labels and weights, ready to grow trees from.
+
+    Attributes
+    ----------
+    X : float array of shape (n, n_features)
+    is_positive : bool array of shape (n,)
+    weight : float64 array of shape (n,) or None
+    columns : list of Column
+    is_categorical : uint8 array of shape (n_features,)
+    """
+
+    def __init__(
+        self,
+        X: np.ndarray,
+        is_positive: np.ndarray,
+        weight: np.ndarray | None,
+        columns: Sequence[Column],
+        *,
+        splitter: str = "hist",
+        max_bins: int = MAX_BINS,
+        threads: Threads | None = None,
+    ):
+        self.X, self.is_positive, self.weight, self.columns = X, is_positive, weight, list(columns)
+        self.n_categories = np.array([len(c.categories or ()) for c in columns], np.int32)
+        # A categorical column without any known category is a numeric column of missing values.
+        self.is_categorical = (self.n_categories > 0).astype(np.uint8)
+        if splitter == "exact":
+            self._presorted = Presorted(X, self.n_categories)
+        else:
+            self._presorted = None
+            self.mapper = BinMapper(max_bins).fit(X, self.n_categories, weight, threads)
+            self.binned = self.mapper.transform(X, threads)
+
+    def splitter(self, weights: RowWeights, threads: Threads) -> Splitter:
+        """A fresh splitter over the rows that have weight."""
+        if self._presorted is not None:
+            return ExactSplitter(self._presorted, weights, threads)
+        return HistogramSplitter(self.binned, self.mapper, weights, threads)
+
+    def sample(self, n_rows: int = STATISTICS_ROWS) -> np.ndarray:
+        """Positions of at most n_rows evenly spaced rows."""
+        n = len(self.X)
+        return np.arange(n) if n <= n_rows else np.linspace(0, n - 1, n_rows).astype(np.int64)
+
+    def column_scales(self) -> np.ndarray:
+        """Standard deviation of each numeric column, 1 where it has none: the unit of margins."""
+        rows = self.sample()
+        sample = np.asarray(self.X[rows], np.float64)
+        weight = np.ones(len(rows)) if self.weight is None else self.weight[rows]
+        known = ~np.isnan(sample) & (weight > 0)[:, None]
+        total = np.maximum(weight @ known, 1e-300)
+        filled = np.where(known, sample, 0.0)
+        center = weight @ filled / total
+        spread = np.sqrt(weight @ (known * (filled - center) ** 2) / total)
+        return np.where((spread > 0) & np.isfinite(spread), spread, 1.0)
+
+    def fingerprint(self) -> str:
+        """Hash of the training data: its size and at most 50,000 evenly spaced rows with labels and weights."""
+        rows = self.sample()
+        digest = hashlib.blake2b(repr((self.X.shape, [c.to_dict() for c in self.columns])).encode(), digest_size=16)
+        parts = [self.X[rows], self.is_positive[rows]] + ([] if self.weight is None else [self.weight[rows]])
+        for part in parts:
+            digest.update(np.ascontiguousarray(part).tobytes())
+        return digest.hexdigest()

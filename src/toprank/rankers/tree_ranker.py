@@ -1,0 +1,145 @@
+"""`TreeRanker`: a ranker held by one `Tree`; reasons, rules and text are read off it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.utils.validation import check_is_fitted
+
+from toprank._core.threads import Threads
+from toprank.explain import (
+    Explanation,
+    PathCounts,
+    count_paths,
+    explain_rows,
+    gain_importance,
+    leaf_rules,
+    reasons,
+)
+from toprank.export import to_text
+from toprank.rankers.base import BaseRanker
+from toprank.rankers.frames import make_frame
+from toprank.rankers.training import TrainingData
+from toprank.tree.structure import Tree
+
+PATH_ROWS = 20_000
+"""Training rows, evenly spaced, whose paths tell how each leaf is usually reached."""
+
+
+class TreeRanker(BaseRanker):
+    """Base of the rankers that are one tree.
+
+    Attributes
+    ----------
+    tree_ : Tree
+        Conditions, leaves and weights.
+    columns_ : list of Column
+        Names and categories of the columns.
+    cutoff_ : Cutoff
+        Where `predict` draws the line.
+    n_leaves_, n_conditions_ : int
+    """
+
+    tree_: Tree
+    path_counts_: PathCounts
+
+    def _keep_tree(self, tree: Tree, data: TrainingData) -> None:
+        """Freeze the model: the tree, and how its leaves are usually reached."""
+        self.tree_ = tree
+        rows = data.sample(PATH_ROWS)
+        weight = None if data.weight is None else data.weight[rows]
+        self.path_counts_ = count_paths(tree, data.X[rows], weight)
+
+    @property
+    def n_leaves_(self) -> int:
+        """Number of leaves: places in the ranking."""
+        check_is_fitted(self)
+        return self.tree_.n_leaves
+
+    @property
+    def n_conditions_(self) -> int:
+        """Number of conditions in the tree."""
+        check_is_fitted(self)
+        return int((~self.tree_.is_leaf).sum())
+
+    @property
+    def feature_importances_(self) -> np.ndarray:
+        """Share of the total gain that each column's conditions brought, float64 (n_features,)."""
+        check_is_fitted(self)
+        return gain_importance(self.tree_)
+
+    def _decide(self, matrix: np.ndarray, threads: Threads) -> np.ndarray:
+        return self.tree_.decision_function(matrix, threads)
+
+    def _rates(self, matrix: np.ndarray) -> np.ndarray:
+        return self.tree_.rate[self.tree_.apply(matrix)]
+
+    def _leaf_column(self, matrix: np.ndarray) -> dict[str, np.ndarray]:
+        return {"leaf": self.tree_.leaf[self.tree_.apply(matrix)] + 1}
+
+    def _reasons(self, matrix: np.ndarray, n_reasons: int) -> list[list[str]]:
+        return reasons(self.tree_, self.columns_, matrix, n_reasons)
+
+    def _size_in_words(self) -> str:
+        return f"{self.n_leaves_} leaves, {self.n_conditions_} conditions, depth {self.tree_.depth}"
+
+    def apply(self, X: Any) -> np.ndarray:
+        """Leaf node of `tree_` that each row reaches, int32 (n,)."""
+        return self.tree_.apply(self._encode(X))
+
+    def decision_path(self, X: Any) -> sp.csr_array:
+        """Nodes of `tree_` on each row's path: sparse indicator of shape (n, n_nodes)."""
+        return path_indicator(self.tree_, self._encode(X))
+
+    def rules(self) -> Any:
+        """One row a leaf, best first: rule, n, positives, hit_rate with its interval, lift; in the frame type of fit."""
+        check_is_fitted(self)
+        return make_frame(leaf_rules(self.tree_, self.columns_, self.path_counts_), self._backend)
+
+    def explain(self, X: Any) -> list[Explanation]:
+        """Why each row stands where it stands: the path in words, original units, categories by name."""
+        return explain_rows(self.tree_, self.columns_, self._encode(X))
+
+    def to_text(self) -> str:
+        """The whole tree as text."""
+        check_is_fitted(self)
+        return to_text(self.tree_, self.columns_, title=self.summary())
+
+    def to_dict(self) -> dict[str, Any]:
+        """The model as plain values: class, columns, tree."""
+        check_is_fitted(self)
+        return {
+            "class": type(self).__name__,
+            "columns": [column.to_dict() for column in self.columns_],
+            "tree": self.tree_.to_dict(),
+        }
+
+    def _figures(self) -> dict[str, Any]:
+        """Figures of the fitted model beside those that every ranker has."""
+        return {"n_conditions": self.n_conditions_, "depth": self.tree_.depth}
+
+    def _to_arrays(self) -> dict[str, np.ndarray]:
+        """Arrays of the fitted model for a file."""
+        paths = {f"paths_{name}": array for name, array in self.path_counts_.to_arrays().items()}
+        return {f"tree_{name}": array for name, array in self.tree_.to_arrays().items()} | paths
+
+    def _from_arrays(self, arrays: dict[str, np.ndarray]) -> None:
+        """Take the fitted model from arrays of a file."""
+        self.tree_ = Tree.from_arrays(without_prefix(arrays, "tree_"))
+        if self.tree_.n_features != len(self.columns_):
+            raise ValueError("The model's tree and its list of columns do not fit together.")
+        self.path_counts_ = PathCounts.from_arrays(without_prefix(arrays, "paths_"), self.tree_)
+
+
+def path_indicator(tree: Tree, matrix: np.ndarray) -> sp.csr_array:
+    """Nodes on the path of each encoded row: sparse indicator of shape (n, n_nodes)."""
+    nodes, length = tree.paths(matrix)
+    column = nodes[np.arange(nodes.shape[1]) < length[:, None]]
+    offset = np.append(0, np.cumsum(length))
+    return sp.csr_array((np.ones(len(column), np.int64), column, offset), shape=(len(nodes), len(tree)))
+
+
+def without_prefix(arrays: dict[str, np.ndarray], prefix: str) -> dict[str, np.ndarray]:
+    return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}

@@ -1,0 +1,89 @@
+"""Labels and weights, checked: every complaint is one sentence."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.utils.multiclass import type_of_target
+from sklearn.utils.validation import check_consistent_length, column_or_1d
+
+
+def check_labels(y: Any, n_rows: int, owner: str) -> np.ndarray:
+    """Labels as a one-dimensional array of n_rows values, two of them distinct."""
+    if y is None:
+        raise ValueError(
+            f"{owner} requires y to be passed, but the target y is None. Hint: fit(X, y) needs the outcome of each case."
+        )
+    labels = column_or_1d(_to_numpy(y), warn=True)
+    if len(labels) != n_rows:
+        raise ValueError(
+            f"{owner} needs one label a row: Found input variables with inconsistent numbers of samples: "
+            f"[{n_rows}, {len(labels)}]. Hint: were rows dropped from only one of X and y?"
+        )
+    n_missing = sum(v is None or v != v for v in labels.tolist())
+    if n_missing:
+        raise ValueError(
+            f"{owner} needs a label for every row, but {n_missing:,} of {len(labels):,} labels are missing (NaN). "
+            "Hint: drop the rows whose outcome is not known yet."
+        )
+    if type_of_target(labels, input_name="y").startswith("continuous"):
+        raise ValueError(
+            f"Unknown label type: {owner} needs labels with two values, but y holds numbers with fractions. "
+            "Hint: turn the outcome into yes/no, for example y > 0."
+        )
+    return labels
+
+
+def check_classes(labels: np.ndarray, pos_label: Any, owner: str) -> tuple[np.ndarray, int]:
+    """Both classes, sorted, and the position of the positive one."""
+    classes = np.unique(labels)
+    if len(classes) == 1:
+        raise ValueError(
+            f"{owner} needs both classes in y, but all {len(labels):,} labels equal {classes[0]}: only one class. "
+            "Hint: check pos_label, or use StratifiedKFold."
+        )
+    if len(classes) > 2:
+        raise ValueError(
+            f"Only binary classification is supported. The type of the target is multiclass: {owner} found "
+            f"{len(classes)} label values in y, expected 2. Hint: pass y == value for the outcome you look for."
+        )
+    if pos_label is None:
+        return classes, 1
+    position = np.flatnonzero(classes == pos_label)
+    if len(position) == 0:
+        raise ValueError(
+            f"pos_label={pos_label!r} is not a label: y holds {classes[0]!r} and {classes[1]!r}. "
+            "Hint: use one of these, with the same type."
+        )
+    return classes, int(position[0])
+
+
+def check_weights(sample_weight: Any, is_positive: np.ndarray, owner: str) -> np.ndarray | None:
+    """Weights as float64, finite and non-negative, some of them positive in both classes; None where all weigh 1."""
+    if sample_weight is None:
+        return None
+    weight = np.asarray(_to_numpy(sample_weight), np.float64)
+    if weight.ndim == 0:
+        weight = np.full(len(is_positive), float(weight))
+    if weight.ndim != 1:
+        raise ValueError("Sample weights must be 1D array or scalar, one weight a row.")
+    check_consistent_length(is_positive, weight)
+    if not np.isfinite(weight).all():
+        raise ValueError("sample_weight holds NaN or infinite values, expected finite numbers. Hint: fill or clip them.")
+    if (weight < 0).any():
+        raise ValueError(
+            f"sample_weight must not be negative, but {int((weight < 0).sum()):,} weights are. Hint: use 0 to leave a row out."
+        )
+    for kind, rows in (("positive", is_positive), ("negative", ~is_positive)):
+        if not weight[rows].any():
+            raise ValueError(
+                f"{owner} needs both classes, but the weights of all {kind} rows are 0: only one class is left. "
+                "Hint: give some rows of each class a weight."
+            )
+    return None if np.all(weight == 1.0) else weight
+
+
+def _to_numpy(values: Any) -> np.ndarray:
+    """Array of a list, a numpy array or a column of any data frame library."""
+    return values.to_numpy() if hasattr(values, "to_numpy") else np.asarray(values)

@@ -1,0 +1,302 @@
+"""Slow, obvious versions of the kernels, the growers and the scores: loops, sets and fractions, no tricks.
+
+Weights are whole numbers and gains are fractions wherever the criterion allows it, so nothing here is rounded.
+A row is a position in the table; a node is the list of its rows; a condition is the set of rows it sends left.
+"""
+
+import math
+from fractions import Fraction
+from itertools import combinations
+
+LEAF, NUMERIC, CATEGORY = 0, 1, 2
+
+
+# Criteria
+
+
+def average_precision(points):
+    """Equation (2) of the MetaAP paper: sum of (R_t - R_{t-1}) P_t over (recall, precision) points."""
+    return sum((r - r0) * p for (r0, _), (r, p) in zip(points[:-1], points[1:], strict=True))
+
+
+def two_leaf_average_precision(first_positive, first_total, positive, total):
+    """AP of section 4: the first leaf is called positive (t1), then all rows are (t2)."""
+    t0 = (Fraction(0), Fraction(1))
+    t1 = (Fraction(first_positive, positive), Fraction(first_positive, first_total))
+    t2 = (Fraction(1), Fraction(positive, total))
+    return average_precision([t0, t1, t2])
+
+
+def area_under_roc(groups):
+    """Share of (positive, negative) pairs in the right order, half for ties; groups of (positive, negative)."""
+    pairs, won = 0, Fraction(0)
+    for i, (positive, _) in enumerate(groups):
+        for j, (_, negative) in enumerate(groups):
+            pairs += positive * negative
+            won += positive * negative * (Fraction(1) if i < j else Fraction(1, 2) if i == j else 0)
+    return won / pairs
+
+
+def gini(positive, total):
+    return 1 - Fraction(positive, total) ** 2 - Fraction(total - positive, total) ** 2
+
+
+def entropy(positive, total):
+    shares = [positive / total, (total - positive) / total]
+    return -sum(f * math.log2(f) for f in shares if f > 0)
+
+
+def gain(criterion, left_positive, left_total, positive, total):
+    """Gain of a split from the definition of its criterion, in units of weight."""
+    right_positive, right_total = positive - left_positive, total - left_total
+    if criterion == "ap":
+        left = left_total * two_leaf_average_precision(left_positive, left_total, positive, total)
+        right = right_total * two_leaf_average_precision(right_positive, right_total, positive, total)
+        return left + right - total * Fraction(positive, total)
+    if criterion == "auc":
+        negative = total - positive
+        sides = [(left_positive, left_total - left_positive), (right_positive, right_total - right_positive)]
+        return 2 * positive * negative * abs(area_under_roc(sides) - Fraction(1, 2))
+    impurity = {"gini": gini, "entropy": entropy}[criterion]
+    return (
+        total * impurity(positive, total)
+        - left_total * impurity(left_positive, left_total)
+        - right_total * impurity(right_positive, right_total)
+    )
+
+
+# Binning and histograms
+
+
+def greedy_cuts(mass, max_bins):
+    """Ends of the runs, the last one left out; every step adds up the mass still to come again."""
+    ends, first = [], 0
+    for i in range(len(mass) - 1):
+        bins_left = max_bins - len(ends)
+        share = sum(mass[first:]) / bins_left
+        if bins_left > 1 and (sum(mass[first : i + 1]) >= share or (mass[i + 1] >= share and bins_left > 2)):
+            ends.append(i)
+            first = i + 1
+    return ends
+
+
+def bin_of(value, edges):
+    """Number of edges below the value."""
+    return sum(1 for edge in edges if edge < value)
+
+
+def histogram(binned, rows, positive, total, n_bins):
+    """For each feature, [positive, total] weight of each bin, the missing bin last."""
+    out = [[[0, 0] for _ in range(n + 1)] for n in n_bins]
+    for row in rows:
+        for f, code in enumerate(binned[row]):
+            out[f][code][0] += int(positive[row])
+            out[f][code][1] += int(total[row])
+    return out
+
+
+def stable_partition(rows, goes_left):
+    """Rows that go left, then the others, each in their order."""
+    return [row for row in rows if goes_left(row)] + [row for row in rows if not goes_left(row)]
+
+
+# Splits: a table here is (columns, is_categorical, positive, total), columns[f][row], missing = NaN
+
+
+def weight_of(rows, weights):
+    return sum(int(weights[row]) for row in rows)
+
+
+def conditions(column, categorical, rows):
+    """Every set of rows that a condition on this column can send left: every cut or subset, both ways for missing."""
+    missing = frozenset(row for row in rows if math.isnan(column[row]))
+    groups = {}
+    for row in rows:
+        if row not in missing:
+            groups.setdefault(float(column[row]), set()).add(row)
+    if categorical:
+        levels = [frozenset(groups[value]) for value in groups] + ([missing] if missing else [])
+        for size in range(1, len(levels)):
+            for chosen in combinations(levels, size):
+                yield frozenset().union(*chosen)
+        return
+    left = frozenset()
+    values = sorted(groups)
+    for value in values[:-1]:
+        left |= groups[value]
+        yield left
+        if missing:
+            yield left | missing
+    if missing and values:
+        yield left | groups[values[-1]]
+
+
+def best_split(table, rows, criterion, min_leaf=1):
+    """Largest gain over all features and conditions, the left rows of every condition that reaches it (features apart).
+
+    None where no condition leaves min_leaf on both sides.
+    """
+    columns, is_categorical, positive, total = table
+    all_positive, all_total = weight_of(rows, positive), weight_of(rows, total)
+    found = []
+    for f, column in enumerate(columns):
+        for left in conditions(column, is_categorical[f], rows):
+            left_total = weight_of(left, total)
+            if min(left_total, all_total - left_total) < max(min_leaf, 1):
+                continue
+            value = gain(criterion, weight_of(left, positive), left_total, all_positive, all_total)
+            found.append((float(value), f, left))
+    if not found:
+        return None
+    best = max(value for value, _, _ in found)
+    return best, [(f, left) for value, f, left in found if math.isclose(value, best, rel_tol=1e-9, abs_tol=1e-9)]
+
+
+def greedy_leaves(table, rows, criterion, depth, min_leaf=1, min_split=2):
+    """Leaves of the greedy tree, as lists of rows; raises where partitions tie for the best."""
+    _, _, positive, total = table
+    n_positive, n = weight_of(rows, positive), weight_of(rows, total)
+    if depth == 0 or n_positive in (0, n) or n < max(min_split, 2 * min_leaf):
+        return [rows]
+    found = best_split(table, rows, criterion, min_leaf)
+    if found is None:
+        return [rows]
+    left = found[1][0][1]
+    partition = {left, frozenset(rows) - left}
+    if any({other, frozenset(rows) - other} != partition for _, other in found[1]):
+        raise ArithmeticError("The best split is tied: this table has several greedy trees.")
+    parts = [row for row in rows if row in left], [row for row in rows if row not in left]
+    return [leaf for part in parts for leaf in greedy_leaves(table, part, criterion, depth - 1, min_leaf, min_split)]
+
+
+# Meta-trees
+
+
+def meta_order(cells, positive, total):
+    """Cells (lists of rows) by (1 - precision) / recall; ties: more positives first; cells without positives last."""
+    all_positive = sum(weight_of(cell, positive) for cell in cells)
+
+    def key(cell):
+        found = weight_of(cell, positive)
+        if found == 0:
+            return (1, Fraction(0), 0)
+        precision = Fraction(found, weight_of(cell, total))
+        return (0, (1 - precision) / Fraction(found, all_positive), -found)
+
+    return sorted(cells, key=key)
+
+
+def meta_cut(ordered, positive, total):
+    """(number of cells on the left, AP of the left part) where that AP is largest; the first of equals."""
+    rows = [row for cell in ordered for row in cell]
+    n_positive, n = weight_of(rows, positive), weight_of(rows, total)
+    values = []
+    for k in range(1, len(ordered)):
+        left = [row for cell in ordered[:k] for row in cell]
+        values.append(
+            two_leaf_average_precision(weight_of(left, positive), weight_of(left, total), n_positive, n)
+        )
+    return values.index(max(values)) + 1, max(values)
+
+
+def meta_leaves(table, rows, max_depth, inner_depth, min_leaf=1):
+    """Leaves of the MetaAP tree, best first: grow an inner tree, order its cells, cut, repeat on both parts."""
+    _, _, positive, total = table
+    if max_depth == 0:
+        return [rows]
+    cells = greedy_leaves(table, rows, "ap", inner_depth, min_leaf)
+    if len(cells) == 1:
+        return [rows]
+    ordered = meta_order(cells, positive, total)
+    cut, _ = meta_cut(ordered, positive, total)
+    out = []
+    for part in (ordered[:cut], ordered[cut:]):
+        members = sorted(row for cell in part for row in cell)
+        out += meta_leaves(table, members, max_depth - 1, inner_depth, min_leaf)
+    return out
+
+
+# Traversal and scores: one row at a time
+
+
+def goes_left(tree, node, row):
+    """Whether a row (list of floats) satisfies the condition of a node."""
+    kind = tree.kind[node]
+    if kind == CATEGORY:
+        value = row[tree.feature[node]]
+        if math.isnan(value) or value < 0 or value >= 256:
+            return bool(tree.missing_left[node])
+        bits = tree.category_bits[tree.category_at[node]]
+        return int(value) in {64 * word + bit for word in range(4) for bit in range(64) if int(bits[word]) >> bit & 1}
+    if kind == NUMERIC:
+        value = row[tree.feature[node]]
+    else:
+        own = range(tree.oblique_at[node], tree.oblique_at[node + 1])
+        value = 0.0
+        for i in own:
+            value += tree.oblique_weight[i] * row[tree.oblique_feature[i]]
+    return bool(tree.missing_left[node]) if math.isnan(value) else bool(value <= tree.threshold[node])
+
+
+def path(tree, row):
+    """Nodes from the root to the leaf."""
+    nodes = [0]
+    while tree.kind[nodes[-1]] != LEAF:
+        node = nodes[-1]
+        nodes.append(int(tree.left[node] if goes_left(tree, node, row) else tree.right[node]))
+    return nodes
+
+
+def margin(tree, row, scale):
+    """Distance to the nearest threshold on the way, in units of scale; 0 where there is none."""
+    distances = []
+    for node in path(tree, row)[:-1]:
+        f = tree.feature[node]
+        if tree.kind[node] == NUMERIC and not math.isnan(row[f]) and math.isfinite(tree.threshold[node]):
+            distances.append(abs(row[f] - tree.threshold[node]) / scale[f])
+    return min(distances, default=0.0)
+
+
+def scorecard(row, scoring):
+    """Points of a row."""
+    points = 0.0
+    for f, value in enumerate(row):
+        own = list(scoring.points[scoring.points_at[f] : scoring.points_at[f + 1]])
+        if own:
+            points += own[int(value)] if not math.isnan(value) and 0 <= value < len(own) else scoring.missing[f]
+        elif math.isnan(value):
+            points += scoring.missing[f]
+        else:
+            points += scoring.weight[f] * (value - scoring.center[f])
+    return points
+
+
+def confusion_score(tree, row, confusion):
+    """Mean leaf rate, a leaf weighing confusion ** (conditions broken on the way to it): visits every path."""
+    votes = list(_votes(tree, row, confusion, 0, 1.0))
+    return sum(weight * rate for weight, rate in votes) / sum(weight for weight, _ in votes)
+
+
+def _votes(tree, row, confusion, node, factor):
+    if tree.kind[node] == LEAF:
+        yield factor, tree.rate[node]
+        return
+    left = goes_left(tree, node, row)
+    yield from _votes(tree, row, confusion, tree.left[node], factor * (1.0 if left else confusion))
+    yield from _votes(tree, row, confusion, tree.right[node], factor * (confusion if left else 1.0))
+
+
+def score(tree, row):
+    """Score of a row from its leaf and the tree's scoring, from the definitions."""
+    scoring, leaf = tree.scoring, path(tree, row)[-1]
+    if scoring.kind == "constant":
+        return tree.score[leaf]
+    if scoring.kind == "confusion":
+        return confusion_score(tree, row, scoring.confusion)
+    if scoring.kind == "linear":
+        place = scorecard(row, scoring)
+    else:
+        rich = tree.positive[leaf] / (tree.positive[leaf] + tree.negative[leaf])
+        base = tree.positive[0] / (tree.positive[0] + tree.negative[0])
+        place = margin(tree, row, scoring.scale) * (1 if rich > base else -1)
+    return tree.score[leaf] - (0.5 - 0.499 * place / (1 + abs(place))) / (max(tree.leaf) + 1)

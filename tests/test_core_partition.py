@@ -1,0 +1,96 @@
+import numpy as np
+import reference
+from hypothesis import given
+from hypothesis import strategies as st
+
+from toprank._core.dtypes import SPLIT
+from toprank._core.partition import join_chunks, mark_left, mark_rows, split_by_mark, split_chunks
+
+
+@st.composite
+def segments(draw, max_segments=3):
+    """A permutation of rows, disjoint ascending segments of it (gaps allowed), and a random generator."""
+    n = draw(st.integers(1, 30))
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    bounds = np.sort(rng.choice(n + 1, min(2 * draw(st.integers(1, max_segments)), (n + 1) // 2 * 2), replace=False))
+    return rng.permutation(n).astype(np.int32), bounds[::2].copy(), bounds[1::2].copy(), rng
+
+
+@given(segments(), st.integers(1, 7))
+def test_chunks_are_split_and_joined_into_a_stable_partition(data, chunk):
+    rows, start, stop, rng = data
+    n_nodes = len(start)
+    binned = rng.integers(0, 5, (len(rows), 2)).astype(np.uint8)
+    feature, goes_left = rng.integers(0, 2, n_nodes).astype(np.int32), rng.integers(0, 2, (n_nodes, 256)).astype(np.uint8)
+    chunks = np.array([(s, a, min(a + chunk, stop[s])) for s in range(n_nodes) for a in range(start[s], stop[s], chunk)])
+    before, buffer, n_left = rows.copy(), np.empty_like(rows), np.zeros(len(chunks), np.int64)
+    split_chunks(binned, rows, buffer, chunks, feature, goes_left, n_left)
+    assert np.array_equal(rows, before), "the first step only reads the rows"
+
+    expected = before.tolist()
+    for s in range(n_nodes):
+        own = before[start[s] : stop[s]].tolist()
+        expected[start[s] : stop[s]] = reference.stable_partition(
+            own, lambda row: goes_left[s, binned[row, feature[s]]]
+        )
+    left_at, right_at = np.zeros(len(chunks), np.int64), np.zeros(len(chunks), np.int64)
+    for s in range(n_nodes):
+        own = np.flatnonzero(chunks[:, 0] == s)
+        left, right = start[s], start[s] + n_left[own].sum()
+        for c in own:
+            left_at[c], right_at[c] = left, right
+            left += n_left[c]
+            right += chunks[c, 2] - chunks[c, 1] - n_left[c]
+    join_chunks(buffer, rows, chunks, n_left, left_at, right_at)
+    assert rows.tolist() == expected
+
+
+@given(segments())
+def test_marks_are_written_to_the_rows_of_their_segment_only(data):
+    rows, start, stop, rng = data
+    value = rng.integers(1, 5, len(start)).astype(np.uint8)
+    out = np.zeros(len(rows), np.uint8)
+    mark_rows(rows, start, stop, value, out)
+    expected = [0] * len(rows)
+    for s in range(len(start)):
+        for row in rows[start[s] : stop[s]]:
+            expected[row] = value[s]
+    assert out.tolist() == expected
+
+
+@given(segments())
+def test_rows_are_parted_by_their_mark(data):
+    rows, start, stop, rng = data
+    mark = rng.integers(0, 2, len(rows)).astype(np.uint8)
+    before, n_left = rows.copy(), np.zeros(len(start), np.int64)
+    split_by_mark(rows, np.empty_like(rows), start, stop, mark, n_left)
+    expected = before.tolist()
+    for s in range(len(start)):
+        own = expected[start[s] : stop[s]]
+        expected[start[s] : stop[s]] = reference.stable_partition(own, lambda row: mark[row])
+        assert n_left[s] == mark[own].sum()
+    assert rows.tolist() == expected
+
+
+@given(segments())
+def test_marks_follow_the_condition(data):
+    """Numbers by their code, missing values by the direction, categories by their set; other rows stay as they are."""
+    rows, start, stop, rng = data
+    n_codes, is_categorical = np.array([4, 3], np.int32), np.array([0, 1], np.uint8)
+    codes = np.array([rng.integers(0, count + 1, len(rows)) for count in n_codes], np.int32)
+    split = np.zeros(len(start), SPLIT)
+    split["feature"], split["last_left"] = rng.integers(0, 2, len(start)), rng.integers(0, 4, len(start))
+    split["missing_left"] = rng.integers(0, 2, len(start))
+    goes_left = rng.integers(0, 2, (len(start), 256)).astype(np.uint8)
+    out = np.full(len(rows), 9, np.uint8)
+    mark_left(codes, rows, start, stop, split, n_codes, is_categorical, goes_left, out)
+    expected = [9] * len(rows)
+    for s in range(len(start)):
+        for row in rows[start[s] : stop[s]]:
+            f = split["feature"][s]
+            code = codes[f, row]
+            if f == 1:
+                expected[row] = goes_left[s, code]
+            else:
+                expected[row] = split["missing_left"][s] if code == 4 else int(code <= split["last_left"][s])
+    assert out.tolist() == expected

@@ -1,0 +1,256 @@
+from fractions import Fraction
+
+import numpy as np
+import pytest
+import reference
+from hypothesis import assume, example, given
+from hypothesis import strategies as st
+
+from toprank._core.dtypes import CRITERIA, SPLIT
+from toprank._core.splitting import best_cut, exact_splits, histogram_splits, order_by_rate, split_gain
+
+criteria = st.sampled_from(sorted(CRITERIA))
+
+
+@st.composite
+def groups(draw, min_size=1, max_size=6, largest=9):
+    """(positive, total) of some groups of rows, each with weight."""
+    totals = draw(st.lists(st.integers(1, largest), min_size=min_size, max_size=max_size))
+    return [(draw(st.integers(0, total)), total) for total in totals]
+
+
+def is_impure(pairs):
+    positive, total = sum(p for p, _ in pairs), sum(t for _, t in pairs)
+    return 0 < positive < total
+
+
+@given(criteria, groups(2, 2, 10**6))
+@example("entropy", [(0, 3), (3, 3)])
+@example("gini", [(1, 2), (0, 7)])
+def test_gain_is_the_one_from_first_principles(criterion, pairs):
+    assume(is_impure(pairs))
+    (left_positive, left_total), (right_positive, right_total) = pairs
+    positive, total = left_positive + right_positive, left_total + right_total
+    found = split_gain(CRITERIA[criterion], float(left_positive), float(left_total), float(positive), float(total))
+    expected = float(reference.gain(criterion, left_positive, left_total, positive, total))
+    assert found == pytest.approx(expected, rel=1e-9, abs=1e-9 * total)
+
+
+def test_gain_of_the_papers_two_leaves():
+    """4 positives of 10; 3 of them among 4 on the left: 4 * AP_left + 6 * AP_right - 10 * 0.4."""
+    left, right = 3 / 4 * 3 / 4 + 1 / 4 * 4 / 10, 1 / 4 * 1 / 6 + 3 / 4 * 4 / 10
+    expected = 4 * left + 6 * right - 4
+    assert split_gain(CRITERIA["ap"], 3.0, 4.0, 4.0, 10.0) == pytest.approx(expected)
+
+
+def cut(criterion, pairs, missing, min_leaf=1):
+    positive = np.array([p for p, _ in pairs], np.int64)
+    total = np.array([t for _, t in pairs], np.int64)
+    everything = positive.sum() + missing[0], total.sum() + missing[1]
+    return best_cut(CRITERIA[criterion], positive, total, len(pairs), np.int64(missing[0]), np.int64(missing[1]),
+                    *everything, min_leaf)  # fmt: skip
+
+
+def cuts_by_enumeration(criterion, pairs, missing, min_leaf):
+    """(gain, cut, missing_left) of every cut that leaves min_leaf on both sides."""
+    positive, total = sum(p for p, _ in pairs) + missing[0], sum(t for _, t in pairs) + missing[1]
+    for missing_left in (False, True) if missing[1] else (False,):
+        for last in range(len(pairs)):
+            left = pairs[: last + 1] + ([missing] if missing_left else [])
+            left_positive, left_total = sum(p for p, _ in left), sum(t for _, t in left)
+            if min_leaf <= left_total <= total - min_leaf and 0 < left_total < total:
+                yield float(reference.gain(criterion, left_positive, left_total, positive, total)), last, missing_left
+
+
+@given(criteria, groups(), st.one_of(st.just([(0, 0)]), groups(1, 1)), st.integers(1, 6))
+def test_best_cut_is_the_best_of_all_cuts(criterion, pairs, missing, min_leaf):
+    assume(is_impure(pairs + missing))
+    found, at, missing_left, left_positive, left_total = cut(criterion, pairs, missing[0], min_leaf)
+    every = list(cuts_by_enumeration(criterion, pairs, missing[0], min_leaf))
+    if not every:
+        assert found == -np.inf
+        return
+    assert found == pytest.approx(max(every)[0], rel=1e-9, abs=1e-9), (found, at, missing_left, sorted(every))
+    left = pairs[: at + 1] + (missing if missing_left and missing[0][1] else [])
+    assert (left_positive, left_total) == (sum(p for p, _ in left), sum(t for _, t in left))
+    if missing[0][1]:
+        assert (pytest.approx(found), at, missing_left) in every
+    else:
+        assert missing_left == (2 * left_total >= sum(t for _, t in pairs))
+
+
+def test_the_first_of_equal_cuts_wins():
+    assert cut("gini", [(1, 1), (0, 1), (1, 1)], (0, 0))[1] == 0
+
+
+@given(groups(1, 12))
+def test_order_by_rate_is_a_stable_sort(pairs):
+    code = np.arange(len(pairs), dtype=np.int32)
+    positive, total = np.array([p for p, _ in pairs]), np.array([t for _, t in pairs])
+    order_by_rate(code, positive, total, len(pairs))
+    assert code.tolist() == sorted(range(len(pairs)), key=lambda i: -Fraction(*pairs[i]))
+    assert list(zip(positive.tolist(), total.tolist(), strict=True)) == [pairs[c] for c in code]
+
+
+@st.composite
+def coded_tables(draw, kinds=(0, 1), max_codes=5):
+    """Columns of codes with missing values, positive and total weight, and a cut of the rows into nodes."""
+    n, d = draw(st.integers(2, 24)), draw(st.integers(1, 3))
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    n_codes = rng.integers(0, max_codes + 1, d).astype(np.int32)
+    codes = np.array([rng.integers(0, count + 1, n) for count in n_codes], np.int32)
+    total = rng.choice([1, 1, 2, 7], n).astype(np.int64)
+    positive = np.where(rng.random(n) < rng.choice([0.2, 0.5]), total, 0)
+    is_categorical = np.where(n_codes > 0, rng.choice(kinds, d), 0).astype(np.uint8)
+    return codes, n_codes, is_categorical, positive, total
+
+
+def empty_splits(n_nodes):
+    splits = np.zeros(n_nodes, SPLIT)
+    splits["gain"], splits["feature"] = -np.inf, -1
+    return splits, np.zeros((n_nodes, 256), np.uint8)
+
+
+def find_splits(mode, data, criterion, min_leaf, nodes, allowed=None, features=None):
+    """Best splits of the nodes (lists of rows) from histograms or from sorted rows."""
+    codes, n_codes, is_categorical, positive, total = data
+    d = len(codes)
+    allowed = np.ones((len(nodes), d), np.uint8) if allowed is None else allowed
+    first, last = features or (0, d)
+    all_positive = np.array([positive[node].sum() for node in nodes])
+    all_total = np.array([total[node].sum() for node in nodes])
+    splits, goes_left = empty_splits(len(nodes))
+    if mode == "histogram":
+        sizes = n_codes.astype(np.int64) + 1
+        histograms = [reference.histogram(codes.T, node, positive, total, n_codes) for node in nodes]
+        flat = np.array([[cell for feature in h for cell in feature] for h in histograms], np.int64)
+        slot = np.arange(len(nodes), dtype=np.int32)[::-1].copy()
+        histogram_splits(CRITERIA[criterion], flat[::-1].copy(), slot, np.cumsum(sizes) - sizes, n_codes,
+                         is_categorical, allowed, first, last, all_positive, all_total, min_leaf, splits,
+                         goes_left)  # fmt: skip
+    else:
+        stop = np.cumsum([len(node) for node in nodes])
+        start = stop - [len(node) for node in nodes]
+        order = [[row for node in nodes for row in sorted(node, key=lambda r: codes[f, r])] for f in range(d)]
+        exact_splits(CRITERIA[criterion], codes, np.array(order, np.int32), start, stop, positive, total, n_codes,
+                     is_categorical, allowed, first, last, all_positive, all_total, min_leaf, splits,
+                     goes_left)  # fmt: skip
+    return splits, goes_left
+
+
+def as_values(data):
+    """The table as the reference takes it: codes as values, missing = NaN."""
+    codes, n_codes, is_categorical, positive, total = data
+    columns = [np.where(column == n, np.nan, column) for column, n in zip(codes, n_codes, strict=True)]
+    return columns, is_categorical, positive, total
+
+
+def sent_left(data, split, goes_left, rows):
+    """Rows that a found split sends left."""
+    codes, n_codes, is_categorical, _, _ = data
+    f = int(split["feature"])
+    if is_categorical[f]:
+        return {row for row in rows if goes_left[codes[f, row]]}
+    return {
+        row
+        for row in rows
+        if (split["missing_left"] if codes[f, row] == n_codes[f] else codes[f, row] <= split["last_left"])
+    }
+
+
+def in_rate_order(data, rows, criterion, min_leaf):
+    """Best gain where category subsets are taken in order of positive rate only."""
+    columns, is_categorical, positive, total = as_values(data)
+    ordered = []
+    for column, categorical in zip(columns, is_categorical, strict=True):
+        if categorical:
+            level = np.where(np.isnan(column), 99, column)
+            rate = {v: Fraction(int(positive[rows][level[rows] == v].sum()), int(total[rows][level[rows] == v].sum()))
+                    for v in set(level[rows])}  # fmt: skip
+            place = {v: i for i, v in enumerate(sorted(rate, key=lambda v: (-rate[v], v)))}
+            column = np.array([place.get(v, 0) for v in level], float)
+        ordered.append(column)
+    return reference.best_split((ordered, [0] * len(ordered), positive, total), rows, criterion, min_leaf)
+
+
+@given(st.sampled_from(["histogram", "exact"]), coded_tables(), criteria, st.integers(1, 4), st.data())
+def test_splits_are_the_best_of_all(mode, data, criterion, min_leaf, draw):
+    """Every cut, missing direction and subset; subsets in rate order where that is not known to be enough."""
+    n = data[0].shape[1]
+    middle = draw.draw(st.integers(1, n - 1))
+    nodes = [node for node in (np.arange(middle), np.arange(middle, n)) if 0 < data[3][node].sum() < data[4][node].sum()]
+    assume(nodes)
+    splits, goes_left = find_splits(mode, data, criterion, min_leaf, nodes)
+    subsets_in_order = data[2].any() and (criterion == "ap" or min_leaf > 1)
+    for node, split, left in zip(nodes, splits, goes_left, strict=True):
+        positive, total = data[3][node].sum(), data[4][node].sum()
+        if subsets_in_order:
+            expected = in_rate_order(data, node, criterion, min_leaf)
+        else:
+            expected = reference.best_split(as_values(data), node.tolist(), criterion, min_leaf)
+        if expected is None:
+            assert split["feature"] == -1
+            continue
+        assert split["gain"] == pytest.approx(expected[0], rel=1e-9, abs=1e-9), (split, expected)
+        rows = sent_left(data, split, left, node.tolist())
+        assert split["total_left"] == data[4][list(rows)].sum()
+        assert split["positive_left"] == data[3][list(rows)].sum()
+        found = reference.gain(criterion, int(split["positive_left"]), int(split["total_left"]), int(positive), int(total))
+        assert float(found) == pytest.approx(expected[0], rel=1e-9, abs=1e-9), (split, expected)
+
+
+@given(coded_tables(kinds=(1,), max_codes=6), st.sampled_from(["gini", "entropy", "auc"]))
+def test_category_subsets_in_rate_order_are_the_best_of_all_subsets(data, criterion):
+    rows = np.arange(data[0].shape[1])
+    assume(0 < data[3].sum() < data[4].sum())
+    (split,), _ = find_splits("histogram", data, criterion, 1, [rows])
+    expected = reference.best_split(as_values(data), rows.tolist(), criterion)
+    assert (split["gain"] if split["feature"] >= 0 else None) == (expected and pytest.approx(expected[0], abs=1e-9))
+
+
+def test_the_ap_criterion_can_miss_the_best_subset():
+    """n+ (2p - 1)(p - q) is not convex in (p, q): a subset out of rate order may win. Known and accepted."""
+    pairs = [(1, 1), (1, 2), (1, 3), (4, 9)]
+    codes = np.array([[c for c, _ in enumerate(pairs) for _ in range(2)]], np.int32)
+    positive = np.array([w for p, _ in pairs for w in (p, 0)], np.int64)
+    total = np.array([w for p, t in pairs for w in (p, t - p)], np.int64)
+    data = codes, np.array([len(pairs)], np.int32), np.ones(1, np.uint8), positive, total
+    rows = np.arange(codes.shape[1])
+    (split,), _ = find_splits("histogram", data, "ap", 1, [rows])
+    best, _ = reference.best_split(as_values(data), rows.tolist(), "ap")
+    assert split["gain"] == pytest.approx(in_rate_order(data, rows, "ap", 1)[0])
+    assert split["gain"] < best
+
+
+@given(coded_tables(), criteria, st.integers(1, 3))
+def test_histogram_and_exact_splits_are_equal_to_the_last_bit(data, criterion, min_leaf):
+    nodes = [np.arange(data[0].shape[1])]
+    assume(0 < data[3].sum() < data[4].sum())
+    (one, left), (other, left_too) = (find_splits(m, data, criterion, min_leaf, nodes) for m in ("histogram", "exact"))
+    assert one == other
+    if one["feature"] >= 0 and data[2][one["feature"][0]]:
+        assert np.array_equal(left, left_too)
+
+
+@pytest.mark.parametrize("mode", ["histogram", "exact"])
+def test_only_allowed_features_in_range_are_used(mode):
+    column = np.arange(4, dtype=np.int32)
+    data = np.array([column, column, column]), np.full(3, 4, np.int32), np.zeros(3, np.uint8), column // 2, column * 0 + 1
+    data = (*data[:3], data[3].astype(np.int64), data[4].astype(np.int64))
+    nodes = [np.arange(4)] * 2
+    allowed = np.array([[0, 1, 1], [0, 0, 1]], np.uint8)
+    if mode == "histogram":
+        assert find_splits(mode, data, "gini", 1, nodes, allowed)[0]["feature"].tolist() == [1, 2]
+    assert find_splits(mode, data, "gini", 1, nodes[:1], allowed[:1])[0]["feature"].tolist() == [1]
+    assert find_splits(mode, data, "gini", 1, nodes[:1], allowed[:1], (2, 3))[0]["feature"].tolist() == [2]
+    assert find_splits(mode, data, "gini", 1, nodes[:1], allowed[:1], (0, 1))[0]["feature"].tolist() == [-1]
+
+
+def test_categories_without_rows_go_with_the_heavier_child_and_unknown_codes_with_the_missing_ones():
+    codes = np.array([[0, 0, 1, 1, 1, 4]], np.int32)  # category 2 and 3 are absent, code 4 is missing
+    total = np.ones(6, np.int64)
+    positive = np.array([1, 1, 0, 0, 0, 1], np.int64)
+    data = codes, np.array([4], np.int32), np.ones(1, np.uint8), positive, total * np.array([1, 1, 9, 9, 9, 1])
+    _, (goes_left,) = find_splits("histogram", data, "gini", 1, [np.arange(6)])
+    assert goes_left[:5].tolist() == [1, 0, 0, 0, 1]
+    assert goes_left[5:].all(), "codes beyond the known ones are missing values"

@@ -1,0 +1,69 @@
+import threading
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from toprank._core.threads import Threads, cut_into_chunks, resolve_n_jobs, share_out
+
+
+@pytest.mark.parametrize(("n_jobs", "expected"), [(None, 1), (1, 1), (3, 3), (-1, 4), (-2, 3), (-4, 1), (-9, 1)])
+def test_n_jobs_in_scikit_learns_sense(monkeypatch, n_jobs, expected):
+    monkeypatch.setattr("os.sched_getaffinity", lambda pid: {0, 1, 2, 3}, raising=False)
+    assert resolve_n_jobs(n_jobs) == expected
+
+
+def test_no_jobs_is_an_error():
+    with pytest.raises(ValueError, match="n_jobs must not be 0"):
+        resolve_n_jobs(0)
+
+
+@pytest.mark.parametrize("n_threads", [1, 3])
+def test_results_come_in_order(n_threads):
+    with Threads(n_threads) as threads:
+        assert list(threads.map(lambda a, b: a - b, [5, 6, 7], [1, 2, 3])) == [4, 4, 4]
+        assert list(threads.map(abs, range(-20, 0))) == list(range(20, 0, -1))
+
+
+def test_two_threads_run_side_by_side():
+    meet = threading.Barrier(2, timeout=10)
+    with Threads(2) as threads:
+        assert sorted(threads.map(lambda _: meet.wait(), range(2))) == [0, 1]
+
+
+@pytest.mark.parametrize("n_threads", [1, 2])
+def test_errors_reach_the_caller(n_threads):
+    with Threads(n_threads) as threads, pytest.raises(ZeroDivisionError):
+        list(threads.map(lambda x: 1 // x, [1, 0]))
+
+
+def test_the_pool_is_gone_afterwards():
+    before = threading.active_count()
+    with Threads(2) as threads:
+        list(threads.map(abs, range(4)))
+    assert threading.active_count() == before
+    assert list(threads.map(abs, [-1])) == [1]
+
+
+@given(st.lists(st.integers(0, 20), min_size=0, max_size=6), st.integers(1, 8))
+def test_chunks_cover_every_segment_in_order(lengths, chunk):
+    start = np.cumsum([3, *lengths])[:-1].astype(np.int64)
+    stop = start + np.array(lengths, np.int64)
+    chunks = cut_into_chunks(start, stop, chunk)
+    assert chunks.dtype == np.int64
+    assert chunks.shape[1] == 3
+    rows = [(segment, row) for segment, first, last in chunks for row in range(first, last)]
+    assert rows == [(s, row) for s in range(len(start)) for row in range(start[s], stop[s])]
+    length = chunks[:, 2] - chunks[:, 1]
+    assert ((length > 0) & (length <= chunk)).all()
+
+
+@given(st.lists(st.integers(1, 20), min_size=0, max_size=12), st.integers(1, 5))
+def test_shares_are_contiguous_and_about_equal(work, n_threads):
+    shares = share_out(np.array(work), n_threads)
+    assert [i for share in shares for i in range(share.start, share.stop)] == list(range(len(work)))
+    assert len(shares) <= n_threads
+    for share in shares:
+        assert share.stop > share.start
+        assert sum(work[share]) <= sum(work) / n_threads + max(work)

@@ -1,0 +1,70 @@
+import numpy as np
+import pytest
+import reference
+from hypothesis import given
+from hypothesis import strategies as st
+from tables import blocks, trees
+
+from toprank._core.dtypes import CATEGORY, NUMERIC
+from toprank._core.traverse import confusion_scores, find_leaves, find_margins, find_paths, scorecard_points
+from toprank.tree.scoring import Scoring
+
+
+@given(trees(), blocks())
+def test_rows_reach_the_leaves_of_the_reference(tree, block):
+    out = np.empty(len(block), np.int32)
+    find_leaves(block, *tree.conditions, out)
+    assert out.tolist() == [reference.path(tree, row)[-1] for row in block]
+
+
+@given(trees(), blocks())
+def test_paths_are_those_of_the_reference(tree, block):
+    length, out = np.empty(len(block), np.int32), np.full((len(block), tree.depth + 1), -1, np.int32)
+    find_paths(block, *tree.conditions, length, out)
+    for i, row in enumerate(block):
+        assert out[i, : length[i]].tolist() == reference.path(tree, row)
+        assert (out[i, length[i] :] == -1).all()
+
+
+@given(trees(), blocks())
+def test_margins_are_those_of_the_reference(tree, block):
+    scale = np.array([1.0, 0.5, 3.0])
+    leaf, margin = np.empty(len(block), np.int32), np.empty(len(block))
+    with np.errstate(invalid="ignore"):
+        find_margins(block, *tree.conditions, scale, leaf, margin)
+    assert leaf.tolist() == [reference.path(tree, row)[-1] for row in block]
+    assert margin.tolist() == [reference.margin(tree, row, scale) for row in block]
+
+
+@given(trees(kinds=(NUMERIC, CATEGORY), shared=False), blocks(), st.sampled_from([0.0, 0.3, 1.0]))
+def test_confusion_scores_are_those_of_the_reference(tree, block, confusion):
+    out = np.empty(len(block))
+    confusion_scores(block, *tree.conditions, tree.rate, confusion, out)
+    assert out == pytest.approx([reference.confusion_score(tree, row, confusion) for row in block])
+
+
+def test_confusion_score_of_one_split():
+    """Rates 0.9 (satisfied) and 0.1 (one broken condition, weight 0.5): (0.9 + 0.05) / 1.5."""
+    kind, feature = np.array([1, 0, 0], np.uint8), np.array([0, -1, -1], np.int32)
+    left, right = np.array([1, -1, -1], np.int32), np.array([2, -1, -1], np.int32)
+    nothing, bits = np.full(3, -1, np.int32), np.zeros((0, 4), np.uint64)
+    out = np.empty(1)
+    confusion_scores(np.array([[0.0]]), kind, feature, np.array([1.0, np.nan, np.nan]), left, right,
+                     np.zeros(3, np.uint8), nothing, bits, np.zeros(4, np.int32), np.zeros(0, np.int32), np.zeros(0),
+                     np.array([np.nan, 0.9, 0.1]), 0.5, out)  # fmt: skip
+    assert out[0] == pytest.approx(0.95 / 1.5)
+
+
+@given(blocks())
+def test_scorecard_points_are_those_of_the_reference(block):
+    scoring = Scoring(
+        "linear",
+        center=np.array([0.5, 0.0, 0.1]),
+        weight=np.array([2.0, 0.0, -0.7]),
+        missing=np.array([0.25, -1.0, 3.0]),
+        points_at=np.array([0, 0, 3, 3]),
+        points=np.array([0.1, -0.2, 0.3]),
+    )
+    out = np.empty(len(block))
+    scorecard_points(block, scoring.center, scoring.weight, scoring.missing, scoring.points_at, scoring.points, out)
+    assert out.tolist() == [reference.scorecard(row, scoring) for row in block]

@@ -1,0 +1,247 @@
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import reference
+from hypothesis import given
+from hypothesis import strategies as st
+from tables import Table, criteria, limits, make_splitter, plain_tree, rows_of, same_tree, tables
+
+from toprank._core.dtypes import CRITERIA
+from toprank.tree.flatten import flatten_tree
+from toprank.tree.grower import UNLIMITED, Limits, grow
+
+MODES = ["histogram", "exact"]
+NAMES = {code: name for name, code in CRITERIA.items()}
+
+
+def grown(table, limits, **how):
+    splitter = make_splitter(table, **how)
+    return splitter, grow(splitter, splitter.root(), limits)
+
+
+def leaf_sets(splitter, trees):
+    return sorted(rows_of(splitter, trees.segment, node) for node in np.flatnonzero(trees.is_leaf))
+
+
+@pytest.mark.parametrize("mode", MODES)
+@given(table=tables(max_rows=14, weights=("none", "whole")), criterion=criteria, min_leaf=st.integers(1, 3))
+def test_every_condition_is_the_best_of_its_node_and_every_leaf_has_a_reason(mode, table, criterion, min_leaf):
+    """Gains are compared, not conditions: ties are common. Subsets of categories have tests of their own."""
+    table = replace(table, n_categories=np.zeros_like(table.n_categories))
+    rule = Limits(CRITERIA[criterion], max_depth=3, min_leaf=min_leaf, min_split=4)
+    splitter, trees = grown(table, rule, mode=mode)
+    rows = {}
+    for node in reversed(range(len(trees.root))):  # a node's rows are those of its leaves
+        if trees.is_leaf[node]:
+            rows[node] = rows_of(splitter, trees.segment, node)
+        else:
+            rows[node] = rows[trees.left[node]] + rows[trees.right[node]]
+    positive, total = table.weights.positive, table.weights.total
+    for node, own in rows.items():
+        n_positive, n = positive[own].sum(), total[own].sum()
+        assert (trees.segment.positive[node], trees.segment.total[node]) == (n_positive, n)
+        if n_positive in (0, n) or n < max(4, 2 * min_leaf) or trees.depth[node] == 3:
+            assert trees.is_leaf[node]
+            continue
+        best = reference.best_split(table.for_reference, own, criterion, min_leaf)
+        if best is None:
+            assert trees.is_leaf[node]
+            continue
+        left = rows[trees.left[node]]
+        found = float(reference.gain(criterion, *(int(w[left].sum()) for w in (positive, total)), int(n_positive), int(n)))
+        assert found == pytest.approx(best[0], rel=1e-9, abs=1e-9), (found, trees.feature[node], left, best)
+        assert trees.gain[node] == pytest.approx(best[0], rel=1e-9, abs=1e-9)
+    assert sorted(rows[0]) == table.rows
+
+
+def without_ties(seed):
+    """A table on which no two partitions have the same gain."""
+    rng = np.random.default_rng(seed)
+    X = np.round(rng.normal(size=(40, 3)), 1)
+    X[:, 2] = rng.integers(0, 4, 40)
+    X[rng.random(X.shape) < 0.1] = np.nan
+    weight = rng.integers(10**3, 10**4, 40).astype(float)
+    return Table(X, np.array([0, 0, 4], np.int32), rng.random(40) < 0.3, weight)
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("criterion", ["gini", "entropy", "auc"])
+@pytest.mark.parametrize("seed", range(3))
+def test_the_tree_is_the_one_of_the_reference(mode, criterion, seed):
+    table = without_ties(seed)
+    splitter, trees = grown(table, Limits(CRITERIA[criterion], max_depth=3, min_leaf=1), mode=mode)
+    expected = reference.greedy_leaves(table.for_reference, table.rows, criterion, 3)
+    assert leaf_sets(splitter, trees) == sorted(expected)
+
+
+@pytest.mark.parametrize("mode", MODES)
+@given(table=tables(), rule=limits(), random=st.randoms())
+def test_row_order_changes_nothing(mode, table, rule, random):
+    shuffled = table.take(np.array(random.sample(range(len(table.X)), len(table.X))))
+    same_tree(plain_tree(table, rule, mode=mode), plain_tree(shuffled, rule, mode=mode))
+
+
+@pytest.mark.parametrize("mode", MODES)
+@given(table=tables(weights=("whole",)), rule=limits())
+def test_a_weight_is_a_number_of_rows(mode, table, rule):
+    """Weight 2 is the row twice, weight 0 the row left out: the same tree, node by node."""
+    repeated = replace(table.take(np.repeat(np.arange(len(table.X)), table.sample_weight.astype(int))), sample_weight=None)
+    same_tree(plain_tree(table, rule, mode=mode), plain_tree(repeated, rule, mode=mode))
+
+
+@given(tables(weights=("quarters",)), criteria)
+def test_half_the_weight_on_the_row_twice_is_the_same_tree(table, criterion):
+    rule = Limits(CRITERIA[criterion], max_depth=4)
+    twice = table.take(np.repeat(np.arange(len(table.X)), 2))
+    twice = replace(twice, sample_weight=twice.sample_weight / 2)
+    same_tree(plain_tree(table, rule), plain_tree(twice, rule), ignore=("gain",))
+
+
+@given(tables(), limits())
+def test_exact_and_histogram_trees_are_equal_where_bins_suffice(table, rule):
+    same_tree(plain_tree(table, rule, mode="exact"), plain_tree(table, rule, mode="histogram"))
+
+
+@pytest.mark.parametrize("mode", MODES)
+@given(table=tables(), rule=limits(), how=st.sampled_from([{}, {"max_bins": 3}, {"sample_rows": 4}]))
+def test_raw_values_follow_the_partition_that_bins_made(mode, table, rule, how):
+    """Thresholds part the rows as growing did, also with few bins or bins made from some of the rows."""
+    splitter, trees = grown(table, rule, mode=mode, **(how if mode == "histogram" else {}))
+    found = flatten_tree(trees, table.weights.unit, table.is_categorical).apply(table.X)
+    for node in np.flatnonzero(trees.is_leaf):
+        rows = rows_of(splitter, trees.segment, node)
+        assert (found[rows] == node).all(), (node, found[rows], table.X[rows])
+
+
+@pytest.mark.parametrize("mode", MODES)
+@given(table=tables(kinds=("neighbours32", "ties", "spread", "category")), rule=limits())
+def test_float32_tables_are_widened_and_nothing_else(mode, table, rule):
+    narrow = replace(table, X=table.X.astype(np.float32))
+    wide = replace(table, X=narrow.X.astype(float))
+    tree = plain_tree(narrow, rule, mode=mode)
+    same_tree(tree, plain_tree(wide, rule, mode=mode))
+    splitter, trees = grown(narrow, rule, mode=mode)
+    leaves = tree.apply(narrow.X)
+    for node in np.flatnonzero(trees.is_leaf):
+        assert (leaves[rows_of(splitter, trees.segment, node)] == node).all()
+
+
+@pytest.mark.parametrize("mode", MODES)
+@given(table=tables(), rule=limits())
+def test_children_partition_their_parent_and_weights_are_those_of_traversal(mode, table, rule):
+    tree = plain_tree(table, rule, mode=mode).check()
+    weights, reached = table.weights, [set() for _ in range(len(tree))]
+    for row in table.rows:
+        for node in reference.path(tree, table.X[row]):
+            reached[node].add(row)
+    for node in range(len(tree)):
+        rows = list(reached[node])
+        assert tree.positive[node] == weights.positive[rows].sum() * weights.unit
+        assert tree.positive[node] + tree.negative[node] == weights.total[rows].sum() * weights.unit
+        if not tree.is_leaf[node]:
+            left, right = reached[tree.left[node]], reached[tree.right[node]]
+            assert left | right == reached[node]
+            assert left
+            assert right
+            assert not left & right
+
+
+@given(tables(), limits())
+def test_limits_hold(table, rule):
+    _, trees = grown(table, rule)
+    child, inner = trees.depth > 0, ~trees.is_leaf
+    assert (trees.segment.total[child] >= rule.min_leaf).all()
+    assert (trees.segment.total[inner] >= rule.min_split).all()
+    assert (trees.gain[inner] >= rule.min_gain).all()
+    assert trees.depth.max() <= rule.max_depth
+    assert (trees.segment.positive[inner] > 0).all()
+    assert (trees.segment.positive[inner] < trees.segment.total[inner]).all()
+
+
+@given(tables(), limits())
+def test_best_first_without_a_limit_gives_the_same_leaves(table, rule):
+    splitter, trees = grown(table, rule)
+    other, best_first = grown(table, replace(rule, max_leaf_nodes=UNLIMITED - 1))
+    assert leaf_sets(splitter, trees) == leaf_sets(other, best_first)
+    assert sorted(trees.gain) == sorted(best_first.gain)
+
+
+@given(tables(), limits(), st.integers(1, 6))
+def test_best_first_splits_the_largest_gains_first(table, rule, max_leaf_nodes):
+    rule = replace(rule, max_leaf_nodes=max_leaf_nodes)
+    _, trees = grown(table, rule)
+    _, full = grown(table, replace(rule, max_leaf_nodes=UNLIMITED))
+    assert trees.is_leaf.sum() == min(max_leaf_nodes, full.is_leaf.sum())
+    steps = trees.left[~trees.is_leaf]  # children are numbered in the order of the splits
+    order = np.flatnonzero(~trees.is_leaf)[np.argsort(steps)]
+    for step, node in enumerate(order):
+        later = [other for other in order[step:] if trees.left[other] > trees.left[node]]
+        open_now = [other for other in later if other < trees.left[node]]
+        assert all(trees.gain[node] >= trees.gain[other] for other in open_now)
+
+
+def test_best_first_takes_the_larger_of_two_gains():
+    """The right child has a clean cut, the left one has not: with three leaves the right one is split."""
+    X = np.array([[0, 0], [0, 1], [0, 0], [0, 1], [9, 0], [9, 0], [9, 1], [9, 1]], float)
+    labels = np.array([1, 0, 0, 0, 1, 1, 0, 0], bool)
+    table = Table(X, np.zeros(2, np.int32), labels, np.array([1, 1, 1, 9, 9, 9, 9, 9.0]))
+    _, trees = grown(table, Limits(CRITERIA["gini"], max_leaf_nodes=3))
+    _, full = grown(table, Limits(CRITERIA["gini"]))
+    assert trees.is_leaf.sum() == 3
+    children = full.gain[[full.left[0], full.right[0]]]
+    assert trees.gain[~trees.is_leaf].tolist() == [full.gain[0], children.max()]
+    assert children.min() < children.max()
+
+
+@given(tables(max_columns=3), limits())
+def test_only_sampled_features_are_used(table, rule):
+    asked = []
+
+    def last_feature_only(n_nodes):
+        asked.append(n_nodes)
+        allowed = np.zeros((n_nodes, table.X.shape[1]), np.uint8)
+        allowed[:, -1] = 1
+        return allowed
+
+    last = table.X.shape[1] - 1
+    _, trees = grown(table, replace(rule, sample_features=last_feature_only))
+    assert set(trees.feature) <= {-1, last}
+    alone = replace(table, X=table.X[:, -1:], n_categories=table.n_categories[-1:])
+    _, expected = grown(alone, rule)
+    assert np.array_equal(trees.gain, expected.gain)
+    assert len(asked) == 0 if trees.segment.positive[0] in (0, trees.segment.total[0]) else True
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_several_roots_grow_the_trees_they_would_grow_alone(mode):
+    table = without_ties(7)
+    rule = Limits(CRITERIA["gini"], max_depth=2)
+    splitter = make_splitter(table, mode)
+    root = splitter.root()
+    halves = splitter.split(root, splitter.best_splits(root, rule.criterion, 1, None))
+    halves = splitter.with_statistics(root, halves, np.array([True, True]))
+    members = [rows_of(splitter, halves, i) for i in (0, 1)]
+    trees = grow(splitter, halves, rule)
+    assert trees.root[:2].tolist() == [0, 1]
+    for i in (0, 1):
+        own = [n for n in np.flatnonzero(trees.root == i) if trees.is_leaf[n]]
+        expected = reference.greedy_leaves(table.for_reference, members[i], "gini", 2)
+        assert sorted(rows_of(splitter, trees.segment, n) for n in own) == sorted(expected)
+
+
+@pytest.mark.parametrize("max_leaf_nodes", [UNLIMITED, 4])
+def test_a_table_of_one_class_is_one_leaf(max_leaf_nodes):
+    table = Table(np.arange(4.0)[:, None], np.zeros(1, np.int32), np.zeros(4, bool), None)
+    _, trees = grown(table, Limits(CRITERIA["ap"], max_leaf_nodes=max_leaf_nodes))
+    assert trees.is_leaf.tolist() == [True]
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_training_rows_with_unknown_categories_are_missing_when_scored_too(mode):
+    """Code 7 of a column with three categories is missing to the grower, so it must be to the tree."""
+    X = np.array([[0.0], [0.0], [1.0], [1.0], [1.0], [7.0]])
+    labels = np.array([True, True, False, False, False, True])
+    table = Table(X, np.array([3], np.int32), labels, np.array([1, 1, 9, 9, 9, 1.0]))
+    tree = plain_tree(table, Limits(CRITERIA["gini"]), mode=mode)
+    assert tree.apply(X)[5] == tree.apply(np.array([[np.nan]]))[0] == tree.apply(X)[0]
