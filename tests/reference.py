@@ -1,12 +1,12 @@
 """Slow, obvious versions of the kernels, the growers and the scores: loops, sets and fractions, no tricks.
 
-Weights are whole numbers and gains are fractions wherever the criterion allows it, so nothing here is rounded.
-A row is a position in the table; a node is the list of its rows; a condition is the set of rows it sends left.
+Weights are whole numbers and gains are fractions wherever the criterion allows it, so little is rounded here.
+A row is a position in the table, a node the list of its rows, a condition the set of rows it sends left.
 """
 
 import math
 from fractions import Fraction
-from itertools import combinations
+from itertools import combinations, pairwise
 
 LEAF, NUMERIC, CATEGORY = 0, 1, 2
 
@@ -16,7 +16,7 @@ LEAF, NUMERIC, CATEGORY = 0, 1, 2
 
 def average_precision(points):
     """Equation (2) of the MetaAP paper: sum of (R_t - R_{t-1}) P_t over (recall, precision) points."""
-    return sum((r - r0) * p for (r0, _), (r, p) in zip(points[:-1], points[1:], strict=True))
+    return sum((r - r0) * p for (r0, _), (r, p) in pairwise(points))
 
 
 def two_leaf_average_precision(first_positive, first_total, positive, total):
@@ -28,7 +28,7 @@ def two_leaf_average_precision(first_positive, first_total, positive, total):
 
 
 def area_under_roc(groups):
-    """Share of (positive, negative) pairs in the right order, half for ties; groups of (positive, negative)."""
+    """Share of (positive, negative) pairs in the right order, half for ties; groups best first."""
     pairs, won = 0, Fraction(0)
     for i, (positive, _) in enumerate(groups):
         for j, (_, negative) in enumerate(groups):
@@ -108,7 +108,7 @@ def weight_of(rows, weights):
 
 
 def conditions(column, categorical, rows):
-    """Every set of rows that a condition on this column can send left: every cut or subset, both ways for missing."""
+    """Every set of rows that a condition can send left: every cut or subset, missing values either way."""
     missing = frozenset(row for row in rows if math.isnan(column[row]))
     groups = {}
     for row in rows:
@@ -132,7 +132,7 @@ def conditions(column, categorical, rows):
 
 
 def best_split(table, rows, criterion, min_leaf=1):
-    """Largest gain over all features and conditions, the left rows of every condition that reaches it (features apart).
+    """Largest gain over all conditions, and (feature, left rows) of every condition that reaches it.
 
     None where no condition leaves min_leaf on both sides.
     """
@@ -149,7 +149,9 @@ def best_split(table, rows, criterion, min_leaf=1):
     if not found:
         return None
     best = max(value for value, _, _ in found)
-    return best, [(f, left) for value, f, left in found if math.isclose(value, best, rel_tol=1e-9, abs_tol=1e-9)]
+    return best, [
+        (f, left) for value, f, left in found if math.isclose(value, best, rel_tol=1e-9, abs_tol=1e-9)
+    ]
 
 
 def greedy_leaves(table, rows, criterion, depth, min_leaf=1, min_split=2):
@@ -166,14 +168,18 @@ def greedy_leaves(table, rows, criterion, depth, min_leaf=1, min_split=2):
     if any({other, frozenset(rows) - other} != partition for _, other in found[1]):
         raise ArithmeticError("The best split is tied: this table has several greedy trees.")
     parts = [row for row in rows if row in left], [row for row in rows if row not in left]
-    return [leaf for part in parts for leaf in greedy_leaves(table, part, criterion, depth - 1, min_leaf, min_split)]
+    return [
+        leaf
+        for part in parts
+        for leaf in greedy_leaves(table, part, criterion, depth - 1, min_leaf, min_split)
+    ]
 
 
 # Meta-trees
 
 
 def meta_order(cells, positive, total):
-    """Cells (lists of rows) by (1 - precision) / recall; ties: more positives first; cells without positives last."""
+    """Cells by (1 - precision) / recall; ties: more positives first; cells without positives last."""
     all_positive = sum(weight_of(cell, positive) for cell in cells)
 
     def key(cell):
@@ -200,7 +206,7 @@ def meta_cut(ordered, positive, total):
 
 
 def meta_leaves(table, rows, max_depth, inner_depth, min_leaf=1):
-    """Leaves of the MetaAP tree, best first: grow an inner tree, order its cells, cut, repeat on both parts."""
+    """Leaves of the MetaAP tree, best first: inner tree, order of its cells, cut, the same on both parts."""
     _, _, positive, total = table
     if max_depth == 0:
         return [rows]
@@ -216,6 +222,42 @@ def meta_leaves(table, rows, max_depth, inner_depth, min_leaf=1):
     return out
 
 
+def inner_leaf(trees, table, node, row):
+    """Cell that a row reaches from the given root of an inner tree."""
+    while trees.feature[node] >= 0:
+        value = table.X[row, trees.feature[node]]
+        if math.isnan(value):
+            left = trees.missing_left[node]
+        elif table.is_categorical[trees.feature[node]]:
+            left = trees.goes_left[node, int(value)]
+        else:
+            left = value <= trees.threshold[node]
+        node = trees.left[node] if left else trees.right[node]
+    return int(node)
+
+
+def meta_cells(meta, table, node, rows):
+    """Rows of each cell of a meta-node's inner tree."""
+    inner = meta.inner[node]
+    cells = {}
+    for row in rows:
+        cells.setdefault(inner_leaf(inner.nodes, table, inner.index[0], row), []).append(row)
+    return cells
+
+
+def meta_members(meta, table):
+    """Rows of every meta-node, by walking the inner trees."""
+    rows = {0: table.rows}
+    for node in meta.preorder():
+        if meta.left[node] >= 0:
+            cells, is_left = meta_cells(meta, table, node, rows[node]), meta.inner[node].is_left
+            for child, side in ((meta.left[node], True), (meta.right[node], False)):
+                rows[int(child)] = sorted(
+                    row for cell, own in cells.items() if is_left[cell] == side for row in own
+                )
+    return rows
+
+
 # Traversal and scores: one row at a time
 
 
@@ -227,7 +269,9 @@ def goes_left(tree, node, row):
         if math.isnan(value) or value < 0 or value >= 256:
             return bool(tree.missing_left[node])
         bits = tree.category_bits[tree.category_at[node]]
-        return int(value) in {64 * word + bit for word in range(4) for bit in range(64) if int(bits[word]) >> bit & 1}
+        return int(value) in {
+            64 * word + bit for word in range(4) for bit in range(64) if int(bits[word]) >> bit & 1
+        }
     if kind == NUMERIC:
         value = row[tree.feature[node]]
     else:
@@ -263,7 +307,9 @@ def scorecard(row, scoring):
     for f, value in enumerate(row):
         own = list(scoring.points[scoring.points_at[f] : scoring.points_at[f + 1]])
         if own:
-            points += own[int(value)] if not math.isnan(value) and 0 <= value < len(own) else scoring.missing[f]
+            points += (
+                own[int(value)] if not math.isnan(value) and 0 <= value < len(own) else scoring.missing[f]
+            )
         elif math.isnan(value):
             points += scoring.missing[f]
         else:
@@ -272,7 +318,7 @@ def scorecard(row, scoring):
 
 
 def confusion_score(tree, row, confusion):
-    """Mean leaf rate, a leaf weighing confusion ** (conditions broken on the way to it): visits every path."""
+    """Mean leaf rate, a leaf weighing confusion ** (conditions broken on the way to it); every path."""
     votes = list(_votes(tree, row, confusion, 0, 1.0))
     return sum(weight * rate for weight, rate in votes) / sum(weight for weight, _ in votes)
 

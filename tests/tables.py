@@ -14,11 +14,13 @@ from toprank.tree.grower import Limits, grow
 from toprank.tree.histogram_splitter import HistogramSplitter
 from toprank.tree.meta import grow_meta_tree
 from toprank.tree.objectives import AVERAGE_PRECISION
-from toprank.tree.structure import Tree
+from toprank.tree.structure import DTYPES, Tree
 from toprank.tree.weights import integer_weights
 
 NEIGHBOURS = [1.0, np.nextafter(1.0, 2.0), np.nextafter(1.0, 0.0), 0.0, -0.0, 5e-324, -5e-324]
-NEIGHBOURS32 = [float(v) for v in (np.float32(1), np.nextafter(np.float32(1), np.float32(2)), np.float32(0.1))]
+NEIGHBOURS32 = [
+    float(v) for v in (np.float32(1), np.nextafter(np.float32(1), np.float32(2)), np.float32(0.1))
+]
 HUGE = [-1.7e308, -1.6e308, -1.0, 2.0, 1.5e308, 1.7e308]
 
 
@@ -109,7 +111,9 @@ def sample_weights(n, kinds=("none", "whole", "quarters", "any")):
 
 
 @st.composite
-def tables(draw, max_rows=30, max_columns=4, kinds=tuple(COLUMNS), weights=("none", "whole", "quarters", "any")):
+def tables(
+    draw, max_rows=30, max_columns=4, kinds=tuple(COLUMNS), weights=("none", "whole", "quarters", "any")
+):
     """A table with ties, missing values, constant, all-missing and categorical columns."""
     n = draw(st.integers(2, max_rows))
     drawn = draw(st.lists(columns(n, kinds), min_size=1, max_size=max_columns))
@@ -170,7 +174,9 @@ def ranked(tree):
 def plain_tree(table, limits, **how):
     """One greedy tree over the table, complete."""
     splitter = make_splitter(table, **how)
-    return ranked(flatten_tree(grow(splitter, splitter.root(), limits), table.weights.unit, table.is_categorical))
+    return ranked(
+        flatten_tree(grow(splitter, splitter.root(), limits), table.weights.unit, table.is_categorical)
+    )
 
 
 def meta_tree(table, limits, depth=3, objective=AVERAGE_PRECISION, **how):
@@ -181,8 +187,7 @@ def meta_tree(table, limits, depth=3, objective=AVERAGE_PRECISION, **how):
 
 def same_tree(one, other, ignore=()):
     """Assert that two trees are equal; say which arrays differ and show both."""
-    for name in ("kind", "feature", "left", "right", "missing_left", "threshold", "positive", "negative", "leaf",
-                 "score", "rate", "category_at", "category_bits", "gain"):  # fmt: skip
+    for name in DTYPES:
         if name not in ignore:
             a, b = getattr(one, name), getattr(other, name)
             assert np.array_equal(a, b, equal_nan=a.dtype.kind == "f"), f"{name} differs:\n{a}\n{b}"
@@ -191,7 +196,7 @@ def same_tree(one, other, ignore=()):
 
 @st.composite
 def trees(draw, n_features=3, kinds=(NUMERIC, CATEGORY, OBLIQUE), shared=True):
-    """A tree of any shape over n_features columns: shared children, every kind of condition, awkward thresholds."""
+    """A tree of any shape: shared children, every kind of condition, awkward thresholds."""
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
     n_inner = draw(st.integers(0, 7))
     n_leaves = draw(st.integers(2, n_inner + 1)) if shared and n_inner else n_inner + 1
@@ -202,7 +207,9 @@ def trees(draw, n_features=3, kinds=(NUMERIC, CATEGORY, OBLIQUE), shared=True):
         edges[parent, side] = child
     for parent, side in np.argwhere(edges < 0):
         edges[parent, side] = rng.integers(parent + 1, n)
-    kind = np.append(rng.choice(kinds, n_inner), np.full(n_leaves, LEAF)) if n_inner else np.full(n_leaves, LEAF)
+    kind = (
+        np.append(rng.choice(kinds, n_inner), np.full(n_leaves, LEAF)) if n_inner else np.full(n_leaves, LEAF)
+    )
     is_oblique, is_category = kind == OBLIQUE, kind == CATEGORY
     size = np.where(is_oblique, rng.integers(1, n_features + 1, n), 0)
     threshold = np.where((kind == LEAF) | is_category, np.nan, rng.choice([-1.0, 0.0, 0.5, 1.0, np.inf], n))
@@ -232,7 +239,9 @@ def trees(draw, n_features=3, kinds=(NUMERIC, CATEGORY, OBLIQUE), shared=True):
 
 
 def blocks(n_features=3):
-    """Rows that meet the awkward thresholds of `trees`: values on them, beside them, missing, unknown categories."""
-    cell = st.sampled_from([-1.0, np.nextafter(-1.0, 0), 0.0, 0.5, 1.0, np.nextafter(1.0, 2), 64.0, 255.0, 300.0, np.nan])
+    """Rows that meet the thresholds of `trees`: on them, beside them, missing, unknown categories."""
+    cell = st.sampled_from(
+        [-1.0, np.nextafter(-1.0, 0), 0.0, 0.5, 1.0, np.nextafter(1.0, 2), 64.0, 255.0, 300.0, np.nan]
+    )
     row = st.lists(cell, min_size=n_features, max_size=n_features)
     return st.lists(row, min_size=1, max_size=8).map(np.array)

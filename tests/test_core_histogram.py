@@ -1,8 +1,10 @@
+from itertools import pairwise
+
 import numpy as np
-import reference
 from hypothesis import given
 from hypothesis import strategies as st
 
+import reference
 from toprank._core.histogram import packed_histograms, wide_histograms
 
 
@@ -18,9 +20,9 @@ def nodes_in_chunks(draw):
     rows = rng.permutation(n).astype(np.int32)
     bounds = np.unique(np.append([0, n], rng.integers(0, n + 1, draw(st.integers(0, 4)))))
     chunks = []
-    for node, (start, stop) in enumerate(zip(bounds[:-1], bounds[1:], strict=True)):
+    for node, (start, stop) in enumerate(pairwise(bounds)):
         inside = np.unique(np.append([start, stop], rng.integers(start, stop + 1, 2)))
-        chunks += [(node, a, b) for a, b in zip(inside[:-1], inside[1:], strict=True)]
+        chunks += [(node, a, b) for a, b in pairwise(inside)]
     return binned, n_bins, positive, total, rows, np.array(chunks, np.int64)
 
 
@@ -35,7 +37,9 @@ def both_channels(binned, n_bins, positive, total, rows, chunks, kind, runs):
         first, shared = part[0, 0], np.zeros((sizes.sum(), 2), np.int64)
         if kind == "packed":
             scratch = np.full(sizes.sum(), -7, np.int64)
-            packed_histograms(binned, rows, part, offsets, positive << 32 | total, scratch, first, shared, out)
+            packed_histograms(
+                binned, rows, part, offsets, positive << 32 | total, scratch, first, shared, out
+            )
         else:
             wide_histograms(binned, rows, part, offsets, positive, total, first, shared, out)
         out[first] += shared
@@ -62,4 +66,6 @@ def test_a_packed_bin_holds_the_largest_total():
     half = np.full(2, 2**30 - 1, np.int64)
     binned, n_bins = np.zeros((2, 1), np.uint8), np.array([1])
     rows, chunks = np.arange(2, dtype=np.int32), np.array([[0, 0, 2]])
-    assert both_channels(binned, n_bins, half, half, rows, chunks, "packed", 1)[0, 0].tolist() == [2**31 - 2] * 2
+    assert (
+        both_channels(binned, n_bins, half, half, rows, chunks, "packed", 1)[0, 0].tolist() == [2**31 - 2] * 2
+    )

@@ -1,8 +1,8 @@
 import numpy as np
-import reference
 from hypothesis import given
 from hypothesis import strategies as st
 
+import reference
 from toprank._core.dtypes import SPLIT
 from toprank._core.partition import join_chunks, mark_left, mark_rows, split_by_mark, split_chunks
 
@@ -12,7 +12,9 @@ def segments(draw, max_segments=3):
     """A permutation of rows, disjoint ascending segments of it (gaps allowed), and a random generator."""
     n = draw(st.integers(1, 30))
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
-    bounds = np.sort(rng.choice(n + 1, min(2 * draw(st.integers(1, max_segments)), (n + 1) // 2 * 2), replace=False))
+    bounds = np.sort(
+        rng.choice(n + 1, min(2 * draw(st.integers(1, max_segments)), (n + 1) // 2 * 2), replace=False)
+    )
     return rng.permutation(n).astype(np.int32), bounds[::2].copy(), bounds[1::2].copy(), rng
 
 
@@ -21,17 +23,23 @@ def test_chunks_are_split_and_joined_into_a_stable_partition(data, chunk):
     rows, start, stop, rng = data
     n_nodes = len(start)
     binned = rng.integers(0, 5, (len(rows), 2)).astype(np.uint8)
-    feature, goes_left = rng.integers(0, 2, n_nodes).astype(np.int32), rng.integers(0, 2, (n_nodes, 256)).astype(np.uint8)
-    chunks = np.array([(s, a, min(a + chunk, stop[s])) for s in range(n_nodes) for a in range(start[s], stop[s], chunk)])
-    before, buffer, n_left = rows.copy(), np.empty_like(rows), np.zeros(len(chunks), np.int64)
-    split_chunks(binned, rows, buffer, chunks, feature, goes_left, n_left)
+    feature, goes_left = (
+        rng.integers(0, 2, n_nodes).astype(np.int32),
+        rng.integers(0, 2, (n_nodes, 256)).astype(np.uint8),
+    )
+    chunks = np.array(
+        [(s, a, min(a + chunk, stop[s])) for s in range(n_nodes) for a in range(start[s], stop[s], chunk)]
+    )
+    before, n_left = rows.copy(), np.zeros(len(chunks), np.int64)
+    left_rows, right_rows = np.full_like(rows, -1), np.full_like(rows, -1)
+    split_chunks(binned, rows, left_rows, right_rows, chunks, feature, goes_left, n_left)
     assert np.array_equal(rows, before), "the first step only reads the rows"
 
     expected = before.tolist()
     for s in range(n_nodes):
         own = before[start[s] : stop[s]].tolist()
         expected[start[s] : stop[s]] = reference.stable_partition(
-            own, lambda row: goes_left[s, binned[row, feature[s]]]
+            own, lambda row, s=s: goes_left[s, binned[row, feature[s]]]
         )
     left_at, right_at = np.zeros(len(chunks), np.int64), np.zeros(len(chunks), np.int64)
     for s in range(n_nodes):
@@ -41,7 +49,7 @@ def test_chunks_are_split_and_joined_into_a_stable_partition(data, chunk):
             left_at[c], right_at[c] = left, right
             left += n_left[c]
             right += chunks[c, 2] - chunks[c, 1] - n_left[c]
-    join_chunks(buffer, rows, chunks, n_left, left_at, right_at)
+    join_chunks(left_rows, right_rows, rows, chunks, n_left, left_at, right_at)
     assert rows.tolist() == expected
 
 
@@ -74,7 +82,7 @@ def test_rows_are_parted_by_their_mark(data):
 
 @given(segments())
 def test_marks_follow_the_condition(data):
-    """Numbers by their code, missing values by the direction, categories by their set; other rows stay as they are."""
+    """Numbers by their code, missing values by the direction, categories by their set; others stay."""
     rows, start, stop, rng = data
     n_codes, is_categorical = np.array([4, 3], np.int32), np.array([0, 1], np.uint8)
     codes = np.array([rng.integers(0, count + 1, len(rows)) for count in n_codes], np.int32)

@@ -2,10 +2,10 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-import reference
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
+import reference
 from toprank._core.dtypes import CRITERIA, SPLIT
 from toprank._core.splitting import best_cut, exact_splits, histogram_splits, order_by_rate, split_gain
 
@@ -31,7 +31,9 @@ def test_gain_is_the_one_from_first_principles(criterion, pairs):
     assume(is_impure(pairs))
     (left_positive, left_total), (right_positive, right_total) = pairs
     positive, total = left_positive + right_positive, left_total + right_total
-    found = split_gain(CRITERIA[criterion], float(left_positive), float(left_total), float(positive), float(total))
+    found = split_gain(
+        CRITERIA[criterion], float(left_positive), float(left_total), float(positive), float(total)
+    )
     expected = float(reference.gain(criterion, left_positive, left_total, positive, total))
     assert found == pytest.approx(expected, rel=1e-9, abs=1e-9 * total)
 
@@ -47,8 +49,8 @@ def cut(criterion, pairs, missing, min_leaf=1):
     positive = np.array([p for p, _ in pairs], np.int64)
     total = np.array([t for _, t in pairs], np.int64)
     everything = positive.sum() + missing[0], total.sum() + missing[1]
-    return best_cut(CRITERIA[criterion], positive, total, len(pairs), np.int64(missing[0]), np.int64(missing[1]),
-                    *everything, min_leaf)  # fmt: skip
+    missing = np.array(missing, np.int64)
+    return best_cut(CRITERIA[criterion], positive, total, len(pairs), *missing, *everything, min_leaf)
 
 
 def cuts_by_enumeration(criterion, pairs, missing, min_leaf):
@@ -59,7 +61,11 @@ def cuts_by_enumeration(criterion, pairs, missing, min_leaf):
             left = pairs[: last + 1] + ([missing] if missing_left else [])
             left_positive, left_total = sum(p for p, _ in left), sum(t for _, t in left)
             if min_leaf <= left_total <= total - min_leaf and 0 < left_total < total:
-                yield float(reference.gain(criterion, left_positive, left_total, positive, total)), last, missing_left
+                yield (
+                    float(reference.gain(criterion, left_positive, left_total, positive, total)),
+                    last,
+                    missing_left,
+                )
 
 
 @given(criteria, groups(), st.one_of(st.just([(0, 0)]), groups(1, 1)), st.integers(1, 6))
@@ -132,8 +138,8 @@ def find_splits(mode, data, criterion, min_leaf, nodes, allowed=None, features=N
         stop = np.cumsum([len(node) for node in nodes])
         start = stop - [len(node) for node in nodes]
         order = [[row for node in nodes for row in sorted(node, key=lambda r: codes[f, r])] for f in range(d)]
-        exact_splits(CRITERIA[criterion], codes, np.array(order, np.int32), start, stop, positive, total, n_codes,
-                     is_categorical, allowed, first, last, all_positive, all_total, min_leaf, splits,
+        exact_splits(CRITERIA[criterion], codes, np.array(order, np.int32), start, stop, positive, total,
+                     n_codes, is_categorical, allowed, first, last, all_positive, all_total, min_leaf, splits,
                      goes_left)  # fmt: skip
     return splits, goes_left
 
@@ -165,8 +171,11 @@ def in_rate_order(data, rows, criterion, min_leaf):
     for column, categorical in zip(columns, is_categorical, strict=True):
         if categorical:
             level = np.where(np.isnan(column), 99, column)
-            rate = {v: Fraction(int(positive[rows][level[rows] == v].sum()), int(total[rows][level[rows] == v].sum()))
-                    for v in set(level[rows])}  # fmt: skip
+            members = {v: [row for row in rows if level[row] == v] for v in set(level[rows])}
+            rate = {
+                v: Fraction(reference.weight_of(own, positive), reference.weight_of(own, total))
+                for v, own in members.items()
+            }
             place = {v: i for i, v in enumerate(sorted(rate, key=lambda v: (-rate[v], v)))}
             column = np.array([place.get(v, 0) for v in level], float)
         ordered.append(column)
@@ -178,7 +187,11 @@ def test_splits_are_the_best_of_all(mode, data, criterion, min_leaf, draw):
     """Every cut, missing direction and subset; subsets in rate order where that is not known to be enough."""
     n = data[0].shape[1]
     middle = draw.draw(st.integers(1, n - 1))
-    nodes = [node for node in (np.arange(middle), np.arange(middle, n)) if 0 < data[3][node].sum() < data[4][node].sum()]
+    nodes = [
+        node
+        for node in (np.arange(middle), np.arange(middle, n))
+        if 0 < data[3][node].sum() < data[4][node].sum()
+    ]
     assume(nodes)
     splits, goes_left = find_splits(mode, data, criterion, min_leaf, nodes)
     subsets_in_order = data[2].any() and (criterion == "ap" or min_leaf > 1)
@@ -195,7 +208,9 @@ def test_splits_are_the_best_of_all(mode, data, criterion, min_leaf, draw):
         rows = sent_left(data, split, left, node.tolist())
         assert split["total_left"] == data[4][list(rows)].sum()
         assert split["positive_left"] == data[3][list(rows)].sum()
-        found = reference.gain(criterion, int(split["positive_left"]), int(split["total_left"]), int(positive), int(total))
+        found = reference.gain(
+            criterion, int(split["positive_left"]), int(split["total_left"]), int(positive), int(total)
+        )
         assert float(found) == pytest.approx(expected[0], rel=1e-9, abs=1e-9), (split, expected)
 
 
@@ -205,7 +220,9 @@ def test_category_subsets_in_rate_order_are_the_best_of_all_subsets(data, criter
     assume(0 < data[3].sum() < data[4].sum())
     (split,), _ = find_splits("histogram", data, criterion, 1, [rows])
     expected = reference.best_split(as_values(data), rows.tolist(), criterion)
-    assert (split["gain"] if split["feature"] >= 0 else None) == (expected and pytest.approx(expected[0], abs=1e-9))
+    assert (split["gain"] if split["feature"] >= 0 else None) == (
+        expected and pytest.approx(expected[0], abs=1e-9)
+    )
 
 
 def test_the_ap_criterion_can_miss_the_best_subset():
@@ -226,7 +243,9 @@ def test_the_ap_criterion_can_miss_the_best_subset():
 def test_histogram_and_exact_splits_are_equal_to_the_last_bit(data, criterion, min_leaf):
     nodes = [np.arange(data[0].shape[1])]
     assume(0 < data[3].sum() < data[4].sum())
-    (one, left), (other, left_too) = (find_splits(m, data, criterion, min_leaf, nodes) for m in ("histogram", "exact"))
+    (one, left), (other, left_too) = (
+        find_splits(m, data, criterion, min_leaf, nodes) for m in ("histogram", "exact")
+    )
     assert one == other
     if one["feature"] >= 0 and data[2][one["feature"][0]]:
         assert np.array_equal(left, left_too)
@@ -235,7 +254,13 @@ def test_histogram_and_exact_splits_are_equal_to_the_last_bit(data, criterion, m
 @pytest.mark.parametrize("mode", ["histogram", "exact"])
 def test_only_allowed_features_in_range_are_used(mode):
     column = np.arange(4, dtype=np.int32)
-    data = np.array([column, column, column]), np.full(3, 4, np.int32), np.zeros(3, np.uint8), column // 2, column * 0 + 1
+    data = (
+        np.array([column, column, column]),
+        np.full(3, 4, np.int32),
+        np.zeros(3, np.uint8),
+        column // 2,
+        column * 0 + 1,
+    )
     data = (*data[:3], data[3].astype(np.int64), data[4].astype(np.int64))
     nodes = [np.arange(4)] * 2
     allowed = np.array([[0, 1, 1], [0, 0, 1]], np.uint8)
@@ -250,7 +275,13 @@ def test_categories_without_rows_go_with_the_heavier_child_and_unknown_codes_wit
     codes = np.array([[0, 0, 1, 1, 1, 4]], np.int32)  # category 2 and 3 are absent, code 4 is missing
     total = np.ones(6, np.int64)
     positive = np.array([1, 1, 0, 0, 0, 1], np.int64)
-    data = codes, np.array([4], np.int32), np.ones(1, np.uint8), positive, total * np.array([1, 1, 9, 9, 9, 1])
+    data = (
+        codes,
+        np.array([4], np.int32),
+        np.ones(1, np.uint8),
+        positive,
+        total * np.array([1, 1, 9, 9, 9, 1]),
+    )
     _, (goes_left,) = find_splits("histogram", data, "gini", 1, [np.arange(6)])
     assert goes_left[:5].tolist() == [1, 0, 0, 0, 1]
     assert goes_left[5:].all(), "codes beyond the known ones are missing values"

@@ -1,10 +1,10 @@
 import numpy as np
 import pytest
-import reference
 from hypothesis import given
 from hypothesis import strategies as st
-from tables import blocks, trees
 
+import reference
+from tables import blocks, trees
 from toprank._core.dtypes import CATEGORY, NUMERIC
 from toprank._core.traverse import confusion_scores, find_leaves, find_margins, find_paths, scorecard_points
 from toprank.tree.scoring import Scoring
@@ -50,8 +50,8 @@ def test_confusion_score_of_one_split():
     nothing, bits = np.full(3, -1, np.int32), np.zeros((0, 4), np.uint64)
     out = np.empty(1)
     confusion_scores(np.array([[0.0]]), kind, feature, np.array([1.0, np.nan, np.nan]), left, right,
-                     np.zeros(3, np.uint8), nothing, bits, np.zeros(4, np.int32), np.zeros(0, np.int32), np.zeros(0),
-                     np.array([np.nan, 0.9, 0.1]), 0.5, out)  # fmt: skip
+                     np.zeros(3, np.uint8), nothing, bits, np.zeros(4, np.int32), np.zeros(0, np.int32),
+                     np.zeros(0), np.array([np.nan, 0.9, 0.1]), 0.5, out)  # fmt: skip
     assert out[0] == pytest.approx(0.95 / 1.5)
 
 
@@ -66,5 +66,7 @@ def test_scorecard_points_are_those_of_the_reference(block):
         points=np.array([0.1, -0.2, 0.3]),
     )
     out = np.empty(len(block))
-    scorecard_points(block, scoring.center, scoring.weight, scoring.missing, scoring.points_at, scoring.points, out)
+    scorecard_points(
+        block, scoring.center, scoring.weight, scoring.missing, scoring.points_at, scoring.points, out
+    )
     assert out.tolist() == [reference.scorecard(row, scoring) for row in block]

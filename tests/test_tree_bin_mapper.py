@@ -2,11 +2,12 @@ import numpy as np
 import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
-from tables import COLUMNS, tables
 
+from tables import COLUMNS, tables
 from toprank._core.threads import Threads
 from toprank.tree import bin_mapper
 from toprank.tree.bin_mapper import BinMapper, as_block, between, distinct_values, row_blocks
+from toprank.tree.exact_splitter import Presorted
 
 finite = st.floats(allow_nan=False, allow_infinity=False)
 
@@ -128,6 +129,15 @@ def test_a_column_of_missing_values_has_no_bins():
     assert mapper.transform(np.array([[np.nan], [7.0]]))[:, 0].tolist() == [0, 0]
 
 
+def test_columns_with_missing_values_are_known():
+    X = np.array([[1.0, np.nan, 0.0, np.nan], [2.0, 3.0, 1.0, 0.0]])
+    n_categories = np.array([0, 0, 2, 2])
+    mapper = BinMapper().fit(X, n_categories)
+    mapper.transform(X)
+    assert mapper.has_missing.tolist() == [False, True, False, True]
+    assert Presorted(X, n_categories).has_missing.tolist() == [False, True, False, True]
+
+
 def test_only_missing_values_right_is_an_infinite_threshold():
     assert BinMapper().fit(np.array([[1.0], [np.nan]])).threshold(0, 0, -1) == np.inf
 
@@ -140,7 +150,9 @@ def test_float32_is_widened_exactly(values):
     assert np.array_equal(one.transform(narrow), other.transform(narrow.astype(float)))
 
 
-@pytest.mark.parametrize("form", [np.asfortranarray, lambda X: X.astype(int), lambda X: np.repeat(X, 2, axis=0)[::2]])
+@pytest.mark.parametrize(
+    "form", [np.asfortranarray, lambda X: X.astype(int), lambda X: np.repeat(X, 2, axis=0)[::2]]
+)
 def test_any_memory_layout_gives_the_same_bins(form):
     X = np.random.default_rng(2).integers(0, 400, (500, 3)).astype(float)
     one, other = BinMapper().fit(X), BinMapper().fit(form(X))

@@ -2,11 +2,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-import reference
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from tables import Table, criteria, make_splitter, plain_tree, row_order, rows_of, same_tree, tables
 
+import reference
+from tables import Table, criteria, make_splitter, plain_tree, row_order, rows_of, same_tree, tables
 from toprank._core.dtypes import CRITERIA
 from toprank._core.threads import Threads
 from toprank.tree import histogram_splitter
@@ -157,7 +157,10 @@ def test_regroup_parts_the_remembered_order_by_the_cells_sides(two_columns, mode
     swapped = splitter.regroup(root, cells, np.zeros(2, int), np.array([False, True]))
     assert row_order(splitter).tolist() == reference.stable_partition(before, set(right).__contains__)
     assert rows_of(splitter, swapped, 0) == right
-    assert (swapped.positive.tolist(), swapped.total.tolist()) == (cells.positive[::-1].tolist(), cells.total[::-1].tolist())
+    assert (swapped.positive.tolist(), swapped.total.tolist()) == (
+        cells.positive[::-1].tolist(),
+        cells.total[::-1].tolist(),
+    )
 
 
 def test_splits_keep_the_earlier_of_equals():

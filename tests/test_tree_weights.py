@@ -32,7 +32,9 @@ def test_fractions_are_kept_to_one_part_in_the_limit(values):
     values = np.array(values)
     assume(values.sum() > 0)
     weights = integer_weights(np.ones(len(values), bool), values)
-    assert np.log2(weights.unit) == np.rint(np.log2(weights.unit)), "units are powers of two: scaling is exact"
+    assert np.log2(weights.unit) == np.rint(np.log2(weights.unit)), (
+        "units are powers of two: scaling is exact"
+    )
     assert weights.total.sum() <= FIXED_POINT_LIMIT + len(values)
     assert np.abs(weights.total * weights.unit - values).max() <= weights.unit / 2
     assert weights.unit in (1.0, 5e-324) or weights.unit <= 4 * values.sum() / FIXED_POINT_LIMIT

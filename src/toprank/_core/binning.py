@@ -4,8 +4,12 @@ import numpy as np
 
 from toprank._core.jit import kernel
 
-GUIDE_CELLS = 1024
+GUIDE_CELLS = 2048
 """Cells of the guide table of one column. The search for a bin starts inside a cell, where few edges are left."""
+
+
+TILE_ROWS = 128
+"""Rows that are mapped column by column while they stay in the first-level cache."""
 
 
 @kernel
@@ -59,36 +63,50 @@ def fill_guide(edges, low, inverse_width, guide):
 
 
 @kernel
-def map_to_bins(block, n_bins, is_categorical, edges, low, inverse_width, guide, out):
+def map_to_bins(block, n_bins, is_categorical, edges, low, inverse_width, guide, has_missing, out):
     """Write the bin code of every value; return the number of infinite values met.
 
     A numeric value's bin is the number of edges below it, so `value <= edges[b]` exactly when `bin <= b`.
     A category's bin is its code. Missing values and unknown codes get bin n_bins[feature].
 
-    Pre:  block float64 (n, n_features), C order; edges (n_features, 254); guide (n_features, GUIDE_CELLS + 1).
-    Post: out uint8 (n, n_features).
-    Cost: a few comparisons a value: the guide leaves less than one edge to search in the common case.
+    Pre:  block float64 (n, n_features), C order; edges (n_features, 255), padded with infinity;
+          guide (n_features, GUIDE_CELLS + 1).
+    Post: out uint8 (n, n_features); has_missing[f] = 1 where column f holds a NaN.
+    Cost: about one comparison a value: a guide cell rarely holds more than one edge.
     """
     n_infinite = 0
-    n_features = block.shape[1]
-    for i in range(block.shape[0]):
-        for f in range(n_features):
-            value = block[i, f]
-            if np.isnan(value):
-                out[i, f] = n_bins[f]
-            elif is_categorical[f]:
-                out[i, f] = int(value) if 0 <= value < n_bins[f] else n_bins[f]
-            else:
-                if np.isinf(value):
+    n = block.shape[0]
+    for start in range(0, n, TILE_ROWS):  # a tile stays in the first-level cache while its columns are mapped
+        stop = min(start + TILE_ROWS, n)
+        for f in range(block.shape[1]):
+            if is_categorical[f]:
+                for i in range(start, stop):
+                    value = block[i, f]
+                    out[i, f] = int(value) if 0 <= value < n_bins[f] else n_bins[f]
+                    if np.isnan(value):
+                        has_missing[f] = 1
+                continue
+            origin = low[f]
+            scale = inverse_width[f]
+            for i in range(start, stop):
+                value = block[i, f]
+                if np.isfinite(value):
+                    cell = guide_cell(value, origin, scale)
+                    first = np.int64(guide[f, cell])
+                    last = np.int64(guide[f, cell + 1])
+                    while last - first > 1:
+                        middle = (first + last) >> 1
+                        if edges[f, middle] < value:
+                            first = middle + 1
+                        else:
+                            last = middle
+                    # An addition, not a branch: which side of an edge a value is on cannot be predicted. Where no edge
+                    # is left in the cell, the next one lies in a higher cell and is not below the value.
+                    first += edges[f, first] < value
+                    out[i, f] = first
+                elif np.isnan(value):
+                    out[i, f] = n_bins[f]
+                    has_missing[f] = 1
+                else:
                     n_infinite += 1
-                cell = guide_cell(value, low[f], inverse_width[f])
-                first = np.int64(guide[f, cell])
-                last = np.int64(guide[f, cell + 1])
-                while first < last:
-                    middle = (first + last) >> 1
-                    if edges[f, middle] < value:
-                        first = middle + 1
-                    else:
-                        last = middle
-                out[i, f] = first
     return n_infinite

@@ -4,53 +4,52 @@ One node's rows are a contiguous, ascending part of the row order. A split sends
 
     rows    [a b c d e f g h]       left = b c f h
     chunks  [a b c d|e f g h]
-    step 1  [b c a d|f h e g]       each chunk apart, left rows first (split_chunks)
-    step 2  [b c f h|a d e g]       chunks' parts side by side (join_chunks)
+    step 1  [b c . .|f h . .]       each chunk apart, left rows to one buffer (split_chunks)
+            [a d . .|e g . .]       and right rows to another
+    step 2  [b c f h|a d e g]       the parts side by side (join_chunks)
 """
+
+import numpy as np
 
 from toprank._core.jit import kernel
 
 
 @kernel
-def split_chunks(binned, rows, buffer, chunks, feature, goes_left, n_left):
-    """Order each chunk of rows left part first, keeping the order inside both parts.
+def split_chunks(binned, rows, left_rows, right_rows, chunks, feature, goes_left, n_left):
+    """Part each chunk of rows, keeping the order inside both parts.
 
-    Pre:  chunks int64 (m, 3): node, start, stop; goes_left uint8 (n_nodes, 256), one answer a bin;
+    Every row is written to both buffers and one of two positions moves on: no branch, as none could be predicted.
+
+    Pre:  chunks int64 (m, 3): node, start, stop; goes_left uint8 (n_nodes, 256), one answer (0 or 1) a bin;
           feature int32 (n_nodes,).
-    Post: buffer[start:stop] holds the chunk's rows; n_left[c] of them go left.
+    Post: the chunk's left rows stand in left_rows from start on, n_left[c] of them, its right rows in right_rows.
     Cost: one lookup a row.
     """
     for c in range(chunks.shape[0]):
         node = chunks[c, 0]
         start = chunks[c, 1]
-        stop = chunks[c, 2]
+        answers = goes_left[node]
         f = feature[node]
         left = start
-        for i in range(start, stop):
-            if goes_left[node, binned[rows[i], f]]:
-                left += 1
-        n_left[c] = left - start
-        right = left
-        left = start
-        for i in range(start, stop):
+        right = start
+        for i in range(start, chunks[c, 2]):
             row = rows[i]
-            if goes_left[node, binned[row, f]]:
-                buffer[left] = row
-                left += 1
-            else:
-                buffer[right] = row
-                right += 1
+            is_left = np.int64(answers[binned[row, f]])
+            left_rows[left] = row
+            right_rows[right] = row
+            left += is_left
+            right += 1 - is_left
+        n_left[c] = left - start
 
 
 @kernel
-def join_chunks(buffer, rows, chunks, n_left, left_at, right_at):
-    """Copy each chunk's left part to left_at[c] and its right part to right_at[c]."""
+def join_chunks(left_rows, right_rows, rows, chunks, n_left, left_at, right_at):
+    """Copy each chunk's left rows to left_at[c] and its right rows to right_at[c]."""
     for c in range(chunks.shape[0]):
         start = chunks[c, 1]
-        middle = start + n_left[c]
-        stop = chunks[c, 2]
-        rows[left_at[c] : left_at[c] + n_left[c]] = buffer[start:middle]
-        rows[right_at[c] : right_at[c] + stop - middle] = buffer[middle:stop]
+        n_right = chunks[c, 2] - start - n_left[c]
+        rows[left_at[c] : left_at[c] + n_left[c]] = left_rows[start : start + n_left[c]]
+        rows[right_at[c] : right_at[c] + n_right] = right_rows[start : start + n_right]
 
 
 @kernel
@@ -92,11 +91,10 @@ def split_by_mark(rows, buffer, start, stop, mark, n_left):
         spill = 0
         for i in range(start[s], stop[s]):
             row = rows[i]
-            if mark[row]:
-                rows[left] = row
-                left += 1
-            else:
-                buffer[spill] = row
-                spill += 1
+            is_left = np.int64(mark[row])
+            rows[left] = row  # left <= i: what stands there was read already
+            buffer[spill] = row
+            left += is_left
+            spill += 1 - is_left
         n_left[s] = left - start[s]
         rows[left : left + spill] = buffer[:spill]

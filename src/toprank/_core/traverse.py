@@ -7,27 +7,25 @@ from toprank._core.jit import kernel
 
 
 @kernel
-def goes_left(row, node, kind, feature, threshold, missing_left, category_at, category_bits, oblique_at,
+def goes_left(block, i, node, kind, feature, threshold, missing_left, category_at, category_bits, oblique_at,
               oblique_feature, oblique_weight):  # fmt: skip
-    """Tell whether a row satisfies a node's condition; `value <= threshold` goes left, everywhere.
+    """Tell whether row i of block satisfies a node's condition; `value <= threshold` goes left, everywhere.
 
     A missing value, or a category the tree does not know, takes the node's missing direction; so does a row with
     a missing value in an oblique condition.
     """
     if kind[node] == NUMERIC:
-        value = row[feature[node]]
-        if np.isnan(value):
-            return missing_left[node] != 0
-        return value <= threshold[node]
+        value = block[i, feature[node]]
+        return (value <= threshold[node]) | (np.isnan(value) & (missing_left[node] != 0))
     if kind[node] == CATEGORY:
-        value = row[feature[node]]
+        value = block[i, feature[node]]
         if not 0 <= value < 256:
             return missing_left[node] != 0
         code = int(value)
         return (category_bits[category_at[node], code >> 6] >> np.uint64(code & 63)) & np.uint64(1) == 1
     projection = 0.0
-    for i in range(oblique_at[node], oblique_at[node + 1]):
-        projection += oblique_weight[i] * row[oblique_feature[i]]
+    for k in range(oblique_at[node], oblique_at[node + 1]):
+        projection += oblique_weight[k] * block[i, oblique_feature[k]]
     if np.isnan(projection):
         return missing_left[node] != 0
     return projection <= threshold[node]
@@ -44,7 +42,7 @@ def find_leaves(block, kind, feature, threshold, left, right, missing_left, cate
     for i in range(block.shape[0]):
         node = 0
         while kind[node] != LEAF:
-            if goes_left(block[i], node, kind, feature, threshold, missing_left, category_at, category_bits,
+            if goes_left(block, i, node, kind, feature, threshold, missing_left, category_at, category_bits,
                          oblique_at, oblique_feature, oblique_weight):  # fmt: skip
                 node = left[node]
             else:
@@ -65,7 +63,7 @@ def find_paths(block, kind, feature, threshold, left, right, missing_left, categ
         while kind[node] != LEAF:
             out[i, n] = node
             n += 1
-            if goes_left(block[i], node, kind, feature, threshold, missing_left, category_at, category_bits,
+            if goes_left(block, i, node, kind, feature, threshold, missing_left, category_at, category_bits,
                          oblique_at, oblique_feature, oblique_weight):  # fmt: skip
                 node = left[node]
             else:
@@ -91,7 +89,7 @@ def find_margins(block, kind, feature, threshold, left, right, missing_left, cat
                 distance = abs(block[i, feature[node]] - threshold[node]) / scale[feature[node]]
                 if distance < nearest:  # False for a missing value
                     nearest = distance
-            if goes_left(block[i], node, kind, feature, threshold, missing_left, category_at, category_bits,
+            if goes_left(block, i, node, kind, feature, threshold, missing_left, category_at, category_bits,
                          oblique_at, oblique_feature, oblique_weight):  # fmt: skip
                 node = left[node]
             else:
@@ -119,7 +117,7 @@ def confusion_scores(block, kind, feature, threshold, left, right, missing_left,
                 continue
             kept = left[node]
             broken = right[node]
-            if not goes_left(block[i], node, kind, feature, threshold, missing_left, category_at, category_bits,
+            if not goes_left(block, i, node, kind, feature, threshold, missing_left, category_at, category_bits,
                              oblique_at, oblique_feature, oblique_weight):  # fmt: skip
                 kept, broken = broken, kept
             votes[node] = votes[kept] + confusion * votes[broken]

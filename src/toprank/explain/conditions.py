@@ -65,9 +65,10 @@ class Condition:
         value : float or None
             A number, a category code or a weighted sum, as `values` gives it; NaN = missing.
         """
+        missing = self.missing and (self.column.has_missing or self.is_open)
         if self.codes is not None:
-            return category_text(self.column, self.codes, self.missing, value)
-        return range_text(self.column.name, self.low, self.high, self.missing, value)
+            return category_text(self.column, self.codes, missing, value)
+        return range_text(self.column.name, self.low, self.high, missing, value)
 
     def values(self, X: np.ndarray) -> np.ndarray:
         """Return what the condition looks at in each row of X: float64 (n,)."""

@@ -57,6 +57,7 @@ class BaseRanker(ClassifierMixin, BaseEstimator):
         with Threads(resolve_n_jobs(self.n_jobs)) as threads:
             data = TrainingData(matrix, is_positive, weight, self.columns_, splitter=self.splitter,
                                 max_bins=self.max_bins, threads=threads)  # fmt: skip
+            self.columns_ = data.columns
             counted = np.ones(len(matrix)) if weight is None else weight
             self.n_cases_, self.n_positives_ = float(counted.sum()), float(counted[is_positive].sum())
             self._backend = backend_of(X)

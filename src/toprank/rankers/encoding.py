@@ -29,6 +29,10 @@ class Table:
     frame: nw.DataFrame | None = None
     array: np.ndarray | None = None
 
+    def series(self, i: int) -> nw.Series:
+        assert self.frame is not None
+        return self.frame[:, i]
+
     def __len__(self) -> int:
         return len(self.array) if self.array is not None else len(self.frame)  # type: ignore[arg-type]
 
@@ -36,18 +40,18 @@ class Table:
         """True where column i is stored as numbers."""
         if self.array is not None:
             return self.array.dtype.kind in "fiu"
-        return self.frame[self.names[i]].dtype.is_numeric()  # type: ignore[index]
+        return self.series(i).dtype.is_numeric()
 
     def numbers(self, i: int) -> np.ndarray:
         """Column i as floats, NaN = missing."""
         if self.array is not None:
             return self.array[:, i]
-        values = self.frame[self.names[i]].to_numpy()  # type: ignore[index]
+        values = self.series(i).to_numpy()
         return values if values.dtype == np.float32 else values.astype(np.float64)
 
     def values(self, i: int) -> list[Any]:
         """Column i as Python values, None = missing."""
-        listed = self.array[:, i].tolist() if self.array is not None else self.frame[self.names[i]].to_list()  # type: ignore[index]
+        listed = self.array[:, i].tolist() if self.array is not None else self.series(i).to_list()
         return [None if _is_missing(v) else v for v in listed]
 
 
@@ -104,7 +108,7 @@ def _kind_of_values(table: Table, i: int) -> str:
     """"category" or "number", from the values of a column that is not stored as numbers."""
     name = table.names[i]
     if table.frame is not None:
-        dtype = table.frame[name].dtype
+        dtype = table.series(i).dtype
         if dtype.is_temporal():
             raise TypeError(
                 f"Column {name!r} holds dates ({dtype}), expected numbers or categories. "

@@ -38,6 +38,10 @@ GROWTH_CONSTRAINTS: dict[str, list[Any]] = {
 }
 """What scikit-learn checks of the parameters that all tree rankers share."""
 
+ORDER_STRENGTH = 300.0
+"""Cases of hierarchical shrinkage behind leaf_order="rate": a leaf overtakes the order of the meta-tree only on evidence.
+Of 10, 30, 100, 300, 1000 this was the best on simulated and real tables together; the differences are small."""
+
 DEPTH = [Interval(Integral, 1, None, closed="left"), None]
 CCP_ALPHA = [Interval(Real, 0, None, closed="left"), Options(str, {"cv"})]
 
@@ -111,6 +115,7 @@ class Growth:
         rates = meta_leaf_rates(meta, unit, self.smoothing, self.smoothing_strength)
         if self.leaf_order == "meta":
             return finish_tree(tree, tree.leaf, rates, scoring)
-        order = np.argsort(-rates, kind="stable")
+        shrunk = meta_leaf_rates(meta, unit, "hierarchical", ORDER_STRENGTH)
+        order = np.argsort(-shrunk, kind="stable")
         position = np.argsort(order)
         return finish_tree(tree, np.where(tree.leaf >= 0, position[tree.leaf], -1), rates[order], scoring)

@@ -6,7 +6,7 @@ from numbers import Integral, Real
 from typing import Any, Self
 
 import numpy as np
-from sklearn.model_selection import StratifiedKFold
+from sklearn.model_selection import StratifiedKFold, check_cv
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from toprank._core.threads import Threads
@@ -37,8 +37,9 @@ class MetaAP(TreeRanker):
     leaf_depth : int or None, default 4
         Depth of the inner trees; None = max_depth, as published.
     leaf_order : {"rate", "meta"}, default "rate"
-        Order of the leaves: by smoothed positive rate, or from left to right in the meta-tree, as published. The
-        published order can leave a rich leaf behind poor ones where positives live in several separate pockets.
+        Order of the leaves: by positive rate, strongly shrunk along the meta-tree, or from left to right in the
+        meta-tree, as published. The published order can leave a rich leaf behind poor ones where positives live in
+        several separate pockets.
     leaf_score : {"margin", "constant", "linear"}, default "margin"
         What orders the rows inside a leaf; leaves are never crossed. constant: nothing. margin: distance to the nearest
         threshold on the path, in standard deviations of the column. linear: one sparse linear score shared by all leaves
@@ -48,8 +49,8 @@ class MetaAP(TreeRanker):
     ccp_alpha : float or "cv", default 0.0
         Cost-complexity pruning on AP: what a leaf must add to the training AP to stay. "cv" chooses the penalty by
         stratified cross-validation.
-    cv : int, default 5
-        Folds for ccp_alpha="cv".
+    cv : int, splitter or iterable of splits, default 5
+        Folds for ccp_alpha="cv"; an int means stratified folds.
     min_samples_leaf, min_samples_split : int
         Least weight of a cell of an inner tree, and of a node that may be split.
     min_gain : float, default 0
@@ -105,7 +106,7 @@ class MetaAP(TreeRanker):
         "leaf_score": [StrOptions({"constant", "margin", "linear"})],
         "linear_C": [Interval(Real, 0, None, closed="neither")],
         "ccp_alpha": CCP_ALPHA,
-        "cv": [Interval(Integral, 2, None, closed="left")],
+        "cv": ["cv_object"],
         "random_state": ["random_state"],
     }
 
@@ -119,7 +120,7 @@ class MetaAP(TreeRanker):
         linear_C: float = 1.0,
         ccp_alpha: float | str = 0.0,
         cv: int = 5,
-        min_samples_leaf: int = 5,
+        min_samples_leaf: int = 20,
         min_samples_split: int = 2,
         min_gain: float = 0.0,
         max_leaf_nodes: int | None = None,
@@ -190,15 +191,12 @@ class MetaAP(TreeRanker):
         if self.ccp_alpha != "cv":
             return float(self.ccp_alpha)
         tried = penalties_to_try(penalty)
-        counts = np.bincount(data.is_positive if data.weight is None else data.is_positive[data.weight > 0])
-        n_folds = min(self.cv, int(counts.min()))
-        if len(tried) == 1 or n_folds < 2:
+        folds = self._folds(data)
+        if len(tried) == 1 or len(folds) == 0:
             return float(tried[0])
         weight = np.ones(len(data.X)) if data.weight is None else data.weight
-        seed = None if self.random_state is None else self.random_state
-        folds = StratifiedKFold(n_folds, shuffle=True, random_state=0 if seed is None else seed)
-        scores = np.zeros((n_folds, len(tried)))
-        for i, (_, held_out) in enumerate(folds.split(data.X, data.is_positive)):
+        scores = np.zeros((len(folds), len(tried)))
+        for i, held_out in enumerate(folds):
             inside = weight.copy()
             inside[held_out] = 0.0
             meta, unit = growth.grow_meta(data, inside, threads)
@@ -206,6 +204,21 @@ class MetaAP(TreeRanker):
         mean = scores.mean(axis=0)
         self.ccp_path_ = {"ccp_alpha": tried, "average_precision": mean}
         return float(tried[np.flatnonzero(mean >= mean.max() - 1e-12)[-1]])
+
+    def _folds(self, data: TrainingData) -> list[np.ndarray]:
+        """Held-out rows of each fold that leaves both classes on both sides."""
+        cv = self.cv
+        if isinstance(cv, Integral):
+            cv = min(int(cv), int(np.bincount(data.is_positive, minlength=2).min()))
+            if cv < 2:
+                return []
+            cv = StratifiedKFold(cv, shuffle=True, random_state=0 if self.random_state is None else self.random_state)
+        present = data.is_positive if data.weight is None else data.is_positive[data.weight > 0]
+        position = np.arange(len(data.X)) if data.weight is None else np.flatnonzero(data.weight > 0)
+        splits = check_cv(cv, present, classifier=True).split(position.reshape(-1, 1), present)
+        return [position[held_out] for inside, held_out in splits
+                if present[inside].any() and not present[inside].all()
+                and present[held_out].any() and not present[held_out].all()]  # fmt: skip
 
     def _held_out_scores(
         self, growth: Growth, data: TrainingData, meta: MetaTree, unit: float, tried: np.ndarray, inside: np.ndarray,

@@ -264,7 +264,7 @@ class MetaAPForest(BaseRanker):
     def n_leaves_(self) -> int:
         """Number of leaves of all trees."""
         check_is_fitted(self)
-        return sum(tree.n_leaves for tree in self.trees_)
+        return sum(int(tree.is_leaf.sum()) for tree in self.trees_)
 
     def _figures(self) -> dict[str, Any]:
         n_conditions = sum(int((~tree.is_leaf).sum()) for tree in self.trees_)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -43,16 +44,19 @@ class TrainingData:
         max_bins: int = MAX_BINS,
         threads: Threads | None = None,
     ):
-        self.X, self.is_positive, self.weight, self.columns = X, is_positive, weight, list(columns)
+        self.X, self.is_positive, self.weight = X, is_positive, weight
         self.n_categories = np.array([len(c.categories or ()) for c in columns], np.int32)
         # A categorical column without any known category is a numeric column of missing values.
         self.is_categorical = (self.n_categories > 0).astype(np.uint8)
         if splitter == "exact":
             self._presorted = Presorted(X, self.n_categories)
+            has_missing = self._presorted.has_missing
         else:
             self._presorted = None
             self.mapper = BinMapper(max_bins).fit(X, self.n_categories, weight, threads)
             self.binned = self.mapper.transform(X, threads)
+            has_missing = self.mapper.has_missing
+        self.columns = [replace(c, has_missing=bool(m)) for c, m in zip(columns, has_missing, strict=True)]
 
     def splitter(self, weights: RowWeights, threads: Threads) -> Splitter:
         """A fresh splitter over the rows that have weight."""

@@ -54,9 +54,9 @@ class TreeRanker(BaseRanker):
 
     @property
     def n_leaves_(self) -> int:
-        """Number of leaves: places in the ranking."""
+        """Number of leaves."""
         check_is_fitted(self)
-        return self.tree_.n_leaves
+        return int(self.tree_.is_leaf.sum())
 
     @property
     def n_conditions_(self) -> int:

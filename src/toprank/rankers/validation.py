@@ -21,7 +21,7 @@ def check_labels(y: Any, n_rows: int, owner: str) -> np.ndarray:
             f"{owner} needs one label a row: Found input variables with inconsistent numbers of samples: "
             f"[{n_rows}, {len(labels)}]. Hint: were rows dropped from only one of X and y?"
         )
-    n_missing = sum(v is None or v != v for v in labels.tolist())
+    n_missing = _count_missing(labels)
     if n_missing:
         raise ValueError(
             f"{owner} needs a label for every row, but {n_missing:,} of {len(labels):,} labels are missing (NaN). "
@@ -78,10 +78,16 @@ def check_weights(sample_weight: Any, is_positive: np.ndarray, owner: str) -> np
     for kind, rows in (("positive", is_positive), ("negative", ~is_positive)):
         if not weight[rows].any():
             raise ValueError(
-                f"{owner} needs both classes, but the weights of all {kind} rows are 0: only one class is left. "
+                f"{owner} needs both classes, but the weight of every {kind} row is zero: only one class is left. "
                 "Hint: give some rows of each class a weight."
             )
     return None if np.all(weight == 1.0) else weight
+
+
+def _count_missing(labels: np.ndarray) -> int:
+    if labels.dtype.kind == "f":
+        return int(np.isnan(labels).sum())
+    return sum(v is None or v != v for v in labels.tolist()) if labels.dtype.kind == "O" else 0
 
 
 def _to_numpy(values: Any) -> np.ndarray:

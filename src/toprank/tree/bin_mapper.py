@@ -14,7 +14,7 @@ from toprank.tree.weights import integer_weights
 BLOCK_CELLS = 2**18
 """Cells of one block of rows handed to a kernel: the block and its bins stay in the second-level cache."""
 
-SAMPLE_ROWS = 200_000
+SAMPLE_ROWS = 50_000
 
 
 def row_blocks(n_rows: int, n_features: int) -> list[slice]:
@@ -44,6 +44,8 @@ class BinMapper:
     ----------
     n_bins : int32 array of shape (n_features,)
         Value bins of each column; code `n_bins` means missing.
+    has_missing : bool array of shape (n_features,)
+        Columns in which `transform` met missing values.
     lower, upper : float64 arrays of shape (n_features, 255)
         Smallest and largest value of each bin among the rows the bins were made from.
     """
@@ -71,7 +73,7 @@ class BinMapper:
         self.n_categories = np.zeros(d, np.int32) if n_categories is None else np.asarray(n_categories, np.int32)
         self.is_categorical = (self.n_categories > 0).astype(np.uint8)
         self.n_bins = self.n_categories.copy()
-        self.edges = np.full((d, MAX_BINS - 1), np.inf)
+        self.edges = np.full((d, MAX_BINS), np.inf)
         self.lower = np.full((d, MAX_BINS), np.nan)
         self.upper = np.full((d, MAX_BINS), np.nan)
         self.guide_low = np.zeros(d)
@@ -120,16 +122,18 @@ class BinMapper:
     def transform(self, X: np.ndarray, threads: Threads | None = None) -> np.ndarray:
         """Bin codes of X: uint8 of X's shape, C order. Raises ValueError for infinite values."""
         out = np.empty(X.shape, BIN)
+        has_missing = np.zeros(X.shape[1], np.uint8)
 
         def map_rows(rows: slice) -> int:
             return map_to_bins(as_block(X, rows), self.n_bins, self.is_categorical, self.edges, self.guide_low,
-                               self.guide_scale, self.guide, out[rows])  # fmt: skip
+                               self.guide_scale, self.guide, has_missing, out[rows])  # fmt: skip
 
         if sum((threads or Threads()).map(map_rows, row_blocks(*X.shape))):
             raise ValueError(
                 "X holds infinite values, expected finite numbers or NaN for missing. "
                 "Hint: replace them with NaN, or clip the column."
             )
+        self.has_missing = has_missing > 0
         return out
 
     def threshold(self, feature: int, last_left: int, first_right: int) -> float:

@@ -19,11 +19,14 @@ class Column:
         None for a numeric column. Otherwise code i stands for categories[i].
     shared : tuple
         Rare categories that share the last code, beside categories[-1].
+    has_missing : bool
+        False where training saw no missing value; then texts do not speak of missing values.
     """
 
     name: str
     categories: tuple[Category, ...] | None = None
     shared: tuple[Category, ...] = ()
+    has_missing: bool = True
 
     @property
     def is_categorical(self) -> bool:
@@ -38,14 +41,15 @@ class Column:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values; `from_dict` gives an equal column back."""
+        out: dict[str, Any] = {"name": self.name, "kind": "number", "has_missing": self.has_missing}
         if self.categories is None:
-            return {"name": self.name, "kind": "number"}
-        out = {"name": self.name, "kind": "category", "categories": list(self.categories)}
+            return out
+        out |= {"kind": "category", "categories": list(self.categories)}
         return out | ({"shared": list(self.shared)} if self.shared else {})
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Column:
         """Column of a dictionary that `to_dict` made."""
         if data["kind"] == "number":
-            return cls(data["name"])
-        return cls(data["name"], tuple(data["categories"]), tuple(data.get("shared", ())))
+            return cls(data["name"], has_missing=data["has_missing"])
+        return cls(data["name"], tuple(data["categories"]), tuple(data.get("shared", ())), data["has_missing"])

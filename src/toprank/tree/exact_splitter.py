@@ -33,6 +33,7 @@ class Presorted:
         self.n_codes = np.empty(d, NODE)
         for f in range(d):
             self._sort_column(f, X[:, f])
+        self.has_missing = (self.codes == self.n_codes[:, None]).any(axis=1)
 
     def _sort_column(self, f: int, column: np.ndarray) -> None:
         if np.isinf(column).any():

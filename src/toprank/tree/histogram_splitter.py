@@ -37,7 +37,7 @@ class HistogramSplitter:
         self.is_categorical = mapper.is_categorical
         self.packed = weights.packed
         self.rows = np.flatnonzero(weights.total).astype(ROW)
-        self.buffer = np.empty_like(self.rows)
+        self.left_rows, self.right_rows = np.empty_like(self.rows), np.empty_like(self.rows)
         self.mark = np.zeros(len(binned), np.uint8)
         sizes = mapper.n_bins.astype(np.int64) + 1
         self.offsets = np.cumsum(sizes) - sizes
@@ -136,7 +136,7 @@ class HistogramSplitter:
         runs = share_out(chunks[:, 2] - chunks[:, 1], self.threads.n_threads)
         left = np.zeros(len(chunks), np.int64)
         for _ in self.threads.map(
-            lambda run: split_chunks(self.binned, self.rows, self.buffer, chunks[run], feature, splits.goes_left,
+            lambda run: split_chunks(self.binned, self.rows, self.left_rows, self.right_rows, chunks[run], feature, splits.goes_left,
                                      left[run]), runs  # fmt: skip
         ):
             pass
@@ -148,7 +148,7 @@ class HistogramSplitter:
         left_at = batch.start[node] + left_before - left_before[first][node]
         right_at = batch.start[node] + n_left[node] + right_before - right_before[first][node]
         for _ in self.threads.map(
-            lambda run: join_chunks(self.buffer, self.rows, chunks[run], left[run], left_at[run], right_at[run]), runs
+            lambda run: join_chunks(self.left_rows, self.right_rows, self.rows, chunks[run], left[run], left_at[run], right_at[run]), runs
         ):
             pass
         return children_of(batch, n_left, record["positive_left"], record["total_left"])
@@ -162,7 +162,7 @@ class HistogramSplitter:
         mark_rows(self.rows, cells.start, cells.stop, is_left.astype(np.uint8), self.mark)
         n_left = np.zeros(len(parents), np.int64)
         self.rows = self.remembered
-        split_by_mark(self.rows, self.buffer, parents.start, parents.stop, self.mark, n_left)
+        split_by_mark(self.rows, self.right_rows, parents.start, parents.stop, self.mark, n_left)
         return children_of(parents, n_left, *sum_of_cells(cells, parent, is_left, len(parents)))
 
     def thresholds(self, splits: Splits) -> np.ndarray:

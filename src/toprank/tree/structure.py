@@ -6,6 +6,7 @@ into a meta-child. So a node's index is always smaller than its children's, and 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -232,38 +233,45 @@ def squash(value: np.ndarray) -> np.ndarray:
 
 def check_tree(tree: Tree) -> None:
     """Raise ValueError at the first broken invariant of a tree."""
-    n = len(tree)
-    inner = np.flatnonzero(tree.kind != LEAF)
-    children = np.concatenate((tree.left[inner], tree.right[inner]))
-    leaves = np.flatnonzero(tree.kind == LEAF)
-    per_node = [name for name in DTYPES if name not in ("category_bits", "oblique_at", "oblique_feature", "oblique_weight")]
-    single = np.isin(tree.kind[inner], (NUMERIC, CATEGORY))
-    with_category = tree.category_at[tree.kind == CATEGORY]
-    positions = tree.leaf[leaves]
-    rules: list[tuple[bool, str]] = [
-        (n > 0, "has at least one node"),
-        (all(getattr(tree, name).shape == (n,) for name in per_node), "has arrays of one length"),
-        (bool(np.all(tree.kind <= OBLIQUE)), "knows every kind of condition"),
-        (bool(np.all(children > np.tile(inner, 2)) and np.all(children < n)), "has children after their parents"),
-        (len(np.unique(children)) == n - 1, "reaches every node"),
-        (bool(np.all((tree.feature[inner][single] >= 0) & (tree.feature[inner][single] < tree.n_features))),
-         "asks for columns it has"),
-        (bool(np.all(~np.isnan(tree.threshold[tree.kind != LEAF][tree.kind[inner] != CATEGORY]))),
-         "has a threshold in every numeric condition"),
-        (tree.category_bits.ndim == 2 and tree.category_bits.shape[1:] == (4,), "has category sets of 256 bits"),
-        (bool(np.all((with_category >= 0) & (with_category < len(tree.category_bits)))), "has a set for every category condition"),
-        (len(tree.oblique_at) == n + 1 and tree.oblique_at[0] == 0 and bool(np.all(np.diff(tree.oblique_at) >= 0))
-         and tree.oblique_at[-1] == len(tree.oblique_feature) == len(tree.oblique_weight),
-         "has consistent oblique weights"),
-        (bool(np.all((tree.oblique_feature >= 0) & (tree.oblique_feature < tree.n_features))), "weighs columns it has"),
-        (len(positions) > 0 and bool(np.array_equal(np.unique(positions), np.arange(positions.max() + 1))), "numbers its leaves from 0"),
-        (bool(np.all(tree.positive >= 0) and np.all(tree.negative >= 0)), "has no negative weights"),
-        (bool(np.all(np.isfinite(tree.score[leaves])) and np.all(np.isfinite(tree.rate[leaves]))), "has finite scores"),
-    ]  # fmt: skip
-    for holds, rule in rules:
+    for holds, rule in _rules(tree):
         if not holds:
             raise ValueError(f"Not a valid tree: it breaks the rule that a tree {rule}. Hint: the data may be damaged.")
     tree.scoring.check(tree.n_features)
-    order = np.argsort(positions, kind="stable")
-    if np.any(np.diff(tree.score[leaves][order])[np.diff(positions[order]) > 0] >= 0):
-        raise ValueError("Not a valid tree: scores must fall along the leaf order. Hint: the data may be damaged.")
+
+
+def _rules(tree: Tree) -> Iterator[tuple[bool | np.bool, str]]:
+    """Whether each invariant holds, and what it says; a rule may rely on the rules before it."""
+    n = len(tree)
+    per_node = [name for name in DTYPES if not name.startswith("oblique") and name != "category_bits"]
+    yield n > 0, "has at least one node"
+    yield all(getattr(tree, name).shape == (n,) for name in per_node), "has arrays of one length"
+    yield np.all(tree.kind <= OBLIQUE), "knows every kind of condition"
+
+    inner, leaves = np.flatnonzero(tree.kind != LEAF), np.flatnonzero(tree.kind == LEAF)
+    children = np.concatenate((tree.left[inner], tree.right[inner]))
+    yield np.all(children > np.tile(inner, 2)) and np.all(children < n), "has children after their parents"
+    yield len(np.unique(children)) == n - 1, "reaches every node"
+
+    asked = tree.feature[(tree.kind == NUMERIC) | (tree.kind == CATEGORY)]
+    yield np.all((asked >= 0) & (asked < tree.n_features)), "asks for columns it has"
+    cuts = tree.threshold[(tree.kind == NUMERIC) | (tree.kind == OBLIQUE)]
+    yield not np.isnan(cuts).any(), "has a threshold in every numeric condition"
+    subsets = tree.category_at[tree.kind == CATEGORY]
+    yield tree.category_bits.ndim == 2 and tree.category_bits.shape[1] == 4, "has category sets of 256 bits"
+    yield np.all((subsets >= 0) & (subsets < len(tree.category_bits))), "has a set for every category condition"
+
+    at, weighed = tree.oblique_at, tree.oblique_feature
+    yield at.shape == (n + 1,) and at[0] == 0 and np.all(np.diff(at) >= 0), "has consistent oblique weights"
+    yield weighed.shape == tree.oblique_weight.shape == (at[-1],), "has consistent oblique weights"
+    yield np.all((weighed >= 0) & (weighed < tree.n_features)), "weighs columns it has"
+    yield np.isfinite(tree.oblique_weight).all(), "has finite oblique weights"
+
+    positions = np.unique(tree.leaf[leaves])
+    yield positions[0] == 0 and positions[-1] == len(positions) - 1, "numbers its leaves from 0"
+    weights = np.concatenate((tree.positive, tree.negative))
+    yield np.all((weights >= 0) & np.isfinite(weights)), "has finite weights, none of them negative"
+    scores = tree.score[leaves]
+    yield np.isfinite(scores).all() and np.isfinite(tree.rate[leaves]).all(), "has finite scores"
+    order = np.argsort(tree.leaf[leaves], kind="stable")
+    falls, next_leaf = np.diff(scores[order]) < 0, np.diff(tree.leaf[leaves][order]) > 0
+    yield np.all(falls[next_leaf]), "has scores that fall along the leaf order"

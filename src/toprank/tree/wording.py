@@ -222,10 +222,12 @@ def question_text(tree: Tree, columns: Sequence[Column], node: int) -> str:
     """Words for what holds on the left side of an inner node."""
     missing = bool(tree.missing_left[node])
     if tree.kind[node] == CATEGORY:
-        return category_text(columns[tree.feature[node]], tree.categories_left(node).tolist(), missing)
+        column = columns[tree.feature[node]]
+        return category_text(column, tree.categories_left(node).tolist(), missing and column.has_missing)
     high = float(tree.threshold[node])
     if tree.kind[node] == NUMERIC:
-        return range_text(columns[tree.feature[node]].name, -np.inf, high, missing)
+        column = columns[tree.feature[node]]
+        return range_text(column.name, -np.inf, high, missing and column.has_missing)
     own = slice(tree.oblique_at[node], tree.oblique_at[node + 1])
     name = projection_text(columns, tree.oblique_feature[own].tolist(), tree.oblique_weight[own].tolist())
     return range_text(name, -np.inf, high, missing)

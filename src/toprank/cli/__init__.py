@@ -1,0 +1,27 @@
+"""The command line: reads files, calls the library, prints. The only place that prints.
+
+Commands import what they need when they run, so that `toprank describe` and `--help` answer at once.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+NEEDED = ("typer", "rich", "polars")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line and return its exit code: 0 = done, 2 = bad input, 1 = anything else."""
+    try:
+        from toprank.cli.app import run
+    except ImportError as error:
+        if error.name is None or error.name.partition(".")[0] not in NEEDED:
+            raise
+        print(
+            f"The command line needs the package {error.name!r}, which is not installed. "
+            'Hint: pip install "toprank[cli]".',
+            file=sys.stderr,
+        )
+        return 2
+    return run(argv)

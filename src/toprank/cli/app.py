@@ -1,0 +1,111 @@
+"""The commands put together, and what happens when one fails."""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+import warnings
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+from rich.text import Text
+
+from toprank.cli.demo import demo
+from toprank.cli.describe import describe
+from toprank.cli.errors import sentence_of
+from toprank.cli.evaluate import evaluate
+from toprank.cli.fit import fit
+from toprank.cli.terminal import make_console
+from toprank.cli.topk import topk
+from toprank.cli.warmup import warmup
+
+BAD_INPUT = (ValueError, TypeError, OSError, ImportError, MemoryError)
+"""What the library raises at input it cannot use; everything else is a mistake of ours."""
+
+USAGE_ERROR: type[Exception] = typer.BadParameter.__mro__[2]
+"""Raised for unknown or missing options; typer does not export it by name."""
+
+app = typer.Typer(
+    name="toprank",
+    add_completion=False,
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+for command in (demo, fit, topk, evaluate, describe, warmup):
+    app.command()(command)
+
+
+def _print_version(value: bool) -> None:
+    if value:
+        from toprank import __version__
+
+        print(f"toprank {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """Rank rare cases with trees a person can read: the cases most worth checking, and why.
+
+    \b
+    toprank demo
+    toprank fit history.csv --label fraud --id case_id --budget 500 -o model.toprank
+    toprank topk model.toprank new.parquet --k 500 --id case_id -o alerts.csv
+    toprank evaluate model.toprank checked.csv --label fraud --k 500
+    """
+
+
+def run(argv: Sequence[str] | None = None) -> int:
+    """Run one command and return the exit code; no error leaves here as a traceback, unless --debug asks for it."""
+    args = list(sys.argv[1:] if argv is None else argv)
+    try:
+        with warnings.catch_warnings():
+            code = typer.main.get_command(app).main(args, prog_name="toprank", standalone_mode=False)
+        sys.stdout.flush()
+        return code if isinstance(code, int) else 0
+    except BrokenPipeError:  # the reader went away, as `head` does: nobody is left to tell
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    except (KeyboardInterrupt, typer.Abort):
+        return _fail("Interrupted.", 130)
+    except USAGE_ERROR as error:
+        return _fail(*_explain_usage(error))
+    except BAD_INPUT as error:
+        if "--debug" in args:
+            traceback.print_exc()
+        return _fail(sentence_of(error), 2)
+    except Exception as error:
+        if "--debug" in args:
+            traceback.print_exc()
+        return _fail(
+            f"toprank made a mistake of its own ({type(error).__name__}: {sentence_of(error)}). "
+            "Hint: run it again with --debug and report what it prints.",
+            1,
+        )
+
+
+def _explain_usage(error: Exception) -> tuple[str, int]:
+    """Return the sentence for a command line that cannot be understood, and the exit code."""
+    message = error.format_message()  # type: ignore[attr-defined]
+    context = getattr(error, "ctx", None)
+    if context is not None and type(error).__name__ == "NoArgsIsHelpError":
+        return message, 2
+    path = context.command_path if context is not None else "toprank"
+    text = " ".join(message.split())
+    hint = "" if "Did you mean" in text else f" Hint: `{path} --help` lists the options."
+    return f"{text.rstrip('.')}.{hint}" if not text.endswith("?") else text, 2
+
+
+def _fail(sentence: str, code: int) -> int:
+    """Print a sentence on standard error and return the exit code."""
+    if sentence:
+        make_console(stderr=True).print(Text(sentence, style="red"), soft_wrap=True)
+    return code

@@ -1,0 +1,209 @@
+"""Columns of a table that was read: the label, the features of a fit, the columns a model asks for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from toprank.cli.errors import InputError, nearest
+from toprank.cli.reading import as_numbers
+from toprank.cli.terminal import Terminal
+
+if TYPE_CHECKING:
+    import polars
+
+POSITIVE_OF: dict[frozenset[str], str] = {
+    frozenset(pair): pair[1]
+    for pair in (("0", "1"), ("-1", "1"), ("false", "true"), ("no", "yes"), ("n", "y"), ("f", "t"))
+}
+"""Pairs of outcomes understood without being told which one is looked for."""
+
+STRAY_SHARE = 0.5
+"""A text column with at least this share of numbers was probably meant to be one."""
+
+
+def label_values(frame: polars.DataFrame, label: str, file: str) -> np.ndarray:
+    """Return the outcomes, none of them missing."""
+    if label not in frame.columns:
+        raise InputError(
+            f"The label column {label!r} is missing from {file} ({frame.width:,} columns read)."
+            + nearest(label, frame.columns)
+        )
+    column = frame[label]
+    if column.dtype.is_float():
+        column = column.fill_nan(None)
+    if column.null_count():
+        row = int(np.argmax(column.is_null().to_numpy())) + 1
+        raise InputError(
+            f"The label column {label!r} of {file} must have a value in every row, but {column.null_count():,} of "
+            f"{len(column):,} are missing, the first in row {row:,}. Hint: drop the cases whose outcome is not known."
+        )
+    if column.dtype.is_temporal() or column.dtype.is_nested():
+        raise InputError(f"The label column {label!r} of {file} must hold yes or no, found {column.dtype}.")
+    values = column.to_numpy() if column.dtype.is_numeric() else np.array(column.to_list())
+    whole = values.dtype.kind == "f" and bool((values == np.rint(values)).all())
+    return values.astype(np.int64) if whole else values
+
+
+def outcomes(values: np.ndarray, label: str, file: str) -> list[Any]:
+    """Return both values of a label column, sorted."""
+    found = np.unique(values).tolist()
+    where = f"The label column {label!r} of {file} must have two values"
+    if len(found) == 1:
+        raise InputError(
+            f"{where}, but all {len(values):,} rows hold {found[0]!r}. Hint: check that the file has cases of both kinds."
+        )
+    if len(found) > 2:
+        shown = ", ".join(map(repr, found[:4])) + (", ..." if len(found) > 4 else "")
+        raise InputError(
+            f"{where}, found {len(found):,}: {shown}. Hint: is it the right column, or should one outcome be marked 1?"
+        )
+    return found
+
+
+def choose_positive(
+    found: Sequence[Any], wanted: str | None, label: str, file: str, trained: Any = None
+) -> Any:
+    """Return the outcome that is looked for: as --positive says, as in training, or as everybody understands it."""
+    both = f"{found[0]!r} and {found[1]!r}"
+    key = {text_of(value): value for value in found}
+    if wanted is not None:
+        match = [value for text, value in key.items() if text == text_of(wanted) or str(value) == wanted]
+        if not match:
+            raise InputError(
+                f"--positive is {wanted!r}, but the label column {label!r} of {file} holds {both}."
+                + nearest(wanted, map(str, found))
+            )
+        return match[0]
+    if trained is not None and text_of(trained) in key:
+        return key[text_of(trained)]
+    understood = POSITIVE_OF.get(frozenset(text.lower() for text in key))
+    if understood is None:
+        raise InputError(
+            f"The label column {label!r} of {file} holds {both}, and it is not clear which one to look for. "
+            f"Hint: say so with --positive {found[1]}."
+        )
+    return next(value for text, value in key.items() if text.lower() == understood)
+
+
+def text_of(value: Any) -> str:
+    """Return an outcome as text, the same for 1, 1.0 and "1"."""
+    if isinstance(value, bool | np.bool_):
+        return str(bool(value)).lower()
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        return str(value)
+    return str(int(number)) if number.is_integer() else str(number)
+
+
+def training_features(
+    frame: polars.DataFrame, left_out: Sequence[str], file: str, terminal: Terminal
+) -> polars.DataFrame:
+    """Return the columns to learn from, with notes on those that look like a mistake."""
+    import polars as pl
+
+    names = [name for name in frame.columns if name not in left_out]
+    if not names:
+        raise InputError(
+            f"No column of {file} is left to learn from: all {frame.width:,} are the label, an id or dropped. "
+            "Hint: drop fewer columns."
+        )
+    features = frame.select(names)
+    for column in features:
+        if column.dtype.is_temporal():
+            raise InputError(
+                f"Column {column.name!r} of {file} holds dates, expected numbers or categories. "
+                f"Hint: leave it out with --drop {column.name}, or save an age in days instead."
+            )
+        if column.dtype == pl.String:
+            _note_stray_words(column, file, terminal)
+        elif not (column.dtype.is_numeric() or column.dtype in (pl.Boolean, pl.Categorical, pl.Enum)):
+            raise InputError(
+                f"Column {column.name!r} of {file} holds values of type {column.dtype}, expected numbers or categories. "
+                f"Hint: leave it out with --drop {column.name}."
+            )
+        if (column.dtype == pl.String or column.dtype.is_integer()) and _names_cases(column):
+            terminal.note(
+                f"column {column.name!r} has a different value in every row; if it names the case, "
+                f"leave it out with --id {column.name}."
+            )
+    check_finite(features, file)
+    return features
+
+
+def _names_cases(column: polars.Series) -> bool:
+    return len(column) >= 100 and column.null_count() == 0 and column.n_unique() == len(column)
+
+
+def _note_stray_words(column: polars.Series, file: str, terminal: Terminal) -> None:
+    """Note where a few words turn a column of numbers into one of categories."""
+    import polars as pl
+
+    numbers = as_numbers(column)
+    is_word = column.is_not_null() & numbers.is_null()
+    n_words, n_values = int(is_word.sum()), len(column) - column.null_count()
+    if n_words and n_values - n_words >= STRAY_SHARE * n_values:
+        row = int(np.argmax(is_word.to_numpy()))
+        word = column.cast(pl.String)[row]
+        terminal.note(
+            f"column {column.name!r} of {file} is read as categories because {n_words:,} of {n_values:,} cells hold no "
+            f"number, such as {word!r} in row {row + 1:,}; leave such cells empty to have numbers with missing values."
+        )
+
+
+def check_finite(features: polars.DataFrame, file: str) -> None:
+    """Raise InputError that names the first infinite number."""
+    for column in features:
+        if column.dtype.is_float() and (is_infinite := column.is_infinite().fill_null(False)).any():
+            row = int(np.argmax(is_infinite.to_numpy())) + 1
+            raise InputError(
+                f"Column {column.name!r} of {file} holds an infinite number in row {row:,}, expected finite numbers. "
+                "Hint: leave the cell empty to mark it missing."
+            )
+
+
+def text_columns(columns: Sequence[Any]) -> list[str]:
+    """Names of a model's columns whose categories are text."""
+    return [c.name for c in columns if c.categories and isinstance(c.categories[0], str)]
+
+
+def model_features(frame: polars.DataFrame, model: Any, file: str) -> Any:
+    """Return the columns that a model was trained on, in its order, their kinds checked."""
+    import polars as pl
+
+    for column in model.columns_:
+        if column.name not in frame.columns:
+            raise InputError(
+                f"Column {column.name!r} was used to train this model but is missing from {file} "
+                f"({frame.width:,} columns read).{nearest(column.name, frame.columns)}"
+            )
+        values = frame[column.name]
+        if not column.is_categorical and not values.dtype.is_numeric():
+            raise InputError(_no_number(values, file))
+        if column.is_categorical and values.null_count() < len(values):
+            trained_text, is_number = isinstance(column.categories[0], str), values.dtype.is_numeric()
+            if trained_text and (is_number or values.dtype == pl.Boolean):
+                raise InputError(
+                    f"Column {column.name!r} held text in training but holds values of type {values.dtype} in {file}. "
+                    "Hint: convert it to text before saving."
+                )
+    features = frame.select(column.name for column in model.columns_)
+    check_finite(features, file)
+    return features if hasattr(model, "feature_names_in_") else features.to_numpy()
+
+
+def _no_number(values: polars.Series, file: str) -> str:
+    """Return the sentence for a column of numbers that holds something else now."""
+    import polars as pl
+
+    start = f"Column {values.name!r} held numbers in training but holds"
+    if values.dtype != pl.String:
+        return f"{start} values of type {values.dtype} in {file}. Hint: convert it to numbers before saving."
+    row = int(np.argmax((values.is_not_null() & as_numbers(values).is_null()).to_numpy()))
+    return (
+        f"{start} text in {file}: {values[row]!r} in row {row + 1:,}. "
+        "Hint: leave the cell empty to mark it missing."
+    )

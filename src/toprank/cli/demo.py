@@ -1,0 +1,224 @@
+"""`toprank demo`: a simulated audit campaign, from past cases to alerts with reasons. Needs no input."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from toprank.cli.errors import InputError
+from toprank.cli.options import AsJson, Debug, Quiet
+from toprank.cli.terminal import Terminal
+
+if TYPE_CHECKING:
+    import polars
+
+YEARS = (2021, 2022, 2023, 2024)
+BUDGET = 0.02
+ALERTS_SHOWN = 10
+RULES_SHOWN = 3
+MIN_CASES = 2_000
+LEFT_OUT = ("case_id", "year", "amount", "fraud")
+
+
+@dataclass(frozen=True)
+class Campaign:
+    """The simulated cases: all earlier years, the last year, and what the best ranking could reach on it."""
+
+    history: polars.DataFrame
+    new: polars.DataFrame
+    optimal_average_precision: float
+
+    @property
+    def year(self) -> int:
+        """The year held out."""
+        return YEARS[-1]
+
+
+def demo(
+    cases: Annotated[int, typer.Option(metavar="N", help="Simulated cases, over four years.")] = 40_000,
+    out: Annotated[Path, typer.Option("--out", "-o", metavar="FOLDER", help="Where the files go.")] = Path(
+        "toprank-demo"
+    ),
+    seed: Annotated[int, typer.Option(metavar="N", help="Another number is another campaign.")] = 0,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> None:
+    """Simulate an audit campaign, learn from the past years, rank the last one, and show the alerts.
+
+    \b
+    toprank demo
+    toprank demo --cases 200000 --seed 7 --out campaign
+    """
+    terminal = Terminal(as_json=as_json, quiet=quiet)
+    from toprank.cli.fit import best_rules, compiling
+    from toprank.cli.judging import default_k, gains, precision_interval
+    from toprank.rankers.model_file import describe_model
+
+    _check(cases, out, seed)
+    with terminal.working("Simulating an audit campaign"):
+        campaign = simulate(cases, seed)
+    with terminal.working(f"Fitting MetaAP on {campaign.history.height:,} cases{compiling()}"):
+        model = fit_model(campaign.history)
+    info = describe_model(model)
+    k = default_k(info, campaign.new.height)
+    with terminal.working(f"Ranking the {campaign.new.height:,} cases of {campaign.year}"):
+        features = campaign.new.drop(LEFT_OUT)
+        score, alerts = model.decision_function(features), make_alerts(model, campaign.new, k)
+    is_positive = campaign.new["fraud"].to_numpy() == 1
+    with terminal.working("Judging the ranking"):
+        interval = precision_interval(is_positive, score)
+        table = gains(is_positive, score, campaign.new["amount"].to_numpy())
+    files = write_files(out, model, alerts, campaign)
+    rules = best_rules(model, RULES_SHOWN)
+    terminal.finish({
+        "folder": str(out), "files": files, "seconds": round(terminal.seconds, 3), "info": info, "year": campaign.year, "k": k,
+        "average_precision": {"value": interval.value, "low": interval.low, "high": interval.high, "level": interval.level},
+        "optimal_average_precision": campaign.optimal_average_precision,
+        "gains": table, "alerts": alerts.head(ALERTS_SHOWN).to_dicts(), "rules": rules,
+    })  # fmt: skip
+    if not quiet:
+        _print_campaign(campaign, info, alerts, terminal)
+        _print_judgement(campaign, interval, table, rules, terminal)
+        _print_next_steps(out, files, terminal)
+
+
+def _check(cases: int, out: Path, seed: int) -> None:
+    if cases < MIN_CASES:
+        raise InputError(
+            f"--cases must be at least {MIN_CASES:,}, got {cases:,}. Hint: rare cases need many to learn from."
+        )
+    if seed < 0:
+        raise InputError(f"--seed must be 0 or more, got {seed}. Hint: any other number is another campaign.")
+    if out.exists() and not out.is_dir():
+        raise InputError(f"--out must name a folder, but {out} is a file. Hint: choose another name.")
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(
+            f"The folder {out} cannot be made: {error.strerror}. Hint: choose another with --out."
+        ) from error
+
+
+def simulate(cases: int, seed: int) -> Campaign:
+    """Return an audit campaign, its last year apart."""
+    from toprank.datasets import make_audit, optimal_average_precision
+
+    data = make_audit(cases, years=YEARS, drift=0.3, random_state=seed, as_frame="polars")
+    past, last = data.split()
+    history, new = (part.frame().rename({"label": "fraud"}) for part in (past, last))
+    return Campaign(history, new, optimal_average_precision(last.probability))
+
+
+def fit_model(history: polars.DataFrame) -> Any:
+    """Return the model that is shown."""
+    from toprank import MetaAP
+
+    model = MetaAP(min_samples_leaf=20, budget=BUDGET)
+    return model.fit(history.drop(LEFT_OUT), history["fraud"].to_numpy())
+
+
+def make_alerts(model: Any, new: polars.DataFrame, k: int) -> polars.DataFrame:
+    """Return the k cases most worth checking with what they were worth and what was found."""
+    from toprank.cli.topk import join_columns
+
+    top = model.top_k(new.drop(LEFT_OUT), k, reasons=3)
+    return join_columns(top, new, ["case_id"], ["amount", "fraud"], "the campaign")
+
+
+def write_files(out: Path, model: Any, alerts: polars.DataFrame, campaign: Campaign) -> dict[str, str]:
+    """Write everything to the folder and return what each file is."""
+    from toprank.cli.writing import write_table, write_text
+
+    write_table(alerts, out / "alerts.csv")
+    model.save(out / "model.toprank")
+    write_text(rules_text(model), out / "rules.txt")
+    write_table(campaign.history, out / "history.csv")
+    write_table(campaign.new, out / "new.csv")
+    return {
+        "alerts.csv": f"the {alerts.height:,} cases to check, best first, with reasons",
+        "model.toprank": "the model",
+        "rules.txt": "all its rules, and the tree they are read off",
+        "history.csv": f"the {campaign.history.height:,} cases the model learned from",
+        "new.csv": f"the {campaign.new.height:,} cases of {campaign.year}, with what the audits found",
+    }
+
+
+def rules_text(model: Any) -> str:
+    """Return all rules and the tree as text."""
+    import textwrap
+
+    from toprank.cli.show import rule_figures, ways_of
+
+    lines = [model.summary(), "", "Rules, best first, and what each caught in training", ""]
+    for rule in model.rules().to_dicts():
+        lines.append(f"{rule['leaf']}. {rule_figures(rule)}")
+        for i, way in enumerate(ways_of(rule["rule"])):
+            text = f"{'or ' if i else ''}{way}"
+            lines += textwrap.wrap(
+                text, 100, initial_indent="     ", subsequent_indent="     ", break_on_hyphens=False
+            )
+        lines.append("")
+    return "\n".join([*lines, "The tree", "", model.to_text(), ""])
+
+
+def _print_campaign(
+    campaign: Campaign, info: dict[str, Any], alerts: polars.DataFrame, terminal: Terminal
+) -> None:
+    from toprank.cli.show import alerts_table, model_card
+
+    terminal.show(
+        f"A simulated audit campaign: toprank learns from {campaign.history.height:,} audits of {YEARS[0]} to {YEARS[-2]}, "
+        f"few of which found fraud, and says which {alerts.height:,} of the {campaign.new.height:,} companies of "
+        f"{campaign.year} to check, and why.\n"
+    )
+    terminal.show(model_card(info))
+    terminal.heading(f"The {ALERTS_SHOWN} companies of {campaign.year} most worth checking")
+    terminal.show(
+        alerts_table(alerts.head(ALERTS_SHOWN).to_dicts(), ["case_id"], amount="amount", outcome="fraud")
+    )
+
+
+def _print_judgement(
+    campaign: Campaign, interval: Any, table: dict[str, Any], rules: list[dict[str, Any]], terminal: Terminal
+) -> None:
+    from toprank.cli.show import facts, gains_grid, interval_text, rules_list
+
+    base = float(campaign.new["fraud"].mean())  # type: ignore[arg-type]
+    terminal.heading(f"What the ranking would have found in {campaign.year}, a year it did not learn from")
+    terminal.show(gains_grid(table, campaign.new.height))
+    terminal.show("", facts([
+        ("average precision", interval_text(interval)),
+        ("at best possible", f"{campaign.optimal_average_precision:.3f}, known because the campaign is simulated"),
+        ("in random order", f"{base:.3f}"),
+    ]))  # fmt: skip
+    terminal.heading(f"The best {len(rules)} rules, and what they caught in training")
+    terminal.show(rules_list(rules))
+
+
+def _print_next_steps(out: Path, files: dict[str, str], terminal: Terminal) -> None:
+    from toprank.cli.show import facts
+
+    terminal.heading(f"Written to {out}{'' if str(out).endswith('/') else '/'} in {terminal.seconds:.1f} s")
+    terminal.show(facts(files.items()))
+    terminal.heading("Try next")
+    for command in next_commands(out):
+        terminal.out.print(f"  {command}", soft_wrap=True)
+
+
+def next_commands(out: Path) -> list[str]:
+    """Return commands that work on the files of the folder."""
+    import shlex
+
+    def file(name: str) -> str:
+        return shlex.quote(str(out / name))
+
+    return [
+        f"toprank describe {file('model.toprank')}",
+        f"toprank topk {file('model.toprank')} {file('new.csv')} --k 20 --id case_id",
+        f"toprank evaluate {file('model.toprank')} {file('new.csv')} --label fraud --amount amount",
+        f"toprank fit {file('history.csv')} --label fraud --id case_id --drop year,amount -o {file('mine.toprank')}",
+    ]

@@ -1,0 +1,205 @@
+"""`toprank describe`: what a model file or a table holds. Loads no more than it needs, so that it answers at once."""
+
+from __future__ import annotations
+
+import io
+import zipfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from toprank.cli.options import AsJson, Debug, Positive, Quiet
+from toprank.cli.terminal import Terminal
+
+if TYPE_CHECKING:
+    import polars
+
+RULES_SHOWN = 5
+CATEGORIES_SHOWN = 6
+YEARS = (1900, 2100)
+"""Whole numbers within are written as years, without a comma."""
+
+
+def describe(
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="A model file, or a table: CSV, CSV.gz or Parquet.")
+    ],
+    label: Annotated[
+        str | None, typer.Option(metavar="COLUMN", help="Of a table: the column with the outcome.")
+    ] = None,
+    positive: Positive = None,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> None:
+    """Say what a model file or a table holds.
+
+    \b
+    toprank describe model.toprank
+    toprank describe history.csv --label fraud
+    """
+    terminal = Terminal(as_json=as_json, quiet=quiet)
+    if file.name.lower().endswith(".toprank") or (file.is_file() and zipfile.is_zipfile(file)):
+        _describe_model(file, terminal)
+    else:
+        _describe_table(file, label, positive, terminal)
+
+
+# --- models -------------------------------------------------------------------------------------------------
+
+
+def _describe_model(path: Path, terminal: Terminal) -> None:
+    from toprank.cli.show import grid, model_card, rules_list
+    from toprank.rankers.model_file import read_model_info
+
+    info = read_model_info(path)
+    rules = _rules(path, info)
+    terminal.finish({"kind": "model", "file": str(path), "info": info, "rules": rules})
+    packages = ", ".join(f"{name} {version}" for name, version in info["packages"].items())
+    written = info["created"].replace("T", " ").replace("+00:00", " UTC")
+    parameters = ", ".join(f"{name}={_parameter(value)}" for name, value in info["parameters"].items())
+    more = [
+        ("data hash", info["data_hash"]),
+        ("written", written),
+        ("packages", packages),
+        ("parameters", parameters),
+    ]
+    terminal.show(model_card(info, more))
+    terminal.heading("Columns")
+    rows = [
+        [column["name"], column["kind"], f"{100 * share:.1f} %", _categories(column)]
+        for column, share in zip(info["columns"], info["importances"], strict=True)
+    ]
+    terminal.show(
+        grid([("name", "left"), ("kind", "left"), ("share of gain", "right"), ("categories", "left")], rows)
+    )
+    if rules:
+        terminal.heading(
+            f"The best {len(rules)} of {info['figures']['n_leaves']:,} rules, and what they caught in training"
+        )
+        terminal.show(rules_list(rules))
+
+
+def _parameter(value: Any) -> Any:
+    return value["float"] if isinstance(value, dict) else repr(value) if isinstance(value, str) else value
+
+
+def _categories(column: dict[str, Any]) -> str:
+    names = [str(name) for name in column.get("categories", ())]
+    rest = len(names) + len(column.get("shared", ())) - CATEGORIES_SHOWN
+    return ", ".join(names[:CATEGORIES_SHOWN]) + (f" and {rest:,} more" if rest > 0 else "")
+
+
+def _rules(path: Path, info: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the first rules of a tree, read off the arrays without scikit-learn; none of a forest."""
+    import numpy as np
+
+    from toprank.explain import PathCounts, leaf_rules
+    from toprank.rankers.model_file import ModelFileError
+    from toprank.tree.columns import Column
+    from toprank.tree.structure import Tree
+
+    if info["figures"].get("n_trees"):
+        return []
+    with (
+        zipfile.ZipFile(path) as archive,
+        np.load(io.BytesIO(archive.read("arrays.npz")), allow_pickle=False) as saved,
+    ):
+        arrays = {name: saved[name] for name in saved.files}
+    try:
+        parts = [
+            {name.removeprefix(prefix): values for name, values in arrays.items() if name.startswith(prefix)}
+            for prefix in ("tree_", "paths_")
+        ]
+        tree = Tree.from_arrays(parts[0])
+        columns = [Column.from_dict(column) for column in info["columns"]]
+        found = leaf_rules(tree, columns, PathCounts.from_arrays(parts[1], tree))
+    except (KeyError, TypeError, ValueError, IndexError) as error:
+        raise ModelFileError(f"{path} is a damaged toprank model: {error} Hint: save it again.") from error
+    listed = {name: list(values)[:RULES_SHOWN] for name, values in found.items()}
+    return [dict(zip(listed, row, strict=True)) for row in zip(*listed.values(), strict=True)]
+
+
+# --- tables -------------------------------------------------------------------------------------------------
+
+
+def _describe_table(path: Path, label: str | None, positive: str | None, terminal: Terminal) -> None:
+    from toprank.cli.columns import choose_positive, label_values, outcomes
+    from toprank.cli.reading import TABLE_SUFFIXES, check_readable, read_table
+    from toprank.cli.show import count, grid, percent, plural
+
+    check_readable(path, (".toprank", *TABLE_SUFFIXES))
+    with terminal.working(f"Reading {path.name}"):
+        frame = read_table(path)
+    result: dict[str, Any] = {
+        "kind": "table",
+        "file": str(path),
+        "n_rows": frame.height,
+        "n_columns": frame.width,
+    }
+    outcome = ""
+    if label is not None:
+        values = label_values(frame, label, path.name)
+        chosen = choose_positive(outcomes(values, label, path.name), positive, label, path.name)
+        n_positives = int((values == chosen).sum())
+        result["label"] = {"column": label, "positive": chosen, "n_positives": n_positives}
+        outcome = f"; {label} is {chosen!r} in {count(n_positives)} ({percent(n_positives / frame.height)})"
+    columns = [describe_column(column) for column in frame]
+    result["columns"] = columns
+    terminal.finish(result)
+    terminal.show(f"{path.name}: {plural(frame.height, 'row')}, {plural(frame.width, 'column')}{outcome}")
+    rows = [
+        [
+            each["name"],
+            each["kind"],
+            percent(each["missing"]) if each["missing"] else "-",
+            count(each["distinct"]),
+            each["values"],
+        ]
+        for each in columns
+    ]
+    titles = [
+        ("column", "left"),
+        ("kind", "left"),
+        ("missing", "right"),
+        ("distinct", "right"),
+        ("values", "left"),
+    ]
+    terminal.show(grid(titles, rows))
+
+
+def describe_column(column: polars.Series) -> dict[str, Any]:
+    """Return name, kind, share of missing cells, distinct values, and what these look like."""
+    known = column.drop_nulls()
+    if column.dtype.is_float():
+        known = known.drop_nans()
+    kind = "number" if column.dtype.is_numeric() else "date" if column.dtype.is_temporal() else "category"
+    kind = "other" if column.dtype.is_nested() else kind
+    out = {"name": column.name, "kind": kind, "missing": 1 - len(known) / len(column)}
+    out["distinct"] = known.n_unique() if kind != "other" else 0
+    return out | {"values": _values_text(known, kind, out["distinct"])}
+
+
+def _values_text(known: polars.Series, kind: str, distinct: int) -> str:
+    """Return the range of numbers, or the commonest categories."""
+    from toprank.tree.wording import number_text
+
+    if len(known) == 0:
+        return "all missing"
+    if kind == "other":
+        return str(known.dtype)
+    if distinct == 1:
+        value = known[0]
+        return f"always {number_text(value) if kind == 'number' else value}"
+    if kind == "number":
+        ends: list[Any] = [known.min(), known.max(), known.median()]
+        are_years = known.dtype.is_integer() and ends[0] >= YEARS[0] and ends[1] <= YEARS[1]
+        low, high, middle = (f"{value:.0f}" if are_years else number_text(float(value)) for value in ends)
+        return f"{low} to {high}, median {middle}"
+    if kind == "date":
+        return f"{known.min()} to {known.max()}"
+    counts = known.value_counts(sort=True, name="count").sort(["count", known.name], descending=[True, False])
+    names = [str(name) for name in counts[known.name].head(CATEGORIES_SHOWN).to_list()]
+    rest = distinct - len(names)
+    return ", ".join(names) + (f" and {rest:,} more" if rest > 0 else "")

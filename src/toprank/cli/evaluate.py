@@ -1,0 +1,126 @@
+"""`toprank evaluate`: a model's ranking of a file beside the known outcomes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import numpy as np
+import typer
+
+from toprank.cli.errors import InputError, nearest
+from toprank.cli.options import AsJson, Debug, Label, ModelFile, Positive, Quiet
+from toprank.cli.terminal import Terminal
+
+if TYPE_CHECKING:
+    import polars
+
+
+def evaluate(
+    model: ModelFile,
+    table: Annotated[Path, typer.Argument(metavar="FILE", help="Cases whose outcome is known.")],
+    label: Label,
+    k: Annotated[
+        list[int] | None,
+        typer.Option(
+            "--k",
+            "-k",
+            metavar="CASES",
+            help="Checks to judge; may be repeated (default: the model's budget).",
+        ),
+    ] = None,
+    amount: Annotated[
+        str | None,
+        typer.Option(metavar="COLUMN", help="What a case is worth if it is positive: adds the money found."),
+    ] = None,
+    positive: Positive = None,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> None:
+    """Compare a model's ranking of a file with the known outcomes.
+
+    \b
+    toprank evaluate model.toprank checked.csv --label fraud --k 100
+    toprank evaluate model.toprank checked.csv --label fraud --k 100 --k 500 --amount amount_eur
+    """
+    terminal = Terminal(as_json=as_json, quiet=quiet)
+    from toprank.cli.columns import choose_positive, label_values, outcomes
+    from toprank.cli.judging import figures_at, gains, precision_interval
+    from toprank.cli.reading import check_readable
+    from toprank.cli.scoring import load_and_read
+    from toprank.cli.topk import choose_k
+
+    check_readable(table)
+    ranker, frame, features = load_and_read(model, table, terminal)
+    values = label_values(frame, label, table.name)
+    found = outcomes(values, label, table.name)
+    trained = ranker.classes_[ranker.positive_index_]
+    is_positive = values == choose_positive(found, positive, label, table.name, trained=trained)
+    depths = [choose_k(each, ranker, frame.height, table.name) for each in dict.fromkeys(k or [None])]
+    worth = None if amount is None else _amounts(frame, amount, table.name)
+    with terminal.working(f"Scoring {frame.height:,} cases"):
+        score = ranker.decision_function(features)
+    with terminal.working("Drawing the cases again and again for an interval"):
+        interval = precision_interval(is_positive, score)
+    from toprank.metrics import roc_auc
+
+    result = {
+        "n_cases": frame.height,
+        "n_positives": int(is_positive.sum()),
+        "average_precision": {
+            "value": interval.value,
+            "low": interval.low,
+            "high": interval.high,
+            "level": interval.level,
+        },
+        "roc_auc": roc_auc(is_positive, score),
+        "at_k": [figures_at(is_positive, score, depth) for depth in depths],
+        "gains": gains(is_positive, score, worth),
+    }
+    terminal.finish(result)
+    _print_result(result, interval, model.name, table.name, terminal)
+
+
+def _amounts(frame: polars.DataFrame, name: str, file: str) -> np.ndarray:
+    """Return what each case is worth: numbers of at least 0, none missing."""
+    if name not in frame.columns:
+        raise InputError(
+            f"The amount column {name!r} is missing from {file} ({frame.width:,} columns read)."
+            + nearest(name, frame.columns)
+        )
+    column = frame[name]
+    if not column.dtype.is_numeric():
+        raise InputError(f"The amount column {name!r} of {file} must hold numbers, found {column.dtype}.")
+    values = column.cast(float).to_numpy()
+    is_bad = ~(np.isfinite(values) & (values >= 0))
+    if is_bad.any():
+        row = int(np.argmax(is_bad))
+        raise InputError(
+            f"The amount column {name!r} of {file} must hold numbers of at least 0, found "
+            f"{'nothing' if np.isnan(values[row]) else values[row]} in row {row + 1:,}. Hint: write 0 where nothing is at stake."
+        )
+    return values
+
+
+def _print_result(result: dict[str, Any], interval: Any, model: str, table: str, terminal: Terminal) -> None:
+    from toprank.cli.show import count, facts, gains_grid, grid, interval_text, percent, plural, times
+
+    n, n_positives = result["n_cases"], result["n_positives"]
+    terminal.show(f"{model} on {table}")
+    terminal.show(facts([
+        ("cases", f"{count(n)}, {count(n_positives)} positive ({percent(n_positives / n)})"),
+        ("AP", f"{interval_text(interval)}; a random order has {n_positives / n:.3f}"),
+        ("AUC", f"{result['roc_auc']:.3f}"),
+    ]))  # fmt: skip
+    rows = []
+    for at in result["at_k"]:
+        ties = at["precision_worst"] < at["precision_best"]
+        bounds = f"{percent(at['precision_worst'])} to {percent(at['precision_best'])}" if ties else "no ties"
+        rows.append([plural(at["k"], "case"), count(at["precision"] * at["k"]), percent(at["precision"]), bounds,
+                     percent(at["recall"]), times(at["lift"])])  # fmt: skip
+    terminal.heading("Checking the first k cases")
+    columns = ("checked", "found", "precision", "worst to best order of ties", "recall", "lift")
+    terminal.show(grid([(name, "right") for name in columns], rows))
+    terminal.heading("Down the ranking")
+    terminal.show(gains_grid(result["gains"], n))

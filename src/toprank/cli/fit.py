@@ -1,0 +1,228 @@
+"""`toprank fit`: past cases in a file to a model file."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import numpy as np
+import typer
+
+from toprank.cli.errors import InputError, nearest
+from toprank.cli.options import (
+    AsJson, Debug, Ids, Label, Positive, Quiet, parse_budget, parse_settings, split_names,
+)  # fmt: skip
+from toprank.cli.terminal import Terminal
+
+if TYPE_CHECKING:
+    import polars
+
+ESTIMATORS = {"metaap": "MetaAP", "metaap-forest": "MetaAPForest", "tree": "RankingTree"}
+RULES_SHOWN = 3
+CELLS_CROSS_VALIDATED = 20_000_000
+"""Cells of the largest table that is cross-validated without being asked."""
+
+
+def fit(
+    history: Annotated[Path, typer.Argument(metavar="FILE", help="Past cases: CSV, CSV.gz or Parquet.")],
+    label: Label,
+    out: Annotated[Path, typer.Option("--out", "-o", metavar="FILE", help="The model file to write.")],
+    id_columns: Ids = None,
+    drop: Annotated[
+        list[str] | None, typer.Option(metavar="COLUMNS", help="Columns to leave out: a,b; may be repeated.")
+    ] = None,
+    model: Annotated[str, typer.Option(metavar="NAME", help="metaap, metaap-forest or tree.")] = "metaap",
+    budget: Annotated[
+        str | None,
+        typer.Option(metavar="CASES", help="How many cases can be checked: 500, or a share: 0.02, 2%."),
+    ] = None,
+    positive: Positive = None,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="NAME=VALUE", help="Any parameter of the estimator; may be repeated."),
+    ] = None,
+    cv: Annotated[
+        int | None,
+        typer.Option(metavar="FOLDS", help="Folds to judge the model with; 0 = do not (default 5)."),
+    ] = None,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> None:
+    """Learn a model from a file of past cases and write it.
+
+    \b
+    toprank fit history.csv --label fraud --budget 500 -o model.toprank
+    toprank fit history.parquet --label outcome --positive guilty --id case,name -o model.toprank
+    toprank fit history.csv.gz --label fraud --model metaap-forest --set n_estimators=50 -o f.toprank
+    """
+    terminal = Terminal(as_json=as_json, quiet=quiet)
+    from toprank.cli.columns import choose_positive, label_values, outcomes, training_features
+    from toprank.cli.reading import check_readable, read_table
+    from toprank.cli.writing import check_output
+
+    check_readable(history)
+    check_output(out, inputs=[history])
+    parameters = {"budget": parse_budget(budget)} if budget is not None else {}
+    if cv is not None and (cv < 0 or cv == 1):
+        raise InputError(
+            f"--cv must be 0 or at least 2 folds, got {cv}. Hint: --cv 0 leaves cross-validation out."
+        )
+    with terminal.working(f"Reading {history.name}"):
+        frame = read_table(history)
+    values = label_values(frame, label, history.name)
+    found = outcomes(values, label, history.name)
+    pos_label = choose_positive(found, positive, label, history.name)
+    ids = split_names(id_columns, frame.columns, "--id", history.name)
+    dropped = split_names(drop, frame.columns, "--drop", history.name)
+    features = training_features(frame, [label, *ids, *dropped], history.name, terminal)
+    share = float((values == pos_label).mean())
+    if share > 0.5:
+        terminal.note(f"{100 * share:.0f} % of the cases have the outcome {pos_label!r} that is looked for; "
+                      "is it the rare one? --positive chooses the other.")  # fmt: skip
+    with terminal.working("Loading the estimators"):
+        estimator = make_estimator(model, settings, parameters | {"pos_label": pos_label}, features.columns)
+    fit_and_save(estimator, features, values, out, terminal)
+    judged = judge(estimator, features, values == pos_label, cv, terminal)
+    report(estimator, out, judged, terminal)
+
+
+def make_estimator(
+    name: str, settings: Sequence[str] | None, parameters: dict[str, Any], columns: Sequence[str]
+) -> Any:
+    """Return the estimator of that name with its parameters set."""
+    import toprank
+
+    if name not in ESTIMATORS:
+        known = ", ".join(ESTIMATORS)
+        raise InputError(f"--model must be one of {known}, got {name!r}.{nearest(name, ESTIMATORS)}")
+    estimator = getattr(toprank, ESTIMATORS[name])
+    chosen = parse_settings(settings, list(inspect.signature(estimator).parameters), ESTIMATORS[name])
+    twice = sorted(chosen.keys() & parameters.keys())
+    if twice:
+        option = {"budget": "--budget", "pos_label": "--positive"}[twice[0]]
+        raise InputError(f"--set {twice[0]} says again what {option} says. Hint: use {option} alone.")
+    for column in chosen.get("categorical_features") or ():
+        if isinstance(column, str) and column not in columns:
+            raise InputError(
+                f"categorical_features names {column!r}, but there is no such column to learn from "
+                f"({len(columns):,} columns).{nearest(column, columns)}"
+            )
+    return estimator(**(chosen | parameters))
+
+
+def fit_and_save(
+    estimator: Any, features: polars.DataFrame, values: np.ndarray, out: Path, terminal: Terminal
+) -> None:
+    """Fit with a status line, and write the model file."""
+    name = type(estimator).__name__
+    is_forest = hasattr(estimator, "n_estimators")
+    if is_forest and terminal.shows_progress and not estimator.verbose:
+        # A forest counts its trees on a line of its own, which a status line would overwrite.
+        estimator.set_params(verbose=1)
+        terminal.quiet, quiet = True, terminal.quiet
+        with terminal.working(name):
+            estimator.fit(features, values)
+        terminal.quiet = quiet
+        estimator.set_params(verbose=0)
+    else:
+        with terminal.working(f"Fitting {name} on {features.height:,} cases{compiling()}"):
+            estimator.fit(features, values)
+    estimator.save(out)
+
+
+def compiling() -> str:
+    """Return the words for a first run, in which the kernels are compiled, or nothing."""
+    import os
+
+    import toprank._core
+
+    home = os.environ.get("NUMBA_CACHE_DIR") or str(Path(toprank._core.__file__).parent / "__pycache__")
+    is_cached = next(Path(home).rglob("*.nbi"), None) is not None
+    return "" if is_cached else " (compiling the kernels first, once in a new environment)"
+
+
+def judge(
+    estimator: Any, features: polars.DataFrame, is_positive: np.ndarray, cv: int | None, terminal: Terminal
+) -> dict[str, Any]:
+    """Return the average precision to expect, and how it was found."""
+    from toprank.metrics import average_precision
+
+    if hasattr(estimator, "oob_score_") and not cv:
+        return {
+            "average_precision": estimator.oob_score_,
+            "how": "out of bag: each case scored by trees that did not see it",
+        }
+    n_rarest = int(min(is_positive.sum(), (~is_positive).sum()))
+    if cv is None:
+        cv = 5 if features.height * features.width <= CELLS_CROSS_VALIDATED else 0
+    n_folds = min(cv, n_rarest)
+    if n_folds >= 2:
+        per_fold = cross_validate(estimator, features, is_positive, n_folds, terminal)
+        spread = float(np.std(per_fold, ddof=1))
+        how = f"{n_folds}-fold cross-validation, standard deviation {spread:.3f}"
+        return {"average_precision": float(np.mean(per_fold)), "how": how, "folds": per_fold}
+    with terminal.working("Scoring the training data"):
+        score = estimator.decision_function(features)
+    how = "on the training data itself, hence too hopeful: use `toprank evaluate` with cases kept apart"
+    return {"average_precision": average_precision(is_positive, score), "how": how}
+
+
+def cross_validate(
+    estimator: Any, features: polars.DataFrame, is_positive: np.ndarray, n_folds: int, terminal: Terminal
+) -> list[float]:
+    """Return the average precision on each fold, learned from the others."""
+    import warnings
+
+    from sklearn.base import clone
+    from sklearn.model_selection import StratifiedKFold
+
+    from toprank.metrics import average_precision
+
+    folds = StratifiedKFold(n_folds, shuffle=True, random_state=0).split(is_positive, is_positive)
+    values: list[float] = []
+    with terminal.working("Cross-validating") as update:
+        warnings.simplefilter("ignore")  # a fold may miss a rare category; the whole table has been checked
+        for i, (inside, held_out) in enumerate(folds, 1):
+            update(f"Cross-validating, fold {i} of {n_folds}")
+            copy = clone(estimator).set_params(pos_label=None).fit(features[inside], is_positive[inside])
+            values.append(
+                average_precision(is_positive[held_out], copy.decision_function(features[held_out]))
+            )
+    return values
+
+
+def best_rules(model: Any, n_rules: int = RULES_SHOWN) -> list[dict[str, Any]]:
+    """Return the first rules of a tree; none of a forest, which has too many to read."""
+    return [] if hasattr(model, "trees_") else model.rules().head(n_rules).to_dicts()
+
+
+def report(model: Any, out: Path, judged: dict[str, Any], terminal: Terminal) -> None:
+    """Print what was learned."""
+    from toprank.cli.show import model_card, rules_list
+    from toprank.rankers.model_file import describe_model
+
+    info, rules = describe_model(model), best_rules(model)
+    terminal.finish(
+        {
+            "model": str(out),
+            "seconds": round(terminal.seconds, 3),
+            "judged": judged,
+            "rules": rules,
+            "info": info,
+        }
+    )
+    if terminal.quiet:
+        return
+    base = model.n_positives_ / model.n_cases_
+    quality = f"{judged['average_precision']:.3f}, a random order has {base:.3f}; {judged['how']}"
+    terminal.show(model_card(info, [("AP", quality)]))
+    if rules:
+        n_leaves = info["figures"]["n_leaves"]
+        terminal.heading(f"The best {len(rules)} of {n_leaves:,} rules, and what they caught in training")
+        terminal.show(rules_list(rules))
+    terminal.hint(
+        f"\nWrote {out} in {terminal.seconds:.1f} s. Next:\n  toprank topk {out} NEW_CASES.csv --k 100 -o alerts.csv"
+    )

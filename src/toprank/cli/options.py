@@ -1,0 +1,96 @@
+"""Options that several commands share, and how their values are read."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from toprank.cli.errors import InputError, nearest
+
+AsJson = Annotated[
+    bool, typer.Option("--json", help="Print the result as one JSON object, and nothing else.")
+]
+Debug = Annotated[bool, typer.Option("--debug", help="On an error, show the traceback too.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress, notes or hints.")]
+Label = Annotated[str, typer.Option("--label", metavar="COLUMN", help="The column with the outcome.")]
+Positive = Annotated[
+    str | None,
+    typer.Option(metavar="VALUE", help="The outcome to look for; understood for 0/1, true/false, yes/no."),
+]
+Ids = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--id", metavar="COLUMN", help="A column that names the case; carried along, not learned from."
+    ),
+]
+ModelFile = Annotated[Path, typer.Argument(metavar="MODEL", help="A model file that `toprank fit` wrote.")]
+
+
+def split_names(given: Sequence[str] | None, known: Sequence[str], option: str, file: str) -> list[str]:
+    """Columns named by an option that may be repeated and may hold several names with commas between them."""
+    names: list[str] = []
+    for text in given or ():
+        parts = [text] if text in known else [part.strip() for part in text.split(",") if part.strip()]
+        for name in parts:
+            if name not in known:
+                raise InputError(
+                    f"{option} names the column {name!r}, but {file} has no such column "
+                    f"({len(known):,} columns read).{nearest(name, known)}"
+                )
+        names += parts
+    return list(dict.fromkeys(names))
+
+
+def parse_budget(text: str | None) -> int | float | None:
+    """Cases as an int, a share as a float; "2%" is 0.02."""
+    if text is None:
+        return None
+    try:
+        number = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
+    except ValueError:
+        number = float("nan")
+    if number >= 1 and number.is_integer() and "." not in text:
+        return int(number)
+    if 0 < number < 1:
+        return number
+    raise InputError(
+        f"--budget must be a number of cases such as 500 or a share such as 0.02 or 2%, got {text!r}. "
+        "Hint: the budget is how many cases you can check."
+    )
+
+
+def parse_settings(given: Sequence[str] | None, parameters: Sequence[str], owner: str) -> dict[str, Any]:
+    """Parameters of an estimator from name=value texts."""
+    settings: dict[str, Any] = {}
+    for text in given or ():
+        name, equals, value = text.partition("=")
+        name = name.strip()
+        if not equals:
+            raise InputError(f"--set needs name=value, got {text!r}. Hint: for example --set max_depth=3.")
+        if name not in parameters:
+            raise InputError(
+                f"{owner} has no parameter {name!r} (its parameters: {', '.join(parameters)})."
+                + nearest(name, parameters)
+            )
+        settings[name] = parse_value(value.strip())
+    names = settings.get("categorical_features")
+    if isinstance(names, str):
+        settings["categorical_features"] = [part.strip() for part in names.split(",")]
+    return settings
+
+
+def parse_value(text: str) -> Any:
+    """A Python value of a text: numbers, true/false, none, lists; anything else is a string."""
+    words = {"true": True, "false": False, "none": None, "null": None}
+    if text.lower() in words:
+        return words[text.lower()]
+    if text.lower() in ("inf", "-inf"):
+        return float(text)
+    try:
+        return ast.literal_eval(text)
+    except (ValueError, SyntaxError):
+        return text

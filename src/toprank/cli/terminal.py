@@ -1,0 +1,133 @@
+"""`Terminal`: where a command's words go. Results to standard output, progress and notes to standard error."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from rich.console import Console, RenderableType
+from rich.text import Text
+
+WIDTH = 100
+"""Columns where the output is no terminal and COLUMNS is not set."""
+
+
+def make_console(*, stderr: bool = False) -> Console:
+    """Return a console that prints text as it is: square brackets in a user's data are no markup."""
+    console = Console(stderr=stderr, markup=False, highlight=False, emoji=False)
+    if not console.is_terminal and "COLUMNS" not in os.environ:
+        console.width = WIDTH
+    return console
+
+
+class Terminal:
+    """What a command prints with.
+
+    Parameters
+    ----------
+    as_json : bool
+        Print nothing on standard output but the result of `finish`.
+    quiet : bool
+        Neither progress nor notes nor hints.
+    """
+
+    def __init__(self, *, as_json: bool = False, quiet: bool = False) -> None:
+        self.as_json, self.quiet = as_json, quiet
+        self.out, self.err = make_console(), make_console(stderr=True)
+        self.notes: list[str] = []
+        self.started = time.monotonic()
+
+    @property
+    def seconds(self) -> float:
+        """Time since the command began."""
+        return time.monotonic() - self.started
+
+    @property
+    def shows_progress(self) -> bool:
+        """True where somebody watches: a terminal, and neither --json nor --quiet."""
+        return not (self.as_json or self.quiet) and self.err.is_terminal
+
+    def show(self, *parts: RenderableType) -> None:
+        """Print parts of the result, each after the other; strings are wrapped at words."""
+        if self.as_json:
+            return
+        with self.out.capture() as captured:
+            for part in parts:
+                self.out.print(Text(part) if isinstance(part, str) else part)
+        text = captured.get()
+        if not self.out.is_terminal:  # rich pads lines with spaces, which a file need not keep
+            text = "\n".join(line.rstrip() for line in text.split("\n"))
+        self.out.file.write(text)
+
+    def heading(self, text: str) -> None:
+        """Print a blank line and a title."""
+        self.show(Text.assemble("\n", (text, "bold")))
+
+    def hint(self, text: str) -> None:
+        """Print what to do next."""
+        if not self.quiet:
+            self.show(Text(text, style="dim"))
+
+    def note(self, text: str) -> None:
+        """Say on standard error what the user should know; the first time only."""
+        line = " ".join(text.split())
+        if line in self.notes:
+            return
+        self.notes.append(line)
+        if not (self.quiet or self.as_json):
+            self.err.print(Text.assemble(("Note: ", "yellow"), line), soft_wrap=True)
+
+    @contextmanager
+    def working(self, what: str) -> Iterator[Callable[[str], None]]:
+        """Show a status line with the time spent while the block runs; warnings in it become notes.
+
+        Yields a function that changes the text of the line.
+        """
+        with warnings.catch_warnings():
+            warnings.simplefilter("always")
+            warnings.showwarning = self._note_warning
+            if not self.shows_progress:
+                yield lambda text: None
+                return
+            with self._progress(what) as update:
+                yield update
+
+    @contextmanager
+    def _progress(self, what: str) -> Iterator[Callable[[str], None]]:
+        from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+        columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn())
+        with Progress(*columns, console=self.err, transient=True) as progress:
+            task = progress.add_task(what)
+            yield lambda text: progress.update(task, description=text)
+
+    def _note_warning(self, message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
+        if issubclass(category, UserWarning):  # others are about code, not about the user's data
+            self.note(str(message))
+
+    def finish(self, result: dict[str, Any]) -> None:
+        """With --json print the result, and the notes with it, as one JSON object."""
+        if self.as_json:
+            text = json.dumps(plain(result | {"notes": self.notes}), indent=2, ensure_ascii=False)
+            self.out.file.write(text + "\n")
+
+
+def plain(value: Any) -> Any:
+    """Return a value as JSON can hold it: numpy as Python, what is not a finite number as None."""
+    if isinstance(value, dict):
+        return {str(key): plain(entry) for key, entry in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(entry) for entry in value]
+    if hasattr(value, "tolist"):
+        return plain(value.tolist())
+    if value is None or isinstance(value, str | bool | int):
+        return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    return str(value)

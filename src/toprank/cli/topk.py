@@ -1,0 +1,133 @@
+"""`toprank topk`: the cases of a file most worth checking, with reasons."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from toprank.cli.errors import InputError
+from toprank.cli.options import AsJson, Debug, Ids, ModelFile, Quiet, split_names
+from toprank.cli.terminal import Terminal
+
+if TYPE_CHECKING:
+    import polars
+
+ROWS_PRINTED = 20
+
+
+def topk(
+    model: ModelFile,
+    table: Annotated[Path, typer.Argument(metavar="FILE", help="New cases: CSV, CSV.gz or Parquet.")],
+    k: Annotated[
+        int | None,
+        typer.Option("--k", "-k", metavar="CASES", help="How many cases (default: the model's budget)."),
+    ] = None,
+    reasons: Annotated[int, typer.Option(metavar="N", help="Reasons a case.")] = 3,
+    id_columns: Ids = None,
+    keep: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="COLUMNS",
+            help="Columns to carry to the end of each line: a,b, or all (not in the model).",
+        ),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", "-o", metavar="FILE", help="CSV, CSV.gz or Parquet; none = print the first."),
+    ] = None,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> None:
+    """List the k cases of a file most worth checking, best first, each with reasons.
+
+    \b
+    toprank topk model.toprank new.csv --k 20
+    toprank topk model.toprank new.parquet --k 500 --reasons 3 --id case_id --keep amount -o alerts.csv
+    """
+    terminal = Terminal(as_json=as_json, quiet=quiet)
+    from toprank.cli.reading import TABLE_SUFFIXES, check_readable
+    from toprank.cli.scoring import load_and_read
+    from toprank.cli.writing import check_output, write_table
+
+    check_readable(table)
+    if out is not None:
+        check_output(out, TABLE_SUFFIXES, inputs=[model, table])
+    if reasons < 0:
+        raise InputError(f"--reasons must be 0 or more, got {reasons}. Hint: 3 fit on a line.")
+    ranker, frame, features = load_and_read(model, table, terminal)
+    ids = split_names(id_columns, frame.columns, "--id", table.name)
+    kept = _kept_columns(keep, ids, ranker, frame, table.name)
+    with terminal.working(f"Ranking {frame.height:,} cases"):
+        top = ranker.top_k(features, choose_k(k, ranker, frame.height, table.name), reasons=reasons)
+    alerts = join_columns(top, frame, ids, kept, table.name)
+    if out is not None:
+        write_table(alerts, out)
+    result = {"n_rows": frame.height, "k": alerts.height, "out": None if out is None else str(out)}
+    terminal.finish(result | ({} if out is not None else {"alerts": alerts.to_dicts()}))
+    _print_alerts(alerts, ids, kept, frame.height, out, terminal)
+
+
+def choose_k(k: int | None, model: Any, n_rows: int, file: str) -> int:
+    """Return the number of alerts: as asked for, or as the model's budget says."""
+    from toprank.cli.judging import default_k
+    from toprank.rankers.model_file import describe_model
+
+    if k is None:
+        return default_k(describe_model(model), n_rows)
+    if not 1 <= k <= n_rows:
+        raise InputError(
+            f"--k must be from 1 to the number of rows of {file} ({n_rows:,}), got {k:,}. "
+            "Hint: k is how many cases you can check."
+        )
+    return k
+
+
+def _kept_columns(
+    keep: list[str] | None, ids: list[str], model: Any, frame: polars.DataFrame, file: str
+) -> list[str]:
+    """Return the columns to carry behind the reasons."""
+    if keep == ["all"] and "all" not in frame.columns:
+        used = {column.name for column in model.columns_}
+        return [name for name in frame.columns if name not in used and name not in ids]
+    return [name for name in split_names(keep, frame.columns, "--keep", file) if name not in ids]
+
+
+def join_columns(
+    top: polars.DataFrame, frame: polars.DataFrame, ids: list[str], kept: list[str], file: str
+) -> polars.DataFrame:
+    """Return the alerts with the id columns first and the carried columns last."""
+    for name in (*ids, *kept):
+        if name in top.columns:
+            raise InputError(
+                f"Column {name!r} of {file} has the name of a column of the alerts. Hint: rename it first."
+            )
+    carried = frame.select([*ids, *kept])[top["row"].to_list()]
+    return carried.select(ids).hstack(top).hstack(carried.select(kept))
+
+
+def _print_alerts(
+    alerts: polars.DataFrame,
+    ids: list[str],
+    kept: list[str],
+    n_rows: int,
+    out: Path | None,
+    terminal: Terminal,
+) -> None:
+    from toprank.cli.show import alerts_table, plural
+
+    said = f"The {alerts.height:,} of {plural(n_rows, 'case')} most worth checking"
+    if out is not None:
+        if not terminal.quiet:
+            expected = float(alerts["hit_rate"].mean())  # type: ignore[arg-type]
+            terminal.show(
+                f"{said}: wrote {out} in {terminal.seconds:.1f} s. Expected hit rate {100 * expected:.1f} %."
+            )
+        return
+    shown = alerts.head(ROWS_PRINTED)
+    first = f", the first {shown.height}" if shown.height < alerts.height else ""
+    terminal.show(f"{said}{first}:", alerts_table(shown.to_dicts(), ids + kept or ["row"]))
+    if shown.height < alerts.height:
+        terminal.hint("Write them all with -o alerts.csv.")

@@ -1,0 +1,79 @@
+"""`toprank warmup`: compile every kernel now, so that no later command has to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from toprank.cli.options import AsJson, Debug, Quiet
+from toprank.cli.terminal import Terminal
+
+N_ROWS = 400
+WIDE_WEIGHT = 1e7
+"""Whole weights whose sum needs more than 31 bits, so that the kernels for wide weights are used too."""
+
+
+def warmup(as_json: AsJson = False, quiet: Quiet = False, debug: Debug = False) -> None:
+    """Compile and cache the numerical kernels now; later commands then start at once."""
+    terminal = Terminal(as_json=as_json, quiet=quiet)
+    steps: list[dict[str, Any]] = []
+    with terminal.working("Loading the estimators") as update:
+        for name, step in fits():
+            update(f"Compiling: {name}")
+            before = terminal.seconds
+            step()
+            steps.append({"name": name, "seconds": round(terminal.seconds - before, 3)})
+    terminal.finish({"seconds": round(terminal.seconds, 3), "steps": steps})
+    if not quiet:
+        terminal.show(f"All kernels are compiled and cached ({terminal.seconds:.1f} s).")
+
+
+def fits() -> Iterator[tuple[str, Callable[[], None]]]:
+    """Yield small fits that between them use every kernel, each with its name."""
+    import polars as pl
+
+    from toprank import MetaAP, MetaAPForest, RankingTree
+
+    rng = np.random.default_rng(0)
+    numbers = rng.normal(size=(N_ROWS, 4))
+    numbers[rng.random(numbers.shape) < 0.1] = np.nan
+    label = (np.nan_to_num(numbers[:, 0]) + rng.normal(size=N_ROWS) > 1.5).astype(int)
+    frame = pl.DataFrame({f"number_{i}": numbers[:, i] for i in range(4)}).with_columns(
+        pl.Series("category", rng.choice(["red", "green", "blue"], N_ROWS))
+    )
+    small = {"max_depth": 2, "leaf_depth": 2}
+    models: dict[str, Callable[[str], Any]] = {
+        "MetaAP": lambda splitter: MetaAP(splitter=splitter, **small),
+        "MetaAP, limited leaves": lambda splitter: MetaAP(
+            splitter=splitter, max_leaf_nodes=3, leaf_score="constant", **small
+        ),
+        "RankingTree": lambda splitter: RankingTree(splitter=splitter, max_depth=2, leaf_score="confusion"),
+        "MetaAPForest": lambda splitter: MetaAPForest(
+            splitter=splitter, n_estimators=2, random_state=0, **small
+        ),
+    }
+    weights = {"": None, ", weights": rng.random(N_ROWS), ", wide weights": np.full(N_ROWS, WIDE_WEIGHT)}
+    tables = {"": frame, ", float64": numbers, ", float32": numbers.astype(np.float32)}
+
+    def step(make: Callable[[str], Any], splitter: str, X: Any, weight: Any) -> Callable[[], None]:
+        def use() -> None:
+            model = make(splitter).fit(X, label, sample_weight=weight)
+            model.predict_proba(X)
+            model.top_k(X, 5)
+            model.explain(X[:5])
+            model.decision_path(X[:5])
+
+        return use
+
+    for splitter in ("hist", "exact"):
+        for model_name, make in models.items():
+            for table_name, X in tables.items():
+                for weight_name, weight in weights.items():
+                    if not (table_name and weight_name):
+                        yield (
+                            f"{model_name} ({splitter}{table_name}{weight_name})",
+                            step(make, splitter, X, weight),
+                        )
+    yield "linear scores", step(lambda splitter: MetaAP(leaf_score="linear", **small), "hist", frame, None)
