@@ -2,9 +2,9 @@
 
 from hypothesis import HealthCheck, settings
 
-COMMON = {"deadline": None, "derandomize": True, "suppress_health_check": [HealthCheck.too_slow]}
+steady = settings(deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 
-settings.register_profile("default", max_examples=60, **COMMON)
-settings.register_profile("quick", max_examples=10, **COMMON)
-settings.register_profile("thorough", max_examples=2000, deadline=None)
+settings.register_profile("default", steady, max_examples=60)
+settings.register_profile("quick", steady, max_examples=10)
+settings.register_profile("thorough", steady, max_examples=1000, derandomize=False)
 settings.load_profile("default")

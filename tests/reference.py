@@ -149,9 +149,7 @@ def best_split(table, rows, criterion, min_leaf=1):
     if not found:
         return None
     best = max(value for value, _, _ in found)
-    return best, [
-        (f, left) for value, f, left in found if math.isclose(value, best, rel_tol=1e-9, abs_tol=1e-9)
-    ]
+    return best, [(f, left) for value, f, left in found if math.isclose(value, best, rel_tol=1e-9, abs_tol=1e-9)]
 
 
 def greedy_leaves(table, rows, criterion, depth, min_leaf=1, min_split=2):
@@ -168,11 +166,7 @@ def greedy_leaves(table, rows, criterion, depth, min_leaf=1, min_split=2):
     if any({other, frozenset(rows) - other} != partition for _, other in found[1]):
         raise ArithmeticError("The best split is tied: this table has several greedy trees.")
     parts = [row for row in rows if row in left], [row for row in rows if row not in left]
-    return [
-        leaf
-        for part in parts
-        for leaf in greedy_leaves(table, part, criterion, depth - 1, min_leaf, min_split)
-    ]
+    return [leaf for part in parts for leaf in greedy_leaves(table, part, criterion, depth - 1, min_leaf, min_split)]
 
 
 # Meta-trees
@@ -199,9 +193,7 @@ def meta_cut(ordered, positive, total):
     values = []
     for k in range(1, len(ordered)):
         left = [row for cell in ordered[:k] for row in cell]
-        values.append(
-            two_leaf_average_precision(weight_of(left, positive), weight_of(left, total), n_positive, n)
-        )
+        values.append(two_leaf_average_precision(weight_of(left, positive), weight_of(left, total), n_positive, n))
     return values.index(max(values)) + 1, max(values)
 
 
@@ -252,9 +244,7 @@ def meta_members(meta, table):
         if meta.left[node] >= 0:
             cells, is_left = meta_cells(meta, table, node, rows[node]), meta.inner[node].is_left
             for child, side in ((meta.left[node], True), (meta.right[node], False)):
-                rows[int(child)] = sorted(
-                    row for cell, own in cells.items() if is_left[cell] == side for row in own
-                )
+                rows[int(child)] = sorted(row for cell, own in cells.items() if is_left[cell] == side for row in own)
     return rows
 
 
@@ -269,9 +259,7 @@ def goes_left(tree, node, row):
         if math.isnan(value) or value < 0 or value >= 256:
             return bool(tree.missing_left[node])
         bits = tree.category_bits[tree.category_at[node]]
-        return int(value) in {
-            64 * word + bit for word in range(4) for bit in range(64) if int(bits[word]) >> bit & 1
-        }
+        return int(value) in {64 * word + bit for word in range(4) for bit in range(64) if int(bits[word]) >> bit & 1}
     if kind == NUMERIC:
         value = row[tree.feature[node]]
     else:
@@ -307,9 +295,7 @@ def scorecard(row, scoring):
     for f, value in enumerate(row):
         own = list(scoring.points[scoring.points_at[f] : scoring.points_at[f + 1]])
         if own:
-            points += (
-                own[int(value)] if not math.isnan(value) and 0 <= value < len(own) else scoring.missing[f]
-            )
+            points += own[int(value)] if not math.isnan(value) and 0 <= value < len(own) else scoring.missing[f]
         elif math.isnan(value):
             points += scoring.missing[f]
         else:

@@ -18,9 +18,7 @@ from toprank.tree.structure import DTYPES, Tree
 from toprank.tree.weights import integer_weights
 
 NEIGHBOURS = [1.0, np.nextafter(1.0, 2.0), np.nextafter(1.0, 0.0), 0.0, -0.0, 5e-324, -5e-324]
-NEIGHBOURS32 = [
-    float(v) for v in (np.float32(1), np.nextafter(np.float32(1), np.float32(2)), np.float32(0.1))
-]
+NEIGHBOURS32 = [float(v) for v in (np.float32(1), np.nextafter(np.float32(1), np.float32(2)), np.float32(0.1))]
 HUGE = [-1.7e308, -1.6e308, -1.0, 2.0, 1.5e308, 1.7e308]
 
 
@@ -111,9 +109,7 @@ def sample_weights(n, kinds=("none", "whole", "quarters", "any")):
 
 
 @st.composite
-def tables(
-    draw, max_rows=30, max_columns=4, kinds=tuple(COLUMNS), weights=("none", "whole", "quarters", "any")
-):
+def tables(draw, max_rows=30, max_columns=4, kinds=tuple(COLUMNS), weights=("none", "whole", "quarters", "any")):
     """A table with ties, missing values, constant, all-missing and categorical columns."""
     n = draw(st.integers(2, max_rows))
     drawn = draw(st.lists(columns(n, kinds), min_size=1, max_size=max_columns))
@@ -174,9 +170,7 @@ def ranked(tree):
 def plain_tree(table, limits, **how):
     """One greedy tree over the table, complete."""
     splitter = make_splitter(table, **how)
-    return ranked(
-        flatten_tree(grow(splitter, splitter.root(), limits), table.weights.unit, table.is_categorical)
-    )
+    return ranked(flatten_tree(grow(splitter, splitter.root(), limits), table.weights.unit, table.is_categorical))
 
 
 def meta_tree(table, limits, depth=3, objective=AVERAGE_PRECISION, **how):
@@ -207,9 +201,7 @@ def trees(draw, n_features=3, kinds=(NUMERIC, CATEGORY, OBLIQUE), shared=True):
         edges[parent, side] = child
     for parent, side in np.argwhere(edges < 0):
         edges[parent, side] = rng.integers(parent + 1, n)
-    kind = (
-        np.append(rng.choice(kinds, n_inner), np.full(n_leaves, LEAF)) if n_inner else np.full(n_leaves, LEAF)
-    )
+    kind = np.append(rng.choice(kinds, n_inner), np.full(n_leaves, LEAF)) if n_inner else np.full(n_leaves, LEAF)
     is_oblique, is_category = kind == OBLIQUE, kind == CATEGORY
     size = np.where(is_oblique, rng.integers(1, n_features + 1, n), 0)
     threshold = np.where((kind == LEAF) | is_category, np.nan, rng.choice([-1.0, 0.0, 0.5, 1.0, np.inf], n))

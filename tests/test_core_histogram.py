@@ -35,13 +35,13 @@ def both_channels(binned, n_bins, positive, total, rows, chunks, kind, runs):
         if len(part) == 0:
             continue
         first, shared = part[0, 0], np.zeros((sizes.sum(), 2), np.int64)
+        before = out[first].copy()
         if kind == "packed":
             scratch = np.full(sizes.sum(), -7, np.int64)
-            packed_histograms(
-                binned, rows, part, offsets, positive << 32 | total, scratch, first, shared, out
-            )
+            packed_histograms(binned, rows, part, offsets, positive << 32 | total, scratch, first, shared, out)
         else:
             wide_histograms(binned, rows, part, offsets, positive, total, first, shared, out)
+        assert np.array_equal(out[first], before), "another thread may be writing there"
         out[first] += shared
     return out
 
@@ -66,6 +66,4 @@ def test_a_packed_bin_holds_the_largest_total():
     half = np.full(2, 2**30 - 1, np.int64)
     binned, n_bins = np.zeros((2, 1), np.uint8), np.array([1])
     rows, chunks = np.arange(2, dtype=np.int32), np.array([[0, 0, 2]])
-    assert (
-        both_channels(binned, n_bins, half, half, rows, chunks, "packed", 1)[0, 0].tolist() == [2**31 - 2] * 2
-    )
+    assert both_channels(binned, n_bins, half, half, rows, chunks, "packed", 1)[0, 0].tolist() == [2**31 - 2] * 2

@@ -12,9 +12,7 @@ def segments(draw, max_segments=3):
     """A permutation of rows, disjoint ascending segments of it (gaps allowed), and a random generator."""
     n = draw(st.integers(1, 30))
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
-    bounds = np.sort(
-        rng.choice(n + 1, min(2 * draw(st.integers(1, max_segments)), (n + 1) // 2 * 2), replace=False)
-    )
+    bounds = np.sort(rng.choice(n + 1, min(2 * draw(st.integers(1, max_segments)), (n + 1) // 2 * 2), replace=False))
     return rng.permutation(n).astype(np.int32), bounds[::2].copy(), bounds[1::2].copy(), rng
 
 

@@ -31,9 +31,7 @@ def test_gain_is_the_one_from_first_principles(criterion, pairs):
     assume(is_impure(pairs))
     (left_positive, left_total), (right_positive, right_total) = pairs
     positive, total = left_positive + right_positive, left_total + right_total
-    found = split_gain(
-        CRITERIA[criterion], float(left_positive), float(left_total), float(positive), float(total)
-    )
+    found = split_gain(CRITERIA[criterion], float(left_positive), float(left_total), float(positive), float(total))
     expected = float(reference.gain(criterion, left_positive, left_total, positive, total))
     assert found == pytest.approx(expected, rel=1e-9, abs=1e-9 * total)
 
@@ -188,9 +186,7 @@ def test_splits_are_the_best_of_all(mode, data, criterion, min_leaf, draw):
     n = data[0].shape[1]
     middle = draw.draw(st.integers(1, n - 1))
     nodes = [
-        node
-        for node in (np.arange(middle), np.arange(middle, n))
-        if 0 < data[3][node].sum() < data[4][node].sum()
+        node for node in (np.arange(middle), np.arange(middle, n)) if 0 < data[3][node].sum() < data[4][node].sum()
     ]
     assume(nodes)
     splits, goes_left = find_splits(mode, data, criterion, min_leaf, nodes)
@@ -220,9 +216,7 @@ def test_category_subsets_in_rate_order_are_the_best_of_all_subsets(data, criter
     assume(0 < data[3].sum() < data[4].sum())
     (split,), _ = find_splits("histogram", data, criterion, 1, [rows])
     expected = reference.best_split(as_values(data), rows.tolist(), criterion)
-    assert (split["gain"] if split["feature"] >= 0 else None) == (
-        expected and pytest.approx(expected[0], abs=1e-9)
-    )
+    assert (split["gain"] if split["feature"] >= 0 else None) == (expected and pytest.approx(expected[0], abs=1e-9))
 
 
 def test_the_ap_criterion_can_miss_the_best_subset():
@@ -243,9 +237,7 @@ def test_the_ap_criterion_can_miss_the_best_subset():
 def test_histogram_and_exact_splits_are_equal_to_the_last_bit(data, criterion, min_leaf):
     nodes = [np.arange(data[0].shape[1])]
     assume(0 < data[3].sum() < data[4].sum())
-    (one, left), (other, left_too) = (
-        find_splits(m, data, criterion, min_leaf, nodes) for m in ("histogram", "exact")
-    )
+    (one, left), (other, left_too) = (find_splits(m, data, criterion, min_leaf, nodes) for m in ("histogram", "exact"))
     assert one == other
     if one["feature"] >= 0 and data[2][one["feature"][0]]:
         assert np.array_equal(left, left_too)

@@ -8,9 +8,7 @@ from hypothesis import strategies as st
 from toprank._core.threads import Threads, cut_into_chunks, resolve_n_jobs, share_out
 
 
-@pytest.mark.parametrize(
-    ("n_jobs", "expected"), [(None, 1), (1, 1), (3, 3), (-1, 4), (-2, 3), (-4, 1), (-9, 1)]
-)
+@pytest.mark.parametrize(("n_jobs", "expected"), [(None, 1), (1, 1), (3, 3), (-1, 4), (-2, 3), (-4, 1), (-9, 1)])
 def test_n_jobs_in_scikit_learns_sense(monkeypatch, n_jobs, expected):
     monkeypatch.setattr("os.sched_getaffinity", lambda pid: {0, 1, 2, 3}, raising=False)
     assert resolve_n_jobs(n_jobs) == expected

@@ -42,9 +42,7 @@ def test_a_flattened_meta_tree_sends_every_row_where_the_inner_trees_send_it(tab
     rows, leaves = reference.meta_members(meta, table), tree.apply(table.X)
     for position, leaf in enumerate(meta.leaves()):
         assert (tree.leaf[leaves[rows[leaf]]] == position).all()
-    assert tree.is_leaf.sum() == tree.n_leaves == len(meta.leaves()), (
-        "one node a meta-leaf, however many edges"
-    )
+    assert tree.is_leaf.sum() == tree.n_leaves == len(meta.leaves()), "one node a meta-leaf, however many edges"
     assert (tree.left[~tree.is_leaf] != tree.right[~tree.is_leaf]).all(), "every condition decides something"
 
 

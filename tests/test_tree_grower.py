@@ -26,9 +26,7 @@ def leaf_sets(splitter, trees):
 
 @pytest.mark.parametrize("mode", MODES)
 @given(table=tables(max_rows=14, weights=("none", "whole")), criterion=criteria, min_leaf=st.integers(1, 3))
-def test_every_condition_is_the_best_of_its_node_and_every_leaf_has_a_reason(
-    mode, table, criterion, min_leaf
-):
+def test_every_condition_is_the_best_of_its_node_and_every_leaf_has_a_reason(mode, table, criterion, min_leaf):
     """Gains are compared, not conditions: ties are common. Subsets of categories have tests of their own."""
     table = replace(table, n_categories=np.zeros_like(table.n_categories))
     rule = Limits(CRITERIA[criterion], max_depth=3, min_leaf=min_leaf, min_split=4)
@@ -52,9 +50,7 @@ def test_every_condition_is_the_best_of_its_node_and_every_leaf_has_a_reason(
             continue
         left = rows[trees.left[node]]
         found = float(
-            reference.gain(
-                criterion, *(int(w[left].sum()) for w in (positive, total)), int(n_positive), int(n)
-            )
+            reference.gain(criterion, *(int(w[left].sum()) for w in (positive, total)), int(n_positive), int(n))
         )
         assert found == pytest.approx(best[0], rel=1e-9, abs=1e-9), (found, trees.feature[node], left, best)
         assert trees.gain[node] == pytest.approx(best[0], rel=1e-9, abs=1e-9)

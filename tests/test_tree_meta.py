@@ -45,8 +45,7 @@ def test_cells_are_in_slope_order_and_the_cut_has_the_largest_average_precision(
         )
         assert float(found) == pytest.approx(float(best)), (left, ordered)
         lefts, rights = (
-            [cell for i, cell in cells.items() if meta.inner[node].is_left[i] == side]
-            for side in (True, False)
+            [cell for i, cell in cells.items() if meta.inner[node].is_left[i] == side] for side in (True, False)
         )
         assert slope(lefts, own, max, table) <= slope(rights, own, min, table) * (1 + 1e-12)
 
@@ -80,8 +79,7 @@ def test_the_meta_tree_is_the_one_of_the_reference(mode, seed, inner_depth):
 def test_row_order_changes_nothing(table, rule, objective, random):
     shuffled = table.take(np.array(random.sample(range(len(table.X)), len(table.X))))
     one, other = (
-        meta_tree(t, replace(rule, criterion=objective.criterion), objective=objective)
-        for t in (table, shuffled)
+        meta_tree(t, replace(rule, criterion=objective.criterion), objective=objective) for t in (table, shuffled)
     )
     same_tree(one, other)
 

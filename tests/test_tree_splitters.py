@@ -6,13 +6,13 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import reference
-from tables import Table, criteria, make_splitter, plain_tree, row_order, rows_of, same_tree, tables
+from tables import Table, criteria, limits, make_splitter, plain_tree, row_order, rows_of, same_tree, tables
 from toprank._core.dtypes import CRITERIA
 from toprank._core.threads import Threads
 from toprank.tree import histogram_splitter
 from toprank.tree.batch import Batch, Splits, children_of, sum_of_cells, sweep_features
 from toprank.tree.exact_splitter import Presorted
-from toprank.tree.grower import Limits
+from toprank.tree.grower import Limits, grow
 
 MODES = ["histogram", "exact"]
 
@@ -144,6 +144,34 @@ def test_only_allowed_features_are_used(two_columns, mode):
         allowed[0, feature] = 1
         found = splitter.best_splits(splitter.root(), CRITERIA["gini"], 1, allowed)
         assert found.record["feature"].tolist() == [feature]
+
+
+@pytest.mark.parametrize("memory", [0, 2**29])
+def test_every_node_has_its_own_allowed_features(two_columns, memory, monkeypatch):
+    monkeypatch.setattr(histogram_splitter, "HISTOGRAM_MEMORY", memory)
+    splitter = make_splitter(two_columns)
+    root = splitter.root()
+    twice = replace(root.take(np.array([0, 0])), histograms=None, slot=None)
+    found = splitter.best_splits(twice, CRITERIA["gini"], 1, np.array([[0, 1], [1, 0]], np.uint8))
+    assert found.record["feature"].tolist() == [1, 0]
+
+
+@pytest.mark.parametrize("mode", MODES)
+@given(table=tables(), rule=limits(), data=st.data())
+def test_regroup_keeps_the_remembered_order_inside_both_parts(mode, table, rule, data):
+    splitter = make_splitter(table, mode)
+    root = splitter.root()
+    splitter.remember()
+    before = [order.tolist() for order in (splitter.order if mode == "exact" else [splitter.rows])]
+    trees = grow(splitter, root, rule)
+    cells = trees.segment.take(np.flatnonzero(trees.is_leaf))
+    is_left = np.array(data.draw(st.lists(st.booleans(), min_size=len(cells), max_size=len(cells))))
+    left = {row for cell in np.flatnonzero(is_left) for row in rows_of(splitter, cells, cell)}
+    parts = splitter.regroup(root, cells, np.zeros(len(cells), int), is_left)
+    after = [order.tolist() for order in (splitter.order if mode == "exact" else [splitter.rows])]
+    assert after == [reference.stable_partition(order, left.__contains__) for order in before]
+    assert parts.total.tolist() == [cells.total[is_left].sum(), cells.total[~is_left].sum()]
+    assert parts.positive.tolist() == [cells.positive[is_left].sum(), cells.positive[~is_left].sum()]
 
 
 @pytest.mark.parametrize("mode", MODES)

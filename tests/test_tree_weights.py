@@ -32,9 +32,7 @@ def test_fractions_are_kept_to_one_part_in_the_limit(values):
     values = np.array(values)
     assume(values.sum() > 0)
     weights = integer_weights(np.ones(len(values), bool), values)
-    assert np.log2(weights.unit) == np.rint(np.log2(weights.unit)), (
-        "units are powers of two: scaling is exact"
-    )
+    assert np.log2(weights.unit) == np.rint(np.log2(weights.unit)), "units are powers of two: scaling is exact"
     assert weights.total.sum() <= FIXED_POINT_LIMIT + len(values)
     assert np.abs(weights.total * weights.unit - values).max() <= weights.unit / 2
     assert weights.unit in (1.0, 5e-324) or weights.unit <= 4 * values.sum() / FIXED_POINT_LIMIT
@@ -42,7 +40,7 @@ def test_fractions_are_kept_to_one_part_in_the_limit(values):
 
 
 @given(st.lists(st.floats(1e-3, 1e3), min_size=1, max_size=20), st.randoms())
-@example([0.1] * 10, None)
+@example([0.7, 0.1, 0.2], None)  # 0.9999999999999999 in this order, 1 in the other
 def test_the_unit_does_not_depend_on_the_order(values, random):
     shuffled = sorted(values) if random is None else random.sample(values, len(values))
     one, other = (integer_weights(np.ones(len(values), bool), np.array(v)) for v in (values, shuffled))

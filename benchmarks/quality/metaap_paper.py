@@ -147,11 +147,15 @@ def report(published_file: Path) -> str:
         difference = (both.ap_test - both.ap_test_published).groupby(both.dataset)
         detail[method] = pd.DataFrame({"ours": mean.ap_test, "published": mean.ap_test_published, "gap": gap,
                                        "se": difference.std(ddof=1) / np.sqrt(difference.count())})  # fmt: skip
-        lines.append(f"| {method} | {len(mean)} | {both.seed.nunique()} | {mean.ap_test.mean():.2f} | "
-                     f"{mean.ap_test_published.mean():.2f} | {gap.mean():+.2f} | {both.leaves.mean():.1f} |")  # fmt: skip
+        figures = (len(mean), both.seed.nunique(), f"{mean.ap_test.mean():.2f}", f"{mean.ap_test_published.mean():.2f}",
+                   f"{gap.mean():+.2f}", f"{both.leaves.mean():.1f}")  # fmt: skip
+        lines.append(f"| {method} | " + " | ".join(map(str, figures)) + " |")
     lines += ["", "Data sets (mean test AP; * = more than two standard errors of the paired difference below):", ""]
     shown = [m for m in detail if m not in PUBLISHED_AS or m == "MetaAP, linear"]
-    lines += ["| data set | " + " | ".join(f"{m} | published" for m in shown) + " |", "|---" * (1 + 2 * len(shown)) + "|"]
+    lines += [
+        "| data set | " + " | ".join(f"{m} | published" for m in shown) + " |",
+        "|---" * (1 + 2 * len(shown)) + "|",
+    ]
     for name in sorted(set(ours.dataset)):
         cells = []
         for method in shown:

@@ -38,7 +38,9 @@ def cases_of_budget(budget: Any, n_cases: float, n_positives: float) -> float:
             raise ValueError(f"budget must be at least 1 case, got {budget}. Hint: a share is a float, such as 0.02.")
         return float(min(budget, n_cases))
     if not 0.0 < budget < 1.0:
-        raise ValueError(f"A budget that is a float is a share between 0 and 1, got {budget}. Hint: use an int for cases.")
+        raise ValueError(
+            f"A budget that is a float is a share between 0 and 1, got {budget}. Hint: use an int for cases."
+        )
     return float(budget * n_cases)
 
 

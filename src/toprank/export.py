@@ -17,9 +17,7 @@ MAX_NESTING = 10
 """Levels drawn nested; what lies deeper gets a number and a block of its own, so that lines stay short."""
 
 
-def to_text(
-    tree: Tree, columns: Sequence[Column], title: str | None = None, max_leaves: int | None = None
-) -> str:
+def to_text(tree: Tree, columns: Sequence[Column], title: str | None = None, max_leaves: int | None = None) -> str:
     """Readable text of a tree, in 100 columns.
 
     Conditions are questions with a yes and a no branch. A node with several parents is numbered and printed
@@ -119,9 +117,7 @@ class _Drawing:
 
     def is_opened(self, node: int, head: int) -> bool:
         """Tell whether a node's branches are drawn below it, in the block of `head`."""
-        return bool(
-            not self.tree.is_leaf[node] and self.is_shown[node] and (node == head or node not in self.number)
-        )
+        return bool(not self.tree.is_leaf[node] and self.is_shown[node] and (node == head or node not in self.number))
 
     def node_text(self, node: int, head: int) -> str:
         """Return what stands on a node's own line."""
@@ -143,11 +139,7 @@ class _Drawing:
     def leaf_lines(self) -> list[str]:
         """List the leaves that branches refer to, best first, then those not shown, all together."""
         tree = self.tree
-        ends = [
-            node
-            for node in np.flatnonzero(tree.is_leaf & self.is_shown).tolist()
-            if self.is_shared_leaf(node)
-        ]
+        ends = [node for node in np.flatnonzero(tree.is_leaf & self.is_shown).tolist() if self.is_shared_leaf(node)]
         out: list[str] = []
         for leaf in sorted({int(tree.leaf[node]) for node in ends}):
             here = tree.is_leaf & (tree.leaf == leaf)

@@ -63,7 +63,7 @@ def fill_guide(edges, low, inverse_width, guide):
 
 
 @kernel
-def map_to_bins(block, n_bins, is_categorical, edges, low, inverse_width, guide, has_missing, out):
+def map_to_bins(block, n_bins, is_categorical, edges, low, inverse_width, guide, has_missing, out, by_column):
     """Write the bin code of every value; return the number of infinite values met.
 
     A numeric value's bin is the number of edges below it, so `value <= edges[b]` exactly when `bin <= b`.
@@ -71,42 +71,41 @@ def map_to_bins(block, n_bins, is_categorical, edges, low, inverse_width, guide,
 
     Pre:  block float64 (n, n_features), C order; edges (n_features, 255), padded with infinity;
           guide (n_features, GUIDE_CELLS + 1).
-    Post: out uint8 (n, n_features); has_missing[f] = 1 where column f holds a NaN.
+    Post: out uint8 (n, n_features); by_column uint8 (n_features, n), unless empty: the same codes; has_missing[f] = 1 where column f holds a NaN.
     Cost: about one comparison a value: a guide cell rarely holds more than one edge.
     """
     n_infinite = 0
     n = block.shape[0]
+    wants_columns = by_column.shape[0] > 0
     for start in range(0, n, TILE_ROWS):  # a tile stays in the first-level cache while its columns are mapped
         stop = min(start + TILE_ROWS, n)
         for f in range(block.shape[1]):
-            if is_categorical[f]:
-                for i in range(start, stop):
-                    value = block[i, f]
-                    out[i, f] = int(value) if 0 <= value < n_bins[f] else n_bins[f]
-                    if np.isnan(value):
-                        has_missing[f] = 1
-                continue
+            categorical = is_categorical[f] != 0
             origin = low[f]
             scale = inverse_width[f]
             for i in range(start, stop):
                 value = block[i, f]
-                if np.isfinite(value):
+                code = np.int64(n_bins[f])
+                if np.isnan(value):
+                    has_missing[f] = 1
+                elif categorical:
+                    code = np.int64(value) if 0 <= value < n_bins[f] else code
+                elif np.isinf(value):
+                    n_infinite += 1
+                else:
                     cell = guide_cell(value, origin, scale)
-                    first = np.int64(guide[f, cell])
+                    code = np.int64(guide[f, cell])
                     last = np.int64(guide[f, cell + 1])
-                    while last - first > 1:
-                        middle = (first + last) >> 1
+                    while last - code > 1:
+                        middle = (code + last) >> 1
                         if edges[f, middle] < value:
-                            first = middle + 1
+                            code = middle + 1
                         else:
                             last = middle
-                    # An addition, not a branch: which side of an edge a value is on cannot be predicted. Where no edge
-                    # is left in the cell, the next one lies in a higher cell and is not below the value.
-                    first += edges[f, first] < value
-                    out[i, f] = first
-                elif np.isnan(value):
-                    out[i, f] = n_bins[f]
-                    has_missing[f] = 1
-                else:
-                    n_infinite += 1
+                    # An addition, not a branch: which side of an edge a value is on cannot be predicted. Where no
+                    # edge is left in the cell, the next one lies in a higher cell and is not below the value.
+                    code += edges[f, code] < value
+                out[i, f] = code
+                if wants_columns:
+                    by_column[f, i] = code
     return n_infinite

@@ -10,14 +10,11 @@ Set the environment variable ``NUMBA_DISABLE_JIT=1`` to run every kernel as plai
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any
 
 import numba
 
-Function = TypeVar("Function", bound=Callable[..., Any])
 
-
-def kernel(function: Function) -> Function:
+def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
     """Compile a free function on first use, cache the result on disk, release the GIL while it runs."""
     return numba.njit(cache=True, nogil=True)(function)
-

@@ -15,12 +15,13 @@ from toprank._core.jit import kernel
 
 
 @kernel
-def split_chunks(binned, rows, left_rows, right_rows, chunks, feature, goes_left, n_left):
+def split_chunks(codes, row_step, column_step, rows, left_rows, right_rows, chunks, feature, goes_left, n_left):
     """Part each chunk of rows, keeping the order inside both parts.
 
     Every row is written to both buffers and one of two positions moves on: no branch, as none could be predicted.
 
-    Pre:  chunks int64 (m, 3): node, start, stop; goes_left uint8 (n_nodes, 256), one answer (0 or 1) a bin;
+    Pre:  the bin of a row in column f is codes[row * row_step + f * column_step], codes uint8;
+          chunks int64 (m, 3): node, start, stop; goes_left uint8 (n_nodes, 256), one answer (0 or 1) a bin;
           feature int32 (n_nodes,).
     Post: the chunk's left rows stand in left_rows from start on, n_left[c] of them, its right rows in right_rows.
     Cost: one lookup a row.
@@ -29,12 +30,13 @@ def split_chunks(binned, rows, left_rows, right_rows, chunks, feature, goes_left
         node = chunks[c, 0]
         start = chunks[c, 1]
         answers = goes_left[node]
-        f = feature[node]
+        column = np.uintp(feature[node] * column_step)
+        step = np.uintp(row_step)
         left = start
         right = start
         for i in range(start, chunks[c, 2]):
             row = rows[i]
-            is_left = np.int64(answers[binned[row, f]])
+            is_left = np.int64(answers[codes[np.uintp(row) * step + column]])
             left_rows[left] = row
             right_rows[right] = row
             left += is_left
@@ -48,8 +50,10 @@ def join_chunks(left_rows, right_rows, rows, chunks, n_left, left_at, right_at):
     for c in range(chunks.shape[0]):
         start = chunks[c, 1]
         n_right = chunks[c, 2] - start - n_left[c]
-        rows[left_at[c] : left_at[c] + n_left[c]] = left_rows[start : start + n_left[c]]
-        rows[right_at[c] : right_at[c] + n_right] = right_rows[start : start + n_right]
+        for k in range(n_left[c]):
+            rows[left_at[c] + k] = left_rows[start + k]
+        for k in range(n_right):
+            rows[right_at[c] + k] = right_rows[start + k]
 
 
 @kernel
@@ -97,4 +101,5 @@ def split_by_mark(rows, buffer, start, stop, mark, n_left):
             left += is_left
             spill += 1 - is_left
         n_left[s] = left - start[s]
-        rows[left : left + spill] = buffer[:spill]
+        for k in range(spill):
+            rows[left + k] = buffer[k]

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
 from typing import Any, Self
 
 import numpy as np
@@ -65,7 +66,9 @@ def share_out(work: np.ndarray, n_threads: int) -> list[slice]:
     """Contiguous slices of about equal total `work`, at most one a thread and none of them empty."""
     if len(work) == 0:
         return []
+    if n_threads == 1:
+        return [slice(0, len(work))]
     done = np.cumsum(work)
     targets = done[-1] * np.arange(1, n_threads) / n_threads
     bounds = np.unique(np.concatenate(([0], np.searchsorted(done, targets, side="left") + 1, [len(work)])))
-    return [slice(int(a), int(b)) for a, b in zip(bounds[:-1], bounds[1:], strict=True) if b > a]
+    return [slice(int(a), int(b)) for a, b in pairwise(bounds)]

@@ -1,125 +1,115 @@
-"""Rows down the tree: leaves and paths."""
+"""Rows down the tree: leaves, paths, margins, votes; and the points of scorecards."""
 
 import numpy as np
 
-from toprank._core.dtypes import CATEGORY, LEAF, NUMERIC
+from toprank._core.dtypes import LEAF, NUMERIC, OBLIQUE
 from toprank._core.jit import kernel
 
 
 @kernel
-def goes_left(block, i, node, kind, feature, threshold, missing_left, category_at, category_bits, oblique_at,
-              oblique_feature, oblique_weight):  # fmt: skip
-    """Tell whether row i of block satisfies a node's condition; `value <= threshold` goes left, everywhere.
-
-    A missing value, or a category the tree does not know, takes the node's missing direction; so does a row with
-    a missing value in an oblique condition.
-    """
-    if kind[node] == NUMERIC:
-        value = block[i, feature[node]]
-        return (value <= threshold[node]) | (np.isnan(value) & (missing_left[node] != 0))
-    if kind[node] == CATEGORY:
-        value = block[i, feature[node]]
-        if not 0 <= value < 256:
-            return missing_left[node] != 0
-        code = int(value)
-        return (category_bits[category_at[node], code >> 6] >> np.uint64(code & 63)) & np.uint64(1) == 1
-    projection = 0.0
-    for k in range(oblique_at[node], oblique_at[node + 1]):
-        projection += oblique_weight[k] * block[i, oblique_feature[k]]
-    if np.isnan(projection):
-        return missing_left[node] != 0
-    return projection <= threshold[node]
+def number_side(value, threshold, missing_left):
+    """Return 1 where the value goes left: `value <= threshold`, everywhere; a missing value goes as missing_left says."""
+    return np.int64(value <= threshold) | (np.int64(np.isnan(value)) & np.int64(missing_left))
 
 
 @kernel
-def find_leaves(block, kind, feature, threshold, left, right, missing_left, category_at, category_bits, oblique_at,
-                oblique_feature, oblique_weight, out):  # fmt: skip
-    """Write the leaf that each row reaches.
+def category_side(value, category_bits, at, missing_left):
+    """Return 1 where the category's bit is set; a missing or unknown category goes as missing_left says."""
+    side = np.int64(missing_left)
+    if 0 <= value < 256:
+        code = np.uint64(value)
+        side = np.int64((category_bits[at, code >> np.uint64(6)] >> (code & np.uint64(63))) & np.uint64(1))
+    return side
 
-    Pre:  block float64 (n, n_features), C order; out int32 (n,).
+
+@kernel
+def projection_side(block, i, start, stop, oblique_feature, oblique_weight, threshold, missing_left):
+    """Return 1 where a weighted sum of row i's features is at most the threshold; missing: as missing_left says."""
+    projection = 0.0
+    for k in range(start, stop):
+        projection += oblique_weight[k] * block[i, oblique_feature[k]]
+    return number_side(projection, threshold, missing_left)
+
+
+@kernel
+def child_of(condition, is_left):
+    """Return the child on the given side; by arithmetic, as no branch on it could be predicted."""
+    right = np.int64(condition.right)
+    return right + is_left * (np.int64(condition.left) - right)
+
+
+@kernel
+def walk(block, nodes, category_bits, oblique_at, oblique_feature, oblique_weight, scale, leaf, margin, length, path):
+    """Write the leaf that each row reaches and, on demand, its margin and its path.
+
+    The steps stand in this loop: handing all arrays to a function would cost more than its work.
+
+    Pre:  block float64 (n, n_features), C order; nodes CONDITION (n_nodes,).
+    Post: leaf int32 (n,).
+          margin float64 (n,), unless scale is empty: distance to the nearest threshold on the way, in units of
+          scale[feature]; conditions on categories and missing values have none; 0 where no threshold was met.
+          path int32 (n, longest path) and length int32 (n,), unless path is empty: nodes from the root to the leaf.
     Cost: one condition a level.
     """
+    wants_margin = scale.shape[0] > 0
+    wants_path = path.shape[0] > 0
     for i in range(block.shape[0]):
-        node = 0
-        while kind[node] != LEAF:
-            if goes_left(block, i, node, kind, feature, threshold, missing_left, category_at, category_bits,
-                         oblique_at, oblique_feature, oblique_weight):  # fmt: skip
-                node = left[node]
-            else:
-                node = right[node]
-        out[i] = node
-
-
-@kernel
-def find_paths(block, kind, feature, threshold, left, right, missing_left, category_at, category_bits, oblique_at,
-               oblique_feature, oblique_weight, length, out):  # fmt: skip
-    """Write each row's nodes from the root to its leaf, and how many they are.
-
-    Pre:  out int32 (n, longest path); length int32 (n,).
-    """
-    for i in range(block.shape[0]):
-        node = 0
-        n = 0
-        while kind[node] != LEAF:
-            out[i, n] = node
-            n += 1
-            if goes_left(block, i, node, kind, feature, threshold, missing_left, category_at, category_bits,
-                         oblique_at, oblique_feature, oblique_weight):  # fmt: skip
-                node = left[node]
-            else:
-                node = right[node]
-        out[i, n] = node
-        length[i] = n + 1
-
-
-@kernel
-def find_margins(block, kind, feature, threshold, left, right, missing_left, category_at, category_bits, oblique_at,
-                 oblique_feature, oblique_weight, scale, leaf, margin):  # fmt: skip
-    """Write the leaf that each row reaches and its distance to the nearest threshold on the way.
-
-    Pre:  scale float64 (n_features,): a distance in feature f is divided by scale[f]. Conditions on categories and
-          missing values have no distance.
-    Post: leaf int32 (n,), margin float64 (n,), 0 where no threshold was met.
-    """
-    for i in range(block.shape[0]):
-        node = 0
+        node = np.int64(0)
         nearest = np.inf
-        while kind[node] != LEAF:
-            if kind[node] == NUMERIC:
-                distance = abs(block[i, feature[node]] - threshold[node]) / scale[feature[node]]
-                if distance < nearest:  # False for a missing value
-                    nearest = distance
-            if goes_left(block, i, node, kind, feature, threshold, missing_left, category_at, category_bits,
-                         oblique_at, oblique_feature, oblique_weight):  # fmt: skip
-                node = left[node]
+        n = 0
+        while nodes[node].kind != LEAF:
+            if wants_path:
+                path[i, n] = node
+                n += 1
+            condition = nodes[node]
+            if condition.kind == OBLIQUE:
+                side = projection_side(block, i, oblique_at[node], oblique_at[node + 1], oblique_feature,
+                                       oblique_weight, condition.threshold, condition.missing_left)  # fmt: skip
             else:
-                node = right[node]
+                value = block[i, condition.feature]
+                if condition.kind == NUMERIC:
+                    side = number_side(value, condition.threshold, condition.missing_left)
+                    if wants_margin:
+                        distance = abs(value - condition.threshold) / scale[condition.feature]
+                        nearest = distance if distance < nearest else nearest  # a missing value is not less
+                else:
+                    side = category_side(value, category_bits, condition.category_at, condition.missing_left)
+            node = child_of(condition, side)
         leaf[i] = node
-        margin[i] = nearest if nearest < np.inf else 0.0
+        if wants_margin:
+            margin[i] = nearest if nearest < np.inf else 0.0
+        if wants_path:
+            path[i, n] = node
+            length[i] = n + 1
 
 
 @kernel
-def confusion_scores(block, kind, feature, threshold, left, right, missing_left, category_at, category_bits,
-                     oblique_at, oblique_feature, oblique_weight, rate, confusion, out):  # fmt: skip
+def confusion_scores(block, nodes, category_bits, oblique_at, oblique_feature, oblique_weight, rate, confusion, out):
     """Write each row's mean leaf rate, a leaf weighing confusion ** (conditions the row breaks on the way to it).
 
     Pre:  every node has one parent (a tree, not a meta-tree).
     Cost: all nodes a row.
     """
-    n_nodes = kind.shape[0]
+    n_nodes = nodes.shape[0]
     votes = np.empty(n_nodes)
     weight = np.empty(n_nodes)
     for i in range(block.shape[0]):
         for node in range(n_nodes - 1, -1, -1):
-            if kind[node] == LEAF:
+            condition = nodes[node]
+            if condition.kind == LEAF:
                 votes[node] = rate[node]
                 weight[node] = 1.0
                 continue
-            kept = left[node]
-            broken = right[node]
-            if not goes_left(block, i, node, kind, feature, threshold, missing_left, category_at, category_bits,
-                             oblique_at, oblique_feature, oblique_weight):  # fmt: skip
-                kept, broken = broken, kept
+            if condition.kind == OBLIQUE:
+                side = projection_side(block, i, oblique_at[node], oblique_at[node + 1], oblique_feature,
+                                       oblique_weight, condition.threshold, condition.missing_left)  # fmt: skip
+            elif condition.kind == NUMERIC:
+                side = number_side(block[i, condition.feature], condition.threshold, condition.missing_left)
+            else:
+                value = block[i, condition.feature]
+                side = category_side(value, category_bits, condition.category_at, condition.missing_left)
+            kept = child_of(condition, side)
+            broken = child_of(condition, 1 - side)
             votes[node] = votes[kept] + confusion * votes[broken]
             weight[node] = weight[kept] + confusion * weight[broken]
         out[i] = votes[0] / weight[0]

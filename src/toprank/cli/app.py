@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import sys
 import traceback
@@ -24,6 +25,8 @@ from toprank.cli.warmup import warmup
 BAD_INPUT = (ValueError, TypeError, OSError, ImportError, MemoryError)
 """What the library raises at input it cannot use; everything else is a mistake of ours."""
 
+INTERRUPTED = 130
+
 USAGE_ERROR: type[Exception] = typer.BadParameter.__mro__[2]
 """Raised for unknown or missing options; typer does not export it by name."""
 
@@ -35,8 +38,15 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+
+
+def _help(text: str | None) -> str:
+    r"""Return a docstring as typer wants it: `\b` before lines that are not to be joined is one character."""
+    return inspect.cleandoc(text or "").replace(r"\b", "\b")
+
+
 for command in (demo, fit, topk, evaluate, describe, warmup):
-    app.command()(command)
+    app.command(help=_help(command.__doc__))(command)
 
 
 def _print_version(value: bool) -> None:
@@ -47,13 +57,12 @@ def _print_version(value: bool) -> None:
         raise typer.Exit
 
 
-@app.callback()
 def _root(
     version: Annotated[
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
     ] = False,
 ) -> None:
-    """Rank rare cases with trees a person can read: the cases most worth checking, and why.
+    r"""Rank rare cases with trees a person can read: the cases most worth checking, and why.
 
     \b
     toprank demo
@@ -63,19 +72,22 @@ def _root(
     """
 
 
+app.callback(help=_help(_root.__doc__))(_root)
+
+
 def run(argv: Sequence[str] | None = None) -> int:
-    """Run one command and return the exit code; no error leaves here as a traceback, unless --debug asks for it."""
+    """Run one command and return the exit code; no error ends in a traceback, unless --debug asks for it."""
     args = list(sys.argv[1:] if argv is None else argv)
     try:
         with warnings.catch_warnings():
             code = typer.main.get_command(app).main(args, prog_name="toprank", standalone_mode=False)
         sys.stdout.flush()
-        return code if isinstance(code, int) else 0
+        return _fail("Interrupted.", code) if code == INTERRUPTED else code if isinstance(code, int) else 0
     except BrokenPipeError:  # the reader went away, as `head` does: nobody is left to tell
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except (KeyboardInterrupt, typer.Abort):
-        return _fail("Interrupted.", 130)
+        return _fail("Interrupted.", INTERRUPTED)
     except USAGE_ERROR as error:
         return _fail(*_explain_usage(error))
     except BAD_INPUT as error:

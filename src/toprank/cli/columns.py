@@ -37,8 +37,10 @@ def label_values(frame: polars.DataFrame, label: str, file: str) -> np.ndarray:
     if column.null_count():
         row = int(np.argmax(column.is_null().to_numpy())) + 1
         raise InputError(
-            f"The label column {label!r} of {file} must have a value in every row, but {column.null_count():,} of "
-            f"{len(column):,} are missing, the first in row {row:,}. Hint: drop the cases whose outcome is not known."
+            f"The label column {label!r} of {file} must have a value in every row, but "
+            f"{column.null_count():,} of "
+            f"{len(column):,} are missing, the first in row {row:,}. Hint: drop the cases whose outcome is "
+            "not known."
         )
     if column.dtype.is_temporal() or column.dtype.is_nested():
         raise InputError(f"The label column {label!r} of {file} must hold yes or no, found {column.dtype}.")
@@ -53,20 +55,19 @@ def outcomes(values: np.ndarray, label: str, file: str) -> list[Any]:
     where = f"The label column {label!r} of {file} must have two values"
     if len(found) == 1:
         raise InputError(
-            f"{where}, but all {len(values):,} rows hold {found[0]!r}. Hint: check that the file has cases of both kinds."
+            f"{where}, but all {len(values):,} rows hold {found[0]!r}. Hint: check that the file has cases "
+            "of both kinds."
         )
     if len(found) > 2:
-        shown = ", ".join(map(repr, found[:4])) + (", ..." if len(found) > 4 else "")
+        shown = ", ".join(map(repr, found[:4])) + (" and more" if len(found) > 4 else "")
         raise InputError(
             f"{where}, found {len(found):,}: {shown}. Hint: is it the right column, or should one outcome be marked 1?"
         )
     return found
 
 
-def choose_positive(
-    found: Sequence[Any], wanted: str | None, label: str, file: str, trained: Any = None
-) -> Any:
-    """Return the outcome that is looked for: as --positive says, as in training, or as everybody understands it."""
+def choose_positive(found: Sequence[Any], wanted: str | None, label: str, file: str, trained: Any = None) -> Any:
+    """Return the outcome to look for: as --positive says, as in training, or as everybody understands it."""
     both = f"{found[0]!r} and {found[1]!r}"
     key = {text_of(value): value for value in found}
     if wanted is not None:
@@ -108,7 +109,8 @@ def training_features(
     names = [name for name in frame.columns if name not in left_out]
     if not names:
         raise InputError(
-            f"No column of {file} is left to learn from: all {frame.width:,} are the label, an id or dropped. "
+            f"No column of {file} is left to learn from: all {frame.width:,} are the label, an id or "
+            "dropped. "
             "Hint: drop fewer columns."
         )
     features = frame.select(names)
@@ -122,8 +124,8 @@ def training_features(
             _note_stray_words(column, file, terminal)
         elif not (column.dtype.is_numeric() or column.dtype in (pl.Boolean, pl.Categorical, pl.Enum)):
             raise InputError(
-                f"Column {column.name!r} of {file} holds values of type {column.dtype}, expected numbers or categories. "
-                f"Hint: leave it out with --drop {column.name}."
+                f"Column {column.name!r} of {file} holds values of type {column.dtype}, expected numbers "
+                f"or categories. Hint: leave it out with --drop {column.name}."
             )
         if (column.dtype == pl.String or column.dtype.is_integer()) and _names_cases(column):
             terminal.note(
@@ -149,8 +151,9 @@ def _note_stray_words(column: polars.Series, file: str, terminal: Terminal) -> N
         row = int(np.argmax(is_word.to_numpy()))
         word = column.cast(pl.String)[row]
         terminal.note(
-            f"column {column.name!r} of {file} is read as categories because {n_words:,} of {n_values:,} cells hold no "
-            f"number, such as {word!r} in row {row + 1:,}; leave such cells empty to have numbers with missing values."
+            f"column {column.name!r} of {file} is read as categories because {n_words:,} of {n_values:,} "
+            f"cells hold no number, such as {word!r} in row {row + 1:,}; leave such cells empty to have "
+            "numbers with missing values."
         )
 
 
@@ -160,8 +163,8 @@ def check_finite(features: polars.DataFrame, file: str) -> None:
         if column.dtype.is_float() and (is_infinite := column.is_infinite().fill_null(False)).any():
             row = int(np.argmax(is_infinite.to_numpy())) + 1
             raise InputError(
-                f"Column {column.name!r} of {file} holds an infinite number in row {row:,}, expected finite numbers. "
-                "Hint: leave the cell empty to mark it missing."
+                f"Column {column.name!r} of {file} holds an infinite number in row {row:,}, expected finite "
+                "numbers. Hint: leave the cell empty to mark it missing."
             )
 
 
@@ -187,7 +190,8 @@ def model_features(frame: polars.DataFrame, model: Any, file: str) -> Any:
             trained_text, is_number = isinstance(column.categories[0], str), values.dtype.is_numeric()
             if trained_text and (is_number or values.dtype == pl.Boolean):
                 raise InputError(
-                    f"Column {column.name!r} held text in training but holds values of type {values.dtype} in {file}. "
+                    f"Column {column.name!r} held text in training but holds values of type {values.dtype} "
+                    f"in {file}. "
                     "Hint: convert it to text before saving."
                 )
     features = frame.select(column.name for column in model.columns_)
@@ -203,7 +207,4 @@ def _no_number(values: polars.Series, file: str) -> str:
     if values.dtype != pl.String:
         return f"{start} values of type {values.dtype} in {file}. Hint: convert it to numbers before saving."
     row = int(np.argmax((values.is_not_null() & as_numbers(values).is_null()).to_numpy()))
-    return (
-        f"{start} text in {file}: {values[row]!r} in row {row + 1:,}. "
-        "Hint: leave the cell empty to mark it missing."
-    )
+    return f"{start} text in {file}: {values[row]!r} in row {row + 1:,}. Hint: leave the cell empty to mark it missing."

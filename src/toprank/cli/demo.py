@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -47,7 +47,7 @@ def demo(
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
-    """Simulate an audit campaign, learn from the past years, rank the last one, and show the alerts.
+    r"""Simulate an audit campaign, learn from the past years, rank the last one, and show the alerts.
 
     \b
     toprank demo
@@ -75,12 +75,12 @@ def demo(
     files = write_files(out, model, alerts, campaign)
     rules = best_rules(model, RULES_SHOWN)
     terminal.finish({
-        "folder": str(out), "files": files, "seconds": round(terminal.seconds, 3), "info": info, "year": campaign.year, "k": k,
-        "average_precision": {"value": interval.value, "low": interval.low, "high": interval.high, "level": interval.level},
+        "folder": str(out), "files": files, "seconds": round(terminal.seconds, 3), "info": info,
+        "year": campaign.year, "k": k, "average_precision": asdict(interval),
         "optimal_average_precision": campaign.optimal_average_precision,
         "gains": table, "alerts": alerts.head(ALERTS_SHOWN).to_dicts(), "rules": rules,
     })  # fmt: skip
-    if not quiet:
+    if not (quiet or as_json):
         _print_campaign(campaign, info, alerts, terminal)
         _print_judgement(campaign, interval, table, rules, terminal)
         _print_next_steps(out, files, terminal)
@@ -158,28 +158,24 @@ def rules_text(model: Any) -> str:
         lines.append(f"{rule['leaf']}. {rule_figures(rule)}")
         for i, way in enumerate(ways_of(rule["rule"])):
             text = f"{'or ' if i else ''}{way}"
-            lines += textwrap.wrap(
-                text, 100, initial_indent="     ", subsequent_indent="     ", break_on_hyphens=False
-            )
+            lines += textwrap.wrap(text, 100, initial_indent="     ", subsequent_indent="     ", break_on_hyphens=False)
         lines.append("")
     return "\n".join([*lines, "The tree", "", model.to_text(), ""])
 
 
-def _print_campaign(
-    campaign: Campaign, info: dict[str, Any], alerts: polars.DataFrame, terminal: Terminal
-) -> None:
+def _print_campaign(campaign: Campaign, info: dict[str, Any], alerts: polars.DataFrame, terminal: Terminal) -> None:
     from toprank.cli.show import alerts_table, model_card
 
     terminal.show(
-        f"A simulated audit campaign: toprank learns from {campaign.history.height:,} audits of {YEARS[0]} to {YEARS[-2]}, "
-        f"few of which found fraud, and says which {alerts.height:,} of the {campaign.new.height:,} companies of "
+        f"A simulated audit campaign: toprank learns from {campaign.history.height:,} audits of {YEARS[0]} "
+        f"to {YEARS[-2]}, "
+        f"few of which found fraud, and says which {alerts.height:,} of the {campaign.new.height:,} "
+        "companies of "
         f"{campaign.year} to check, and why.\n"
     )
     terminal.show(model_card(info))
     terminal.heading(f"The {ALERTS_SHOWN} companies of {campaign.year} most worth checking")
-    terminal.show(
-        alerts_table(alerts.head(ALERTS_SHOWN).to_dicts(), ["case_id"], amount="amount", outcome="fraud")
-    )
+    terminal.show(alerts_table(alerts.head(ALERTS_SHOWN).to_dicts(), ["case_id"], amount="amount", outcome="fraud"))
 
 
 def _print_judgement(
@@ -192,7 +188,7 @@ def _print_judgement(
     terminal.show(gains_grid(table, campaign.new.height))
     terminal.show("", facts([
         ("average precision", interval_text(interval)),
-        ("at best possible", f"{campaign.optimal_average_precision:.3f}, known because the campaign is simulated"),
+        ("at best possible", f"{campaign.optimal_average_precision:.3f}, known as the campaign is simulated"),
         ("in random order", f"{base:.3f}"),
     ]))  # fmt: skip
     terminal.heading(f"The best {len(rules)} rules, and what they caught in training")

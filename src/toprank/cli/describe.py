@@ -1,4 +1,4 @@
-"""`toprank describe`: what a model file or a table holds. Loads no more than it needs, so that it answers at once."""
+"""`toprank describe`: what a model file or a table holds. Loads only what it needs, to answer at once."""
 
 from __future__ import annotations
 
@@ -22,9 +22,7 @@ YEARS = (1900, 2100)
 
 
 def describe(
-    file: Annotated[
-        Path, typer.Argument(metavar="FILE", help="A model file, or a table: CSV, CSV.gz or Parquet.")
-    ],
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A model file, or a table: CSV, CSV.gz or Parquet.")],
     label: Annotated[
         str | None, typer.Option(metavar="COLUMN", help="Of a table: the column with the outcome.")
     ] = None,
@@ -33,7 +31,7 @@ def describe(
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
-    """Say what a model file or a table holds.
+    r"""Say what a model file or a table holds.
 
     \b
     toprank describe model.toprank
@@ -71,9 +69,7 @@ def _describe_model(path: Path, terminal: Terminal) -> None:
         [column["name"], column["kind"], f"{100 * share:.1f} %", _categories(column)]
         for column, share in zip(info["columns"], info["importances"], strict=True)
     ]
-    terminal.show(
-        grid([("name", "left"), ("kind", "left"), ("share of gain", "right"), ("categories", "left")], rows)
-    )
+    terminal.show(grid([("name", "left"), ("kind", "left"), ("share of gain", "right"), ("categories", "left")], rows))
     if rules:
         terminal.heading(
             f"The best {len(rules)} of {info['figures']['n_leaves']:,} rules, and what they caught in training"
@@ -176,7 +172,7 @@ def describe_column(column: polars.Series) -> dict[str, Any]:
         known = known.drop_nans()
     kind = "number" if column.dtype.is_numeric() else "date" if column.dtype.is_temporal() else "category"
     kind = "other" if column.dtype.is_nested() else kind
-    out = {"name": column.name, "kind": kind, "missing": 1 - len(known) / len(column)}
+    out: dict[str, Any] = {"name": column.name, "kind": kind, "missing": 1 - len(known) / len(column)}
     out["distinct"] = known.n_unique() if kind != "other" else 0
     return out | {"values": _values_text(known, kind, out["distinct"])}
 
@@ -198,7 +194,7 @@ def _values_text(known: polars.Series, kind: str, distinct: int) -> str:
         low, high, middle = (f"{value:.0f}" if are_years else number_text(float(value)) for value in ends)
         return f"{low} to {high}, median {middle}"
     if kind == "date":
-        return f"{known.min()} to {known.max()}"
+        return f"{known.min()!s} to {known.max()!s}"
     counts = known.value_counts(sort=True, name="count").sort(["count", known.name], descending=[True, False])
     names = [str(name) for name in counts[known.name].head(CATEGORIES_SHOWN).to_list()]
     rest = distinct - len(names)

@@ -1,4 +1,4 @@
-"""Bad input as one sentence: what is wrong, with which object, what was expected, what was found, one hint."""
+"""Bad input as one sentence: what is wrong, with what, what was expected, what was found, one hint."""
 
 from __future__ import annotations
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -38,7 +39,7 @@ def evaluate(
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
-    """Compare a model's ranking of a file with the known outcomes.
+    r"""Compare a model's ranking of a file with the known outcomes.
 
     \b
     toprank evaluate model.toprank checked.csv --label fraud --k 100
@@ -57,7 +58,7 @@ def evaluate(
     found = outcomes(values, label, table.name)
     trained = ranker.classes_[ranker.positive_index_]
     is_positive = values == choose_positive(found, positive, label, table.name, trained=trained)
-    depths = [choose_k(each, ranker, frame.height, table.name) for each in dict.fromkeys(k or [None])]
+    depths = [choose_k(each, ranker, frame.height, table.name) for each in (dict.fromkeys(k) if k else [None])]
     worth = None if amount is None else _amounts(frame, amount, table.name)
     with terminal.working(f"Scoring {frame.height:,} cases"):
         score = ranker.decision_function(features)
@@ -68,12 +69,7 @@ def evaluate(
     result = {
         "n_cases": frame.height,
         "n_positives": int(is_positive.sum()),
-        "average_precision": {
-            "value": interval.value,
-            "low": interval.low,
-            "high": interval.high,
-            "level": interval.level,
-        },
+        "average_precision": asdict(interval),
         "roc_auc": roc_auc(is_positive, score),
         "at_k": [figures_at(is_positive, score, depth) for depth in depths],
         "gains": gains(is_positive, score, worth),
@@ -98,7 +94,8 @@ def _amounts(frame: polars.DataFrame, name: str, file: str) -> np.ndarray:
         row = int(np.argmax(is_bad))
         raise InputError(
             f"The amount column {name!r} of {file} must hold numbers of at least 0, found "
-            f"{'nothing' if np.isnan(values[row]) else values[row]} in row {row + 1:,}. Hint: write 0 where nothing is at stake."
+            f"{'nothing' if np.isnan(values[row]) else values[row]} in row {row + 1:,}. Hint: write 0 where "
+            "nothing is at stake."
         )
     return values
 

@@ -12,8 +12,16 @@ import typer
 
 from toprank.cli.errors import InputError, nearest
 from toprank.cli.options import (
-    AsJson, Debug, Ids, Label, Positive, Quiet, parse_budget, parse_settings, split_names,
-)  # fmt: skip
+    AsJson,
+    Debug,
+    Ids,
+    Label,
+    Positive,
+    Quiet,
+    parse_budget,
+    parse_settings,
+    split_names,
+)
 from toprank.cli.terminal import Terminal
 
 if TYPE_CHECKING:
@@ -51,7 +59,7 @@ def fit(
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
-    """Learn a model from a file of past cases and write it.
+    r"""Learn a model from a file of past cases and write it.
 
     \b
     toprank fit history.csv --label fraud --budget 500 -o model.toprank
@@ -59,29 +67,19 @@ def fit(
     toprank fit history.csv.gz --label fraud --model metaap-forest --set n_estimators=50 -o f.toprank
     """
     terminal = Terminal(as_json=as_json, quiet=quiet)
-    from toprank.cli.columns import choose_positive, label_values, outcomes, training_features
-    from toprank.cli.reading import check_readable, read_table
+    from toprank.cli.reading import check_readable
     from toprank.cli.writing import check_output
 
     check_readable(history)
     check_output(out, inputs=[history])
     parameters = {"budget": parse_budget(budget)} if budget is not None else {}
+    if model not in ESTIMATORS:
+        known = ", ".join(ESTIMATORS)
+        raise InputError(f"--model must be one of {known}, got {model!r}.{nearest(model, ESTIMATORS)}")
     if cv is not None and (cv < 0 or cv == 1):
-        raise InputError(
-            f"--cv must be 0 or at least 2 folds, got {cv}. Hint: --cv 0 leaves cross-validation out."
-        )
-    with terminal.working(f"Reading {history.name}"):
-        frame = read_table(history)
-    values = label_values(frame, label, history.name)
-    found = outcomes(values, label, history.name)
-    pos_label = choose_positive(found, positive, label, history.name)
-    ids = split_names(id_columns, frame.columns, "--id", history.name)
-    dropped = split_names(drop, frame.columns, "--drop", history.name)
-    features = training_features(frame, [label, *ids, *dropped], history.name, terminal)
-    share = float((values == pos_label).mean())
-    if share > 0.5:
-        terminal.note(f"{100 * share:.0f} % of the cases have the outcome {pos_label!r} that is looked for; "
-                      "is it the rare one? --positive chooses the other.")  # fmt: skip
+        raise InputError(f"--cv must be 0 or at least 2 folds, got {cv}. Hint: --cv 0 leaves cross-validation out.")
+    left_out = {"--id": id_columns, "--drop": drop}
+    features, values, pos_label = read_history(history, label, positive, left_out, terminal)
     with terminal.working("Loading the estimators"):
         estimator = make_estimator(model, settings, parameters | {"pos_label": pos_label}, features.columns)
     fit_and_save(estimator, features, values, out, terminal)
@@ -89,17 +87,40 @@ def fit(
     report(estimator, out, judged, terminal)
 
 
+def read_history(
+    path: Path, label: str, positive: str | None, left_out: dict[str, list[str] | None], terminal: Terminal
+) -> tuple[polars.DataFrame, np.ndarray, Any]:
+    """Return the columns to learn from, the outcomes, and the one to look for."""
+    from toprank.cli.columns import choose_positive, label_values, outcomes, training_features
+    from toprank.cli.reading import read_table
+
+    with terminal.working(f"Reading {path.name}"):
+        frame = read_table(path)
+    values = label_values(frame, label, path.name)
+    pos_label = choose_positive(outcomes(values, label, path.name), positive, label, path.name)
+    unused = [name for option, given in left_out.items()
+              for name in split_names(given, frame.columns, option, path.name)]  # fmt: skip
+    features = training_features(frame, [label, *unused], path.name, terminal)
+    share = float((values == pos_label).mean())
+    if share > 0.5:
+        terminal.note(
+            f"{100 * share:.0f} % of the cases have the outcome {pos_label!r} that is looked for; "
+            "is it the rare one? --positive chooses the other."
+        )
+    return features, values, pos_label
+
+
 def make_estimator(
     name: str, settings: Sequence[str] | None, parameters: dict[str, Any], columns: Sequence[str]
 ) -> Any:
-    """Return the estimator of that name with its parameters set."""
+    """Return the estimator of that name with its parameters set; the same file gives the same model."""
     import toprank
 
-    if name not in ESTIMATORS:
-        known = ", ".join(ESTIMATORS)
-        raise InputError(f"--model must be one of {known}, got {name!r}.{nearest(name, ESTIMATORS)}")
     estimator = getattr(toprank, ESTIMATORS[name])
-    chosen = parse_settings(settings, list(inspect.signature(estimator).parameters), ESTIMATORS[name])
+    known = list(inspect.signature(estimator).parameters)
+    chosen = parse_settings(settings, known, ESTIMATORS[name])
+    if "random_state" in known:
+        chosen.setdefault("random_state", 0)
     twice = sorted(chosen.keys() & parameters.keys())
     if twice:
         option = {"budget": "--budget", "pos_label": "--positive"}[twice[0]]
@@ -113,9 +134,7 @@ def make_estimator(
     return estimator(**(chosen | parameters))
 
 
-def fit_and_save(
-    estimator: Any, features: polars.DataFrame, values: np.ndarray, out: Path, terminal: Terminal
-) -> None:
+def fit_and_save(estimator: Any, features: polars.DataFrame, values: np.ndarray, out: Path, terminal: Terminal) -> None:
     """Fit with a status line, and write the model file."""
     name = type(estimator).__name__
     is_forest = hasattr(estimator, "n_estimators")
@@ -188,9 +207,7 @@ def cross_validate(
         for i, (inside, held_out) in enumerate(folds, 1):
             update(f"Cross-validating, fold {i} of {n_folds}")
             copy = clone(estimator).set_params(pos_label=None).fit(features[inside], is_positive[inside])
-            values.append(
-                average_precision(is_positive[held_out], copy.decision_function(features[held_out]))
-            )
+            values.append(average_precision(is_positive[held_out], copy.decision_function(features[held_out])))
     return values
 
 

@@ -22,7 +22,7 @@ def precision_interval(is_positive: np.ndarray, score: np.ndarray) -> Any:
 def gains(
     is_positive: np.ndarray, score: np.ndarray, amount: np.ndarray | None, depths: Any = DEPTHS
 ) -> dict[str, Any]:
-    """Return the gains table at the given shares of the cases, those that round up to the same number once."""
+    """Return the gains table at shares of the cases; those that round up to the same number count once."""
     from toprank.metrics import gains_table
 
     cases = sorted({max(1, int(np.ceil(round(share * len(score), 6)))) for share in depths})
@@ -41,7 +41,7 @@ def figures_at(is_positive: np.ndarray, score: np.ndarray, k: int) -> dict[str, 
 
 
 def default_k(info: dict[str, Any], n_rows: int) -> int:
-    """Return the number of alerts that a model's budget means for a table: cases as they are, a share of the rows."""
+    """Return the alerts that a model's budget means for a table: cases as they are, or a share of the rows."""
     budget = info["parameters"].get("budget")
     if isinstance(budget, int):
         return min(budget, n_rows)

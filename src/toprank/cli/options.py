@@ -11,9 +11,7 @@ import typer
 
 from toprank.cli.errors import InputError, nearest
 
-AsJson = Annotated[
-    bool, typer.Option("--json", help="Print the result as one JSON object, and nothing else.")
-]
+AsJson = Annotated[bool, typer.Option("--json", help="Print the result as one JSON object, and nothing else.")]
 Debug = Annotated[bool, typer.Option("--debug", help="On an error, show the traceback too.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress, notes or hints.")]
 Label = Annotated[str, typer.Option("--label", metavar="COLUMN", help="The column with the outcome.")]
@@ -23,9 +21,7 @@ Positive = Annotated[
 ]
 Ids = Annotated[
     list[str] | None,
-    typer.Option(
-        "--id", metavar="COLUMN", help="A column that names the case; carried along, not learned from."
-    ),
+    typer.Option("--id", metavar="COLUMN", help="A column that names the case; carried along, not learned from."),
 ]
 ModelFile = Annotated[Path, typer.Argument(metavar="MODEL", help="A model file that `toprank fit` wrote.")]
 
@@ -50,11 +46,11 @@ def parse_budget(text: str | None) -> int | float | None:
     if text is None:
         return None
     try:
+        if text.isdecimal() and int(text) >= 1:
+            return int(text)
         number = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
     except ValueError:
         number = float("nan")
-    if number >= 1 and number.is_integer() and "." not in text:
-        return int(number)
     if 0 < number < 1:
         return number
     raise InputError(
@@ -84,7 +80,7 @@ def parse_settings(given: Sequence[str] | None, parameters: Sequence[str], owner
 
 
 def parse_value(text: str) -> Any:
-    """A Python value of a text: numbers, true/false, none, lists; anything else is a string."""
+    """Return the Python value of a text: numbers, true/false, none, lists; anything else is a string."""
     words = {"true": True, "false": False, "none": None, "null": None}
     if text.lower() in words:
         return words[text.lower()]

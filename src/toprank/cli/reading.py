@@ -1,7 +1,7 @@
 """Files to polars frames, checked: every file that cannot be read gets a sentence.
 
-An empty cell is missing; the strings `None` and `NA` are categories like any other. polars fills short rows and
-renames repeated columns without a word, so both are checked here first.
+An empty cell is missing; the strings `None` and `NA` are categories like any other. polars fills short rows
+and renames repeated columns without a word, so both are checked here first.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 DECIMAL_COMMA = re.compile(rb"(?:^|;)-?\d+,\d+(?:;|\r?$)", re.MULTILINE)
 DECIMAL_POINT = re.compile(rb"(?:^|;)-?\d+\.\d+(?:;|\r?$)", re.MULTILINE)
 SAMPLE = 1 << 20
+FIRST_ROWS = 1_000
 
 
 def check_readable(path: Path, suffixes: Collection[str] = TABLE_SUFFIXES) -> None:
@@ -67,9 +68,7 @@ def read_table(path: Path, text_columns: Collection[str] = ()) -> polars.DataFra
     check_readable(path)
     frame = _read_parquet(path) if path.name.lower().endswith(".parquet") else _read_csv(path, text_columns)
     if frame.height == 0:
-        raise InputError(
-            f"{path.name} has {frame.width:,} columns but no rows. Hint: did a filter drop them all?"
-        )
+        raise InputError(f"{path.name} has {frame.width:,} columns but no rows. Hint: did a filter drop them all?")
     if frame.width == 0:
         raise InputError(f"{path.name} has no columns. Hint: was it fully written?")
     return _widened(frame)
@@ -95,9 +94,7 @@ def _read_csv(path: Path, text_columns: Collection[str]) -> polars.DataFrame:
     header = _check_header(data, separator, path.name)
     _check_field_counts(data, separator, len(header), path.name)
     sample = data[:SAMPLE]
-    decimal_comma = (
-        separator == ";" and bool(DECIMAL_COMMA.search(sample)) and not DECIMAL_POINT.search(sample)
-    )
+    decimal_comma = separator == ";" and bool(DECIMAL_COMMA.search(sample)) and not DECIMAL_POINT.search(sample)
     try:
         frame = pl.read_csv(
             data,
@@ -123,9 +120,7 @@ def _bytes_of(path: Path) -> bytes:
         with gzip.open(path) as file:
             return file.read()
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-        raise InputError(
-            f"{path.name} cannot be unpacked: {_reason(error)}. Hint: was it copied whole?"
-        ) from error
+        raise InputError(f"{path.name} cannot be unpacked: {_reason(error)}. Hint: was it copied whole?") from error
 
 
 def _reason(error: Exception) -> str:
@@ -150,7 +145,8 @@ def _check_text(data: bytes, file: str) -> None:
         line = data.count(b"\n", 0, error.start) + 1
         raise InputError(
             f"{file} is not encoded as UTF-8: byte 0x{data[error.start]:02X} at position {error.start:,} "
-            f"(line {line:,}). Hint: save it as CSV UTF-8, or convert it, for example with iconv -f latin1 -t utf-8."
+            f"(line {line:,}). Hint: save it as CSV UTF-8, or convert it, for example with iconv -f latin1 "
+            "-t utf-8."
         ) from None
 
 
@@ -168,7 +164,7 @@ def _records(data: bytes, separator: str) -> csv._reader:  # type: ignore[name-d
 def _check_header(data: bytes, separator: str, file: str) -> list[str]:
     """Return the column names: none empty, none twice."""
     try:
-        header = next(_records(data, separator), [])
+        header: list[str] = next(_records(data, separator), [])
     except csv.Error as error:
         raise InputError(f"The first line of {file} cannot be read as CSV: {_reason(error)}.") from error
     for place, name in enumerate(header, 1):
@@ -200,8 +196,8 @@ def _check_field_counts(data: bytes, separator: str, n_fields: int, file: str) -
                 )
                 count = f"{len(record):,} field{'' if len(record) == 1 else 's'}"
                 raise InputError(
-                    f"Line {begin:,} of {file} has {count}, expected {n_fields:,} as in the header. Hint: {hint}"
-                    + ("." if not hint.endswith("?") else "")
+                    f"Line {begin:,} of {file} has {count}, expected {n_fields:,} as in the header. Hint: "
+                    f"{hint}" + ("." if not hint.endswith("?") else "")
                 )
             begin = reader.line_num + 1
     except csv.Error as error:
@@ -209,7 +205,7 @@ def _check_field_counts(data: bytes, separator: str, n_fields: int, file: str) -
 
 
 def _counts_agree(data: bytes, separator: int, n_fields: int) -> bool:
-    """Tell whether every record has `n_fields` fields, by counting separators outside quotes; False = look closer."""
+    """Tell whether every record has `n_fields` fields, judged by the separators outside quotes."""
     wanted, is_inside, open_fields = n_fields - 1, 0, 0
     for start in range(0, len(data), CHUNK):
         chunk = np.frombuffer(data, np.uint8, min(CHUNK, len(data) - start), start)
@@ -239,6 +235,9 @@ def _unpadded(frame: polars.DataFrame, text_columns: Collection[str]) -> polars.
         column = frame[name]
         if column.dtype != pl.String or name in text_columns or column.null_count() == len(column):
             continue
+        first = column.head(FIRST_ROWS)
+        if as_numbers(first).null_count() > first.null_count():  # the usual case, found without a look at all rows
+            continue
         numbers = as_numbers(column)
         if numbers.null_count() == column.null_count():
             frame = frame.with_columns(numbers.alias(name))
@@ -253,11 +252,9 @@ def as_numbers(column: polars.Series) -> polars.Series:
 
 
 def _widened(frame: polars.DataFrame) -> polars.DataFrame:
-    """Floats in place of decimals and integers that numpy does not know; numbers in place of nothing at all."""
+    """Return floats in place of decimals, of integers too long for numpy, and of nothing at all."""
     import polars as pl
 
-    wide = [
-        name for name, dtype in frame.schema.items() if dtype.is_decimal() or dtype in (pl.Int128, pl.UInt128)
-    ]
+    wide = [name for name, dtype in frame.schema.items() if dtype.is_decimal() or dtype in (pl.Int128, pl.UInt128)]
     empty = [name for name in frame.columns if frame[name].null_count() == frame.height]
     return frame.with_columns(pl.col(wide + empty).cast(pl.Float64, strict=False)) if wide or empty else frame

@@ -18,29 +18,29 @@ WAY = re.compile(r" or (?=\(|[\d,]+ other ways? \()")
 
 
 def count(value: float) -> str:
-    """A number of cases: 1,234, or 12.5 where ties or weights make it a mean."""
+    """Return a number of cases: 1,234, or 12.5 where ties or weights make it a mean."""
     rounded = round(float(value), 6)  # 0.58 * 100 is 57.99999999999999
     return f"{rounded:,.0f}" if rounded.is_integer() else f"{rounded:,.1f}"
 
 
 def percent(share: float) -> str:
-    """A share: 46.7 %, 0.22 %."""
+    """Return a share: 46.7 %, 0.22 %."""
     return f"{100 * share:.{2 if abs(share) < 0.0995 else 1}f} %"
 
 
 def times(lift: float) -> str:
-    """A lift: 31x, 2.3x, 0.05x."""
+    """Return a lift: 31x, 2.3x, 0.05x."""
     return f"{lift:,.0f}x" if lift >= 19.95 else f"{lift:,.{1 if lift >= 0.95 else 2}f}x"
 
 
 def plural(n: float, noun: str) -> str:
-    """A number and its noun: 1 case, 2 cases."""
+    """Return a number and its noun: 1 case, 2 cases."""
     ending = "" if n == 1 else "s"
     return f"{count(n)} {noun}{ending}"
 
 
 def facts(rows: Iterable[tuple[str, str]]) -> Table:
-    """Names and values below each other."""
+    """Return names and values below each other."""
     table = Table.grid(padding=(0, 2, 0, 0))
     table.add_column(style="dim", no_wrap=True)
     table.add_column()
@@ -50,10 +50,8 @@ def facts(rows: Iterable[tuple[str, str]]) -> Table:
 
 
 def grid(columns: Sequence[tuple[str, str]], rows: Iterable[Sequence[RenderableType]]) -> Padding:
-    """A table of rows; each column is a title and "left" or "right"."""
-    table = Table(
-        box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, header_style="bold", padding=(0, 1, 0, 0)
-    )
+    """Return a table of rows; each column is a title and "left" or "right"."""
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, header_style="bold", padding=(0, 1, 0, 0))
     for title, justify in columns:
         table.add_column(title, justify=justify, no_wrap=justify == "right")  # type: ignore[arg-type]
     for row in rows:
@@ -65,7 +63,7 @@ def grid(columns: Sequence[tuple[str, str]], rows: Iterable[Sequence[RenderableT
 
 
 def model_card(info: dict[str, Any], more: Sequence[tuple[str, str]] = ()) -> Group:
-    """A fitted model in a few lines, from what its file says of it, and further lines."""
+    """Return a fitted model in a few lines, from what its file says of it, and further lines."""
     figures, columns, cutoff = info["figures"], info["columns"], info["cutoff"]
     n_categorical = sum(column["kind"] == "category" for column in columns)
     rate = figures["n_positives"] / figures["n_cases"]
@@ -81,7 +79,8 @@ def model_card(info: dict[str, Any], more: Sequence[tuple[str, str]] = ()) -> Gr
         ("main columns", main_columns(info) or "none: no column tells the cases apart"),
         (
             "budget",
-            f"{plural(round(cutoff['k']), 'case')} of the training data: score of at least {cutoff['threshold']:.4f}, "
+            f"{plural(round(cutoff['k']), 'case')} of the training data: score of at least "
+            f"{cutoff['threshold']:.4f}, "
             f"{percent(cutoff['hit_rate'])} positive there",
         ),
     ]
@@ -89,7 +88,7 @@ def model_card(info: dict[str, Any], more: Sequence[tuple[str, str]] = ()) -> Gr
 
 
 def model_size(figures: dict[str, Any]) -> str:
-    """Leaves, conditions and depth, or trees, in words."""
+    """Return leaves, conditions and depth, or trees, in words."""
     parts = [plural(figures["n_trees"], "tree")] if figures.get("n_trees") else []
     leaves = "1 leaf" if figures["n_leaves"] == 1 else f"{figures['n_leaves']:,} leaves"
     parts += [leaves, plural(figures["n_conditions"], "condition")]
@@ -97,14 +96,14 @@ def model_size(figures: dict[str, Any]) -> str:
 
 
 def main_columns(info: dict[str, Any]) -> str:
-    """The columns that brought most of the gain, with their shares."""
+    """Return the columns that brought most of the gain, with their shares."""
     named = zip((column["name"] for column in info["columns"]), info["importances"], strict=True)
     ranked = sorted(named, key=lambda item: -item[1])[:MAIN_COLUMNS]
     return ", ".join(f"{name} {100 * share:.0f} %" for name, share in ranked if share > 0)
 
 
 def rules_list(rules: Sequence[dict[str, Any]]) -> Group:
-    """Rules with what each caught in training, one way into the leaf a paragraph."""
+    """Return rules with what each caught in training, one way into the leaf a paragraph."""
     parts: list[RenderableType] = []
     for place, rule in enumerate(rules, 1):
         parts += [Text(), Text.assemble((f"{place}. ", "bold"), rule_figures(rule))]
@@ -114,7 +113,7 @@ def rules_list(rules: Sequence[dict[str, Any]]) -> Group:
 
 
 def rule_figures(rule: dict[str, Any]) -> str:
-    """What a leaf caught: cases, positives, hit rate with its interval, lift."""
+    """Return what a leaf caught: cases, positives, hit rate with its interval, lift."""
     interval = f"{percent(rule['hit_rate_low'])} to {percent(rule['hit_rate_high'])}"
     return (
         f"{count(rule['positives'])} of {plural(rule['n'], 'case')} positive: {percent(rule['hit_rate'])} "
@@ -123,7 +122,7 @@ def rule_figures(rule: dict[str, Any]) -> str:
 
 
 def ways_of(rule: str) -> list[str]:
-    """The ways into a leaf, apart, without the brackets around each."""
+    """Return the ways into a leaf, apart, without the brackets around each."""
     ways = WAY.split(rule)
     if len(ways) == 1 or any(way.count("(") != way.count(")") for way in ways):
         return [rule]
@@ -140,7 +139,7 @@ def alerts_table(
     amount: str | None = None,
     outcome: str | None = None,
 ) -> Padding:
-    """Alerts to read: rank, the carried columns, hit rate, lift, what is at stake, reasons, whether it was a hit."""
+    """Return alerts to read: rank, carried columns, hit rate, lift, amount, whether it was a hit, reasons."""
     numeric = {name for name in carried if alerts and isinstance(alerts[0][name], int | float)}
     columns = [("rank", "right"), *((name, "right" if name in numeric else "left") for name in carried)]
     columns += [("hit rate", "right"), ("lift", "right")] + ([("amount", "right")] if amount else [])
@@ -167,14 +166,14 @@ def _alert_cells(
 
 
 def carried_text(value: Any) -> str:
-    """A value of the user's own column: whole numbers as they are, for they may be names or years."""
+    """Return a value of the user's own column: whole numbers as they are, for they may be names or years."""
     if value is None:
         return ""
     return f"{value:,.10g}" if isinstance(value, float) else str(value)
 
 
 def gains_grid(gains: dict[str, Any], n_cases: int) -> Padding:
-    """What is found down the ranking, one row a depth."""
+    """Return what is found down the ranking, one row a depth."""
     columns = [(name, "right") for name in ("top", "cases", "found", "precision", "recall", "lift")]
     has_money = "cumulative_amount" in gains
     columns += [("amount found", "right"), ("of all", "right")] if has_money else []
@@ -195,10 +194,11 @@ def gains_grid(gains: dict[str, Any], n_cases: int) -> Padding:
 
 
 def percent_short(share: float) -> str:
-    """A round share: 1 %, 12.5 %."""
+    """Return a round share: 1 %, 12.5 %."""
     return f"{100 * share:.3g} %"
 
 
 def interval_text(interval: Any) -> str:
-    """A figure with its interval: 0.331 (0.284 to 0.379)."""
-    return f"{interval.value:.3f} ({interval.low:.3f} to {interval.high:.3f} with {100 * interval.level:.0f} % confidence)"
+    """Return a figure with its interval: 0.331 (0.284 to 0.379)."""
+    level = f"{100 * interval.level:.0f} % confidence"
+    return f"{interval.value:.3f} ({interval.low:.3f} to {interval.high:.3f} with {level})"

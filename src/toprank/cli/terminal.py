@@ -1,4 +1,4 @@
-"""`Terminal`: where a command's words go. Results to standard output, progress and notes to standard error."""
+"""`Terminal`: results to standard output, progress and notes to standard error."""
 
 from __future__ import annotations
 
@@ -75,13 +75,10 @@ class Terminal:
             self.show(Text(text, style="dim"))
 
     def note(self, text: str) -> None:
-        """Say on standard error what the user should know; the first time only."""
+        """Remember what the user should know; `finish` says it. A command that fails says its one sentence only."""
         line = " ".join(text.split())
-        if line in self.notes:
-            return
-        self.notes.append(line)
-        if not (self.quiet or self.as_json):
-            self.err.print(Text.assemble(("Note: ", "yellow"), line), soft_wrap=True)
+        if line not in self.notes:
+            self.notes.append(line)
 
     @contextmanager
     def working(self, what: str) -> Iterator[Callable[[str], None]]:
@@ -112,7 +109,10 @@ class Terminal:
             self.note(str(message))
 
     def finish(self, result: dict[str, Any]) -> None:
-        """With --json print the result, and the notes with it, as one JSON object."""
+        """Say the notes on standard error; with --json print them and the result as one JSON object instead."""
+        if not (self.quiet or self.as_json):
+            for line in self.notes:
+                self.err.print(Text.assemble(("Note: ", "yellow"), line), soft_wrap=True)
         if self.as_json:
             text = json.dumps(plain(result | {"notes": self.notes}), indent=2, ensure_ascii=False)
             self.out.file.write(text + "\n")

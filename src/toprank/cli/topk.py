@@ -41,11 +41,11 @@ def topk(
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
-    """List the k cases of a file most worth checking, best first, each with reasons.
+    r"""List the k cases of a file most worth checking, best first, each with reasons.
 
     \b
     toprank topk model.toprank new.csv --k 20
-    toprank topk model.toprank new.parquet --k 500 --reasons 3 --id case_id --keep amount -o alerts.csv
+    toprank topk model.toprank new.parquet --k 500 --id case_id --keep amount -o alerts.csv
     """
     terminal = Terminal(as_json=as_json, quiet=quiet)
     from toprank.cli.reading import TABLE_SUFFIXES, check_readable
@@ -85,9 +85,7 @@ def choose_k(k: int | None, model: Any, n_rows: int, file: str) -> int:
     return k
 
 
-def _kept_columns(
-    keep: list[str] | None, ids: list[str], model: Any, frame: polars.DataFrame, file: str
-) -> list[str]:
+def _kept_columns(keep: list[str] | None, ids: list[str], model: Any, frame: polars.DataFrame, file: str) -> list[str]:
     """Return the columns to carry behind the reasons."""
     if keep == ["all"] and "all" not in frame.columns:
         used = {column.name for column in model.columns_}
@@ -104,8 +102,9 @@ def join_columns(
             raise InputError(
                 f"Column {name!r} of {file} has the name of a column of the alerts. Hint: rename it first."
             )
-    carried = frame.select([*ids, *kept])[top["row"].to_list()]
-    return carried.select(ids).hstack(top).hstack(carried.select(kept))
+    rows = top["row"].to_list()
+    carried = [frame[name].gather(rows) for name in (*ids, *kept)]
+    return top.with_columns(carried).select(*ids, *top.columns, *kept)
 
 
 def _print_alerts(
@@ -116,15 +115,13 @@ def _print_alerts(
     out: Path | None,
     terminal: Terminal,
 ) -> None:
-    from toprank.cli.show import alerts_table, plural
+    from toprank.cli.show import alerts_table, percent, plural
 
     said = f"The {alerts.height:,} of {plural(n_rows, 'case')} most worth checking"
     if out is not None:
         if not terminal.quiet:
-            expected = float(alerts["hit_rate"].mean())  # type: ignore[arg-type]
-            terminal.show(
-                f"{said}: wrote {out} in {terminal.seconds:.1f} s. Expected hit rate {100 * expected:.1f} %."
-            )
+            expected = percent(float(alerts["hit_rate"].mean()))  # type: ignore[arg-type]
+            terminal.show(f"{said}; {expected} of them should be hits.", f"Wrote {out} in {terminal.seconds:.1f} s.")
         return
     shown = alerts.head(ROWS_PRINTED)
     first = f", the first {shown.height}" if shown.height < alerts.height else ""

@@ -43,16 +43,14 @@ def fits() -> Iterator[tuple[str, Callable[[], None]]]:
     frame = pl.DataFrame({f"number_{i}": numbers[:, i] for i in range(4)}).with_columns(
         pl.Series("category", rng.choice(["red", "green", "blue"], N_ROWS))
     )
-    small = {"max_depth": 2, "leaf_depth": 2}
+    small: dict[str, Any] = {"max_depth": 2, "leaf_depth": 2}
     models: dict[str, Callable[[str], Any]] = {
         "MetaAP": lambda splitter: MetaAP(splitter=splitter, **small),
         "MetaAP, limited leaves": lambda splitter: MetaAP(
             splitter=splitter, max_leaf_nodes=3, leaf_score="constant", **small
         ),
         "RankingTree": lambda splitter: RankingTree(splitter=splitter, max_depth=2, leaf_score="confusion"),
-        "MetaAPForest": lambda splitter: MetaAPForest(
-            splitter=splitter, n_estimators=2, random_state=0, **small
-        ),
+        "MetaAPForest": lambda splitter: MetaAPForest(splitter=splitter, n_estimators=2, random_state=0, **small),
     }
     weights = {"": None, ", weights": rng.random(N_ROWS), ", wide weights": np.full(N_ROWS, WIDE_WEIGHT)}
     tables = {"": frame, ", float64": numbers, ", float32": numbers.astype(np.float32)}

@@ -20,7 +20,8 @@ def check_output(path: Path, suffixes: Sequence[str] = (), inputs: Sequence[Path
     """Raise InputError where a file could not be written there, or would replace one of the inputs."""
     if suffixes and not path.name.lower().endswith(tuple(suffixes)):
         raise InputError(
-            f"The output {path.name} has an ending that is not supported, expected one of {', '.join(suffixes)}. "
+            f"The output {path.name} has an ending that is not supported, expected one of "
+            f"{', '.join(suffixes)}. "
             "Hint: the ending says which format to write."
         )
     if path.is_dir():
@@ -29,14 +30,10 @@ def check_output(path: Path, suffixes: Sequence[str] = (), inputs: Sequence[Path
         what = "is not a folder" if path.parent.exists() else "does not exist"
         raise InputError(f"Cannot write {path}: {path.parent} {what}. Hint: create the folder first.")
     if not os.access(path.parent, os.W_OK):
-        raise InputError(
-            f"Cannot write {path}: no permission to write in {path.parent}. Hint: choose another folder."
-        )
+        raise InputError(f"Cannot write {path}: no permission to write in {path.parent}. Hint: choose another folder.")
     for given in inputs:
         if path.exists() and given.exists() and path.samefile(given):
-            raise InputError(
-                f"The output {path} is also an input and would be replaced. Hint: choose another name."
-            )
+            raise InputError(f"The output {path} is also an input and would be replaced. Hint: choose another name.")
 
 
 def write_table(frame: polars.DataFrame, path: Path) -> None:

@@ -110,9 +110,7 @@ class AuditData:
         """
         years = np.unique(self.year).tolist()
         if len(years) < 2:
-            raise ValueError(
-                f"AuditData.split needs at least two years, but all {len(self):,} cases are of {years}."
-            )
+            raise ValueError(f"AuditData.split needs at least two years, but all {len(self):,} cases are of {years}.")
         test_year = years[-1] if test_year is None else test_year
         if test_year not in years[1:]:
             raise ValueError(
@@ -247,9 +245,7 @@ def _check_random_state(random_state):
         return np.random.default_rng([int(random_state), STREAM])
     if random_state is None or isinstance(random_state, np.random.Generator):
         return np.random.default_rng(random_state)
-    raise _bad_parameter(
-        "random_state", "an int in the range [0, inf), a numpy.random.Generator or None", random_state
-    )
+    raise _bad_parameter("random_state", "an int in the range [0, inf), a numpy.random.Generator or None", random_state)
 
 
 def _is_int(value):

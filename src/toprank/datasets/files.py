@@ -153,9 +153,7 @@ def list_datasets(folder=None):
         with index.open(newline="", encoding="utf-8-sig") as lines:
             rows = csv.DictReader(lines)
             if "name" not in (rows.fieldnames or ()):
-                raise ValueError(
-                    f"{index} must have a column 'name'. Got the columns {rows.fieldnames} instead."
-                )
+                raise ValueError(f"{index} must have a column 'name'. Got the columns {rows.fieldnames} instead.")
             facts = {row.pop("name"): row for row in rows}
     listed = {name: row for name, row in facts.items() if name in names}
     return listed | {name: {} for name in names if name not in listed}
@@ -172,9 +170,7 @@ def _folder(folder):
     path = Path(given).expanduser()
     if not path.is_dir():
         origin = "folder=" if folder is not None else FOLDER_VARIABLE
-        raise FileNotFoundError(
-            f"The data folder {str(path)!r} given by {origin} does not exist or is not a folder."
-        )
+        raise FileNotFoundError(f"The data folder {str(path)!r} given by {origin} does not exist or is not a folder.")
     return path
 
 
@@ -194,16 +190,12 @@ def _find(name_or_path, folder):
         if (folder / (text + suffix)).is_file():
             return folder / (text + suffix)
     names = list(list_datasets(folder))
-    raise ValueError(
-        f"There is no data set {text!r} in {str(folder)!r} ({len(names)} found)." + _nearest(text, names)
-    )
+    raise ValueError(f"There is no data set {text!r} in {str(folder)!r} ({len(names)} found)." + _nearest(text, names))
 
 
 def _read(path):
     """Return the file as a polars DataFrame."""
-    polars = import_optional(
-        "polars", needed_for="Reading a data set from a file", hint='pip install "toprank[cli]"'
-    )
+    polars = import_optional("polars", needed_for="Reading a data set from a file", hint='pip install "toprank[cli]"')
     try:
         if path.name.endswith(".parquet"):
             return polars.read_parquet(path)
@@ -222,9 +214,7 @@ def _check_header(path):
     with opener(path, "rt", encoding="utf-8-sig", newline="") as lines:
         header = next(csv.reader(lines), [])
     if not any(header):
-        raise ValueError(
-            f"{path.name} must start with a row of column names. Got an empty file or an empty first row."
-        )
+        raise ValueError(f"{path.name} must start with a row of column names. Got an empty file or an empty first row.")
     repeated = sorted({name for name in header if header.count(name) > 1})
     if repeated or "" in header:
         found = f"the name {repeated[0]!r} {header.count(repeated[0])} times" if repeated else "an empty name"
@@ -238,9 +228,7 @@ def _to_array(series, path):
     if series.dtype.is_numeric():
         return series.cast(float).to_numpy().astype(np.float64)
     if series.dtype.base_type().__name__ not in TEXT_TYPES:
-        raise ValueError(
-            f"Column {series.name!r} of {path.name} must hold numbers or text. Got {series.dtype}."
-        )
+        raise ValueError(f"Column {series.name!r} of {path.name} must hold numbers or text. Got {series.dtype}.")
     return np.array(series.cast(str).to_list(), dtype=object)
 
 
@@ -263,9 +251,7 @@ def _binary_labels(values, pos_label, label, path):
             raise ValueError(f"{where} has the values {both}. Hint: say which is positive with pos_label=.")
         pos_label = next(value for value in PLAIN_POSITIVES if value in found)
     if pos_label not in found:
-        raise ValueError(
-            f"The 'pos_label' parameter of load must be one of {both}. Got {pos_label!r} instead."
-        )
+        raise ValueError(f"The 'pos_label' parameter of load must be one of {both}. Got {pos_label!r} instead.")
     return (values == pos_label).astype(np.int8)
 
 

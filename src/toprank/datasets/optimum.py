@@ -116,9 +116,7 @@ def optimal_roc(probability):
     """
     probability = _check_probability(probability, "optimal_roc")
     if probability.min() == 1.0:
-        raise ValueError(
-            "optimal_roc needs probabilities that are not all 1: there is no negative case to rank."
-        )
+        raise ValueError("optimal_roc needs probabilities that are not all 1: there is no negative case to rank.")
     ranked = np.sort(probability)[::-1]
     last_of_value = np.flatnonzero(np.r_[np.diff(ranked) != 0.0, True])
     hits = np.cumsum(ranked)[last_of_value]

@@ -103,9 +103,7 @@ class PathCounts:
         return bool(np.all(first == 0) and np.all(tree.leaf[last] == self.leaf) and np.all(follows))
 
 
-def count_paths(
-    tree: Tree, X: np.ndarray, weight: np.ndarray | None = None, max_rows: int = 20_000
-) -> PathCounts:
+def count_paths(tree: Tree, X: np.ndarray, weight: np.ndarray | None = None, max_rows: int = 20_000) -> PathCounts:
     """Return the commonest ways of the rows of X into each leaf position.
 
     Parameters
@@ -128,9 +126,7 @@ def count_paths(
     weights = np.ones(len(rows)) if weight is None else np.asarray(weight, np.float64)[rows]
     paths, which = distinct_paths(tree.paths(X[rows])[0])
     mass = np.bincount(which, weights, len(paths))
-    leaf = tree.leaf[
-        paths.max(axis=1, initial=0)
-    ]  # children come after their parents: the last node is the largest
+    leaf = tree.leaf[paths.max(axis=1, initial=0)]  # children come after their parents: the last node is the largest
     total = np.bincount(leaf, mass, tree.n_leaves)
     order = np.lexsort((np.arange(len(paths)), -mass, leaf))
     n_paths = np.bincount(leaf, minlength=tree.n_leaves)

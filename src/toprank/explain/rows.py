@@ -123,9 +123,7 @@ def step_lines(steps: Sequence[Step]) -> list[str]:
     return lines
 
 
-def explain_rows(
-    tree: Tree, columns: Sequence[Column], X: np.ndarray, level: float = 0.95
-) -> list[Explanation]:
+def explain_rows(tree: Tree, columns: Sequence[Column], X: np.ndarray, level: float = 0.95) -> list[Explanation]:
     """Why each row of X stands where it stands.
 
     Parameters
@@ -144,9 +142,7 @@ def explain_rows(
     if len(X) == 0:
         return []
     table = leaf_table(tree, level)
-    figures = [
-        dict(zip(table, row, strict=True)) for row in zip(*(v.tolist() for v in table.values()), strict=True)
-    ]
+    figures = [dict(zip(table, row, strict=True)) for row in zip(*(v.tolist() for v in table.values()), strict=True)]
     leaf, score = tree.leaf[tree.apply(X)], tree.decision_function(X)
     steps: dict[int, tuple[Step, ...]] = {}
     for rows, conditions in rows_by_path(tree, columns, X):

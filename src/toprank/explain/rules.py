@@ -53,9 +53,7 @@ def leaf_table(tree: Tree, level: float = 0.95) -> dict[str, np.ndarray]:
     }
 
 
-def leaf_rules(
-    tree: Tree, columns: Sequence[Column], paths: PathCounts, level: float = 0.95
-) -> dict[str, Any]:
+def leaf_rules(tree: Tree, columns: Sequence[Column], paths: PathCounts, level: float = 0.95) -> dict[str, Any]:
     """One row per leaf position, best first: the rule in words and what it caught in training.
 
     Parameters
@@ -110,8 +108,6 @@ def _join(way: Sequence[str]) -> str:
 
 def _possible_way(tree: Tree, columns: Sequence[Column], leaf: int, log_odds: np.ndarray) -> list[str]:
     """Conditions of the first path into a leaf that some row can take, or of the first at all."""
-    found = [
-        ranked_conditions(tree, columns, path, log_odds) for path in islice(ways_up(tree, leaf), WAYS_TRIED)
-    ]
+    found = [ranked_conditions(tree, columns, path, log_odds) for path in islice(ways_up(tree, leaf), WAYS_TRIED)]
     possible = (way for way in found if all(condition.is_possible for condition, _ in way))
     return [condition.text() for condition, _ in next(possible, found[0])]

@@ -56,9 +56,7 @@ def mean_contributions(trees: Sequence[Tree], X: np.ndarray) -> np.ndarray:
     return total / len(trees)
 
 
-def vote_reasons(
-    trees: Sequence[Tree], columns: Sequence[Column], X: np.ndarray, n_reasons: int
-) -> list[list[str]]:
+def vote_reasons(trees: Sequence[Tree], columns: Sequence[Column], X: np.ndarray, n_reasons: int) -> list[list[str]]:
     """For each row the values that speak most for it, in words; padded with "" where fewer columns do."""
     contributions = mean_contributions(trees, X)
     order = np.argsort(-contributions, axis=1, kind="stable")[:, :n_reasons]
@@ -87,7 +85,5 @@ def explain_votes(
                  value_text(columns[f], int(f), float(row[f])))
             for f in order if contributions[i, f] != 0
         )  # fmt: skip
-        out.append(
-            VoteExplanation(float(score[i]), float(rate[i]), float(rate[i] / base_rate), len(trees), steps)
-        )
+        out.append(VoteExplanation(float(score[i]), float(rate[i]), float(rate[i] / base_rate), len(trees), steps))
     return out

@@ -99,14 +99,8 @@ def choose_pos_label(pos_label: Any, low: Any, high: Any, *, caller: str) -> Any
 def two_classes(labels: NDArray[Any], *, caller: str) -> tuple[Any, Any]:
     """Return the smaller and the larger label, or raise the sentence that says why there are not two."""
     if len(labels) == 0:
-        raise ValueError(
-            f"{caller} needs at least one row of each class, but y_true is empty. Hint: check the filter."
-        )
-    found = (
-        _distinct_numbers(labels, caller)
-        if labels.dtype.kind in "biuf"
-        else _distinct_objects(labels, caller)
-    )
+        raise ValueError(f"{caller} needs at least one row of each class, but y_true is empty. Hint: check the filter.")
+    found = _distinct_numbers(labels, caller) if labels.dtype.kind in "biuf" else _distinct_objects(labels, caller)
     if len(found) == 1:
         raise ValueError(
             f"{caller} needs both classes in y_true, but all {len(labels):,} labels equal {found[0]!r}. "
@@ -134,8 +128,7 @@ def _distinct_numbers(labels: NDArray[Any], caller: str) -> list[Any]:
 def _distinct_objects(labels: NDArray[Any], caller: str) -> list[Any]:
     if labels.dtype.kind not in "OUST":
         raise TypeError(
-            f"{caller} needs labels that are numbers, booleans or strings in y_true. Got dtype "
-            f"{labels.dtype} instead."
+            f"{caller} needs labels that are numbers, booleans or strings in y_true. Got dtype {labels.dtype} instead."
         )
     values = labels.tolist()
     try:
@@ -145,8 +138,7 @@ def _distinct_objects(labels: NDArray[Any], caller: str) -> list[Any]:
     except TypeError:  # lists and the like, or numbers beside strings
         kinds = ", ".join(sorted({type(label).__name__ for label in values}))
         raise TypeError(
-            f"{caller} needs labels of one type in y_true. Got a mixture of {kinds}. Hint: convert the "
-            "column first."
+            f"{caller} needs labels of one type in y_true. Got a mixture of {kinds}. Hint: convert the column first."
         ) from None
     raise _missing_labels(sum(map(_is_missing, values)), caller)
 
@@ -186,8 +178,7 @@ def _as_numbers(array: NDArray[Any], name: str, caller: str, keep: str) -> NDArr
         return array.astype(np.float64)
     except (TypeError, ValueError):
         raise TypeError(
-            f"'{name}' of {caller} must be numbers. Got dtype {array.dtype} instead. Hint: convert the "
-            "column first."
+            f"'{name}' of {caller} must be numbers. Got dtype {array.dtype} instead. Hint: convert the column first."
         ) from None
 
 
@@ -264,7 +255,6 @@ def check_count(value: Any, name: str, *, caller: str, low: int = 1, high: float
     if not is_int(value) or not low <= value <= high:
         upper = "inf)" if high == np.inf else f"{high:,}]"
         raise (ValueError if is_int(value) else TypeError)(
-            f"The '{name}' parameter of {caller} must be an int in the range [{low}, {upper}. Got {value!r} "
-            "instead."
+            f"The '{name}' parameter of {caller} must be an int in the range [{low}, {upper}. Got {value!r} instead."
         )
     return int(value)

@@ -197,9 +197,7 @@ def _found_at_k(
 ) -> tuple[CheckedRows, float, float]:
     """Return the checked rows, the depth, and what the positives down to that depth are worth."""
     check_choice(ties, "ties", TIES, caller=caller)
-    rows = check_rows(
-        y_true, score, sample_weight=sample_weight, amount=amount, pos_label=pos_label, caller=caller
-    )
+    rows = check_rows(y_true, score, sample_weight=sample_weight, amount=amount, pos_label=pos_label, caller=caller)
     depth = depth_of(k, of, rows, caller=caller)
     found = found_curve(rows, rows.positive * rows.amount, ties).at(depth)
     return rows, depth, float(found)

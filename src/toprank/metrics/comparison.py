@@ -215,7 +215,6 @@ def _figures(values: ArrayLike, name: str, caller: str, at_least: int = 1) -> ND
 def _size(value: Any, name: str, caller: str) -> float:
     if not is_real(value) or not 0 < value < np.inf:
         raise ValueError(
-            f"The '{name}' parameter of {caller} must be a number in the range (0, inf). Got {value!r} "
-            "instead."
+            f"The '{name}' parameter of {caller} must be a number in the range (0, inf). Got {value!r} instead."
         )
     return float(value)

@@ -113,9 +113,7 @@ def f_beta(
     (0.5, 0.5556)
     """
     if not is_real(beta) or not 0 <= beta < np.inf:
-        raise ValueError(
-            f"The 'beta' parameter of f_beta must be a float in the range [0, inf). Got {beta!r} instead."
-        )
+        raise ValueError(f"The 'beta' parameter of f_beta must be a float in the range [0, inf). Got {beta!r} instead.")
     counts = _count(y_true, y_pred, sample_weight, pos_label, "f_beta")
     found = (1 + beta**2) * counts.tp
     return found / (found + beta**2 * counts.fn + counts.fp) if found > 0 else 0.0

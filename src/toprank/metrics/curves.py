@@ -139,9 +139,7 @@ def gains_table(
     """
     caller = "gains_table"
     check_choice(ties, "ties", TIES, caller=caller)
-    rows = check_rows(
-        y_true, score, sample_weight=sample_weight, amount=amount, pos_label=pos_label, caller=caller
-    )
+    rows = check_rows(y_true, score, sample_weight=sample_weight, amount=amount, pos_label=pos_label, caller=caller)
     depth = _even_depths(n_groups, rows, caller) if depths is None else _given_depths(depths, rows, caller)
     positives = found_curve(rows, rows.positive, ties).at(depth)
     cases_in_slice, positives_in_slice = np.diff(depth, prepend=0), np.diff(positives, prepend=0.0)

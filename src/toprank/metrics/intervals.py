@@ -141,11 +141,7 @@ class ResampledRows:
         n_resamples = check_count(n_resamples, "n_resamples", caller=caller)
         generator = np.random.default_rng(random_state)
         n = len(self._positive)
-        strata = (
-            [np.flatnonzero(self._positive), np.flatnonzero(~self._positive)]
-            if stratified
-            else [np.arange(n)]
-        )
+        strata = [np.flatnonzero(self._positive), np.flatnonzero(~self._positive)] if stratified else [np.arange(n)]
         done = 0
         while done < n_resamples:
             drawn = np.concatenate([rows[generator.integers(0, len(rows), len(rows))] for rows in strata])
@@ -185,9 +181,7 @@ def proportion_interval(
     ([0.0, 0.237, 0.404], [0.278, 0.763, 0.596])
     """
     level = check_level(level, caller="proportion_interval")
-    found, total = np.broadcast_arrays(
-        np.asarray(positives, dtype=np.float64), np.asarray(n, dtype=np.float64)
-    )
+    found, total = np.broadcast_arrays(np.asarray(positives, dtype=np.float64), np.asarray(n, dtype=np.float64))
     if not (np.isfinite(total) & (found >= 0) & (found <= total)).all():
         raise ValueError(
             "proportion_interval needs 0 <= positives <= n, finite, for every share. "

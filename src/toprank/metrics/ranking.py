@@ -106,9 +106,7 @@ def _best(groups: TieGroups) -> NDArray[np.float64]:
 
 
 def _worst(groups: TieGroups) -> NDArray[np.float64]:
-    return _run_of_positives(
-        groups.positives, groups.positives_through, groups.cases_through - groups.positives
-    )
+    return _run_of_positives(groups.positives, groups.positives_through, groups.cases_through - groups.positives)
 
 
 def _run_of_positives(

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import difflib
+import math
 from abc import abstractmethod
+from collections import Counter
 from pathlib import Path
 from typing import Any, Self
 
@@ -18,7 +20,7 @@ from toprank.rankers.encoding import Table, encode, learn_columns, read_table
 from toprank.rankers.frames import backend_of, make_frame
 from toprank.rankers.model_file import save_model
 from toprank.rankers.training import TrainingData
-from toprank.rankers.validation import check_classes, check_labels, check_weights
+from toprank.rankers.validation import check_classes, check_finite, check_labels, check_weights
 
 
 class BaseRanker(ClassifierMixin, BaseEstimator):
@@ -45,21 +47,22 @@ class BaseRanker(ClassifierMixin, BaseEstimator):
         -------
         self
         """
-        self._validate_params()  # type: ignore[attr-defined]
+        self._validate_params()
         owner = f"{type(self).__name__}.fit"
         table = self._read(X, reset=True)
         labels = check_labels(y, len(table), owner)
         self.classes_, self.positive_index_ = check_classes(labels, self.pos_label, owner)
         is_positive = labels == self.classes_[self.positive_index_]
         weight = check_weights(sample_weight, is_positive, owner)
+        self.n_cases_, self.n_positives_ = _count(is_positive, weight)
+        cases_of_budget(self.budget, self.n_cases_, self.n_positives_)  # complains before the work begins
         self.columns_ = learn_columns(table, self.categorical_features)
         matrix = encode(table, self.columns_)
+        check_finite(matrix, self.columns_)
         with Threads(resolve_n_jobs(self.n_jobs)) as threads:
             data = TrainingData(matrix, is_positive, weight, self.columns_, splitter=self.splitter,
                                 max_bins=self.max_bins, threads=threads)  # fmt: skip
             self.columns_ = data.columns
-            counted = np.ones(len(matrix)) if weight is None else weight
-            self.n_cases_, self.n_positives_ = float(counted.sum()), float(counted[is_positive].sum())
             self._backend = backend_of(X)
             self.data_hash_ = data.fingerprint()
             self._fit_model(data, threads)
@@ -76,14 +79,22 @@ class BaseRanker(ClassifierMixin, BaseEstimator):
         rows = data.sample()
         weight = np.ones(len(rows)) if data.weight is None else data.weight[rows]
         rows, weight = rows[weight > 0], weight[weight > 0]
-        self.cutoff_ = find_cutoff(k, self.n_cases_, self._decide(data.X[rows], Threads()), data.is_positive[rows], weight)
+        self.cutoff_ = find_cutoff(
+            k, self.n_cases_, self._decide(data.X[rows], Threads()), data.is_positive[rows], weight
+        )
 
     # --- reading tables -----------------------------------------------------------------------------------------
 
     def _read(self, X: Any, reset: bool) -> Table:
         """Table of X, its columns checked against training unless `reset`."""
+        _check_names(X)
         if backend_of(X) is None:
             X = validate_data(self, X, reset=reset, dtype=None, ensure_all_finite=False, accept_sparse=False)
+            if X.dtype.kind in "mM":
+                raise TypeError(
+                    f"X holds dates ({X.dtype}), expected numbers or categories. "
+                    "Hint: derive numbers from them, such as an age in days or the month."
+                )
             if X.dtype.kind not in "fiuO":
                 X = check_array(X, dtype=object if X.dtype.kind in "USb" else np.float64, ensure_all_finite=False)
             if X.dtype.kind in "iu" or X.dtype == np.float16:
@@ -99,14 +110,12 @@ class BaseRanker(ClassifierMixin, BaseEstimator):
         return table
 
     def _check_frame(self, X: Any, reset: bool) -> None:
-        """Column names of a data frame: none twice, at least one, the same as in training."""
-        names = [str(name) for name in (X.column_names if hasattr(X, "column_names") else X.columns)]
-        twice = sorted({name for name in names if names.count(name) > 1})
-        if twice:
-            raise ValueError(f"Column {twice[0]!r} appears twice in X. Hint: rename or drop one of them.")
+        """Column names of a data frame: at least one, the same as in training."""
+        names = _names_of(X)
         if not names:
             raise ValueError(
-                f"0 feature(s) (shape=({len(X)}, 0)) while a minimum of 1 is required: {type(self).__name__} needs columns."
+                f"0 feature(s) (shape=({len(X)}, 0)) while a minimum of 1 is required: "
+                f"{type(self).__name__} needs columns."
             )
         try:
             validate_data(self, X, reset=reset, skip_check_array=True)
@@ -124,12 +133,7 @@ class BaseRanker(ClassifierMixin, BaseEstimator):
         """Matrix of new rows, checked against training."""
         check_is_fitted(self)
         matrix = encode(self._read(X, reset=False), self.columns_)
-        for i, column in enumerate(self.columns_):
-            if not column.is_categorical and np.isinf(matrix[:, i]).any():
-                raise ValueError(
-                    f"Column {column.name!r} of X holds infinite values, expected finite numbers or NaN for missing. "
-                    "Hint: replace them with NaN, or clip the column."
-                )
+        check_finite(matrix, self.columns_)
         return matrix
 
     # --- scoring ------------------------------------------------------------------------------------------------
@@ -161,8 +165,18 @@ class BaseRanker(ClassifierMixin, BaseEstimator):
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Average precision on (X, y)."""
-        labels = np.asarray(y) == self.classes_[self.positive_index_]
-        return average_precision(labels, self.decision_function(X), sample_weight=sample_weight)
+        score = self.decision_function(X)
+        owner = f"{type(self).__name__}.score"
+        labels = check_labels(y, len(score), owner)
+        unknown = sorted(set(np.unique(labels).tolist()) - set(self.classes_.tolist()), key=str)
+        if unknown:
+            raise ValueError(
+                f"{owner} found the label {unknown[0]!r} in y, but the model was trained with "
+                f"{self.classes_[0]!r} and {self.classes_[1]!r}. Hint: use the labels of the training data."
+            )
+        return average_precision(
+            labels == self.classes_[self.positive_index_], score, sample_weight=sample_weight, pos_label=True
+        )
 
     # --- alerts -------------------------------------------------------------------------------------------------
 
@@ -188,6 +202,8 @@ class BaseRanker(ClassifierMixin, BaseEstimator):
                 f"k must be an int from 1 to the number of rows ({len(matrix):,}), got {k!r}. "
                 "Hint: k is how many cases you can check."
             )
+        if isinstance(reasons, bool | np.bool_) or not isinstance(reasons, int | np.integer) or reasons < 0:
+            raise ValueError(f"reasons must be an int, 0 or more, got {reasons!r}. Hint: it is the number a case.")
         with Threads(resolve_n_jobs(self.n_jobs)) as threads:
             score = self._decide(matrix, threads)
         rows = np.argsort(-score, kind="stable")[:k]
@@ -222,8 +238,9 @@ class BaseRanker(ClassifierMixin, BaseEstimator):
         check_is_fitted(self)
         lines = [f"{type(self).__name__}: {self._size_in_words()}"]
         lines.append(
-            f"trained on {self.n_cases_:,.0f} cases, {self.n_positives_:,.0f} positive ({100 * self.base_rate_:.2f} %), "
-            f"{len(self.columns_)} columns ({sum(c.is_categorical for c in self.columns_)} categorical)"
+            f"trained on {self.n_cases_:,.0f} cases, {self.n_positives_:,.0f} positive "
+            f"({100 * self.base_rate_:.2f} %), {len(self.columns_)} columns "
+            f"({sum(c.is_categorical for c in self.columns_)} categorical)"
         )
         cutoff: Cutoff = self.cutoff_
         lines.append(
@@ -232,7 +249,9 @@ class BaseRanker(ClassifierMixin, BaseEstimator):
         )
         names = [c.name for c in self.columns_]
         order = np.argsort(-self.feature_importances_, kind="stable")[:5]
-        top = [f"{names[f]} {100 * self.feature_importances_[f]:.0f} %" for f in order if self.feature_importances_[f] > 0]
+        top = [
+            f"{names[f]} {100 * self.feature_importances_[f]:.0f} %" for f in order if self.feature_importances_[f] > 0
+        ]
         lines.append("main columns: " + (", ".join(top) or "none"))
         return "\n".join(lines)
 
@@ -251,3 +270,23 @@ class BaseRanker(ClassifierMixin, BaseEstimator):
         tags.input_tags.categorical = True
         tags.input_tags.string = True
         return tags
+
+
+def _names_of(X: Any) -> list[str]:
+    """Column names of a data frame of any library; none of anything else."""
+    names = getattr(X, "column_names", getattr(X, "columns", None))
+    return [] if names is None or callable(names) else [str(name) for name in names]
+
+
+def _check_names(X: Any) -> None:
+    """Raise ValueError where two columns have the same name; before data frame libraries raise errors of their own."""
+    twice = [name for name, count in Counter(_names_of(X)).items() if count > 1]
+    if twice:
+        raise ValueError(f"Column {twice[0]!r} appears twice in X. Hint: rename or drop one of them.")
+
+
+def _count(is_positive: np.ndarray, weight: np.ndarray | None) -> tuple[float, float]:
+    """Weight of all cases and of the positives, the same for any order of the rows."""
+    if weight is None:
+        return float(len(is_positive)), float(is_positive.sum())
+    return math.fsum(weight), math.fsum(weight[is_positive])

@@ -6,6 +6,7 @@ numbers pass through uncopied.
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections import Counter
 from collections.abc import Sequence
@@ -30,6 +31,7 @@ class Table:
     array: np.ndarray | None = None
 
     def series(self, i: int) -> nw.Series:
+        """Column i of the frame."""
         assert self.frame is not None
         return self.frame[:, i]
 
@@ -52,13 +54,14 @@ class Table:
     def values(self, i: int) -> list[Any]:
         """Column i as Python values, None = missing."""
         listed = self.array[:, i].tolist() if self.array is not None else self.series(i).to_list()
-        return [None if _is_missing(v) else v for v in listed]
+        return [None if is_missing(v) else v for v in listed]
 
 
-def _is_missing(value: Any) -> bool:
+def is_missing(value: Any) -> bool:
     """True for None, NaN and the missing markers of data frame libraries."""
-    return value is None or (not isinstance(value, str) and value is not True and value is not False
-                             and (type(value).__name__ in ("NAType", "NaTType") or value != value))  # fmt: skip
+    if isinstance(value, float | np.floating):
+        return bool(value != value)
+    return value is None or type(value).__name__ in ("NAType", "NaTType")
 
 
 def read_table(X: Any) -> Table:
@@ -105,7 +108,7 @@ def _chosen_columns(chosen: Any, names: Sequence[str]) -> set[int]:
 
 
 def _kind_of_values(table: Table, i: int) -> str:
-    """"category" or "number", from the values of a column that is not stored as numbers."""
+    """Kind of the values of a column that is not stored as numbers: "category" or "number"."""
     name = table.names[i]
     if table.frame is not None:
         dtype = table.series(i).dtype
@@ -144,6 +147,12 @@ def _kind_of_value(value: Any) -> str:
 def _learn_categories(name: str, values: list[Any]) -> Column:
     """Column with the categories of its values in sorted order, the rarest sharing the last code if there are many."""
     counts: Counter[Category] = Counter(v for v in values if v is not None)
+    if any(isinstance(c, float) and math.isinf(c) for c in counts):
+        raise ValueError(
+            f"Column {name!r} holds infinite values, expected finite numbers or categories. "
+            "Hint: replace them with NaN for missing."
+        )
+    counts = Counter({c.item() if isinstance(c, np.generic) else c: n for c, n in counts.items()})
     if len(counts) <= MAX_CATEGORIES:
         return Column(name, tuple(sorted(counts)))
     by_count = sorted(counts, key=lambda c: (-counts[c], c))
@@ -176,8 +185,9 @@ def _encode_column(table: Table, i: int, column: Column) -> np.ndarray:
     if column.categories is None:
         if table.is_numeric(i):
             return table.numbers(i)
-        if _kind_of_values(table, i) == "number":
-            return np.array([np.nan if v is None else v for v in table.values(i)], np.float64)
+        values = table.values(i)
+        if all(v is None for v in values) or _kind_of_values(table, i) == "number":
+            return np.array([np.nan if v is None else v for v in values], np.float64)
         raise TypeError(
             f"Column {column.name!r} was a number in training but holds text or categories now. "
             "Hint: convert it to numbers; a stray word turns a whole CSV column into text."
@@ -191,7 +201,7 @@ def _encode_column(table: Table, i: int, column: Column) -> np.ndarray:
         rows = sum(v in unseen for v in values)
         warnings.warn(
             f"Column {column.name!r} holds {len(unseen):,} categories in {rows:,} rows that training never saw, "
-            f"such as {sorted(unseen)[0]!r}; they are scored like missing values.",
+            f"such as {min(unseen, key=str)!r}; they are scored like missing values.",
             UserWarning,
             stacklevel=5,
         )

@@ -23,8 +23,8 @@ def make_frame(columns: dict[str, Any], backend: str | None) -> Any:
     """Frame of columns by name; without a backend the first library that is installed, else the dictionary itself."""
     for name in (backend,) if backend else BACKENDS:
         try:
-            importlib.import_module(name)
+            library = importlib.import_module(name)
         except ImportError:
             continue
-        return nw.from_dict(columns, backend=name).to_native()
+        return nw.from_dict(columns, backend=library).to_native()
     return columns

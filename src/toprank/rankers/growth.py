@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from numbers import Integral, Real
@@ -39,8 +40,8 @@ GROWTH_CONSTRAINTS: dict[str, list[Any]] = {
 """What scikit-learn checks of the parameters that all tree rankers share."""
 
 ORDER_STRENGTH = 300.0
-"""Cases of hierarchical shrinkage behind leaf_order="rate": a leaf overtakes the order of the meta-tree only on evidence.
-Of 10, 30, 100, 300, 1000 this was the best on simulated and real tables together; the differences are small."""
+"""Cases of hierarchical shrinkage behind leaf_order="rate": a leaf overtakes the order of the meta-tree only on
+evidence. Of 10, 30, 100, 300, 1000 this was the best on simulated and real tables together; the differences are small."""
 
 DEPTH = [Interval(Integral, 1, None, closed="left"), None]
 CCP_ALPHA = [Interval(Real, 0, None, closed="left"), Options(str, {"cv"})]
@@ -64,7 +65,14 @@ class Growth:
     @classmethod
     def of(cls, estimator: Any, criterion: str, leaf_depth: int | None, **others: Any) -> Growth:
         """Growth of an estimator's parameters."""
-        names = ("min_samples_leaf", "min_samples_split", "min_gain", "max_leaf_nodes", "smoothing", "smoothing_strength")
+        names = (
+            "min_samples_leaf",
+            "min_samples_split",
+            "min_gain",
+            "max_leaf_nodes",
+            "smoothing",
+            "smoothing_strength",
+        )
         parameters = {name: getattr(estimator, name) for name in names}
         return cls(criterion=CRITERIA[criterion], leaf_depth=leaf_depth, **parameters, **others)
 
@@ -75,8 +83,8 @@ class Growth:
         return Limits(
             criterion=self.criterion,
             max_depth=self.leaf_depth or UNLIMITED,
-            min_leaf=int(np.ceil(self.min_samples_leaf / weights.unit)),
-            min_split=int(np.ceil(self.min_samples_split / weights.unit)),
+            min_leaf=_in_units(self.min_samples_leaf, weights),
+            min_split=_in_units(self.min_samples_split, weights),
             min_gain=self.min_gain * whole,
             max_leaf_nodes=self.max_leaf_nodes or UNLIMITED,
             sample_features=sample_features,
@@ -119,3 +127,8 @@ class Growth:
         order = np.argsort(-shrunk, kind="stable")
         position = np.argsort(order)
         return finish_tree(tree, np.where(tree.leaf >= 0, position[tree.leaf], -1), rates[order], scoring)
+
+
+def _in_units(cases: int, weights: RowWeights) -> int:
+    """Cases in integer weights, rounded up; where all rows together weigh less, a little more than they do."""
+    return min(math.ceil(min(cases / weights.unit, 2.0**62)), int(weights.total.sum()) + 1)

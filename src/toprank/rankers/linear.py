@@ -9,26 +9,28 @@ import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 
-from toprank.rankers.training import TrainingData
+from toprank.rankers.training import TrainingData, center_and_spread
 from toprank.tree.scoring import Scoring
+from toprank.tree.weights import integer_weights
 
 LINEAR_ROWS = 50_000
-"""Rows that the linear score is fitted on at most: all positives that fit in half of it, negatives at random."""
+"""Rows that the linear score is fitted on at most: all positives that fit in half of it, negatives at random. Their weight
+adds up to no more than this either, so that the penalty keeps its meaning on larger tables."""
 
 
 def fit_linear_scoring(data: TrainingData, weight: np.ndarray | None, C: float) -> Scoring:
     """Scorecard of an L1-penalised logistic regression with penalty 1 / C; rows of weight 0 are left out."""
     rows, row_weight = _choose_rows(data.is_positive, weight)
-    X = np.asarray(data.X[rows], np.float64)
+    X, is_positive, row_weight = _merge_equal_rows(data.X[rows], data.is_positive[rows], row_weight)
     numeric = np.flatnonzero(data.is_categorical == 0)
     categorical = np.flatnonzero(data.is_categorical)
     center, spread = _center_and_spread(X, row_weight)
     known = ~np.isnan(X)
-    standard = np.where(known, (X - center) / spread, 0.0)[:, numeric]
-    gaps = np.flatnonzero(~known.all(axis=0))
+    standard = np.where(known, (0.5 * X - 0.5 * center) / (0.5 * spread), 0.0)[:, numeric]  # halves do not overflow
+    gaps = np.flatnonzero(known.any(axis=0) & ~known.all(axis=0))
     blocks = [sp.csr_array(standard), sp.csr_array((~known[:, gaps]).astype(float))]
     blocks += [_one_hot(X[:, f], int(data.n_categories[f])) for f in categorical]
-    coefficients = _fit_logistic(_narrow(sp.hstack(blocks, format="csr")), data.is_positive[rows], row_weight, C)
+    coefficients = _fit_logistic(_narrow(sp.hstack(blocks, format="csr")), is_positive, row_weight, C)
 
     n_features = X.shape[1]
     slope, missing = np.zeros(n_features), np.zeros(n_features)
@@ -45,9 +47,10 @@ def fit_linear_scoring(data: TrainingData, weight: np.ndarray | None, C: float) 
 
 
 def _choose_rows(is_positive: np.ndarray, weight: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
-    """Rows to fit on, and their weights, scaled to a mean of 1."""
-    present = np.arange(len(is_positive)) if weight is None else np.flatnonzero(weight)
-    row_weight = np.ones(len(is_positive)) if weight is None else weight
+    """Rows to fit on, and their weights, which add up to at most LINEAR_ROWS."""
+    weights = integer_weights(is_positive, weight)
+    present = np.flatnonzero(weights.total)
+    row_weight = weights.total.astype(np.float64)
     if len(present) > LINEAR_ROWS:
         rng = np.random.default_rng(0)
         chosen, factor = [], np.zeros(len(is_positive))
@@ -60,21 +63,31 @@ def _choose_rows(is_positive: np.ndarray, weight: np.ndarray | None) -> tuple[np
         present = np.sort(np.concatenate(chosen))
         row_weight = row_weight * factor
     chosen_weight = row_weight[present]
-    return present, chosen_weight * (len(present) / chosen_weight.sum())
+    return present, chosen_weight * min(weights.unit, LINEAR_ROWS / chosen_weight.sum())
+
+
+def _merge_equal_rows(
+    X: np.ndarray, is_positive: np.ndarray, weight: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Distinct rows in an order of their own, labels and summed weights: the fit depends on what the rows are alone."""
+    key = np.column_stack((is_positive, X)).astype(np.float64, order="C")
+    key[np.isnan(key)] = np.nan  # one pattern of bits for missing,
+    key += 0.0  # and one for zero
+    _, first, which = np.unique(key.view(f"V{key.strides[0]}").ravel(), return_index=True, return_inverse=True)
+    return key[first, 1:], is_positive[first], np.bincount(which, weight)
 
 
 def _center_and_spread(X: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Weighted mean and standard deviation of each column, missing values aside; spread 1 where there is none."""
-    known = ~np.isnan(X)
-    total = np.maximum(weight @ known, 1e-300)
-    filled = np.where(known, X, 0.0)
-    center = weight @ filled / total
-    spread = np.sqrt(weight @ (known * (filled - center) ** 2) / total)
-    return center, np.where((spread > 1e-12 * (1.0 + np.abs(center))) & np.isfinite(spread), spread, 1.0)
+    center, spread = np.array([center_and_spread(column, weight) for column in X.T]).T
+    return center, np.where(spread > 1e-12 * (1.0 + np.abs(center)), spread, 1.0)
 
 
 def _one_hot(codes: np.ndarray, n_categories: int) -> sp.csr_array:
+    """Indicators of the categories; none where all rows hold the same one, which would be a second intercept."""
     known = np.flatnonzero((codes >= 0) & (codes < n_categories))
+    if len(known) == len(codes) and np.all(codes == codes[0]):
+        known = known[:0]
     entries = (np.ones(len(known)), (known, codes[known].astype(np.int64)))
     return sp.csr_array(entries, shape=(len(codes), n_categories))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any, Self
 
 import numpy as np
@@ -14,7 +14,7 @@ from toprank.metrics import average_precision
 from toprank.rankers.growth import CCP_ALPHA, DEPTH, GROWTH_CONSTRAINTS, Growth
 from toprank.rankers.linear import fit_linear_scoring
 from toprank.rankers.training import TrainingData
-from toprank.rankers.tree_ranker import TreeRanker
+from toprank.rankers.tree_ranker import TreeRanker, without_prefix
 from toprank.tree.meta import MetaTree
 from toprank.tree.prune import collapse_penalties, prune
 from toprank.tree.scoring import Scoring
@@ -41,9 +41,9 @@ class MetaAP(TreeRanker):
         meta-tree, as published. The published order can leave a rich leaf behind poor ones where positives live in
         several separate pockets.
     leaf_score : {"margin", "constant", "linear"}, default "margin"
-        What orders the rows inside a leaf; leaves are never crossed. constant: nothing. margin: distance to the nearest
-        threshold on the path, in standard deviations of the column. linear: one sparse linear score shared by all leaves
-        (L1 logistic regression on standardised columns).
+        What orders the rows inside a leaf; leaves are never crossed. constant: nothing. margin: distance to the
+        nearest threshold on the path, in standard deviations of the column. linear: one sparse linear score shared by
+        all leaves (L1 logistic regression on standardised columns).
     linear_C : float, default 1.0
         Inverse penalty of the linear score.
     ccp_alpha : float or "cv", default 0.0
@@ -80,7 +80,7 @@ class MetaAP(TreeRanker):
     ccp_alpha_ : float
         The penalty used.
     ccp_path_ : dict
-        With ccp_alpha="cv": penalties tried and their cross-validated AP.
+        With ccp_alpha="cv": penalties tried and their cross-validated AP (NaN where too few rows allow no folds).
 
     References
     ----------
@@ -119,7 +119,7 @@ class MetaAP(TreeRanker):
         leaf_score: str = "margin",
         linear_C: float = 1.0,
         ccp_alpha: float | str = 0.0,
-        cv: int = 5,
+        cv: Any = 5,
         min_samples_leaf: int = 20,
         min_samples_split: int = 2,
         min_gain: float = 0.0,
@@ -171,7 +171,8 @@ class MetaAP(TreeRanker):
             self, "ap", self.leaf_depth or self.max_depth, max_depth=self.max_depth, leaf_order=self.leaf_order
         )
         meta, unit = growth.grow_meta(data, data.weight, threads)
-        self.ccp_alpha_, penalty = 0.0, np.empty(0)
+        self.ccp_alpha_ = 0.0
+        vars(self).pop("ccp_path_", None)  # of an earlier fit
         if self.ccp_alpha != 0.0:
             penalty = collapse_penalties(meta)
             self.ccp_alpha_ = self._choose_penalty(growth, data, penalty, threads)
@@ -186,6 +187,16 @@ class MetaAP(TreeRanker):
             return fit_linear_scoring(data, weight, self.linear_C)
         return Scoring()
 
+    def _to_arrays(self) -> dict[str, np.ndarray]:
+        path = {f"ccp_{name}": values for name, values in getattr(self, "ccp_path_", {}).items()}
+        return super()._to_arrays() | {"penalty": np.array(self.ccp_alpha_)} | path
+
+    def _from_arrays(self, arrays: dict[str, np.ndarray]) -> None:
+        super()._from_arrays(arrays)
+        self.ccp_alpha_, path = float(arrays["penalty"]), without_prefix(arrays, "ccp_")
+        if path:
+            self.ccp_path_ = path
+
     def _choose_penalty(self, growth: Growth, data: TrainingData, penalty: np.ndarray, threads: Threads) -> float:
         """The penalty given, or the one of best cross-validated AP; of equals the largest."""
         if self.ccp_alpha != "cv":
@@ -193,6 +204,7 @@ class MetaAP(TreeRanker):
         tried = penalties_to_try(penalty)
         folds = self._folds(data)
         if len(tried) == 1 or len(folds) == 0:
+            self.ccp_path_ = {"ccp_alpha": tried[:1], "average_precision": np.full(1, np.nan)}
             return float(tried[0])
         weight = np.ones(len(data.X)) if data.weight is None else data.weight
         scores = np.zeros((len(folds), len(tried)))
@@ -207,18 +219,20 @@ class MetaAP(TreeRanker):
 
     def _folds(self, data: TrainingData) -> list[np.ndarray]:
         """Held-out rows of each fold that leaves both classes on both sides."""
-        cv = self.cv
-        if isinstance(cv, Integral):
-            cv = min(int(cv), int(np.bincount(data.is_positive, minlength=2).min()))
-            if cv < 2:
+        has_weight = np.ones(len(data.X), bool) if data.weight is None else data.weight > 0
+        position = np.arange(len(data.X))
+        cv: Any = 5 if self.cv is None else self.cv
+        if isinstance(cv, int | np.integer):
+            position = np.flatnonzero(has_weight)  # weight 0 is no row at all
+            n_folds = min(int(cv), int(np.bincount(data.is_positive[position], minlength=2).min()))
+            if n_folds < 2:
                 return []
-            cv = StratifiedKFold(cv, shuffle=True, random_state=0 if self.random_state is None else self.random_state)
-        present = data.is_positive if data.weight is None else data.is_positive[data.weight > 0]
-        position = np.arange(len(data.X)) if data.weight is None else np.flatnonzero(data.weight > 0)
-        splits = check_cv(cv, present, classifier=True).split(position.reshape(-1, 1), present)
-        return [position[held_out] for inside, held_out in splits
-                if present[inside].any() and not present[inside].all()
-                and present[held_out].any() and not present[held_out].all()]  # fmt: skip
+            seed = 0 if self.random_state is None else self.random_state
+            cv = StratifiedKFold(n_folds, shuffle=True, random_state=seed)
+        splits = check_cv(cv, classifier=True).split(position.reshape(-1, 1), data.is_positive[position])
+        folds = [(position[np.asarray(inside)], position[np.asarray(held_out)]) for inside, held_out in splits]
+        return [held_out[has_weight[held_out]] for inside, held_out in folds
+                if all(_has_both(data.is_positive[rows[has_weight[rows]]]) for rows in (inside, held_out))]  # fmt: skip
 
     def _held_out_scores(
         self, growth: Growth, data: TrainingData, meta: MetaTree, unit: float, tried: np.ndarray, inside: np.ndarray,
@@ -236,6 +250,11 @@ class MetaAP(TreeRanker):
                 done[size] = average_precision(data.is_positive[held_out], score, sample_weight=weight)
             values[j] = done[size]
         return values
+
+
+def _has_both(is_positive: np.ndarray) -> bool:
+    """True where both classes are there."""
+    return 0 < is_positive.sum() < len(is_positive)
 
 
 def penalties_to_try(penalty: np.ndarray) -> np.ndarray:

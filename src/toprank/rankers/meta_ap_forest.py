@@ -73,9 +73,9 @@ class MetaAPForest(BaseRanker):
     ----------
     trees_ : list of Tree
     oob_decision_function_ : float64 array of shape (n,)
-        Mean score of the trees that did not see the row; NaN where all did.
+        Mean score of the trees that did not see the row; NaN where all did, as with bootstrap=False.
     oob_score_ : float
-        Average precision of these scores.
+        Average precision of these scores; NaN where there are none of one class.
     feature_importances_ : float64 array of shape (n_features,)
 
     References
@@ -194,7 +194,7 @@ class MetaAPForest(BaseRanker):
             return weight
         present = np.flatnonzero(weight)
         size = len(present) if self.max_samples is None else self.max_samples
-        if isinstance(size, float):
+        if not isinstance(size, Integral):
             size = max(1, round(size * len(present)))
         for _ in range(MAX_REDRAWS):
             drawn = present[rng.integers(0, len(present), min(int(size), len(present)))]
@@ -205,13 +205,13 @@ class MetaAPForest(BaseRanker):
     def _feature_sampler(self, n_features: int, rng: np.random.Generator) -> Callable[[int], np.ndarray] | None:
         """Random choice of columns for each of a number of nodes; None where all are allowed."""
         wanted = self.max_features
-        if wanted in ("sqrt", "log2"):
-            wanted = int({"sqrt": np.sqrt, "log2": np.log2}[wanted](n_features))
-        elif isinstance(wanted, float):
-            wanted = int(wanted * n_features)
-        if wanted is None or wanted >= n_features:
+        if wanted is None:
             return None
-        n_chosen = max(1, int(wanted))
+        if isinstance(wanted, str):
+            wanted = int({"sqrt": np.sqrt, "log2": np.log2}[wanted](n_features))
+        elif not isinstance(wanted, Integral):
+            wanted = int(wanted * n_features)
+        n_chosen = max(1, min(int(wanted), n_features))
 
         def sample(n_nodes: int) -> np.ndarray:
             chosen = np.argsort(rng.random((n_nodes, n_features)), axis=1)[:, :n_chosen]
@@ -230,13 +230,16 @@ class MetaAPForest(BaseRanker):
         positive = data.is_positive[rows]
         if 0 < positive.sum() < len(rows):
             judged = self.oob_decision_function_[rows]
-            self.oob_score_ = average_precision(positive, judged, sample_weight=weight[rows])
+            self.oob_score_ = average_precision(positive, judged, sample_weight=weight[rows], pos_label=True)
             self._rate_score, self._rate_value = rates_by_score(
                 judged, positive, weight[rows], self.smoothing_strength if self.smoothing else 0.0, self.base_rate_
             )
         else:  # too few rows for any to be left out
             self.oob_score_ = float("nan")
             self._rate_score, self._rate_value = np.zeros(1), np.array([self.base_rate_])
+        if not self.bootstrap:  # the rates are those of the training rows, but no row was left out
+            self.oob_score_ = float("nan")
+            self.oob_decision_function_ = np.full(len(votes), np.nan)
 
     # --- scoring ------------------------------------------------------------------------------------------------
 
@@ -256,9 +259,10 @@ class MetaAPForest(BaseRanker):
 
     @property
     def feature_importances_(self) -> np.ndarray:
-        """Mean over the trees of the share of gain that each column brought, float64 (n_features,)."""
+        """Mean over the trees of the share of gain that each column brought, float64 (n_features,); sums to 1."""
         check_is_fitted(self)
-        return np.mean([gain_importance(tree) for tree in self.trees_], axis=0)
+        shares = np.sum([gain_importance(tree) for tree in self.trees_], axis=0)
+        return shares / shares.sum() if shares.any() else shares  # a tree without conditions has no say
 
     @property
     def n_leaves_(self) -> int:
@@ -272,10 +276,8 @@ class MetaAPForest(BaseRanker):
         return {"n_trees": len(self.trees_), "n_conditions": n_conditions, "oob_average_precision": oob}
 
     def _size_in_words(self) -> str:
-        return (
-            f"{len(self.trees_)} trees, {self.n_leaves_:,} leaves in all; out-of-bag average precision "
-            f"{self.oob_score_:.3f}"
-        )
+        judged = "" if np.isnan(self.oob_score_) else f"; out-of-bag average precision {self.oob_score_:.3f}"
+        return f"{len(self.trees_)} trees, {self.n_leaves_:,} leaves in all{judged}"
 
     def apply(self, X: Any) -> np.ndarray:
         """Leaf node that each row reaches in each tree, int32 (n, n_trees)."""
@@ -319,7 +321,9 @@ class MetaAPForest(BaseRanker):
         }
 
     def _to_arrays(self) -> dict[str, np.ndarray]:
-        arrays = {f"tree{i}_{name}": array for i, tree in enumerate(self.trees_) for name, array in tree.to_arrays().items()}
+        arrays = {
+            f"tree{i}_{name}": array for i, tree in enumerate(self.trees_) for name, array in tree.to_arrays().items()
+        }
         arrays |= {f"paths{i}_{name}": array for i, paths in enumerate(self._path_counts)
                    for name, array in paths.to_arrays().items()}  # fmt: skip
         return arrays | {"rate_score": self._rate_score, "rate_value": self._rate_value,
@@ -347,10 +351,9 @@ def rates_by_score(
     """
     from scipy.optimize import isotonic_regression
 
-    order = np.argsort(score, kind="stable")
-    fitted = isotonic_regression(is_positive[order].astype(float), weights=weight[order])
-    first = fitted.blocks[:-1]
-    positive = np.add.reduceat((weight * is_positive)[order], first)
-    total = np.add.reduceat(weight[order], first)
+    distinct, which = np.unique(score, return_inverse=True)  # rows that tie share one rate
+    positive, total = np.bincount(which, weight * is_positive), np.bincount(which, weight)
+    first = isotonic_regression(positive / total, weights=total).blocks[:-1]
+    positive, total = np.add.reduceat(positive, first), np.add.reduceat(total, first)
     smoothed = (positive + strength * base_rate) / (total + strength)
-    return score[order][first], isotonic_regression(smoothed, weights=total).x
+    return distinct[first], isotonic_regression(smoothed, weights=total).x

@@ -12,6 +12,7 @@ import math
 import os
 import tempfile
 import zipfile
+import zlib
 from dataclasses import asdict
 from datetime import UTC, datetime
 from importlib import import_module, metadata
@@ -33,6 +34,9 @@ ESTIMATORS = {
 """Classes that a model file may name, and where they live."""
 
 PACKAGES = ("toprank", "numpy", "scikit-learn", "numba")
+
+UNREADABLE = (ValueError, OSError, EOFError, zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError, KeyError)
+"""What the readers of zip files, JSON and arrays raise where a file is not what it should be."""
 
 
 class ModelFileError(ValueError):
@@ -87,6 +91,7 @@ def load(path: str | Path) -> Any:
         columns = [Column.from_dict(column) for column in info["columns"]]
         estimator = getattr(import_module(ESTIMATORS[info["class"]]), info["class"])
         model = estimator(**{name: _from_plain(value) for name, value in info["parameters"].items()})
+        model._validate_params()
         model.columns_ = columns
         model.n_features_in_ = len(columns)
         if info["feature_names"]:
@@ -96,10 +101,27 @@ def load(path: str | Path) -> Any:
         model.n_cases_, model.n_positives_ = info["figures"]["n_cases"], info["figures"]["n_positives"]
         model.cutoff_ = Cutoff(**info["cutoff"])
         model._backend, model.data_hash_ = info["backend"], info["data_hash"]
+        _check_fitted(model)
         model._from_arrays(arrays)
-    except (KeyError, TypeError, ValueError, IndexError) as error:
+    except (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError) as error:
         raise ModelFileError(f"{path} is a damaged toprank model: {error} Hint: save it again.") from error
     return model
+
+
+def _check_fitted(model: Any) -> None:
+    """Raise ValueError at the first figure of a loaded model that no fitted model has."""
+    from toprank.rankers.frames import BACKENDS
+
+    rules = [
+        (model.classes_.shape == (2,) and model.positive_index_ in (0, 1), "has two classes, one of them positive"),
+        (0 < model.n_positives_ < model.n_cases_, "was trained on cases of both classes"),
+        (model._backend is None or model._backend in BACKENDS, "was trained on a known kind of table"),
+        (math.isfinite(model.cutoff_.threshold), "has a cutoff"),
+        (len(getattr(model, "feature_names_in_", model.columns_)) == len(model.columns_), "has a name for each column"),
+    ]
+    for holds, rule in rules:
+        if not holds:
+            raise ValueError(f"It breaks the rule that a model {rule}.")
 
 
 def read_model_info(path: str | Path) -> dict[str, Any]:
@@ -116,9 +138,13 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     try:
         with zipfile.ZipFile(path) as archive:
             if sorted(archive.namelist()) != ["arrays.npz", "model.json"]:
-                raise ModelFileError(f"{path} is a zip file but not a toprank model. Hint: use a file that `save` wrote.")
+                raise ModelFileError(
+                    f"{path} is a zip file but not a toprank model. Hint: use a file that `save` wrote."
+                )
             info, raw = json.loads(archive.read("model.json")), archive.read("arrays.npz")
-    except (zipfile.BadZipFile, json.JSONDecodeError, UnicodeDecodeError, EOFError, OSError) as error:
+    except ModelFileError:
+        raise
+    except UNREADABLE as error:
         raise ModelFileError(
             f"{path} cannot be read as a toprank model: it is truncated or of another kind ({error}). "
             "Hint: copy it again, or save the model again."
@@ -127,8 +153,10 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     try:
         with np.load(io.BytesIO(raw), allow_pickle=False) as archive:
             arrays = {name: archive[name] for name in archive.files}
-    except (ValueError, OSError, EOFError, zipfile.BadZipFile) as error:
-        raise ModelFileError(f"{path} holds arrays that cannot be read ({error}). Hint: save the model again.") from error
+    except UNREADABLE as error:
+        raise ModelFileError(
+            f"{path} holds arrays that cannot be read ({error}). Hint: save the model again."
+        ) from error
     return info, arrays
 
 
@@ -142,7 +170,8 @@ def _check_header(path: Path, info: Any, raw: bytes) -> None:
         )
     if info.get("class") not in ESTIMATORS:
         raise ModelFileError(
-            f"{path} holds a model of class {info.get('class')!r}, known are {', '.join(ESTIMATORS)}. Hint: upgrade toprank."
+            f"{path} holds a model of class {info.get('class')!r}, known are {', '.join(ESTIMATORS)}. "
+            "Hint: upgrade toprank."
         )
     if info.get("checksum") != _checksum(info, raw):
         raise ModelFileError(
@@ -153,7 +182,7 @@ def _check_header(path: Path, info: Any, raw: bytes) -> None:
 def _checksum(info: dict[str, Any], arrays: bytes) -> str:
     """SHA-256 over both parts; catches accidents and edits by hand, it is no signature."""
     described = {name: value for name, value in info.items() if name != "checksum"}
-    digest = hashlib.sha256(json.dumps(described, sort_keys=True, allow_nan=False).encode())
+    digest = hashlib.sha256(json.dumps(described, sort_keys=True).encode())
     digest.update(arrays)
     return digest.hexdigest()
 
@@ -162,15 +191,23 @@ def write_atomically(path: Path, content: bytes) -> None:
     """Write a file through a temporary one beside it, so that no half-written file is ever seen."""
     if not path.parent.is_dir():
         raise FileNotFoundError(f"Cannot write {path}: there is no folder {path.parent}. Hint: create it first.")
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
+    if path.is_dir():
+        raise IsADirectoryError(f"Cannot write {path}: it is a folder. Hint: name a file inside it.")
     try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-        os.chmod(temporary, 0o666 & ~_umask())
-        os.replace(temporary, path)
-    except BaseException:
-        os.unlink(temporary)
-        raise
+        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(content)
+            os.chmod(temporary, 0o666 & ~_umask())
+            os.replace(temporary, path)
+        except BaseException:
+            os.unlink(temporary)
+            raise
+    except OSError as error:
+        reason = error.strerror or error
+        raise type(error)(
+            f"Cannot write {path}: {reason}. Hint: check the permissions of {path.parent} and the space left on it."
+        ) from error
 
 
 def _umask() -> int:

@@ -121,7 +121,7 @@ class RankingTree(TreeRanker):
         if self.leaf_score == "confusion":
             scoring = Scoring("confusion", confusion=self.confusion)
         elif self.leaf_score == "geometric":
-            # Two places in the ranking: leaves richer than the training data, then the others; the margin does the rest.
+            # Two places in the ranking: leaves richer than the training data, and the others; margins do the rest.
             scoring = Scoring("margin", scale=data.column_scales())
             position, rate = _rich_and_poor(tree.positive, tree.positive + tree.negative, position)
         self._keep_tree(finish_tree(tree, position, rate, scoring), data)

@@ -11,11 +11,11 @@ import numpy as np
 from toprank._core.dtypes import MAX_BINS
 from toprank._core.threads import Threads
 from toprank.tree.batch import Splitter
-from toprank.tree.bin_mapper import BinMapper
+from toprank.tree.bin_mapper import BinMapper, distinct_values
 from toprank.tree.columns import Column
 from toprank.tree.exact_splitter import ExactSplitter, Presorted
 from toprank.tree.histogram_splitter import HistogramSplitter
-from toprank.tree.weights import RowWeights
+from toprank.tree.weights import RowWeights, integer_weights
 
 STATISTICS_ROWS = 50_000
 """Rows, evenly spaced, from which column scales, cutoffs and path counts are taken."""
@@ -48,14 +48,14 @@ class TrainingData:
         self.n_categories = np.array([len(c.categories or ()) for c in columns], np.int32)
         # A categorical column without any known category is a numeric column of missing values.
         self.is_categorical = (self.n_categories > 0).astype(np.uint8)
+        self._presorted: Presorted | None = None
         if splitter == "exact":
             self._presorted = Presorted(X, self.n_categories)
             has_missing = self._presorted.has_missing
         else:
-            self._presorted = None
             self.mapper = BinMapper(max_bins).fit(X, self.n_categories, weight, threads)
             self.binned = self.mapper.transform(X, threads)
-            has_missing = self.mapper.has_missing
+            has_missing = self.binned.has_missing
         self.columns = [replace(c, has_missing=bool(m)) for c, m in zip(columns, has_missing, strict=True)]
 
     def splitter(self, weights: RowWeights, threads: Threads) -> Splitter:
@@ -72,14 +72,10 @@ class TrainingData:
     def column_scales(self) -> np.ndarray:
         """Standard deviation of each numeric column, 1 where it has none: the unit of margins."""
         rows = self.sample()
-        sample = np.asarray(self.X[rows], np.float64)
-        weight = np.ones(len(rows)) if self.weight is None else self.weight[rows]
-        known = ~np.isnan(sample) & (weight > 0)[:, None]
-        total = np.maximum(weight @ known, 1e-300)
-        filled = np.where(known, sample, 0.0)
-        center = weight @ filled / total
-        spread = np.sqrt(weight @ (known * (filled - center) ** 2) / total)
-        return np.where((spread > 0) & np.isfinite(spread), spread, 1.0)
+        sample = np.asfortranarray(self.X[rows], np.float64)
+        weight = None if self.weight is None else integer_weights(self.is_positive, self.weight).total[rows]
+        spread = np.array([center_and_spread(sample[:, f], weight)[1] for f in range(sample.shape[1])])
+        return np.where(spread > 0, spread, 1.0)
 
     def fingerprint(self) -> str:
         """Hash of the training data: its size and at most 50,000 evenly spaced rows with labels and weights."""
@@ -89,3 +85,19 @@ class TrainingData:
         for part in parts:
             digest.update(np.ascontiguousarray(part).tobytes())
         return digest.hexdigest()
+
+
+def center_and_spread(column: np.ndarray, weight: np.ndarray | None) -> tuple[float, float]:
+    """Weighted mean and standard deviation of a column's finite values; 0 and 0 where it has none.
+
+    Sums run over the sorted distinct values, so neither the order of the rows nor copies of them change the last bit.
+    Values are scaled by a power of two, so squares do not overflow.
+    """
+    values, mass = distinct_values(column, weight)
+    if len(values) == 0:
+        return 0.0, 0.0
+    exponent = int(np.frexp(np.abs(values[[0, -1]]).max())[1])
+    scaled, total = np.ldexp(values, -exponent), mass.sum()
+    center = (mass * scaled).sum() / total
+    spread = np.sqrt((mass * (scaled - center) ** 2).sum() / total)
+    return float(np.ldexp(center, exponent)), float(np.ldexp(spread, exponent))

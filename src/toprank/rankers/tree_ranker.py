@@ -87,20 +87,23 @@ class TreeRanker(BaseRanker):
 
     def apply(self, X: Any) -> np.ndarray:
         """Leaf node of `tree_` that each row reaches, int32 (n,)."""
-        return self.tree_.apply(self._encode(X))
+        matrix = self._encode(X)
+        return self.tree_.apply(matrix)
 
     def decision_path(self, X: Any) -> sp.csr_array:
         """Nodes of `tree_` on each row's path: sparse indicator of shape (n, n_nodes)."""
-        return path_indicator(self.tree_, self._encode(X))
+        matrix = self._encode(X)
+        return path_indicator(self.tree_, matrix)
 
     def rules(self) -> Any:
-        """One row a leaf, best first: rule, n, positives, hit_rate with its interval, lift; in the frame type of fit."""
+        """One row a leaf, best first: rule, n, positives, hit_rate with its interval, lift; a frame as in fit."""
         check_is_fitted(self)
         return make_frame(leaf_rules(self.tree_, self.columns_, self.path_counts_), self._backend)
 
     def explain(self, X: Any) -> list[Explanation]:
         """Why each row stands where it stands: the path in words, original units, categories by name."""
-        return explain_rows(self.tree_, self.columns_, self._encode(X))
+        matrix = self._encode(X)
+        return explain_rows(self.tree_, self.columns_, matrix)
 
     def to_text(self) -> str:
         """The whole tree as text."""
@@ -142,4 +145,5 @@ def path_indicator(tree: Tree, matrix: np.ndarray) -> sp.csr_array:
 
 
 def without_prefix(arrays: dict[str, np.ndarray], prefix: str) -> dict[str, np.ndarray]:
+    """Arrays whose name begins with the prefix, by the rest of their name."""
     return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}

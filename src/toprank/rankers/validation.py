@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_consistent_length, column_or_1d
 
+from toprank.rankers.encoding import is_missing
+
+from toprank.tree.bin_mapper import row_blocks
+from toprank.tree.columns import Column
+
+
+NEGLIGIBLE = 2.0**-50
+"""Share of the weight below which a class cannot be told from none: weights are added up in 52 bits."""
+
 
 def check_labels(y: Any, n_rows: int, owner: str) -> np.ndarray:
     """Labels as a one-dimensional array of n_rows values, two of them distinct."""
     if y is None:
         raise ValueError(
-            f"{owner} requires y to be passed, but the target y is None. Hint: fit(X, y) needs the outcome of each case."
+            f"{owner} requires y to be passed, but the target y is None. "
+            "Hint: fit(X, y) needs the outcome of each case."
         )
     labels = column_or_1d(_to_numpy(y), warn=True)
     if len(labels) != n_rows:
@@ -37,7 +48,13 @@ def check_labels(y: Any, n_rows: int, owner: str) -> np.ndarray:
 
 def check_classes(labels: np.ndarray, pos_label: Any, owner: str) -> tuple[np.ndarray, int]:
     """Both classes, sorted, and the position of the positive one."""
-    classes = np.unique(labels)
+    try:
+        classes = np.unique(labels)
+    except TypeError:
+        raise TypeError(
+            f"{owner} needs labels of one kind, but y mixes {' and '.join(sorted({type(v).__name__ for v in labels}))}. "
+            "Hint: convert them all to strings or to numbers."
+        ) from None
     if len(classes) == 1:
         raise ValueError(
             f"{owner} needs both classes in y, but all {len(labels):,} labels equal {classes[0]}: only one class. "
@@ -70,13 +87,20 @@ def check_weights(sample_weight: Any, is_positive: np.ndarray, owner: str) -> np
         raise ValueError("Sample weights must be 1D array or scalar, one weight a row.")
     check_consistent_length(is_positive, weight)
     if not np.isfinite(weight).all():
-        raise ValueError("sample_weight holds NaN or infinite values, expected finite numbers. Hint: fill or clip them.")
+        raise ValueError(
+            "sample_weight holds NaN or infinite values, expected finite numbers. Hint: fill or clip them."
+        )
     if (weight < 0).any():
         raise ValueError(
-            f"sample_weight must not be negative, but {int((weight < 0).sum()):,} weights are. Hint: use 0 to leave a row out."
+            f"sample_weight must not be negative, but {int((weight < 0).sum()):,} weights are. "
+            "Hint: use 0 to leave a row out."
         )
+    with np.errstate(over="ignore"):
+        total = weight.sum()
+    if not np.isfinite(total):
+        raise ValueError("sample_weight adds up to more than a float can hold. Hint: divide the weights by their mean.")
     for kind, rows in (("positive", is_positive), ("negative", ~is_positive)):
-        if not weight[rows].any():
+        if weight[rows].sum() <= total * NEGLIGIBLE:
             raise ValueError(
                 f"{owner} needs both classes, but the weight of every {kind} row is zero: only one class is left. "
                 "Hint: give some rows of each class a weight."
@@ -84,12 +108,26 @@ def check_weights(sample_weight: Any, is_positive: np.ndarray, owner: str) -> np
     return None if np.all(weight == 1.0) else weight
 
 
+def check_finite(matrix: np.ndarray, columns: Sequence[Column]) -> None:
+    """Raise ValueError where an encoded table holds infinite values, naming the first such column."""
+    for rows in row_blocks(*matrix.shape):
+        infinite = np.isinf(matrix[rows])
+        if infinite.any():
+            name = columns[int(np.argmax(infinite.any(axis=0)))].name
+            raise ValueError(
+                f"Column {name!r} of X holds infinite values (infinity), expected finite numbers or NaN for missing. "
+                "Hint: replace them with NaN, or clip the column."
+            )
+
+
 def _count_missing(labels: np.ndarray) -> int:
     if labels.dtype.kind == "f":
         return int(np.isnan(labels).sum())
-    return sum(v is None or v != v for v in labels.tolist()) if labels.dtype.kind == "O" else 0
+    return sum(map(is_missing, labels.tolist())) if labels.dtype.kind == "O" else 0
 
 
 def _to_numpy(values: Any) -> np.ndarray:
     """Array of a list, a numpy array or a column of any data frame library."""
-    return values.to_numpy() if hasattr(values, "to_numpy") else np.asarray(values)
+    if hasattr(values, "to_numpy") and not hasattr(values, "to_pylist"):
+        values = values.to_numpy()
+    return np.asarray(values)  # of a pyarrow column too, also where it has missing values

@@ -56,7 +56,8 @@ class Splits:
 
     def cuts(self) -> list[tuple[int, int, int]]:
         """Feature and the codes on both sides of the cut, of each condition."""
-        return self.record[["feature", "last_left", "first_right"]].tolist()
+        columns = (self.record[name].tolist() for name in ("feature", "last_left", "first_right"))
+        return list(zip(*columns, strict=True))
 
     def improve(self, other: Splits) -> None:
         """Keep the better of two conditions a node; on equal gain the lower feature, as a serial sweep would."""
@@ -71,13 +72,33 @@ class Splitter(Protocol):
     n_features: int
     is_categorical: np.ndarray
 
-    def root(self) -> Batch: ...
-    def best_splits(self, batch: Batch, criterion: int, min_leaf: int, allowed: np.ndarray | None) -> Splits: ...
-    def split(self, batch: Batch, splits: Splits) -> Batch: ...
-    def with_statistics(self, parents: Batch, children: Batch, needed: np.ndarray) -> Batch: ...
-    def remember(self) -> None: ...
-    def regroup(self, parents: Batch, cells: Batch, parent: np.ndarray, is_left: np.ndarray) -> Batch: ...
-    def thresholds(self, splits: Splits) -> np.ndarray: ...
+    def root(self) -> Batch:
+        """All rows with weight, as one node."""
+        ...
+
+    def best_splits(self, batch: Batch, criterion: int, min_leaf: int, allowed: np.ndarray | None) -> Splits:
+        """Best condition of each node; `allowed` (n_nodes, n_features) tells which features it may use."""
+        ...
+
+    def split(self, batch: Batch, splits: Splits) -> Batch:
+        """Part the nodes' rows by their conditions; children left and right in turn, without statistics."""
+        ...
+
+    def with_statistics(self, parents: Batch, children: Batch, needed: np.ndarray) -> Batch:
+        """The needed children, ready for `best_splits`."""
+        ...
+
+    def remember(self) -> None:
+        """Keep the present row order for `regroup`."""
+        ...
+
+    def regroup(self, parents: Batch, cells: Batch, parent: np.ndarray, is_left: np.ndarray) -> Batch:
+        """Part the parents' rows, in the remembered order, by the side that each row's cell is on."""
+        ...
+
+    def thresholds(self, splits: Splits) -> np.ndarray:
+        """Threshold of each numeric condition, NaN for the others."""
+        ...
 
 
 def children_of(batch: Batch, n_left: np.ndarray, positive_left: np.ndarray, total_left: np.ndarray) -> Batch:
@@ -106,7 +127,9 @@ def sweep_features(sweep: Callable[..., None], n_nodes: int, n_features: int, th
     return found[0]
 
 
-def sum_of_cells(cells: Batch, parent: np.ndarray, is_left: np.ndarray, n_parents: int) -> tuple[np.ndarray, np.ndarray]:
+def sum_of_cells(
+    cells: Batch, parent: np.ndarray, is_left: np.ndarray, n_parents: int
+) -> tuple[np.ndarray, np.ndarray]:
     """Positive and total weight of each parent's left cells; exact, as totals stay below 2**52."""
 
     def sums(values: np.ndarray) -> np.ndarray:

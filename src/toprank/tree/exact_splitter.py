@@ -46,8 +46,8 @@ class Presorted:
             known = (column >= 0) & (column < len(values))
             codes = np.where(known, column, len(values)).astype(NODE)
         else:
-            values, codes = np.unique(column, return_inverse=True, equal_nan=True)
-            values = values[~np.isnan(values)]
+            values, ranks = np.unique(column, return_inverse=True, equal_nan=True)
+            values, codes = values[~np.isnan(values)], ranks.astype(NODE)
         self.values.append(values.astype(float))
         self.n_codes[f] = len(values)
         self.codes[f] = codes

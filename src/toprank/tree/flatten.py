@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from toprank._core.dtypes import CATEGORY, LEAF, NUMERIC
@@ -9,24 +11,32 @@ from toprank.tree.grower import GrownTrees
 from toprank.tree.meta import MetaTree
 from toprank.tree.structure import Tree
 
+Target = tuple[str, int, int]
+"""Where an edge leads: ("meta", meta-node, 0) or ("inner", meta-node, node of its inner tree)."""
+
+BLANK: dict[str, Any] = {
+    "kind": LEAF, "feature": -1, "threshold": np.nan, "left": -1, "right": -1, "missing_left": 0, "leaf": -1,
+    "score": np.nan, "rate": np.nan, "category_at": -1, "gain": 0.0,
+}  # fmt: skip
+"""Columns of a leaf that has no place in the ranking yet."""
+
 
 class _Builder:
-    """Nodes of a tree to be; edges are targets: ("node", i) or a key of `labels`, resolved at the end."""
+    """Nodes of a tree to be; edges are node indices, or targets that are resolved at the end."""
 
     def __init__(self, unit: float):
         self.unit = unit
-        self.rows: list[dict] = []
-        self.labels: dict[object, int] = {}
+        self.rows: list[dict[str, Any]] = []
+        self.labels: dict[Target, int] = {}
         self.bits: list[np.ndarray] = []
 
-    def add(self, positive: int, total: int, **values: object) -> int:
-        row = dict(kind=LEAF, feature=-1, threshold=np.nan, left=-1, right=-1, missing_left=0, leaf=-1, score=np.nan,
-                   rate=np.nan, category_at=-1, gain=0.0)  # fmt: skip
-        row |= values | {"positive": positive * self.unit, "negative": (total - positive) * self.unit}
-        self.rows.append(row)
+    def add(self, positive: int, total: int, values: dict[str, Any] | None = None) -> int:
+        """Add a node, a leaf unless `values` say otherwise; its index."""
+        weights = {"positive": positive * self.unit, "negative": (total - positive) * self.unit}
+        self.rows.append(BLANK | weights | (values or {}))
         return len(self.rows) - 1
 
-    def condition(self, trees: GrownTrees, node: int, is_categorical: np.ndarray) -> dict[str, object]:
+    def condition(self, trees: GrownTrees, node: int, is_categorical: np.ndarray) -> dict[str, Any]:
         """Columns of a condition."""
         feature = int(trees.feature[node])
         common = {"feature": feature, "missing_left": int(trees.missing_left[node]), "gain": float(trees.gain[node])}
@@ -40,7 +50,7 @@ class _Builder:
             for side in ("left", "right"):
                 if not isinstance(row[side], int):
                     row[side] = self.labels[row[side]]
-        columns = {name: np.array([row[name] for row in self.rows]) for name in self.rows[0]}
+        columns: dict[str, Any] = {name: np.array([row[name] for row in self.rows]) for name in self.rows[0]}
         bits = np.array(self.bits, np.uint64).reshape(-1, 4)
         return Tree(**columns, n_features=n_features, category_bits=bits)
 
@@ -54,8 +64,8 @@ def flatten_meta_tree(meta: MetaTree, unit: float, is_categorical: np.ndarray) -
     position = {node: i for i, node in enumerate(meta.leaves())}
     for node in meta.preorder():
         if meta.left[node] < 0:
-            leaf = builder.add(int(meta.positive[node]), int(meta.total[node]), leaf=position[node])
-            builder.labels[("meta", node)] = leaf
+            leaf = builder.add(int(meta.positive[node]), int(meta.total[node]), {"leaf": position[node]})
+            builder.labels["meta", node, 0] = leaf
         else:
             _add_inner_tree(builder, meta, node, is_categorical)
     return builder.freeze(len(is_categorical))
@@ -66,20 +76,20 @@ def _add_inner_tree(builder: _Builder, meta: MetaTree, node: int, is_categorical
     inner = meta.inner[node]
     assert inner is not None
     trees = inner.nodes
-    target: dict[int, tuple] = {}
+    target: dict[int, Target] = {}
     for i in inner.index[::-1].tolist():
         if trees.feature[i] < 0:
-            target[i] = ("meta", int(meta.left[node] if inner.is_left[i] else meta.right[node]))
+            target[i] = ("meta", int(meta.left[node] if inner.is_left[i] else meta.right[node]), 0)
         else:
             left, right = target[int(trees.left[i])], target[int(trees.right[i])]
             target[i] = left if left == right else ("inner", node, i)
     for i in inner.index.tolist():
         if trees.feature[i] >= 0 and target[i] == ("inner", node, i):
-            builder.labels["inner", node, i] = builder.add(
-                int(trees.segment.positive[i]), int(trees.segment.total[i]), left=target[int(trees.left[i])],
-                right=target[int(trees.right[i])], **builder.condition(trees, i, is_categorical),
-            )  # fmt: skip
-    builder.labels["meta", node] = builder.labels[target[int(inner.index[0])]]
+            edges = {"left": target[int(trees.left[i])], "right": target[int(trees.right[i])]}
+            weights = int(trees.segment.positive[i]), int(trees.segment.total[i])
+            condition = builder.condition(trees, i, is_categorical)
+            builder.labels["inner", node, i] = builder.add(*weights, condition | edges)
+    builder.labels["meta", node, 0] = builder.labels[target[int(inner.index[0])]]
 
 
 def flatten_tree(trees: GrownTrees, unit: float, is_categorical: np.ndarray) -> Tree:
@@ -90,6 +100,6 @@ def flatten_tree(trees: GrownTrees, unit: float, is_categorical: np.ndarray) -> 
         if trees.feature[i] < 0:
             builder.add(*weights)
         else:
-            builder.add(*weights, left=int(trees.left[i]), right=int(trees.right[i]),
-                        **builder.condition(trees, i, is_categorical))  # fmt: skip
+            edges = {"left": int(trees.left[i]), "right": int(trees.right[i])}
+            builder.add(*weights, builder.condition(trees, i, is_categorical) | edges)
     return builder.freeze(len(is_categorical))

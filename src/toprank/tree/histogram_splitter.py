@@ -12,7 +12,7 @@ from toprank._core.partition import join_chunks, mark_rows, split_by_mark, split
 from toprank._core.splitting import histogram_splits
 from toprank._core.threads import CHUNK_ROWS, Threads, cut_into_chunks, share_out
 from toprank.tree.batch import Batch, Splits, children_of, sum_of_cells, sweep_features
-from toprank.tree.bin_mapper import BinMapper
+from toprank.tree.bin_mapper import BinMapper, Binned
 from toprank.tree.weights import RowWeights
 
 HISTOGRAM_MEMORY = 2**29
@@ -24,23 +24,24 @@ class HistogramSplitter:
 
     Parameters
     ----------
-    binned : uint8 array of shape (n, n_features), C order
+    binned : Binned
     mapper : BinMapper
         The mapper that made `binned`.
     weights : RowWeights
     threads : Threads
     """
 
-    def __init__(self, binned: np.ndarray, mapper: BinMapper, weights: RowWeights, threads: Threads):
-        self.binned, self.mapper, self.weights, self.threads = binned, mapper, weights, threads
-        self.n_features = binned.shape[1]
+    def __init__(self, binned: Binned, mapper: BinMapper, weights: RowWeights, threads: Threads):
+        self.binned, self.mapper, self.weights, self.threads = binned.by_row, mapper, weights, threads
+        self.codes, self.row_step, self.column_step = binned.strided
+        self.n_features = self.binned.shape[1]
         self.is_categorical = mapper.is_categorical
         self.packed = weights.packed
         self.rows = np.flatnonzero(weights.total).astype(ROW)
         self.left_rows, self.right_rows = np.empty_like(self.rows), np.empty_like(self.rows)
-        self.mark = np.zeros(len(binned), np.uint8)
+        self.mark = np.zeros(len(self.binned), np.uint8)
         sizes = mapper.n_bins.astype(np.int64) + 1
-        self.offsets = np.cumsum(sizes) - sizes
+        self.offsets = (np.cumsum(sizes) - sizes).astype(np.uintp)
         self.total_bins = int(sizes.sum())
 
     def root(self) -> Batch:
@@ -86,7 +87,7 @@ class HistogramSplitter:
         """
         family = np.flatnonzero(needed.reshape(-1, 2).any(axis=1))
         bytes_needed = 2 * len(family) * self.total_bins * 16
-        if parents.histograms is None or bytes_needed > HISTOGRAM_MEMORY:
+        if parents.histograms is None or parents.slot is None or bytes_needed > HISTOGRAM_MEMORY:
             return children.take(np.flatnonzero(needed))
         size = (children.stop - children.start).reshape(-1, 2)[family]
         smaller = 2 * family + (size[:, 1] < size[:, 0])
@@ -103,7 +104,7 @@ class HistogramSplitter:
         """Best condition of each node; `allowed` (n_nodes, n_features) tells which features it may use."""
         if allowed is None:
             allowed = np.ones((len(batch), self.n_features), np.uint8)
-        if batch.histograms is not None:
+        if batch.histograms is not None and batch.slot is not None:
             return self._sweep(batch, batch.histograms, batch.slot, criterion, min_leaf, allowed)
         whole = Splits(len(batch))
         step = max(1, HISTOGRAM_MEMORY // (self.total_bins * 16))
@@ -115,10 +116,14 @@ class HistogramSplitter:
             whole.record[index], whole.goes_left[index] = found.record, found.goes_left
         return whole
 
-    def _sweep(self, batch, histograms, slot, criterion, min_leaf, allowed) -> Splits:
-        def sweep(first, last, record, goes_left):
-            histogram_splits(criterion, histograms, slot, self.offsets, self.mapper.n_bins, self.is_categorical,
-                             allowed, first, last, batch.positive, batch.total, min_leaf, record, goes_left)  # fmt: skip
+    def _sweep(
+        self, batch: Batch, histograms: np.ndarray, slot: np.ndarray, criterion: int, min_leaf: int, allowed: np.ndarray
+    ) -> Splits:
+        """Best condition of each node from its histogram, with the answer for every bin."""
+
+        def sweep(first: int, last: int, record: np.ndarray, goes_left: np.ndarray) -> None:
+            histogram_splits(criterion, histograms, slot, self.offsets, self.mapper.n_bins, self.is_categorical, allowed,
+                             first, last, batch.positive, batch.total, min_leaf, record, goes_left)  # fmt: skip
 
         splits = sweep_features(sweep, len(batch), self.n_features, self.threads)
         record = splits.record
@@ -135,10 +140,12 @@ class HistogramSplitter:
         chunks = cut_into_chunks(batch.start, batch.stop, CHUNK_ROWS)
         runs = share_out(chunks[:, 2] - chunks[:, 1], self.threads.n_threads)
         left = np.zeros(len(chunks), np.int64)
-        for _ in self.threads.map(
-            lambda run: split_chunks(self.binned, self.rows, self.left_rows, self.right_rows, chunks[run], feature, splits.goes_left,
-                                     left[run]), runs  # fmt: skip
-        ):
+
+        def part(run: slice) -> None:
+            split_chunks(self.codes, self.row_step, self.column_step, self.rows, self.left_rows, self.right_rows,
+                         chunks[run], feature, splits.goes_left, left[run])  # fmt: skip
+
+        for _ in self.threads.map(part, runs):
             pass
         node = chunks[:, 0]
         n_left = np.bincount(node, left, len(batch)).astype(np.int64)
@@ -147,9 +154,11 @@ class HistogramSplitter:
         left_before, right_before = np.cumsum(left) - left, np.cumsum(right) - right
         left_at = batch.start[node] + left_before - left_before[first][node]
         right_at = batch.start[node] + n_left[node] + right_before - right_before[first][node]
-        for _ in self.threads.map(
-            lambda run: join_chunks(self.left_rows, self.right_rows, self.rows, chunks[run], left[run], left_at[run], right_at[run]), runs
-        ):
+
+        def join(run: slice) -> None:
+            join_chunks(self.left_rows, self.right_rows, self.rows, chunks[run], left[run], left_at[run], right_at[run])
+
+        for _ in self.threads.map(join, runs):
             pass
         return children_of(batch, n_left, record["positive_left"], record["total_left"])
 

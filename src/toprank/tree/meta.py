@@ -6,11 +6,11 @@ One engine serves both papers; the objective says which. The result keeps the me
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
-from toprank._core.dtypes import NODE
+from toprank._core.dtypes import NODE, WEIGHT
 from toprank.tree.batch import Batch, Splitter
 from toprank.tree.grower import GrownTrees, Limits, grow
 from toprank.tree.objectives import Objective
@@ -84,44 +84,65 @@ class MetaTree:
         )
 
 
+class _MetaTable:
+    """Meta-nodes so far; children come in pairs."""
+
+    def __init__(self, root: Batch):
+        self.left, self.right, self.depth = [-1], [-1], [0]
+        self.positive, self.total = root.positive.tolist(), root.total.tolist()
+        self.inner: list[InnerTree | None] = [None]
+
+    def add(self, parents: np.ndarray, trees: list[InnerTree], children: Batch) -> np.ndarray:
+        """Give meta-nodes their inner trees and children; the children's indices, left and right in turn."""
+        first = len(self.left)
+        for i, (node, tree) in enumerate(zip(parents.tolist(), trees, strict=True)):
+            self.inner[node] = tree
+            self.left[node], self.right[node] = first + 2 * i, first + 2 * i + 1
+            self.depth += [self.depth[node] + 1] * 2
+        self.left += [-1] * len(children)
+        self.right += [-1] * len(children)
+        self.inner += [None] * len(children)
+        self.positive += children.positive.tolist()
+        self.total += children.total.tolist()
+        return np.arange(first, first + len(children), dtype=NODE)
+
+    def freeze(self) -> MetaTree:
+        return MetaTree(
+            np.array(self.left, NODE),
+            np.array(self.right, NODE),
+            np.array(self.depth, NODE),
+            np.array(self.positive, WEIGHT),
+            np.array(self.total, WEIGHT),
+            self.inner,
+        )
+
+
 def grow_meta_tree(splitter: Splitter, objective: Objective, max_depth: int, limits: Limits) -> MetaTree:
     """Grow a meta-tree of at most max_depth meta-levels; `limits` bound the inner trees.
 
     Every meta-level grows its inner trees together. A meta-node becomes a leaf where it is pure, too light, too deep,
     or where its inner tree finds no condition.
     """
-    level, level_node = splitter.root(), np.zeros(1, NODE)
-    left, right, inner = [-1], [-1], [None]
-    depth, positive, total = [0], [int(level.positive[0])], [int(level.total[0])]
-    root_limits = replace(limits, max_depth=max(limits.max_depth, 1))
+    level, node = splitter.root(), np.zeros(1, NODE)
+    table = _MetaTable(level)
     for meta_depth in range(max_depth):
         worth = np.flatnonzero(limits.may_split(level, np.zeros(len(level))))
-        level, level_node = level.take(worth), level_node[worth]
+        level, node = level.take(worth), node[worth]
         if len(level) == 0:
             break
         splitter.remember()
-        trees = grow(splitter, level, root_limits)
+        trees = grow(splitter, level, limits)
         is_left = _sides(trees, len(level), objective)
         parted = np.flatnonzero(~trees.is_leaf[: len(level)])
-        cells = np.flatnonzero(trees.is_leaf & ~np.isin(trees.root, np.flatnonzero(trees.is_leaf[: len(level)])))
+        cells = np.flatnonzero(trees.is_leaf & np.isin(trees.root, parted))
         parents = level.take(parted)
         position = np.searchsorted(parted, trees.root[cells])
         children = splitter.regroup(parents, trees.segment.take(cells), position, is_left[cells])
-        for i, root in enumerate(parted):
-            index = np.flatnonzero(trees.root == root)
-            node = int(level_node[root])
-            inner[node] = InnerTree(trees, index, is_left)
-            left[node], right[node] = len(left), len(left) + 1
-            left, right, inner = left + [-1, -1], right + [-1, -1], inner + [None, None]
-            depth += [meta_depth + 1] * 2
-            positive += children.positive[2 * i : 2 * i + 2].tolist()
-            total += children.total[2 * i : 2 * i + 2].tolist()
-        level_node = np.arange(len(left) - len(children), len(left), dtype=NODE)
+        inner = [InnerTree(trees, np.flatnonzero(trees.root == root), is_left) for root in parted]
+        child = table.add(node[parted], inner, children)
         needed = limits.may_split(children, np.zeros(len(children))) & (meta_depth + 1 < max_depth)
-        level, level_node = splitter.with_statistics(parents, children, needed), level_node[needed]
-    arrays = (np.array(values, dtype) for values, dtype in
-              ((left, NODE), (right, NODE), (depth, NODE), (positive, np.int64), (total, np.int64)))  # fmt: skip
-    return MetaTree(*arrays, inner)
+        level, node = splitter.with_statistics(parents, children, needed), child[needed]
+    return table.freeze()
 
 
 def _sides(trees: GrownTrees, n_roots: int, objective: Objective) -> np.ndarray:

@@ -40,7 +40,9 @@ def precision_recall_slope(positive: np.ndarray, total: np.ndarray) -> np.ndarra
     return np.where(positive > 0, slope, np.inf)
 
 
-def average_precision_left(positive: np.ndarray, total: np.ndarray, all_positive: float, all_total: float) -> np.ndarray:
+def average_precision_left(
+    positive: np.ndarray, total: np.ndarray, all_positive: float, all_total: float
+) -> np.ndarray:
     """AP_left of section 4 of the MetaAP paper: n_l+^2 / (n+ n_l) + n_r+ / n."""
     return positive**2.0 / (all_positive * total.astype(float)) + (all_positive - positive) / all_total
 

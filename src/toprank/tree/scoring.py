@@ -13,8 +13,8 @@ import numpy as np
 KINDS = ("constant", "margin", "linear", "confusion")
 
 
-def _none() -> Any:
-    return field(default_factory=lambda: np.zeros(0))
+def _no_numbers() -> np.ndarray:
+    return np.zeros(0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,13 +38,13 @@ class Scoring:
     """
 
     kind: str = "constant"
-    scale: np.ndarray = _none()
+    scale: np.ndarray = field(default_factory=_no_numbers)
     confusion: float = 0.0
-    center: np.ndarray = _none()
-    weight: np.ndarray = _none()
-    missing: np.ndarray = _none()
+    center: np.ndarray = field(default_factory=_no_numbers)
+    weight: np.ndarray = field(default_factory=_no_numbers)
+    missing: np.ndarray = field(default_factory=_no_numbers)
     points_at: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int32))
-    points: np.ndarray = _none()
+    points: np.ndarray = field(default_factory=_no_numbers)
 
     def __post_init__(self) -> None:
         for f in fields(self):
@@ -64,7 +64,9 @@ class Scoring:
     def to_dict(self) -> dict[str, Any]:
         """Plain values; `Scoring(**data)` gives an equal object back."""
         return {
-            f.name: getattr(self, f.name).tolist() if isinstance(getattr(self, f.name), np.ndarray) else getattr(self, f.name)
+            f.name: getattr(self, f.name).tolist()
+            if isinstance(getattr(self, f.name), np.ndarray)
+            else getattr(self, f.name)
             for f in fields(self)
         }
 

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from toprank._core.dtypes import CATEGORY, LEAF, NODE, NUMERIC, OBLIQUE
+from toprank._core.dtypes import CATEGORY, CONDITION, LEAF, NODE, NUMERIC, OBLIQUE
 from toprank._core.threads import Threads
-from toprank._core.traverse import confusion_scores, find_leaves, find_margins, find_paths, scorecard_points
+from toprank._core.traverse import confusion_scores, scorecard_points, walk
 from toprank.tree.bin_mapper import as_block, row_blocks
 from toprank.tree.scoring import Scoring
 
@@ -26,9 +27,7 @@ DTYPES: dict[str, Any] = {
 }  # fmt: skip
 """Fixed-width type of every array of a tree."""
 
-
-def _empty(dtype: Any, shape: tuple[int, ...] = (0,)) -> Any:
-    return field(default_factory=lambda: np.zeros(shape, dtype))
+NOTHING = Scoring()
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,10 +74,10 @@ class Tree:
     gain: np.ndarray
     n_features: int
     scoring: Scoring = field(default_factory=Scoring)
-    category_bits: np.ndarray = _empty(np.uint64, (0, 4))
-    oblique_at: np.ndarray = _empty(NODE)
-    oblique_feature: np.ndarray = _empty(NODE)
-    oblique_weight: np.ndarray = _empty(np.float64)
+    category_bits: np.ndarray = field(default_factory=lambda: np.zeros((0, 4), np.uint64))
+    oblique_at: np.ndarray = field(default_factory=lambda: np.zeros(0, NODE))
+    oblique_feature: np.ndarray = field(default_factory=lambda: np.zeros(0, NODE))
+    oblique_weight: np.ndarray = field(default_factory=lambda: np.zeros(0))
 
     def __post_init__(self) -> None:
         if len(self.oblique_at) == 0:
@@ -96,9 +95,13 @@ class Tree:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Tree):
             return NotImplemented
-        return self.n_features == other.n_features and self.scoring == other.scoring and all(
-            np.array_equal(getattr(self, name), getattr(other, name), equal_nan=DTYPES[name] is np.float64)
-            for name in DTYPES
+        return (
+            self.n_features == other.n_features
+            and self.scoring == other.scoring
+            and all(
+                np.array_equal(getattr(self, name), getattr(other, name), equal_nan=DTYPES[name] is np.float64)
+                for name in DTYPES
+            )
         )
 
     __hash__ = None  # type: ignore[assignment]
@@ -122,11 +125,13 @@ class Tree:
                 depth[child] = max(depth[child], depth[node] + 1)
         return int(depth.max())
 
-    @property
+    @cached_property
     def conditions(self) -> tuple[np.ndarray, ...]:
         """The arrays that traversal kernels take, in their order."""
-        return (self.kind, self.feature, self.threshold, self.left, self.right, self.missing_left, self.category_at,
-                self.category_bits, self.oblique_at, self.oblique_feature, self.oblique_weight)  # fmt: skip
+        nodes = np.empty(len(self), CONDITION)
+        for name in CONDITION.names:
+            nodes[name] = getattr(self, name)
+        return nodes, self.category_bits, self.oblique_at, self.oblique_feature, self.oblique_weight
 
     def categories_left(self, node: int) -> np.ndarray:
         """Category codes that go left at a node."""
@@ -135,25 +140,40 @@ class Tree:
 
     def apply(self, X: np.ndarray, threads: Threads | None = None) -> np.ndarray:
         """Leaf node of each row of X: int32 (n,)."""
-        out = np.empty(len(X), NODE)
-        for _ in (threads or Threads()).map(
-            lambda rows: find_leaves(as_block(X, rows), *self.conditions, out[rows]), row_blocks(*X.shape)
-        ):
+        leaf = np.empty(len(X), NODE)
+        for _ in (threads or Threads()).map(lambda rows: self._walk(as_block(X, rows), leaf[rows]), row_blocks(*X.shape)):
             pass
-        return out
+        return leaf
 
     def paths(self, X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Nodes of each row's path, padded, int32 (n, longest), and the number of nodes in it, int32 (n,)."""
-        nodes = np.full((len(X), self.depth + 1), -1, NODE)
-        length = np.empty(len(X), NODE)
+        path = np.full((len(X), self.depth + 1), -1, NODE)
+        leaf, length = np.empty(len(X), NODE), np.empty(len(X), NODE)
         for rows in row_blocks(*X.shape):
-            find_paths(as_block(X, rows), *self.conditions, length[rows], nodes[rows])
-        return nodes, length
+            self._walk(as_block(X, rows), leaf[rows], length=length[rows], path=path[rows])
+        return path, length
+
+    def _walk(
+        self,
+        block: np.ndarray,
+        leaf: np.ndarray,
+        scale: np.ndarray = NOTHING.scale,
+        margin: np.ndarray | None = None,
+        length: np.ndarray | None = None,
+        path: np.ndarray | None = None,
+    ) -> None:
+        """Send one block of rows down the tree; write what arrays are given for."""
+        margin = np.empty(0) if margin is None else margin
+        length = np.empty(0, NODE) if length is None else length
+        path = np.empty((0, 0), NODE) if path is None else path
+        walk(block, *self.conditions, scale, leaf, margin, length, path)
 
     def decision_function(self, X: np.ndarray, threads: Threads | None = None) -> np.ndarray:
         """Score of each row of X, float64 (n,): the leaf's range first, then the place inside it."""
         out = np.empty(len(X))
-        for _ in (threads or Threads()).map(lambda rows: self._score(as_block(X, rows), out[rows]), row_blocks(*X.shape)):
+        for _ in (threads or Threads()).map(
+            lambda rows: self._score(as_block(X, rows), out[rows]), row_blocks(*X.shape)
+        ):
             pass
         return out
 
@@ -164,19 +184,19 @@ class Tree:
             confusion_scores(block, *self.conditions, self.rate, scoring.confusion, out)
             return
         leaf = np.empty(len(block), NODE)
+        self._walk(block, leaf, scoring.scale, out)
         if scoring.kind == "margin":
-            find_margins(block, *self.conditions, scoring.scale, leaf, out)
             out *= self._margin_sign[leaf]
-        else:
-            find_leaves(block, *self.conditions, leaf)
         if scoring.kind == "linear":
-            scorecard_points(block, scoring.center, scoring.weight, scoring.missing, scoring.points_at, scoring.points, out)
+            scorecard_points(
+                block, scoring.center, scoring.weight, scoring.missing, scoring.points_at, scoring.points, out
+            )
         if scoring.kind == "constant":
             out[:] = self.score[leaf]
         else:
             out[:] = self.score[leaf] - (1.0 - squash(out)) / self.n_leaves
 
-    @property
+    @cached_property
     def _margin_sign(self) -> np.ndarray:
         """+1 in nodes richer in positives than the root, where a row far from the boundary ranks higher; else -1."""
         total = self.positive + self.negative
@@ -202,7 +222,9 @@ class Tree:
             return np.array(values, DTYPES[name]).reshape((-1, 4) if name == "category_bits" else -1)
 
         scoring = Scoring(**data["scoring"])
-        return cls(**{name: array(name) for name in DTYPES}, n_features=int(data["n_features"]), scoring=scoring).check()
+        return cls(
+            **{name: array(name) for name in DTYPES}, n_features=int(data["n_features"]), scoring=scoring
+        ).check()
 
     def to_arrays(self) -> dict[str, np.ndarray]:
         """Arrays by name, for a file; `from_arrays` gives an equal tree back."""
@@ -215,7 +237,9 @@ class Tree:
         for name, dtype in DTYPES.items():
             if name not in arrays or arrays[name].dtype != dtype:
                 raise ValueError(f"Not a valid tree: it lacks an array {name!r} of {np.dtype(dtype)}.")
-        scoring = {name.removeprefix("scoring_"): value for name, value in arrays.items() if name.startswith("scoring_")}
+        scoring: dict[str, Any] = {
+            name.removeprefix("scoring_"): value for name, value in arrays.items() if name.startswith("scoring_")
+        }
         scoring |= {"kind": str(scoring.get("kind", "")), "confusion": float(scoring.get("confusion", 0))}
         named = {name: arrays[name] for name in DTYPES}
         return cls(**named, n_features=int(arrays["n_features"]), scoring=Scoring(**scoring)).check()

@@ -83,9 +83,7 @@ def _consistent(bounds: Sequence[float], value: float | None) -> tuple[list[str]
         number = None if value is None else rounded(value, digits)
         agrees = len(shown) < 2 or shown[0] < shown[1] or bounds[0] >= bounds[1]
         if value is not None and number is not None:
-            agrees &= all(
-                (value <= bound) == (number <= seen) for bound, seen in zip(bounds, shown, strict=True)
-            )
+            agrees &= all((value <= bound) == (number <= seen) for bound, seen in zip(bounds, shown, strict=True))
         if agrees:
             break
     return [decimal_text(seen) for seen in shown], "" if number is None else decimal_text(number)

@@ -1,0 +1,199 @@
+"""Speed beside LightGBM, XGBoost and scikit-learn, as ratios from one run on one machine.
+
+    python benchmarks/speed/run.py [--rows 1000000] [--write]
+
+Each figure is the best of a few runs. `--write` stores the table in `results.md`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).parent
+N_FEATURES = 30
+
+
+def make_table(n: int, n_features: int = N_FEATURES, dtype: str = "float64") -> tuple[Any, Any]:
+    """Gaussian columns and about 2 % positives in interacting pockets."""
+    import numpy as np
+
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((n, n_features), dtype=dtype)
+    log_odds = -6.1 + 2.0 * X[:, 0] * X[:, 1] + X[:, 2]
+    return X, (rng.random(n) < 1.0 / (1.0 + np.exp(-log_odds))).astype(int)
+
+
+def best_of(call: Callable[[], Any], repeats: int = 3) -> tuple[float, Any]:
+    """Least seconds of a few calls, and the last result."""
+    seconds, result = float("inf"), None
+    for _ in range(repeats):
+        start = time.perf_counter()
+        result = call()
+        seconds = min(seconds, time.perf_counter() - start)
+    return seconds, result
+
+
+def grow_alone(X: Any, y: Any, n_threads: int) -> float:
+    """Seconds to grow MetaAP(4, 4) from bins."""
+    from toprank._core.threads import Threads
+    from toprank.rankers.growth import Growth
+    from toprank.rankers.training import TrainingData
+    from toprank.tree.columns import Column
+
+    columns = [Column(f"x{i}") for i in range(X.shape[1])]
+    data = TrainingData(X, y == 1, None, columns)
+    growth = Growth(0, 4, 20, 2, 0.0, None, "hierarchical", 10.0, max_depth=4)
+    with Threads(n_threads) as threads:
+        return best_of(lambda: growth.grow_meta(data, None, threads))[0]
+
+
+def measure_training(n: int) -> list[tuple[str, str, str, str]]:
+    """Fitting, growing and scoring beside the peers."""
+    import lightgbm
+    import xgboost
+    from sklearn.tree import DecisionTreeClassifier
+
+    from toprank import MetaAP
+
+    X, y = make_table(n)
+    MetaAP(max_depth=4, leaf_depth=4).fit(X[:20_000], y[:20_000])  # compile
+    ours, model = best_of(lambda: MetaAP(max_depth=4, leaf_depth=4).fit(X, y))
+    two, _ = best_of(lambda: MetaAP(max_depth=4, leaf_depth=4, n_jobs=2).fit(X, y))
+    lightgbm_options = {"objective": "binary", "num_leaves": 255, "num_threads": 1, "verbose": -1}
+    light, _ = best_of(lambda: lightgbm.train(lightgbm_options, lightgbm.Dataset(X, y), 1), 2)
+    sklearn_seconds, _ = best_of(lambda: DecisionTreeClassifier(max_depth=8).fit(X, y), 1)
+    matrix = xgboost.QuantileDMatrix(X, y, max_bin=256, nthread=1)
+    options = {"tree_method": "hist", "max_depth": 8, "nthread": 1, "max_bin": 256, "objective": "binary:logistic"}
+    xgb, _ = best_of(lambda: xgboost.train(options, matrix, 1))
+    grow_one, grow_two = grow_alone(X, y, 1), grow_alone(X, y, 2)
+    scoring, _ = best_of(lambda: model.decision_function(X))
+    return [
+        ("MetaAP(4, 4), array to model, 1 thread", f"{ours:.2f} s", "", ""),
+        ("LightGBM, array to one 255-leaf tree, 1 thread", f"{light:.2f} s", f"ours / theirs {ours / light:.2f}", "<= 0.5"),
+        ("scikit-learn DecisionTreeClassifier(max_depth=8)", f"{sklearn_seconds:.2f} s",
+         f"theirs / ours {sklearn_seconds / ours:.0f}", ">= 30"),
+        ("growing alone, 1 thread", f"{grow_one:.2f} s", "", ""),
+        ("XGBoost hist, one tree of depth 8 from its matrix, 1 thread", f"{xgb:.2f} s",
+         f"ours / theirs {grow_one / xgb:.2f}", "<= 2"),
+        ("MetaAP(4, 4), 2 threads", f"{two:.2f} s", f"speed-up {ours / two:.2f}", ">= 1.6"),
+        ("growing alone, 2 threads", f"{grow_two:.2f} s", f"speed-up {grow_one / grow_two:.2f}", ""),
+        (f"scoring {n:,} rows, 1 thread", f"{scoring:.2f} s", "", "< 0.5 s"),
+    ]  # fmt: skip
+
+
+def measure_growth_with_rows(largest: int) -> list[tuple[str, str, str, str]]:
+    """Seconds per million rows as the table grows."""
+    from toprank import MetaAP
+
+    lines = []
+    for n in (largest // 16, largest // 4, largest):
+        X, y = make_table(n)
+        seconds, _ = best_of(lambda X=X, y=y: MetaAP(max_depth=4, leaf_depth=4).fit(X, y), 2)
+        lines.append(
+            (
+                f"MetaAP(4, 4) on {n:,} rows, 1 thread",
+                f"{seconds:.2f} s",
+                f"{1e6 * seconds / n:.2f} s a million",
+                "linear",
+            )
+        )
+    return lines
+
+
+MEMORY_SCRIPT = """
+import resource, sys
+import numpy as np
+sys.path.insert(0, {here!r})
+from run import make_table
+from toprank import MetaAP
+n, d = {n}, {d}
+X, y = np.empty((n, d), np.float32), np.empty(n, int)
+for start in range(0, n, 100_000):
+    X[start:start + 100_000], y[start:start + 100_000] = make_table(min(100_000, n - start), d, "float32")
+MetaAP(max_depth=4, leaf_depth=4).fit(X[:5000].copy(), y[:5000])
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+MetaAP(max_depth=4, leaf_depth=4, n_jobs=2).fit(X, y)
+after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+print((after - before) / 2**20, X.nbytes / 2**30)
+"""
+
+
+def measure_memory(n: int, d: int) -> list[tuple[str, str, str, str]]:
+    """Memory beyond the input for a wide table, in a process of its own."""
+    script = MEMORY_SCRIPT.format(here=str(HERE), n=n, d=d)
+    out = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout.split()
+    return [
+        (
+            f"{n:,} x {d} float32 ({float(out[1]):.1f} GB), memory beyond the input",
+            f"{float(out[0]):.2f} GB",
+            "",
+            "<= 2 GB",
+        )
+    ]
+
+
+def measure_start() -> list[tuple[str, str, str, str]]:
+    """Import, first compilation and `toprank describe`, each in a process of its own."""
+
+    def seconds(code: list[str], repeats: int, **environment: str) -> float:
+        call = lambda: subprocess.run(code, check=True, capture_output=True, env=os.environ | environment)  # noqa: E731
+        return best_of(call, repeats)[0]
+
+    fit = "import numpy as np; from toprank import MetaAP; X = np.random.rand(500, 3); MetaAP().fit(X, X[:, 0] > .9).top_k(X, 5)"
+    with tempfile.TemporaryDirectory() as folder:
+        compile_seconds = seconds([sys.executable, "-c", fit], 1, NUMBA_CACHE_DIR=folder)
+        warm = seconds([sys.executable, "-c", fit], 2, NUMBA_CACHE_DIR=folder)
+        model = f"{folder}/model.toprank"
+        subprocess.run([sys.executable, "-c", fit + f"; MetaAP().fit(X, X[:, 0] > .9).save({model!r})"], check=True)
+        command = [str(Path(sys.executable).with_name("toprank")), "describe", model]
+        describe = seconds(command, 3)
+    importing = seconds([sys.executable, "-c", "import toprank"], 3)
+    return [
+        (
+            "first fit, score and alerts in a new environment",
+            f"{compile_seconds:.1f} s",
+            f"warm {warm:.1f} s",
+            "< 20 s",
+        ),
+        ('python -c "import toprank"', f"{importing:.2f} s", "", "< 1 s"),
+        ("toprank describe model", f"{describe:.2f} s", "", "< 1.5 s"),
+    ]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--rows", type=int, default=1_000_000)
+    parser.add_argument("--parts", default="training;growth;memory;start", help="what to measure, separated by ';'")
+    parser.add_argument("--write", action="store_true", help="store the table in results.md")
+    arguments = parser.parse_args()
+    parts = {
+        "training": lambda: measure_training(arguments.rows),
+        "growth": lambda: measure_growth_with_rows(4 * arguments.rows),
+        "memory": lambda: measure_memory(3 * arguments.rows, 250),
+        "start": measure_start,
+    }
+    lines = ["| what | measured | ratio | wanted |", "|---|---|---|---|"]
+    for part in arguments.parts.split(";"):
+        for line in parts[part]():
+            lines.append("| " + " | ".join(line) + " |")
+            print(lines[-1], flush=True)
+    if arguments.write:
+        memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
+        machine = f"{platform.machine()}, {os.cpu_count()} cores, {memory:.0f} GB, Python {platform.python_version()}"
+        head = f"# Speed\n\n{date.today()}, {machine}; `make bench BENCH_ARGS=--write`\n\n"
+        (HERE / "results.md").write_text(head + "\n".join(lines) + "\n")
+
+
+if __name__ == "__main__":
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+    main()

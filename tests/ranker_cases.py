@@ -1,0 +1,116 @@
+"""Estimators of every kind, and small awkward tables with names, strings and weights to fit them on."""
+
+import warnings
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+from hypothesis import assume, settings
+from hypothesis import strategies as st
+
+from tables import tables
+from toprank import MetaAP, MetaAPForest, RankingTree
+
+SMALL = {"max_depth": 2, "leaf_depth": 2, "min_samples_leaf": 1}
+
+RANKERS = {
+    "rate": RankingTree(max_depth=3, min_samples_leaf=1),
+    "geometric": RankingTree(leaf_score="geometric", max_depth=3, min_samples_leaf=1),
+    "confusion": RankingTree(leaf_score="confusion", max_depth=3, min_samples_leaf=1),
+    "constant": MetaAP(leaf_score="constant", **SMALL),
+    "margin": MetaAP(leaf_score="margin", **SMALL),
+    "linear": MetaAP(leaf_score="linear", **SMALL),
+    "pruned": MetaAP(ccp_alpha="cv", cv=2, **SMALL),
+    "paper": MetaAP.paper(2),
+    "forest": MetaAPForest(n_estimators=3, random_state=0, **SMALL),
+}
+TREES = [kind for kind in RANKERS if kind != "forest"]
+UNDRAWN = [kind for kind in TREES if kind != "pruned"]  # neither bootstraps nor folds draw rows
+
+
+def fewer(factor):
+    """Settings with a part of the examples of the profile, for laws that fit several models an example."""
+    return settings(max_examples=max(3, settings().max_examples // factor))
+
+
+@dataclass(frozen=True)
+class Case:
+    """A table of numbers (None = missing) and strings, with labels and weights."""
+
+    columns: dict[str, list]
+    y: np.ndarray
+    weight: np.ndarray | None
+
+    def __len__(self):
+        return len(self.y)
+
+    def take(self, index):
+        columns = {name: [values[i] for i in index] for name, values in self.columns.items()}
+        return Case(columns, self.y[index], None if self.weight is None else self.weight[index])
+
+    def is_text(self, name):
+        return name.startswith("text")
+
+    def pandas(self):
+        return pd.DataFrame(
+            {
+                name: pd.Series(values, dtype="object" if self.is_text(name) else "float64")
+                for name, values in self.columns.items()
+            }
+        )
+
+    def polars(self):
+        schema = {name: pl.String if self.is_text(name) else pl.Float64 for name in self.columns}
+        return pl.DataFrame(self.columns, schema=schema)
+
+    def pyarrow(self):
+        return pa.table(
+            {
+                name: pa.array(values, pa.string() if self.is_text(name) else pa.float64())
+                for name, values in self.columns.items()
+            }
+        )
+
+    def numpy(self):
+        if any(map(self.is_text, self.columns)):
+            return np.array(list(zip(*self.columns.values(), strict=True)), dtype=object)
+        return np.array(list(self.columns.values()), dtype=np.float64).T.copy()
+
+
+FORMS = ["pandas", "polars", "pyarrow", "numpy"]
+
+
+@st.composite
+def cases(draw, **how):
+    """A case with weight in both classes."""
+    table = draw(tables(**({"max_rows": 20} | how)))
+    weight = np.ones(len(table.X)) if table.sample_weight is None else table.sample_weight
+    assume(weight[table.is_positive].any() and weight[~table.is_positive].any())
+    columns = {}
+    for f, n_categories in enumerate(table.n_categories):
+        known = [None if np.isnan(v) else float(v) for v in table.X[:, f]]
+        if n_categories:
+            columns[f"text{f}"] = [None if v is None else "abcde"[int(v)] for v in known]
+        else:
+            columns[f"number{f}"] = known
+    return Case(columns, table.is_positive.astype(int), table.sample_weight)
+
+
+def scores_of(model, X):
+    """Scores without scikit-learn's remark that an array has no column names."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "X (does not have valid|has) feature names")
+        return model.decision_function(X)
+
+
+def make_cases(n=600, seed=0):
+    """A larger table with structure: two numbers, one with missing values, a text column; about 15 % positives."""
+    rng = np.random.default_rng(seed)
+    size = rng.normal(size=n)
+    age = np.where(rng.random(n) < 0.1, np.nan, np.round(rng.gamma(2.0, 10.0, n)))
+    place = rng.choice(["north", "south", "east", "west", "centre"], n, p=[0.35, 0.25, 0.2, 0.15, 0.05])
+    logit = -3.5 + 1.5 * (size > 0.5) + 2.0 * (np.nan_to_num(age) > 25) + 2.0 * np.isin(place, ["east", "centre"])
+    y = (rng.random(n) < 1 / (1 + np.exp(-logit))).astype(int)
+    return pd.DataFrame({"size": size, "age": age, "place": place}), y

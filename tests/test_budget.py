@@ -1,0 +1,96 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ranker_cases import RANKERS, make_cases
+from toprank import MetaAP
+from toprank.budget import Cutoff, cases_of_budget, find_cutoff
+
+
+@pytest.mark.parametrize(
+    ("budget", "expected"),
+    [(None, 30.0), (1, 1.0), (np.int64(50), 50.0), (5000, 1000.0), (0.02, 20.0), (np.float32(0.5), 500.0)],
+)
+def test_a_budget_is_a_number_of_cases(budget, expected):
+    assert cases_of_budget(budget, 1000.0, 30.0) == expected
+
+
+@pytest.mark.parametrize("budget", [0, -3, 0.0, 1.0, 1.5, -0.1, float("nan"), float("inf")])
+def test_a_budget_out_of_range_is_refused_with_a_hint(budget):
+    with pytest.raises(ValueError, match=r"budget.*got.*Hint:"):
+        cases_of_budget(budget, 1000.0, 30.0)
+
+
+@pytest.mark.parametrize("budget", [True, np.True_, "10", [10]])
+def test_a_budget_of_another_type_is_refused(budget):
+    with pytest.raises(TypeError, match="budget must be an int .* float .* or None, got"):
+        cases_of_budget(budget, 1000.0, 30.0)
+
+
+rows = st.lists(
+    st.tuples(st.sampled_from([0.0, 0.1, 0.5, 0.9, 1.0]), st.booleans(), st.integers(1, 4)), min_size=1, max_size=15
+)
+
+
+@given(rows=rows, share=st.floats(0.01, 1.0))
+def test_no_other_threshold_comes_nearer_to_the_budget(rows, share):
+    score, positive, weight = (np.array(values) for values in zip(*rows, strict=True))
+    total = float(weight.sum())
+    cutoff = find_cutoff(share * total, total, score, positive, weight)
+    above = score >= cutoff.threshold
+    assert cutoff.threshold in score
+    nearest = min(abs(weight[score >= other].sum() - share * total) for other in score)
+    assert abs(weight[above].sum() - share * total) == pytest.approx(nearest)
+    assert cutoff.hit_rate == pytest.approx((weight * positive)[above].sum() / weight[above].sum())
+    assert cutoff.k == share * total
+
+
+@given(rows=rows, share=st.floats(0.01, 1.0), seed=st.integers(0, 99))
+def test_the_order_of_rows_does_not_move_the_cutoff(rows, share, seed):
+    arrays = [np.array(values) for values in zip(*rows, strict=True)]
+    shuffled = [values[np.random.default_rng(seed).permutation(len(rows))] for values in arrays]
+    total = float(arrays[2].sum())
+    assert find_cutoff(share * total, total, *arrays) == find_cutoff(share * total, total, *shuffled)
+
+
+def test_a_sample_of_the_rows_stands_for_all():
+    score = np.arange(100.0)
+    cutoff = find_cutoff(50, 1000, score, score >= 98, np.ones(100))
+    assert cutoff == Cutoff(50.0, 95.0, 0.4)
+
+
+@pytest.mark.parametrize("kind", ["margin", "linear", "forest", "geometric", "confusion"])
+@pytest.mark.parametrize("budget", [7, 60, 0.05, 0.4, None])
+def test_predict_lets_about_the_budget_through_on_training_rows(kind, budget):
+    X, y = make_cases(400)
+    ranker = RANKERS[kind]
+    model = type(ranker)(**(ranker.get_params() | {"budget": budget, "splitter": "exact"})).fit(X, y)
+    score = model.decision_function(X)
+    alerts = int(model.predict(X).sum())
+    wanted = {int: budget, float: 400 * (budget or 0), type(None): y.sum()}[type(budget)]
+    assert model.cutoff_.k == pytest.approx(wanted)
+    assert alerts == (score >= model.cutoff_.threshold).sum()
+    largest_tie = np.unique(score, return_counts=True)[1].max()
+    assert abs(alerts - wanted) <= largest_tie / 2
+
+
+def test_tied_rows_are_alerts_together():
+    X, y = make_cases(300)
+    model = MetaAP(max_depth=2, leaf_depth=2, leaf_score="constant", budget=5).fit(X, y)
+    leaf, alert = model.apply(X), model.predict(X)
+    assert alert.any()
+    for node in np.unique(leaf):
+        assert len(np.unique(alert[leaf == node])) == 1
+
+
+def test_a_budget_beyond_all_cases_lets_all_through():
+    X, y = make_cases(100)
+    assert MetaAP(budget=1000, min_samples_leaf=5).fit(X, y).predict(X).all()
+
+
+def test_a_budget_counts_weight():
+    X, y = make_cases(300)
+    weight = np.where(np.arange(300) % 3 == 0, 4.0, 0.5)
+    model = MetaAP(max_depth=2, min_samples_leaf=5, budget=40, leaf_score="linear").fit(X, y, weight)
+    assert abs(weight[model.predict(X) == 1].sum() - 40) <= 4.0

@@ -1,0 +1,334 @@
+"""Every command on good input: what it writes, what it prints, and --json."""
+
+import gzip
+import json
+import re
+import shlex
+import subprocess
+import sys
+
+import polars as pl
+import pytest
+
+import toprank
+from cli_files import N_CASES, case_lines, fit_cases, run, write_cases
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("cli")
+    write_cases(folder / "history.csv")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def model(folder):
+    return fit_cases(folder)
+
+
+def parsed(done):
+    assert done.code == 0, done.err
+    return json.loads(done.out)
+
+
+# --- fit ----------------------------------------------------------------------------------------------------
+
+
+def test_fit_prints_the_model_and_writes_it(folder, tmp_path):
+    out = tmp_path / "model.toprank"
+    done = run("fit", folder / "history.csv", "--label", "fraud", "--id", "case_id", "-o", out)
+    assert done.code == 0, done.err
+    assert done.out.startswith("MetaAP\n  size ")
+    assert "300 cases, " in done.out
+    assert "5-fold cross-validation" in done.out
+    assert "rules, and what they caught in training" in done.out
+    fitted = toprank.load(out)
+    assert [column.name for column in fitted.columns_] == ["sector", "amount", "age", "staff"]
+    assert max(len(line) for line in done.out.splitlines()) <= 100
+
+
+@pytest.mark.parametrize(
+    ("name", "expected", "settings"),
+    [
+        ("metaap", "MetaAP", ["max_depth=2"]),
+        ("metaap-forest", "MetaAPForest", ["n_estimators=3", "max_features=sqrt"]),
+        ("tree", "RankingTree", ["criterion=entropy", "max_leaf_nodes=none"]),
+    ],
+)
+def test_fit_knows_the_models_and_their_parameters(folder, tmp_path, name, expected, settings):
+    sets = [part for setting in settings for part in ("--set", setting)]
+    out = tmp_path / "m.toprank"
+    result = parsed(
+        run(
+            "fit",
+            folder / "history.csv",
+            "--label",
+            "fraud",
+            "--drop",
+            "case_id,staff",
+            "--model",
+            name,
+            *sets,
+            "--budget",
+            "0.1",
+            "-o",
+            out,
+            "--json",
+        )
+    )
+    assert result["info"]["class"] == expected
+    assert result["info"]["parameters"]["budget"] == 0.1
+    assert [column["name"] for column in result["info"]["columns"]] == ["sector", "amount", "age"]
+    for setting in settings:
+        key, value = setting.split("=")
+        assert str(result["info"]["parameters"][key]).lower() == value
+    assert 0 < result["judged"]["average_precision"] <= 1
+
+
+def test_fit_says_how_the_quality_was_found(folder, tmp_path):
+    common = ("fit", folder / "history.csv", "--label", "fraud", "--id", "case_id", "-o", tmp_path / "m.toprank")
+    assert "on the training data itself, hence too hopeful" in run(*common, "--cv", 0).out.replace("\n", " ")
+    assert "3-fold cross-validation" in run(*common, "--cv", 3).out
+    forest = ("--model", "metaap-forest", "--set", "n_estimators=3")
+    assert "out of bag" in run(*common, *forest).out
+
+
+def test_fit_takes_words_as_outcomes(tmp_path):
+    lines = [re.sub(r",(\d)$", lambda m: ",fraud" if m[1] == "1" else ",fine", line) for line in case_lines()]
+    history = write_cases(tmp_path / "h.csv", lines=lines)
+    common = ("fit", history, "--label", "fraud", "--id", "case_id", "--cv", 0, "-o", tmp_path / "m.toprank")
+    result = parsed(run(*common, "--positive", "fraud", "--json"))
+    assert result["info"]["classes"]["values"][result["info"]["positive_index"]] == "fraud"
+    result = parsed(run("evaluate", tmp_path / "m.toprank", history, "--label", "fraud", "--json"))
+    assert result["n_positives"] == sum(line.endswith(",fraud") for line in lines)
+
+
+def test_fit_notes_what_looks_like_a_mistake(tmp_path):
+    lines = case_lines()
+    lines[6] = lines[6].replace(",220,", ",n/a,")
+    history = write_cases(tmp_path / "h.csv", lines=lines)
+    done = run("fit", history, "--label", "fraud", "--cv", 0, "--positive", "0", "-o", tmp_path / "m.toprank")
+    assert done.code == 0, done.err
+    assert "Note: column 'case_id' has a different value in every row" in done.err
+    assert "1 of 300 cells hold no number, such as 'n/a' in row 7" in done.err
+    assert "is it the rare one?" in done.err
+    assert "254" not in done.out
+
+
+def test_the_same_file_gives_the_same_model(folder, tmp_path):
+    command = (
+        "fit",
+        folder / "history.csv",
+        "--label",
+        "fraud",
+        "--id",
+        "case_id",
+        "--model",
+        "metaap-forest",
+        "--set",
+        "n_estimators=3",
+        "--json",
+        "-o",
+        tmp_path / "m.toprank",
+    )
+    first, second = parsed(run(*command)), parsed(run(*command))
+    assert first["judged"] == second["judged"]
+    assert first["info"]["importances"] == second["info"]["importances"]
+
+
+# --- topk ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("ending", ["csv", "csv.gz", "parquet"])
+def test_topk_writes_alerts(folder, model, tmp_path, ending):
+    new, out = tmp_path / f"new.{ending}", tmp_path / f"alerts.{ending}"
+    frame = pl.read_csv(folder / "history.csv")
+    if ending == "parquet":
+        frame.write_parquet(new)
+    elif ending == "csv":
+        frame.write_csv(new)
+    else:
+        new.write_bytes(gzip.compress((folder / "history.csv").read_bytes()))
+    done = run("topk", model, new, "--k", 12, "--reasons", 2, "--id", "case_id", "--keep", "fraud", "-o", out)
+    assert done.code == 0, done.err
+    alerts = pl.read_parquet(out) if ending == "parquet" else pl.read_csv(out)
+    assert alerts.columns == [
+        "case_id",
+        "rank",
+        "row",
+        "score",
+        "hit_rate",
+        "lift",
+        "leaf",
+        "reason_1",
+        "reason_2",
+        "fraud",
+    ]
+    assert alerts["rank"].to_list() == list(range(1, 13))
+    assert alerts["case_id"].to_list() == [f"C{row:04d}" for row in alerts["row"]]
+    assert alerts["fraud"].mean() == 1
+    expected = toprank.load(model).top_k(frame.select("sector", "amount", "age", "staff"), 12, reasons=2)
+    assert alerts["score"].to_list() == pytest.approx(expected["score"].to_list(), abs=1e-12)
+    assert done.out.startswith("The 12 of 300 cases most worth checking; ")
+
+
+def test_topk_prints_the_first_without_an_output(folder, model):
+    done = run("topk", model, folder / "history.csv", "--id", "case_id")
+    assert done.code == 0, done.err
+    assert "The 40 of 300 cases most worth checking, the first 20:" in done.out  # 40: the model's budget
+    assert max(len(line) for line in done.out.splitlines()) <= 100
+    result = parsed(run("topk", model, folder / "history.csv", "--k", 3, "--reasons", 0, "--json"))
+    assert [alert["rank"] for alert in result["alerts"]] == [1, 2, 3]
+    assert "reason_1" not in result["alerts"][0]
+
+
+def test_topk_keeps_all_that_the_model_does_not_use(folder, model):
+    result = parsed(run("topk", model, folder / "history.csv", "--k", 1, "--keep", "all", "--json"))
+    assert list(result["alerts"][0])[-2:] == ["case_id", "fraud"]
+
+
+def test_topk_notes_categories_that_training_never_saw(model, tmp_path):
+    lines = [line.replace("transport", "mining") for line in case_lines()]
+    new = write_cases(tmp_path / "new.csv", lines=lines)
+    done = run("topk", model, new, "--k", 2)
+    assert done.code == 0
+    assert "Note: Column 'sector' holds 1 categories in 100 rows" in done.err
+    assert parsed(run("topk", model, new, "--k", 2, "--json"))["notes"]
+    assert run("topk", model, new, "--k", 2, "--quiet").err == ""
+
+
+def test_text_that_looks_like_numbers_stays_text(tmp_path):
+    codes = {"retail": "007", "construction": "12", "transport": "A1"}
+    lines = [re.sub("|".join(codes), lambda m: codes[m[0]], line) for line in case_lines()]
+    history = write_cases(tmp_path / "h.csv", lines=lines)
+    model = tmp_path / "m.toprank"
+    assert run("fit", history, "--label", "fraud", "--id", "case_id", "--cv", 0, "-o", model).code == 0
+    new = write_cases(tmp_path / "new.csv", lines=[line for line in lines if ",A1," not in line])
+    done = run("topk", model, new, "--k", 5, "--json")
+    assert parsed(done)["notes"] == []
+    assert "sector = 12" in done.out
+
+
+# --- evaluate -----------------------------------------------------------------------------------------------
+
+
+def test_evaluate_measures_the_ranking(folder, model):
+    history = folder / "history.csv"
+    result = parsed(
+        run("evaluate", model, history, "--label", "fraud", "--k", 10, "--k", 20, "--amount", "amount", "--json")
+    )
+    frame = pl.read_csv(history)
+    score = toprank.load(model).decision_function(frame.select("sector", "amount", "age", "staff"))
+    y = frame["fraud"].to_numpy()
+    assert result["average_precision"]["value"] == pytest.approx(toprank.metrics.average_precision(y, score))
+    assert result["average_precision"]["low"] <= result["average_precision"]["value"]
+    assert [at["k"] for at in result["at_k"]] == [10, 20]
+    for at in result["at_k"]:
+        assert at["precision_worst"] <= at["precision"] <= at["precision_best"]
+    assert result["gains"]["depth"] == [3, 6, 15, 30]
+    assert result["gains"]["cumulative_amount"] == sorted(result["gains"]["cumulative_amount"])
+    done = run("evaluate", model, history, "--label", "fraud", "--amount", "amount")
+    assert all(word in done.out for word in ("AP ", "AUC ", "40 cases", "ties", "amount found", "Down the ranking"))
+    assert max(len(line) for line in done.out.splitlines()) <= 100
+
+
+# --- describe -----------------------------------------------------------------------------------------------
+
+
+def test_describe_model_as_json(model):
+    result = parsed(run("describe", model, "--json"))
+    assert result["kind"] == "model"
+    assert result["info"]["class"] == "MetaAP"
+    assert result["rules"][0]["positives"] > 0
+    fitted = toprank.load(model)
+    assert [rule["rule"] for rule in result["rules"]] == fitted.rules()["rule"].to_list()[:5]
+
+
+def test_describe_forest(folder, tmp_path):
+    forest = fit_cases(tmp_path, "--model", "metaap-forest", "--set", "n_estimators=3")
+    done = run("describe", forest)
+    assert done.code == 0, done.err
+    assert "3 trees" in done.out
+
+
+def test_describe_model_does_not_load_scikit_learn(model):
+    code = (
+        "import sys; from toprank.cli import main; code = main(['describe', sys.argv[1]]);"
+        "heavy = {'sklearn', 'pandas', 'polars'} & set(sys.modules); sys.exit(str(heavy) if heavy else code)"
+    )
+    done = subprocess.run([sys.executable, "-c", code, model], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "rules" in done.stdout
+
+
+def test_describe_table_as_json(folder):
+    result = parsed(run("describe", folder / "history.csv", "--label", "fraud", "--json"))
+    assert (result["n_rows"], result["n_columns"]) == (N_CASES, 6)
+    kinds = {column["name"]: column["kind"] for column in result["columns"]}
+    assert kinds["sector"] == "category"
+    assert kinds["fraud"] == "number"
+    age = next(column for column in result["columns"] if column["name"] == "age")
+    assert age["missing"] == pytest.approx(18 / 300)
+    assert result["label"]["n_positives"] > 0
+
+
+# --- demo, warmup and the rest ------------------------------------------------------------------------------
+
+
+def test_demo_and_the_commands_it_suggests(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    done = run("demo", "--cases", 6000, "--out", "a folder")
+    assert done.code == 0, done.err
+    written = {path.name for path in (tmp_path / "a folder").iterdir()}
+    assert written == {"alerts.csv", "model.toprank", "rules.txt", "history.csv", "new.csv"}
+    text, commands = done.out.split("Try next\n")
+    assert max(len(line) for line in text.splitlines()) <= 100
+    assert all(word in text for word in ("most worth checking", "average precision", "at best possible", "10 %"))
+    alerts = pl.read_csv(tmp_path / "a folder" / "alerts.csv")
+    assert alerts.columns[:2] == ["case_id", "rank"]
+    assert alerts.height == 30  # 2 % of the 1,500 cases of the last year
+    suggested = [shlex.split(line) for line in commands.strip().splitlines()]
+    assert [command[1] for command in suggested] == ["describe", "topk", "evaluate", "fit"]
+    for command in suggested:
+        assert run(*command[1:]).code == 0
+
+
+def test_demo_as_json(tmp_path):
+    result = parsed(run("demo", "--cases", 4000, "--seed", 3, "--out", tmp_path / "demo", "--json"))
+    interval = result["average_precision"]
+    assert interval["low"] <= interval["value"] <= interval["high"]
+    assert 0 < result["optimal_average_precision"] < 1
+    assert len(result["alerts"]) == 10
+
+
+def test_warmup_says_how_long_it_took():
+    result = parsed(run("warmup", "--json"))
+    assert result["seconds"] > 0
+    assert len(result["steps"]) > 10
+
+
+def test_version_and_help():
+    assert run("--version").out == f"toprank {toprank.__version__}\n"
+    shown = run("--help").out
+    assert all(name in shown for name in ("demo", "fit", "topk", "evaluate", "describe", "warmup"))
+    for name in ("demo", "fit", "topk", "evaluate", "describe"):
+        examples = run(name, "--help").out
+        assert f" toprank {name} " in examples
+        assert r"\b" not in examples
+
+
+def test_quiet_says_nothing_where_a_file_is_written(folder, model, tmp_path):
+    history = folder / "history.csv"
+    done = run("fit", history, "--label", "fraud", "--cv", 0, "-o", tmp_path / "m.toprank", "--quiet")
+    assert (done.code, done.out, done.err) == (0, "", "")
+    done = run("topk", model, history, "--k", 3, "-o", tmp_path / "a.csv", "--quiet")
+    assert (done.code, done.out, done.err) == (0, "", "")
+
+
+def test_python_m_toprank():
+    command = [sys.executable, "-m", "toprank"]
+    done = subprocess.run([*command, "--version"], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, f"toprank {toprank.__version__}\n")
+    done = subprocess.run([*command, "describe", "no.csv"], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "There is no file no.csv.\n"

@@ -1,0 +1,57 @@
+"""What `topk` and `describe` print for a small fixed table, to the letter."""
+
+import os
+import re
+from pathlib import Path
+
+import pytest
+
+from cli_files import fit_cases, run
+
+GOLDEN = Path(__file__).parent / "golden"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("golden")
+    fit_cases(folder, "--set", "leaf_score=constant")
+    return folder
+
+
+def settled(text: str) -> str:
+    """Replace what changes from run to run or from version to version."""
+    text = re.sub(r"(  data hash +)\w+", r"\1HASH", text)
+    text = re.sub(r"(  written +).*", r"\1DATE", text)
+    text = re.sub(r"(  packages +).*", r"\1VERSIONS", text)
+    return re.sub(r"(  parameters +)(?:.|\n)*?\n\n", r"\1PARAMETERS\n\n", text)
+
+
+@pytest.mark.parametrize(
+    ("name", "args"),
+    [
+        ("topk", ["topk", "model.toprank", "history.csv", "--k", "6", "--id", "case_id", "--keep", "amount"]),
+        ("describe_model", ["describe", "model.toprank"]),
+        ("describe_table", ["describe", "history.csv", "--label", "fraud"]),
+        ("evaluate", ["evaluate", "model.toprank", "history.csv", "--label", "fraud", "--k", "20"]),
+    ],
+)
+def test_printed(folder, monkeypatch, name, args):
+    monkeypatch.chdir(folder)
+    done = run(*args)
+    assert (done.code, done.err) == (0, "")
+    check(settled(done.out), f"cli_{name}.txt")
+
+
+def test_written_alerts(folder, tmp_path):
+    out = tmp_path / "alerts.csv"
+    done = run("topk", folder / "model.toprank", folder / "history.csv", "--k", 6, "--id", "case_id", "-o", out)
+    assert done.code == 0
+    check(out.read_text(encoding="utf-8"), "cli_alerts.csv")
+
+
+def check(text: str, name: str) -> None:
+    """Compare with a golden file; TOPRANK_WRITE_GOLDEN=1 writes it anew, to be read before it is kept."""
+    path = GOLDEN / name
+    if os.environ.get("TOPRANK_WRITE_GOLDEN"):
+        path.write_text(text, encoding="utf-8")
+    assert text == path.read_text(encoding="utf-8")

@@ -1,0 +1,111 @@
+"""Reading tables: what is a number, what is missing, what stays text."""
+
+import csv
+import io
+
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from toprank.cli import reading
+from toprank.cli.errors import InputError, nearest
+from toprank.cli.options import parse_budget, parse_value
+from toprank.cli.show import count, percent, times, ways_of
+
+
+def read(tmp_path, content, **keywords):
+    path = tmp_path / "t.csv"
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return reading.read_table(path, **keywords)
+
+
+def test_empty_cells_are_missing_and_none_is_a_category(tmp_path):
+    frame = read(tmp_path, 'a,b,c\n1,None,""\n,NA,x\n3,,y\n')
+    assert frame["a"].to_list() == [1, None, 3]
+    assert frame["b"].to_list() == ["None", "NA", None]
+    assert frame["c"].to_list() == [None, "x", "y"]
+
+
+def test_numbers_stay_numbers(tmp_path):
+    frame = read(tmp_path, "flag,padded,long,empty\n0, 1,123456789012345678901,\n1, 2.5,1,\n")
+    assert frame["flag"].dtype == pl.Int64
+    assert frame["padded"].to_list() == [1.0, 2.5]
+    assert frame["long"].dtype == pl.Float64
+    assert frame["empty"].dtype == pl.Float64
+    assert frame["empty"].null_count() == 2
+
+
+def test_text_columns_are_taken_as_they_stand(tmp_path):
+    frame = read(tmp_path, "code,n\n007,1\n12,2\n", text_columns=["code", "not there"])
+    assert frame["code"].to_list() == ["007", "12"]
+    assert frame["n"].to_list() == [1, 2]
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        ("a;b\n1,5;x\n2,25;y\n", [1.5, 2.25]),
+        ("a;b\n1.5;x,y\n2.25;y\n", [1.5, 2.25]),
+        ("a\tb\n1.5\tx\n2.25\ty\n", [1.5, 2.25]),
+        (b"\xef\xbb\xbfa,b\r\n1.5,x\r\n2.25,y\r\n\r\n", [1.5, 2.25]),
+        ('a,b\n1.5,"x, ""y""\nz"\n2.25,y\n', [1.5, 2.25]),
+    ],
+)
+def test_separators_line_ends_and_quotes(tmp_path, content, expected):
+    frame = read(tmp_path, content)
+    assert frame.columns == ["a", "b"]
+    assert frame["a"].to_list() == expected
+
+
+@given(
+    st.lists(st.lists(st.text('ab,;"\n é', max_size=4), min_size=2, max_size=4), min_size=1, max_size=6),
+    st.integers(2, 40),
+)
+def test_field_counts_agree_with_the_csv_module(rows, chunk):
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows(rows)
+    data = text.getvalue().encode().rstrip(b"\r\n")
+    n_fields = len(rows[0])
+    usual, reading.CHUNK = reading.CHUNK, chunk
+    try:
+        agree = reading._counts_agree(data, ord(","), n_fields)
+    finally:
+        reading.CHUNK = usual
+    assert agree == all(len(row) == n_fields for row in rows)
+
+
+def test_parsing_of_options():
+    assert [parse_value(text) for text in ("3", "0.5", "true", "None", "sqrt", "[1, 2]", "-inf")] == [
+        3,
+        0.5,
+        True,
+        None,
+        "sqrt",
+        [1, 2],
+        float("-inf"),
+    ]
+    assert [parse_budget(text) for text in ("500", "0.02", "2%", None)] == [500, 0.02, 0.02, None]
+    assert isinstance(parse_budget("500"), int)
+    for text in ("0", "-1", "1.5", "nan", "inf", "x", "200%"):
+        with pytest.raises(InputError):
+            parse_budget(text)
+    assert nearest("AMOUNT", ["age", "amount_eur"]) == " Hint: did you mean 'amount_eur'?"
+    assert nearest("zzz", ["age"]) == ""
+
+
+def test_numbers_for_people():
+    assert [count(1234567), count(0.58 * 100), count(12.5)] == ["1,234,567", "58", "12.5"]
+    assert [percent(0.467), percent(0.0022), percent(1.0)] == ["46.7 %", "0.22 %", "100.0 %"]
+    assert [times(31.2), times(2.34), times(0.052)] == ["31x", "2.3x", "0.05x"]
+
+
+def test_ways_into_a_leaf_are_told_apart():
+    assert ways_of("age <= 3 or missing") == ["age <= 3 or missing"]
+    assert ways_of("(a > 1 and (b <= 2 or missing)) or (c > 3 and d > 4)") == [
+        "a > 1 and (b <= 2 or missing)",
+        "c > 3 and d > 4",
+    ]
+    assert ways_of("(a > 1 and b > 2) or 2 other ways (those shown cover 90 %)")[1] == (
+        "2 other ways (those shown cover 90 %)"
+    )

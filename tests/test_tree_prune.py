@@ -1,0 +1,181 @@
+from fractions import Fraction
+from itertools import pairwise, product
+
+import numpy as np
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from tables import make_splitter, tables
+from toprank import MetaAP
+from toprank._core.dtypes import AP
+from toprank.metrics import average_precision
+from toprank.rankers.meta_ap import PENALTIES_TRIED, penalties_to_try
+from toprank.tree.grower import Limits
+from toprank.tree.meta import grow_meta_tree
+from toprank.tree.objectives import AVERAGE_PRECISION
+from toprank.tree.prune import collapse_penalties, prune
+
+
+@st.composite
+def meta_trees(draw):
+    """A small meta-tree with at least one meta-split; min_gain=-inf also lets splits in that lower the AP."""
+    table = draw(tables(max_rows=25, weights=("none", "whole", "quarters")))
+    min_gain = draw(st.sampled_from([0.0, -np.inf]))
+    limits = Limits(AP, max_depth=draw(st.integers(1, 2)), min_leaf=1, min_split=2, min_gain=min_gain)
+    meta = grow_meta_tree(make_splitter(table), AVERAGE_PRECISION, 3, limits)
+    assume(len(meta.left) > 1)
+    return meta
+
+
+def ranking_ap(meta, leaves):
+    """AP of the leaves in this order, cases of a leaf tied, from equation (2) of the paper, exactly."""
+    found = seen = 0
+    value = Fraction(0)
+    for leaf in leaves:
+        found, seen = found + int(meta.positive[leaf]), seen + int(meta.total[leaf])
+        value += Fraction(int(meta.positive[leaf]), int(meta.positive[0])) * Fraction(found, seen)
+    return value
+
+
+def prunings(meta, node=0):
+    """Leaves, from left to right, of every tree that turning nodes into leaves can give."""
+    yield [node]
+    if meta.left[node] >= 0:
+        for left, right in product(prunings(meta, meta.left[node]), prunings(meta, meta.right[node])):
+            yield left + right
+
+
+def kept_leaves(meta, penalty, alpha, node=0):
+    """Leaves that the rule `penalty <= alpha becomes a leaf` gives, without `MetaTree.collapsed`."""
+    if meta.left[node] < 0 or penalty[node] <= alpha:
+        return [int(node)]
+    return [leaf for child in (meta.left[node], meta.right[node]) for leaf in kept_leaves(meta, penalty, alpha, child)]
+
+
+def interesting_penalties(penalty):
+    steps = np.unique(penalty[np.isfinite(penalty)])
+    return sorted({0.0, *np.maximum(steps, 0), *np.maximum((steps[:-1] + steps[1:]) / 2, 0), 2 * abs(steps[-1]) + 0.1})
+
+
+@given(meta=meta_trees())
+def test_the_pruned_tree_is_the_best_of_all_prunings(meta):
+    penalty = collapse_penalties(meta)
+    everything = [(ranking_ap(meta, leaves), len(leaves)) for leaves in prunings(meta)]
+    for alpha in interesting_penalties(penalty):
+        leaves = kept_leaves(meta, penalty, alpha)
+        best = max(value - Fraction(alpha) * size for value, size in everything)
+        found = ranking_ap(meta, leaves) - Fraction(alpha) * len(leaves)
+        assert float(best - found) <= 1e-12, (alpha, leaves, penalty)
+
+
+@given(meta=meta_trees(), alpha=st.floats(0, 0.5))
+def test_prune_turns_nodes_into_leaves_and_keeps_the_rest(meta, alpha):
+    penalty = collapse_penalties(meta)
+    expected = kept_leaves(meta, penalty, alpha)
+    pruned = prune(meta, penalty, alpha)
+    leaves = pruned.leaves()
+    assert pruned.positive[leaves].tolist() == meta.positive[expected].tolist()
+    assert pruned.total[leaves].tolist() == meta.total[expected].tolist()
+    assert [tree is None for tree in pruned.inner] == pruned.is_leaf.tolist()
+    assert len(pruned.left) == 2 * len(leaves) - 1
+
+
+@given(meta=meta_trees())
+def test_the_sequence_is_nested_and_ends_at_the_root(meta):
+    penalty = collapse_penalties(meta)
+    inner = np.flatnonzero(~meta.is_leaf)
+    assert np.isinf(penalty[meta.is_leaf]).all()
+    assert np.isfinite(penalty[inner]).all()
+    for node in inner:
+        for child in (meta.left[node], meta.right[node]):
+            assert meta.is_leaf[child] or penalty[child] <= penalty[node]
+    for small, large in pairwise(interesting_penalties(penalty)):
+        assert {*inner[penalty[inner] <= small]} <= {*inner[penalty[inner] <= large]}
+    assert len(prune(meta, penalty, penalty[0]).left) == 1
+
+
+@given(meta=meta_trees())
+def test_penalties_tried_give_every_tree_of_the_sequence(meta):
+    penalty = collapse_penalties(meta)
+    tried = penalties_to_try(penalty)
+    assert tried[0] == 0.0
+    assert np.all(np.diff(tried) > 0)
+    steps = np.unique(np.maximum(penalty[np.isfinite(penalty)], 0.0))
+    apart = np.diff(steps) > 1e-9  # steps that floats can hold a value between
+    sizes = {len(kept_leaves(meta, penalty, alpha)) for alpha in tried}
+    expected = {len(kept_leaves(meta, penalty, steps[i])) for i in np.flatnonzero(np.append(apart, True))}
+    assert expected <= sizes
+
+
+def test_many_penalties_are_thinned_out_from_end_to_end():
+    tried = penalties_to_try(np.linspace(0.001, 1.0, 500))
+    assert len(tried) == PENALTIES_TRIED
+    assert (tried[0], tried[-1]) == (0.0, 1.0)
+    assert penalties_to_try(np.array([np.inf])).tolist() == [0.0]
+
+
+def noisy_rows(n=500):
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(n, 4))
+    return X, (rng.random(n) < 0.05 + 0.4 * (X[:, 0] > 1)).astype(int)
+
+
+def test_a_larger_penalty_gives_fewer_leaves_and_the_stated_training_ap():
+    X, y = noisy_rows()
+    sizes = []
+    for alpha in (0.0, 0.001, 0.01, 0.05, 1.0):
+        model = MetaAP(leaf_order="meta", leaf_score="constant", min_samples_leaf=5, ccp_alpha=alpha).fit(X, y)
+        assert model.ccp_alpha_ == alpha
+        sizes.append(model.n_leaves_)
+        leaves = np.flatnonzero(model.tree_.is_leaf)
+        order = leaves[np.argsort(model.tree_.leaf[leaves])]
+        found, seen = (
+            np.cumsum(model.tree_.positive[order]),
+            np.cumsum((model.tree_.positive + model.tree_.negative)[order]),
+        )
+        expected = (model.tree_.positive[order] / y.sum() * found / seen).sum()
+        assert average_precision(y, model.decision_function(X)) == pytest.approx(expected)
+    assert sizes == sorted(sizes, reverse=True)
+    assert sizes[0] > sizes[2] > sizes[-1] == 1
+
+
+@pytest.mark.parametrize("leaf_score", ["constant", "margin", "linear"])
+def test_cross_validation_picks_a_penalty_of_its_path(leaf_score):
+    X, y = noisy_rows()
+    full = MetaAP(leaf_score=leaf_score, min_samples_leaf=5).fit(X, y)
+    model = MetaAP(leaf_score=leaf_score, min_samples_leaf=5, ccp_alpha="cv", random_state=0).fit(X, y)
+    tried, mean = model.ccp_path_["ccp_alpha"], model.ccp_path_["average_precision"]
+    best = np.flatnonzero(tried == model.ccp_alpha_)
+    assert len(best) == 1
+    assert mean[best[0]] == pytest.approx(mean.max(), abs=1e-12)
+    assert not np.any(mean[best[0] + 1 :] >= mean.max() - 1e-12)  # of equals the largest penalty
+    assert model.n_leaves_ < full.n_leaves_  # the table is mostly noise
+    again = MetaAP(leaf_score=leaf_score, min_samples_leaf=5, ccp_alpha=model.ccp_alpha_).fit(X, y)
+    assert again.tree_ == model.tree_
+
+
+def test_folds_may_be_given_as_row_positions_of_the_whole_table():
+    X, y = noisy_rows(300)
+    weight = np.ones(300)
+    weight[::3] = 0.0
+    halves = [(np.arange(0, 300, 2), np.arange(1, 300, 2)), (np.arange(1, 300, 2), np.arange(0, 300, 2))]
+    model = MetaAP(ccp_alpha="cv", cv=halves, min_samples_leaf=5).fit(X, y, weight)
+    keep = np.flatnonzero(weight)
+    kept = [tuple(np.flatnonzero(np.isin(keep, rows)) for rows in half) for half in halves]
+    assert MetaAP(ccp_alpha="cv", cv=kept, min_samples_leaf=5).fit(X[keep], y[keep]).tree_ == model.tree_
+
+
+def test_too_few_rows_for_folds_prune_what_adds_nothing():
+    X = np.arange(12.0).reshape(-1, 1)
+    model = MetaAP(ccp_alpha="cv", min_samples_leaf=1).fit(X, np.arange(12) == 5)
+    assert model.ccp_alpha_ == 0.0
+    assert np.isnan(model.ccp_path_["average_precision"]).all()
+    assert not hasattr(model.set_params(ccp_alpha=0.0).fit(X, np.arange(12) == 5), "ccp_path_")
+
+
+def test_rows_of_weight_zero_do_not_count_for_folds():
+    X, y = noisy_rows(60)
+    weight = np.where((y == 1) & (np.arange(60) > np.flatnonzero(y)[1]), 0.0, 1.0)  # two positives are left
+    model = MetaAP(ccp_alpha="cv", min_samples_leaf=1).fit(X, y, weight)
+    assert model.ccp_alpha_ in model.ccp_path_["ccp_alpha"]
