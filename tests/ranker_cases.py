@@ -2,6 +2,7 @@
 
 import warnings
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 from tables import tables
 from toprank import MetaAP, MetaAPForest, RankingTree
 
-SMALL = {"max_depth": 2, "leaf_depth": 2, "min_samples_leaf": 1}
+SMALL: dict[str, Any] = {"max_depth": 2, "leaf_depth": 2, "min_samples_leaf": 1}
 
 RANKERS = {
     "rate": RankingTree(max_depth=3, min_samples_leaf=1),

@@ -24,7 +24,7 @@ def test_a_budget_out_of_range_is_refused_with_a_hint(budget):
 
 @pytest.mark.parametrize("budget", [True, np.True_, "10", [10]])
 def test_a_budget_of_another_type_is_refused(budget):
-    with pytest.raises(TypeError, match="budget must be an int .* float .* or None, got"):
+    with pytest.raises(TypeError, match=r"budget must be an int .* float .* or None, got"):
         cases_of_budget(budget, 1000.0, 30.0)
 
 

@@ -75,11 +75,13 @@ def bins(column, edges, low, scale, guide):
     padded = np.full((1, 255), np.inf)
     padded[0, : len(edges)] = edges
     out, has_missing = np.zeros((len(column), 1), np.uint8), np.zeros(1, np.uint8)
+    by_column = np.zeros((1, len(column)), np.uint8)
     n_bins, is_categorical = np.array([len(edges) + 1], np.int32), np.zeros(1, np.uint8)
     with np.errstate(all="ignore"):
         n_infinite = map_to_bins(np.array(column)[:, None], n_bins, is_categorical, padded, np.array([low]),
-                                 np.array([scale]), guide[None], has_missing, out)  # fmt: skip
+                                 np.array([scale]), guide[None], has_missing, out, by_column)  # fmt: skip
     assert has_missing[0] == np.isnan(column).any()
+    assert np.array_equal(by_column, out.T)
     return out[:, 0].tolist(), n_infinite
 
 
@@ -111,7 +113,7 @@ def test_rows_beyond_one_tile_are_mapped_too():
 
 def test_category_codes_are_their_bins_and_unknown_codes_are_missing():
     block = np.array([[0.0], [2.0], [3.0], [-1.0], [np.nan], [300.0]])
-    out, has_missing = np.zeros((6, 1), np.uint8), np.zeros(1, np.uint8)
+    out, has_missing, no_columns = (np.zeros(shape, np.uint8) for shape in ((6, 1), 1, (0, 0)))
     map_to_bins(block, np.array([3], np.int32), np.ones(1, np.uint8), np.full((1, 255), np.inf), np.zeros(1),
-                np.zeros(1), np.zeros((1, GUIDE_CELLS + 1), np.uint8), has_missing, out)  # fmt: skip
+                np.zeros(1), np.zeros((1, GUIDE_CELLS + 1), np.uint8), has_missing, out, no_columns)  # fmt: skip
     assert out[:, 0].tolist() == [0, 2, 3, 3, 3, 3]

@@ -29,7 +29,7 @@ def nodes_in_chunks(draw):
 def both_channels(binned, n_bins, positive, total, rows, chunks, kind, runs):
     """Histograms of all nodes, the chunks shared out in runs as threads would."""
     sizes = n_bins + 1
-    offsets = np.cumsum(sizes) - sizes
+    offsets = (np.cumsum(sizes) - sizes).astype(np.uintp)
     out = np.zeros((chunks[-1, 0] + 1, sizes.sum(), 2), np.int64)
     for part in np.array_split(chunks, runs):
         if len(part) == 0:

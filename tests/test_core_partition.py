@@ -16,8 +16,8 @@ def segments(draw, max_segments=3):
     return rng.permutation(n).astype(np.int32), bounds[::2].copy(), bounds[1::2].copy(), rng
 
 
-@given(segments(), st.integers(1, 7))
-def test_chunks_are_split_and_joined_into_a_stable_partition(data, chunk):
+@given(segments(), st.integers(1, 7), st.booleans())
+def test_chunks_are_split_and_joined_into_a_stable_partition(data, chunk, by_row):
     rows, start, stop, rng = data
     n_nodes = len(start)
     binned = rng.integers(0, 5, (len(rows), 2)).astype(np.uint8)
@@ -30,7 +30,8 @@ def test_chunks_are_split_and_joined_into_a_stable_partition(data, chunk):
     )
     before, n_left = rows.copy(), np.zeros(len(chunks), np.int64)
     left_rows, right_rows = np.full_like(rows, -1), np.full_like(rows, -1)
-    split_chunks(binned, rows, left_rows, right_rows, chunks, feature, goes_left, n_left)
+    codes, *steps = (binned.ravel(), 2, 1) if by_row else (binned.T.ravel(), 1, len(rows))
+    split_chunks(codes, *steps, rows, left_rows, right_rows, chunks, feature, goes_left, n_left)
     assert np.array_equal(rows, before), "the first step only reads the rows"
 
     expected = before.tolist()

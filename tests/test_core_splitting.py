@@ -125,7 +125,7 @@ def find_splits(mode, data, criterion, min_leaf, nodes, allowed=None, features=N
     all_total = np.array([total[node].sum() for node in nodes])
     splits, goes_left = empty_splits(len(nodes))
     if mode == "histogram":
-        sizes = n_codes.astype(np.int64) + 1
+        sizes = n_codes.astype(np.uintp) + np.uintp(1)
         histograms = [reference.histogram(codes.T, node, positive, total, n_codes) for node in nodes]
         flat = np.array([[cell for feature in h for cell in feature] for h in histograms], np.int64)
         slot = np.arange(len(nodes), dtype=np.int32)[::-1].copy()

@@ -5,22 +5,32 @@ from hypothesis import strategies as st
 
 import reference
 from tables import blocks, trees
-from toprank._core.dtypes import CATEGORY, NUMERIC
-from toprank._core.traverse import confusion_scores, find_leaves, find_margins, find_paths, scorecard_points
+from toprank._core.dtypes import CATEGORY, CONDITION, NUMERIC
+from toprank._core.traverse import confusion_scores, scorecard_points, walk
 from toprank.tree.scoring import Scoring
+
+
+def walked(tree, block, scale=None, path=False):
+    """Leaf, margin, length and path of each row; the last three only where they are asked for."""
+    leaf, margin = np.empty(len(block), np.int32), np.empty(0 if scale is None else len(block))
+    length = np.empty(len(block) if path else 0, np.int32)
+    nodes = np.full((len(length), tree.depth + 1), -1, np.int32)
+    scale = np.empty(0) if scale is None else scale
+    with np.errstate(invalid="ignore"):
+        walk(block, *tree.conditions, scale, leaf, margin, length, nodes)
+    return leaf, margin, length, nodes
 
 
 @given(trees(), blocks())
 def test_rows_reach_the_leaves_of_the_reference(tree, block):
-    out = np.empty(len(block), np.int32)
-    find_leaves(block, *tree.conditions, out)
-    assert out.tolist() == [reference.path(tree, row)[-1] for row in block]
+    leaf, _, _, _ = walked(tree, block)
+    assert leaf.tolist() == [reference.path(tree, row)[-1] for row in block]
 
 
 @given(trees(), blocks())
 def test_paths_are_those_of_the_reference(tree, block):
-    length, out = np.empty(len(block), np.int32), np.full((len(block), tree.depth + 1), -1, np.int32)
-    find_paths(block, *tree.conditions, length, out)
+    leaf, _, length, out = walked(tree, block, path=True)
+    assert leaf.tolist() == [reference.path(tree, row)[-1] for row in block]
     for i, row in enumerate(block):
         assert out[i, : length[i]].tolist() == reference.path(tree, row)
         assert (out[i, length[i] :] == -1).all()
@@ -29,9 +39,7 @@ def test_paths_are_those_of_the_reference(tree, block):
 @given(trees(), blocks())
 def test_margins_are_those_of_the_reference(tree, block):
     scale = np.array([1.0, 0.5, 3.0])
-    leaf, margin = np.empty(len(block), np.int32), np.empty(len(block))
-    with np.errstate(invalid="ignore"):
-        find_margins(block, *tree.conditions, scale, leaf, margin)
+    leaf, margin, _, _ = walked(tree, block, scale)
     assert leaf.tolist() == [reference.path(tree, row)[-1] for row in block]
     assert margin.tolist() == [reference.margin(tree, row, scale) for row in block]
 
@@ -45,13 +53,11 @@ def test_confusion_scores_are_those_of_the_reference(tree, block, confusion):
 
 def test_confusion_score_of_one_split():
     """Rates 0.9 (satisfied) and 0.1 (one broken condition, weight 0.5): (0.9 + 0.05) / 1.5."""
-    kind, feature = np.array([1, 0, 0], np.uint8), np.array([0, -1, -1], np.int32)
-    left, right = np.array([1, -1, -1], np.int32), np.array([2, -1, -1], np.int32)
-    nothing, bits = np.full(3, -1, np.int32), np.zeros((0, 4), np.uint64)
+    nodes = np.zeros(3, CONDITION)
+    nodes["kind"], nodes["threshold"], nodes["left"], nodes["right"] = [1, 0, 0], 1.0, 1, 2
+    bits, at, feature, weight = np.zeros((0, 4), np.uint64), np.zeros(4, np.int32), np.zeros(0, np.int32), np.zeros(0)
     out = np.empty(1)
-    confusion_scores(np.array([[0.0]]), kind, feature, np.array([1.0, np.nan, np.nan]), left, right,
-                     np.zeros(3, np.uint8), nothing, bits, np.zeros(4, np.int32), np.zeros(0, np.int32),
-                     np.zeros(0), np.array([np.nan, 0.9, 0.1]), 0.5, out)  # fmt: skip
+    confusion_scores(np.zeros((1, 1)), nodes, bits, at, feature, weight, np.array([np.nan, 0.9, 0.1]), 0.5, out)
     assert out[0] == pytest.approx(0.95 / 1.5)
 
 

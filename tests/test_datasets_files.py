@@ -133,7 +133,7 @@ def test_labels(tmp_path, values, pos_label, expected):
         ("t.csv", "label\n0\n1\n", "Got 2 rows and 1 columns"),
         ("t.csv", "x,label\né,0\ny,1\n".encode("latin-1"), "t.csv cannot be read as UTF-8 CSV"),
         ("t.csv.gz", b"x,label\n1,0\n2,1\n", "t.csv.gz cannot be read as UTF-8 CSV"),
-        ("t.csv.gz", gzip.compress(b"x,label\n" + b"1,0\n2,1\n" * 999)[:-20], "t.csv.gz cannot be read"),
+        ("t.csv.gz", gzip.compress(b"x,label\n" + b"1,0\n2,1\n" * 999, mtime=0)[:-20], "t.csv.gz cannot be read"),
         ("t.parquet", b"not parquet", "t.parquet cannot be read as Parquet"),
         ("t.txt", "x,label\n1,0\n2,1\n", "t.txt must end in .csv.gz, .csv, .parquet"),
     ],

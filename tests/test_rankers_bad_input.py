@@ -39,15 +39,25 @@ def rows():
 @pytest.mark.parametrize(
     ("y", "sentence"),
     [
-        (np.zeros(40, int), r"fit needs both classes in y, but all 40 labels equal 0: only one class\. Hint: .*pos_label"),
+        (
+            np.zeros(40, int),
+            r"fit needs both classes in y, but all 40 labels equal 0: only one class\. Hint: .*pos_label",
+        ),
         (np.arange(40) % 3, r"Only binary classification.*fit found 3 label values in y, expected 2\. Hint:"),
-        (np.where(np.arange(40) < 3, np.nan, np.arange(40) % 2), r"but 3 of 40 labels are missing \(NaN\)\. Hint: drop"),
+        (
+            np.where(np.arange(40) < 3, np.nan, np.arange(40) % 2),
+            r"but 3 of 40 labels are missing \(NaN\)\. Hint: drop",
+        ),
         (np.array([None, *["a", "b"] * 19, "a"], object), r"but 1 of 40 labels are missing \(NaN\)\. Hint:"),
+        (
+            np.where(np.arange(40) < 3, np.inf, np.arange(40) % 2),
+            r"y contains infinity.*labels with two values.*Hint: drop",
+        ),
         (np.linspace(0, 1, 40), r"two values, but y holds numbers with fractions\. Hint: .*y > 0"),
         (np.arange(30) % 2, r"one label a row.*\[40, 30\]\. Hint: were rows dropped"),
         (None, r"requires y to be passed.*Hint: fit\(X, y\)"),
     ],
-    ids=["one class", "three values", "NaN", "None", "fractions", "length", "none at all"],
+    ids=["one class", "three values", "NaN", "None", "infinite", "fractions", "length", "none at all"],
 )
 def test_labels(kind, y, sentence):
     with pytest.raises(ValueError, match=sentence):
@@ -78,7 +88,9 @@ def test_pos_label_that_is_not_there():
 def test_labels_of_score():
     X, y = numbers()
     model = clone(FAST).fit(X, y)
-    with pytest.raises(ValueError, match=r"MetaAP\.score found the label 2 in y, but .* trained with .*0.* and .*1.*Hint:"):
+    with pytest.raises(
+        ValueError, match=r"MetaAP\.score found the label 2 in y, but .* trained with .*0.* and .*1.*Hint:"
+    ):
         model.score(X, y * 2)
     with pytest.raises(ValueError, match=r"MetaAP\.score needs one label a row"):
         model.score(X, y[:-1])
@@ -129,7 +141,11 @@ def test_infinite_values(splitter, value, rows):
     y = make_cases(200)[1]
     model = clone(FAST).set_params(splitter=splitter).fit(rows, y)
     rows.loc[3, "size"] = value
-    for call in (lambda: clone(model).fit(rows, y), lambda: model.decision_function(rows), lambda: model.top_k(rows, 3)):
+    for call in (
+        lambda: clone(model).fit(rows, y),
+        lambda: model.decision_function(rows),
+        lambda: model.top_k(rows, 3),
+    ):
         with pytest.raises(ValueError, match=sentence):
             call()
     X = numbers()[0]
@@ -141,7 +157,9 @@ def test_infinite_values(splitter, value, rows):
 def test_infinite_category():
     X, y = numbers()
     X[0, 0] = np.inf
-    with pytest.raises(ValueError, match=r"Column 'x0' holds infinite values, expected finite numbers or categories.*Hint:"):
+    with pytest.raises(
+        ValueError, match=r"Column 'x0' holds infinite values, expected finite numbers or categories.*Hint:"
+    ):
         clone(FAST).set_params(categorical_features=[0]).fit(X, y)
 
 
@@ -187,7 +205,9 @@ def test_mixed_values(as_frame):
     mixed[4, 1] = "n/a"
     name = "b" if as_frame else "x1"
     data = pd.DataFrame(mixed, columns=["a", "b"]) if as_frame else mixed
-    with pytest.raises(TypeError, match=rf"Column '{name}' mixes numbers and strings, expected one kind of value\. Hint:"):
+    with pytest.raises(
+        TypeError, match=rf"Column '{name}' mixes numbers and strings, expected one kind of value\. Hint:"
+    ):
         clone(FAST).fit(data, y)
     mixed[4, 1] = True
     with pytest.raises(TypeError, match=rf"Column '{name}' mixes booleans and numbers"):
@@ -206,7 +226,9 @@ def test_dates():
     X, y = numbers()
     days = [dt.datetime(2024, 1, 1) + dt.timedelta(days=i) for i in range(40)]
     for frame in (pd.DataFrame({"day": days}), pl.DataFrame({"day": days}), pa.table({"day": days})):
-        with pytest.raises(TypeError, match=r"Column 'day' holds dates \(.*\), expected numbers or categories\. Hint: derive"):
+        with pytest.raises(
+            TypeError, match=r"Column 'day' holds dates \(.*\), expected numbers or categories\. Hint: derive"
+        ):
             clone(FAST).fit(frame, y)
     lengths = pd.DataFrame({"a": X[:, 0], "wait": pd.to_timedelta(np.arange(40), unit="D")})
     with pytest.raises(TypeError, match="Column 'wait' holds dates"):
@@ -218,7 +240,9 @@ def test_dates():
 def test_categorical_features_that_are_not_there():
     X, y = numbers()
     for wrong in (["b"], [2], [-1], [None]):
-        with pytest.raises(ValueError, match=r"categorical_features names .*but X has no such column .*'x0', 'x1'.*Hint:"):
+        with pytest.raises(
+            ValueError, match=r"categorical_features names .*but X has no such column .*'x0', 'x1'.*Hint:"
+        ):
             clone(FAST).set_params(categorical_features=wrong).fit(X, y)
 
 
@@ -230,10 +254,14 @@ SCORING = ["decision_function", "predict", "predict_proba", "apply", "decision_p
 
 @pytest.mark.parametrize("method", SCORING)
 def test_a_missing_column_is_named_with_the_nearest_match(fitted, rows, method):
-    sentence = r"(?s)Column 'place' was used to train this model but is missing from X \(3 columns read\)\. Hint: did you mean 'Place'\?"
+    sentence = (
+        r"Column 'place' was used to train .* is missing from X \(3 columns read\)\. Hint: did you mean 'Place'\?"
+    )
     with pytest.raises(ValueError, match=sentence):
         getattr(fitted, method)(rows.rename(columns={"place": "Place"}))
-    with pytest.raises(ValueError, match=r"Column 'age' was used to train this model but is missing from X \(2 columns read\)"):
+    with pytest.raises(
+        ValueError, match=r"Column 'age' was used to train this model but is missing from X \(2 columns read\)"
+    ):
         getattr(fitted, method)(rows.drop(columns="age"))
 
 
@@ -253,9 +281,13 @@ def test_an_array_of_another_width():
 
 
 def test_retyped_columns(fitted, rows):
-    with pytest.raises(TypeError, match=r"Column 'size' was a number in training but holds text or categories now\. Hint:"):
+    with pytest.raises(
+        TypeError, match=r"Column 'size' was a number in training but holds text or categories now\. Hint:"
+    ):
         fitted.decision_function(rows.assign(size=rows["size"].astype(str)))
-    with pytest.raises(TypeError, match=r"Column 'place' held categories that are strings in training, but holds numbers now\. Hint:"):
+    with pytest.raises(
+        TypeError, match=r"Column 'place' held categories that are strings in training, but holds numbers now\. Hint:"
+    ):
         fitted.decision_function(rows.assign(place=np.arange(200)))
     with pytest.raises(TypeError, match="Column 'size' holds dates"):
         fitted.decision_function(rows.assign(size=pd.Timestamp("2024-01-01")))
@@ -292,7 +324,9 @@ def test_a_column_that_lost_all_its_values_is_missing(fitted, rows):
 @pytest.mark.parametrize("k", [0, -1, 41, 2.0, "3", None, True, np.nan], ids=repr)
 def test_k_out_of_range(kind, k):
     X, y = numbers()
-    with pytest.raises(ValueError, match=rf"k must be an int from 1 to the number of rows \(40\), got {re.escape(repr(k))}\. Hint:"):
+    with pytest.raises(
+        ValueError, match=rf"k must be an int from 1 to the number of rows \(40\), got {re.escape(repr(k))}\. Hint:"
+    ):
         clone(RANKERS[kind]).fit(X, y).top_k(X, k)
 
 

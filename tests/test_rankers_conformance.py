@@ -13,8 +13,9 @@ from ranker_cases import RANKERS, make_cases
 from toprank import MetaAP, MetaAPForest, RankingTree
 
 LINE_AT_ZERO = (
-    "asserts that predict says positive where decision_function > 0; a ranker's score lives in (0, 1] and predict draws "
-    "its line at the cutoff of the budget: test_predict_is_the_score_above_the_cutoff and the tests after it check the rest"
+    "asserts that predict says positive where decision_function > 0; a ranker's score lives in (0, 1] and predict "
+    "draws its line at the cutoff of the budget. test_predict_is_the_score_above_the_cutoff and the tests after it "
+    "check the rest"
 )
 DRAWS_ROWS = "bootstraps draw rows, so a row given twice is drawn otherwise than a row of weight 2"
 
@@ -22,7 +23,7 @@ DRAWS_ROWS = "bootstraps draw rows, so a row given twice is drawn otherwise than
 def expected_failures(estimator):
     """Checks that cannot hold, and why."""
     reasons = {"check_classifiers_train": LINE_AT_ZERO}
-    # This check's 20 rows are too few for MetaAP's min_samples_leaf to split; without a split it has one score, and passes.
+    # The rows of this check are too few for MetaAP's min_samples_leaf to split: all rows tie, and the check passes.
     grows = not isinstance(estimator, MetaAP) or estimator.leaf_score == "linear"
     if grows:
         reasons["check_classifiers_classes"] = LINE_AT_ZERO
@@ -43,7 +44,6 @@ def expected_failures(estimator):
     ],
     expected_failed_checks=expected_failures,
 )
-@pytest.mark.filterwarnings("default")  # the checks provoke warnings of scikit-learn on purpose
 def test_scikit_learn_check(estimator, check):
     check(estimator)
 

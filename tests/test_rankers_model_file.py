@@ -52,6 +52,14 @@ def arrays_of(raw):
         return dict(archive)
 
 
+def load_or_complain(path):
+    """The model and nothing, or nothing and the sentence."""
+    try:
+        return load(path), ""
+    except ModelFileError as error:
+        return None, str(error)
+
+
 @pytest.mark.parametrize("kind", RANKERS)
 def test_everything_comes_back(kind, tmp_path):
     X, y = make_cases(200)
@@ -104,7 +112,9 @@ def test_what_json_cannot_hold_comes_back_plain(tmp_path):
 
 def test_categories_of_every_kind_come_back(tmp_path):
     rng = np.random.default_rng(0)
-    X = np.array([[np.int64(v % 3), np.float64(v % 2), bool(v % 2), np.str_("ab"[v % 2])] for v in range(60)], dtype=object)
+    X = np.array(
+        [[np.int64(v % 3), np.float64(v % 2), bool(v % 2), np.str_("ab"[v % 2])] for v in range(60)], dtype=object
+    )
     model = MetaAP(min_samples_leaf=3, categorical_features=[0, 1]).fit(X, rng.random(60) < 0.4)
     assert [c.categories for c in model.columns_] == [(0, 1, 2), (0.0, 1.0), (False, True), ("a", "b")]
     model.save(tmp_path / "m")
@@ -125,7 +135,9 @@ def test_a_missing_file_and_a_folder(tmp_path):
 def test_foreign_files(tmp_path, content):
     path = tmp_path / "model.toprank"
     path.write_bytes(content)
-    with pytest.raises(ModelFileError, match=r"model\.toprank .*not? .*toprank model.*Hint:|cannot be read as a toprank model.*Hint:"):
+    with pytest.raises(
+        ModelFileError, match=r"model\.toprank .*not? .*toprank model.*Hint:|cannot be read as a toprank model.*Hint:"
+    ):
         load(path)
 
 
@@ -154,10 +166,9 @@ def test_one_changed_byte_is_noticed_or_harmless(saved, tmp_path_factory, place,
     whole[int(place * len(whole))] ^= flip
     path = tmp_path_factory.getbasetemp() / "flipped.toprank"
     path.write_bytes(whole)
-    try:
-        model = load(path)
-    except ModelFileError as error:
-        assert "Hint:" in str(error)
+    model, complaint = load_or_complain(path)
+    if model is None:
+        assert "Hint:" in complaint
     else:
         assert model.tree_ == load(saved).tree_  # a byte that zip does not use, such as a date
 
@@ -179,10 +190,14 @@ def test_a_tampered_file(saved, tmp_path):
 def test_a_newer_file_and_an_unknown_class(saved, tmp_path):
     info, raw = parts(saved)
     for version in (2, 99, "1", None, 1.5):
-        with pytest.raises(ModelFileError, match=rf"has model format {version}, this toprank reads up to 1\. Hint: upgrade"):
+        with pytest.raises(
+            ModelFileError, match=rf"has model format {version}, this toprank reads up to 1\. Hint: upgrade"
+        ):
             load(write(tmp_path / "m", info | {"format_version": version}, raw))
     for name in ("os.system", "GridSearchCV", None):
-        with pytest.raises(ModelFileError, match=r"holds a model of class .*known are MetaAP, MetaAPForest, RankingTree\. Hint:"):
+        with pytest.raises(
+            ModelFileError, match=r"holds a model of class .*known are MetaAP, MetaAPForest, RankingTree\. Hint:"
+        ):
             load(write(tmp_path / "m", info | {"class": name}, raw))
 
 
@@ -252,11 +267,10 @@ def test_damaged_arrays_with_a_fitting_checksum(saved, tmp_path_factory, data):
         flat[data.draw(st.integers(0, array.size - 1))] = data.draw(st.sampled_from([0, 1, 99]))
         arrays[name] = flat.reshape(array.shape)
     path = write(tmp_path_factory.getbasetemp() / "damaged.toprank", info, npz(**arrays))
-    try:
-        model = load(path)
-    except ModelFileError as error:
-        assert "damaged toprank model" in str(error)
-        assert "Hint:" in str(error)
+    model, complaint = load_or_complain(path)
+    if model is None:
+        assert "damaged toprank model" in complaint
+        assert "Hint:" in complaint
     else:
         model.tree_.check()
         assert np.isfinite(model.decision_function(make_cases(20)[0])).all()
@@ -280,7 +294,9 @@ def test_a_failure_in_the_middle_leaves_the_folder_as_it_was(saved, tmp_path, mo
     break_replace(monkeypatch, OSError(28, "No space left on device"))
     with pytest.raises(OSError, match=r"Cannot write .*model\.toprank: No space left on device\. Hint:"):
         load(saved).save(path)
-    assert [(p.name, p.read_bytes()) for p in tmp_path.iterdir()] == ([("model.toprank", b"old")] if there_before else [])
+    assert [(p.name, p.read_bytes()) for p in tmp_path.iterdir()] == (
+        [("model.toprank", b"old")] if there_before else []
+    )
 
 
 def test_an_interrupt_leaves_nothing_either(saved, tmp_path, monkeypatch):
@@ -316,7 +332,9 @@ def test_places_that_cannot_be_written(saved, tmp_path, monkeypatch):
         raise PermissionError(13, "Permission denied", "secret.part")
 
     monkeypatch.setattr(model_file.tempfile, "mkstemp", refuse)
-    with pytest.raises(PermissionError, match=r"Cannot write .*model\.toprank: Permission denied\. Hint: check the permissions"):
+    with pytest.raises(
+        PermissionError, match=r"Cannot write .*model\.toprank: Permission denied\. Hint: check the permissions"
+    ):
         model.save(tmp_path / "model.toprank")
     assert not list(tmp_path.iterdir())
 

@@ -40,7 +40,7 @@ def test_fractions_are_kept_to_one_part_in_the_limit(values):
 
 
 @given(st.lists(st.floats(1e-3, 1e3), min_size=1, max_size=20), st.randoms())
-@example([0.7, 0.1, 0.2], None)  # 0.9999999999999999 in this order, 1 in the other
+@example([0.3, 0.6, 0.7, 0.4], None)  # a sum of 2 in this order, a little less in the other
 def test_the_unit_does_not_depend_on_the_order(values, random):
     shuffled = sorted(values) if random is None else random.sample(values, len(values))
     one, other = (integer_weights(np.ones(len(values), bool), np.array(v)) for v in (values, shuffled))

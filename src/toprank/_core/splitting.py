@@ -168,7 +168,7 @@ def histogram_splits(criterion, histograms, slot, offsets, n_bins, is_categorica
             if not allowed[node, f]:
                 continue
             n_codes = 0
-            base = offsets[f]
+            base = np.int64(offsets[f])
             for b in range(n_bins[f]):
                 if histogram[base + b, 1] > 0:
                     code[n_codes] = b

@@ -34,8 +34,8 @@ def projection_side(block, i, start, stop, oblique_feature, oblique_weight, thre
 @kernel
 def child_of(condition, is_left):
     """Return the child on the given side; by arithmetic, as no branch on it could be predicted."""
-    right = np.int64(condition.right)
-    return right + is_left * (np.int64(condition.left) - right)
+    right = np.int64(condition["right"])
+    return right + is_left * (np.int64(condition["left"]) - right)
 
 
 @kernel
@@ -57,23 +57,23 @@ def walk(block, nodes, category_bits, oblique_at, oblique_feature, oblique_weigh
         node = np.int64(0)
         nearest = np.inf
         n = 0
-        while nodes[node].kind != LEAF:
+        while nodes[node]["kind"] != LEAF:
             if wants_path:
                 path[i, n] = node
                 n += 1
             condition = nodes[node]
-            if condition.kind == OBLIQUE:
+            if condition["kind"] == OBLIQUE:
                 side = projection_side(block, i, oblique_at[node], oblique_at[node + 1], oblique_feature,
-                                       oblique_weight, condition.threshold, condition.missing_left)  # fmt: skip
+                                       oblique_weight, condition["threshold"], condition["missing_left"])  # fmt: skip
             else:
-                value = block[i, condition.feature]
-                if condition.kind == NUMERIC:
-                    side = number_side(value, condition.threshold, condition.missing_left)
+                value = block[i, condition["feature"]]
+                if condition["kind"] == NUMERIC:
+                    side = number_side(value, condition["threshold"], condition["missing_left"])
                     if wants_margin:
-                        distance = abs(value - condition.threshold) / scale[condition.feature]
+                        distance = abs(value - condition["threshold"]) / scale[condition["feature"]]
                         nearest = distance if distance < nearest else nearest  # a missing value is not less
                 else:
-                    side = category_side(value, category_bits, condition.category_at, condition.missing_left)
+                    side = category_side(value, category_bits, condition["category_at"], condition["missing_left"])
             node = child_of(condition, side)
         leaf[i] = node
         if wants_margin:
@@ -96,18 +96,18 @@ def confusion_scores(block, nodes, category_bits, oblique_at, oblique_feature, o
     for i in range(block.shape[0]):
         for node in range(n_nodes - 1, -1, -1):
             condition = nodes[node]
-            if condition.kind == LEAF:
+            if condition["kind"] == LEAF:
                 votes[node] = rate[node]
                 weight[node] = 1.0
                 continue
-            if condition.kind == OBLIQUE:
+            if condition["kind"] == OBLIQUE:
                 side = projection_side(block, i, oblique_at[node], oblique_at[node + 1], oblique_feature,
-                                       oblique_weight, condition.threshold, condition.missing_left)  # fmt: skip
-            elif condition.kind == NUMERIC:
-                side = number_side(block[i, condition.feature], condition.threshold, condition.missing_left)
+                                       oblique_weight, condition["threshold"], condition["missing_left"])  # fmt: skip
+            elif condition["kind"] == NUMERIC:
+                side = number_side(block[i, condition["feature"]], condition["threshold"], condition["missing_left"])
             else:
-                value = block[i, condition.feature]
-                side = category_side(value, category_bits, condition.category_at, condition.missing_left)
+                value = block[i, condition["feature"]]
+                side = category_side(value, category_bits, condition["category_at"], condition["missing_left"])
             kept = child_of(condition, side)
             broken = child_of(condition, 1 - side)
             votes[node] = votes[kept] + confusion * votes[broken]

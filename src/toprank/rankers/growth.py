@@ -41,7 +41,8 @@ GROWTH_CONSTRAINTS: dict[str, list[Any]] = {
 
 ORDER_STRENGTH = 300.0
 """Cases of hierarchical shrinkage behind leaf_order="rate": a leaf overtakes the order of the meta-tree only on
-evidence. Of 10, 30, 100, 300, 1000 this was the best on simulated and real tables together; the differences are small."""
+evidence. Of 10, 30, 100, 300, 1000 this was the best on simulated and real tables together; the differences are
+small."""
 
 DEPTH = [Interval(Integral, 1, None, closed="left"), None]
 CCP_ALPHA = [Interval(Real, 0, None, closed="left"), Options(str, {"cv"})]

@@ -14,8 +14,8 @@ from toprank.tree.scoring import Scoring
 from toprank.tree.weights import integer_weights
 
 LINEAR_ROWS = 50_000
-"""Rows that the linear score is fitted on at most: all positives that fit in half of it, negatives at random. Their weight
-adds up to no more than this either, so that the penalty keeps its meaning on larger tables."""
+"""Rows that the linear score is fitted on at most: all positives that fit in half of it, negatives at random. Their
+weight adds up to no more than this either, so that the penalty keeps its meaning on larger tables."""
 
 
 def fit_linear_scoring(data: TrainingData, weight: np.ndarray | None, C: float) -> Scoring:
@@ -30,7 +30,7 @@ def fit_linear_scoring(data: TrainingData, weight: np.ndarray | None, C: float) 
     gaps = np.flatnonzero(known.any(axis=0) & ~known.all(axis=0))
     blocks = [sp.csr_array(standard), sp.csr_array((~known[:, gaps]).astype(float))]
     blocks += [_one_hot(X[:, f], int(data.n_categories[f])) for f in categorical]
-    coefficients = _fit_logistic(_narrow(sp.hstack(blocks, format="csr")), is_positive, row_weight, C)
+    coefficients = _fit_logistic(sp.hstack(blocks, format="csr"), is_positive, row_weight, C)
 
     n_features = X.shape[1]
     slope, missing = np.zeros(n_features), np.zeros(n_features)
@@ -98,9 +98,14 @@ def _narrow(X: sp.csr_array) -> sp.csr_array:
 
 
 def _fit_logistic(X: sp.csr_array, y: np.ndarray, weight: np.ndarray, C: float) -> np.ndarray:
-    """Coefficients, without the intercept: a constant does not change an order."""
+    """Coefficients, without the intercept: a constant does not change an order. Columns of zeros get 0."""
+    used = np.flatnonzero(np.bincount(X.indices, minlength=X.shape[1]))
+    coefficients = np.zeros(X.shape[1])
+    if len(used) == 0:
+        return coefficients
     model = LogisticRegression(C=C, l1_ratio=1.0, solver="liblinear", max_iter=300, random_state=0)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # a ranking needs no last digits
-        model.fit(X, y, sample_weight=weight)
-    return model.coef_[0]
+        model.fit(_narrow(X[:, used]), y, sample_weight=weight)
+    coefficients[used] = model.coef_[0]
+    return coefficients

@@ -172,7 +172,8 @@ class MetaAP(TreeRanker):
         )
         meta, unit = growth.grow_meta(data, data.weight, threads)
         self.ccp_alpha_ = 0.0
-        vars(self).pop("ccp_path_", None)  # of an earlier fit
+        if hasattr(self, "ccp_path_"):  # of an earlier fit
+            del self.ccp_path_
         if self.ccp_alpha != 0.0:
             penalty = collapse_penalties(meta)
             self.ccp_alpha_ = self._choose_penalty(growth, data, penalty, threads)

@@ -194,7 +194,7 @@ class MetaAPForest(BaseRanker):
             return weight
         present = np.flatnonzero(weight)
         size = len(present) if self.max_samples is None else self.max_samples
-        if not isinstance(size, Integral):
+        if not isinstance(size, int | np.integer):
             size = max(1, round(size * len(present)))
         for _ in range(MAX_REDRAWS):
             drawn = present[rng.integers(0, len(present), min(int(size), len(present)))]
@@ -209,7 +209,7 @@ class MetaAPForest(BaseRanker):
             return None
         if isinstance(wanted, str):
             wanted = int({"sqrt": np.sqrt, "log2": np.log2}[wanted](n_features))
-        elif not isinstance(wanted, Integral):
+        elif not isinstance(wanted, int | np.integer):
             wanted = int(wanted * n_features)
         n_chosen = max(1, min(int(wanted), n_features))
 

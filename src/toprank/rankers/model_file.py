@@ -35,7 +35,16 @@ ESTIMATORS = {
 
 PACKAGES = ("toprank", "numpy", "scikit-learn", "numba")
 
-UNREADABLE = (ValueError, OSError, EOFError, zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError, KeyError)
+UNREADABLE = (
+    ValueError,
+    OSError,
+    EOFError,
+    zipfile.BadZipFile,
+    zlib.error,
+    NotImplementedError,
+    RuntimeError,
+    KeyError,
+)
 """What the readers of zip files, JSON and arrays raise where a file is not what it should be."""
 
 

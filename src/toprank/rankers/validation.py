@@ -10,10 +10,8 @@ from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_consistent_length, column_or_1d
 
 from toprank.rankers.encoding import is_missing
-
 from toprank.tree.bin_mapper import row_blocks
 from toprank.tree.columns import Column
-
 
 NEGLIGIBLE = 2.0**-50
 """Share of the weight below which a class cannot be told from none: weights are added up in 52 bits."""
@@ -38,6 +36,17 @@ def check_labels(y: Any, n_rows: int, owner: str) -> np.ndarray:
             f"{owner} needs a label for every row, but {n_missing:,} of {len(labels):,} labels are missing (NaN). "
             "Hint: drop the rows whose outcome is not known yet."
         )
+    if labels.dtype.kind == "f" and np.isinf(labels).any():
+        raise ValueError(
+            f"Input y contains infinity or a value too large: {owner} needs labels with two values, such as 0 and 1. "
+            "Hint: drop the rows whose outcome is not known."
+        )
+    kinds = sorted({type(v).__name__ for v in labels.tolist()}) if labels.dtype.kind == "O" else []
+    if len(kinds) > 1 and "str" in kinds:
+        raise TypeError(
+            f"{owner} needs labels of one kind, but y mixes {' and '.join(kinds)}. "
+            "Hint: convert them all to strings or to numbers."
+        )
     if type_of_target(labels, input_name="y").startswith("continuous"):
         raise ValueError(
             f"Unknown label type: {owner} needs labels with two values, but y holds numbers with fractions. "
@@ -48,13 +57,7 @@ def check_labels(y: Any, n_rows: int, owner: str) -> np.ndarray:
 
 def check_classes(labels: np.ndarray, pos_label: Any, owner: str) -> tuple[np.ndarray, int]:
     """Both classes, sorted, and the position of the positive one."""
-    try:
-        classes = np.unique(labels)
-    except TypeError:
-        raise TypeError(
-            f"{owner} needs labels of one kind, but y mixes {' and '.join(sorted({type(v).__name__ for v in labels}))}. "
-            "Hint: convert them all to strings or to numbers."
-        ) from None
+    classes = np.unique(labels)
     if len(classes) == 1:
         raise ValueError(
             f"{owner} needs both classes in y, but all {len(labels):,} labels equal {classes[0]}: only one class. "

@@ -251,8 +251,12 @@ class Tree:
 
 
 def squash(value: np.ndarray) -> np.ndarray:
-    """Map any finite number into the open interval (0, 1), increasing, without saturating early."""
-    return 0.5 + 0.499 * value / (1.0 + np.abs(value))
+    """Map any number into the open interval (0, 1), increasing, without saturating early.
+
+    Points that overflowed lie at the end of the interval, those that did so both ways in the middle.
+    """
+    finite = np.nan_to_num(value)
+    return 0.5 + 0.499 * finite / (1.0 + np.abs(finite))
 
 
 def check_tree(tree: Tree) -> None:

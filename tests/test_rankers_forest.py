@@ -1,0 +1,169 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.base import clone
+
+from ranker_cases import make_cases
+from toprank import MetaAPForest
+from toprank.metrics import average_precision
+from toprank.rankers.meta_ap_forest import rates_by_score
+
+SMALL = MetaAPForest(n_estimators=4, max_depth=2, leaf_depth=2, random_state=0)
+
+
+def fit(n=300, weight=None, **parameters):
+    X, y = make_cases(n)
+    return clone(SMALL).set_params(**parameters).fit(X, y, weight), X, y
+
+
+def test_the_score_is_the_mean_of_the_trees():
+    forest, X, _ = fit()
+    matrix = forest._encode(X)
+    mean = sum(tree.decision_function(matrix) for tree in forest.trees_) / 4
+    assert np.array_equal(forest.decision_function(X), mean)
+    assert np.array_equal(forest.apply(X), np.column_stack([tree.apply(matrix) for tree in forest.trees_]))
+
+
+def test_the_same_seed_gives_the_same_forest():
+    one, *_ = fit(random_state=3)
+    same, *_ = fit(random_state=3)
+    other, *_ = fit(random_state=4)
+    assert one.to_dict() == same.to_dict()
+    assert one.to_dict() != other.to_dict()
+    assert np.array_equal(one.oob_decision_function_, same.oob_decision_function_, equal_nan=True)
+    from_state, *_ = fit(random_state=np.random.RandomState(3))
+    assert from_state.to_dict() == one.to_dict()
+
+
+def test_more_trees_keep_the_first_ones():
+    four, *_ = fit(n_estimators=4)
+    six, *_ = fit(n_estimators=6)
+    assert six.trees_[:4] == four.trees_
+
+
+def test_out_of_bag_scores_are_of_the_trees_that_did_not_see_the_row():
+    forest, X, y = fit(60, n_estimators=3)
+    rng = np.random.RandomState(0)
+    seen = [
+        np.bincount(np.random.default_rng(int(seed)).integers(0, 60, 60), minlength=60) > 0
+        for seed in rng.randint(np.iinfo(np.int32).max, size=3)
+    ]
+    scores = [tree.decision_function(forest._encode(X)) for tree in forest.trees_]
+    for i in range(60):
+        votes = [score[i] for score, drawn in zip(scores, seen, strict=True) if not drawn[i]]
+        assert np.isnan(forest.oob_decision_function_[i]) == (not votes)
+        assert not votes or forest.oob_decision_function_[i] == pytest.approx(np.mean(votes))
+    judged = ~np.isnan(forest.oob_decision_function_)
+    assert 0 < judged.sum() < 60
+    assert forest.oob_score_ == pytest.approx(average_precision(y[judged], forest.oob_decision_function_[judged]))
+
+
+def test_without_bootstrap_all_trees_are_equal_and_nothing_is_out_of_bag():
+    forest, X, _ = fit(bootstrap=False)
+    assert forest.trees_[1:] == forest.trees_[:1] * 3
+    assert np.isnan(forest.oob_decision_function_).all()
+    assert np.isnan(forest.oob_score_)
+    assert "out-of-bag" not in forest.summary()
+    rate = forest.predict_proba(X)[:, 1]
+    assert rate.max() > 2 * forest.base_rate_ > 2 * rate.min()
+    drawn, *_ = fit(bootstrap=False, max_features=1)
+    assert drawn.trees_[0] != drawn.trees_[1]
+
+
+@pytest.mark.parametrize(
+    ("max_features", "expected"), [(None, 3), ("sqrt", 1), ("log2", 1), (2, 2), (9, 3), (0.7, 2), (1.0, 3), (0.01, 1)]
+)
+def test_max_features_draws_that_many_columns_for_each_node(max_features, expected):
+    forest = MetaAPForest(max_features=max_features)
+    sampler = forest._feature_sampler(3, np.random.default_rng(0))
+    allowed = np.ones((50, 3)) if sampler is None else sampler(50)
+    assert np.all(allowed.sum(axis=1) == expected)
+    assert allowed.any(axis=0).all()
+    grown, X, y = fit(max_features=max_features)
+    assert grown.score(X, y) > y.mean()
+
+
+@pytest.mark.parametrize(
+    ("max_samples", "expected"), [(None, 300), (50, 50), (5000, 300), (0.1, 30), (np.float32(0.1), 30)]
+)
+def test_max_samples_draws_that_many_rows(max_samples, expected):
+    forest, *_ = fit(max_samples=max_samples)
+    assert [tree.positive[0] + tree.negative[0] for tree in forest.trees_] == [expected] * 4
+
+
+def test_weights_multiply_what_is_drawn_and_zero_is_never_drawn():
+    weight = np.where(np.arange(300) < 100, 0.0, 2.0)
+    forest, X, _ = fit(weight=weight)
+    assert [tree.positive[0] + tree.negative[0] for tree in forest.trees_] == [400.0] * 4
+    assert forest.n_cases_ == 400.0
+    assert not np.isnan(forest.oob_decision_function_[:100]).any()
+    assert np.array_equal(forest.oob_decision_function_[:100], forest.decision_function(X)[:100])
+
+
+def test_a_bootstrap_that_missed_a_class_is_drawn_again():
+    X = np.arange(100.0).reshape(-1, 1)
+    forest = MetaAPForest(n_estimators=30, max_samples=20, random_state=0).fit(X, np.arange(100) == 99)
+    found = [tree.positive[0] > 0 for tree in forest.trees_]
+    assert np.mean(found) > 0.9  # 18 % of the draws hold the one positive: 20 tries
+
+
+def test_two_rows_are_enough():
+    forest = MetaAPForest(n_estimators=3, random_state=0).fit([[0.0], [1.0]], [0, 1])
+    assert np.isfinite(forest.decision_function([[0.0], [1.0]])).all()
+    assert forest.predict_proba([[0.0]]).sum() == 1.0
+
+
+def test_progress_goes_to_standard_error(capsys):
+    fit(verbose=1)
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert "MetaAPForest [" in shown.err
+    assert "4/4" in shown.err
+    fit()
+    assert capsys.readouterr().err == ""
+
+
+scored = st.lists(
+    st.tuples(st.sampled_from([0.1, 0.2, 0.5, 0.9]), st.booleans(), st.integers(1, 3)), min_size=1, max_size=12
+)
+
+
+@given(rows=scored, strength=st.sampled_from([0.0, 2.0]))
+def test_rates_rise_with_the_score_and_ties_share_one(rows, strength):
+    score, positive, weight = (np.array(values) for values in zip(*rows, strict=True))
+    start, rate = rates_by_score(score, positive, weight.astype(float), strength, 0.25)
+    assert np.all(np.diff(start) > 0)
+    assert np.all(np.diff(rate) >= 0)
+    assert np.all((rate >= 0) & (rate <= 1))
+    mean = rate[np.searchsorted(start, score, side="right") - 1]
+    if strength == 0:
+        assert (weight * mean).sum() == pytest.approx((weight * positive).sum())
+    shuffle = np.random.default_rng(0).permutation(len(score))
+    again = rates_by_score(score[shuffle], positive[shuffle], weight[shuffle].astype(float), strength, 0.25)
+    assert np.array_equal(again[0], start)
+    assert np.allclose(again[1], rate)
+
+
+def test_tied_rows_share_the_rate_of_all_of_them():
+    start, rate = rates_by_score(np.full(4, 0.5), np.array([False, False, False, True]), np.ones(4), 0.0, 0.25)
+    assert (start.tolist(), rate.tolist()) == ([0.5], [0.25])
+
+
+def test_rules_name_their_tree_and_are_sorted_by_what_is_sure():
+    forest, *_ = fit()
+    rules = forest.rules()
+    assert len(rules) == forest.n_leaves_
+    assert {*rules["tree"]} == {1, 2, 3, 4}
+    assert rules["hit_rate_low"].is_monotonic_decreasing
+    assert rules.groupby("tree")["n"].sum().tolist() == [300.0] * 4
+
+
+def test_decision_path_joins_the_trees():
+    forest, X, _ = fit(50)
+    paths, offset = forest.decision_path(X)
+    assert paths.shape == (50, sum(map(len, forest.trees_)))
+    assert offset.tolist() == np.append(0, np.cumsum([len(tree) for tree in forest.trees_])).tolist()
+    for i, leaf in enumerate(forest.apply(X).T):
+        assert np.all(paths[:, [offset[i]]].toarray() == 1)
+        assert np.all(paths.toarray()[np.arange(50), offset[i] + leaf] == 1)

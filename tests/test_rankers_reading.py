@@ -1,0 +1,164 @@
+"""What a person reads of a fitted model: alerts, rules, explanations, texts; in the caller's frame type."""
+
+import json
+import sys
+from itertools import pairwise
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from sklearn.base import clone
+
+from ranker_cases import RANKERS, TREES, make_cases
+from toprank.rankers import frames
+from toprank.rankers.frames import backend_of, make_frame
+from toprank.tree.structure import Tree
+
+LIBRARIES = {
+    "pandas": (lambda f: f, pd.DataFrame),
+    "polars": (lambda f: pl.DataFrame({name: f[name].tolist() for name in f}, nan_to_null=True), pl.DataFrame),
+    "pyarrow": (lambda f: pa.table({name: f[name].tolist() for name in f}), pa.Table),
+}
+
+
+@pytest.fixture(scope="module", params=list(RANKERS))
+def fitted(request):
+    X, y = make_cases(400)
+    model = clone(RANKERS[request.param]).set_params(min_samples_leaf=10, budget=40).fit(X, y)
+    model.kind = request.param
+    return model
+
+
+@pytest.fixture(scope="module")
+def rows():
+    return make_cases(60, seed=1)[0]
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_alerts_come_in_the_frame_type_of_the_table(fitted, rows, library):
+    convert, frame_type = LIBRARIES[library]
+    alerts = fitted.top_k(convert(rows), 5, reasons=2)
+    assert isinstance(alerts, frame_type)
+    leaf = [] if fitted.kind == "forest" else ["leaf"]
+    expected = ["rank", "row", "score", "hit_rate", "lift", *leaf, "reason_1", "reason_2"]
+    assert list(alerts.column_names if library == "pyarrow" else alerts.columns) == expected
+    plain = fitted.top_k(rows, 5, reasons=2)
+    for name in expected:
+        column = alerts[name].to_pylist() if library == "pyarrow" else list(alerts[name])
+        assert column == plain[name].tolist()
+
+
+def test_alerts_say_how_much_and_why(fitted, rows):
+    alerts = fitted.top_k(rows, 20, reasons=3)
+    assert np.allclose(alerts["lift"], alerts["hit_rate"] / fitted.base_rate_)
+    assert alerts["lift"].iloc[0] > 1
+    assert any(name in alerts["reason_1"].iloc[0] for name in rows.columns)
+    assert list(fitted.top_k(rows, 3, reasons=0).columns)[-1] == ("lift" if fitted.kind == "forest" else "leaf")
+    if fitted.kind != "forest":
+        assert np.array_equal(alerts["leaf"], fitted.tree_.leaf[fitted.apply(rows)][alerts["row"]] + 1)
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_rules_come_in_the_frame_type_of_the_training_table(library):
+    convert, frame_type = LIBRARIES[library]
+    X, y = make_cases(300)
+    rules = clone(RANKERS["margin"]).fit(convert(X), y).rules()
+    assert isinstance(rules, frame_type)
+    names = rules.column_names if library == "pyarrow" else list(rules.columns)
+    assert names[:7] == ["leaf", "rule", "n", "positives", "hit_rate", "hit_rate_low", "hit_rate_high"]
+    assert {"lift", "rate", "score"} < {*names}
+
+
+def test_arrays_give_the_first_library_installed_or_plain_columns(monkeypatch):
+    X, y = make_cases(100)
+    model = clone(RANKERS["margin"]).fit(X[["size", "age"]].to_numpy(), y)
+    assert isinstance(model.rules(), pd.DataFrame)
+    monkeypatch.setitem(sys.modules, "pandas", None)  # an import of it fails
+    assert isinstance(make_frame({"a": [1]}, None), pl.DataFrame)
+    monkeypatch.setattr(frames, "BACKENDS", ("no_such_library",))
+    assert make_frame({"a": [1]}, None) == {"a": [1]}
+
+
+def test_backends_are_known_by_name():
+    frame = pd.DataFrame({"a": [1]})
+    assert [backend_of(convert(frame)) for convert, _ in LIBRARIES.values()] == list(LIBRARIES)
+    assert [backend_of(X) for X in (np.zeros((2, 2)), [[1]], pd.Series([1]), pl.LazyFrame({"a": [1]}))] == [None] * 4
+
+
+def test_rules_are_best_first_and_say_their_columns(fitted):
+    rules = fitted.rules()
+    assert len(rules) == (fitted.n_leaves_ if fitted.kind == "forest" else fitted.tree_.n_leaves)
+    assert np.all(rules["hit_rate_low"] <= rules["hit_rate"] + 1e-12)
+    assert np.all(rules["hit_rate"] <= rules["hit_rate_high"] + 1e-12)
+    assert rules["rule"].str.contains("size|age|place|all cases").all()
+    if fitted.kind != "forest":
+        assert rules["rate"].is_monotonic_decreasing
+        assert rules["score"].is_monotonic_decreasing
+        assert rules["n"].sum() == 400
+        assert np.allclose(
+            rules["lift"], rules["hit_rate"] / fitted.base_rate_
+        )  # a forest's trees have bootstraps' rates
+
+
+def test_explanations_agree_with_the_scores(fitted, rows):
+    explanations = fitted.explain(rows)
+    assert [e.score for e in explanations] == fitted.decision_function(rows).tolist()
+    assert [e.rate for e in explanations] == fitted.predict_proba(rows)[:, 1].tolist()
+    for i in (0, 1, 2):
+        text = str(explanations[i])
+        assert "log-odds" in text
+        assert any(name in text for name in rows.columns)
+        assert json.loads(json.dumps(explanations[i].to_dict()))["score"] == explanations[i].score
+    known = {step.feature: step.value for step in explanations[0].steps}
+    for name, value in known.items():
+        expected = rows[name].iloc[0]
+        assert value == (None if pd.isna(expected) else expected)
+
+
+def test_the_text_shows_the_summary_and_the_conditions(fitted):
+    text = fitted.to_text()
+    assert text.startswith(fitted.summary().splitlines()[0])
+    tree = fitted.trees_[0] if fitted.kind == "forest" else fitted.tree_
+    used = {fitted.columns_[f].name for f in tree.feature[~tree.is_leaf]}
+    assert used
+    assert all(name in text for name in used)
+    if fitted.kind == "forest":
+        assert "tree 1 of 3" in text
+        assert "tree 3 of 3" in fitted.to_text(2)
+
+
+def test_the_summary_names_size_training_figures_budget_and_columns(fitted):
+    summary = fitted.summary()
+    assert summary.startswith(f"{type(fitted).__name__}: ")
+    assert f"{fitted.n_leaves_} leaves" in summary
+    positives = int(fitted.n_positives_)
+    assert f"trained on 400 cases, {positives} positive ({positives / 4:.2f} %), 3 columns (1 categorical)" in summary
+    assert f"budget 40 cases: score >= {fitted.cutoff_.threshold:.4f}" in summary
+    best = fitted.columns_[int(np.argmax(fitted.feature_importances_))].name
+    assert f"main columns: {best} " in summary
+
+
+def test_the_dictionary_holds_the_model_in_plain_values(fitted):
+    data = json.loads(json.dumps(fitted.to_dict(), allow_nan=False))
+    assert data["class"] == type(fitted).__name__
+    assert [column["name"] for column in data["columns"]] == ["size", "age", "place"]
+    if fitted.kind == "forest":
+        assert [Tree.from_dict(tree) for tree in data["trees"]] == fitted.trees_
+    else:
+        assert Tree.from_dict(data["tree"]) == fitted.tree_
+
+
+@pytest.mark.parametrize("kind", TREES)
+def test_decision_paths_run_from_the_root_to_the_leaf(kind, rows):
+    model = clone(RANKERS[kind]).fit(*make_cases(300))
+    paths, leaf = model.decision_path(rows).toarray(), model.apply(rows)
+    tree = model.tree_
+    assert paths.shape == (60, len(tree))
+    for indicator, end in zip(paths, leaf, strict=True):
+        nodes = np.flatnonzero(indicator)
+        assert (nodes[0], nodes[-1]) == (0, end)
+        assert tree.is_leaf[nodes].tolist() == [False] * (len(nodes) - 1) + [True]
+        for parent, child in pairwise(nodes):
+            assert child in (tree.left[parent], tree.right[parent])
