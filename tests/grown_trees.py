@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
+from tables import falling
 from toprank._core.dtypes import AP, GINI
 from toprank._core.threads import Threads
 from toprank.tree.columns import Column
@@ -34,7 +35,7 @@ def with_scores(tree: Tree) -> Tree:
     n_leaves = tree.n_leaves
     score = np.where(tree.leaf >= 0, (n_leaves - tree.leaf) / n_leaves, np.nan)
     rate = np.where(tree.leaf >= 0, (tree.positive + 0.1) / (total + 1), np.nan)
-    return replace(tree, score=score, rate=rate).check()
+    return replace(tree, score=score, rate=falling(rate, tree.leaf)).check()
 
 
 def grow_tree(X, is_positive, weight, n_categories, *, meta: bool, depth: int) -> Tree:
@@ -45,9 +46,7 @@ def grow_tree(X, is_positive, weight, n_categories, *, meta: bool, depth: int) -
     if meta:
         grown = grow_meta_tree(splitter, AVERAGE_PRECISION, depth, Limits(AP, max_depth=depth))
         return with_scores(flatten_meta_tree(grown, weights.unit, is_categorical))
-    tree = flatten_tree(
-        grow(splitter, splitter.root(), Limits(GINI, max_depth=depth)), weights.unit, is_categorical
-    )
+    tree = flatten_tree(grow(splitter, splitter.root(), Limits(GINI, max_depth=depth)), weights.unit, is_categorical)
     ends = np.flatnonzero(tree.is_leaf)
     leaf = np.full(len(tree), -1)
     rate = tree.positive[ends] / (tree.positive + tree.negative)[ends]
@@ -72,9 +71,7 @@ def grown_cases(draw) -> Case:
     is_positive = generator.random(n) < 0.3
     is_positive[:2] = [True, False]
     weight = generator.choice([0.25, 1.0, 2.5], n) if draw(st.booleans()) else np.ones(n)
-    tree = grow_tree(
-        X, is_positive, weight, n_categories, meta=draw(st.booleans()), depth=draw(st.integers(1, 4))
-    )
+    tree = grow_tree(X, is_positive, weight, n_categories, meta=draw(st.booleans()), depth=draw(st.integers(1, 4)))
     columns = tuple(
         Column(f"c{f}", tuple(f"v{i}" for i in range(n_codes))) if n_codes else Column(f"x{f}")
         for f, n_codes in enumerate(n_categories)

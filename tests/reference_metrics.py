@@ -8,10 +8,7 @@ from hypothesis import strategies as st
 
 def tie_orders(score):
     """Yield every order of the rows, best score first, that the ties leave open."""
-    groups = [
-        [row for row in range(len(score)) if score[row] == value]
-        for value in sorted(set(score), reverse=True)
-    ]
+    groups = [[row for row in range(len(score)) if score[row] == value] for value in sorted(set(score), reverse=True)]
     for choice in product(*(permutations(group) for group in groups)):
         yield [row for group in choice for row in group]
 

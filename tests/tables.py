@@ -152,6 +152,15 @@ def rows_of(splitter, segment, node):
     return sorted(row_order(splitter)[segment.start[node] : segment.stop[node]].tolist())
 
 
+def falling(rate, leaf):
+    """Rates of leaves, lowered where they would rise along the leaf order."""
+    ends = np.flatnonzero(leaf >= 0)
+    order = ends[np.argsort(leaf[ends], kind="stable")]
+    out = rate.copy()
+    out[order] = np.minimum.accumulate(rate[order])
+    return out
+
+
 def ranked(tree):
     """The tree with leaf positions by rate, scores and rates, so that it is complete."""
     leaves = np.flatnonzero(tree.is_leaf)
@@ -164,7 +173,7 @@ def ranked(tree):
     score, rates = np.full(len(tree), np.nan), np.full(len(tree), np.nan)
     score[leaves] = 1 - position[leaves] / len(leaves)
     rates[leaves] = rate
-    return replace(tree, leaf=position, score=score, rate=rates)
+    return replace(tree, leaf=position, score=score, rate=falling(rates, position))
 
 
 def plain_tree(table, limits, **how):

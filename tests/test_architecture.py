@@ -114,9 +114,7 @@ def test_imports_go_one_way():
     messages = [
         message
         for path in source_files()
-        for message in forbidden_imports(
-            path.read_text(encoding="utf-8"), path.relative_to(PACKAGE).as_posix()
-        )
+        for message in forbidden_imports(path.read_text(encoding="utf-8"), path.relative_to(PACKAGE).as_posix())
     ]
     assert not messages, "\n" + "\n".join(messages)
 
@@ -195,9 +193,7 @@ def run_python(code: str) -> list:
 
 def loaded_by(statements: str, names: list[str]) -> list[str]:
     """Return those of `names` that are loaded after `statements`."""
-    return run_python(
-        f"{statements}\nimport json, sys\nprint(json.dumps([n for n in {names!r} if n in sys.modules]))"
-    )
+    return run_python(f"{statements}\nimport json, sys\nprint(json.dumps([n for n in {names!r} if n in sys.modules]))")
 
 
 def requests(statements: str, names: list[str]) -> list[tuple[str, str]]:

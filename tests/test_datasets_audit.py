@@ -97,9 +97,7 @@ def test_probability_is_calibrated_in_bins(large):
     """Overall and inside each year, the positives of a bin are as many as the probabilities say."""
     for rows in (slice(None), large.year == 2022, large.year == 2024):
         probability, y = large.probability[rows], large.y[rows]
-        bins = np.digitize(
-            probability, np.quantile(probability, [0.5, 0.8, 0.9, 0.95, 0.97, 0.98, 0.99, 0.995])
-        )
+        bins = np.digitize(probability, np.quantile(probability, [0.5, 0.8, 0.9, 0.95, 0.97, 0.98, 0.99, 0.995]))
         found, expected = np.bincount(bins, y), np.bincount(bins, probability)
         noise = np.sqrt(np.bincount(bins, probability * (1.0 - probability)))
         assert (np.abs(found - expected) < 4.5 * noise).all()
@@ -235,14 +233,10 @@ def test_frames_hold_the_columns(backend):
 
 def test_an_unknown_or_absent_frame_package_gets_a_sentence(monkeypatch):
     data = make_audit(10)
-    with pytest.raises(
-        ValueError, match=r"The 'backend' parameter of AuditData.frame must be .* Got 'dask' instead"
-    ):
+    with pytest.raises(ValueError, match=r"The 'backend' parameter of AuditData.frame must be .* Got 'dask' instead"):
         data.frame("dask")
     monkeypatch.setitem(sys.modules, "polars", None)
-    with pytest.raises(
-        ImportError, match=r"needs the package 'polars', which is not installed. Hint: pip install"
-    ):
+    with pytest.raises(ImportError, match=r"needs the package 'polars', which is not installed. Hint: pip install"):
         data.frame("polars")
 
 

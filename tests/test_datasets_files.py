@@ -145,9 +145,7 @@ def test_bad_files_get_a_sentence(tmp_path, name, text, sentence):
 
 def test_a_wrong_pos_label_gets_a_sentence(tmp_path):
     path = write(tmp_path, "small.csv", CSV)
-    with pytest.raises(
-        ValueError, match=r"The 'pos_label' parameter of load must be one of 0 and 1. Got 'x' instead"
-    ):
+    with pytest.raises(ValueError, match=r"The 'pos_label' parameter of load must be one of 0 and 1. Got 'x' instead"):
         load(path, pos_label="x")
 
 
@@ -164,9 +162,7 @@ def test_missing_files_folders_and_names_get_a_sentence(tmp_path, monkeypatch):
         load("small")
     with pytest.raises(FileNotFoundError, match="given by folder= does not exist"):
         load("small", folder=tmp_path / "nowhere")
-    with pytest.raises(
-        ValueError, match=r"no data set 'smal' in .* \(1 found\)\. Hint: did you mean 'small'\?"
-    ):
+    with pytest.raises(ValueError, match=r"no data set 'smal' in .* \(1 found\)\. Hint: did you mean 'small'\?"):
         load("smal", folder=tmp_path)
     with pytest.raises(FileNotFoundError, match="There is no file"):
         load(tmp_path / "gone.csv")
@@ -178,9 +174,7 @@ def test_missing_files_folders_and_names_get_a_sentence(tmp_path, monkeypatch):
 def test_without_polars_there_is_a_hint(tmp_path, monkeypatch):
     path = write(tmp_path, "small.csv", CSV)
     monkeypatch.setitem(sys.modules, "polars", None)
-    with pytest.raises(
-        ImportError, match=r'needs the package \'polars\'.* Hint: pip install "toprank\[cli\]"'
-    ):
+    with pytest.raises(ImportError, match=r'needs the package \'polars\'.* Hint: pip install "toprank\[cli\]"'):
         load(path)
 
 

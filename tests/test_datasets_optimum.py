@@ -111,10 +111,7 @@ def test_optimum_is_far_above_linear_and_random_and_below_one():
 
 
 def test_more_mimicry_lowers_the_optimum():
-    best = [
-        optimal_average_precision(make_audit(20_000, mimicry=share).probability)
-        for share in (0.0, 0.2, 0.5, 0.9)
-    ]
+    best = [optimal_average_precision(make_audit(20_000, mimicry=share).probability) for share in (0.0, 0.2, 0.5, 0.9)]
     assert best == sorted(best, reverse=True)
     assert best[0] > 0.7
     assert best[-1] < 0.1

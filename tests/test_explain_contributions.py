@@ -17,9 +17,7 @@ def test_contributions_add_up_to_the_log_odds_of_the_leaf(case):
     for row in range(min(len(case.X), 5)):
         steps = path_contributions(case.tree, paths[row])
         assert len(steps) == length[row] - 1
-        by_feature = np.bincount(
-            case.tree.feature[paths[row, : length[row] - 1]], steps, case.tree.n_features
-        )
+        by_feature = np.bincount(case.tree.feature[paths[row, : length[row] - 1]], steps, case.tree.n_features)
         np.testing.assert_allclose(by_feature, contributions[row], atol=1e-9)
 
 

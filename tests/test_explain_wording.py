@@ -126,9 +126,7 @@ def test_odd_names_stay_on_one_line():
     assert category_text(column, [0, 1, 2], False) == "a b is '', x y or 1.5"
     assert category_text(column, [3, 4], False) == "a b is 7 or True"
     assert category_text(column, [5], False, 5.0) == f"a b = {'z' * 37}..."
-    assert (
-        category_text(column, [5], True, np.nan) == category_text(column, [5], True, 99.0) == "a b is missing"
-    )
+    assert category_text(column, [5], True, np.nan) == category_text(column, [5], True, 99.0) == "a b is missing"
 
 
 def test_weighted_sums_name_the_heaviest_first():

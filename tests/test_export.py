@@ -94,9 +94,7 @@ def test_deep_trees_and_long_names_keep_to_the_width():
     nodes = []
     for level in range(depth):
         left, right = 2 * level + 1, 2 * level + 2
-        nodes.append(
-            node(kind=1, feature=0, threshold=level, left=left, right=right, positive=2, negative=98)
-        )
+        nodes.append(node(kind=1, feature=0, threshold=level, left=left, right=right, positive=2, negative=98))
         nodes.append(node(leaf=depth - level, positive=0, negative=1))
     nodes.append(node(leaf=0, positive=1, negative=1))
     text = to_text(make_tree(nodes, 1), [Column("a rather long name " * 8)], title="A title " * 30)

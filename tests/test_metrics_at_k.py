@@ -129,9 +129,7 @@ def test_unknown_choices_are_refused():
         ValueError, match=r"'of' parameter of recall_at_k must be one of 'positives', 'cases'\. Got 'all'"
     ):
         recall_at_k([0, 1], [1, 2], 1, of="all")
-    with pytest.raises(
-        ValueError, match=r"'ties' parameter of lift_at_k must be one of .* Got 'grouped' instead"
-    ):
+    with pytest.raises(ValueError, match=r"'ties' parameter of lift_at_k must be one of .* Got 'grouped' instead"):
         lift_at_k([0, 1], [1, 2], 1, ties="grouped")
 
 

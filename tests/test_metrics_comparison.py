@@ -28,9 +28,7 @@ def test_paired_bootstrap_finds_a_difference_and_its_sign():
 
 def test_paired_bootstrap_of_equal_scores_finds_nothing():
     y, score, _ = tied_table()
-    same = paired_bootstrap_test(
-        average_precision, y, score, score, n_resamples=50, random_state=0, ties="expected"
-    )
+    same = paired_bootstrap_test(average_precision, y, score, score, n_resamples=50, random_state=0, ties="expected")
     assert (same.statistic, same.p_value, same.difference) == (0.0, 1.0, 0.0)
     assert (same.interval.low, same.interval.high) == (0.0, 0.0)
 
@@ -96,9 +94,7 @@ def test_corrected_t_test_is_the_formula():
     t = differences.mean() / error
     assert result.statistic == pytest.approx(t)
     assert result.p_value == pytest.approx(2 * stats.t.sf(t, 4))
-    assert (result.interval.low, result.interval.high) == pytest.approx(
-        stats.t.interval(0.9, 4, 0.018, error)
-    )
+    assert (result.interval.low, result.interval.high) == pytest.approx(stats.t.interval(0.9, 4, 0.018, error))
 
 
 def test_corrected_t_test_tends_to_the_plain_one_with_tiny_test_sets():
@@ -109,9 +105,7 @@ def test_corrected_t_test_tends_to_the_plain_one_with_tiny_test_sets():
     assert corrected_resampled_t_test(differences, 2, 1).p_value > result.p_value
 
 
-@pytest.mark.parametrize(
-    ("value", "statistic", "p_value"), [(0.0, 0, 1), (0.1, np.inf, 0), (-0.1, -np.inf, 0)]
-)
+@pytest.mark.parametrize(("value", "statistic", "p_value"), [(0.0, 0, 1), (0.1, np.inf, 0), (-0.1, -np.inf, 0)])
 def test_corrected_t_test_of_equal_differences(value, statistic, p_value):
     result = corrected_resampled_t_test([value] * 7, 2, 1)
     assert (result.statistic, result.p_value) == (statistic, p_value)
@@ -119,17 +113,11 @@ def test_corrected_t_test_of_equal_differences(value, statistic, p_value):
 
 
 def test_bad_input_is_refused():
-    with pytest.raises(
-        ValueError, match=r"wilcoxon_test needs as many values_a as values_b.* Got 2 and 1\. Hint"
-    ):
+    with pytest.raises(ValueError, match=r"wilcoxon_test needs as many values_a as values_b.* Got 2 and 1\. Hint"):
         wilcoxon_test([1, 2], [1])
-    with pytest.raises(
-        ValueError, match=r"'values_b' of wilcoxon_test must be a list of at least 1 finite numbers"
-    ):
+    with pytest.raises(ValueError, match=r"'values_b' of wilcoxon_test must be a list of at least 1 finite numbers"):
         wilcoxon_test([1, 2], [1, np.nan])
-    with pytest.raises(
-        ValueError, match=r"'differences' of corrected_resampled_t_test must be a list of at least 2"
-    ):
+    with pytest.raises(ValueError, match=r"'differences' of corrected_resampled_t_test must be a list of at least 2"):
         corrected_resampled_t_test([0.1], 2, 1)
     with pytest.raises(
         ValueError, match=r"'n_train' parameter of corrected_resampled_t_test .* range \(0, inf\)\. Got 0 "

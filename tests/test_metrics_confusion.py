@@ -26,9 +26,7 @@ def test_equal_to_scikit_learn(decisions, pos_label, is_weighted):
     ours = {"sample_weight": weight if is_weighted else None, "pos_label": pos_label}
     theirs = {"sample_weight": ours["sample_weight"], "pos_label": 1 if pos_label is None else pos_label}
     for beta in (0.0, 0.5, 1.0, 2.0):
-        assert f_beta(y, predicted, beta=beta, **ours) == pytest.approx(
-            fbeta_score(y, predicted, beta=beta, **theirs)
-        )
+        assert f_beta(y, predicted, beta=beta, **ours) == pytest.approx(fbeta_score(y, predicted, beta=beta, **theirs))
     precision, recall = precision_score(y, predicted, **theirs), recall_score(y, predicted, **theirs)
     other_recall = recall_score(y, predicted, **{**theirs, "pos_label": 1 - theirs["pos_label"]})
     assert g_measure(y, predicted, **ours) == pytest.approx(sqrt(precision * recall))
@@ -75,17 +73,13 @@ def test_predictions_that_are_not_labels_are_refused(predicted):
 
 
 def test_predictions_of_another_length_are_refused():
-    with pytest.raises(
-        ValueError, match=r"'y_pred' of f_beta must have one value per row .*\(2 rows\)\. Got 3 values"
-    ):
+    with pytest.raises(ValueError, match=r"'y_pred' of f_beta must have one value per row .*\(2 rows\)\. Got 3 values"):
         f_beta([0, 1], [0, 1, 1])
 
 
 @pytest.mark.parametrize("beta", [-1, float("inf"), float("nan"), "1", True])
 def test_a_bad_beta_is_refused(beta):
-    with pytest.raises(
-        ValueError, match=r"'beta' parameter of f_beta must be a float in the range \[0, inf\)"
-    ):
+    with pytest.raises(ValueError, match=r"'beta' parameter of f_beta must be a float in the range \[0, inf\)"):
         f_beta([0, 1], [0, 1], beta=beta)
 
 

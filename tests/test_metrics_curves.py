@@ -98,9 +98,7 @@ def test_groups_of_another_type_are_refused():
 
 @pytest.mark.parametrize("depths", [[2, 1], [1, 1], [0.1, 0.2]])
 def test_depths_that_do_not_increase_are_refused(depths):
-    with pytest.raises(
-        ValueError, match=r"'depths' of gains_table must increase, each by at least one case\. Got \["
-    ):
+    with pytest.raises(ValueError, match=r"'depths' of gains_table must increase, each by at least one case\. Got \["):
         gains_table([0, 1, 0], [1, 2, 3], depths=depths)
 
 

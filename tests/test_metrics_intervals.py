@@ -54,9 +54,7 @@ def test_keywords_reach_the_metric_and_row_keywords_follow_their_rows():
         seen.append((y_true, score, sample_weight, amount, k))
         return 0.0
 
-    bootstrap_interval(
-        spy, y, score, n_resamples=3, random_state=0, sample_weight=weight, amount=np.arange(80), k=0.5
-    )
+    bootstrap_interval(spy, y, score, n_resamples=3, random_state=0, sample_weight=weight, amount=np.arange(80), k=0.5)
     assert len(seen) == 4
     for y_drawn, score_drawn, weight_drawn, row, k in seen:
         assert k == 0.5
@@ -127,9 +125,7 @@ def test_other_bad_input_is_refused():
         ValueError, match=r"'n_resamples' parameter of bootstrap_interval .* \[1, inf\)\. Got 0 instead"
     ):
         bootstrap_interval(roc_auc, [0, 1], [0, 1], n_resamples=0)
-    with pytest.raises(
-        ValueError, match=r"bootstrap_interval needs both classes in y_true, but all 2 labels equal 0"
-    ):
+    with pytest.raises(ValueError, match=r"bootstrap_interval needs both classes in y_true, but all 2 labels equal 0"):
         bootstrap_interval(roc_auc, [0, 0], [0, 1])
     with pytest.raises(ValueError, match=r"'amount' of bootstrap_interval must have one value per row"):
         bootstrap_interval(gain_at_k, [0, 1], [0, 1], amount=[1])

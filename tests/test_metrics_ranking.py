@@ -39,9 +39,7 @@ def test_grouped_average_precision_and_auc_are_their_definitions(case):
     assert average_precision(y, score, sample_weight=weight) == pytest.approx(
         grouped_average_precision(y, score, weight), abs=1e-12
     )
-    assert roc_auc(y, score, sample_weight=weight) == pytest.approx(
-        auc_over_pairs(y, score, weight), abs=1e-12
-    )
+    assert roc_auc(y, score, sample_weight=weight) == pytest.approx(auc_over_pairs(y, score, weight), abs=1e-12)
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -80,9 +78,7 @@ def test_weight_two_is_the_row_twice(case, ties):
         average_precision(y_rows, score_rows, ties=ties), abs=1e-12
     )
     assert roc_auc(y, score, sample_weight=weight) == pytest.approx(roc_auc(y_rows, score_rows), abs=1e-12)
-    assert pos_at_top(y, score, sample_weight=weight) == pytest.approx(
-        pos_at_top(y_rows, score_rows), abs=1e-12
-    )
+    assert pos_at_top(y, score, sample_weight=weight) == pytest.approx(pos_at_top(y_rows, score_rows), abs=1e-12)
 
 
 @given(ranked_cases(max_size=15, n_scores=6))
@@ -111,9 +107,7 @@ def test_row_order_changes_nothing(case, random):
 @pytest.mark.parametrize("n", [0, 1, 2, 30, 40, 1_000])
 def test_harmonic_difference_keeps_its_digits(start, n):
     exact = float(np.sum(1 / np.arange(start + 1, start + n + 1, dtype=np.longdouble)))
-    assert harmonic_difference(np.array([float(start)]), np.array([float(n)]))[0] == pytest.approx(
-        exact, rel=1e-14
-    )
+    assert harmonic_difference(np.array([float(start)]), np.array([float(n)]))[0] == pytest.approx(exact, rel=1e-14)
 
 
 def test_large_tied_groups_match_the_sum_over_positions():
@@ -142,14 +136,10 @@ def test_scores_keep_their_dtype():
 
 
 def test_weights_that_are_not_whole_are_refused_unless_ties_are_grouped():
-    with pytest.raises(
-        ValueError, match=r"must be whole numbers .* with ties='expected'\. Got 0\.5 instead\. Hint"
-    ):
+    with pytest.raises(ValueError, match=r"must be whole numbers .* with ties='expected'\. Got 0\.5 instead\. Hint"):
         average_precision([0, 1], [0, 1], sample_weight=[1, 0.5], ties="expected")
 
 
 def test_unknown_ties_are_refused():
-    with pytest.raises(
-        ValueError, match=r"'ties' parameter of average_precision must be one of 'grouped', .*'random'"
-    ):
+    with pytest.raises(ValueError, match=r"'ties' parameter of average_precision must be one of 'grouped', .*'random'"):
         average_precision([0, 1], [0, 1], ties="random")

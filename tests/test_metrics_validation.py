@@ -40,25 +40,19 @@ def test_one_class_only(metric):
 
 @names(RANKING)
 def test_lengths_that_differ(metric):
-    with refuses(
-        f"'score' of {metric.__name__} must have one value per row of y_true (3 rows). Got 2 values. Hint"
-    ):
+    with refuses(f"'score' of {metric.__name__} must have one value per row of y_true (3 rows). Got 2 values. Hint"):
         metric([0, 1, 0], [1, 2])
 
 
 @names(RANKING)
 def test_nan_scores(metric):
-    with refuses(
-        f"'score' of {metric.__name__} must be free of NaN, but 2 of 4 scores are NaN (the first in row 1)."
-    ):
+    with refuses(f"'score' of {metric.__name__} must be free of NaN, but 2 of 4 scores are NaN (the first in row 1)."):
         metric([0, 1, 0, 1], [0.5, np.nan, 1.0, np.nan])
 
 
 @names((*RANKING, balanced_accuracy))
 def test_labels_of_more_than_two_values(metric):
-    with refuses(
-        f"{metric.__name__} needs labels of two values in y_true, but found more (0, 1, 2). Hint: compare"
-    ):
+    with refuses(f"{metric.__name__} needs labels of two values in y_true, but found more (0, 1, 2). Hint: compare"):
         metric([0, 1, 2], [0, 1, 2])
     with refuses(f"{metric.__name__} needs labels of two values in y_true, but found more ('a', 'b', 'c')"):
         metric(["c", "b", "a"], [0, 1, 2])
@@ -77,29 +71,21 @@ def test_labels_of_more_than_two_values(metric):
     ],
 )
 def test_missing_labels(labels):
-    with refuses(
-        "roc_auc needs a label for every row of y_true, but 2 are missing (NaN or None). Hint: drop"
-    ):
+    with refuses("roc_auc needs a label for every row of y_true, but 2 are missing (NaN or None). Hint: drop"):
         roc_auc(labels, [1, 2, 3, 4])
 
 
 def test_labels_of_other_kinds():
-    with refuses(
-        "roc_auc needs labels of one type in y_true. Got a mixture of int, str. Hint: convert", TypeError
-    ):
+    with refuses("roc_auc needs labels of one type in y_true. Got a mixture of int, str. Hint: convert", TypeError):
         roc_auc(np.array([0, "a"], dtype=object), [1, 2])
-    with refuses(
-        "roc_auc needs labels that are numbers, booleans or strings in y_true. Got dtype complex", TypeError
-    ):
+    with refuses("roc_auc needs labels that are numbers, booleans or strings in y_true. Got dtype complex", TypeError):
         roc_auc([0j, 1j], [1, 2])
     with refuses("roc_auc needs at least one row of each class, but y_true is empty."):
         roc_auc([], [])
 
 
 def test_pos_label_that_is_not_a_label():
-    with refuses(
-        "The 'pos_label' parameter of roc_auc must be one of the labels in y_true, 0 or 1. Got 2 instead."
-    ):
+    with refuses("The 'pos_label' parameter of roc_auc must be one of the labels in y_true, 0 or 1. Got 2 instead."):
         roc_auc([0, 1], [1, 2], pos_label=2)
     with refuses("The 'pos_label' parameter of balanced_accuracy must be one of the labels in y_true"):
         balanced_accuracy(["a", "b"], ["a", "b"], pos_label="c")
@@ -110,9 +96,7 @@ def test_more_than_one_dimension():
         "'score' of roc_auc must have one dimension. Got an array of shape (2, 2). Hint: pass one column, for"
     ):
         roc_auc([0, 1], [[0.5, 0.5], [0.2, 0.8]])
-    with refuses(
-        "'y_true' of roc_auc must have one dimension. Got an array of shape (2, 1). Hint: pass a list"
-    ):
+    with refuses("'y_true' of roc_auc must have one dimension. Got an array of shape (2, 1). Hint: pass a list"):
         roc_auc([[0], [1]], [1, 2])
 
 
@@ -135,25 +119,19 @@ def test_bad_weights(metric, bad):
 
 @names(WEIGHTED)
 def test_weights_that_are_all_zero(metric):
-    with refuses(
-        f"'sample_weight' of {metric.__name__} must be positive for some row, but all 3 weights are 0. Hint"
-    ):
+    with refuses(f"'sample_weight' of {metric.__name__} must be positive for some row, but all 3 weights are 0. Hint"):
         metric([0, 1, 0], [0, 1, 1], sample_weight=[0, 0, 0])
 
 
 @names(WEIGHTED)
 def test_a_class_without_weight(metric):
-    with refuses(
-        f"{metric.__name__} needs both classes in y_true, but every negative row has sample_weight 0. Hint"
-    ):
+    with refuses(f"{metric.__name__} needs both classes in y_true, but every negative row has sample_weight 0. Hint"):
         metric([0, 1, 0], [0, 1, 1], sample_weight=[0, 1, 0])
 
 
 @names(WEIGHTED)
 def test_weights_of_another_length(metric):
-    with refuses(
-        f"'sample_weight' of {metric.__name__} must have one value per row of y_true (3 rows). Got 1 values."
-    ):
+    with refuses(f"'sample_weight' of {metric.__name__} must have one value per row of y_true (3 rows). Got 1 values."):
         metric([0, 1, 0], [0, 1, 1], sample_weight=[1])
 
 
@@ -185,9 +163,9 @@ def test_the_positive_label_is_the_larger_one(labels):
     "column", [np.array, pd.Series, pl.Series, pa.array, lambda values: pd.Series(values, dtype="Int64")]
 )
 def test_columns_of_every_kind_of_table(column):
-    assert average_precision(
-        column([0, 1, 0, 1]), column([1, 4, 3, 2]), sample_weight=column([1, 2, 1, 1])
-    ) == (average_precision([0, 1, 0, 1], [1, 4, 3, 2], sample_weight=[1, 2, 1, 1]))
+    assert average_precision(column([0, 1, 0, 1]), column([1, 4, 3, 2]), sample_weight=column([1, 2, 1, 1])) == (
+        average_precision([0, 1, 0, 1], [1, 4, 3, 2], sample_weight=[1, 2, 1, 1])
+    )
 
 
 @pytest.mark.parametrize("column", [pd.Series, pd.Categorical, pl.Series, pa.array, np.array])

@@ -20,10 +20,17 @@ ONE_OF_EACH = Case(
     np.array([1, 0, 0, 1, 0, 0]),
     None,
 )
+UNUSED_CODE = Case(
+    {"text0": list("acdb")}, np.array([1, 0, 0, 0]), np.array([3.0, 3.0, 1.0, 0.0])
+)  # a category that only rows of weight 0 hold
 
 
 def fit(kind, case, form="pandas", **parameters):
     return clone(RANKERS[kind]).set_params(**parameters).fit(getattr(case, form)(), case.y, case.weight)
+
+
+HUGE = Case({"number0": [-1.7e308] * 5 + [1.5e308]}, np.array([0, 0, 0, 0, 0, 1]), None)
+HUGE_CONSTANT = Case({"number0": [1.7e308, None, None]}, np.array([0, 1, 0]), np.array([3.0, 1.0, 1.0]))
 
 
 # A score depends on the row and the model alone
@@ -33,6 +40,8 @@ def fit(kind, case, form="pandas", **parameters):
 @fewer(6)
 @given(case=cases(), data=st.data())
 @example(case=ONE_OF_EACH, data=None)
+@example(case=HUGE, data=None)
+@example(case=HUGE_CONSTANT, data=None)
 def test_a_row_scores_the_same_alone_in_a_batch_in_another_order_after_a_file_and_from_any_library(kind, case, data):
     trained_on = "pandas" if data is None else data.draw(st.sampled_from(FORMS))
     order = np.arange(len(case))[::-1] if data is None else np.array(data.draw(st.permutations(range(len(case)))))
@@ -89,6 +98,7 @@ def test_the_order_of_training_rows_changes_nothing(kind, case, data):
 @pytest.mark.parametrize("kind", UNDRAWN)
 @fewer(4)
 @given(case=cases(weights=("whole",)))
+@example(case=UNUSED_CODE)
 def test_weight_two_is_the_row_twice_and_weight_zero_no_row(kind, case):
     repeated = case.take(np.repeat(np.arange(len(case)), case.weight.astype(int)))
     one = fit(kind, case)
@@ -180,8 +190,9 @@ def test_rates_fall_along_the_ranking_of_leaves(kind, case):
 @pytest.mark.parametrize("kind", RANKERS)
 @fewer(6)
 @given(case=cases(), data=st.data())
+@example(case=HUGE, data=None)
 def test_k_alerts_are_k_alerts(kind, case, data):
-    k = data.draw(st.integers(1, len(case)))
+    k = len(case) if data is None else data.draw(st.integers(1, len(case)))
     model = fit(kind, case)
     alerts = model.top_k(case.pandas(), k, reasons=2)
     score = model.decision_function(case.pandas())

@@ -79,7 +79,8 @@ def measure_training(n: int) -> list[tuple[str, str, str, str]]:
     scoring, _ = best_of(lambda: model.decision_function(X))
     return [
         ("MetaAP(4, 4), array to model, 1 thread", f"{ours:.2f} s", "", ""),
-        ("LightGBM, array to one 255-leaf tree, 1 thread", f"{light:.2f} s", f"ours / theirs {ours / light:.2f}", "<= 0.5"),
+        ("LightGBM, array to one 255-leaf tree, 1 thread", f"{light:.2f} s",
+         f"ours / theirs {ours / light:.2f}", "<= 0.5"),
         ("scikit-learn DecisionTreeClassifier(max_depth=8)", f"{sklearn_seconds:.2f} s",
          f"theirs / ours {sklearn_seconds / ours:.0f}", ">= 30"),
         ("growing alone, 1 thread", f"{grow_one:.2f} s", "", ""),
@@ -149,12 +150,13 @@ def measure_start() -> list[tuple[str, str, str, str]]:
         call = lambda: subprocess.run(code, check=True, capture_output=True, env=os.environ | environment)  # noqa: E731
         return best_of(call, repeats)[0]
 
-    fit = "import numpy as np; from toprank import MetaAP; X = np.random.rand(500, 3); MetaAP().fit(X, X[:, 0] > .9).top_k(X, 5)"
+    fit = "import numpy as np; from toprank import MetaAP; X = np.random.rand(500, 3); y = X[:, 0] > 0.9; "
+    fit += "model = MetaAP().fit(X, y); model.top_k(X, 5)"
     with tempfile.TemporaryDirectory() as folder:
         compile_seconds = seconds([sys.executable, "-c", fit], 1, NUMBA_CACHE_DIR=folder)
         warm = seconds([sys.executable, "-c", fit], 2, NUMBA_CACHE_DIR=folder)
         model = f"{folder}/model.toprank"
-        subprocess.run([sys.executable, "-c", fit + f"; MetaAP().fit(X, X[:, 0] > .9).save({model!r})"], check=True)
+        subprocess.run([sys.executable, "-c", f"{fit}; model.save({model!r})"], check=True)
         command = [str(Path(sys.executable).with_name("toprank")), "describe", model]
         describe = seconds(command, 3)
     importing = seconds([sys.executable, "-c", "import toprank"], 3)

@@ -71,7 +71,8 @@ def map_to_bins(block, n_bins, is_categorical, edges, low, inverse_width, guide,
 
     Pre:  block float64 (n, n_features), C order; edges (n_features, 255), padded with infinity;
           guide (n_features, GUIDE_CELLS + 1).
-    Post: out uint8 (n, n_features); by_column uint8 (n_features, n), unless empty: the same codes; has_missing[f] = 1 where column f holds a NaN.
+    Post: out uint8 (n, n_features); by_column uint8 (n_features, n), unless empty: the same codes;
+          has_missing[f] = 1 where column f holds a NaN.
     Cost: about one comparison a value: a guide cell rarely holds more than one edge.
     """
     n_infinite = 0

@@ -4,7 +4,6 @@ import numpy as np
 
 from toprank._core.jit import kernel
 
-
 TOUCH_ROWS = 64
 """Rows whose bins are fetched before they are added up: the fetches overlap, the additions find them in the cache."""
 

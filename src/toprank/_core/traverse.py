@@ -8,7 +8,7 @@ from toprank._core.jit import kernel
 
 @kernel
 def number_side(value, threshold, missing_left):
-    """Return 1 where the value goes left: `value <= threshold`, everywhere; a missing value goes as missing_left says."""
+    """Return 1 where the value goes left: `value <= threshold`, everywhere; missing: as missing_left says."""
     return np.int64(value <= threshold) | (np.int64(np.isnan(value)) & np.int64(missing_left))
 
 

@@ -85,6 +85,7 @@ def feature_points(scoring: Scoring, X: np.ndarray) -> np.ndarray:
             out[:, feature] = scoring.missing[feature]
             out[known, feature] = points[values[known].astype(np.intp)]
         else:
-            number = scoring.weight[feature] * (values - scoring.center[feature])
+            with np.errstate(over="ignore"):  # infinite points are points, too
+                number = scoring.weight[feature] * (values - scoring.center[feature])
             out[:, feature] = np.where(np.isnan(values), scoring.missing[feature], number)
     return out

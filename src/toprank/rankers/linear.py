@@ -38,7 +38,7 @@ def fit_linear_scoring(data: TrainingData, weight: np.ndarray | None, C: float) 
     missing[gaps] = coefficients[len(numeric) : len(numeric) + len(gaps)]
     return Scoring(
         "linear",
-        center=np.where(data.is_categorical, 0.0, center),
+        center=np.where(slope != 0, center, 0.0),
         weight=slope,
         missing=missing,
         points_at=np.append(0, np.cumsum(data.n_categories)),
@@ -73,14 +73,19 @@ def _merge_equal_rows(
     key = np.column_stack((is_positive, X)).astype(np.float64, order="C")
     key[np.isnan(key)] = np.nan  # one pattern of bits for missing,
     key += 0.0  # and one for zero
-    _, first, which = np.unique(key.view(f"V{key.strides[0]}").ravel(), return_index=True, return_inverse=True)
+    # Big-endian bytes sort category codes as numbers, so codes that no row uses do not change the order either.
+    sortable = key.astype(">f8").view(f"V{key.strides[0]}").ravel()
+    _, first, which = np.unique(sortable, return_index=True, return_inverse=True)
     return key[first, 1:], is_positive[first], np.bincount(which, weight)
 
 
 def _center_and_spread(X: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Weighted mean and standard deviation of each column, missing values aside; spread 1 where there is none."""
+    """Weighted mean and standard deviation of each column, missing values aside.
+
+    A constant column has an infinite spread, so that its standardised values, and its weight, are 0.
+    """
     center, spread = np.array([center_and_spread(column, weight) for column in X.T]).T
-    return center, np.where(spread > 1e-12 * (1.0 + np.abs(center)), spread, 1.0)
+    return center, np.where(spread > 1e-12 * (1.0 + np.abs(center)), spread, np.inf)
 
 
 def _one_hot(codes: np.ndarray, n_categories: int) -> sp.csr_array:

@@ -94,8 +94,8 @@ def center_and_spread(column: np.ndarray, weight: np.ndarray | None) -> tuple[fl
     Values are scaled by a power of two, so squares do not overflow.
     """
     values, mass = distinct_values(column, weight)
-    if len(values) == 0:
-        return 0.0, 0.0
+    if len(values) < 2:
+        return float(values[0]) if len(values) else 0.0, 0.0
     exponent = int(np.frexp(np.abs(values[[0, -1]]).max())[1])
     scaled, total = np.ldexp(values, -exponent), mass.sum()
     center = (mass * scaled).sum() / total

@@ -43,15 +43,19 @@ class Presorted:
             )
         if self.n_categories[f]:
             values = np.arange(self.n_categories[f], dtype=float)
-            known = (column >= 0) & (column < len(values))
-            codes = np.where(known, column, len(values)).astype(NODE)
-        else:
-            values, ranks = np.unique(column, return_inverse=True, equal_nan=True)
-            values, codes = values[~np.isnan(values)], ranks.astype(NODE)
-        self.values.append(values.astype(float))
+            column = np.where((column >= 0) & (column < len(values)), column, np.nan)
+        order = np.argsort(column, kind="stable")  # missing values last
+        known = column[order].astype(float)
+        known = known[: len(known) - int(np.isnan(known).sum())]
+        codes = known
+        if not self.n_categories[f]:
+            is_new = np.append(True, known[1:] != known[:-1])[: len(known)]
+            values, codes = known[is_new], np.cumsum(is_new) - 1
+        self.values.append(values)
         self.n_codes[f] = len(values)
-        self.codes[f] = codes
-        self.order[f] = np.argsort(codes, kind="stable")
+        self.order[f] = order
+        self.codes[f, order[: len(known)]] = codes
+        self.codes[f, order[len(known) :]] = len(values)
 
 
 class ExactSplitter:

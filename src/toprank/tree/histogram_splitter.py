@@ -122,8 +122,9 @@ class HistogramSplitter:
         """Best condition of each node from its histogram, with the answer for every bin."""
 
         def sweep(first: int, last: int, record: np.ndarray, goes_left: np.ndarray) -> None:
-            histogram_splits(criterion, histograms, slot, self.offsets, self.mapper.n_bins, self.is_categorical, allowed,
-                             first, last, batch.positive, batch.total, min_leaf, record, goes_left)  # fmt: skip
+            histogram_splits(criterion, histograms, slot, self.offsets, self.mapper.n_bins, self.is_categorical,
+                             allowed, first, last, batch.positive, batch.total, min_leaf, record,
+                             goes_left)  # fmt: skip
 
         splits = sweep_features(sweep, len(batch), self.n_features, self.threads)
         record = splits.record

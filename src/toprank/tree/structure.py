@@ -83,10 +83,8 @@ class Tree:
         if len(self.oblique_at) == 0:
             object.__setattr__(self, "oblique_at", np.zeros(len(self.kind) + 1, NODE))
         for name, dtype in DTYPES.items():
-            array = np.ascontiguousarray(getattr(self, name), dtype=dtype)
-            if array.flags.writeable:
-                array = array.copy() if array.base is not None else array
-                array.flags.writeable = False
+            array = np.array(getattr(self, name), dtype, order="C")
+            array.flags.writeable = False
             object.__setattr__(self, name, array)
 
     def __len__(self) -> int:
@@ -129,7 +127,7 @@ class Tree:
     def conditions(self) -> tuple[np.ndarray, ...]:
         """The arrays that traversal kernels take, in their order."""
         nodes = np.empty(len(self), CONDITION)
-        for name in CONDITION.names:
+        for name in CONDITION.names or ():
             nodes[name] = getattr(self, name)
         return nodes, self.category_bits, self.oblique_at, self.oblique_feature, self.oblique_weight
 
@@ -141,7 +139,9 @@ class Tree:
     def apply(self, X: np.ndarray, threads: Threads | None = None) -> np.ndarray:
         """Leaf node of each row of X: int32 (n,)."""
         leaf = np.empty(len(X), NODE)
-        for _ in (threads or Threads()).map(lambda rows: self._walk(as_block(X, rows), leaf[rows]), row_blocks(*X.shape)):
+        for _ in (threads or Threads()).map(
+            lambda rows: self._walk(as_block(X, rows), leaf[rows]), row_blocks(*X.shape)
+        ):
             pass
         return leaf
 
@@ -221,10 +221,12 @@ class Tree:
             values = [float(v) if isinstance(v, str) else v for v in data[name]]
             return np.array(values, DTYPES[name]).reshape((-1, 4) if name == "category_bits" else -1)
 
-        scoring = Scoring(**data["scoring"])
-        return cls(
-            **{name: array(name) for name in DTYPES}, n_features=int(data["n_features"]), scoring=scoring
-        ).check()
+        try:
+            arrays = {name: array(name) for name in DTYPES}
+            tree = cls(**arrays, n_features=int(data["n_features"]), scoring=Scoring(**data["scoring"]))
+        except (KeyError, TypeError, ValueError, OverflowError) as error:
+            raise ValueError(f"Not a valid tree: {error!r}. Hint: use a dictionary that `to_dict` made.") from error
+        return tree.check()
 
     def to_arrays(self) -> dict[str, np.ndarray]:
         """Arrays by name, for a file; `from_arrays` gives an equal tree back."""
@@ -298,8 +300,14 @@ def _rules(tree: Tree) -> Iterator[tuple[bool | np.bool, str]]:
     yield positions[0] == 0 and positions[-1] == len(positions) - 1, "numbers its leaves from 0"
     weights = np.concatenate((tree.positive, tree.negative))
     yield np.all((weights >= 0) & np.isfinite(weights)), "has finite weights, none of them negative"
-    scores = tree.score[leaves]
-    yield np.isfinite(scores).all() and np.isfinite(tree.rate[leaves]).all(), "has finite scores"
-    order = np.argsort(tree.leaf[leaves], kind="stable")
-    falls, next_leaf = np.diff(scores[order]) < 0, np.diff(tree.leaf[leaves][order]) > 0
-    yield np.all(falls[next_leaf]), "has scores that fall along the leaf order"
+    order = leaves[np.argsort(tree.leaf[leaves], kind="stable")]
+    score, rate, is_next = tree.score[order], tree.rate[order], np.diff(tree.leaf[order]) > 0
+    yield np.isfinite(score).all(), "has finite scores"
+    yield np.all((rate >= 0) & (rate <= 1)), "has leaf rates from 0 to 1"
+    yield np.all(np.diff(rate) <= 0), "has rates that do not rise along the leaf order"
+    step = -np.diff(score)
+    yield np.all(step[~is_next] == 0), "gives leaves at one position one score"
+    room = 1.0 / len(positions) - 1e-9 if tree.scoring.kind in ("margin", "linear") else 0.0
+    yield np.all(step[is_next] > room), "has scores that fall along the leaf order, with room for those inside a leaf"
+    is_tree = len(np.unique(children)) == len(children)
+    yield is_tree or tree.scoring.kind != "confusion", "has one way to each node where all leaves vote"
