@@ -13,7 +13,7 @@ from ranker_cases import RANKERS, cases, fewer, make_cases
 from toprank import MetaAP, RankingTree
 from toprank.rankers.leaf_rates import finish_tree, smoothed_rates
 from toprank.rankers.linear import LINEAR_ROWS, _choose_rows, _merge_equal_rows
-from toprank.rankers.training import center_and_spread
+from toprank.tree.bin_mapper import center_and_spread, distinct_values
 
 
 def encoded(model, case):
@@ -162,10 +162,10 @@ def test_equal_rows_are_merged_in_an_order_of_their_own(rows):
 def test_center_and_spread_are_exact_in_any_order(values, data):
     column = np.array(values)
     weight = np.array(data.draw(st.lists(st.integers(1, 3), min_size=len(values), max_size=len(values))))
-    center, spread = center_and_spread(column, weight)
+    center, spread = center_and_spread(*distinct_values(column, weight))
     order = np.array(data.draw(st.permutations(range(len(values)))))
-    assert center_and_spread(column[order], weight[order]) == (center, spread)
-    assert center_and_spread(np.repeat(column, weight), None) == (center, spread)
+    assert center_and_spread(*distinct_values(column[order], weight[order])) == (center, spread)
+    assert center_and_spread(*distinct_values(np.repeat(column, weight), None)) == (center, spread)
     known = ~np.isnan(column)
     if known.any():
         mean = np.average(column[known], weights=weight[known])
@@ -176,8 +176,8 @@ def test_center_and_spread_are_exact_in_any_order(values, data):
 
 
 def test_scales_of_huge_and_constant_columns():
-    assert center_and_spread(np.array([-1.7e308, 1.7e308]), None) == (0.0, 1.7e308)
-    assert center_and_spread(np.full(7, 0.1), None)[1] == 0.0
+    assert center_and_spread(*distinct_values(np.array([-1.7e308, 1.7e308]), None)) == (0.0, 1.7e308)
+    assert center_and_spread(*distinct_values(np.full(7, 0.1), None))[1] == 0.0
     X = np.column_stack((np.full(40, 0.1), np.arange(40.0), np.full(40, np.nan)))
     scale = MetaAP(min_samples_leaf=5).fit(X, np.arange(40) % 4 == 0).tree_.scoring.scale
     assert scale == pytest.approx([1.0, np.std(np.arange(40)), 1.0])

@@ -50,10 +50,12 @@ def join_chunks(left_rows, right_rows, rows, chunks, n_left, left_at, right_at):
     for c in range(chunks.shape[0]):
         start = chunks[c, 1]
         n_right = chunks[c, 2] - start - n_left[c]
+        to, source = rows[left_at[c] : left_at[c] + n_left[c]], left_rows[start : start + n_left[c]]
         for k in range(n_left[c]):
-            rows[left_at[c] + k] = left_rows[start + k]
+            to[k] = source[k]
+        to, source = rows[right_at[c] : right_at[c] + n_right], right_rows[start : start + n_right]
         for k in range(n_right):
-            rows[right_at[c] + k] = right_rows[start + k]
+            to[k] = source[k]
 
 
 @kernel

@@ -14,7 +14,7 @@ from typing import Any, Self
 
 import numpy as np
 
-CHUNK_ROWS = 65_536
+CHUNK_ROWS = 8_192
 """Rows of one piece of work: large enough to hide the cost of handing it over, small enough to balance."""
 
 

@@ -107,6 +107,16 @@ def ranked_conditions(
 
 
 def distinct_paths(nodes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Distinct rows of a padded path matrix, and which of them each row is: int64 (n,)."""
-    paths, which = np.unique(nodes, axis=0, return_inverse=True)
-    return paths, which.reshape(-1)
+    """Distinct rows of a padded path matrix, and which of them each row is: int64 (n,).
+
+    Paths are numbers in base (nodes + 1), cut down to their rank whenever the next digit would not fit.
+    """
+    base = int(nodes.max(initial=0)) + 2
+    key, size = np.zeros(len(nodes), np.int64), 1
+    for column in nodes.T:
+        if size * base >= 2**63:
+            ranks, key = np.unique(key, return_inverse=True)
+            size = len(ranks)
+        key, size = key * base + (column + 1), size * base
+    _, first, which = np.unique(key, return_index=True, return_inverse=True)
+    return nodes[first], which

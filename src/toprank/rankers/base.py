@@ -58,10 +58,13 @@ class BaseRanker(ClassifierMixin, BaseEstimator):
         cases_of_budget(self.budget, self.n_cases_, self.n_positives_)  # complains before the work begins
         self.columns_ = learn_columns(table, self.categorical_features)
         matrix = encode(table, self.columns_)
-        check_finite(matrix, self.columns_)
         with Threads(resolve_n_jobs(self.n_jobs)) as threads:
-            data = TrainingData(matrix, is_positive, weight, self.columns_, splitter=self.splitter,
-                                max_bins=self.max_bins, threads=threads)  # fmt: skip
+            try:
+                data = TrainingData(matrix, is_positive, weight, self.columns_, splitter=self.splitter,
+                                    max_bins=self.max_bins, threads=threads)  # fmt: skip
+            except ValueError:
+                check_finite(matrix, self.columns_)  # names the column
+                raise
             self.columns_ = data.columns
             self._backend = backend_of(X)
             self.data_hash_ = data.fingerprint()

@@ -9,7 +9,8 @@ import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 
-from toprank.rankers.training import TrainingData, center_and_spread
+from toprank.rankers.training import TrainingData
+from toprank.tree.bin_mapper import center_and_spread, distinct_values
 from toprank.tree.scoring import Scoring
 from toprank.tree.weights import integer_weights
 
@@ -84,7 +85,7 @@ def _center_and_spread(X: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, n
 
     A constant column has an infinite spread, so that its standardised values, and its weight, are 0.
     """
-    center, spread = np.array([center_and_spread(column, weight) for column in X.T]).T
+    center, spread = np.array([center_and_spread(*distinct_values(column, weight)) for column in X.T]).T
     return center, np.where(spread > 1e-12 * (1.0 + np.abs(center)), spread, np.inf)
 
 

@@ -11,14 +11,16 @@ import numpy as np
 from toprank._core.dtypes import MAX_BINS
 from toprank._core.threads import Threads
 from toprank.tree.batch import Splitter
-from toprank.tree.bin_mapper import BinMapper, distinct_values
+from toprank.tree.bin_mapper import BinMapper, center_and_spread, distinct_values
 from toprank.tree.columns import Column
 from toprank.tree.exact_splitter import ExactSplitter, Presorted
 from toprank.tree.histogram_splitter import HistogramSplitter
 from toprank.tree.weights import RowWeights, integer_weights
 
 STATISTICS_ROWS = 50_000
-"""Rows, evenly spaced, from which column scales, cutoffs and path counts are taken."""
+"""Rows, evenly spaced, from which column scales and cutoffs are taken."""
+
+FINGERPRINT_ROWS = 10_000
 
 
 class TrainingData:
@@ -71,33 +73,20 @@ class TrainingData:
 
     def column_scales(self) -> np.ndarray:
         """Standard deviation of each numeric column, 1 where it has none: the unit of margins."""
-        rows = self.sample()
-        sample = np.asfortranarray(self.X[rows], np.float64)
-        weight = None if self.weight is None else integer_weights(self.is_positive, self.weight).total[rows]
-        spread = np.array([center_and_spread(sample[:, f], weight)[1] for f in range(sample.shape[1])])
+        if self._presorted is None:
+            spread = self.mapper.spread
+        else:
+            rows = self.sample()
+            weight = None if self.weight is None else integer_weights(self.is_positive, self.weight).total[rows]
+            columns = np.asfortranarray(self.X[rows], np.float64).T
+            spread = np.array([center_and_spread(*distinct_values(column, weight))[1] for column in columns])
         return np.where(spread > 0, spread, 1.0)
 
     def fingerprint(self) -> str:
-        """Hash of the training data: its size and at most 50,000 evenly spaced rows with labels and weights."""
-        rows = self.sample()
+        """Hash of the training data: its size and at most 10,000 evenly spaced rows with labels and weights."""
+        rows = self.sample(FINGERPRINT_ROWS)
         digest = hashlib.blake2b(repr((self.X.shape, [c.to_dict() for c in self.columns])).encode(), digest_size=16)
         parts = [self.X[rows], self.is_positive[rows]] + ([] if self.weight is None else [self.weight[rows]])
         for part in parts:
             digest.update(np.ascontiguousarray(part).tobytes())
         return digest.hexdigest()
-
-
-def center_and_spread(column: np.ndarray, weight: np.ndarray | None) -> tuple[float, float]:
-    """Weighted mean and standard deviation of a column's finite values; 0 and 0 where it has none.
-
-    Sums run over the sorted distinct values, so neither the order of the rows nor copies of them change the last bit.
-    Values are scaled by a power of two, so squares do not overflow.
-    """
-    values, mass = distinct_values(column, weight)
-    if len(values) < 2:
-        return float(values[0]) if len(values) else 0.0, 0.0
-    exponent = int(np.frexp(np.abs(values[[0, -1]]).max())[1])
-    scaled, total = np.ldexp(values, -exponent), mass.sum()
-    center = (mass * scaled).sum() / total
-    spread = np.sqrt((mass * (scaled - center) ** 2).sum() / total)
-    return float(np.ldexp(center, exponent)), float(np.ldexp(spread, exponent))

@@ -47,7 +47,7 @@ def check_labels(y: Any, n_rows: int, owner: str) -> np.ndarray:
             f"{owner} needs labels of one kind, but y mixes {' and '.join(kinds)}. "
             "Hint: convert them all to strings or to numbers."
         )
-    if type_of_target(labels, input_name="y").startswith("continuous"):
+    if type_of_target(distinct_labels(labels), input_name="y").startswith("continuous"):
         raise ValueError(
             f"Unknown label type: {owner} needs labels with two values, but y holds numbers with fractions. "
             "Hint: turn the outcome into yes/no, for example y > 0."
@@ -57,7 +57,7 @@ def check_labels(y: Any, n_rows: int, owner: str) -> np.ndarray:
 
 def check_classes(labels: np.ndarray, pos_label: Any, owner: str) -> tuple[np.ndarray, int]:
     """Both classes, sorted, and the position of the positive one."""
-    classes = np.unique(labels)
+    classes = distinct_labels(labels)
     if len(classes) == 1:
         raise ValueError(
             f"{owner} needs both classes in y, but all {len(labels):,} labels equal {classes[0]}: only one class. "
@@ -77,6 +77,15 @@ def check_classes(labels: np.ndarray, pos_label: Any, owner: str) -> tuple[np.nd
             "Hint: use one of these, with the same type."
         )
     return classes, int(position[0])
+
+
+def distinct_labels(labels: np.ndarray) -> np.ndarray:
+    """Distinct labels, sorted; without sorting all of them where they are two numbers."""
+    if labels.dtype.kind in "biuf":
+        ends = np.unique([labels.min(), labels.max()])
+        if np.all((labels == ends[0]) | (labels == ends[-1])):
+            return ends
+    return np.unique(labels)
 
 
 def check_weights(sample_weight: Any, is_positive: np.ndarray, owner: str) -> np.ndarray | None:

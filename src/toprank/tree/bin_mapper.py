@@ -22,6 +22,10 @@ BY_COLUMN_CELLS = 2**29
 instead of a cache line. Larger tables save the memory."""
 
 
+Codes = tuple[np.ndarray, int, int]
+"""Codes of a table in one flat array, the step from row to row and the step from column to column."""
+
+
 class Binned(NamedTuple):
     """Bin codes of a table.
 
@@ -34,8 +38,8 @@ class Binned(NamedTuple):
     has_missing: np.ndarray
 
     @property
-    def strided(self) -> tuple[np.ndarray, int, int]:
-        """Codes in one flat array, the step from row to row and the step from column to column: the faster of both."""
+    def strided(self) -> Codes:
+        """The codes in the layout that is faster for looking up one column."""
         n, n_features = self.by_row.shape
         if self.by_column.size:
             return self.by_column.ravel(), 1, n
@@ -69,6 +73,8 @@ class BinMapper:
     ----------
     n_bins : int32 array of shape (n_features,)
         Value bins of each column; code `n_bins` means missing.
+    spread : float64 array of shape (n_features,)
+        Standard deviation of each numeric column among the rows the bins were made from.
     lower, upper : float64 arrays of shape (n_features, 255)
         Smallest and largest value of each bin among the rows the bins were made from.
     """
@@ -99,6 +105,7 @@ class BinMapper:
         self.edges = np.full((d, MAX_BINS), np.inf)
         self.lower = np.full((d, MAX_BINS), np.nan)
         self.upper = np.full((d, MAX_BINS), np.nan)
+        self.spread = np.zeros(d)
         self.guide_low = np.zeros(d)
         self.guide_scale = np.zeros(d)
         self.guide = np.zeros((d, GUIDE_CELLS + 1), BIN)
@@ -120,6 +127,7 @@ class BinMapper:
     def _fit_column(self, f: int, sample: np.ndarray, weight: np.ndarray | None) -> None:
         """Bins of one numeric column."""
         values, mass = distinct_values(sample[:, f].astype(VALUE, copy=False), weight)
+        self.spread[f] = center_and_spread(values, mass)[1]
         if len(values) == 0:
             return
         if len(values) <= self.max_bins:
@@ -181,3 +189,18 @@ def distinct_values(column: np.ndarray, weight: np.ndarray | None) -> tuple[np.n
     if weight is None:
         return values[starts], np.diff(np.append(starts, len(values))).astype(VALUE)
     return values[starts], np.add.reduceat(weight[keep][order], starts).astype(VALUE)
+
+
+def center_and_spread(values: np.ndarray, mass: np.ndarray) -> tuple[float, float]:
+    """Weighted mean and standard deviation of sorted distinct values; 0 and 0 where there are none.
+
+    Sums run over the distinct values, so neither the order of the rows nor copies of them change the last bit. Values
+    are scaled by a power of two, so squares do not overflow.
+    """
+    if len(values) < 2:
+        return float(values[0]) if len(values) else 0.0, 0.0
+    exponent = int(np.frexp(np.abs(values[[0, -1]]).max())[1])
+    scaled, total = np.ldexp(values, -exponent), mass.sum()
+    center = (mass * scaled).sum() / total
+    spread = np.sqrt((mass * (scaled - center) ** 2).sum() / total)
+    return float(np.ldexp(center, exponent)), float(np.ldexp(spread, exponent))

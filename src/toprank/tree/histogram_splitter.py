@@ -8,11 +8,11 @@ import numpy as np
 
 from toprank._core.dtypes import NODE, ROW, WEIGHT
 from toprank._core.histogram import packed_histograms, wide_histograms
-from toprank._core.partition import join_chunks, mark_rows, split_by_mark, split_chunks
+from toprank._core.partition import join_chunks, mark_rows, split_chunks
 from toprank._core.splitting import histogram_splits
 from toprank._core.threads import CHUNK_ROWS, Threads, cut_into_chunks, share_out
 from toprank.tree.batch import Batch, Splits, children_of, sum_of_cells, sweep_features
-from toprank.tree.bin_mapper import BinMapper, Binned
+from toprank.tree.bin_mapper import BinMapper, Binned, Codes
 from toprank.tree.weights import RowWeights
 
 HISTOGRAM_MEMORY = 2**29
@@ -33,7 +33,7 @@ class HistogramSplitter:
 
     def __init__(self, binned: Binned, mapper: BinMapper, weights: RowWeights, threads: Threads):
         self.binned, self.mapper, self.weights, self.threads = binned.by_row, mapper, weights, threads
-        self.codes, self.row_step, self.column_step = binned.strided
+        self.codes = binned.strided
         self.n_features = self.binned.shape[1]
         self.is_categorical = mapper.is_categorical
         self.packed = weights.packed
@@ -137,14 +137,17 @@ class HistogramSplitter:
     def split(self, batch: Batch, splits: Splits) -> Batch:
         """Part the nodes' rows by their conditions; children left and right in turn, without histograms."""
         record = splits.record
-        feature = np.ascontiguousarray(record["feature"])
+        n_left = self._part_rows(batch, self.codes, np.ascontiguousarray(record["feature"]), splits.goes_left)
+        return children_of(batch, n_left, record["positive_left"], record["total_left"])
+
+    def _part_rows(self, batch: Batch, codes: Codes, column: np.ndarray, goes_left: np.ndarray) -> np.ndarray:
+        """Part the nodes' rows by their code in a column of each node; number of rows on the left."""
         chunks = cut_into_chunks(batch.start, batch.stop, CHUNK_ROWS)
         runs = share_out(chunks[:, 2] - chunks[:, 1], self.threads.n_threads)
         left = np.zeros(len(chunks), np.int64)
 
         def part(run: slice) -> None:
-            split_chunks(self.codes, self.row_step, self.column_step, self.rows, self.left_rows, self.right_rows,
-                         chunks[run], feature, splits.goes_left, left[run])  # fmt: skip
+            split_chunks(*codes, self.rows, self.left_rows, self.right_rows, chunks[run], column, goes_left, left[run])
 
         for _ in self.threads.map(part, runs):
             pass
@@ -161,7 +164,7 @@ class HistogramSplitter:
 
         for _ in self.threads.map(join, runs):
             pass
-        return children_of(batch, n_left, record["positive_left"], record["total_left"])
+        return n_left
 
     def remember(self) -> None:
         """Keep the present row order for `regroup`."""
@@ -169,10 +172,15 @@ class HistogramSplitter:
 
     def regroup(self, parents: Batch, cells: Batch, parent: np.ndarray, is_left: np.ndarray) -> Batch:
         """Part the parents' rows, in the remembered order, by the side that each row's cell is on."""
-        mark_rows(self.rows, cells.start, cells.stop, is_left.astype(np.uint8), self.mark)
-        n_left = np.zeros(len(parents), np.int64)
+        side = is_left.astype(np.uint8)
+        runs = share_out(cells.stop - cells.start, self.threads.n_threads)
+        for _ in self.threads.map(
+            lambda run: mark_rows(self.rows, cells.start[run], cells.stop[run], side[run], self.mark), runs
+        ):
+            pass
         self.rows = self.remembered
-        split_by_mark(self.rows, self.right_rows, parents.start, parents.stop, self.mark, n_left)
+        no_column, answers = np.zeros(len(parents), NODE), np.tile(np.arange(256, dtype=np.uint8), (len(parents), 1))
+        n_left = self._part_rows(parents, (self.mark, 1, 0), no_column, answers)
         return children_of(parents, n_left, *sum_of_cells(cells, parent, is_left, len(parents)))
 
     def thresholds(self, splits: Splits) -> np.ndarray:
