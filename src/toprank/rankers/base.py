@@ -69,22 +69,21 @@ class BaseRanker(ClassifierMixin, BaseEstimator):
             self._backend = backend_of(X)
             self.data_hash_ = data.fingerprint()
             self._fit_model(data, threads)
-            self._set_cutoff(data)
+            self._set_cutoff(data, threads)
         return self
 
     @abstractmethod
     def _fit_model(self, data: TrainingData, threads: Threads) -> None:
         """Grow the model."""
 
-    def _set_cutoff(self, data: TrainingData) -> None:
+    def _set_cutoff(self, data: TrainingData, threads: Threads) -> None:
         """Find the score that parts alerts from the rest, on at most 50,000 training rows."""
         k = cases_of_budget(self.budget, self.n_cases_, self.n_positives_)
         rows = data.sample()
         weight = np.ones(len(rows)) if data.weight is None else data.weight[rows]
         rows, weight = rows[weight > 0], weight[weight > 0]
-        self.cutoff_ = find_cutoff(
-            k, self.n_cases_, self._decide(data.X[rows], Threads()), data.is_positive[rows], weight
-        )
+        score = self._decide(data.X[rows], threads)
+        self.cutoff_ = find_cutoff(k, self.n_cases_, score, data.is_positive[rows], weight)
 
     # --- reading tables -----------------------------------------------------------------------------------------
 
