@@ -94,3 +94,12 @@ def test_a_budget_counts_weight():
     weight = np.where(np.arange(300) % 3 == 0, 4.0, 0.5)
     model = MetaAP(max_depth=2, min_samples_leaf=5, budget=40, leaf_score="linear").fit(X, y, weight)
     assert abs(weight[model.predict(X) == 1].sum() - 40) <= 4.0
+
+
+@given(st.integers(0, 2**32 - 1), st.floats(0.0001, 0.9), st.sampled_from([3, 50, 10**6]))
+def test_sorting_only_the_top_changes_nothing(seed, share, n_scores):
+    rng = np.random.default_rng(seed)
+    score = rng.integers(0, n_scores, 3000) / n_scores
+    positive = rng.random(3000) < score
+    wanted = share * 3000
+    assert find_cutoff(wanted, 3000, score, positive, None) == find_cutoff(wanted, 3000, score, positive, np.ones(3000))

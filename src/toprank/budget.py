@@ -44,15 +44,23 @@ def cases_of_budget(budget: Any, n_cases: float, n_positives: float) -> float:
     return float(budget * n_cases)
 
 
-def find_cutoff(k: float, n_cases: float, score: np.ndarray, is_positive: np.ndarray, weight: np.ndarray) -> Cutoff:
+def find_cutoff(
+    k: float, n_cases: float, score: np.ndarray, is_positive: np.ndarray, weight: np.ndarray | None
+) -> Cutoff:
     """Cutoff that lets about k of n_cases through, judged on (a sample of) the training rows.
 
     Ties are not torn apart: of the two scores around the k-th case, the one whose number of cases is nearer to k wins.
     """
+    total = float(len(score)) if weight is None else float(weight.sum())
+    wanted = k / n_cases * total
+    if weight is None:  # only the top of the list has to be sorted
+        n_near = min(len(score), 2 * int(wanted) + 1000)
+        near = score >= np.partition(score, len(score) - n_near)[len(score) - n_near]
+        score, is_positive = score[near], is_positive[near]
     order = np.argsort(-score, kind="stable")
-    sorted_score, cumulated = score[order], np.cumsum(weight[order])
+    sorted_weight = np.ones(len(score)) if weight is None else weight[order]
+    sorted_score, cumulated = score[order], np.cumsum(sorted_weight)
     last_of_tie = np.append(np.flatnonzero(np.diff(sorted_score)), len(score) - 1)
-    wanted = k / n_cases * cumulated[-1]
     best = last_of_tie[np.argmin(np.abs(cumulated[last_of_tie] - wanted))]
-    hits = np.cumsum((weight * is_positive)[order])[best] / cumulated[best]
+    hits = np.cumsum(sorted_weight * is_positive[order])[best] / cumulated[best]
     return Cutoff(float(k), float(sorted_score[best]), float(hits))

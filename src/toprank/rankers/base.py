@@ -29,6 +29,8 @@ class BaseRanker(ClassifierMixin, BaseEstimator):
     A subclass grows its model in `_fit_model` and scores encoded rows in `_decide` and `_rates`.
     """
 
+    _cutoff_rows = 10_000_000  # training rows on which the cutoff of the budget is found
+
     # --- fitting ------------------------------------------------------------------------------------------------
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
@@ -77,13 +79,14 @@ class BaseRanker(ClassifierMixin, BaseEstimator):
         """Grow the model."""
 
     def _set_cutoff(self, data: TrainingData, threads: Threads) -> None:
-        """Find the score that parts alerts from the rest, on at most 50,000 training rows."""
+        """Find the score that parts alerts from the rest, on the training rows or a sample of them."""
         k = cases_of_budget(self.budget, self.n_cases_, self.n_positives_)
-        rows = data.sample()
-        weight = np.ones(len(rows)) if data.weight is None else data.weight[rows]
-        rows, weight = rows[weight > 0], weight[weight > 0]
-        score = self._decide(data.X[rows], threads)
-        self.cutoff_ = find_cutoff(k, self.n_cases_, score, data.is_positive[rows], weight)
+        rows = slice(None) if len(data.X) <= self._cutoff_rows else data.sample(self._cutoff_rows)
+        score, is_positive = self._decide(data.X[rows], threads), data.is_positive[rows]
+        weight = None if data.weight is None else data.weight[rows]
+        if weight is not None:
+            score, is_positive, weight = score[weight > 0], is_positive[weight > 0], weight[weight > 0]
+        self.cutoff_ = find_cutoff(k, self.n_cases_, score, is_positive, weight)
 
     # --- reading tables -----------------------------------------------------------------------------------------
 

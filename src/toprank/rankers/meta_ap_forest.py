@@ -93,6 +93,8 @@ class MetaAPForest(BaseRanker):
     True
     """
 
+    _cutoff_rows = 100_000
+
     _parameter_constraints: dict[str, list[Any]] = {
         **GROWTH_CONSTRAINTS,
         "n_estimators": [Interval(Integral, 1, None, closed="left")],

@@ -18,7 +18,7 @@ from toprank.tree.histogram_splitter import HistogramSplitter
 from toprank.tree.weights import RowWeights, integer_weights
 
 STATISTICS_ROWS = 50_000
-"""Rows, evenly spaced, from which column scales and cutoffs are taken."""
+"""Rows, evenly spaced, from which column scales are taken in exact mode."""
 
 FINGERPRINT_ROWS = 10_000
 
