@@ -57,7 +57,7 @@ def test_the_order_of_rows_does_not_move_the_cutoff(rows, share, seed):
 def test_a_sample_of_the_rows_stands_for_all():
     score = np.arange(100.0)
     cutoff = find_cutoff(50, 1000, score, score >= 98, np.ones(100))
-    assert cutoff == Cutoff(50.0, 95.0, 0.4)
+    assert cutoff == Cutoff(50.0, 50.0, 95.0, 0.4)
 
 
 @pytest.mark.parametrize("kind", ["margin", "linear", "forest", "geometric", "confusion"])

@@ -41,7 +41,7 @@ def test_fit_prints_the_model_and_writes_it(folder, tmp_path):
     assert done.out.startswith("MetaAP\n  size ")
     assert "300 cases, " in done.out
     assert "5-fold cross-validation" in done.out
-    assert "rules, and what they caught in training" in done.out
+    assert "rules, in the order of the ranking, and what they caught in training" in done.out
     fitted = toprank.load(out)
     assert [column.name for column in fitted.columns_] == ["sector", "amount", "age", "staff"]
     assert max(len(line) for line in done.out.splitlines()) <= 100

@@ -311,13 +311,14 @@ def test_a_full_disk_while_writing(saved, tmp_path, monkeypatch):
         def write(self, _):
             raise OSError(28, "No space left on device")
 
-    def open_full(handle, _):
-        os.close(handle)
+    def open_full(path, _):
+        path.touch()
         return FullDisk()
 
-    monkeypatch.setattr(model_file.os, "fdopen", open_full)
+    model = load(saved)
+    monkeypatch.setattr(model_file, "open", open_full, raising=False)
     with pytest.raises(OSError, match=r"Cannot write .*No space left on device"):
-        load(saved).save(tmp_path / "model.toprank")
+        model.save(tmp_path / "model.toprank")
     assert not list(tmp_path.iterdir())
 
 
@@ -328,10 +329,10 @@ def test_places_that_cannot_be_written(saved, tmp_path, monkeypatch):
     with pytest.raises(IsADirectoryError, match=r"Cannot write .*: it is a folder\. Hint:"):
         model.save(tmp_path)
 
-    def refuse(**_):
+    def refuse(*_):
         raise PermissionError(13, "Permission denied", "secret.part")
 
-    monkeypatch.setattr(model_file.tempfile, "mkstemp", refuse)
+    monkeypatch.setattr(model_file, "open", refuse, raising=False)
     with pytest.raises(
         PermissionError, match=r"Cannot write .*model\.toprank: Permission denied\. Hint: check the permissions"
     ):

@@ -267,3 +267,27 @@ def test_every_criterion_finds_what_is_there(splitter, criterion):
     model = RankingTree(criterion=criterion, splitter=splitter, max_leaf_nodes=8, min_gain=1e-4).fit(X, y)
     assert 3 <= model.n_leaves_ <= 8
     assert model.score(X, y) > 2 * y.mean()
+
+
+def test_a_rich_leaf_found_late_overtakes_poor_ones_only_when_leaves_are_ordered_by_rate():
+    """Two separate pockets: the meta-tree's own order leaves the second behind what was cut off with the first."""
+    rng = np.random.default_rng(0)
+    X = rng.random((6000, 3))
+    rate = np.where(X[:, 0] > 0.95, 0.7, np.where(X[:, 1] > 0.95, 0.5, 0.004))
+    y = rng.random(6000) < rate
+    published, ours = (MetaAP(max_depth=4, leaf_depth=2, leaf_order=order).fit(X, y) for order in ("meta", "rate"))
+    assert not np.array_equal(published.tree_.leaf, ours.tree_.leaf)
+    raw = ours.rules()["hit_rate"].to_numpy()
+    assert raw[0] > 0.4
+    assert ours.score(X, y) > published.score(X, y)
+
+
+def test_the_cutoff_holds_the_budget_on_a_large_table():
+    rng = np.random.default_rng(0)
+    X = rng.random((120_000, 2))
+    y = rng.random(120_000) < np.where(X[:, 0] > 0.99, 0.5, 0.001)
+    model = MetaAP(max_depth=2, leaf_depth=2, budget=40).fit(X, y)
+    assert model.predict(X).sum() == model.cutoff_.n_above == 40
+    half = np.where(np.arange(120_000) % 2, 1.0, 0.0)
+    weighted = MetaAP(max_depth=2, leaf_depth=2, budget=40).fit(X, y, half)
+    assert weighted.predict(X[half > 0]).sum() == pytest.approx(40, abs=3)

@@ -92,7 +92,8 @@ def test_the_sequence_is_nested_and_ends_at_the_root(meta):
             assert meta.is_leaf[child] or penalty[child] <= penalty[node]
     for small, large in pairwise(interesting_penalties(penalty)):
         assert {*inner[penalty[inner] <= small]} <= {*inner[penalty[inner] <= large]}
-    assert len(prune(meta, penalty, penalty[0]).left) == 1
+    assert len(prune(meta, penalty, max(penalty[0], 1e-300)).left) == 1
+    assert prune(meta, penalty, 0.0) is meta
 
 
 @given(meta=meta_trees())

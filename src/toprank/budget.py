@@ -15,7 +15,9 @@ class Cutoff:
     Attributes
     ----------
     k : float
-        Cases of the training data above the cutoff that were asked for.
+        Cases of the training data that the budget allows.
+    n_above : float
+        Cases of the training data above the cutoff: near k, as ties are not torn apart.
     threshold : float
         Rows with a score of at least this are alerts.
     hit_rate : float
@@ -23,6 +25,7 @@ class Cutoff:
     """
 
     k: float
+    n_above: float
     threshold: float
     hit_rate: float
 
@@ -63,4 +66,5 @@ def find_cutoff(
     last_of_tie = np.append(np.flatnonzero(np.diff(sorted_score)), len(score) - 1)
     best = last_of_tie[np.argmin(np.abs(cumulated[last_of_tie] - wanted))]
     hits = np.cumsum(sorted_weight * is_positive[order])[best] / cumulated[best]
-    return Cutoff(float(k), float(sorted_score[best]), float(hits))
+    n_above = float(cumulated[best] / total * n_cases)
+    return Cutoff(float(k), n_above, float(sorted_score[best]), float(hits))

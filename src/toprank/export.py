@@ -83,7 +83,12 @@ class _Drawing:
 
     def lines(self, title: str | None) -> list[str]:
         """All lines."""
-        tree, out = self.tree, [] if title is None else [*textwrap.wrap(title, WIDTH), ""]
+        tree, out = (
+            self.tree,
+            []
+            if title is None
+            else [*(part for line in title.splitlines() for part in textwrap.wrap(line, WIDTH)), ""],
+        )
         n_leaves = tree.n_leaves
         shown = "" if self.n_shown == n_leaves else f", the best {self.n_shown:,} shown"
         out.append(

@@ -191,7 +191,7 @@ def _print_judgement(
         ("at best possible", f"{campaign.optimal_average_precision:.3f}, known as the campaign is simulated"),
         ("in random order", f"{base:.3f}"),
     ]))  # fmt: skip
-    terminal.heading(f"The best {len(rules)} rules, and what they caught in training")
+    terminal.heading(f"The first {len(rules)} rules of the ranking, and what they caught in training")
     terminal.show(rules_list(rules))
 
 
@@ -208,13 +208,16 @@ def _print_next_steps(out: Path, files: dict[str, str], terminal: Terminal) -> N
 def next_commands(out: Path) -> list[str]:
     """Return commands that work on the files of the folder."""
     import shlex
+    import shutil
+    import sys
 
     def file(name: str) -> str:
         return shlex.quote(str(out / name))
 
+    program = "toprank" if shutil.which("toprank") else shlex.quote(sys.argv[0])
     return [
-        f"toprank describe {file('model.toprank')}",
-        f"toprank topk {file('model.toprank')} {file('new.csv')} --k 20 --id case_id",
-        f"toprank evaluate {file('model.toprank')} {file('new.csv')} --label fraud --amount amount",
-        f"toprank fit {file('history.csv')} --label fraud --id case_id --drop year,amount -o {file('mine.toprank')}",
+        f"{program} describe {file('model.toprank')}",
+        f"{program} topk {file('model.toprank')} {file('new.csv')} --k 20 --id case_id",
+        f"{program} evaluate {file('model.toprank')} {file('new.csv')} --label fraud --amount amount",
+        f"{program} fit {file('history.csv')} --label fraud --id case_id --drop year,amount -o {file('mine.toprank')}",
     ]

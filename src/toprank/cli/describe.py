@@ -72,7 +72,8 @@ def _describe_model(path: Path, terminal: Terminal) -> None:
     terminal.show(grid([("name", "left"), ("kind", "left"), ("share of gain", "right"), ("categories", "left")], rows))
     if rules:
         terminal.heading(
-            f"The best {len(rules)} of {info['figures']['n_leaves']:,} rules, and what they caught in training"
+            f"The first {len(rules)} of {info['figures']['n_leaves']:,} rules, in the order of the ranking, "
+            "and what they caught in training"
         )
         terminal.show(rules_list(rules))
 
@@ -140,7 +141,7 @@ def _describe_table(path: Path, label: str | None, positive: str | None, termina
         chosen = choose_positive(outcomes(values, label, path.name), positive, label, path.name)
         n_positives = int((values == chosen).sum())
         result["label"] = {"column": label, "positive": chosen, "n_positives": n_positives}
-        outcome = f"; {label} is {chosen!r} in {count(n_positives)} ({percent(n_positives / frame.height)})"
+        outcome = f"; {label} = {chosen!r}: {count(n_positives)} of them ({percent(n_positives / frame.height)})"
     columns = [describe_column(column) for column in frame]
     result["columns"] = columns
     terminal.finish(result)

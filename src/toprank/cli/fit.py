@@ -238,7 +238,10 @@ def report(model: Any, out: Path, judged: dict[str, Any], terminal: Terminal) ->
     terminal.show(model_card(info, [("AP", quality)]))
     if rules:
         n_leaves = info["figures"]["n_leaves"]
-        terminal.heading(f"The best {len(rules)} of {n_leaves:,} rules, and what they caught in training")
+        terminal.heading(
+            f"The first {len(rules)} of {n_leaves:,} rules, in the order of the ranking, "
+            "and what they caught in training"
+        )
         terminal.show(rules_list(rules))
     terminal.hint(
         f"\nWrote {out} in {terminal.seconds:.1f} s. Next:\n  toprank topk {out} NEW_CASES.csv --k 100 -o alerts.csv"

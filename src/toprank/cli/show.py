@@ -79,9 +79,8 @@ def model_card(info: dict[str, Any], more: Sequence[tuple[str, str]] = ()) -> Gr
         ("main columns", main_columns(info) or "none: no column tells the cases apart"),
         (
             "budget",
-            f"{plural(round(cutoff['k']), 'case')} of the training data: score of at least "
-            f"{cutoff['threshold']:.4f}, "
-            f"{percent(cutoff['hit_rate'])} positive there",
+            f"{plural(round(cutoff['k']), 'case')} of the training data: score of at least {cutoff['threshold']:.4f}; "
+            f"{plural(round(cutoff['n_above']), 'case')} above it, {percent(cutoff['hit_rate'])} of them positive",
         ),
     ]
     return Group(Text(info["class"], style="bold"), facts([*rows, *more]))

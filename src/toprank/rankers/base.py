@@ -20,7 +20,14 @@ from toprank.rankers.encoding import Table, encode, learn_columns, read_table
 from toprank.rankers.frames import backend_of, make_frame
 from toprank.rankers.model_file import save_model
 from toprank.rankers.training import TrainingData
-from toprank.rankers.validation import check_classes, check_finite, check_labels, check_weights
+from toprank.rankers.validation import (
+    check_classes,
+    check_finite,
+    check_labels,
+    check_weights,
+    warn_of_common_text_label,
+    warn_of_light_weights,
+)
 
 
 class BaseRanker(ClassifierMixin, BaseEstimator):
@@ -50,6 +57,8 @@ class BaseRanker(ClassifierMixin, BaseEstimator):
         self
         """
         self._validate_params()
+        for name in [name for name in vars(self) if name.endswith("_")]:
+            delattr(self, name)  # a fit that fails leaves no part of an older model behind
         owner = f"{type(self).__name__}.fit"
         table = self._read(X, reset=True)
         labels = check_labels(y, len(table), owner)
@@ -57,6 +66,10 @@ class BaseRanker(ClassifierMixin, BaseEstimator):
         is_positive = labels == self.classes_[self.positive_index_]
         weight = check_weights(sample_weight, is_positive, owner)
         self.n_cases_, self.n_positives_ = _count(is_positive, weight)
+        warn_of_light_weights(self.n_cases_, self.min_samples_leaf, weight)
+        warn_of_common_text_label(
+            self.classes_, self.positive_index_, self.pos_label, self.n_positives_ / self.n_cases_
+        )
         cases_of_budget(self.budget, self.n_cases_, self.n_positives_)  # complains before the work begins
         self.columns_ = learn_columns(table, self.categorical_features)
         matrix = encode(table, self.columns_)
@@ -200,6 +213,7 @@ class BaseRanker(ClassifierMixin, BaseEstimator):
         Returns
         -------
         frame with the columns rank, row (position in X), score, hit_rate, lift, leaf (tree rankers), reason_1, ...
+            hit_rate is what to expect: the smoothed rate of `predict_proba`; `rules` shows the raw share beside it.
         """
         matrix = self._encode(X)
         if isinstance(k, bool | np.bool_) or not isinstance(k, int | np.integer) or not 1 <= k <= len(matrix):
@@ -249,8 +263,8 @@ class BaseRanker(ClassifierMixin, BaseEstimator):
         )
         cutoff: Cutoff = self.cutoff_
         lines.append(
-            f"budget {cutoff.k:,.0f} cases: score >= {cutoff.threshold:.4f}, "
-            f"{100 * cutoff.hit_rate:.1f} % positive above it in training"
+            f"budget {cutoff.k:,.0f} cases: score >= {cutoff.threshold:.4f}; {cutoff.n_above:,.0f} training cases are "
+            f"above it, {100 * cutoff.hit_rate:.1f} % of them positive"
         )
         names = [c.name for c in self.columns_]
         order = np.argsort(-self.feature_importances_, kind="stable")[:5]
@@ -279,7 +293,8 @@ class BaseRanker(ClassifierMixin, BaseEstimator):
 
 def _names_of(X: Any) -> list[str]:
     """Column names of a data frame of any library; none of anything else."""
-    names = getattr(X, "column_names", getattr(X, "columns", None))
+    is_arrow = type(X).__module__.startswith("pyarrow")
+    names = getattr(X, "column_names" if is_arrow else "columns", None)
     return [] if names is None or callable(names) else [str(name) for name in names]
 
 

@@ -9,14 +9,14 @@ from __future__ import annotations
 import math
 import warnings
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import narwhals as nw
 import numpy as np
 
-from toprank.tree.columns import Category, Column
+from toprank.tree.columns import Column
 
 MAX_CATEGORIES = 254
 """Categories of one column; beyond that the rarest share one code."""
@@ -29,6 +29,7 @@ class Table:
     names: list[str]
     frame: nw.DataFrame | None = None
     array: np.ndarray | None = None
+    _counts: dict[int, Counter[Any]] = field(default_factory=dict)
 
     def series(self, i: int) -> nw.Series:
         """Column i of the frame."""
@@ -52,9 +53,20 @@ class Table:
         return values if values.dtype == np.float32 else values.astype(np.float64)
 
     def values(self, i: int) -> list[Any]:
-        """Column i as Python values, None = missing."""
-        listed = self.array[:, i].tolist() if self.array is not None else self.series(i).to_list()
-        return [None if is_missing(v) else v for v in listed]
+        """Column i as Python values, missing ones as their library marks them."""
+        return self.array[:, i].tolist() if self.array is not None else self.series(i).to_list()
+
+    def counts(self, i: int) -> Counter[Any]:
+        """How often each value of column i occurs, missing ones left out."""
+        if i not in self._counts:
+            values = self.values(i)
+            try:
+                counts = Counter(values)
+            except TypeError:  # values that cannot be counted are none of ours
+                kind = next(type(v).__name__ for v in values if not isinstance(v, Hashable))
+                raise _not_a_category(self.names[i], kind) from None
+            self._counts[i] = Counter({v: n for v, n in counts.items() if not is_missing(v)})
+        return self._counts[i]
 
 
 def is_missing(value: Any) -> bool:
@@ -84,7 +96,7 @@ def learn_columns(table: Table, categorical_features: Any = None) -> list[Column
             columns.append(Column(name))
             continue
         kind = _kind_of_values(table, i)
-        columns.append(_learn_categories(name, table.values(i)) if kind == "category" or i in chosen else Column(name))
+        columns.append(_learn_categories(name, table.counts(i)) if kind == "category" or i in chosen else Column(name))
     return columns
 
 
@@ -117,9 +129,9 @@ def _kind_of_values(table: Table, i: int) -> str:
                 f"Column {name!r} holds dates ({dtype}), expected numbers or categories. "
                 "Hint: derive numbers from it, such as an age in days or the month."
             )
-        if dtype in (nw.String, nw.Categorical, nw.Enum, nw.Boolean):
+        if dtype in (nw.String, nw.Boolean):
             return "category"
-    kinds = {_kind_of_value(v) for v in table.values(i) if v is not None}
+    kinds = {_kind_of_value(v) for v in table.counts(i)}
     if len(kinds) > 1:
         raise TypeError(
             f"Column {name!r} mixes {' and '.join(sorted(kinds))}, expected one kind of value. "
@@ -127,11 +139,16 @@ def _kind_of_values(table: Table, i: int) -> str:
         )
     kind = kinds.pop() if kinds else "numbers"
     if kind not in ("numbers", "strings", "booleans"):
-        raise TypeError(
-            f"Column {name!r} holds values of type {kind}; each argument must be a string or a real number. "
-            "Hint: drop the column or convert it."
-        )
-    return "number" if kind == "numbers" else "category"
+        raise _not_a_category(name, kind)
+    is_declared = table.frame is not None and table.series(i).dtype in (nw.Categorical, nw.Enum)
+    return "number" if kind == "numbers" and not is_declared else "category"
+
+
+def _not_a_category(name: str, kind: str) -> TypeError:
+    return TypeError(
+        f"Column {name!r} holds values of type {kind}; each argument must be a string or a real number. "
+        "Hint: drop the column, or convert it to strings."
+    )
 
 
 def _kind_of_value(value: Any) -> str:
@@ -144,9 +161,8 @@ def _kind_of_value(value: Any) -> str:
     return type(value).__name__
 
 
-def _learn_categories(name: str, values: list[Any]) -> Column:
+def _learn_categories(name: str, counts: Counter[Any]) -> Column:
     """Column with the categories of its values in sorted order, the rarest sharing the last code if there are many."""
-    counts: Counter[Category] = Counter(v for v in values if v is not None)
     if any(isinstance(c, float) and math.isinf(c) for c in counts):
         raise ValueError(
             f"Column {name!r} holds infinite values, expected finite numbers or categories. "
@@ -185,20 +201,20 @@ def _encode_column(table: Table, i: int, column: Column) -> np.ndarray:
     if column.categories is None:
         if table.is_numeric(i):
             return table.numbers(i)
-        values = table.values(i)
-        if all(v is None for v in values) or _kind_of_values(table, i) == "number":
-            return np.array([np.nan if v is None else v for v in values], np.float64)
+        if not table.counts(i) or _kind_of_values(table, i) == "number":
+            return np.array([np.nan if is_missing(v) else v for v in table.values(i)], np.float64)
         raise TypeError(
             f"Column {column.name!r} was a number in training but holds text or categories now. "
             "Hint: convert it to numbers; a stray word turns a whole CSV column into text."
         )
-    values = table.values(i)
+    counts = table.counts(i)
     code: dict[Any, float] = {c: float(k) for k in range(len(column.categories)) for c in column.labels(k)}
-    _check_same_kind(column, values)
-    encoded = np.fromiter((code.get(v, np.nan) for v in values), np.float64, len(values))
-    unseen = {v for v in values if v is not None and v not in code}
+    _check_same_kind(column, counts)
+    lookup = code.get
+    encoded = np.fromiter((lookup(v, np.nan) for v in table.values(i)), np.float64, len(table))
+    unseen = [v for v in counts if v not in code]
     if unseen:
-        rows = sum(v in unseen for v in values)
+        rows = sum(counts[v] for v in unseen)
         warnings.warn(
             f"Column {column.name!r} holds {len(unseen):,} categories in {rows:,} rows that training never saw, "
             f"such as {min(unseen, key=str)!r}; they are scored like missing values.",
@@ -208,11 +224,11 @@ def _encode_column(table: Table, i: int, column: Column) -> np.ndarray:
     return encoded
 
 
-def _check_same_kind(column: Column, values: list[Any]) -> None:
+def _check_same_kind(column: Column, values: Iterable[Any]) -> None:
     """Raise TypeError where strings became numbers or the other way round."""
     assert column.categories is not None
     trained = {_kind_of_value(c) for c in column.categories}
-    now = {_kind_of_value(v) for v in values if v is not None}
+    now = {_kind_of_value(v) for v in values}
     if trained and now - trained and not (trained | now) <= {"numbers", "booleans"}:
         raise TypeError(
             f"Column {column.name!r} held categories that are {' and '.join(sorted(trained))} in training, but holds "

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 from sklearn.utils._param_validation import Interval, Options, StrOptions
 
-from toprank._core.dtypes import AP, AUC, CRITERIA
+from toprank._core.dtypes import CRITERIA
+from toprank._core.splitting import split_gain
 from toprank._core.threads import Threads
 from toprank.rankers.leaf_rates import finish_tree, meta_leaf_rates, order_by_rate, parents_of, smoothed_rates
 from toprank.rankers.training import TrainingData
@@ -80,7 +81,7 @@ class Growth:
     def _limits(self, weights: RowWeights, sample_features: Callable[[int], np.ndarray] | None) -> Limits:
         """Limits in integer weights; min_gain is a share of the most that the criterion could gain at the root."""
         positive, total = float(weights.positive.sum()), float(weights.total.sum())
-        whole = {AP: positive, AUC: positive * (total - positive)}.get(self.criterion, total)
+        whole = split_gain(self.criterion, positive, positive, positive, total)  # all positives alone on one side
         return Limits(
             criterion=self.criterion,
             max_depth=self.leaf_depth or UNLIMITED,

@@ -35,7 +35,7 @@ def smoothed_rates(
     for node in range(1, len(raw)):
         above = parent[node]
         rate[node] = rate[above] + (raw[node] - raw[above]) / (1.0 + strength / total[above])
-    return rate
+    return np.clip(rate, 0.0, 1.0)
 
 
 def parents_of(left: np.ndarray, right: np.ndarray) -> np.ndarray:

@@ -51,8 +51,10 @@ class MetaAP(TreeRanker):
         stratified cross-validation.
     cv : int, splitter or iterable of splits, default 5
         Folds for ccp_alpha="cv"; an int means stratified folds.
-    min_samples_leaf, min_samples_split : int
-        Least weight of a cell of an inner tree, and of a node that may be split.
+    min_samples_leaf : int, default 20
+        Least weight of a cell of an inner tree.
+    min_samples_split : int, default 2
+        Least weight of a node that may be split.
     min_gain : float, default 0
         Least gain of a split, as a share of the most that the criterion could gain at the root.
     max_leaf_nodes : int or None
@@ -179,6 +181,10 @@ class MetaAP(TreeRanker):
             self.ccp_alpha_ = self._choose_penalty(growth, data, penalty, threads)
             meta = prune(meta, penalty, self.ccp_alpha_)
         self._keep_tree(growth.finish_meta(meta, unit, data, self._fit_scoring(data, data.weight)), data)
+
+    def _size_in_words(self) -> str:
+        pruned = f"; ccp_alpha {self.ccp_alpha_:.3g}" if self.ccp_alpha != 0.0 else ""
+        return f"{super()._size_in_words()}; inside leaves: {self.leaf_score}{pruned}"
 
     def _fit_scoring(self, data: TrainingData, weight: np.ndarray | None) -> Scoring:
         """What orders rows inside leaves, from the rows that have weight."""

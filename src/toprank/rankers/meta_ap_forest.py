@@ -35,7 +35,7 @@ from toprank.tree.scoring import Scoring
 from toprank.tree.structure import Tree
 
 PATH_ROWS = 5_000
-"""Training rows, evenly spaced, whose paths tell how each leaf of a tree is usually reached."""
+"""Training rows, drawn at random, whose paths tell how each leaf of a tree is usually reached."""
 
 MAX_REDRAWS = 20
 """Bootstraps drawn again at most where one missed a class altogether."""
@@ -169,7 +169,8 @@ class MetaAPForest(BaseRanker):
         random = check_random_state(self.random_state)
         seeds = random.randint(np.iinfo(np.int32).max, size=self.n_estimators)
 
-        sample = data.X[data.sample(PATH_ROWS)]
+        sampled = data.sample(PATH_ROWS)
+        sample, sample_weight = data.X[sampled], None if data.weight is None else data.weight[sampled]
 
         def grow_one(seed: int) -> tuple[Tree, PathCounts, np.ndarray, np.ndarray]:
             rng = np.random.default_rng(int(seed))
@@ -177,7 +178,7 @@ class MetaAPForest(BaseRanker):
             meta, unit = growth.grow_meta(data, weight, Threads(), self._feature_sampler(data.X.shape[1], rng))
             tree = growth.finish_meta(meta, unit, data, scoring)
             unseen = np.flatnonzero(weight == 0) if self.bootstrap else np.arange(len(weight))
-            return tree, count_paths(tree, sample), unseen, tree.decision_function(data.X[unseen])
+            return tree, count_paths(tree, sample, sample_weight), unseen, tree.decision_function(data.X[unseen])
 
         votes, total = np.zeros(len(data.X), np.int64), np.zeros(len(data.X))
         self.trees_, self._path_counts = [], []
@@ -341,6 +342,8 @@ class MetaAPForest(BaseRanker):
             PathCounts.from_arrays(without_prefix(arrays, f"paths{i}_"), tree) for i, tree in enumerate(self.trees_)
         ]
         self._rate_score, self._rate_value = arrays["rate_score"], arrays["rate_value"]
+        if self._rate_score.shape != self._rate_value.shape or self._rate_value.ndim != 1 or not len(self._rate_value):
+            raise ValueError("The model's rates and their scores do not fit together.")
         self.oob_score_, self.oob_decision_function_ = float(arrays["oob_score"]), arrays["oob_decision_function"]
 
 

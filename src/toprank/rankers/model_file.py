@@ -10,7 +10,7 @@ import io
 import json
 import math
 import os
-import tempfile
+import uuid
 import zipfile
 import zlib
 from dataclasses import asdict
@@ -41,6 +41,7 @@ UNREADABLE = (
     EOFError,
     zipfile.BadZipFile,
     zlib.error,
+    MemoryError,
     NotImplementedError,
     RuntimeError,
     KeyError,
@@ -113,7 +114,8 @@ def load(path: str | Path) -> Any:
         _check_fitted(model)
         model._from_arrays(arrays)
     except (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError) as error:
-        raise ModelFileError(f"{path} is a damaged toprank model: {error} Hint: save it again.") from error
+        reason = str(error).partition(" Hint:")[0].rstrip(". ")
+        raise ModelFileError(f"{path} is a damaged toprank model: {reason}. Hint: save it again.") from error
     return model
 
 
@@ -203,27 +205,19 @@ def write_atomically(path: Path, content: bytes) -> None:
     if path.is_dir():
         raise IsADirectoryError(f"Cannot write {path}: it is a folder. Hint: name a file inside it.")
     try:
-        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
+        temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex}.part")
         try:
-            with os.fdopen(handle, "wb") as file:
+            with open(temporary, "xb") as file:
                 file.write(content)
-            os.chmod(temporary, 0o666 & ~_umask())
             os.replace(temporary, path)
         except BaseException:
-            os.unlink(temporary)
+            temporary.unlink(missing_ok=True)
             raise
     except OSError as error:
         reason = error.strerror or error
         raise type(error)(
             f"Cannot write {path}: {reason}. Hint: check the permissions of {path.parent} and the space left on it."
         ) from error
-
-
-def _umask() -> int:
-    """The process's file mode mask."""
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
 
 
 def _plain(value: Any) -> Any:

@@ -32,8 +32,10 @@ class RankingTree(TreeRanker):
         The confusion factor; 0 gives the leaf rate.
     max_depth : int or None, default 6
         Conditions on a path at most; None = no limit.
-    min_samples_leaf, min_samples_split : int
-        Least weight of a leaf, and of a node that may be split.
+    min_samples_leaf : int, default 5
+        Least weight of a leaf.
+    min_samples_split : int, default 2
+        Least weight of a node that may be split.
     min_gain : float, default 0
         Least gain of a split, as a share of the most that the criterion could gain at the root.
     max_leaf_nodes : int or None

@@ -8,17 +8,14 @@ from dataclasses import replace
 
 import numpy as np
 
-from toprank._core.dtypes import MAX_BINS
+from toprank._core.dtypes import MAX_BINS, MAX_ROWS
 from toprank._core.threads import Threads
 from toprank.tree.batch import Splitter
-from toprank.tree.bin_mapper import BinMapper, center_and_spread, distinct_values
+from toprank.tree.bin_mapper import SAMPLE_ROWS, BinMapper, center_and_spread, distinct_values, sample_rows
 from toprank.tree.columns import Column
 from toprank.tree.exact_splitter import ExactSplitter, Presorted
 from toprank.tree.histogram_splitter import HistogramSplitter
 from toprank.tree.weights import RowWeights, integer_weights
-
-STATISTICS_ROWS = 50_000
-"""Rows, evenly spaced, from which column scales are taken in exact mode."""
 
 FINGERPRINT_ROWS = 10_000
 
@@ -46,6 +43,8 @@ class TrainingData:
         max_bins: int = MAX_BINS,
         threads: Threads | None = None,
     ):
+        if len(X) > MAX_ROWS:
+            raise ValueError(f"X has {len(X):,} rows, at most {MAX_ROWS:,} fit. Hint: train on a sample.")
         self.X, self.is_positive, self.weight = X, is_positive, weight
         self.n_categories = np.array([len(c.categories or ()) for c in columns], np.int32)
         # A categorical column without any known category is a numeric column of missing values.
@@ -66,24 +65,24 @@ class TrainingData:
             return ExactSplitter(self._presorted, weights, threads)
         return HistogramSplitter(self.binned, self.mapper, weights, threads)
 
-    def sample(self, n_rows: int = STATISTICS_ROWS) -> np.ndarray:
-        """Positions of at most n_rows evenly spaced rows."""
-        n = len(self.X)
-        return np.arange(n) if n <= n_rows else np.linspace(0, n - 1, n_rows).astype(np.int64)
+    def sample(self, n_rows: int) -> np.ndarray:
+        """Positions of at most n_rows rows that have weight, drawn at random, the same ones each time."""
+        rows = sample_rows(len(self.X), n_rows, self.weight)
+        return np.arange(len(self.X)) if rows is None else rows
 
     def column_scales(self) -> np.ndarray:
         """Standard deviation of each numeric column, 1 where it has none: the unit of margins."""
         if self._presorted is None:
             spread = self.mapper.spread
         else:
-            rows = self.sample()
+            rows = self.sample(SAMPLE_ROWS)
             weight = None if self.weight is None else integer_weights(self.is_positive, self.weight).total[rows]
             columns = np.asfortranarray(self.X[rows], np.float64).T
             spread = np.array([center_and_spread(*distinct_values(column, weight))[1] for column in columns])
         return np.where(spread > 0, spread, 1.0)
 
     def fingerprint(self) -> str:
-        """Hash of the training data: its size and at most 10,000 evenly spaced rows with labels and weights."""
+        """Hash of the training data: its size and at most 10,000 of its rows with labels and weights."""
         rows = self.sample(FINGERPRINT_ROWS)
         digest = hashlib.blake2b(repr((self.X.shape, [c.to_dict() for c in self.columns])).encode(), digest_size=16)
         parts = [self.X[rows], self.is_positive[rows]] + ([] if self.weight is None else [self.weight[rows]])

@@ -25,7 +25,7 @@ from toprank.rankers.training import TrainingData
 from toprank.tree.structure import Tree
 
 PATH_ROWS = 20_000
-"""Training rows, evenly spaced, whose paths tell how each leaf is usually reached."""
+"""Training rows, drawn at random, whose paths tell how each leaf is usually reached."""
 
 
 class TreeRanker(BaseRanker):
@@ -83,7 +83,9 @@ class TreeRanker(BaseRanker):
         return reasons(self.tree_, self.columns_, matrix, n_reasons)
 
     def _size_in_words(self) -> str:
-        return f"{self.n_leaves_} leaves, {self.n_conditions_} conditions, depth {self.tree_.depth}"
+        leaves = "1 leaf" if self.n_leaves_ == 1 else f"{self.n_leaves_} leaves"
+        conditions = "1 condition" if self.n_conditions_ == 1 else f"{self.n_conditions_} conditions"
+        return f"{leaves}, {conditions}, depth {self.tree_.depth}"
 
     def apply(self, X: Any) -> np.ndarray:
         """Leaf node of `tree_` that each row reaches, int32 (n,)."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -118,6 +119,33 @@ def check_weights(sample_weight: Any, is_positive: np.ndarray, owner: str) -> np
                 "Hint: give some rows of each class a weight."
             )
     return None if np.all(weight == 1.0) else weight
+
+
+def warn_of_light_weights(n_cases: float, min_samples_leaf: int, weight: np.ndarray | None) -> None:
+    """Warn where the weights add up to too few cases for any condition."""
+    if (
+        weight is not None
+        and n_cases < 2 * min_samples_leaf
+        and np.count_nonzero(weight) >= max(20, 2 * min_samples_leaf)
+    ):
+        warnings.warn(
+            f"The weights add up to {n_cases:.4g} cases, too few for min_samples_leaf={min_samples_leaf}: the model "
+            "will have no conditions. Hint: weights are copies of rows; scale them so that a usual case weighs 1.",
+            UserWarning,
+            stacklevel=3,
+        )
+
+
+def warn_of_common_text_label(classes: np.ndarray, positive_index: int, pos_label: Any, rate: float) -> None:
+    """Warn where the later of two words was taken as the rare class but is the common one."""
+    if pos_label is None and classes.dtype.kind in "OU" and rate > 0.6:
+        positive, other = classes[positive_index], classes[1 - positive_index]
+        warnings.warn(
+            f"{str(positive)!r} is taken as the label to look for, as the later of the two, but {100 * rate:.0f} % of "
+            f"the cases have it. Hint: pass pos_label={str(other)!r} to look for the others.",
+            UserWarning,
+            stacklevel=3,
+        )
 
 
 def check_finite(matrix: np.ndarray, columns: Sequence[Column]) -> None:

@@ -15,11 +15,22 @@ BLOCK_CELLS = 2**18
 """Cells of one block of rows handed to a kernel: the block and its bins stay in the second-level cache."""
 
 SAMPLE_ROWS = 50_000
+"""Rows from which bins and column scales are made: some 200 a bin. More would cost more than the mapping itself."""
 
 
 BY_COLUMN_CELLS = 2**29
 """Cells up to which bins are kept a second time column by column: parting rows by one column then reads 1 byte a row
 instead of a cache line. Larger tables save the memory."""
+
+
+def sample_rows(n: int, size: int, weight: np.ndarray | None) -> np.ndarray | None:
+    """Ascending positions of at most `size` of n rows, drawn from those with weight; None where that is all rows."""
+    if n <= size:
+        return None
+    present = np.arange(n) if weight is None else np.flatnonzero(weight)
+    if len(present) <= size:
+        return present
+    return np.sort(np.random.default_rng(0).choice(present, size, replace=False, shuffle=False))
 
 
 Codes = tuple[np.ndarray, int, int]
@@ -118,10 +129,9 @@ class BinMapper:
 
     def _sample(self, X: np.ndarray, weight: np.ndarray | None) -> tuple[np.ndarray, np.ndarray | None]:
         """Rows that the quantiles are taken from, columns contiguous, and their weights."""
-        n = len(X)
-        if n <= self.sample_rows:
+        rows = sample_rows(len(X), self.sample_rows, weight)
+        if rows is None:
             return np.asfortranarray(X), weight
-        rows = np.sort(np.random.default_rng(0).choice(n, self.sample_rows, replace=False, shuffle=False))
         return np.asfortranarray(X[rows]), None if weight is None else weight[rows]
 
     def _fit_column(self, f: int, sample: np.ndarray, weight: np.ndarray | None) -> None:

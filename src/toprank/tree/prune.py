@@ -2,7 +2,8 @@
 
 Training AP with constant leaves is a sum over leaves: leaf i adds (p_i / P) * (cumulated positives / cumulated cases).
 What a subtree adds depends only on what stands to its left, and merging other subtrees does not change that. So
-weakest-link pruning (Breiman et al., 1984) is exact for AP and its sequence is nested.
+weakest-link pruning (Breiman et al., 1984) is exact for the AP of the meta-tree's own order of leaves, and its sequence
+is nested. Where leaves are sorted by rate afterwards, the sequence is the same and its AP a close guide.
 """
 
 from __future__ import annotations
@@ -39,7 +40,9 @@ def collapse_penalties(meta: MetaTree) -> np.ndarray:
 
 
 def prune(meta: MetaTree, penalty: np.ndarray, alpha: float) -> MetaTree:
-    """The meta-tree with every node of penalty <= alpha turned into a leaf."""
+    """The meta-tree with every node of penalty <= alpha turned into a leaf; with alpha = 0 the meta-tree as it is."""
+    if alpha <= 0:
+        return meta
     return meta.collapsed(np.flatnonzero(penalty <= alpha))
 
 

@@ -76,6 +76,8 @@ class Scoring:
         rules = [
             (self.kind in KINDS, f"of a known kind, one of {', '.join(KINDS)}"),
             (all(getattr(self, name).shape == (n_features,) for name in per_feature), "as wide as the tree"),
+            (all(len(getattr(self, name)) in (0, n_features) for name in ("scale", "center", "weight", "missing")),
+             "as wide as the tree"),
             (all(np.isfinite(getattr(self, name)).all() for name in (*per_feature, "points")), "finite"),
             (self.kind != "margin" or bool(np.all(self.scale > 0)), "in positive units"),
             (0 <= self.confusion <= 1, "with a confusion factor from 0 to 1"),

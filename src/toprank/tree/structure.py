@@ -184,7 +184,7 @@ class Tree:
             confusion_scores(block, *self.conditions, self.rate, scoring.confusion, out)
             return
         leaf = np.empty(len(block), NODE)
-        self._walk(block, leaf, scoring.scale, out)
+        self._walk(block, leaf, scoring.scale if scoring.kind == "margin" else NOTHING.scale, out)
         if scoring.kind == "margin":
             out *= self._margin_sign[leaf]
         if scoring.kind == "linear":
@@ -276,6 +276,7 @@ def _rules(tree: Tree) -> Iterator[tuple[bool | np.bool, str]]:
     yield n > 0, "has at least one node"
     yield all(getattr(tree, name).shape == (n,) for name in per_node), "has arrays of one length"
     yield np.all(tree.kind <= OBLIQUE), "knows every kind of condition"
+    yield np.all(tree.missing_left <= 1), "sends missing values left or right"
 
     inner, leaves = np.flatnonzero(tree.kind != LEAF), np.flatnonzero(tree.kind == LEAF)
     children = np.concatenate((tree.left[inner], tree.right[inner]))
@@ -296,6 +297,7 @@ def _rules(tree: Tree) -> Iterator[tuple[bool | np.bool, str]]:
     yield np.all((weighed >= 0) & (weighed < tree.n_features)), "weighs columns it has"
     yield np.isfinite(tree.oblique_weight).all(), "has finite oblique weights"
 
+    yield np.all(tree.leaf[tree.kind != LEAF] == -1), "gives places in the ranking to leaves alone"
     positions = np.unique(tree.leaf[leaves])
     yield positions[0] == 0 and positions[-1] == len(positions) - 1, "numbers its leaves from 0"
     weights = np.concatenate((tree.positive, tree.negative))
