@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from toprank._core.dtypes import LEAF, NODE
+from toprank._core.threads import Threads
 from toprank.explain.contributions import distinct_paths
 from toprank.tree.structure import Tree
 
@@ -103,7 +104,13 @@ class PathCounts:
         return bool(np.all(first == 0) and np.all(tree.leaf[last] == self.leaf) and np.all(follows))
 
 
-def count_paths(tree: Tree, X: np.ndarray, weight: np.ndarray | None = None, max_rows: int = 20_000) -> PathCounts:
+def count_paths(
+    tree: Tree,
+    X: np.ndarray,
+    weight: np.ndarray | None = None,
+    max_rows: int = 20_000,
+    threads: Threads | None = None,
+) -> PathCounts:
     """Return the commonest ways of the rows of X into each leaf position.
 
     Parameters
@@ -115,6 +122,7 @@ def count_paths(tree: Tree, X: np.ndarray, weight: np.ndarray | None = None, max
     max_rows : int, default=20,000
         Of a larger table about as many rows are followed, the same number in each leaf as far as it has
         them: the leaves at the top are small, and are those that matter.
+    threads : Threads or None
 
     Returns
     -------
@@ -122,7 +130,7 @@ def count_paths(tree: Tree, X: np.ndarray, weight: np.ndarray | None = None, max
     """
     rows = np.arange(len(X)) if weight is None else np.flatnonzero(np.asarray(weight) > 0)
     if len(rows) > max_rows:
-        rows = _rows_of_each_leaf(tree.leaf[tree.apply(X)], rows, max(max_rows // tree.n_leaves, PATHS_KEPT))
+        rows = _rows_of_each_leaf(tree.leaf[tree.apply(X, threads)], rows, max(max_rows // tree.n_leaves, PATHS_KEPT))
     weights = np.ones(len(rows)) if weight is None else np.asarray(weight, np.float64)[rows]
     paths, which = distinct_paths(tree.paths(X[rows])[0])
     mass = np.bincount(which, weights, len(paths))
@@ -145,11 +153,16 @@ def count_paths(tree: Tree, X: np.ndarray, weight: np.ndarray | None = None, max
 
 def _rows_of_each_leaf(leaf: np.ndarray, rows: np.ndarray, quota: int) -> np.ndarray:
     """At most `quota` of the rows in each leaf, drawn at random but always the same; ascending."""
-    shuffled = np.random.default_rng(0).permutation(rows)
-    by_leaf = shuffled[np.argsort(leaf[shuffled], kind="stable")]
-    size = np.bincount(leaf[rows])
-    place = np.arange(len(rows)) - np.repeat(np.cumsum(size) - size, size)
-    return np.sort(by_leaf[place < quota])
+    leaf = leaf[rows]
+    narrow = leaf.astype(np.int16) if leaf.max(initial=0) < 2**15 else leaf  # short integers sort fastest
+    by_leaf = rows[np.argsort(narrow, kind="stable")]
+    size = np.bincount(leaf)
+    rng = np.random.default_rng(0)
+    kept = [
+        part if len(part) <= quota else part[rng.choice(len(part), quota, replace=False, shuffle=False)]
+        for part in np.split(by_leaf, np.cumsum(size)[:-1])
+    ]
+    return np.sort(np.concatenate(kept))
 
 
 def ways_up(tree: Tree, leaf: int) -> Iterator[list[int]]:

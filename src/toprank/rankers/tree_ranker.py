@@ -24,9 +24,6 @@ from toprank.rankers.frames import make_frame
 from toprank.rankers.training import TrainingData
 from toprank.tree.structure import Tree
 
-PATH_ROWS = 20_000
-"""Training rows, drawn at random, whose paths tell how each leaf is usually reached."""
-
 
 class TreeRanker(BaseRanker):
     """Base of the rankers that are one tree.
@@ -45,12 +42,10 @@ class TreeRanker(BaseRanker):
     tree_: Tree
     path_counts_: PathCounts
 
-    def _keep_tree(self, tree: Tree, data: TrainingData) -> None:
+    def _keep_tree(self, tree: Tree, data: TrainingData, threads: Threads) -> None:
         """Freeze the model: the tree, and how its leaves are usually reached."""
         self.tree_ = tree
-        rows = data.sample(PATH_ROWS)
-        weight = None if data.weight is None else data.weight[rows]
-        self.path_counts_ = count_paths(tree, data.X[rows], weight)
+        self.path_counts_ = count_paths(tree, data.X, data.weight, threads=threads)
 
     @property
     def n_leaves_(self) -> int:
