@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 from sklearn.utils._param_validation import Interval, Options, StrOptions
 
-from toprank._core.dtypes import CRITERIA
 from toprank._core.splitting import split_gain
 from toprank._core.threads import Threads
 from toprank.rankers.leaf_rates import finish_tree, meta_leaf_rates, order_by_rate, parents_of, smoothed_rates
@@ -19,7 +18,7 @@ from toprank.rankers.training import TrainingData
 from toprank.tree.flatten import flatten_meta_tree, flatten_tree
 from toprank.tree.grower import UNLIMITED, Limits, grow
 from toprank.tree.meta import MetaTree, grow_meta_tree
-from toprank.tree.objectives import AVERAGE_PRECISION
+from toprank.tree.objectives import AVERAGE_PRECISION, Objective
 from toprank.tree.scoring import Scoring
 from toprank.tree.structure import Tree
 from toprank.tree.weights import RowWeights, integer_weights
@@ -63,10 +62,11 @@ class Growth:
     smoothing_strength: float
     max_depth: int | None = None
     leaf_order: str = "rate"
+    objective: Objective = AVERAGE_PRECISION
 
     @classmethod
-    def of(cls, estimator: Any, criterion: str, leaf_depth: int | None, **others: Any) -> Growth:
-        """Growth of an estimator's parameters."""
+    def of(cls, estimator: Any, criterion: int, leaf_depth: int | None, **others: Any) -> Growth:
+        """Growth of an estimator's parameters; a meta-tree's `objective` orders and cuts the cells."""
         names = (
             "min_samples_leaf",
             "min_samples_split",
@@ -76,7 +76,7 @@ class Growth:
             "smoothing_strength",
         )
         parameters = {name: getattr(estimator, name) for name in names}
-        return cls(criterion=CRITERIA[criterion], leaf_depth=leaf_depth, **parameters, **others)
+        return cls(criterion=criterion, leaf_depth=leaf_depth, **parameters, **others)
 
     def _limits(self, weights: RowWeights, sample_features: Callable[[int], np.ndarray] | None) -> Limits:
         """Limits in integer weights; min_gain is a share of the most that the criterion could gain at the root."""
@@ -117,7 +117,7 @@ class Growth:
         weights = integer_weights(data.is_positive, weight)
         splitter = data.splitter(weights, threads)
         limits = self._limits(weights, sample_features)
-        return grow_meta_tree(splitter, AVERAGE_PRECISION, self.max_depth or UNLIMITED, limits), weights.unit
+        return grow_meta_tree(splitter, self.objective, self.max_depth or UNLIMITED, limits), weights.unit
 
     def finish_meta(self, meta: MetaTree, unit: float, data: TrainingData, scoring: Scoring) -> Tree:
         """The flattened meta-tree with leaf order, scores and rates."""

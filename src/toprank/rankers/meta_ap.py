@@ -16,6 +16,7 @@ from toprank.rankers.linear import fit_linear_scoring
 from toprank.rankers.training import TrainingData
 from toprank.rankers.tree_ranker import TreeRanker, without_prefix
 from toprank.tree.meta import MetaTree
+from toprank.tree.objectives import AVERAGE_PRECISION
 from toprank.tree.prune import collapse_penalties, prune
 from toprank.tree.scoring import Scoring
 
@@ -74,7 +75,7 @@ class MetaAP(TreeRanker):
     n_jobs : int or None
         Threads; results are the same for any number.
     random_state : int, RandomState or None
-        Folds of ccp_alpha="cv"; nothing else is random.
+        Folds of ccp_alpha="cv", the same each time for None; nothing else is random.
 
     Attributes
     ----------
@@ -170,7 +171,11 @@ class MetaAP(TreeRanker):
 
     def _fit_model(self, data: TrainingData, threads: Threads) -> None:
         growth = Growth.of(
-            self, "ap", self.leaf_depth or self.max_depth, max_depth=self.max_depth, leaf_order=self.leaf_order
+            self,
+            AVERAGE_PRECISION.criterion,
+            self.leaf_depth or self.max_depth,
+            max_depth=self.max_depth,
+            leaf_order=self.leaf_order,
         )
         meta, unit = growth.grow_meta(data, data.weight, threads)
         self.ccp_alpha_ = 0.0

@@ -31,6 +31,7 @@ from toprank.rankers.growth import DEPTH, GROWTH_CONSTRAINTS, Growth
 from toprank.rankers.progress import progress
 from toprank.rankers.training import TrainingData
 from toprank.rankers.tree_ranker import path_indicator, without_prefix
+from toprank.tree.objectives import AVERAGE_PRECISION
 from toprank.tree.scoring import Scoring
 from toprank.tree.structure import Tree
 
@@ -163,7 +164,11 @@ class MetaAPForest(BaseRanker):
 
     def _fit_model(self, data: TrainingData, threads: Threads) -> None:
         growth = Growth.of(
-            self, "ap", self.leaf_depth or self.max_depth, max_depth=self.max_depth, leaf_order=self.leaf_order
+            self,
+            AVERAGE_PRECISION.criterion,
+            self.leaf_depth or self.max_depth,
+            max_depth=self.max_depth,
+            leaf_order=self.leaf_order,
         )
         scoring = Scoring("margin", scale=data.column_scales()) if self.leaf_score == "margin" else Scoring()
         random = check_random_state(self.random_state)

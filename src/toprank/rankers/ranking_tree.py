@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from toprank._core.dtypes import CRITERIA
 from toprank._core.threads import Threads
 from toprank.rankers.growth import DEPTH, GROWTH_CONSTRAINTS, Growth
 from toprank.rankers.leaf_rates import finish_tree
@@ -116,7 +117,7 @@ class RankingTree(TreeRanker):
         self.n_jobs = n_jobs
 
     def _fit_model(self, data: TrainingData, threads: Threads) -> None:
-        growth = Growth.of(self, self.criterion, self.max_depth)
+        growth = Growth.of(self, CRITERIA[self.criterion], self.max_depth)
         tree = growth.grow_tree(data, threads)
         position, rate = growth.rank_by_rate(tree)
         scoring = Scoring()
