@@ -161,7 +161,7 @@ class BaseRanker(ClassifierMixin, BaseEstimator):
         """Scores of encoded rows."""
 
     @abstractmethod
-    def _rates(self, matrix: np.ndarray) -> np.ndarray:
+    def _rates(self, matrix: np.ndarray, threads: Threads) -> np.ndarray:
         """Expected positive rate of encoded rows."""
 
     def decision_function(self, X: Any) -> np.ndarray:
@@ -172,7 +172,9 @@ class BaseRanker(ClassifierMixin, BaseEstimator):
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """Smoothed positive rate of each row's leaf, float64 (n, 2), columns in the order of `classes_`."""
-        rate = self._rates(self._encode(X))
+        matrix = self._encode(X)
+        with Threads(resolve_n_jobs(self.n_jobs)) as threads:
+            rate = self._rates(matrix, threads)
         out = np.column_stack((1.0 - rate, rate))
         return out if self.positive_index_ == 1 else out[:, ::-1]
 
@@ -226,7 +228,7 @@ class BaseRanker(ClassifierMixin, BaseEstimator):
         with Threads(resolve_n_jobs(self.n_jobs)) as threads:
             score = self._decide(matrix, threads)
         rows = np.argsort(-score, kind="stable")[:k]
-        rate = self._rates(matrix[rows])
+        rate = self._rates(matrix[rows], Threads())
         columns: dict[str, Any] = {"rank": np.arange(1, k + 1), "row": rows, "score": score[rows], "hit_rate": rate,
                                    "lift": rate / self.base_rate_} | self._leaf_column(matrix[rows])  # fmt: skip
         why = self._reasons(matrix[rows], reasons) if reasons else []

@@ -257,8 +257,8 @@ class MetaAPForest(BaseRanker):
             total += tree.decision_function(matrix, threads)
         return total / len(self.trees_)
 
-    def _rates(self, matrix: np.ndarray) -> np.ndarray:
-        score = self._decide(matrix, Threads())
+    def _rates(self, matrix: np.ndarray, threads: Threads) -> np.ndarray:
+        score = self._decide(matrix, threads)
         place = np.searchsorted(self._rate_score, score, side="right") - 1
         return self._rate_value[np.maximum(place, 0)]
 
@@ -311,7 +311,7 @@ class MetaAPForest(BaseRanker):
         """Why each row stands where it stands: what each column did for it, on average over the trees."""
         matrix = self._encode(X)
         score = self._decide(matrix, Threads())
-        return explain_votes(self.trees_, self.columns_, matrix, score, self._rates(matrix), self.base_rate_)
+        return explain_votes(self.trees_, self.columns_, matrix, score, self._rates(matrix, Threads()), self.base_rate_)
 
     def to_text(self, tree: int = 0) -> str:
         """One of the trees as text, below the summary of the forest."""

@@ -68,8 +68,8 @@ class TreeRanker(BaseRanker):
     def _decide(self, matrix: np.ndarray, threads: Threads) -> np.ndarray:
         return self.tree_.decision_function(matrix, threads)
 
-    def _rates(self, matrix: np.ndarray) -> np.ndarray:
-        return self.tree_.rate[self.tree_.apply(matrix)]
+    def _rates(self, matrix: np.ndarray, threads: Threads) -> np.ndarray:
+        return self.tree_.rate[self.tree_.apply(matrix, threads)]
 
     def _leaf_column(self, matrix: np.ndarray) -> dict[str, np.ndarray]:
         return {"leaf": self.tree_.leaf[self.tree_.apply(matrix)] + 1}
