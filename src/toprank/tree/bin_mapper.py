@@ -27,10 +27,11 @@ def sample_rows(n: int, size: int, weight: np.ndarray | None) -> np.ndarray | No
     """Ascending positions of at most `size` of n rows, drawn from those with weight; None where that is all rows."""
     if n <= size:
         return None
-    present = np.arange(n) if weight is None else np.flatnonzero(weight)
-    if len(present) <= size:
+    present = None if weight is None else np.flatnonzero(weight)
+    if present is not None and len(present) <= size:
         return present
-    return np.sort(np.random.default_rng(0).choice(present, size, replace=False, shuffle=False))
+    drawn = np.random.default_rng(0).choice(n if present is None else len(present), size, replace=False, shuffle=False)
+    return np.sort(drawn if present is None else present[drawn])
 
 
 Codes = tuple[np.ndarray, int, int]

@@ -54,9 +54,9 @@ class HistogramSplitter:
         )
         return replace(batch, histograms=self._histograms(batch), slot=np.zeros(1, NODE))
 
-    def _histograms(self, batch: Batch) -> np.ndarray:
-        """Histograms of the nodes, from their rows: int64 (n_nodes, total_bins, 2)."""
-        out = np.zeros((len(batch), self.total_bins, 2), WEIGHT)
+    def _histograms(self, batch: Batch, room: int = 0) -> np.ndarray:
+        """Histograms of the nodes, from their rows: int64 (n_nodes + room, total_bins, 2), zero behind the nodes."""
+        out = np.zeros((len(batch) + room, self.total_bins, 2), WEIGHT)
         chunks = cut_into_chunks(batch.start, batch.stop, CHUNK_ROWS)
         runs = share_out(chunks[:, 2] - chunks[:, 1], self.threads.n_threads)
 
@@ -91,10 +91,15 @@ class HistogramSplitter:
             return children.take(np.flatnonzero(needed))
         size = (children.stop - children.start).reshape(-1, 2)[family]
         smaller = 2 * family + (size[:, 1] < size[:, 0])
-        histograms = np.empty((2 * len(family), self.total_bins, 2), WEIGHT)
-        histograms[: len(family)] = self._histograms(children.take(smaller))
-        for i, parent in enumerate(parents.slot[family]):
-            np.subtract(parents.histograms[parent], histograms[i], out=histograms[len(family) + i])
+        histograms = self._histograms(children.take(smaller), room=len(family))
+        whole, slot_of = parents.histograms, parents.slot[family]
+
+        def subtract(run: slice) -> None:
+            for i in range(run.start, run.stop):
+                np.subtract(whole[slot_of[i]], histograms[i], out=histograms[len(family) + i])
+
+        for _ in self.threads.map(subtract, share_out(np.ones(len(family)), self.threads.n_threads)):
+            pass
         slot = np.full(len(children), -1, NODE)
         slot[smaller] = np.arange(len(family))
         slot[smaller ^ 1] = np.arange(len(family)) + len(family)
