@@ -67,8 +67,8 @@ def measure_training(n: int) -> list[tuple[str, str, str, str]]:
 
     X, y = make_table(n)
     MetaAP(max_depth=4, leaf_depth=4).fit(X[:20_000], y[:20_000])  # compile
-    ours, model = best_of(lambda: MetaAP(max_depth=4, leaf_depth=4).fit(X, y))
-    two, _ = best_of(lambda: MetaAP(max_depth=4, leaf_depth=4, n_jobs=2).fit(X, y))
+    ours, model = best_of(lambda: MetaAP(max_depth=4, leaf_depth=4).fit(X, y), 9)
+    two, _ = best_of(lambda: MetaAP(max_depth=4, leaf_depth=4, n_jobs=2).fit(X, y), 9)
     lightgbm_options = {"objective": "binary", "num_leaves": 255, "num_threads": 1, "verbose": -1}
     light, _ = best_of(lambda: lightgbm.train(lightgbm_options, lightgbm.Dataset(X, y), 1), 2)
     sklearn_seconds, _ = best_of(lambda: DecisionTreeClassifier(max_depth=8).fit(X, y), 1)
