@@ -188,7 +188,7 @@ def meta_tree(table, limits, depth=3, objective=AVERAGE_PRECISION, **how):
     return ranked(flatten_meta_tree(meta, table.weights.unit, table.is_categorical))
 
 
-def same_tree(one, other, ignore=()):
+def check_same_tree(one, other, ignore=()):
     """Assert that two trees are equal; say which arrays differ and show both."""
     for name in DTYPES:
         if name not in ignore:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from sklearn.base import clone
 
 from ranker_cases import FORMS, RANKERS, TREES, UNDRAWN, Case, cases, fewer, make_cases, scores_of
-from tables import same_tree
+from tables import check_same_tree
 from toprank import MetaAP, MetaAPForest, RankingTree, load
 from toprank.tree import bin_mapper
 
@@ -90,7 +90,7 @@ def test_float32_scores_like_the_same_numbers_in_float64():
 def test_the_order_of_training_rows_changes_nothing(kind, case, data):
     order = np.array(data.draw(st.permutations(range(len(case)))))
     one, other = fit(kind, case), fit(kind, case.take(order))
-    same_tree(one.tree_, other.tree_)
+    check_same_tree(one.tree_, other.tree_)
     assert one.columns_ == other.columns_
     assert (one.n_cases_, one.n_positives_) == (other.n_cases_, other.n_positives_)
 

@@ -12,7 +12,7 @@ from toprank.tree.exact_splitter import Presorted
 finite = st.floats(allow_nan=False, allow_infinity=False)
 
 
-def same_bins(one, other):
+def check_same_bins(one, other):
     for name in ("n_bins", "lower", "upper", "edges", "guide", "guide_low", "guide_scale"):
         assert np.array_equal(getattr(one, name), getattr(other, name), equal_nan=True), name
 
@@ -77,7 +77,7 @@ def test_category_codes_are_their_bins(table):
 @given(tables(weights=("none", "whole", "quarters", "any")), st.sampled_from([2, 4, 255]), st.randoms())
 def test_row_order_changes_nothing(table, max_bins, random):
     shuffled = table.take(np.array(random.sample(range(len(table.X)), len(table.X))))
-    same_bins(*(BinMapper(max_bins).fit(t.X, t.n_categories, t.sample_weight) for t in (table, shuffled)))
+    check_same_bins(*(BinMapper(max_bins).fit(t.X, t.n_categories, t.sample_weight) for t in (table, shuffled)))
 
 
 def test_row_order_changes_nothing_where_sums_of_weights_are_rounded():
@@ -87,14 +87,14 @@ def test_row_order_changes_nothing_where_sums_of_weights_are_rounded():
     orders = [[0, 1, 2, 3, 4], [0, 2, 1, 3, 4], [2, 0, 1, 3, 4]]
     first, *others = (BinMapper(2).fit(X[order], None, weight[order]) for order in orders)
     for other in others:
-        same_bins(first, other)
+        check_same_bins(first, other)
 
 
 @given(tables(weights=("whole",)), st.sampled_from([2, 4, 255]))
 def test_a_weight_is_a_number_of_rows(table, max_bins):
     """Weight 2 is the row twice, weight 0 the row left out."""
     repeated = np.repeat(table.X, table.sample_weight.astype(int), axis=0)
-    same_bins(
+    check_same_bins(
         BinMapper(max_bins).fit(table.X, table.n_categories, table.sample_weight),
         BinMapper(max_bins).fit(repeated, table.n_categories),
     )
@@ -164,7 +164,7 @@ def test_only_missing_values_right_is_an_infinite_threshold():
 def test_float32_is_widened_exactly(values):
     narrow = np.array(values, np.float32)[:, None]
     one, other = BinMapper().fit(narrow), BinMapper().fit(narrow.astype(float))
-    same_bins(one, other)
+    check_same_bins(one, other)
     same_codes(one.transform(narrow), other.transform(narrow.astype(float)))
 
 
@@ -172,7 +172,7 @@ def test_float32_is_widened_exactly(values):
 def test_any_memory_layout_gives_the_same_bins(form):
     X = np.random.default_rng(2).integers(0, 400, (500, 3)).astype(float)
     one, other = BinMapper().fit(X), BinMapper().fit(form(X))
-    same_bins(one, other)
+    check_same_bins(one, other)
     same_codes(one.transform(X), other.transform(form(X)))
 
 
@@ -183,7 +183,7 @@ def test_blocks_and_threads_change_nothing(monkeypatch):
     assert len(row_blocks(*X.shape)) == 10
     with Threads(2) as threads:
         parts = BinMapper().fit(X, threads=threads)
-        same_bins(whole, parts)
+        check_same_bins(whole, parts)
         same_codes(whole.transform(X), parts.transform(X, threads))
 
 

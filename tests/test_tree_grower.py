@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import reference
-from tables import Table, criteria, limits, make_splitter, plain_tree, rows_of, same_tree, tables
+from tables import Table, check_same_tree, criteria, limits, make_splitter, plain_tree, rows_of, tables
 from toprank._core.dtypes import CRITERIA
 from toprank.tree.flatten import flatten_tree
 from toprank.tree.grower import UNLIMITED, Limits, grow
@@ -81,7 +81,7 @@ def test_the_tree_is_the_one_of_the_reference(mode, criterion, seed):
 @given(table=tables(), rule=limits(), random=st.randoms())
 def test_row_order_changes_nothing(mode, table, rule, random):
     shuffled = table.take(np.array(random.sample(range(len(table.X)), len(table.X))))
-    same_tree(plain_tree(table, rule, mode=mode), plain_tree(shuffled, rule, mode=mode))
+    check_same_tree(plain_tree(table, rule, mode=mode), plain_tree(shuffled, rule, mode=mode))
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -91,7 +91,7 @@ def test_a_weight_is_a_number_of_rows(mode, table, rule):
     repeated = replace(
         table.take(np.repeat(np.arange(len(table.X)), table.sample_weight.astype(int))), sample_weight=None
     )
-    same_tree(plain_tree(table, rule, mode=mode), plain_tree(repeated, rule, mode=mode))
+    check_same_tree(plain_tree(table, rule, mode=mode), plain_tree(repeated, rule, mode=mode))
 
 
 @given(tables(weights=("quarters",)), criteria)
@@ -99,12 +99,12 @@ def test_half_the_weight_on_the_row_twice_is_the_same_tree(table, criterion):
     rule = Limits(CRITERIA[criterion], max_depth=4)
     twice = table.take(np.repeat(np.arange(len(table.X)), 2))
     twice = replace(twice, sample_weight=twice.sample_weight / 2)
-    same_tree(plain_tree(table, rule), plain_tree(twice, rule), ignore=("gain",))
+    check_same_tree(plain_tree(table, rule), plain_tree(twice, rule), ignore=("gain",))
 
 
 @given(tables(), limits())
 def test_exact_and_histogram_trees_are_equal_where_bins_suffice(table, rule):
-    same_tree(plain_tree(table, rule, mode="exact"), plain_tree(table, rule, mode="histogram"))
+    check_same_tree(plain_tree(table, rule, mode="exact"), plain_tree(table, rule, mode="histogram"))
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -124,7 +124,7 @@ def test_float32_tables_are_widened_and_nothing_else(mode, table, rule):
     narrow = replace(table, X=table.X.astype(np.float32))
     wide = replace(table, X=narrow.X.astype(float))
     tree = plain_tree(narrow, rule, mode=mode)
-    same_tree(tree, plain_tree(wide, rule, mode=mode))
+    check_same_tree(tree, plain_tree(wide, rule, mode=mode))
     splitter, trees = grown(narrow, rule, mode=mode)
     leaves = tree.apply(narrow.X)
     for node in np.flatnonzero(trees.is_leaf):

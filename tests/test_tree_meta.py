@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import reference
-from tables import Table, limits, make_splitter, meta_tree, ranked, same_tree, tables
+from tables import Table, check_same_tree, limits, make_splitter, meta_tree, ranked, tables
 from toprank._core.dtypes import AP
 from toprank._core.threads import Threads
 from toprank.tree import histogram_splitter
@@ -81,7 +81,7 @@ def test_row_order_changes_nothing(table, rule, objective, random):
     one, other = (
         meta_tree(t, replace(rule, criterion=objective.criterion), objective=objective) for t in (table, shuffled)
     )
-    same_tree(one, other)
+    check_same_tree(one, other)
 
 
 @given(tables(weights=("whole",)), limits(), objectives)
@@ -89,12 +89,12 @@ def test_a_weight_is_a_number_of_rows(table, rule, objective):
     repeated = replace(
         table.take(np.repeat(np.arange(len(table.X)), table.sample_weight.astype(int))), sample_weight=None
     )
-    same_tree(*(meta_tree(t, rule, objective=objective) for t in (table, repeated)))
+    check_same_tree(*(meta_tree(t, rule, objective=objective) for t in (table, repeated)))
 
 
 @given(tables(), limits(), objectives)
 def test_exact_and_histogram_meta_trees_are_equal_where_bins_suffice(table, rule, objective):
-    same_tree(*(meta_tree(table, rule, objective=objective, mode=mode) for mode in MODES))
+    check_same_tree(*(meta_tree(table, rule, objective=objective, mode=mode) for mode in MODES))
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -104,7 +104,7 @@ def test_threads_chunks_and_memory_change_nothing(mode, table, rule, chunk, memo
     with pytest.MonkeyPatch.context() as patch, Threads(2) as threads:
         patch.setattr(histogram_splitter, "CHUNK_ROWS", chunk)
         patch.setattr(histogram_splitter, "HISTOGRAM_MEMORY", memory)
-        same_tree(meta_tree(table, rule, mode=mode, threads=threads), expected)
+        check_same_tree(meta_tree(table, rule, mode=mode, threads=threads), expected)
 
 
 @given(tables(), limits(), st.sampled_from([None, 3]), st.integers(0, 3))
@@ -116,7 +116,7 @@ def test_a_truncated_meta_tree_is_the_one_grown_to_that_depth(table, rule, max_l
     cut = deep.truncated(depth)
     for name in ("left", "right", "depth", "positive", "total"):
         assert getattr(cut, name).tolist() == getattr(shallow, name).tolist(), name
-    same_tree(finished(cut, table), finished(shallow, table))
+    check_same_tree(finished(cut, table), finished(shallow, table))
 
 
 @given(tables(), limits(), st.data())
@@ -145,7 +145,7 @@ def test_collapsing_nothing_or_the_root():
     table = Table(rng.normal(size=(50, 2)), np.zeros(2, np.int32), rng.random(50) < 0.3, None)
     meta = grow_meta_tree(make_splitter(table), AVERAGE_PRECISION, 3, Limits(AP, max_depth=2))
     assert len(meta.leaves()) > 3
-    same_tree(finished(meta.collapsed(np.array([], int)), table), finished(meta, table))
+    check_same_tree(finished(meta.collapsed(np.array([], int)), table), finished(meta, table))
     assert meta.collapsed(np.array([0])).is_leaf.tolist() == [True]
 
 

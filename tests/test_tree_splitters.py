@@ -6,7 +6,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import reference
-from tables import Table, criteria, limits, make_splitter, plain_tree, row_order, rows_of, same_tree, tables
+from tables import Table, check_same_tree, criteria, limits, make_splitter, plain_tree, row_order, rows_of, tables
 from toprank._core.dtypes import CRITERIA
 from toprank._core.threads import Threads
 from toprank.tree import histogram_splitter
@@ -109,7 +109,7 @@ def test_little_histogram_memory_gives_the_same_tree(table, criterion, memory):
     expected = plain_tree(table, limits)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(histogram_splitter, "HISTOGRAM_MEMORY", memory)
-        same_tree(plain_tree(table, limits), expected)
+        check_same_tree(plain_tree(table, limits), expected)
 
 
 @given(tables(weights=("whole",)), criteria)
@@ -119,7 +119,7 @@ def test_wide_weights_give_the_same_tree_as_packed_ones(table, criterion):
     assert make_splitter(table).packed is not None
     assert make_splitter(heavy).packed is None
     narrow, wide = plain_tree(table, limits), plain_tree(heavy, limits)
-    same_tree(narrow, wide, ignore=("positive", "negative", "gain"))
+    check_same_tree(narrow, wide, ignore=("positive", "negative", "gain"))
     assert np.array_equal(narrow.positive * 2.0**31, wide.positive)
     assert np.array_equal(narrow.negative * 2.0**31, wide.negative)
 
@@ -133,7 +133,7 @@ def test_threads_and_chunks_change_nothing(mode, table, criterion, chunk):
         patch.setattr(histogram_splitter, "CHUNK_ROWS", chunk)
         for n_threads in (1, 2, 3):
             with Threads(n_threads) as threads:
-                same_tree(plain_tree(table, limits, mode=mode, threads=threads), expected)
+                check_same_tree(plain_tree(table, limits, mode=mode, threads=threads), expected)
 
 
 @pytest.mark.parametrize("mode", MODES)

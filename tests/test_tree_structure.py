@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import reference
-from tables import blocks, limits, meta_tree, plain_tree, same_tree, tables, trees
+from tables import blocks, check_same_tree, limits, meta_tree, plain_tree, tables, trees
 from toprank._core.dtypes import CATEGORY, NUMERIC
 from toprank._core.threads import Threads
 from toprank.tree import bin_mapper
@@ -161,8 +161,8 @@ def test_dictionaries_and_arrays_give_an_equal_tree_back(tree):
 @given(tables(), limits(), st.sampled_from([plain_tree, meta_tree]))
 def test_grown_trees_are_valid_and_come_back_equal(table, rule, grow):
     tree = grow(table, rule).check()
-    same_tree(Tree.from_dict(json.loads(json.dumps(tree.to_dict(), allow_nan=False))), tree)
-    same_tree(Tree.from_arrays(tree.to_arrays()), tree)
+    check_same_tree(Tree.from_dict(json.loads(json.dumps(tree.to_dict(), allow_nan=False))), tree)
+    check_same_tree(Tree.from_arrays(tree.to_arrays()), tree)
 
 
 def test_arrays_survive_a_file_without_pickles(tree, tmp_path):
