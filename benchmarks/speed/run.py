@@ -192,7 +192,7 @@ def main() -> None:
     if arguments.write:
         memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
         machine = f"{platform.machine()}, {os.cpu_count()} cores, {memory:.0f} GB, Python {platform.python_version()}"
-        note = "\nOne run on a noisy machine; repeats: MetaAP 9, growing, scoring and XGBoost 3, LightGBM 2, scikit-learn 1.\n"
+        note = "\nOne run, noisy machine; repeats: MetaAP 9, growing, scoring, XGBoost 3, LightGBM 2, scikit-learn 1.\n"
         head = f"# Speed\n\n{date.today()}, {machine}; `make bench BENCH_ARGS=--write`\n\n"
         (HERE / "results.md").write_text(head + "\n".join(lines) + "\n" + note)
 
