@@ -1,3 +1,5 @@
+from unittest.mock import patch
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -96,10 +98,17 @@ def test_a_budget_counts_weight():
     assert abs(weight[model.predict(X) == 1].sum() - 40) <= 4.0
 
 
-@given(st.integers(0, 2**32 - 1), st.floats(0.0001, 0.9), st.sampled_from([3, 50, 10**6]))
-def test_sorting_only_the_top_changes_nothing(seed, share, n_scores):
+@given(
+    st.integers(0, 2**32 - 1),
+    st.floats(0.0001, 0.9),
+    st.sampled_from([3, 50, 10**6]),
+    st.sampled_from([10, 500, 10**4]),
+)
+def test_sorting_only_the_top_changes_nothing(seed, share, n_scores, sample_rows):
     rng = np.random.default_rng(seed)
     score = rng.integers(0, n_scores, 3000) / n_scores
     positive = rng.random(3000) < score
     wanted = share * 3000
-    assert find_cutoff(wanted, 3000, score, positive, None) == find_cutoff(wanted, 3000, score, positive, np.ones(3000))
+    whole = find_cutoff(wanted, 3000, score, positive, np.ones(3000))
+    with patch("toprank.budget.SAMPLE_ROWS", sample_rows):
+        assert find_cutoff(wanted, 3000, score, positive, None) == whole

@@ -4,7 +4,15 @@ from hypothesis import strategies as st
 
 import reference
 from toprank._core.dtypes import SPLIT
-from toprank._core.partition import join_chunks, mark_left, mark_rows, split_by_mark, split_chunks
+from toprank._core.partition import (
+    count_rows,
+    join_chunks,
+    mark_left,
+    mark_rows,
+    split_by_mark,
+    split_chunks,
+    spread_rows,
+)
 
 
 @st.composite
@@ -101,3 +109,20 @@ def test_marks_follow_the_condition(data):
             else:
                 expected[row] = split["missing_left"][s] if code == 4 else int(code <= split["last_left"][s])
     assert out.tolist() == expected
+
+
+@given(st.lists(st.integers(0, 3), min_size=1, max_size=60), st.integers(1, 12))
+def test_rows_of_a_node_are_spread_evenly(leaves, quota):
+    leaf, rows = np.array(leaves, np.int32), np.arange(0, len(leaves), 1 + len(leaves) % 2)
+    size = count_rows(leaf, rows, 4)
+    assert size.tolist() == np.bincount(leaf[rows], minlength=4).tolist()
+    out = np.full(int(np.minimum(size, quota).sum()), -1)
+    spread_rows(leaf, rows, size, quota, np.zeros(4, np.int64), out)
+    assert np.all(np.diff(out) > 0)
+    for node in range(4):
+        places = np.flatnonzero(np.isin(rows[leaf[rows] == node], out))  # which of the node's rows were kept
+        kept = min(quota, size[node])
+        assert len(places) == kept
+        if kept:
+            steps = np.diff(np.append(-1, places))
+            assert steps.max() <= -(-size[node] // kept), "no gap is longer than it has to be"

@@ -26,6 +26,43 @@ def test_results_come_in_order(n_threads):
         assert list(threads.map(abs, range(-20, 0))) == list(range(20, 0, -1))
 
 
+@pytest.mark.parametrize("n_threads", [1, 2, 3])
+@pytest.mark.parametrize("n_calls", [0, 1, 2, 50])
+def test_short_calls_give_their_results_in_order(n_threads, n_calls):
+    with Threads(n_threads) as threads:
+        assert threads.run(lambda a, b: a - b, range(n_calls), [7] * n_calls) == [i - 7 for i in range(n_calls)]
+
+
+def test_the_calling_thread_takes_its_part_of_short_calls():
+    meet = threading.Barrier(2, timeout=10)
+
+    def who(_):
+        meet.wait()
+        return threading.current_thread()
+
+    with Threads(2) as threads:
+        callers = threads.run(who, range(2))
+    assert threading.current_thread() in callers
+    assert len(set(callers)) == 2
+
+
+@pytest.mark.parametrize("culprit", ["caller", "helper"])
+def test_an_error_in_a_short_call_stops_the_rest_and_reaches_the_caller(culprit):
+    caller, meet, calls = threading.current_thread(), threading.Barrier(2, timeout=10), []
+
+    def fail(i):
+        calls.append(i)
+        if i < 2:
+            meet.wait()
+        if (threading.current_thread() is caller) == (culprit == "caller"):
+            raise ZeroDivisionError
+        return i
+
+    with Threads(2) as threads, pytest.raises(ZeroDivisionError):
+        threads.run(fail, range(1000) if culprit == "caller" else range(2))
+    assert {0, 1} <= set(calls)
+
+
 def test_two_threads_run_side_by_side():
     meet = threading.Barrier(2, timeout=10)
     with Threads(2) as threads:

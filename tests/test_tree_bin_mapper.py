@@ -63,7 +63,7 @@ def test_bins_order_the_values_and_thresholds_part_them_as_bins_do(table, max_bi
             assert np.array_equal(values <= mapper.edges[f, b], codes <= b)
             for later in range(b + 1, n_bins):
                 outside = (codes <= b) | (codes >= later)
-                threshold = mapper.threshold(f, b, later)
+                threshold = float(mapper.thresholds(f, b, later))
                 assert np.array_equal((values <= threshold)[outside], (codes <= b)[outside])
 
 
@@ -116,7 +116,7 @@ def test_bins_of_a_sample_cover_all_rows():
     binned = mapper.transform(X).by_row
     for f in range(2):
         for b in range(99):
-            assert np.array_equal(X[:, f] <= mapper.threshold(f, b, b + 1), binned[:, f] <= b)
+            assert np.array_equal(X[:, f] <= mapper.thresholds(f, b, b + 1), binned[:, f] <= b)
 
 
 def test_a_sample_keeps_the_weights_of_its_rows():
@@ -157,7 +157,7 @@ def test_columns_with_missing_values_are_known():
 
 
 def test_only_missing_values_right_is_an_infinite_threshold():
-    assert BinMapper().fit(np.array([[1.0], [np.nan]])).threshold(0, 0, -1) == np.inf
+    assert BinMapper().fit(np.array([[1.0], [np.nan]])).thresholds(0, 0, -1) == np.inf
 
 
 @given(st.lists(COLUMNS["neighbours32"], min_size=1, max_size=10))

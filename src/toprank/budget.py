@@ -7,6 +7,9 @@ from typing import Any
 
 import numpy as np
 
+SAMPLE_ROWS = 10_000
+"""Scores from which the top of the list is guessed."""
+
 
 @dataclass(frozen=True)
 class Cutoff:
@@ -57,8 +60,7 @@ def find_cutoff(
     total = float(len(score)) if weight is None else float(weight.sum())
     wanted = k / n_cases * total
     if weight is None:  # only the top of the list has to be sorted
-        n_near = min(len(score), 2 * int(wanted) + 1000)
-        near = score >= np.partition(score, len(score) - n_near)[len(score) - n_near]
+        near = _rows_near_top(score, min(len(score), int(1.5 * wanted) + 1000))
         score, is_positive = score[near], is_positive[near]
     order = np.argsort(-score, kind="stable")
     sorted_weight = np.ones(len(score)) if weight is None else weight[order]
@@ -68,3 +70,11 @@ def find_cutoff(
     hits = np.cumsum(sorted_weight * is_positive[order])[best] / cumulated[best]
     n_above = float(cumulated[best] / total * n_cases)
     return Cutoff(float(k), n_above, float(sorted_score[best]), float(hits))
+
+
+def _rows_near_top(score: np.ndarray, size: int) -> np.ndarray:
+    """Positions of the highest scores, `size` of them or more, without tearing ties apart."""
+    sample = np.sort(score[:: max(1, len(score) // SAMPLE_ROWS)])
+    place = len(sample) - 100 - int(1.5 * size / len(score) * len(sample))
+    near = np.flatnonzero(score >= sample[max(place, 0)])
+    return near if len(near) >= size else np.arange(len(score))

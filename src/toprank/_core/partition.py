@@ -105,3 +105,29 @@ def split_by_mark(rows, buffer, start, stop, mark, n_left):
         n_left[s] = left - start[s]
         for k in range(spill):
             rows[left + k] = buffer[k]
+
+
+@kernel
+def count_rows(leaf, rows, n_nodes):
+    """Return how many of the rows are in each node, int64 (n_nodes,)."""
+    size = np.zeros(n_nodes, np.int64)
+    for i in range(rows.shape[0]):
+        size[leaf[rows[i]]] += 1
+    return size
+
+
+@kernel
+def spread_rows(leaf, rows, size, quota, seen, out):
+    """Write at most `quota` rows of each node to out, evenly spread over the node's rows, in the order of rows.
+
+    Pre:  size as count_rows gives it; seen is zeroed, same shape; out has room for sum(min(size, quota)) rows.
+    """
+    n = 0
+    for i in range(rows.shape[0]):
+        node = leaf[rows[i]]
+        kept = min(quota, size[node])
+        # Of `size` rows in turn, those at which (place * kept) // size moves on: exactly `kept` of them.
+        if (seen[node] + 1) * kept // size[node] > seen[node] * kept // size[node]:
+            out[n] = rows[i]
+            n += 1
+        seen[node] += 1

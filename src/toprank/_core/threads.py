@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from itertools import pairwise
+from concurrent.futures import ThreadPoolExecutor, wait
+from itertools import count, pairwise
 from typing import Any, Self
 
 import numpy as np
@@ -46,10 +46,34 @@ class Threads:
             self._pool = None
 
     def map(self, function: Callable[..., Any], *arguments: Iterable[Any]) -> Iterator[Any]:
-        """Results of the calls, in order; the calls run in any order."""
+        """Results of long calls, one by one and in order; the calls run in any order."""
         if self._pool is None:
             return map(function, *arguments)
         return self._pool.map(function, *arguments)
+
+    def run(self, function: Callable[..., Any], *arguments: Iterable[Any]) -> list[Any]:
+        """Results of short calls, all at once and in order; the calling thread takes its part of them."""
+        calls = list(zip(*arguments, strict=True))
+        if self._pool is None or len(calls) < 2:
+            return [function(*call) for call in calls]
+        results: list[Any] = [None] * len(calls)
+        turn = count()
+
+        def work() -> None:
+            while (i := next(turn)) < len(calls):
+                results[i] = function(*calls[i])
+
+        helpers = [self._pool.submit(work) for _ in range(min(self.n_threads, len(calls)) - 1)]
+        try:
+            work()
+        except BaseException:
+            calls.clear()  # nobody begins another call
+            wait(helpers)
+            raise
+        for helper in helpers:
+            if not helper.cancel():  # else it had not begun, and nothing is left for it
+                helper.result()
+        return results
 
 
 def cut_into_chunks(start: np.ndarray, stop: np.ndarray, chunk: int = CHUNK_ROWS) -> np.ndarray:

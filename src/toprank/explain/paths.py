@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from toprank._core.dtypes import LEAF, NODE
-from toprank._core.threads import Threads
+from toprank._core.partition import count_rows, spread_rows
 from toprank.explain.contributions import distinct_paths
 from toprank.tree.structure import Tree
 
@@ -109,7 +109,7 @@ def count_paths(
     X: np.ndarray,
     weight: np.ndarray | None = None,
     max_rows: int = 20_000,
-    threads: Threads | None = None,
+    leaf: np.ndarray | None = None,
 ) -> PathCounts:
     """Return the commonest ways of the rows of X into each leaf position.
 
@@ -122,7 +122,8 @@ def count_paths(
     max_rows : int, default=20,000
         Of a larger table about as many rows are followed, the same number in each leaf as far as it has
         them: the leaves at the top are small, and are those that matter.
-    threads : Threads or None
+    leaf : int32 array of shape (n,) or None
+        Leaf node of each row, where it is known already.
 
     Returns
     -------
@@ -130,21 +131,22 @@ def count_paths(
     """
     rows = np.arange(len(X)) if weight is None else np.flatnonzero(np.asarray(weight) > 0)
     if len(rows) > max_rows:
-        rows = _rows_of_each_leaf(tree.leaf[tree.apply(X, threads)], rows, max(max_rows // tree.n_leaves, PATHS_KEPT))
+        reached = tree.apply(X) if leaf is None else leaf
+        rows = _rows_of_each_leaf(reached, rows, max(max_rows // int(tree.is_leaf.sum()), PATHS_KEPT))
     weights = np.ones(len(rows)) if weight is None else np.asarray(weight, np.float64)[rows]
     paths, which = distinct_paths(tree.paths(X[rows])[0])
     mass = np.bincount(which, weights, len(paths))
-    leaf = tree.leaf[paths.max(axis=1, initial=0)]  # children come after their parents: the last node is the largest
-    total = np.bincount(leaf, mass, tree.n_leaves)
-    order = np.lexsort((np.arange(len(paths)), -mass, leaf))
-    n_paths = np.bincount(leaf, minlength=tree.n_leaves)
-    place = np.arange(len(paths)) - np.repeat(np.cumsum(n_paths) - n_paths, n_paths)
-    kept = order[place < PATHS_KEPT]
+    place = tree.leaf[paths.max(axis=1, initial=0)]  # children come after their parents: the last node is the largest
+    total = np.bincount(place, mass, tree.n_leaves)
+    order = np.lexsort((np.arange(len(paths)), -mass, place))
+    n_paths = np.bincount(place, minlength=tree.n_leaves)
+    nth = np.arange(len(paths)) - np.repeat(np.cumsum(n_paths) - n_paths, n_paths)
+    kept = order[nth < PATHS_KEPT]
     nodes = paths[kept]
     offset = np.append(0, np.cumsum((nodes >= 0).sum(axis=1)))
     return PathCounts(
-        leaf[kept].astype(NODE),
-        mass[kept] / total[leaf[kept]],
+        place[kept].astype(NODE),
+        mass[kept] / total[place[kept]],
         offset.astype(NODE),
         nodes[nodes >= 0].astype(NODE),
         n_paths.astype(NODE),
@@ -152,17 +154,11 @@ def count_paths(
 
 
 def _rows_of_each_leaf(leaf: np.ndarray, rows: np.ndarray, quota: int) -> np.ndarray:
-    """At most `quota` of the rows in each leaf, drawn at random but always the same; ascending."""
-    leaf = leaf[rows]
-    narrow = leaf.astype(np.int16) if leaf.max(initial=0) < 2**15 else leaf  # short integers sort fastest
-    by_leaf = rows[np.argsort(narrow, kind="stable")]
-    size = np.bincount(leaf)
-    rng = np.random.default_rng(0)
-    kept = [
-        part if len(part) <= quota else part[rng.choice(len(part), quota, replace=False, shuffle=False)]
-        for part in np.split(by_leaf, np.cumsum(size)[:-1])
-    ]
-    return np.sort(np.concatenate(kept))
+    """At most `quota` of the rows in each leaf node, evenly spread over its rows; ascending."""
+    size = count_rows(leaf, rows, int(leaf.max(initial=0)) + 1)
+    out = np.empty(int(np.minimum(size, quota).sum()), rows.dtype)
+    spread_rows(leaf, rows, size, quota, np.zeros(len(size), np.int64), out)
+    return out
 
 
 def ways_up(tree: Tree, leaf: int) -> Iterator[list[int]]:

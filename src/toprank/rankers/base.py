@@ -92,14 +92,19 @@ class BaseRanker(ClassifierMixin, BaseEstimator):
         """Grow the model."""
 
     def _set_cutoff(self, data: TrainingData, threads: Threads) -> None:
-        """Find the score that parts alerts from the rest, on the training rows or a sample of them."""
+        """Find the score that parts alerts from the rest."""
         k = cases_of_budget(self.budget, self.n_cases_, self.n_positives_)
-        rows = slice(None) if len(data.X) <= self._cutoff_rows else data.sample(self._cutoff_rows)
-        score, is_positive = self._decide(data.X[rows], threads), data.is_positive[rows]
+        rows, score = self._review(data, threads)
+        is_positive = data.is_positive[rows]
         weight = None if data.weight is None else data.weight[rows]
         if weight is not None:
             score, is_positive, weight = score[weight > 0], is_positive[weight > 0], weight[weight > 0]
         self.cutoff_ = find_cutoff(k, self.n_cases_, score, is_positive, weight)
+
+    def _review(self, data: TrainingData, threads: Threads) -> tuple[slice | np.ndarray, np.ndarray]:
+        """Send the training rows, or a sample of them, through the finished model: which rows, and their scores."""
+        rows = slice(None) if len(data.X) <= self._cutoff_rows else data.sample(self._cutoff_rows)
+        return rows, self._decide(data.X[rows], threads)
 
     # --- reading tables -----------------------------------------------------------------------------------------
 

@@ -80,7 +80,7 @@ class Growth:
 
     def _limits(self, weights: RowWeights, sample_features: Callable[[int], np.ndarray] | None) -> Limits:
         """Limits in integer weights; min_gain is a share of the most that the criterion could gain at the root."""
-        positive, total = float(weights.positive.sum()), float(weights.total.sum())
+        positive, total = float(weights.sum_of_positive), float(weights.sum_of_total)
         whole = split_gain(self.criterion, positive, positive, positive, total)  # all positives alone on one side
         return Limits(
             criterion=self.criterion,
@@ -133,4 +133,4 @@ class Growth:
 
 def _in_units(cases: int, weights: RowWeights) -> int:
     """Cases in integer weights, rounded up; where all rows together weigh less, a little more than they do."""
-    return min(math.ceil(min(cases / weights.unit, 2.0**62)), int(weights.total.sum()) + 1)
+    return min(math.ceil(min(cases / weights.unit, 2.0**62)), weights.sum_of_total + 1)

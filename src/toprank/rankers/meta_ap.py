@@ -185,7 +185,7 @@ class MetaAP(TreeRanker):
             penalty = collapse_penalties(meta)
             self.ccp_alpha_ = self._choose_penalty(growth, data, penalty, threads)
             meta = prune(meta, penalty, self.ccp_alpha_)
-        self._keep_tree(growth.finish_meta(meta, unit, data, self._fit_scoring(data, data.weight)), data, threads)
+        self.tree_ = growth.finish_meta(meta, unit, data, self._fit_scoring(data, data.weight))
 
     def _size_in_words(self) -> str:
         pruned = f"; ccp_alpha {self.ccp_alpha_:.3g}" if self.ccp_alpha != 0.0 else ""

@@ -127,7 +127,7 @@ class RankingTree(TreeRanker):
             # Two places in the ranking: leaves richer than the training data, and the others; margins do the rest.
             scoring = Scoring("margin", scale=data.column_scales())
             position, rate = _rich_and_poor(tree.positive, tree.positive + tree.negative, position)
-        self._keep_tree(finish_tree(tree, position, rate, scoring), data, threads)
+        self.tree_ = finish_tree(tree, position, rate, scoring)
 
 
 def _rich_and_poor(positive: np.ndarray, total: np.ndarray, position: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

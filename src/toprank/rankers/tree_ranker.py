@@ -42,10 +42,10 @@ class TreeRanker(BaseRanker):
     tree_: Tree
     path_counts_: PathCounts
 
-    def _keep_tree(self, tree: Tree, data: TrainingData, threads: Threads) -> None:
-        """Freeze the model: the tree, and how its leaves are usually reached."""
-        self.tree_ = tree
-        self.path_counts_ = count_paths(tree, data.X, data.weight, threads=threads)
+    def _review(self, data: TrainingData, threads: Threads) -> tuple[slice, np.ndarray]:
+        score, leaf = self.tree_.scores_and_leaves(data.X, threads)
+        self.path_counts_ = count_paths(self.tree_, data.X, data.weight, leaf=leaf)  # how leaves are usually reached
+        return slice(None), score
 
     @property
     def n_leaves_(self) -> int:

@@ -54,11 +54,6 @@ class Splits:
         part.record, part.goes_left = self.record[index], self.goes_left[index]
         return part
 
-    def cuts(self) -> list[tuple[int, int, int]]:
-        """Feature and the codes on both sides of the cut, of each condition."""
-        columns = (self.record[name].tolist() for name in ("feature", "last_left", "first_right"))
-        return list(zip(*columns, strict=True))
-
     def improve(self, other: Splits) -> None:
         """Keep the better of two conditions a node; on equal gain the lower feature, as a serial sweep would."""
         better = other.record["gain"] > self.record["gain"]
@@ -120,8 +115,7 @@ def sweep_features(sweep: Callable[..., None], n_nodes: int, n_features: int, th
     """Best conditions over all features: each thread sweeps a run of features, the runs meet in feature order."""
     runs = share_out(np.ones(n_features), threads.n_threads)
     found = [Splits(n_nodes) for _ in runs]
-    for _ in threads.map(lambda run, out: sweep(run.start, run.stop, out.record, out.goes_left), runs, found):
-        pass
+    threads.run(lambda run, out: sweep(run.start, run.stop, out.record, out.goes_left), runs, found)
     for other in found[1:]:
         found[0].improve(other)
     return found[0]

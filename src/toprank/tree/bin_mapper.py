@@ -69,11 +69,11 @@ def as_block(X: np.ndarray, rows: slice) -> np.ndarray:
     return np.ascontiguousarray(X[rows], dtype=VALUE)
 
 
-def between(low: float, high: float) -> float:
-    """Threshold between two values: their midpoint, or the lower one where no float lies between them."""
-    low, high = float(low), float(high)  # plain floats overflow without a warning
-    middle = low + (high - low) / 2
-    return middle if low <= middle < high else low
+def between(low: np.ndarray, high: np.ndarray) -> np.ndarray:
+    """Thresholds between pairs of values: their midpoint, or the lower one where no float lies between them."""
+    with np.errstate(over="ignore"):
+        middle = low + (high - low) / 2
+    return np.where((low <= middle) & (middle < high), middle, low)
 
 
 class BinMapper:
@@ -122,18 +122,26 @@ class BinMapper:
         self.guide_scale = np.zeros(d)
         self.guide = np.zeros((d, GUIDE_CELLS + 1), BIN)
         weight = None if sample_weight is None else integer_weights(np.zeros(n, bool), sample_weight).total
-        sample, weight = self._sample(X, weight)
+        threads = threads or Threads()
+        sample, weight = self._sample(X, weight, threads)
         numeric = np.flatnonzero(self.n_categories == 0)
-        for _ in (threads or Threads()).map(lambda f: self._fit_column(f, sample, weight), numeric):
-            pass
+        threads.run(lambda f: self._fit_column(f, sample, weight), numeric)
         return self
 
-    def _sample(self, X: np.ndarray, weight: np.ndarray | None) -> tuple[np.ndarray, np.ndarray | None]:
+    def _sample(
+        self, X: np.ndarray, weight: np.ndarray | None, threads: Threads
+    ) -> tuple[np.ndarray, np.ndarray | None]:
         """Rows that the quantiles are taken from, columns contiguous, and their weights."""
         rows = sample_rows(len(X), self.sample_rows, weight)
         if rows is None:
             return np.asfortranarray(X), weight
-        return np.asfortranarray(X[rows]), None if weight is None else weight[rows]
+        sample = np.empty((len(rows), X.shape[1]), X.dtype, order="F")
+
+        def gather(part: slice) -> None:
+            sample[part] = X[rows[part]]
+
+        threads.run(gather, row_blocks(*sample.shape))
+        return sample, None if weight is None else weight[rows]
 
     def _fit_column(self, f: int, sample: np.ndarray, weight: np.ndarray | None) -> None:
         """Bins of one numeric column."""
@@ -152,7 +160,7 @@ class BinMapper:
         self.n_bins[f] = n
         self.lower[f, :n] = values[first]
         self.upper[f, :n] = values[last]
-        edges = np.array([between(values[a], values[a + 1]) for a in last[:-1]], VALUE)
+        edges = between(values[last[:-1]], values[last[:-1] + 1])
         self.edges[f, : n - 1] = edges
         if n > 1:
             self.guide_low[f] = edges[0]
@@ -171,18 +179,17 @@ class BinMapper:
             return map_to_bins(as_block(X, rows), self.n_bins, self.is_categorical, self.edges, self.guide_low,
                                self.guide_scale, self.guide, has_missing, by_row[rows], by_column[:, rows])  # fmt: skip
 
-        if sum((threads or Threads()).map(map_rows, row_blocks(*X.shape))):
+        if sum((threads or Threads()).run(map_rows, row_blocks(*X.shape))):
             raise ValueError(
                 "X holds infinite values, expected finite numbers or NaN for missing. "
                 "Hint: replace them with NaN, or clip the column."
             )
         return Binned(by_row, by_column, has_missing > 0)
 
-    def threshold(self, feature: int, last_left: int, first_right: int) -> float:
-        """Threshold that parts bin `last_left` from bin `first_right`; infinity where only missing values go right."""
-        if first_right < 0:
-            return np.inf
-        return between(self.upper[feature, last_left], self.lower[feature, first_right])
+    def thresholds(self, feature: np.ndarray, last_left: np.ndarray, first_right: np.ndarray) -> np.ndarray:
+        """Thresholds that part bin `last_left` from bin `first_right`; infinity where only missing values go right."""
+        cut = between(self.upper[feature, last_left], self.lower[feature, first_right])
+        return np.where(first_right < 0, np.inf, cut)
 
 
 def distinct_values(column: np.ndarray, weight: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:

@@ -81,8 +81,8 @@ class ExactSplitter:
         return Batch(
             np.zeros(1, np.int64),
             np.array([self.order.shape[1]], np.int64),
-            np.array([self.weights.positive.sum()], WEIGHT),
-            np.array([self.weights.total.sum()], WEIGHT),
+            np.array([self.weights.sum_of_positive], WEIGHT),
+            np.array([self.weights.sum_of_total], WEIGHT),
         )
 
     def with_statistics(self, parents: Batch, children: Batch, needed: np.ndarray) -> Batch:
@@ -118,8 +118,7 @@ class ExactSplitter:
                 split_by_mark(self.order[f], buffer, batch.start, batch.stop, self.mark, counts)
             n_left[:] = counts
 
-        for _ in self.threads.map(part, share_out(np.ones(self.n_features), self.threads.n_threads)):
-            pass
+        self.threads.run(part, share_out(np.ones(self.n_features), self.threads.n_threads))
         return n_left
 
     def remember(self) -> None:
@@ -136,8 +135,9 @@ class ExactSplitter:
     def thresholds(self, splits: Splits) -> np.ndarray:
         """Threshold of each numeric condition, NaN for the others; infinity where only missing values go right."""
         out = np.full(len(splits.record), np.nan)
-        for i, (feature, last_left, first_right) in enumerate(splits.cuts()):
-            values = self.presorted.values[feature]
-            if not self.is_categorical[feature]:
-                out[i] = np.inf if first_right < 0 else between(values[last_left], values[first_right])
+        for i, split in enumerate(splits.record):
+            values = self.presorted.values[split["feature"]]
+            if not self.is_categorical[split["feature"]]:
+                cut = between(values[split["last_left"]], values[split["first_right"]])
+                out[i] = np.inf if split["first_right"] < 0 else cut
         return out

@@ -37,7 +37,9 @@ class HistogramSplitter:
         self.n_features = self.binned.shape[1]
         self.is_categorical = mapper.is_categorical
         self.packed = weights.packed
-        self.rows = np.flatnonzero(weights.total).astype(ROW)
+        self.rows = np.arange(len(weights.total), dtype=ROW)
+        if not weights.total.all():
+            self.rows = self.rows[weights.total > 0]
         self.left_rows, self.right_rows = np.empty_like(self.rows), np.empty_like(self.rows)
         self.mark = np.zeros(len(self.binned), np.uint8)
         sizes = mapper.n_bins.astype(np.int64) + 1
@@ -49,8 +51,8 @@ class HistogramSplitter:
         batch = Batch(
             np.zeros(1, np.int64),
             np.array([len(self.rows)], np.int64),
-            np.array([self.weights.positive.sum()], WEIGHT),
-            np.array([self.weights.total.sum()], WEIGHT),
+            np.array([self.weights.sum_of_positive], WEIGHT),
+            np.array([self.weights.sum_of_total], WEIGHT),
         )
         return replace(batch, histograms=self._histograms(batch), slot=np.zeros(1, NODE))
 
@@ -72,7 +74,7 @@ class HistogramSplitter:
                                 self.weights.total, node, shared, out)  # fmt: skip
             return node, shared
 
-        for node, shared in self.threads.map(add_up, runs):
+        for node, shared in self.threads.run(add_up, runs):
             out[node] += shared
         return out
 
@@ -98,8 +100,7 @@ class HistogramSplitter:
             for i in range(run.start, run.stop):
                 np.subtract(whole[slot_of[i]], histograms[i], out=histograms[len(family) + i])
 
-        for _ in self.threads.map(subtract, share_out(np.ones(len(family)), self.threads.n_threads)):
-            pass
+        self.threads.run(subtract, share_out(np.ones(len(family)), self.threads.n_threads))
         slot = np.full(len(children), -1, NODE)
         slot[smaller] = np.arange(len(family))
         slot[smaller ^ 1] = np.arange(len(family)) + len(family)
@@ -154,8 +155,7 @@ class HistogramSplitter:
         def part(run: slice) -> None:
             split_chunks(*codes, self.rows, self.left_rows, self.right_rows, chunks[run], column, goes_left, left[run])
 
-        for _ in self.threads.map(part, runs):
-            pass
+        self.threads.run(part, runs)
         node = chunks[:, 0]
         n_left = np.bincount(node, left, len(batch)).astype(np.int64)
         right = chunks[:, 2] - chunks[:, 1] - left
@@ -167,8 +167,7 @@ class HistogramSplitter:
         def join(run: slice) -> None:
             join_chunks(self.left_rows, self.right_rows, self.rows, chunks[run], left[run], left_at[run], right_at[run])
 
-        for _ in self.threads.map(join, runs):
-            pass
+        self.threads.run(join, runs)
         return n_left
 
     def remember(self) -> None:
@@ -179,10 +178,9 @@ class HistogramSplitter:
         """Part the parents' rows, in the remembered order, by the side that each row's cell is on."""
         side = is_left.astype(np.uint8)
         runs = share_out(cells.stop - cells.start, self.threads.n_threads)
-        for _ in self.threads.map(
+        self.threads.run(
             lambda run: mark_rows(self.rows, cells.start[run], cells.stop[run], side[run], self.mark), runs
-        ):
-            pass
+        )
         self.rows = self.remembered
         no_column, answers = np.zeros(len(parents), NODE), np.tile(np.arange(256, dtype=np.uint8), (len(parents), 1))
         n_left = self._part_rows(parents, (self.mark, 1, 0), no_column, answers)
@@ -190,9 +188,5 @@ class HistogramSplitter:
 
     def thresholds(self, splits: Splits) -> np.ndarray:
         """Threshold of each numeric condition, NaN for the others."""
-        return np.array(
-            [
-                np.nan if self.is_categorical[feature] else self.mapper.threshold(feature, last_left, first_right)
-                for feature, last_left, first_right in splits.cuts()
-            ]
-        )
+        cut = self.mapper.thresholds(*(splits.record[name] for name in ("feature", "last_left", "first_right")))
+        return np.where(self.is_categorical[splits.record["feature"]], np.nan, cut)

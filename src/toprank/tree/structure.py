@@ -139,10 +139,7 @@ class Tree:
     def apply(self, X: np.ndarray, threads: Threads | None = None) -> np.ndarray:
         """Leaf node of each row of X: int32 (n,)."""
         leaf = np.empty(len(X), NODE)
-        for _ in (threads or Threads()).map(
-            lambda rows: self._walk(as_block(X, rows), leaf[rows]), row_blocks(*X.shape)
-        ):
-            pass
+        (threads or Threads()).run(lambda rows: self._walk(as_block(X, rows), leaf[rows]), row_blocks(*X.shape))
         return leaf
 
     def paths(self, X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -170,21 +167,23 @@ class Tree:
 
     def decision_function(self, X: np.ndarray, threads: Threads | None = None) -> np.ndarray:
         """Score of each row of X, float64 (n,): the leaf's range first, then the place inside it."""
-        out = np.empty(len(X))
-        for _ in (threads or Threads()).map(
-            lambda rows: self._score(as_block(X, rows), out[rows]), row_blocks(*X.shape)
-        ):
-            pass
-        return out
+        return self.scores_and_leaves(X, threads)[0]
 
-    def _score(self, block: np.ndarray, out: np.ndarray) -> None:
-        """Write the scores of one block of rows."""
+    def scores_and_leaves(self, X: np.ndarray, threads: Threads | None = None) -> tuple[np.ndarray, np.ndarray]:
+        """Score, float64 (n,), and leaf node, int32 (n,), of each row of X, in one pass."""
+        score, leaf = np.empty(len(X)), np.empty(len(X), NODE)
+        (threads or Threads()).run(
+            lambda rows: self._score(as_block(X, rows), leaf[rows], score[rows]), row_blocks(*X.shape)
+        )
+        return score, leaf
+
+    def _score(self, block: np.ndarray, leaf: np.ndarray, out: np.ndarray) -> None:
+        """Write the leaves and the scores of one block of rows."""
         scoring = self.scoring
+        self._walk(block, leaf, scoring.scale if scoring.kind == "margin" else NOTHING.scale, out)
         if scoring.kind == "confusion":
             confusion_scores(block, *self.conditions, self.rate, scoring.confusion, out)
             return
-        leaf = np.empty(len(block), NODE)
-        self._walk(block, leaf, scoring.scale if scoring.kind == "margin" else NOTHING.scale, out)
         if scoring.kind == "margin":
             out *= self._margin_sign[leaf]
         if scoring.kind == "linear":

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -14,19 +15,32 @@ FIXED_POINT_LIMIT = 2**FIXED_POINT_BITS
 """Largest total of scaled weights: sums stay exact in int64 and in the float64 of the criteria."""
 
 
-class RowWeights(NamedTuple):
+@dataclass(frozen=True)
+class RowWeights:
     """Positive and total weight of each row, in integer units of `unit` cases."""
 
     positive: np.ndarray
     total: np.ndarray
     unit: float
 
+    @cached_property
+    def sum_of_positive(self) -> int:
+        """Weight of all positive rows."""
+        return int(self.positive.sum())
+
+    @cached_property
+    def sum_of_total(self) -> int:
+        """Weight of all rows."""
+        return int(self.total.sum())
+
     @property
     def packed(self) -> np.ndarray | None:
         """Both channels in one int64 a row, or None where the total does not fit 31 bits."""
-        if int(self.total.sum()) >= PACKED_LIMIT:
+        if self.sum_of_total >= PACKED_LIMIT:
             return None
-        return (self.positive << 32) | self.total
+        packed = self.positive << 32
+        packed |= self.total
+        return packed
 
 
 def integer_weights(is_positive: np.ndarray, sample_weight: np.ndarray | None = None) -> RowWeights:
