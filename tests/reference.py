@@ -281,12 +281,24 @@ def path(tree, row):
 
 def margin(tree, row, scale):
     """Distance to the nearest threshold on the way, in units of scale; 0 where there is none."""
+    return _nearest(tree, row, scale, path(tree, row)[:-1])
+
+
+def _nearest(tree, row, scale, nodes):
     distances = []
-    for node in path(tree, row)[:-1]:
+    for node in nodes:
         f = tree.feature[node]
         if tree.kind[node] == NUMERIC and not math.isnan(row[f]) and math.isfinite(tree.threshold[node]):
             distances.append(abs(row[f] - tree.threshold[node]) / scale[f])
     return min(distances, default=0.0)
+
+
+def stages(tree, row, part_at, n_stages, scale):
+    """Part that a row is in after 1, 2, ... stages, and its margin up to there; a stage ends where a part begins."""
+    nodes = path(tree, row)
+    begun = [i for i, node in enumerate(nodes) if part_at[node] >= 0]
+    ends = [begun[min(stage, len(begun) - 1)] for stage in range(1, n_stages + 1)]
+    return [part_at[nodes[i]] for i in ends], [_nearest(tree, row, scale, nodes[:i]) for i in ends]
 
 
 def scorecard(row, scoring):
@@ -329,6 +341,6 @@ def score(tree, row):
         place = scorecard(row, scoring)
     else:
         rich = tree.positive[leaf] / (tree.positive[leaf] + tree.negative[leaf])
-        base = tree.positive[0] / (tree.positive[0] + tree.negative[0])
-        place = margin(tree, row, scoring.scale) * (1 if rich > base else -1)
+        turn = scoring.turn or tree.positive[0] / (tree.positive[0] + tree.negative[0])
+        place = margin(tree, row, scoring.scale) * (1 if rich > turn else -1)
     return tree.score[leaf] - (0.5 - 0.499 * place / (1 + abs(place))) / (max(tree.leaf) + 1)

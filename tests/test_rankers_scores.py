@@ -53,6 +53,14 @@ def test_the_geometric_score_puts_rows_of_rich_leaves_first_the_deeper_the_bette
     assert score[y == 1].min() > score[y == 0].max()
 
 
+def test_the_geometric_score_turns_at_a_majority_of_positives():
+    X = np.repeat([[0.0], [1.0], [2.0]], 20, axis=0)
+    y = np.concatenate((np.zeros(20), np.arange(20) < 8, np.arange(20) < 16)).astype(int)  # 0, 40 and 80 % positive
+    model = RankingTree(leaf_score="geometric", max_depth=2, min_samples_leaf=1).fit(X, y)
+    assert model.tree_.score[model.apply([[2.0]])] > model.tree_.score[model.apply([[1.0]])]
+    assert model.tree_.score[model.apply([[1.0]])] == model.tree_.score[model.apply([[0.0]])]
+
+
 # The linear score
 
 

@@ -1,4 +1,4 @@
-"""Rows down the tree: leaves, paths, margins, votes; and the points of scorecards."""
+"""Rows down the tree: leaves, paths, margins, stages, votes; and the points of scorecards."""
 
 import numpy as np
 
@@ -81,6 +81,52 @@ def walk(block, nodes, category_bits, oblique_at, oblique_feature, oblique_weigh
         if wants_path:
             path[i, n] = node
             length[i] = n + 1
+
+
+@kernel
+def walk_stages(
+    block, nodes, category_bits, oblique_at, oblique_feature, oblique_weight, scale, part_at, reached, margin
+):
+    """Write the part of the tree that each row is in after 1, 2, ... stages and, on demand, its margin up to there.
+
+    Pre:  part_at int32 (n_nodes,): part that begins at a node, -1 where none does; one begins at the root and at each
+          leaf. A stage ends where the row enters a further part.
+    Post: reached int32 (n, n_stages): a row that is in a leaf stays there.
+          margin float64 (n, n_stages), unless scale is empty: as in `walk`, over the conditions met so far.
+    Cost: one condition a level, down to the last stage.
+    """
+    wants_margin = scale.shape[0] > 0
+    n_stages = reached.shape[1]
+    for i in range(block.shape[0]):
+        node = np.int64(0)
+        part = part_at[0]
+        nearest = np.inf
+        stage = 0
+        while stage < n_stages and nodes[node]["kind"] != LEAF:
+            condition = nodes[node]
+            if condition["kind"] == OBLIQUE:
+                side = projection_side(block, i, oblique_at[node], oblique_at[node + 1], oblique_feature,
+                                       oblique_weight, condition["threshold"], condition["missing_left"])  # fmt: skip
+            else:
+                value = block[i, condition["feature"]]
+                if condition["kind"] == NUMERIC:
+                    side = number_side(value, condition["threshold"], condition["missing_left"])
+                    if wants_margin:
+                        distance = abs(value - condition["threshold"]) / scale[condition["feature"]]
+                        nearest = distance if distance < nearest else nearest  # a missing value is not less
+                else:
+                    side = category_side(value, category_bits, condition["category_at"], condition["missing_left"])
+            node = child_of(condition, side)
+            if part_at[node] >= 0:
+                part = part_at[node]
+                reached[i, stage] = part
+                if wants_margin:
+                    margin[i, stage] = nearest if nearest < np.inf else 0.0
+                stage += 1
+        for rest in range(stage, n_stages):
+            reached[i, rest] = part
+            if wants_margin:
+                margin[i, rest] = nearest if nearest < np.inf else 0.0
 
 
 @kernel

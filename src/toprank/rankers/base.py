@@ -6,6 +6,7 @@ import difflib
 import math
 from abc import abstractmethod
 from collections import Counter
+from copy import copy
 from pathlib import Path
 from typing import Any, Self
 
@@ -19,7 +20,7 @@ from toprank.metrics import average_precision
 from toprank.rankers.encoding import Table, encode, learn_columns, read_table
 from toprank.rankers.frames import backend_of, make_frame
 from toprank.rankers.model_file import save_model
-from toprank.rankers.training import TrainingData
+from toprank.rankers.training import TrainingData, shared_tables
 from toprank.rankers.validation import (
     check_classes,
     check_finite,
@@ -59,33 +60,78 @@ class BaseRanker(ClassifierMixin, BaseEstimator):
         self._validate_params()
         for name in [name for name in vars(self) if name.endswith("_")]:
             delattr(self, name)  # a fit that fails leaves no part of an older model behind
-        owner = f"{type(self).__name__}.fit"
-        table = self._read(X, reset=True)
-        labels = check_labels(y, len(table), owner)
-        self.classes_, self.positive_index_ = check_classes(labels, self.pos_label, owner)
-        is_positive = labels == self.classes_[self.positive_index_]
-        weight = check_weights(sample_weight, is_positive, owner)
-        self.n_cases_, self.n_positives_ = _count(is_positive, weight)
+        data, weight = self._take_over(X, y, sample_weight)
+        if data is None:
+            table = self._read(X, reset=True)
+            is_positive, weight = self._read_labels(y, sample_weight, len(table))
         warn_of_light_weights(self.n_cases_, self.min_samples_leaf, weight)
         warn_of_common_text_label(
             self.classes_, self.positive_index_, self.pos_label, self.n_positives_ / self.n_cases_
         )
         cases_of_budget(self.budget, self.n_cases_, self.n_positives_)  # complains before the work begins
-        self.columns_ = learn_columns(table, self.categorical_features)
-        matrix = encode(table, self.columns_)
         with Threads(resolve_n_jobs(self.n_jobs)) as threads:
-            try:
-                data = TrainingData(matrix, is_positive, weight, self.columns_, splitter=self.splitter,
-                                    max_bins=self.max_bins, threads=threads)  # fmt: skip
-            except ValueError:
-                check_finite(matrix, self.columns_)  # names the column
-                raise
-            self.columns_ = data.columns
-            self._backend = backend_of(X)
-            self.data_hash_ = data.fingerprint()
+            if data is None:
+                self.columns_ = learn_columns(table, self.categorical_features)
+                matrix = encode(table, self.columns_)
+                data = self._make_training_data(matrix, is_positive, weight, threads)
+                self._backend = backend_of(X)
+                self._hand_on(X, y, sample_weight, data)
             self._fit_model(data, threads)
             self._set_cutoff(data, threads)
         return self
+
+    def _read_labels(self, y: Any, sample_weight: Any, n_rows: int) -> tuple[np.ndarray, np.ndarray | None]:
+        """Which rows are positive, and their weights."""
+        owner = f"{type(self).__name__}.fit"
+        labels = check_labels(y, n_rows, owner)
+        self.classes_, self.positive_index_ = check_classes(labels, self.pos_label, owner)
+        is_positive = labels == self.classes_[self.positive_index_]
+        weight = check_weights(sample_weight, is_positive, owner)
+        self.n_cases_, self.n_positives_ = _count(is_positive, weight)
+        return is_positive, weight
+
+    def _make_training_data(
+        self, matrix: np.ndarray, is_positive: np.ndarray, weight: np.ndarray | None, threads: Threads
+    ) -> TrainingData:
+        """Bins or sorted columns of the encoded rows."""
+        try:
+            data = TrainingData(matrix, is_positive, weight, self.columns_, splitter=self.splitter,
+                                max_bins=self.max_bins, threads=threads)  # fmt: skip
+        except ValueError:
+            check_finite(matrix, self.columns_)  # names the column
+            raise
+        self.columns_ = list(data.columns)
+        self.data_hash_ = data.fingerprint()
+        return data
+
+    # --- sharing (`shared_training_data`) -----------------------------------------------------------------------
+
+    @property
+    def _table_settings(self) -> tuple[Any, ...]:
+        """Parameters that training data depend on, comparable."""
+        chosen = None if self.categorical_features is None else repr(list(self.categorical_features))
+        return self.splitter, self.max_bins, chosen, repr(self.pos_label)
+
+    def _take_over(self, X: Any, y: Any, sample_weight: Any) -> tuple[TrainingData | None, np.ndarray | None]:
+        """Training data that an earlier fit made of the same objects, and their weights; None where there are none."""
+        shared = shared_tables()
+        found = shared.training.find((X, y, sample_weight), self._table_settings) if shared else None
+        if found is None:
+            return None, None
+        data, facts = found
+        for name, value in facts.items():
+            setattr(self, name, copy(value))
+        return data, data.weight
+
+    def _hand_on(self, X: Any, y: Any, sample_weight: Any, data: TrainingData) -> None:
+        """Keep training data, and what is known of the table by now, for fits to come."""
+        shared = shared_tables()
+        if shared:
+            facts = {name: copy(value) for name, value in vars(self).items() if name.endswith("_")}
+            facts["_backend"] = self._backend
+            shared.training.keep((X, y, sample_weight), self._table_settings, (data, facts))
+
+    # --- growing ------------------------------------------------------------------------------------------------
 
     @abstractmethod
     def _fit_model(self, data: TrainingData, threads: Threads) -> None:
@@ -155,8 +201,14 @@ class BaseRanker(ClassifierMixin, BaseEstimator):
     def _encode(self, X: Any) -> np.ndarray:
         """Matrix of new rows, checked against training."""
         check_is_fitted(self)
+        shared, objects = shared_tables(), (X, *self.columns_)
+        found = shared.encoded.find(objects, None) if shared else None
+        if found is not None:
+            return found
         matrix = encode(self._read(X, reset=False), self.columns_)
         check_finite(matrix, self.columns_)
+        if shared:
+            shared.encoded.keep(objects, None, matrix)
         return matrix
 
     # --- scoring ------------------------------------------------------------------------------------------------

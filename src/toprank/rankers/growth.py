@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Integral, Real
 from typing import Any
 
@@ -13,13 +13,15 @@ from sklearn.utils._param_validation import Interval, Options, StrOptions
 
 from toprank._core.splitting import split_gain
 from toprank._core.threads import Threads
-from toprank.rankers.leaf_rates import finish_tree, meta_leaf_rates, order_by_rate, parents_of, smoothed_rates
-from toprank.rankers.training import TrainingData
-from toprank.tree.flatten import flatten_meta_tree, flatten_tree
+from toprank.rankers.leaf_rates import finish_tree, meta_rates, parents_of, smoothed_rates
+from toprank.rankers.training import TrainingData, shared_tables
+from toprank.tree.flatten import flatten_tree, flatten_with_entries
 from toprank.tree.grower import UNLIMITED, Limits, grow
 from toprank.tree.meta import MetaTree, grow_meta_tree
 from toprank.tree.objectives import AVERAGE_PRECISION, Objective
 from toprank.tree.scoring import Scoring
+from toprank.tree.stack import RootMemory, StackLimits, grow_meta_trees
+from toprank.tree.stages import Stages
 from toprank.tree.structure import Tree
 from toprank.tree.weights import RowWeights, integer_weights
 
@@ -43,6 +45,10 @@ ORDER_STRENGTH = 300.0
 """Cases of hierarchical shrinkage behind leaf_order="rate": a leaf overtakes the order of the meta-tree only on
 evidence. Of 10, 30, 100, 300, 1000 this was the best on simulated and real tables together; the differences are
 small."""
+
+STACK_CELLS = 2**20
+"""Cells up to which copies of a table, one for each of several leaf depths, are grown side by side: beyond that the
+rows cost more than the calls, and one tree at a time stays in the cache."""
 
 DEPTH = [Interval(Integral, 1, None, closed="left"), None]
 CCP_ALPHA = [Interval(Real, 0, None, closed="left"), Options(str, {"cv"})]
@@ -99,12 +105,11 @@ class Growth:
         trees = grow(splitter, splitter.root(), self._limits(weights, None))
         return flatten_tree(trees, weights.unit, data.is_categorical)
 
-    def rank_by_rate(self, tree: Tree) -> tuple[np.ndarray, np.ndarray]:
-        """Leaf positions of a plain tree by falling smoothed rate, and the rates."""
+    def node_rates(self, tree: Tree) -> np.ndarray:
+        """Smoothed rate of each node of a plain tree; it depends on what stands above the node alone."""
         parent = parents_of(np.where(tree.is_leaf, -1, tree.left), tree.right)
         total = tree.positive + tree.negative
-        rate = smoothed_rates(tree.positive, total, parent, self.smoothing, self.smoothing_strength)
-        return order_by_rate(tree, rate)
+        return smoothed_rates(tree.positive, total, parent, self.smoothing, self.smoothing_strength)
 
     def grow_meta(
         self,
@@ -119,18 +124,70 @@ class Growth:
         limits = self._limits(weights, sample_features)
         return grow_meta_tree(splitter, self.objective, self.max_depth or UNLIMITED, limits), weights.unit
 
+    def grow_shared_meta(self, data: TrainingData, threads: Threads) -> tuple[MetaTree, float]:
+        """`grow_meta` on all rows; inside `shared_training_data` with what other leaf depths have in common."""
+        tables = shared_tables()
+        if tables is None or self.max_leaf_nodes is not None:
+            return self.grow_meta(data, data.weight, threads)
+        depths = tables.leaf_depths
+        alike = replace(self, leaf_depth=None, smoothing=None, smoothing_strength=0.0, leaf_order="rate")
+        if self.leaf_depth in depths and len(depths) > 1 and data.X.size * len(depths) <= STACK_CELLS:
+            grown, unit = data.once((alike, depths), lambda: self._grow_stack(data, depths, threads))
+            return grown[self.leaf_depth], unit
+        weights = integer_weights(data.is_positive, data.weight)
+        splitter = RootMemory(
+            data.splitter(weights, threads), data.once(("root", replace(alike, max_depth=None)), list)
+        )
+        limits = self._limits(weights, None)
+        return grow_meta_tree(splitter, self.objective, self.max_depth or UNLIMITED, limits), weights.unit
+
+    def _grow_stack(
+        self, data: TrainingData, depths: tuple[int, ...], threads: Threads
+    ) -> tuple[dict[int, MetaTree], float]:
+        """Meta-trees by the depth of their inner trees, and the unit of their integer weights."""
+        weights = integer_weights(data.is_positive, data.weight)
+        splitter, roots = data.stacked_splitter(weights, threads, len(depths))
+        one = replace(self, leaf_depth=max(depths))._limits(weights, None)
+        limits = StackLimits(**vars(one), depths=depths, n_rows=int(roots.stop[0]))
+        grown = grow_meta_trees(splitter, roots, self.objective, self.max_depth or UNLIMITED, limits)
+        return dict(zip(depths, grown, strict=True)), weights.unit
+
     def finish_meta(self, meta: MetaTree, unit: float, data: TrainingData, scoring: Scoring) -> Tree:
         """The flattened meta-tree with leaf order, scores and rates."""
-        tree = flatten_meta_tree(meta, unit, data.is_categorical)
-        rates = meta_leaf_rates(meta, unit, self.smoothing, self.smoothing_strength)
-        if self.leaf_order == "meta":
-            return finish_tree(tree, tree.leaf, rates, scoring)
-        shrunk = meta_leaf_rates(meta, unit, "hierarchical", ORDER_STRENGTH)
-        order = np.argsort(-shrunk, kind="stable")
-        position = np.argsort(order)
-        return finish_tree(tree, np.where(tree.leaf >= 0, position[tree.leaf], -1), rates[order], scoring)
+        return self.finish_in_stages(meta, unit, data, scoring)[0]
+
+    def finish_in_stages(
+        self, meta: MetaTree, unit: float, data: TrainingData, scoring: Scoring
+    ) -> tuple[Tree, Stages]:
+        """The flattened meta-tree with leaf order, scores and rates, and the same for every lower meta-depth.
+
+        The rate of a meta-node depends on what stands above it alone, so one order of all meta-nodes serves all depths.
+        """
+        tree, entry = flatten_with_entries(meta, unit, data.is_categorical)
+        rates = meta_rates(meta, unit, self.smoothing, self.smoothing_strength)
+        order = np.argsort(entry)  # from left to right
+        if self.leaf_order == "rate":
+            shrunk = meta_rates(meta, unit, "hierarchical", ORDER_STRENGTH)
+            order = order[np.argsort(-shrunk[order], kind="stable")]
+        key = np.argsort(order)
+        leaves = order[meta.is_leaf[order]]
+        position = np.full(len(tree), -1)
+        position[entry[leaves]] = np.arange(len(leaves))
+        stages = Stages.of(entry, meta.depth, key, self.max_depth)
+        return finish_tree(tree, position, rates[leaves], scoring), stages
 
 
 def _in_units(cases: int, weights: RowWeights) -> int:
     """Cases in integer weights, rounded up; where all rows together weigh less, a little more than they do."""
     return min(math.ceil(min(cases / weights.unit, 2.0**62)), weights.sum_of_total + 1)
+
+
+def stages_of(ranker: Any) -> Stages:
+    """Stages of a fitted ranker; raises ValueError where it has none."""
+    stages = getattr(ranker, "_stages", None)
+    if stages is None:
+        raise ValueError(
+            f"{type(ranker).__name__}.staged_decision_function needs the stages of growing, but this model comes from "
+            "a file, and files do not hold them. Hint: fit it again, or pickle a fitted model."
+        )
+    return stages

@@ -31,26 +31,25 @@ def smoothed_rates(
         return raw
     if smoothing == "m-estimate":
         return (positive + strength * raw[0]) / (total + strength)
-    rate = raw.copy()
-    for node in range(1, len(raw)):
-        above = parent[node]
-        rate[node] = rate[above] + (raw[node] - raw[above]) / (1.0 + strength / total[above])
+    rate, own, weight = raw.tolist(), raw.tolist(), total.tolist()  # plain floats: the same sums, ten times as fast
+    for node, above in enumerate(parent.tolist()):
+        if above >= 0:
+            rate[node] = rate[above] + (own[node] - own[above]) / (1.0 + strength / weight[above])
     return np.clip(rate, 0.0, 1.0)
 
 
 def parents_of(left: np.ndarray, right: np.ndarray) -> np.ndarray:
     """Parent of each node, -1 at the root."""
     parent = np.full(len(left), -1)
-    for node in np.flatnonzero(left >= 0):
-        parent[left[node]] = parent[right[node]] = node
+    inner = np.flatnonzero(left >= 0)
+    parent[left[inner]] = parent[right[inner]] = inner
     return parent
 
 
-def meta_leaf_rates(meta: MetaTree, unit: float, smoothing: str | None, strength: float) -> np.ndarray:
-    """Smoothed rate of each meta-leaf, from left to right."""
+def meta_rates(meta: MetaTree, unit: float, smoothing: str | None, strength: float) -> np.ndarray:
+    """Smoothed rate of each meta-node."""
     parent = parents_of(meta.left, meta.right)
-    rates = smoothed_rates(meta.positive * unit, meta.total * unit, parent, smoothing, strength)
-    return rates[meta.leaves()]
+    return smoothed_rates(meta.positive * unit, meta.total * unit, parent, smoothing, strength)
 
 
 def finish_tree(tree: Tree, position: np.ndarray, rate: np.ndarray, scoring: Scoring) -> Tree:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from numbers import Real
 from typing import Any, Self
 
 import numpy as np
 from sklearn.model_selection import StratifiedKFold, check_cv
 from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted
 
-from toprank._core.threads import Threads
+from toprank._core.threads import Threads, resolve_n_jobs
 from toprank.metrics import average_precision
-from toprank.rankers.growth import CCP_ALPHA, DEPTH, GROWTH_CONSTRAINTS, Growth
+from toprank.rankers.growth import CCP_ALPHA, DEPTH, GROWTH_CONSTRAINTS, Growth, stages_of
 from toprank.rankers.linear import fit_linear_scoring
 from toprank.rankers.training import TrainingData
 from toprank.rankers.tree_ranker import TreeRanker, without_prefix
@@ -19,6 +21,7 @@ from toprank.tree.meta import MetaTree
 from toprank.tree.objectives import AVERAGE_PRECISION
 from toprank.tree.prune import collapse_penalties, prune
 from toprank.tree.scoring import Scoring
+from toprank.tree.stages import Stages
 
 PENALTIES_TRIED = 40
 """Penalties that cross-validated pruning compares at most."""
@@ -177,7 +180,7 @@ class MetaAP(TreeRanker):
             max_depth=self.max_depth,
             leaf_order=self.leaf_order,
         )
-        meta, unit = growth.grow_meta(data, data.weight, threads)
+        meta, unit = growth.grow_shared_meta(data, threads)
         self.ccp_alpha_ = 0.0
         if hasattr(self, "ccp_path_"):  # of an earlier fit
             del self.ccp_path_
@@ -185,7 +188,51 @@ class MetaAP(TreeRanker):
             penalty = collapse_penalties(meta)
             self.ccp_alpha_ = self._choose_penalty(growth, data, penalty, threads)
             meta = prune(meta, penalty, self.ccp_alpha_)
-        self.tree_ = growth.finish_meta(meta, unit, data, self._fit_scoring(data, data.weight))
+        self.tree_, stages = growth.finish_in_stages(meta, unit, data, self._fit_scoring(data, data.weight))
+        self._stages: Stages | None = stages if self.ccp_alpha == 0.0 else None
+
+    def staged_decision_function(self, X: Any) -> Iterator[np.ndarray]:
+        """Scores for the meta-depths 1, 2, ... up to `max_depth`: what MetaAP fitted with that `max_depth` would score.
+
+        All depths are read off the one fitted model, bit for bit as if it had been fitted anew with the same
+        `leaf_depth`. With leaf_depth=None the inner trees are as deep as the fitted `max_depth` says, after each stage.
+        Where growing stopped earlier the last scores repeat. With max_depth=None there are as many as the meta-tree
+        has levels.
+
+        Parameters
+        ----------
+        X : array or data frame of shape (n, n_features)
+
+        Yields
+        ------
+        score : float64 array of shape (n,)
+
+        Raises
+        ------
+        ValueError
+            Where the meta-tree was pruned, or where the model comes from a file.
+
+        Examples
+        --------
+        >>> from toprank import MetaAP
+        >>> from toprank.datasets import make_audit
+        >>> data = make_audit(4000, random_state=0)
+        >>> model = MetaAP(max_depth=3, leaf_depth=3).fit(data.X, data.y)
+        >>> shallow = MetaAP(max_depth=2, leaf_depth=3).fit(data.X, data.y)
+        >>> stages = list(model.staged_decision_function(data.X))
+        >>> len(stages), (stages[1] == shallow.decision_function(data.X)).all()
+        (3, np.True_)
+        """
+        check_is_fitted(self)
+        if self.ccp_alpha != 0.0:
+            raise ValueError(
+                "MetaAP.staged_decision_function needs a meta-tree that was not pruned, but ccp_alpha is "
+                f"{self.ccp_alpha!r}: pruned trees do not contain those of lower depth. Hint: fit with ccp_alpha=0."
+            )
+        stages = stages_of(self)
+        matrix = self._encode(X)
+        with Threads(resolve_n_jobs(self.n_jobs)) as threads:
+            return stages.scores(self.tree_, matrix, threads)
 
     def _size_in_words(self) -> str:
         pruned = f"; ccp_alpha {self.ccp_alpha_:.3g}" if self.ccp_alpha != 0.0 else ""
@@ -196,7 +243,9 @@ class MetaAP(TreeRanker):
         if self.leaf_score == "margin":
             return Scoring("margin", scale=data.column_scales())
         if self.leaf_score == "linear":
-            return fit_linear_scoring(data, weight, self.linear_C)
+            if weight is not data.weight:
+                return fit_linear_scoring(data, weight, self.linear_C)
+            return data.once(("linear", self.linear_C), lambda: fit_linear_scoring(data, weight, self.linear_C))
         return Scoring()
 
     def _to_arrays(self) -> dict[str, np.ndarray]:
@@ -205,6 +254,7 @@ class MetaAP(TreeRanker):
 
     def _from_arrays(self, arrays: dict[str, np.ndarray]) -> None:
         super()._from_arrays(arrays)
+        self._stages = None  # files hold the finished tree
         self.ccp_alpha_, path = float(arrays["penalty"]), without_prefix(arrays, "ccp_")
         if path:
             self.ccp_path_ = path

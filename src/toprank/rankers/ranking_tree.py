@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from numbers import Real
 from typing import Any
 
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted
 
 from toprank._core.dtypes import CRITERIA
-from toprank._core.threads import Threads
-from toprank.rankers.growth import DEPTH, GROWTH_CONSTRAINTS, Growth
-from toprank.rankers.leaf_rates import finish_tree
+from toprank._core.threads import Threads, resolve_n_jobs
+from toprank.rankers.growth import DEPTH, GROWTH_CONSTRAINTS, Growth, stages_of
+from toprank.rankers.leaf_rates import finish_tree, order_by_rate
 from toprank.rankers.training import TrainingData
 from toprank.rankers.tree_ranker import TreeRanker
 from toprank.tree.scoring import Scoring
+from toprank.tree.stages import Stages, node_depths, truncated_tree
+
+MAJORITY = 0.5
 
 
 class RankingTree(TreeRanker):
@@ -26,9 +31,9 @@ class RankingTree(TreeRanker):
         What a split gains.
     leaf_score : {"rate", "geometric", "confusion"}, default "rate"
         rate: leaves by their smoothed positive rate, ties inside. geometric: signed distance to the nearest threshold
-        on the path, in standard deviations of the column; positive in leaves richer in positives than the training
-        data (Alvarez & Bernard, 2005). confusion: all leaves vote, a leaf counts `confusion` to the power of the
-        conditions the row breaks on the way to it (Ling & Yan, 2003).
+        on the path, in standard deviations of the column; positive in leaves with a majority of positives, negative
+        in the others (Alvarez & Bernard, 2005). confusion: all leaves vote, a leaf counts `confusion` to the power of
+        the conditions the row breaks on the way to it (Ling & Yan, 2003).
     confusion : float, default 0.3
         The confusion factor; 0 gives the leaf rate.
     max_depth : int or None, default 6
@@ -119,22 +124,93 @@ class RankingTree(TreeRanker):
     def _fit_model(self, data: TrainingData, threads: Threads) -> None:
         growth = Growth.of(self, CRITERIA[self.criterion], self.max_depth)
         tree = growth.grow_tree(data, threads)
-        position, rate = growth.rank_by_rate(tree)
+        node_rate = growth.node_rates(tree)
+        position, rate = order_by_rate(tree, node_rate)
+        key = np.unique(-node_rate, return_inverse=True)[1]
         scoring = Scoring()
         if self.leaf_score == "confusion":
             scoring = Scoring("confusion", confusion=self.confusion)
         elif self.leaf_score == "geometric":
-            # Two places in the ranking: leaves richer than the training data, and the others; margins do the rest.
-            scoring = Scoring("margin", scale=data.column_scales())
-            position, rate = _rich_and_poor(tree.positive, tree.positive + tree.negative, position)
+            # Two places in the ranking: leaves with a majority of positives, and the others; margins do the rest.
+            scoring = Scoring("margin", scale=data.column_scales(), turn=MAJORITY)
+            total = tree.positive + tree.negative
+            position, rate = _rich_and_poor(tree.positive, total, position)
+            key = _is_poor(tree.positive, total)
         self.tree_ = finish_tree(tree, position, rate, scoring)
+        self._stages: Stages | None = None
+        if self.max_leaf_nodes is None:
+            depth = node_depths(tree)
+            self._stages = Stages.of(np.arange(len(tree)), depth, key, self.max_depth, rate=node_rate)
+
+    def _from_arrays(self, arrays: dict[str, np.ndarray]) -> None:
+        super()._from_arrays(arrays)
+        self._stages = None  # files hold the finished tree
+
+    def staged_decision_function(self, X: Any) -> Iterator[np.ndarray]:
+        """Scores for the depths 1, 2, ... up to `max_depth`: what a tree fitted with that `max_depth` would score.
+
+        All depths are read off the one fitted tree, bit for bit as if it had been fitted anew; where growing stopped
+        earlier the last scores repeat. With max_depth=None there are as many as the tree has levels.
+
+        Parameters
+        ----------
+        X : array or data frame of shape (n, n_features)
+
+        Yields
+        ------
+        score : float64 array of shape (n,)
+
+        Raises
+        ------
+        ValueError
+            Where `max_leaf_nodes` made the tree grow best first, or where the tree comes from a file.
+
+        Examples
+        --------
+        >>> from toprank import RankingTree
+        >>> from toprank.datasets import make_audit
+        >>> data = make_audit(4000, random_state=0)
+        >>> tree = RankingTree(max_depth=3).fit(data.X, data.y)
+        >>> shallow = RankingTree(max_depth=2).fit(data.X, data.y)
+        >>> stages = list(tree.staged_decision_function(data.X))
+        >>> len(stages), (stages[1] == shallow.decision_function(data.X)).all()
+        (3, np.True_)
+        """
+        check_is_fitted(self)
+        if self.max_leaf_nodes is not None:
+            raise ValueError(
+                "RankingTree.staged_decision_function needs a tree that was grown level by level, but max_leaf_nodes "
+                f"is {self.max_leaf_nodes}: trees grown best first do not contain one another. "
+                "Hint: limit max_depth instead."
+            )
+        stages = stages_of(self)
+        matrix = self._encode(X)
+        if self.tree_.scoring.kind == "confusion":
+            return self._vote_in_stages(matrix, stages)
+        with Threads(resolve_n_jobs(self.n_jobs)) as threads:
+            return stages.scores(self.tree_, matrix, threads)
+
+    def _vote_in_stages(self, matrix: np.ndarray, stages: Stages) -> Iterator[np.ndarray]:
+        """Scores of each depth where all leaves vote: each depth is a tree of its own."""
+        for stage in range(1, stages.n_stages + 1):
+            if stage <= stages.n_distinct:
+                tree = truncated_tree(self.tree_, stages.depth, stage)
+                position, rate = order_by_rate(tree, stages.rate[: len(tree)])
+                with Threads(resolve_n_jobs(self.n_jobs)) as threads:
+                    score = finish_tree(tree, position, rate, self.tree_.scoring).decision_function(matrix, threads)
+            yield score.copy()
+
+
+def _is_poor(positive: np.ndarray, total: np.ndarray) -> np.ndarray:
+    """Nodes without a majority of positives."""
+    return positive <= MAJORITY * total
 
 
 def _rich_and_poor(positive: np.ndarray, total: np.ndarray, position: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Position 0 for leaves richer in positives than the root and 1 for the others, and both rates."""
+    """Position 0 for leaves with a majority of positives and 1 for the others, and both rates."""
     is_leaf = position >= 0
-    poor = positive * total[0] <= positive[0] * total
-    if poor[is_leaf].all():
+    poor = _is_poor(positive, total)
+    if poor[is_leaf].all() or not poor[is_leaf].any():
         return np.where(is_leaf, 0, -1), positive[:1] / total[:1]
     side = np.where(is_leaf, poor.astype(np.int32), -1)
     sums = [np.bincount(side[is_leaf], values[is_leaf], 2) for values in (positive, total)]

@@ -1,23 +1,37 @@
-"""Training data prepared once: bins or sorted columns, shared by all trees that are grown on the same rows."""
+"""Training data prepared once: bins or sorted columns, shared by all trees that are grown on the same rows.
+
+`shared_training_data` shares it between fits, too.
+"""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from copy import copy
+from dataclasses import dataclass, field, replace
+from operator import is_
+from typing import Any
 
 import numpy as np
 
 from toprank._core.dtypes import MAX_BINS, MAX_ROWS
 from toprank._core.threads import Threads
-from toprank.tree.batch import Splitter
-from toprank.tree.bin_mapper import SAMPLE_ROWS, BinMapper, center_and_spread, distinct_values, sample_rows
+from toprank.tree.batch import Batch, Splitter
+from toprank.tree.bin_mapper import SAMPLE_ROWS, BinMapper, Binned, center_and_spread, distinct_values, sample_rows
 from toprank.tree.columns import Column
 from toprank.tree.exact_splitter import ExactSplitter, Presorted
 from toprank.tree.histogram_splitter import HistogramSplitter
 from toprank.tree.weights import RowWeights, integer_weights
 
 FINGERPRINT_ROWS = 5_000
+
+TABLES_KEPT = 2
+"""Tables that `shared_training_data` keeps prepared, of those to learn from and of those to score."""
+
+FINDINGS_KEPT = 8
+"""Things found out about one table that are kept with it."""
 
 
 class TrainingData:
@@ -58,12 +72,39 @@ class TrainingData:
             self.binned = self.mapper.transform(X, threads)
             has_missing = self.binned.has_missing
         self.columns = [replace(c, has_missing=bool(m)) for c, m in zip(columns, has_missing, strict=True)]
+        self._known: dict[Hashable, Any] = {}
+
+    def once(self, name: Hashable, find: Callable[[], Any]) -> Any:
+        """What `find` returns, found once and kept with the data, the last few of them; others read it, too."""
+        if name not in self._known:
+            self._known[name] = find()
+            for oldest in list(self._known)[:-FINDINGS_KEPT]:
+                del self._known[oldest]
+        return self._known[name]
 
     def splitter(self, weights: RowWeights, threads: Threads) -> Splitter:
         """A fresh splitter over the rows that have weight."""
         if self._presorted is not None:
             return ExactSplitter(self._presorted, weights, threads)
         return HistogramSplitter(self.binned, self.mapper, weights, threads)
+
+    def stacked_splitter(self, weights: RowWeights, threads: Threads, n_copies: int) -> tuple[Splitter, Batch]:
+        """A fresh splitter over copies of the rows that have weight, and the copies, as one node each."""
+        root = self.splitter(weights, threads).root()
+        n, n_present = len(self.X), int(root.stop[0])
+        roots = root.take(np.zeros(n_copies, np.int64))
+        first = np.arange(n_copies, dtype=np.int64)
+        roots = replace(roots, start=first * n_present, stop=(first + 1) * n_present)
+        whole = RowWeights(np.tile(weights.positive, n_copies), np.tile(weights.total, n_copies), weights.unit)
+        if self._presorted is None:
+            by_row, by_column, has_missing = self.binned
+            binned = Binned(np.tile(by_row, (n_copies, 1)), np.tile(by_column, n_copies), has_missing)
+            return HistogramSplitter(binned, self.mapper, whole, threads), roots
+        presorted = copy(self._presorted)
+        presorted.codes = np.tile(presorted.codes, n_copies)
+        shift = np.repeat(first * n, n).astype(presorted.order.dtype)
+        presorted.order = np.tile(presorted.order, n_copies) + shift
+        return ExactSplitter(presorted, whole, threads), roots
 
     def sample(self, n_rows: int) -> np.ndarray:
         """Positions of at most n_rows rows that have weight, drawn at random, the same ones each time."""
@@ -72,6 +113,9 @@ class TrainingData:
 
     def column_scales(self) -> np.ndarray:
         """Standard deviation of each numeric column, 1 where it has none: the unit of margins."""
+        return self.once("column scales", self._column_scales)
+
+    def _column_scales(self) -> np.ndarray:
         if self._presorted is None:
             spread = self.mapper.spread
         else:
@@ -89,3 +133,84 @@ class TrainingData:
         for part in parts:
             digest.update(np.ascontiguousarray(part).tobytes())
         return digest.hexdigest()
+
+
+@dataclass
+class _Shelf:
+    """The last few things that were made from given objects, which are told apart by identity."""
+
+    entries: list[tuple[tuple[Any, ...], Hashable, Any]] = field(default_factory=list)
+
+    def find(self, objects: tuple[Any, ...], settings: Hashable) -> Any:
+        """What was kept for these very objects and equal settings; None where nothing was."""
+        for i, (others, same, value) in enumerate(self.entries):
+            if settings == same and len(objects) == len(others) and all(map(is_, objects, others)):
+                self.entries.append(self.entries.pop(i))
+                return value
+        return None
+
+    def keep(self, objects: tuple[Any, ...], settings: Hashable, value: Any) -> None:
+        """Keep a value and its objects, so that no other object can take the identity of one; forget the oldest."""
+        self.entries.append((objects, settings, value))
+        del self.entries[:-TABLES_KEPT]
+
+
+@dataclass(frozen=True)
+class SharedTables:
+    """What fits inside one `shared_training_data` have prepared: tables to learn from, and matrices to score."""
+
+    leaf_depths: tuple[int, ...] = ()
+    training: _Shelf = field(default_factory=_Shelf)
+    encoded: _Shelf = field(default_factory=_Shelf)
+
+    def clear(self) -> None:
+        """Let go of all tables."""
+        self.training.entries.clear()
+        self.encoded.entries.clear()
+
+
+_SHARED: ContextVar[SharedTables | None] = ContextVar("toprank shared training data", default=None)
+
+
+def shared_tables() -> SharedTables | None:
+    """The tables shared here; None outside `shared_training_data`."""
+    return _SHARED.get()
+
+
+@contextmanager
+def shared_training_data(leaf_depths: Iterable[int | None] = ()) -> Iterator[None]:
+    """Let fits on the same table share its preparation: reading, encoding, bins or sorted columns.
+
+    Inside the context, a fit on the same objects X, y and sample_weight with equal `splitter`, `max_bins`,
+    `categorical_features` and `pos_label` as one of the last two prepared tables takes that table over, and with it the
+    linear score inside leaves of the same `linear_C`. Scoring takes over a matrix that a model of the same table made
+    of the same X. Models and scores are the same, bit for bit; warnings about a table's content come once.
+
+    Objects are told apart by identity: do not change X, y or sample_weight inside the context. All are let go at its
+    end. Each context has tables of its own, inside another one too; other threads and processes take no part.
+
+    Parameters
+    ----------
+    leaf_depths : iterable of int
+        Values of `leaf_depth` with which `MetaAP` will be fitted here, the other parameters being equal. On a small
+        table the first fit grows all these trees side by side, which costs less than one after the other; None and
+        other values are grown when their turn comes. Name only what will be fitted.
+
+    Examples
+    --------
+    >>> from toprank import MetaAP
+    >>> from toprank.datasets import make_audit
+    >>> from toprank.rankers.training import shared_training_data
+    >>> data = make_audit(4000, random_state=0)
+    >>> with shared_training_data(leaf_depths=[1, 2, 3]):
+    ...     models = [MetaAP(max_depth=3, leaf_depth=depth).fit(data.X, data.y) for depth in (1, 2, 3)]
+    >>> [model.n_leaves_ for model in models]
+    [7, 8, 8]
+    """
+    tables = SharedTables(tuple(sorted({depth for depth in leaf_depths if depth is not None})))
+    token = _SHARED.set(tables)
+    try:
+        yield
+    finally:
+        _SHARED.reset(token)
+        tables.clear()  # a copy of the context may live on

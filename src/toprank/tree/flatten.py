@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from toprank._core.dtypes import CATEGORY, LEAF, NUMERIC
+from toprank._core.dtypes import CATEGORY, LEAF, NODE, NUMERIC
 from toprank.tree.grower import GrownTrees
 from toprank.tree.meta import MetaTree
 from toprank.tree.structure import Tree
@@ -60,15 +60,22 @@ def flatten_meta_tree(meta: MetaTree, unit: float, is_categorical: np.ndarray) -
 
     The i-th meta-leaf from the left gets position i. Scores and rates are still to be given.
     """
+    return flatten_with_entries(meta, unit, is_categorical)[0]
+
+
+def flatten_with_entries(meta: MetaTree, unit: float, is_categorical: np.ndarray) -> tuple[Tree, np.ndarray]:
+    """`flatten_meta_tree`, and the node at which each meta-node begins: int32, rising in the meta-tree's preorder."""
     builder = _Builder(unit)
-    position = {node: i for i, node in enumerate(meta.leaves())}
+    n_leaves = 0
     for node in meta.preorder():
         if meta.left[node] < 0:
-            leaf = builder.add(int(meta.positive[node]), int(meta.total[node]), {"leaf": position[node]})
+            leaf = builder.add(int(meta.positive[node]), int(meta.total[node]), {"leaf": n_leaves})
             builder.labels["meta", node, 0] = leaf
+            n_leaves += 1
         else:
             _add_inner_tree(builder, meta, node, is_categorical)
-    return builder.freeze(len(is_categorical))
+    entries = np.array([builder.labels["meta", node, 0] for node in range(len(meta.left))], NODE)
+    return builder.freeze(len(is_categorical)), entries
 
 
 def _add_inner_tree(builder: _Builder, meta: MetaTree, node: int, is_categorical: np.ndarray) -> None:

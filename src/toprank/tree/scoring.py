@@ -28,6 +28,8 @@ class Scoring:
         `scale`. linear: a sparse scorecard shared by all leaves. confusion: all leaves vote, a leaf's weight is
         `confusion` to the power of the conditions the row breaks on the way to it (Ling & Yan, 2003).
     scale : float64 array of shape (n_features,)
+    turn : float
+        Margin: share of positives above which being far from a threshold speaks for a row; 0 = that of the root.
     confusion : float
     center, weight : float64 arrays of shape (n_features,)
         Scorecard: a number x is worth weight * (x - center) points.
@@ -39,6 +41,7 @@ class Scoring:
 
     kind: str = "constant"
     scale: np.ndarray = field(default_factory=_no_numbers)
+    turn: float = 0.0
     confusion: float = 0.0
     center: np.ndarray = field(default_factory=_no_numbers)
     weight: np.ndarray = field(default_factory=_no_numbers)
@@ -48,7 +51,7 @@ class Scoring:
 
     def __post_init__(self) -> None:
         for f in fields(self):
-            if f.name not in ("kind", "confusion"):
+            if f.name not in ("kind", "turn", "confusion"):
                 dtype = np.int32 if f.name == "points_at" else np.float64
                 array = np.array(getattr(self, f.name), dtype)
                 array.flags.writeable = False
@@ -80,6 +83,7 @@ class Scoring:
              "as wide as the tree"),
             (all(np.isfinite(getattr(self, name)).all() for name in (*per_feature, "points")), "finite"),
             (self.kind != "margin" or bool(np.all(self.scale > 0)), "in positive units"),
+            (0 <= self.turn < 1, "with a turn from 0 to 1"),
             (0 <= self.confusion <= 1, "with a confusion factor from 0 to 1"),
             (self.kind != "linear" or (len(self.points_at) == n_features + 1 and self.points_at[0] == 0
              and bool(np.all(np.diff(self.points_at) >= 0)) and self.points_at[-1] == len(self.points)),

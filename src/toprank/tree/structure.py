@@ -197,8 +197,10 @@ class Tree:
 
     @cached_property
     def _margin_sign(self) -> np.ndarray:
-        """+1 in nodes richer in positives than the root, where a row far from the boundary ranks higher; else -1."""
+        """+1 in nodes richer in positives than the turn, where a row far from the boundary ranks higher; else -1."""
         total = self.positive + self.negative
+        if self.scoring.turn > 0:
+            return np.where(self.positive > self.scoring.turn * total, 1.0, -1.0)
         return np.where(self.positive * total[0] > self.positive[0] * total, 1.0, -1.0)
 
     def to_dict(self) -> dict[str, Any]:
@@ -241,7 +243,8 @@ class Tree:
         scoring: dict[str, Any] = {
             name.removeprefix("scoring_"): value for name, value in arrays.items() if name.startswith("scoring_")
         }
-        scoring |= {"kind": str(scoring.get("kind", "")), "confusion": float(scoring.get("confusion", 0))}
+        scoring |= {"kind": str(scoring.get("kind", ""))}
+        scoring |= {name: float(scoring.get(name, 0)) for name in ("turn", "confusion")}
         named = {name: arrays[name] for name in DTYPES}
         return cls(**named, n_features=int(arrays["n_features"]), scoring=Scoring(**scoring)).check()
 

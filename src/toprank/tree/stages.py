@@ -1,0 +1,157 @@
+"""Stages: what a tree would score had growing stopped after 1, 2, ... levels, all read off one traversal.
+
+A tree that is grown level by level holds every smaller one: it ends earlier. The parts between two levels are the nodes
+of a plain tree or the meta-nodes of a meta-tree. Which part a row is in after each level, and how close it came to a
+threshold up to there, is all that its scores depend on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from toprank._core.dtypes import LEAF, NODE
+from toprank._core.threads import Threads
+from toprank._core.traverse import scorecard_points, walk_stages
+from toprank.tree.bin_mapper import as_block, row_blocks
+from toprank.tree.structure import NOTHING, Tree, squash
+
+
+@dataclass(frozen=True, eq=False)
+class Stages:
+    """Parts of a tree and their order in the ranking, wherever the tree ends.
+
+    Attributes
+    ----------
+    node : int32 array of shape (n_parts,)
+        Node of the tree at which each part begins; the first is the root.
+    depth : int32 array of shape (n_parts,)
+        Stage after which a row can be in the part.
+    key : int32 array of shape (n_parts,)
+        Parts in which a stage ends are ranked by this, smallest first; equal keys share a position.
+    n_stages : int
+    rate : float64 array of shape (n_parts,) or empty
+        Smoothed positive rate of each part, where scores depend on it.
+    """
+
+    node: np.ndarray
+    depth: np.ndarray
+    key: np.ndarray
+    n_stages: int
+    rate: np.ndarray
+
+    @classmethod
+    def of(
+        cls, node: np.ndarray, depth: np.ndarray, key: np.ndarray, max_depth: int | None, rate: np.ndarray | None = None
+    ) -> Stages:
+        """Stages up to a limit; None: as many as the tree has levels, at least one."""
+        n_stages = max_depth or max(int(depth.max()), 1)
+        rate = np.zeros(0) if rate is None else rate
+        return cls(node.astype(NODE), depth.astype(NODE), key.astype(NODE), n_stages, rate)
+
+    @property
+    def n_distinct(self) -> int:
+        """Stages up to the deepest part; those behind it repeat the last of them."""
+        return min(self.n_stages, max(int(self.depth.max()), 1))
+
+    def scores(self, tree: Tree, X: np.ndarray, threads: Threads | None = None) -> Iterator[np.ndarray]:
+        """Score of each row of X after each stage: n_stages arrays, float64 (n,).
+
+        Parameters
+        ----------
+        tree : Tree
+            The whole tree, with any scoring but "confusion".
+        X : float array of shape (n, n_features)
+        threads : Threads or None
+            All rows are sent down the tree before the first score is taken.
+        """
+        scoring = tree.scoring
+        reached, margin = self._walk(tree, X, threads or Threads())
+        below = 1.0 - squash(_points(tree, X)) if scoring.kind == "linear" else np.empty(0)
+        sign = tree._margin_sign[self.node]
+        score, n_leaves = self._positions(tree)
+
+        def finish(stage: int) -> np.ndarray:
+            part = reached[stage]
+            if scoring.kind == "constant":
+                return score[stage, part]
+            room = 1.0 - squash(margin[stage] * sign[part]) if scoring.kind == "margin" else below
+            return score[stage, part] - room / n_leaves[stage]
+
+        n_distinct = self.n_distinct
+        return (finish(min(stage, n_distinct - 1)) for stage in range(self.n_stages))
+
+    def _walk(self, tree: Tree, X: np.ndarray, threads: Threads) -> tuple[np.ndarray, np.ndarray]:
+        """Part and margin of each row after each stage, (n_distinct, n); no margins where the scoring has none."""
+        has_margin = tree.scoring.kind == "margin"
+        scale = tree.scoring.scale if has_margin else NOTHING.scale
+        part_at = np.full(len(tree), -1, NODE)
+        part_at[self.node] = np.arange(len(self.node))
+        reached = np.empty((len(X), self.n_distinct), NODE)
+        margin = np.empty((len(X) if has_margin else 0, self.n_distinct))
+        threads.run(
+            lambda rows: walk_stages(as_block(X, rows), *tree.conditions, scale, part_at, reached[rows], margin[rows]),
+            row_blocks(*X.shape),
+        )
+        return reached.T, margin.T
+
+    def _positions(self, tree: Tree) -> tuple[np.ndarray, np.ndarray]:
+        """Upper end of each part's range of scores after each stage, (n_distinct, n_parts), and number of positions.
+
+        Only parts in which a stage ends have a score after it.
+        """
+        last = np.arange(1, self.n_distinct + 1)[:, None]
+        is_end = (self.depth == last) | ((self.depth < last) & tree.is_leaf[self.node])
+        is_taken = np.zeros((len(last), int(self.key.max()) + 1), bool)
+        stage, part = np.nonzero(is_end)
+        is_taken[stage, self.key[part]] = True
+        position = np.cumsum(is_taken, axis=1) - 1
+        n_leaves = position[:, -1:] + 1
+        return (n_leaves - position[:, self.key]) / n_leaves, n_leaves[:, 0]
+
+
+def _points(tree: Tree, X: np.ndarray) -> np.ndarray:
+    """Points of each row on the tree's scorecard."""
+    card, out = tree.scoring, np.empty(len(X))
+    for rows in row_blocks(*X.shape):
+        scorecard_points(as_block(X, rows), card.center, card.weight, card.missing, card.points_at, card.points,
+                         out[rows])  # fmt: skip
+    return out
+
+
+def node_depths(tree: Tree) -> np.ndarray:
+    """Number of conditions above each node of a plain tree, int32 (n_nodes,)."""
+    depth = np.zeros(len(tree), NODE)
+    level, steps = np.flatnonzero(~tree.is_leaf[:1]), 0
+    while len(level):
+        steps += 1
+        below = np.concatenate((tree.left[level], tree.right[level]))
+        depth[below] = steps
+        level = below[~tree.is_leaf[below]]
+    return depth
+
+
+def truncated_tree(tree: Tree, depth: np.ndarray, max_depth: int) -> Tree:
+    """The plain tree that growing level by level would have given with this depth, without its order of leaves.
+
+    Parameters
+    ----------
+    tree : Tree
+        One that was grown level by level: nodes of lower depth come first.
+    depth : int array of shape (n_nodes,)
+    max_depth : int
+    """
+    kept = slice(0, int(np.searchsorted(depth, max_depth, side="right")))
+    is_end = (depth[kept] == max_depth) | tree.is_leaf[kept]
+    blank: dict[str, Any] = {"kind": LEAF, "feature": -1, "threshold": np.nan, "left": -1, "right": -1,
+                             "missing_left": 0, "category_at": -1, "gain": 0.0}  # fmt: skip
+    columns: dict[str, Any] = {
+        name: np.where(is_end, value, getattr(tree, name)[kept]) for name, value in blank.items()
+    }
+    columns |= {"leaf": np.full(len(is_end), -1), "oblique_at": np.zeros(len(is_end) + 1, NODE)}
+    columns |= {name: np.full(len(is_end), np.nan) for name in ("score", "rate")}
+    columns |= {name: getattr(tree, name)[kept] for name in ("positive", "negative")}
+    return replace(tree, **columns)
