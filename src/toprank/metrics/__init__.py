@@ -31,7 +31,9 @@ from toprank.metrics.comparison import (
 )
 from toprank.metrics.confusion import balanced_accuracy, f_beta, g_mean, g_measure
 from toprank.metrics.curves import gain_at_k_curve, gains_table, precision_at_k_curve, recall_at_k_curve
+from toprank.metrics.entities import EntityCases, distinct_entity_precision_at_k, per_entity
 from toprank.metrics.intervals import Interval, bootstrap_interval, proportion_interval
+from toprank.metrics.periods import PeriodValues, per_period, values_per_period
 from toprank.metrics.ranking import average_precision, pos_at_top, roc_auc
 
 if TYPE_CHECKING:
@@ -39,12 +41,15 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Comparison",
+    "EntityCases",
     "Interval",
+    "PeriodValues",
     "average_precision",
     "average_precision_scorer",
     "balanced_accuracy",
     "bootstrap_interval",
     "corrected_resampled_t_test",
+    "distinct_entity_precision_at_k",
     "f_beta",
     "g_mean",
     "g_measure",
@@ -54,6 +59,8 @@ __all__ = [
     "lift_at_k",
     "make_at_k_scorer",
     "paired_bootstrap_test",
+    "per_entity",
+    "per_period",
     "pos_at_top",
     "precision_at_k",
     "precision_at_k_curve",
@@ -61,6 +68,7 @@ __all__ = [
     "recall_at_k",
     "recall_at_k_curve",
     "roc_auc",
+    "values_per_period",
     "wilcoxon_test",
 ]
 

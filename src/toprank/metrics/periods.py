@@ -1,0 +1,186 @@
+"""Measures with a budget per period: the mean over days or weeks of a measure of each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from toprank.metrics._validation import as_vector, check_labels, is_int, is_real
+from toprank.metrics.entities import encode_identifiers
+
+ROW_KEYWORDS = ("sample_weight", "amount", "entities")
+
+
+class PeriodValues(NamedTuple):
+    """Values of `values_per_period`, one per period, in the order of the periods.
+
+    Attributes
+    ----------
+    periods : ndarray of shape (n_periods,)
+        Sorted where they can be, otherwise in the order of their first rows.
+    values : ndarray of shape (n_periods,), float64
+    """
+
+    periods: NDArray[Any]
+    values: NDArray[np.float64]
+
+
+def per_period(
+    metric: Callable[..., float],
+    y_true: ArrayLike,
+    score: ArrayLike,
+    periods: ArrayLike,
+    *,
+    empty: float | None = 0.0,
+    pos_label: Any = None,
+    **metric_kwargs: Any,
+) -> float:
+    """Mean over the periods of the measure of each: what k checks a day bring on an average day.
+
+    Parameters
+    ----------
+    metric : callable
+        Called as ``metric(y_true, score, **metric_kwargs)`` on the rows of one period.
+    y_true : array-like of shape (n,)
+        Labels of two values; with `pos_label` one of them is enough.
+    score : array-like of shape (n,)
+        Larger is more suspicious.
+    periods : array-like of shape (n,)
+        The day, week or year of each row; equal values are one period.
+    empty : float or None, default=0.0
+        The value of a period without a positive, where most measures are not defined. 0 is right for precision and
+        money: the checks of that day found nothing, and without such days the mean would flatter. None leaves these
+        periods out, which suits recall and average precision.
+    pos_label : optional
+        The positive label; the larger of the two by default.
+    **metric_kwargs
+        Handed to `metric`. `sample_weight`, `amount` and `entities` go with their rows. An int `k` is a number of
+        checks per period; in a period with fewer cases (entities, where they are given) all are checked.
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> from toprank.metrics import precision_at_k
+    >>> y, score = [1, 0, 0, 1, 1, 0], [0.9, 0.8, 0.7, 0.3, 0.2, 0.1]
+    >>> day = [1, 1, 1, 2, 2, 2]
+    >>> per_period(precision_at_k, y, score, day, k=2)
+    0.75
+    """
+    values = _period_values("per_period", metric, y_true, score, periods, empty, pos_label, metric_kwargs).values
+    return float(values.mean())
+
+
+def values_per_period(
+    metric: Callable[..., float],
+    y_true: ArrayLike,
+    score: ArrayLike,
+    periods: ArrayLike,
+    *,
+    empty: float | None = 0.0,
+    pos_label: Any = None,
+    **metric_kwargs: Any,
+) -> PeriodValues:
+    """The measure of every period, whose mean `per_period` gives.
+
+    Parameters are those of `per_period`.
+
+    Returns
+    -------
+    PeriodValues
+
+    Examples
+    --------
+    >>> from toprank.metrics import gain_at_k
+    >>> y, score, amount = [1, 0, 1, 0], [0.9, 0.8, 0.7, 0.6], [50.0, 60.0, 70.0, 80.0]
+    >>> found = values_per_period(gain_at_k, y, score, ["Mon", "Mon", "Tue", "Tue"], amount=amount, k=1)
+    >>> dict(zip(found.periods.tolist(), found.values.tolist()))
+    {'Mon': 50.0, 'Tue': 70.0}
+    """
+    return _period_values("values_per_period", metric, y_true, score, periods, empty, pos_label, metric_kwargs)
+
+
+def _period_values(
+    caller: str,
+    metric: Callable[..., float],
+    y_true: ArrayLike,
+    score: ArrayLike,
+    periods: ArrayLike,
+    empty: float | None,
+    pos_label: Any,
+    metric_kwargs: dict[str, Any],
+) -> PeriodValues:
+    if empty is not None and not is_real(empty):
+        raise TypeError(f"The 'empty' parameter of {caller} must be a number or None. Got {empty!r} instead.")
+    labels = as_vector(y_true, "y_true", caller=caller)
+    positive = _positive(labels, pos_label, caller)
+    n = len(labels)
+    columns = {"score": as_vector(score, "score", caller=caller, n=n)}
+    for name in ROW_KEYWORDS:
+        if metric_kwargs.get(name) is not None:
+            columns[name] = as_vector(metric_kwargs[name], name, caller=caller, n=n)
+    constant = {name: value for name, value in metric_kwargs.items() if name not in columns}
+    if pos_label is not None:
+        constant["pos_label"] = pos_label
+    codes, distinct = _encode_periods(periods, n, caller)
+    order = np.argsort(codes, kind="stable")
+    starts = np.searchsorted(codes[order], np.arange(1, len(distinct)))
+    kept, values = [], []
+    for code, rows in enumerate(np.split(order, starts)):
+        if "sample_weight" in columns:
+            rows = rows[columns["sample_weight"][rows] != 0]  # weight 0 is no row
+            if not len(rows):
+                continue
+        if not positive[rows].any():
+            if empty is not None:
+                kept.append(code)
+                values.append(float(empty))
+            continue
+        if positive[rows].all():
+            raise ValueError(
+                f"{caller} needs a negative case in every period with a positive one, but the {len(rows):,} of period "
+                f"{distinct[code]} are all positive. Hint: use longer periods."
+            )
+        inside = {name: column[rows] for name, column in columns.items()}
+        k = {"k": _checks(constant["k"], inside, len(rows))} if "k" in constant else {}
+        kept.append(code)
+        values.append(float(metric(labels[rows], inside.pop("score"), **inside, **(constant | k))))
+    if not kept:
+        raise ValueError(
+            f"{caller} needs a period with a positive case, but none of the {len(distinct):,} has one. Hint: empty=0.0 "
+            "counts such periods as 0."
+        )
+    return PeriodValues(distinct[kept], np.array(values))
+
+
+def _checks(k: Any, inside: dict[str, NDArray[Any]], n: int) -> Any:
+    """Return the number of checks of one period: an int k, but no more than there are cases."""
+    if not is_int(k):
+        return k
+    if "entities" in inside:
+        n = len(set(inside["entities"].tolist()))
+    elif "sample_weight" in inside:
+        n = int(inside["sample_weight"].sum())
+    return min(k, n)
+
+
+def _positive(labels: NDArray[Any], pos_label: Any, caller: str) -> NDArray[np.bool_]:
+    """Return True where the label is positive; where pos_label is given, the labels may be of one class."""
+    if pos_label is not None and len(labels) and (labels == labels[0]).all():
+        return labels == pos_label
+    return check_labels(labels, pos_label=pos_label, caller=caller)
+
+
+def _encode_periods(periods: ArrayLike, n: int, caller: str) -> tuple[NDArray[np.intp], NDArray[Any]]:
+    """Return the number of each row's period and the distinct periods, sorted where they can be."""
+    codes, distinct = encode_identifiers(periods, "periods", n, caller=caller)
+    try:
+        order = np.argsort(distinct)
+    except TypeError:
+        return codes, distinct
+    return np.argsort(order)[codes], distinct[order]
