@@ -1,0 +1,32 @@
+"""Displays: the data of a plot first (`.frame()`), its drawing second (`.plot(ax=None)`).
+
+A display takes plain arrays, dictionaries and frames; it knows no estimator and no experiment. `method_styles` gives
+every method one colour, line and marker for all plots of a page. matplotlib is imported when something is drawn, and
+pyplot never: nothing is shown by itself, no figure stays open, no setting of the caller changes.
+"""
+
+from __future__ import annotations
+
+from toprank.plots.critical_difference import CriticalDifferenceDisplay
+from toprank.plots.curves import PrecisionAtKDisplay
+from toprank.plots.display import Display
+from toprank.plots.gains import GainsDisplay
+from toprank.plots.leaderboard import LeaderboardDisplay
+from toprank.plots.levels import DepthDisplay, ImbalanceDisplay
+from toprank.plots.panels import plot_panels
+from toprank.plots.saving import save_figure
+from toprank.plots.style import MethodStyle, method_styles
+
+__all__ = [
+    "CriticalDifferenceDisplay",
+    "DepthDisplay",
+    "Display",
+    "GainsDisplay",
+    "ImbalanceDisplay",
+    "LeaderboardDisplay",
+    "MethodStyle",
+    "PrecisionAtKDisplay",
+    "method_styles",
+    "plot_panels",
+    "save_figure",
+]

@@ -1,0 +1,147 @@
+"""What a display is given, checked: columns of a frame, and one series of figures a method.
+
+Owns the error sentences about them. NaN means "no figure" and passes; infinities do not.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+
+
+def read_columns(
+    frame: Any,
+    needed: Sequence[str],
+    optional: Sequence[str] | None = (),
+    *,
+    caller: str,
+    also: Mapping[str, str] | None = None,
+) -> dict[str, list[Any]]:
+    """Columns of a frame of any kind, or of a dictionary of lists: those needed, and of `optional` (None: all) any.
+
+    `also` says by which other name a column that is missing may be found, such as {"precision": "mean"}.
+    """
+    if isinstance(frame, Mapping):
+        columns = {str(name): list(values) for name, values in frame.items()}
+    else:
+        table = nw.from_native(frame, eager_only=True, pass_through=True)
+        if not isinstance(table, nw.DataFrame):
+            raise TypeError(
+                f"{caller} needs a data frame or a dictionary of columns. Got {type(frame).__name__} instead."
+            )
+        columns = {name: table[name].to_list() for name in table.columns}
+    for name, other in (also or {}).items():
+        if name not in columns and other in columns:
+            columns[name] = columns[other]
+    for name in needed:
+        if name not in columns:
+            near = difflib.get_close_matches(name, columns, 1)
+            hint = f"did you mean {near[0]!r}?" if near else f"found are {', '.join(columns) or 'no columns'}."
+            raise ValueError(f"{caller} needs a column {name!r}, which is missing. Hint: {hint}")
+    if len({len(values) for values in columns.values()}) > 1:
+        raise ValueError(f"{caller} needs columns of one length. Hint: check the dictionary.")
+    if optional is None:
+        return columns
+    return {name: columns[name] for name in [*needed, *optional] if name in columns}
+
+
+def check_series(values: Any, n: int, name: str, *, caller: str) -> dict[str, Floats]:
+    """One read-only array of `n` figures a method, in the order given."""
+    if not isinstance(values, Mapping) or not values:
+        raise TypeError(
+            f"'{name}' of {caller} must be a dictionary with an array for every method. "
+            f"Got {'an empty one' if values == {} else type(values).__name__} instead."
+        )
+    return {
+        str(method): check_figures(array, f"{name}[{method!r}]", caller=caller, n=n) for method, array in values.items()
+    }
+
+
+def check_figures(values: Any, name: str, *, caller: str, n: int | None = None, rising: bool = False) -> Floats:
+    """A read-only array of figures; None counts as NaN."""
+    try:
+        array = np.array([np.nan if value is None else value for value in values], dtype=np.float64)
+    except (TypeError, ValueError):
+        raise TypeError(f"'{name}' of {caller} must be a list of numbers. Got {_shown(values)} instead.") from None
+    if array.ndim != 1 or len(array) == 0 or np.isinf(array).any():
+        raise ValueError(
+            f"'{name}' of {caller} must be a list of at least one number, none infinite. Got {_shown(values)} instead."
+        )
+    if n is not None and len(array) != n:
+        raise ValueError(f"'{name}' of {caller} must have {n:,} values, one a point. Got {len(array):,} instead.")
+    if rising and not (np.diff(array) > 0).all():  # NaN fails here too
+        raise ValueError(f"'{name}' of {caller} must rise from each value to the next. Got {_shown(values)} instead.")
+    array.flags.writeable = False
+    return array
+
+
+def check_texts(values: Any, name: str, n: int, *, caller: str) -> list[str]:
+    """A list of `n` texts; None and NaN count as no text."""
+    texts = ["" if value is None or value != value else str(value) for value in values]
+    if len(texts) != n:
+        raise ValueError(f"'{name}' of {caller} must have {n:,} values, one a method. Got {len(texts):,} instead.")
+    return texts
+
+
+def series_of(
+    columns: Mapping[str, Sequence[Any]], along: str, names: Sequence[str], *, caller: str
+) -> tuple[Floats, dict[str, dict[str, Floats]]]:
+    """The long columns method, `along` and `names` as a grid of the values of `along` and arrays on it.
+
+    Returns
+    -------
+    grid : ndarray of shape (n_points,)
+        Distinct values of `along`, in rising order.
+    series : dict of name to dict of method to ndarray of shape (n_points,)
+        NaN where a method has no row; methods in the order in which they appear.
+    """
+    methods = [str(method) for method in columns["method"]]
+    points = check_figures(columns[along], along, caller=caller)
+    grid, position = np.unique(points, return_inverse=True)
+    order = list(dict.fromkeys(methods))
+    seen: set[tuple[str, int]] = set()
+    series = {name: {method: np.full(len(grid), np.nan) for method in order} for name in names}
+    for row, (method, column) in enumerate(zip(methods, position.tolist(), strict=True)):
+        if (method, column) in seen:
+            raise ValueError(
+                f"{caller} needs one row for each method and {along}, but {method!r} at {grid[column]:g} has several. "
+                "Hint: take the mean over data sets and splits first."
+            )
+        seen.add((method, column))
+        for name in names:
+            value = columns[name][row]
+            series[name][method][column] = np.nan if value is None else value
+    return grid, series
+
+
+def _shown(values: Any) -> str:
+    text = repr(values)
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def check_scores(scores: Any, *, caller: str) -> dict[str, Any]:
+    """The scores by name of the model; the measures check the arrays."""
+    if not isinstance(scores, Mapping) or not scores:
+        found = "an empty one" if isinstance(scores, Mapping) else type(scores).__name__
+        raise TypeError(
+            f"'scores' of {caller} must be a dictionary with the scores of every model. Got {found} instead. "
+            "Hint: {'mine': score}."
+        )
+    return {str(name): score for name, score in scores.items()}
+
+
+def check_share(value: Any, name: str, *, caller: str) -> None:
+    """Raise ValueError unless `value` is a number in (0, 1]."""
+    is_number = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
+    if not is_number or not 0 < value <= 1:
+        raise ValueError(
+            f"The '{name}' parameter of {caller} must be a share in the range (0, 1]. Got {value!r} instead. "
+            "Hint: 5 % is 0.05."
+        )

@@ -1,0 +1,318 @@
+"""`LeaderboardDisplay`: one row a method, best on top, with interval, size and time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from toprank.plots.display import Display
+from toprank.plots.inputs import check_figures, check_texts, read_columns
+from toprank.plots.style import (
+    FAINT,
+    INK,
+    PALETTE,
+    SMALL_SIZE,
+    TEXT_SIZE,
+    axes_width,
+    counted,
+    drawing,
+    dress_axes,
+    percent,
+    short_names,
+    text_width,
+    wrap,
+    write_title,
+)
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+AXIS_WIDTH = 4.6  # inches between the names and the columns of text
+ROW_HEIGHT = 0.4  # inches
+GAP = 16.0  # points between two columns of text
+READABLE: dict[str, Any] = {"color": PALETTE[0], "marker": "D", "markersize": 8.0}
+OTHER: dict[str, Any] = {"color": "#7F7F7F", "marker": "o", "markersize": 7.5}
+OPTIONAL = ("low", "high", "is_readable", "size", "size_unit", "seconds", "note")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class LeaderboardDisplay(Display):
+    """How good each method is on a table, how sure that is, and what it costs.
+
+    Parameters
+    ----------
+    method : sequence of str
+        Names, each once.
+    mean : array-like of shape (n_methods,)
+        The measure as a share; NaN for a method without a result, which comes last.
+    low, high : array-like of shape (n_methods,), optional
+        Ends of the interval around the mean.
+    is_readable : sequence of bool, optional
+        True where a person can read the model; these have another colour and another marker.
+    size : array-like of shape (n_methods,), optional
+        Such as the number of leaves; NaN where it says nothing.
+    size_unit : sequence of str or None, optional
+        "leaves".
+    seconds : array-like of shape (n_methods,), optional
+        To learn the model.
+    note : sequence of str or None, optional
+        A few words at the end of the row, such as "within noise of the best" or why there is no result.
+    measure : str, default="average precision"
+    level : float, default=0.95
+        Of the intervals.
+    chance : float, optional
+        What a random order reaches: the share of positives, for average precision.
+    title : str, optional
+        Takes the place of the title; "" leaves it out.
+
+    Examples
+    --------
+    >>> display = LeaderboardDisplay(
+    ...     ["Gini tree", "MetaAP", "XGBoost"], [0.61, 0.70, 0.72], low=[0.58, 0.67, 0.70], high=[0.64, 0.73, 0.74],
+    ...     is_readable=[True, True, False], size=[40, 14, 900], size_unit=["leaves"] * 3, seconds=[0.2, 1.5, 75],
+    ... )
+    >>> display.columns()["method"], display.columns()["rank"]
+    (['XGBoost', 'MetaAP', 'Gini tree'], [1, 2, 3])
+    >>> [label.get_text() for label in display.plot().ax_.get_yticklabels()]
+    ['XGBoost', 'MetaAP', 'Gini tree']
+    """
+
+    method: Sequence[str]
+    mean: Any
+    low: Any = None
+    high: Any = None
+    is_readable: Any = None
+    size: Any = None
+    size_unit: Any = None
+    seconds: Any = None
+    note: Any = None
+    measure: str = "average precision"
+    level: float = 0.95
+    chance: float | None = None
+    title: str | None = None
+
+    def __post_init__(self) -> None:
+        caller = type(self).__name__
+        method = [str(name) for name in self.method]
+        if not method or len(set(method)) < len(method):
+            raise ValueError(f"'method' of {caller} must be a list of at least one name, each once. Got {method}.")
+        if (self.low is None) != (self.high is None):
+            raise ValueError(f"{caller} needs both ends of the intervals, 'low' and 'high', or neither.")
+        n = len(method)
+        figures = {
+            name: check_figures(getattr(self, name), name, caller=caller, n=n)
+            for name in ("mean", "low", "high", "size", "seconds")
+            if getattr(self, name) is not None
+        }
+        texts = {
+            name: check_texts(getattr(self, name), name, n, caller=caller)
+            for name in ("size_unit", "note")
+            if getattr(self, name) is not None
+        }
+        if self.is_readable is not None:
+            readable = check_figures(self.is_readable, "is_readable", caller=caller, n=n)
+            self._set(is_readable=readable == 1)  # unknown counts as not readable
+        self._set(method=method, **figures, **texts)
+
+    @classmethod
+    def from_frame(
+        cls,
+        frame: Any,
+        *,
+        mean: str = "mean",
+        measure: str = "average precision",
+        level: float = 0.95,
+        chance: float | None = None,
+        title: str | None = None,
+    ) -> LeaderboardDisplay:
+        """Display of a frame with one row a method.
+
+        Parameters
+        ----------
+        frame : data frame or dict of lists
+            With the columns method and `mean`, and those of low, high, is_readable, size, size_unit, seconds and note
+            that there are.
+        mean : str, default="mean"
+            The column with the measure.
+        measure, level, chance, title
+            As in the class.
+        """
+        columns = read_columns(frame, ["method", mean], OPTIONAL, caller=f"{cls.__name__}.from_frame")
+        method, values = columns.pop("method"), columns.pop(mean)
+        return cls(method, values, **columns, measure=measure, level=level, chance=chance, title=title)
+
+    @property
+    def methods(self) -> list[str]:
+        """Names of the methods, in the order given."""
+        return list(self.method)
+
+    def columns(self) -> dict[str, Any]:
+        """Columns rank, method, mean and those of the optional ones that were given; best first."""
+        order = self._order()
+        columns: dict[str, Any] = {"rank": list(range(1, len(order) + 1))}
+        for name in ("method", "mean", *OPTIONAL):
+            values = getattr(self, name)
+            if values is not None:
+                columns[name] = [values[row] for row in order] if isinstance(values, list) else values[order]
+        return columns
+
+    def plot(self, ax: Axes | None = None) -> LeaderboardDisplay:
+        """Draw a dot with its interval for every method, and its figures beside.
+
+        Parameters
+        ----------
+        ax : matplotlib.axes.Axes, optional
+            Without, the display has a figure of its own, `figure_`, as large as its texts need. Axes of the caller
+            need room for names at the left and for the figures at the right.
+        """
+        order = self._order()
+        names = short_names(self.method[row] for row in order)
+        with drawing(ax, (AXIS_WIDTH + 4, ROW_HEIGHT * len(order) + 1.9), type(self).__name__) as axes:
+            if ax is None:
+                figure, columns = axes.figure.figure, self._texts(order).values()
+                left = text_width(figure, names.values(), TEXT_SIZE, "bold")
+                right = sum(text_width(figure, texts, SMALL_SIZE) + GAP / 72 for texts in columns)
+                figure.set_figwidth(AXIS_WIDTH + left + right + 0.45)
+            dress_axes(axes, grid="x")
+            self._draw_dots(axes, order)
+            axes.set_ylim(len(order) - 0.5, -0.5)
+            axes.set_yticks(range(len(order)), list(names.values()), fontsize=TEXT_SIZE, parse_math=False)
+            axes.tick_params(axis="y", length=0)
+            for row, label in zip(order, axes.get_yticklabels(), strict=True):
+                label.set_fontweight("bold" if self._reads(row) else "normal")
+            _write_columns(axes, self._texts(order))
+            axes.set_xlabel(self._axis_label(axes, is_own=ax is None), fontsize=TEXT_SIZE, color=INK, parse_math=False)
+            if ax is None and self._has_both_kinds():
+                _write_legend(axes)
+            write_title(axes, self._title() if self.title is None else self.title, is_own=ax is None)
+        self._keep(axes)
+        return self
+
+    def _order(self) -> list[int]:
+        """Rows best first; equal ones as given, those without a result last."""
+        return np.argsort(np.where(np.isnan(self.mean), np.inf, -self.mean), kind="stable").tolist()
+
+    def _reads(self, row: int) -> bool:
+        return self.is_readable is not None and bool(self.is_readable[row])
+
+    def _draw_dots(self, ax: Axes, order: Sequence[int]) -> None:
+        low = self.mean if self.low is None else np.fmin(self.low, self.mean)
+        high = self.mean if self.high is None else np.fmax(self.high, self.mean)
+        if np.isfinite(self.mean).any():
+            ax.set_xlim(*_limits(low, high, self.chance))
+            ax.axvline(100 * float(np.nanmax(self.mean)), color="#B0B0B0", linewidth=1.0, zorder=1)
+        for place, row in enumerate(order):
+            look = READABLE if self._reads(row) else OTHER
+            if np.isnan(self.mean[row]):
+                ax.text(0.02, place, "no result", transform=ax.get_yaxis_transform(), va="center_baseline", color=FAINT)
+                continue
+            ax.plot([100 * low[row], 100 * high[row]], [place, place], color=look["color"], linewidth=2.4, zorder=2)
+            ax.plot(
+                [100 * self.mean[row]], [place], linestyle="none", zorder=3, gid=f"method: {self.method[row]}", **look
+            )
+        if self.chance is not None and ax.get_xlim()[0] <= 100 * self.chance:
+            ax.axvline(100 * self.chance, color=FAINT, linestyle=(0, (2, 2)), linewidth=1.3, zorder=1, gid="chance")
+
+    def _texts(self, order: Sequence[int]) -> dict[str, list[str]]:
+        """Columns of text at the right, header first; columns without any text are left out."""
+        means = [f"{100 * self.mean[row]:.1f}" if np.isfinite(self.mean[row]) else "–" for row in order]
+        columns = {"mean (%)": means}
+        if self.size is not None:
+            units = self.size_unit or [""] * len(order)
+            columns["size"] = [_size_text(self.size[row], units[row]) for row in order]
+        if self.seconds is not None:
+            columns["time"] = [duration(self.seconds[row]) for row in order]
+        if self.note is not None:
+            columns["note"] = [self.note[row] for row in order]
+        headers = columns | ({"note": [""]} if "note" in columns else {})
+        return {name: ["" if headers[name] == [""] else name, *texts] for name, texts in columns.items() if any(texts)}
+
+    def _axis_label(self, ax: Axes, *, is_own: bool) -> str:
+        lines = [f"{self.measure[:1].upper()}{self.measure[1:]} (%)"]
+        if self.low is not None:
+            lines[0] += f", with its {percent(self.level)} interval"
+        if self.chance is not None:
+            is_drawn = ax.get_xlim()[0] <= 100 * self.chance
+            lines.append(f"{'Dotted line: a' if is_drawn else 'A'} random order has {percent(self.chance)}")
+        if not is_own and self._has_both_kinds():
+            lines.append("Diamond: a person can read the model")
+        width = AXIS_WIDTH + 0.4 if is_own else axes_width(ax)
+        return "\n".join(wrap(ax.figure.figure, line, width, TEXT_SIZE) for line in lines)
+
+    def _has_both_kinds(self) -> bool:
+        return self.is_readable is not None and bool(self.is_readable.any()) and not self.is_readable.all()
+
+    def _title(self) -> str:
+        return f"{self.measure[:1].upper()}{self.measure[1:]} of {counted(len(self.method), 'method')}, best on top"
+
+
+def _write_legend(ax: Axes) -> None:
+    """Say below a figure of our own what the two markers mean."""
+    from matplotlib.lines import Line2D
+
+    handles = [Line2D([], [], linestyle="none", **look) for look in (READABLE, OTHER)]
+    texts = ["a person can read the model", "a person cannot"]
+    ax.figure.figure.legend(handles, texts, loc="outside lower left", ncols=2, frameon=False, fontsize=TEXT_SIZE)
+
+
+def duration(seconds: float) -> str:
+    """A time in words of at most two units; nothing where it is not known.
+
+    Examples
+    --------
+    >>> duration(0.034), duration(12.3), duration(75), duration(7500)
+    ('0.03 s', '12 s', '1 min 15 s', '2 h 5 min')
+    """
+    if not np.isfinite(seconds):
+        return ""
+    if seconds < 9.95:
+        return f"{seconds:.2f} s" if seconds < 0.1 else f"{seconds:.1f} s"
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min" + (f" {whole % 60} s" if whole % 60 else "")
+    minutes = round(seconds / 60)
+    return f"{minutes // 60} h" + (f" {minutes % 60} min" if minutes % 60 else "")
+
+
+def _size_text(size: float, unit: str) -> str:
+    if not np.isfinite(size):
+        return ""
+    number = f"{size:,.0f}" if size >= 10 or size == round(size) else f"{size:.1f}"
+    return f"{number} {unit}".strip()
+
+
+def _limits(low: Any, high: Any, chance: float | None) -> tuple[float, float]:
+    """Limits of the x-axis in %, with a margin; a random order is inside if that costs less than half the width."""
+    start, end = 100 * float(np.nanmin(low)), 100 * float(np.nanmax(high))
+    if chance is not None and start - 100 * chance <= end - start:
+        start = min(start, 100 * chance)
+    margin = max(0.06 * (end - start), 0.5)
+    return max(start - margin, 0.0 - margin / 2), min(end + margin, 100.0 + margin / 2)
+
+
+def _write_columns(ax: Axes, columns: Mapping[str, Sequence[str]]) -> None:
+    """Write columns of text to the right of the axes, numbers flush right, each as wide as its widest text."""
+    offset = GAP
+    for name, texts in columns.items():
+        width = 72 * text_width(ax.figure.figure, texts, SMALL_SIZE)
+        is_right = name != "note"
+        for place, text in enumerate(texts):
+            ax.annotate(
+                text,
+                (1.0, place - 1.0 if place else -0.5),
+                xycoords=ax.get_yaxis_transform(),
+                xytext=(offset + (width if is_right else 0), 0 if place else 3),
+                textcoords="offset points",
+                ha="right" if is_right else "left",
+                va="center_baseline" if place else "bottom",
+                fontsize=SMALL_SIZE,
+                color=INK if place else FAINT,
+                annotation_clip=False,
+                gid=f"{name}: {place}",
+            )
+        offset += width + GAP

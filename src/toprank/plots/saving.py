@@ -1,0 +1,80 @@
+"""Figures as files: written whole or not at all, the same bytes for the same figure."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from toprank.plots.display import Display
+from toprank.plots.style import RESOLUTION, import_matplotlib
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+# What would say when, or by which version, a file was written.
+METADATA: dict[str, dict[str, None]] = {
+    ".png": {"Software": None},
+    ".svg": {"Date": None, "Creator": None},
+    ".pdf": {"CreationDate": None, "Creator": None, "Producer": None},
+}
+FILE_LOOK: dict[str, Any] = {
+    "svg.hashsalt": "toprank",  # names of clip paths; random without
+    "svg.fonttype": "path",
+    "pdf.fonttype": 42,  # TrueType: what publishers ask for
+    "savefig.bbox": None,
+    "savefig.facecolor": "auto",
+    "savefig.transparent": False,
+    "text.usetex": False,
+}
+
+
+def save_figure(what: Display | Figure, path: str | Path) -> Path:
+    """Write a display or a figure as .png, .svg or .pdf, and return the path.
+
+    Parameters
+    ----------
+    what : Display or matplotlib.figure.Figure
+        A display that was not drawn yet is drawn first, on a figure of its own.
+    path : str or path-like
+        Its ending says which format to write.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> from toprank.plots import PrecisionAtKDisplay
+    >>> display = PrecisionAtKDisplay.from_scores([1, 0, 1, 0], {"mine": [0.9, 0.8, 0.7, 0.6]})
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = save_figure(display, pathlib.Path(folder, "precision.png"))
+    ...     path.name, path.stat().st_size > 1000
+    ('precision.png', True)
+    """
+    from toprank.rankers.model_file import write_atomically
+
+    import_matplotlib("save_figure")
+    path = Path(path)
+    ending = path.suffix.lower()
+    if ending not in METADATA:
+        raise ValueError(
+            f"save_figure writes {', '.join(METADATA)}, but the name {path.name!r} ends in none of them. "
+            "Hint: the ending says which format to write."
+        )
+    if isinstance(what, Display) and what.figure_ is None:
+        what.plot()
+    figure: Any = what.figure_ if isinstance(what, Display) else what
+    if not hasattr(figure, "savefig"):
+        raise TypeError(
+            f"save_figure takes a display or a matplotlib Figure. Got {type(figure).__name__} instead. "
+            "Hint: of axes, pass ax.figure."
+        )
+    write_atomically(path, figure_bytes(figure, ending))
+    return path
+
+
+def figure_bytes(figure: Figure, ending: str) -> bytes:
+    """The content of a file with this ending."""
+    matplotlib = import_matplotlib("save_figure")
+    buffer = io.BytesIO()
+    with matplotlib.rc_context(FILE_LOOK):
+        figure.savefig(buffer, format=ending[1:], dpi=RESOLUTION, metadata=METADATA[ending])
+    return buffer.getvalue()
