@@ -1,10 +1,14 @@
-"""Figure 3 of the MetaAP paper on two of its data sets; `benchmarks/quality/metaap_paper.py` runs all of them."""
+"""Figure 3 of the MetaAP paper on two of its data sets; `benchmarks/quality/metaap.yaml` runs all of them."""
 
 import os
 from pathlib import Path
 
 import numpy as np
 import pytest
+
+from toprank.experiment.evidence import read_published
+from toprank.experiment.plan import Plan
+from toprank.experiment.trial import run_trial
 
 ROOT = Path(__file__).resolve().parents[1]
 DATA = Path(os.environ.get("TOPRANK_DATA", ROOT.parent / "shared" / "data"))
@@ -18,17 +22,17 @@ pytestmark = [
 
 @pytest.mark.parametrize("dataset", ["wdbc", "autompg"])
 @pytest.mark.parametrize("method", ["MetaAP", "Gini", "Entropy"])
-def test_mean_test_ap_is_the_published_one_or_better(dataset, method, monkeypatch):
+def test_mean_test_ap_is_the_published_one_or_better(dataset, method):
     """Tolerance: two standard errors of the paired difference over seeds 1-5; splits are the published ones."""
-    pandas = pytest.importorskip("pandas")
-    monkeypatch.syspath_prepend(ROOT / "benchmarks" / "quality")
-    import metaap_paper
-
-    published = pandas.read_csv(PUBLISHED).set_index(["dataset", "seed", "method"]).ap_test
+    plan = Plan.from_yaml(ROOT / "benchmarks" / "quality" / "metaap.yaml", folder=DATA)
+    published = read_published(PUBLISHED).filter(dataset=dataset, method=method)
+    trials = [t for t in plan.trials() if t.table.name == dataset and t.use.label == method and t.seed <= 5]
     difference = np.array(
         [
-            metaap_paper.run_trial(DATA, dataset, seed, method)["ap_test"] - published[dataset, seed, method]
-            for seed in range(1, 6)
+            run_trial(trial, DATA)["measures"]["average_precision"]
+            - published.filter(split=trial.split)["average_precision"].item()
+            for trial in trials
         ]
     )
+    assert len(difference) == 5
     assert difference.mean() >= -2 * difference.std(ddof=1) / np.sqrt(len(difference))

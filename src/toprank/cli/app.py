@@ -13,10 +13,12 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
+from toprank.cli.compare import compare
 from toprank.cli.demo import demo
 from toprank.cli.describe import describe
 from toprank.cli.errors import sentence_of
 from toprank.cli.evaluate import evaluate
+from toprank.cli.experiment import benchmark, export, methods, resume, show
 from toprank.cli.fit import fit
 from toprank.cli.terminal import make_console
 from toprank.cli.topk import topk
@@ -45,8 +47,13 @@ def _help(text: str | None) -> str:
     return inspect.cleandoc(text or "").replace(r"\b", "\b")
 
 
-for command in (demo, fit, topk, evaluate, describe, warmup):
+for command in (demo, fit, topk, evaluate, describe, compare, benchmark, warmup):
     app.command(help=_help(command.__doc__))(command)
+
+experiment = typer.Typer(no_args_is_help=True, rich_markup_mode="rich", help="Look at experiments and go on with them.")
+for part in (show, resume, export, methods):
+    experiment.command(help=_help(part.__doc__))(part)
+app.add_typer(experiment, name="experiment")
 
 
 def _print_version(value: bool) -> None:
@@ -69,6 +76,7 @@ def _root(
     toprank fit history.csv --label fraud --id case_id --budget 500 -o model.toprank
     toprank topk model.toprank new.parquet --k 500 --id case_id -o alerts.csv
     toprank evaluate model.toprank checked.csv --label fraud --k 500
+    toprank compare history.csv --label fraud
     """
 
 

@@ -1,0 +1,176 @@
+"""`toprank compare`: which model to take for one table."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from toprank.cli.errors import InputError
+from toprank.cli.experiment import Jobs, show_progress
+from toprank.cli.options import AsJson, Debug, Ids, Label, Positive, Quiet, parse_budget
+from toprank.cli.terminal import Terminal
+
+if TYPE_CHECKING:
+    import polars
+
+    from toprank.experiment.compare import Leaderboard
+
+MINUTES = 2.5
+
+
+def compare(
+    table: Annotated[Path, typer.Argument(metavar="FILE", help="Past cases: CSV, CSV.gz or Parquet.")],
+    label: Label,
+    id_columns: Ids = None,
+    drop: Annotated[
+        list[str] | None, typer.Option(metavar="COLUMNS", help="Columns to leave out: a,b; may be repeated.")
+    ] = None,
+    positive: Positive = None,
+    budget: Annotated[
+        str | None,
+        typer.Option(metavar="CASES", help="Cases that can be checked: 500, 2% (default: as many as positives)."),
+    ] = None,
+    methods: Annotated[
+        str | None, typer.Option(metavar="NAMES", help="Methods with commas between them; 'all' for every one.")
+    ] = None,
+    folds: Annotated[int, typer.Option(metavar="N", min=2, help="Folds of the cross-validation.")] = 5,
+    repeats: Annotated[int, typer.Option(metavar="N", min=1, help="How often the folds are drawn.")] = 1,
+    minutes: Annotated[
+        float, typer.Option(metavar="N", min=0.01, help="Time it may take, about; slow methods are left out.")
+    ] = MINUTES,
+    jobs: Jobs = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", metavar="FOLDER", help="Where to write (default: FILE-compare).")
+    ] = None,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> None:
+    r"""Compare rankers and baselines on a file of past cases, and say which to take.
+
+    \b
+    toprank compare history.csv --label fraud
+    toprank compare history.csv --label fraud --budget 500 --methods metaap,xgboost --minutes 10
+    """
+    terminal = Terminal(as_json=as_json, quiet=quiet)
+    from toprank.cli.fit import read_history
+    from toprank.cli.reading import check_readable
+
+    check_readable(table)
+    share = parse_budget(budget)
+    folder = out or Path(f"{table.name.split('.')[0]}-compare")
+    _check_folder(folder)
+    features, values, pos_label = read_history(table, label, positive, {"--id": id_columns, "--drop": drop}, terminal)
+    with terminal.working("Preparing"):
+        names = _chosen(methods)
+    board = _run(features, values == pos_label, names, share, folds, repeats, minutes, jobs, terminal)
+    written = _write(board, folder, table.name, terminal)
+    terminal.finish({"n_cases": board.n_cases, "n_positives": board.n_positives, "n_splits": board.n_splits,
+                     "leaderboard": board.frame().to_dicts(), "left_out": board.left_out, "advice": board.advice(),
+                     "files": written})  # fmt: skip
+    _print(board, table.name, written, terminal)
+
+
+def _check_folder(folder: Path) -> None:
+    """Raise InputError where the folder could not be written to, before the work begins."""
+    if folder.exists() and not folder.is_dir():
+        raise InputError(f"The output {folder} is a file, expected a folder. Hint: choose another --out.")
+    if not folder.parent.is_dir():
+        raise InputError(f"Cannot write {folder}: {folder.parent} does not exist. Hint: create the folder first.")
+
+
+def _chosen(methods: str | None) -> list[str] | None:
+    """Names of the methods to compare; every name is checked before the work begins."""
+    from toprank.experiment.registry import find_method, list_methods
+
+    if methods is None:
+        return None
+    if methods.strip() == "all":
+        return [method.name for method in list_methods()]
+    names = [name.strip() for name in methods.split(",") if name.strip()]
+    if not names:
+        raise InputError("--methods needs names such as metaap,xgboost. Hint: leave it out for the usual ones.")
+    return [find_method(name).name for name in names]
+
+
+def _run(
+    features: polars.DataFrame, is_positive: Any, names: list[str] | None, budget: int | float | None, folds: int,
+    repeats: int, minutes: float, jobs: int | None, terminal: Terminal,
+) -> Leaderboard:  # fmt: skip
+    """Run the comparison in a folder that is gone afterwards."""
+    import polars as pl
+
+    from toprank.experiment.compare import Leaderboard, check_share, comparison_plan, run_within
+    from toprank.experiment.store import Store
+
+    n_positives = int(is_positive.sum())
+    fewest = min(n_positives, features.height - n_positives)
+    if fewest < 2 * folds:
+        raise InputError(
+            f"The table has {fewest:,} cases of the rarer outcome, expected at least {2 * folds} for {folds} folds. "
+            "Hint: use fewer --folds, or collect more cases."
+        )
+    share = check_share(budget, features.height, n_positives)
+    with tempfile.TemporaryDirectory() as folder:
+        path, label = Path(folder, "table.parquet"), "label"
+        while label in features.columns:
+            label += "_"
+        features.with_columns(pl.Series(label, is_positive.astype("int64"))).write_parquet(path)
+        plan = comparison_plan(path, label, names, share, folds, repeats, 0, 60 * minutes)
+        with Store(Path(folder, "trials.sqlite")) as store:
+            store.keep_plan(plan)
+            with show_progress(terminal) as update:
+                for progress in run_within(store, minutes, jobs):
+                    update(progress)
+            return Leaderboard.of(store.results(), share, [use.label for use in plan.methods])
+
+
+def _write(board: Leaderboard, folder: Path, table: str, terminal: Terminal) -> list[Path]:
+    """Write the table and, where matplotlib is installed, the plot."""
+    from toprank.cli.writing import write_table
+
+    folder.mkdir(exist_ok=True)
+    written = [folder / "leaderboard.csv"]
+    write_table(board.frame(), written[0])
+    try:
+        from toprank.experiment.compare import draw
+
+        with terminal.working("Drawing"):
+            written.append(draw(board, folder / "leaderboard.png", table))
+    except ImportError as error:
+        terminal.note(f"No plot was drawn: {error}")
+    return written
+
+
+def _print(board: Leaderboard, table: str, written: list[Path], terminal: Terminal) -> None:
+    from toprank.cli.show import count, grid, percent, plural
+
+    k = plural(max(1, round(board.share * board.n_cases)), "check")
+    terminal.show(f"{table}: {count(board.n_cases)} cases, {count(board.n_positives)} positive "
+                  f"({percent(board.n_positives / board.n_cases)}), {plural(board.n_splits, 'split')}")  # fmt: skip
+    rows = []
+    for place, entry in enumerate(board.entries, 1):
+        ap = entry.average_precision
+        level = "best" if place == 1 else f"{-100 * entry.gap.value:.1f} {'level' if entry.is_level else 'lower'}"
+        figures = [f"{ap.value:.3f} ±{(ap.high - ap.low) / 2:.3f}", percent(entry.precision), level]
+        readable = "yes" if entry.is_readable else ""
+        rows.append([f"{place}  {entry.title}", *figures, entry.size_in_words, readable, _seconds(entry.seconds)])
+    columns = [("method", "left"), ("AP", "right"), ("hits", "right"), ("gap, points", "right"), ("size", "right"),
+               ("readable", "left"), ("fit", "right")]  # fmt: skip
+    terminal.heading("Leaderboard")
+    terminal.show(grid(columns, rows))
+    terminal.show(f"  AP with its 95 % interval; hits among the first {k}; level: the gap to the best may be noise.")
+    terminal.heading("Advice")
+    terminal.show(board.advice())
+    if board.left_out:
+        terminal.heading("Not compared")
+        for title, reason in board.left_out.items():
+            terminal.show(f"{title}: {reason}")
+    terminal.hint("Written: " + ", ".join(str(path) for path in written))
+
+
+def _seconds(seconds: float) -> str:
+    return f"{1000 * seconds:.0f} ms" if seconds < 1 else f"{seconds:.1f} s"

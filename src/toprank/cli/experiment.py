@@ -1,0 +1,233 @@
+"""`toprank benchmark` and `toprank experiment`: run a plan, go on with it, look at it, write its tables and plots."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from toprank.cli.errors import InputError
+from toprank.cli.options import AsJson, Debug, Quiet
+from toprank.cli.terminal import Terminal
+
+if TYPE_CHECKING:
+    from toprank.experiment.runner import Progress
+    from toprank.experiment.store import Store
+
+STORE = "trials.sqlite"
+SECONDS_BETWEEN_LINES = 60.0
+"""Where nobody watches, a line of progress is written this often."""
+
+Jobs = Annotated[
+    int | None, typer.Option("--jobs", "-j", metavar="N", min=1, help="Trials side by side (default: one a processor).")
+]
+Published = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="Published runs to print beside ours: CSV with dataset, seed, method."),
+]
+Retry = Annotated[bool, typer.Option("--retry", help="Run again what failed or took too long.")]
+Folder = Annotated[Path, typer.Argument(metavar="FOLDER", help="The folder that `toprank benchmark` wrote.")]
+
+
+def benchmark(
+    plan: Annotated[Path, typer.Argument(metavar="PLAN", help="A plan in YAML.")],
+    data: Annotated[
+        Path | None, typer.Option(metavar="FOLDER", help="Where tables are found by name (or TOPRANK_DATA).")
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", metavar="FOLDER", help="Where to write (default: toprank-runs/NAME).")
+    ] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="The plan's short version.")] = False,
+    published: Published = None,
+    jobs: Jobs = None,
+    retry: Retry = False,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> None:
+    r"""Run the experiments of a plan and write their tables and plots; a run that was stopped goes on.
+
+    \b
+    toprank benchmark plan.yaml --data folder
+    toprank benchmark plan.yaml --data folder --quick --jobs 2
+    """
+    terminal = Terminal(as_json=as_json, quiet=quiet)
+    if not plan.is_file():
+        raise InputError(f"There is no file {plan}. Hint: a plan is a YAML file, see docs/experiments.md.")
+    from toprank.experiment import Plan
+
+    with terminal.working(f"Reading {plan.name}"):
+        content = Plan.from_yaml(plan, folder=data, quick=quick)
+    folder = out or Path("toprank-runs", content.name + ("-quick" if quick else ""))
+    with _store(folder, create=True) as store:
+        store.keep_plan(content, data)
+        _work_off(store, folder, jobs, retry, terminal, f"toprank experiment resume {folder}")
+        _finish(store, folder, published, terminal)
+
+
+def resume(
+    folder: Folder,
+    published: Published = None,
+    jobs: Jobs = None,
+    retry: Retry = False,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> None:
+    """Go on with an experiment that was stopped."""
+    terminal = Terminal(as_json=as_json, quiet=quiet)
+    with _store(folder) as store:
+        _work_off(store, folder, jobs, retry, terminal, f"toprank experiment resume {folder}")
+        _finish(store, folder, published, terminal)
+
+
+def show(
+    folder: Folder,
+    published: Published = None,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> None:
+    """Show how far an experiment is and what it has found so far."""
+    terminal = Terminal(as_json=as_json, quiet=quiet)
+    with _store(folder) as store:
+        _show(store, published, terminal, [])
+
+
+def export(
+    folder: Folder,
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", metavar="FOLDER", help="Where to write (default: the same folder).")
+    ] = None,
+    formats: Annotated[
+        str, typer.Option("--format", metavar="LIST", help="Table formats: md,tex,html,txt,csv,parquet.")
+    ] = "md",
+    published: Published = None,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> None:
+    """Write the tables and plots of an experiment."""
+    terminal = Terminal(as_json=as_json, quiet=quiet)
+    with _store(folder) as store:
+        _finish(store, out or folder, published, terminal, tuple(part.strip() for part in formats.split(",")))
+
+
+def methods(as_json: AsJson = False, quiet: Quiet = False, debug: Debug = False) -> None:
+    """List the methods that plans and `toprank compare` know by name."""
+    terminal = Terminal(as_json=as_json, quiet=quiet)
+    from toprank.cli.show import grid
+    from toprank.experiment import list_methods
+
+    known = list_methods()
+    facts = [
+        {"name": m.name, "title": m.title, "family": m.family, "readable": m.is_readable, "needs": m.missing_packages,
+         "summary": m.summary}
+        for m in known
+    ]  # fmt: skip
+    terminal.finish({"methods": facts})
+    rows = [[m.name, m.family, "yes" if m.is_readable else "", m.summary
+             + (f" (needs {', '.join(m.missing_packages)})" if m.missing_packages else "")] for m in known]  # fmt: skip
+    terminal.show(grid([("name", "left"), ("family", "left"), ("readable", "left"), ("", "left")], rows))
+    terminal.hint("A sampler may stand in front of any of them, such as smote+xgboost.")
+
+
+# --- parts --------------------------------------------------------------------------------------------------------
+
+
+def _store(folder: Path, *, create: bool = False) -> Store:
+    """The file of finished trials in a folder."""
+    from toprank.experiment import Store
+
+    if create:
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise InputError(f"Cannot write to {folder}: {error.strerror}. Hint: choose another --out.") from None
+    elif not (folder / STORE).is_file():
+        raise InputError(f"There is no experiment in {folder} (no {STORE}). Hint: name the folder of --out.")
+    return Store(folder / STORE)
+
+
+def _work_off(store: Store, folder: Path, jobs: int | None, retry: bool, terminal: Terminal, again: str) -> None:
+    """Run what is missing, with a bar; an interrupt says how to go on."""
+    from toprank.experiment import run
+
+    with terminal.working("Looking at what is done"):
+        missing = store.missing(retry=retry)
+    progress: Progress | None = None
+    try:
+        with show_progress(terminal) as update:
+            for progress in run(store, n_workers=jobs, retry=retry) if missing else ():
+                update(progress)
+    except KeyboardInterrupt:
+        total = len(store.plan.trials())
+        done = progress.n_done if progress else total - len(missing)
+        terminal.err.print(f"Stopped with {done:,} of {total:,} trials done. `{again}` goes on.", soft_wrap=True)
+        raise
+
+
+@contextmanager
+def show_progress(terminal: Terminal) -> Iterator[Any]:
+    """A function that shows progress: a bar where somebody watches, else a line now and then."""
+    if not terminal.shows_progress:
+        last = [time.monotonic()]
+
+        def line(progress: Progress) -> None:
+            if terminal.quiet or terminal.as_json or time.monotonic() - last[0] < SECONDS_BETWEEN_LINES:
+                return
+            last[0] = time.monotonic()
+            minutes = progress.seconds_left / 60
+            terminal.err.print(f"{progress.n_done:,} of {progress.n_trials:,} trials, about {minutes:.0f} min left")
+
+        yield line
+        return
+    from rich import progress as rich_progress
+
+    columns = (
+        rich_progress.BarColumn(),
+        rich_progress.TextColumn("{task.description}", markup=False),
+        rich_progress.TimeElapsedColumn(),
+    )
+    with rich_progress.Progress(*columns, console=terminal.err, transient=True) as bar:
+        task = bar.add_task("starting")
+
+        def update(progress: Progress) -> None:
+            left = f"about {progress.seconds_left / 60:.0f} min left" if progress.n_run else "starting"
+            at = f"{progress.trial.table.name}, {progress.trial.use.label}" if progress.trial else ""
+            text = f"{progress.n_done:,} of {progress.n_trials:,} trials, {left}  {at}"
+            bar.update(task, description=text, completed=progress.n_done, total=progress.n_trials)
+
+        yield update
+
+
+def _finish(
+    store: Store, folder: Path, published: Path | None, terminal: Terminal, formats: tuple[str, ...] = ("md",)
+) -> None:
+    """Write tables and plots, and show the main table."""
+    from toprank.experiment.evidence import write_evidence
+
+    with terminal.working("Writing tables and plots"):
+        written = write_evidence(store, folder, published=published, formats=formats)
+    _show(store, published, terminal, written)
+
+
+def _show(store: Store, published: Path | None, terminal: Terminal, written: list[Path]) -> None:
+    """Print how far the experiment is, the leaderboard and where the files are."""
+    from toprank.experiment.evidence import main_tables, read_published, state_of
+    from toprank.experiment.tables import to_text
+
+    results = store.results()
+    state = state_of(store, results)
+    tables = main_tables(results, None if published is None else read_published(published), store.plan)
+    terminal.finish(state | {"tables": {table.title: table.frame.to_dicts() for table in tables}, "files": written})
+    terminal.show(f"{store.plan.name}: {state['in_words']}")
+    for table in tables:
+        terminal.show("", to_text(table).rstrip())
+    if written:
+        folders = sorted({str(path.parent) for path in written})
+        terminal.hint(f"{len(written)} files written to {', '.join(folders)}")

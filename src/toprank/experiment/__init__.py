@@ -1,0 +1,64 @@
+"""Experiments: plan -> protocol -> store -> summary. Which method ranks best, on which tables, and how sure is that.
+
+A `Plan` names tables, methods with the settings to try, and how they are compared; `run` works off its trials and a
+`Store` keeps each finished one at once, so that a run can be killed at any moment and goes on where it stopped.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from toprank.experiment.column_scorers import make_entity_scorer, make_money_scorer
+    from toprank.experiment.compare import Leaderboard, compare
+    from toprank.experiment.evidence import write_evidence
+    from toprank.experiment.plan import Plan
+    from toprank.experiment.prequential import PrequentialSplit
+    from toprank.experiment.registry import Method, Sweep, find_method, list_methods, register
+    from toprank.experiment.runner import run
+    from toprank.experiment.store import Store
+
+_HOMES = {
+    "Leaderboard": "compare",
+    "Method": "registry",
+    "Plan": "plan",
+    "PrequentialSplit": "prequential",
+    "Store": "store",
+    "Sweep": "registry",
+    "compare": "compare",
+    "find_method": "registry",
+    "list_methods": "registry",
+    "make_entity_scorer": "column_scorers",
+    "make_money_scorer": "column_scorers",
+    "register": "registry",
+    "run": "runner",
+    "write_evidence": "evidence",
+}
+
+__all__ = [
+    "Leaderboard",
+    "Method",
+    "Plan",
+    "PrequentialSplit",
+    "Store",
+    "Sweep",
+    "compare",
+    "find_method",
+    "list_methods",
+    "make_entity_scorer",
+    "make_money_scorer",
+    "register",
+    "run",
+    "write_evidence",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOMES:
+        return getattr(import_module(f"toprank.experiment.{_HOMES[name]}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,358 @@
+"""Which model to take for one table: a leaderboard with intervals, and an advice in words."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from toprank.experiment.measures import AT_CASES
+from toprank.experiment.plan import Plan, Trial
+from toprank.experiment.registry import find_method, list_methods
+from toprank.experiment.runner import Progress, default_workers, run
+from toprank.experiment.store import Store
+from toprank.metrics import Interval, corrected_resampled_t_test
+
+if TYPE_CHECKING:
+    import polars
+
+METHODS = (
+    "metaap", "metaap-margin", "tree", "metaap-forest", "gini-rate", "cart", "cart-balanced", "logistic-l1",
+    "logistic-l2", "logistic-splines", "random-forest", "extra-trees", "balanced-random-forest",
+    "hist-gradient-boosting", "xgboost",
+    "xgb-ranker", "lightgbm", "catboost", "ebm", "easy-ensemble", "rus-boost", "balance-cascade", "knn",
+    "smote+logistic-l2", "smote+xgboost",
+)  # fmt: skip
+"""Compared unless others are named: this library's and the usual ones; of near relatives only one."""
+
+LEVEL = 0.95
+FEW_POSITIVES = 50
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One method on the leaderboard.
+
+    Attributes
+    ----------
+    name, title : str
+    average_precision : Interval
+        Mean over the splits, with an interval that allows for their overlap (Nadeau and Bengio).
+    precision : float
+        Mean precision among the first k cases.
+    gap : Interval
+        Average precision of the best method minus this one's, paired by split.
+    p_value : float
+        Of the gap; 1 for the best itself.
+    size : float or None
+    unit : str or None
+    is_readable : bool
+    seconds : float
+        Median time of one fit with the chosen setting.
+    """
+
+    name: str
+    title: str
+    average_precision: Interval
+    precision: float
+    gap: Interval
+    p_value: float
+    size: float | None
+    unit: str | None
+    is_readable: bool
+    seconds: float
+
+    @property
+    def is_level(self) -> bool:
+        """True where the gap to the best may be noise."""
+        return self.p_value >= 1 - LEVEL
+
+    @property
+    def size_in_words(self) -> str:
+        """Size and unit, such as "14 leaves"."""
+        if self.size is None:
+            return ""
+        unit = (self.unit or "").removesuffix("s") if round(self.size) == 1 and self.unit != "leaves" else self.unit
+        return f"{round(self.size):,} {'leaf' if round(self.size) == 1 and unit == 'leaves' else unit}"
+
+
+@dataclass(frozen=True)
+class Leaderboard:
+    """Methods compared on one table, best first.
+
+    Attributes
+    ----------
+    entries : list of Entry
+    left_out : dict of str to str
+        Titles of methods without a result on every split, and why.
+    n_cases, n_positives, n_splits : int
+    share : float
+        Share of the cases that is checked: what `precision` is about.
+    """
+
+    entries: list[Entry]
+    left_out: dict[str, str]
+    n_cases: int
+    n_positives: int
+    n_splits: int
+    share: float
+
+    @classmethod
+    def of(cls, results: polars.DataFrame, share: float, methods: Sequence[str]) -> Leaderboard:
+        """Leaderboard of the trials of one table; a method counts where it has every split that any method has."""
+        done = results.filter(results["status"] == "done")
+        if done.height == 0:
+            reasons = "; ".join(dict.fromkeys(results["error"].drop_nulls().to_list())) or "nothing was run"
+            raise ValueError(f"No method could be compared: {reasons}.")
+        by_method = {label: done.filter(done["method"] == label) for label in methods}
+        n_splits = max(part.height for part in by_method.values())
+        complete = {label: part for label, part in by_method.items() if part.height == n_splits}
+        left_out = {
+            find_method(label).title: _why(results.filter(results["method"] == label))
+            for label in methods
+            if label not in complete
+        }
+        first = done.row(0, named=True)
+        entries = _entries(complete, f"{AT_CASES}{share}")
+        return cls(entries, left_out, first["n"], first["n_positives"], n_splits, share)
+
+    @property
+    def best(self) -> Entry:
+        """The method of the highest average precision."""
+        return self.entries[0]
+
+    @property
+    def best_readable(self) -> Entry | None:
+        """The readable method of the highest average precision."""
+        return next((entry for entry in self.entries if entry.is_readable), None)
+
+    def frame(self) -> polars.DataFrame:
+        """The leaderboard as a table."""
+        import polars as pl
+
+        return pl.DataFrame([
+            {
+                "method": e.title, "average_precision": e.average_precision.value, "low": e.average_precision.low,
+                "high": e.average_precision.high, "precision_at_k": e.precision, "gap": e.gap.value,
+                "p_value": e.p_value, "size": e.size, "size_unit": e.unit, "is_readable": e.is_readable,
+                "seconds": e.seconds,
+            }
+            for e in self.entries
+        ])  # fmt: skip
+
+    def advice(self) -> str:
+        """What to take, in words."""
+        best, readable = self.best, self.best_readable
+        named = {entry.name: f"{entry.title} with {entry.size_in_words}" for entry in self.entries if entry.size}
+        name = named.get(readable.name, readable.title) if readable else ""
+        if readable is None:
+            text = f"{best.title} is the best of these; no readable model was compared."
+        elif readable is best:
+            text = f"{name} is the best of these, and readable: take it."
+        elif readable.is_level:
+            text = f"{name} is within noise of the best ({best.title}), and readable: take it."
+        else:
+            gap, checks = readable.gap, 100
+            text = (
+                f"{best.title} is better than the best readable model, {name}, by {100 * gap.value:.1f} points of "
+                f"average precision (95 % interval {100 * gap.low:.1f} to {100 * gap.high:.1f}). Of {checks} checks at "
+                f"the top it finds about {checks * best.precision:.0f}, the readable one "
+                f"{checks * readable.precision:.0f}: that is what being able to say why costs here."
+            )
+        if self.n_positives < FEW_POSITIVES:
+            text += (
+                f" With {self.n_positives} positives in all, intervals are wide: collect more before you trust a gap."
+            )
+        return text
+
+
+def _why(trials: polars.DataFrame) -> str:
+    """Why a method is not on the leaderboard."""
+    errors = trials["error"].drop_nulls().to_list()
+    if errors:
+        return errors[0]
+    if trials.height == 0:
+        return "no split was finished in time"
+    seconds = trials.select("seconds_tune", "seconds_fit", "seconds_score").to_numpy().sum(axis=1).mean()
+    return f"too slow for the time given: one split took {seconds:.0f} s"
+
+
+def _entries(complete: dict[str, polars.DataFrame], precision: str) -> list[Entry]:
+    """Entries of the methods that have all splits, best first."""
+    means = {label: float(part["average_precision"].mean()) for label, part in complete.items()}  # type: ignore[arg-type]
+    order = sorted(complete, key=lambda label: -means[label])
+    top = complete[order[0]]["average_precision"].to_numpy()
+    entries = []
+    for label in order:
+        part = complete[label]
+        values = part["average_precision"].to_numpy()
+        n_train, n_test = float(part["n_train"].mean()), float(part["n_test"].mean())  # type: ignore[arg-type]
+        mean, gap, p_value = _intervals(values, top - values, n_train, n_test)
+        method = find_method(label)
+        entries.append(Entry(
+            label, method.title, mean, float(part[precision].mean()), gap, p_value,  # type: ignore[arg-type]
+            part["size"].median(), part["size_unit"][0], method.is_readable,  # type: ignore[arg-type]
+            float(part["seconds_fit"].median()),  # type: ignore[arg-type]
+        ))  # fmt: skip
+    return entries
+
+
+def _intervals(values: np.ndarray, gaps: np.ndarray, n_train: float, n_test: float) -> tuple[Interval, Interval, float]:
+    """Interval of the mean, interval of the gap and its p-value; as wide as can be where there is one split."""
+    if len(values) == 1:
+        return Interval(values[0], 0.0, 1.0, LEVEL), Interval(gaps[0], -1.0, 1.0, LEVEL), 1.0
+    mean = corrected_resampled_t_test(values, n_train, n_test, level=LEVEL).interval
+    gap = corrected_resampled_t_test(gaps, n_train, n_test, level=LEVEL)
+    assert mean is not None
+    assert gap.interval is not None
+    return Interval(mean.value, max(mean.low, 0.0), min(mean.high, 1.0), LEVEL), gap.interval, gap.p_value
+
+
+# --- running --------------------------------------------------------------------------------------------------------
+
+
+def comparison_plan(
+    path: str | Path, label: str, methods: Sequence[str] | None, share: float, n_splits: int, n_repeats: int,
+    random_state: int, time_limit: float | None,
+) -> Plan:  # fmt: skip
+    """Plan that compares methods on one file by repeated stratified cross-validation, settings tuned inside."""
+    names = list(dict.fromkeys(methods or METHODS))
+    return Plan.from_dict({
+        "name": "compare",
+        "data": [{"path": str(path), "label": label, "as": "table"}],
+        "methods": {name: {"method": name, "tuner": "halving"} for name in names},
+        "protocol": {"kind": "kfold", "n_splits": n_splits, "inner_splits": 3, "time_limit": time_limit,
+                     "seeds": [random_state + i for i in range(n_repeats)]},
+        "measures": ["average_precision", "roc_auc", f"{AT_CASES}{share}"],
+    })  # fmt: skip
+
+
+def run_within(store: Store, minutes: float | None, n_workers: int | None = None) -> Iterator[Progress]:
+    """Work off a comparison in about so many minutes: the first split of every method, then as many methods as fit.
+
+    Half of the time is for the first split. What it took tells which methods can finish all splits in the rest: the
+    quick ones first. The others keep one split and are left out of the leaderboard, with the reason.
+    """
+    if minutes is None:
+        yield from run(store, n_workers=n_workers)
+        return
+    n_workers = n_workers or default_workers()
+    started, first, rest = time.monotonic(), *_by_split(store.missing())
+    yield from _until(run(store, trials=first, n_workers=n_workers), started + 30 * minutes)
+    seconds = {trial.use.label: outcome["seconds_tune"] + outcome["seconds_fit"] + outcome["seconds_score"]
+               for trial, outcome in _finished(store, first)}  # fmt: skip
+    left = n_workers * (started + 60 * minutes - time.monotonic())
+    n_more = len(rest) / max(1, len(first))
+    chosen: list[str] = []
+    for label in sorted(seconds, key=lambda label: seconds[label]):
+        left -= n_more * seconds[label]
+        if left >= 0 or not chosen:
+            chosen.append(label)
+    more = [trial for trial in rest if trial.use.label in chosen]
+    yield from _until(run(store, trials=more, n_workers=n_workers), started + 60 * 1.2 * minutes)
+
+
+def _by_split(trials: Sequence[Trial]) -> tuple[list[Trial], list[Trial]]:
+    """Trials of the first split, and all others."""
+    split = trials[0].split if trials else ""
+    return [t for t in trials if t.split == split], [t for t in trials if t.split != split]
+
+
+def _finished(store: Store, trials: Sequence[Trial]) -> list[tuple[Trial, dict[str, Any]]]:
+    outcomes = store.outcomes()
+    return [(t, outcomes[t.id]) for t in trials if outcomes.get(t.id, {}).get("status") == "done"]
+
+
+def _until(finished: Iterator[Progress], deadline: float) -> Iterator[Progress]:
+    """Progress of a run that is ended at a time; at least one trial is finished."""
+    try:
+        for progress in finished:
+            yield progress
+            if progress.n_run and time.monotonic() > deadline:
+                return
+    finally:
+        finished.close()  # type: ignore[attr-defined]
+
+
+def compare(
+    X: Any,
+    y: Any,
+    *,
+    methods: Sequence[str] | None = None,
+    budget: int | float | None = None,
+    n_splits: int = 5,
+    n_repeats: int = 1,
+    minutes: float | None = None,
+    n_workers: int | None = None,
+    random_state: int = 0,
+) -> Leaderboard:
+    """Leaderboard of rankers and baselines on one table, by cross-validation with the tuning inside it.
+
+    Parameters
+    ----------
+    X : data frame or array of shape (n, n_features)
+    y : array of shape (n,), 0 and 1
+    methods : names of methods; None = `METHODS`; those whose package is not installed are left out with a reason
+    budget : int, float or None
+        Cases that can be checked, or a share of them; None = as many as there are positives.
+    n_splits, n_repeats : int
+        Folds, and how often they are drawn.
+    minutes : float or None
+        Time that this may take, about; methods too slow for it are left out with the reason.
+    n_workers : int or None
+        Processes; None = one a processor.
+    random_state : int
+
+    Returns
+    -------
+    Leaderboard
+    """
+    import pandas as pd
+
+    frame = pd.DataFrame(X) if not hasattr(X, "columns") else X.to_pandas() if hasattr(X, "to_pandas") else X
+    frame = frame.rename(columns=str).reset_index(drop=True)
+    outcome = np.asarray(y).astype(np.int64)
+    share = check_share(budget, len(outcome), int(outcome.sum()))
+    with tempfile.TemporaryDirectory() as folder:
+        path, label = Path(folder, "table.parquet"), _free_name("label", frame.columns)
+        frame.assign(**{label: outcome}).to_parquet(path)
+        plan = comparison_plan(path, label, methods, share, n_splits, n_repeats, random_state, None)
+        with Store(Path(folder, "trials.sqlite")) as store:
+            store.keep_plan(plan)
+            for _ in run_within(store, minutes, n_workers):
+                pass
+            return Leaderboard.of(store.results(), share, [use.label for use in plan.methods])
+
+
+def check_share(budget: int | float | None, n_cases: int, n_positives: int) -> float:
+    """Share of the cases that a budget means, rounded so that it can stand in a name."""
+    from toprank.budget import cases_of_budget
+
+    return max(round(cases_of_budget(budget, n_cases, n_positives) / n_cases, 6), 1e-6)
+
+
+def _free_name(wanted: str, taken: Any) -> str:
+    """A column name that the table does not have yet."""
+    while wanted in taken:
+        wanted += "_"
+    return wanted
+
+
+def known_names() -> list[str]:
+    """Names of all methods."""
+    return [method.name for method in list_methods()]
+
+
+def draw(board: Leaderboard, path: Path, table: str) -> Path:
+    """Write the leaderboard as a picture; ImportError where matplotlib is not installed."""
+    from toprank.plots import LeaderboardDisplay, save_figure
+
+    display = LeaderboardDisplay.from_frame(
+        board.frame().rename({"average_precision": "mean"}), chance=board.n_positives / board.n_cases,
+        title=f"Which model for {table}?")  # fmt: skip
+    return save_figure(display.plot(), path)

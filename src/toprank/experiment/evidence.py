@@ -1,0 +1,280 @@
+"""The tables and plots of an experiment, written to a folder.
+
+Tables of measures are the same to the last byte however often a run was stopped; times stand in a file of their own.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from toprank.experiment import summary
+from toprank.experiment.layout import Table, make_table, spread
+from toprank.experiment.panel import NothingToCompareError
+from toprank.experiment.plan import Plan
+from toprank.experiment.store import Store
+from toprank.experiment.tables import to_markdown, write_table
+
+if TYPE_CHECKING:
+    import polars
+
+LEVELS = (10, 30, 50)
+"""At most so many % positives: the panels of figures 5 and 6 of the MetaAP paper."""
+
+SHARES = (1, 5, 10, 20, 30, 50, 70, 100)
+"""Shares of the positives, in %, that the table of precision at k shows."""
+
+MEANS = "Mean and standard deviation over data sets of the mean over splits; size is the median."
+LEVELS_NOTE = (
+    "Data sets with at most so many % positives; p of Wilcoxon's test of the reference against the best other method."
+)
+
+FORMATS = ("md", "tex", "html", "txt", "csv", "parquet")
+
+
+def write_evidence(
+    store: Store, folder: str | Path, *, published: str | Path | None = None, formats: Sequence[str] = ("md",)
+) -> list[Path]:
+    """Write all tables and, where matplotlib is installed, plots of an experiment; return the files.
+
+    Parameters
+    ----------
+    store : Store
+    folder : where `results.md`, `times.md`, `tables/` and `plots/` go
+    published : CSV file of published runs or None
+    formats : formats of the single tables
+    """
+    unknown = [name for name in formats if name not in FORMATS]
+    if unknown:
+        raise ValueError(f"The format {unknown[0]!r} is not known. Hint: use {', '.join(FORMATS)}.")
+    folder = Path(folder)
+    results, plan = store.results(), store.plan
+    others = None if published is None else read_published(published)
+    tables = dict(_tables(results, others, plan))
+    plots = dict(_plots(_main(results, plan), store.profiles()))
+    written = []
+    for name in ("tables", "plots"):
+        (folder / name).mkdir(parents=True, exist_ok=True)
+    for name, table in tables.items():
+        for ending in formats:
+            written.append(folder / "tables" / f"{name}.{ending}")
+            write_table(table, written[-1])
+    written += _save(plots, folder / "plots", [use.label for use in plan.methods])
+    page = [f"# {plan.name}", "", state_of(store, results)["in_words"] + ".", ""]
+    for table in tables.values():
+        page += [to_markdown(table), ""]
+    page += [f"![{name.replace('_', ' ')}](plots/{name}.png)\n" for name in plots]
+    written += [_write(folder / "results.md", "\n".join(page))]
+    timed = _possible(lambda: make_table(summary.times(results), "Seconds of one trial"))
+    if timed is not None:
+        written += [_write(folder / "times.md", to_markdown(timed))]
+    return written
+
+
+def main_tables(results: polars.DataFrame, published: polars.DataFrame | None, plan: Plan) -> list[Table]:
+    """The tables to look at first."""
+    wanted = ("leaderboard", "published", "against", "unfinished")
+    return [table for name, table in _tables(results, published, plan) if name in wanted]
+
+
+def state_of(store: Store, results: polars.DataFrame) -> dict[str, Any]:
+    """How many trials there are, are finished, and how."""
+    n_trials, counts = len(store.plan.trials()), Counter(results["status"].to_list())
+    waiting = n_trials - sum(counts.values())
+    parts = [f"{counts['done']:,} of {n_trials:,} trials done"]
+    parts += [f"{counts[name]:,} {word}" for name, word in (("failed", "failed"), ("timeout", "took too long"),
+                                                            ("skipped", "skipped")) if counts[name]]  # fmt: skip
+    parts += [f"{waiting:,} still to run"] if waiting else []
+    return {"n_trials": n_trials, "n_waiting": waiting, "statuses": dict(counts), "in_words": ", ".join(parts)}
+
+
+def read_published(path: str | Path) -> polars.DataFrame:
+    """Published runs: a CSV file with dataset, seed, method, ap_test and p_at_<k>pct in %, as shares."""
+    import polars as pl
+
+    try:
+        frame = pl.read_csv(path)
+        measures = [pl.col("ap_test").alias("average_precision") / 100]
+        measures += [
+            (pl.col(name) / 100).alias(name.removesuffix("pct")) for name in frame.columns if name[:5] == "p_at_"
+        ]
+        split = pl.format("seed {}", pl.col("seed")).alias("split")
+        return frame.select("dataset", split, "method", *measures)
+    except (pl.exceptions.PolarsError, OSError) as error:
+        reason = str(error).splitlines()[0]
+        raise ValueError(
+            f"{Path(path).name} cannot be read as published runs: {reason}. Hint: it needs the columns dataset, seed, "
+            "method, ap_test."
+        ) from None
+
+
+# --- tables -------------------------------------------------------------------------------------------------------
+
+
+def _tables(results: polars.DataFrame, published: polars.DataFrame | None, plan: Plan) -> Iterator[tuple[str, Table]]:
+    """Name and content of each table that the results are enough for."""
+    main, reference = _main(results, plan), plan.reference
+    makers: dict[str, Callable[[], Table]] = {
+        "leaderboard": lambda: make_table(
+            summary.leaderboard(main), "Mean average precision over the data sets", MEANS),
+        "by_imbalance": lambda: spread(
+            summary.by_imbalance(main, reference=_known(reference, main)),
+            title="Mean average precision by share of positives", note=LEVELS_NOTE),
+        "precision_at_k": lambda: _precision_table(main, "Mean precision at k"),
+        "by_data_set": lambda: spread(summary.by_data_set(main), title="Average precision by data set"),
+    }  # fmt: skip
+    if main.height < results.height:
+        title = "All methods, on the splits that all of them have"
+        makers["leaderboard_all"] = lambda: make_table(summary.leaderboard(results), title, MEANS)
+        makers["by_imbalance_all"] = lambda: spread(
+            summary.by_imbalance(results, reference=_known(reference, results)),
+            title=f"{title}, by share of positives", note=LEVELS_NOTE)  # fmt: skip
+    if _known(reference, results) is not None:
+        makers["against"] = lambda: make_table(
+            summary.against(results, str(reference)), f"{reference} against the others",
+            "Wilcoxon's signed-rank test over data sets, on the splits that both have; Holm's adjustment.")  # fmt: skip
+    if published is not None:
+        makers |= _published_tables(main, results, published)
+    makers["unfinished"] = lambda: make_table(_unfinished(results, main), "Not finished")
+    for name, make in makers.items():
+        table = _possible(make)
+        if table is not None and table.frame.height:
+            yield name, table
+
+
+def _published_tables(
+    main: polars.DataFrame, results: polars.DataFrame, published: polars.DataFrame
+) -> dict[str, Callable[[], Table]]:
+    """Ours beside published figures, and those by level of imbalance on the same splits."""
+    same = published.join(main.select("dataset", "split", "positive_rate").unique(), on=["dataset", "split"])
+    return {
+        "published": lambda: make_table(
+            summary.beside_published(results, published), "Beside the published figures",
+            "Over the splits that both have; sets below: data sets more than two standard errors below."),
+        "published_by_data_set": lambda: spread(
+            summary.beside_published_by_data_set(results, published), ("ours", "published"),
+            title="Beside the published figures, by data set",
+            note="* = more than two standard errors of the paired difference below."),
+        "published_by_imbalance": lambda: spread(
+            summary.by_imbalance(same), title="Published average precision by share of positives, the same splits"),
+        "published_precision_at_k": lambda: _precision_table(same, "Published precision at k, the same splits"),
+    }  # fmt: skip
+
+
+def _main(results: polars.DataFrame, plan: Plan) -> polars.DataFrame:
+    """Results of the methods that run on all splits of the plan; of all where none does."""
+    main = results.filter(results["method"].is_in([use.label for use in plan.methods if use.seeds is None]))
+    return main if main.height else results
+
+
+def _known(reference: str | None, results: polars.DataFrame) -> str | None:
+    """The reference, where it has figures and there is something to compare it with."""
+    done = results.filter(results["status"] == "done")["method"].unique().to_list()
+    return reference if reference in done and len(done) > 1 else None
+
+
+def _unfinished(results: polars.DataFrame, main: polars.DataFrame) -> polars.DataFrame:
+    """What is missing, counted apart for methods that were to run on fewer splits."""
+    import polars as pl
+
+    others = results.join(main.select("trial"), on="trial", how="anti")
+    return pl.concat([summary.incomplete(part) for part in (main, others) if part.height])
+
+
+def _precision_table(results: polars.DataFrame, title: str) -> Table:
+    """Precision at a few k, for each level of imbalance."""
+    import polars as pl
+
+    parts = []
+    for level in LEVELS:
+        frame = _possible(partial(summary.precision_curves, results, level))
+        if frame is not None:
+            kept = frame.filter(pl.col("percent").is_in(SHARES))
+            parts.append(kept.select(pl.lit(float(level)).alias("level"), "n_data_sets", "percent", "method", "mean"))
+    if not parts:
+        raise NothingToCompareError("no level of imbalance has a data set")
+    return spread(pl.concat(parts), title=title, note="k as a share of the test part's positives.")
+
+
+def _possible(make: Callable[[], Any]) -> Any:
+    """What is made, or None where the results are not enough for it yet."""
+    try:
+        return make()
+    except NothingToCompareError:
+        return None
+
+
+# --- plots --------------------------------------------------------------------------------------------------------
+
+
+def _plots(results: polars.DataFrame, profiles: polars.DataFrame) -> Iterator[tuple[str, Any]]:
+    """Name and display of each plot that the results are enough for; drawn later."""
+    from toprank.plots import CriticalDifferenceDisplay, ImbalanceDisplay
+
+    def ranks() -> Any:
+        found = summary.compare_ranks(results)
+        return CriticalDifferenceDisplay(
+            dict(zip(found.methods, found.mean_ranks, strict=True)), found.critical_difference, found.cliques,
+            found.n_data_sets)  # fmt: skip
+
+    makers: dict[str, Callable[[], Any]] = {
+        "by_imbalance": lambda: ImbalanceDisplay.from_frame(summary.by_imbalance(results))
+    }
+    done = results.filter(results["status"] == "done")
+    if done["method"].n_unique() > 1 and done["dataset"].n_unique() > 1:
+        makers["critical_difference"] = ranks
+    for level in LEVELS:
+        makers[f"precision_at_k_{level}"] = partial(_curves, results, level)
+        if profiles.height:
+            makers[f"by_depth_{level}"] = partial(_depths, profiles, level)
+    for name, make in makers.items():
+        display = _possible(make)
+        if display is not None:
+            yield name, display
+
+
+def _curves(results: polars.DataFrame, level: int) -> Any:
+    """Figures 4 and 6."""
+    from toprank.plots import PrecisionAtKDisplay
+
+    title = f"Precision at k, data sets with at most {level} % positives"
+    return PrecisionAtKDisplay.from_frame(summary.precision_curves(results, level), title=title)
+
+
+def _depths(profiles: polars.DataFrame, level: int) -> Any:
+    """Figure 5: a method whose values are squares is followed along p = the root of its depth."""
+    import polars as pl
+
+    from toprank.plots import DepthDisplay
+
+    frame = summary.by_value(profiles, level)
+    squared = []
+    for method in frame["method"].unique(maintain_order=True):
+        values = frame.filter(pl.col("method") == method)["value"].to_list()
+        if values != [1.0] and all(math.isqrt(int(v)) ** 2 == v for v in values):
+            squared.append(method)
+    title = f"Average precision by depth, data sets with at most {level} % positives"
+    return DepthDisplay.from_frame(frame, squared=squared, title=title)
+
+
+def _save(plots: dict[str, Any], folder: Path, methods: Sequence[str]) -> list[Path]:
+    """Draw and write the plots, a method in one colour everywhere; none where matplotlib is not installed."""
+    from importlib.util import find_spec
+
+    if find_spec("matplotlib") is None:
+        return []
+    from toprank.plots import method_styles, save_figure
+
+    styles = method_styles(methods)
+    return [save_figure(display.plot(styles=styles), folder / f"{name}.png") for name, display in plots.items()]
+
+
+def _write(path: Path, text: str) -> Path:
+    from toprank.rankers.model_file import write_atomically
+
+    write_atomically(path, text.encode())
+    return path

@@ -1,0 +1,74 @@
+"""Measures by name, as plans and tables of results know them."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from toprank import metrics
+
+SHARES = (1, *range(5, 101, 5))
+"""Shares of the positives, in %, at which precision is recorded (figures 4 and 6 of the MetaAP paper)."""
+
+
+@dataclass(frozen=True)
+class Measure:
+    """One or several figures of a ranking; `columns` are their names in results."""
+
+    columns: tuple[str, ...]
+    compute: Callable[[np.ndarray, np.ndarray], tuple[float, ...]]
+
+
+def _single(name: str, metric: Callable[..., float]) -> Measure:
+    return Measure((name,), lambda y, score: (float(metric(y, score)),))
+
+
+def _precisions(y: np.ndarray, score: np.ndarray) -> tuple[float, ...]:
+    return tuple(float(metrics.precision_at_k(y, score, share / 100)) for share in SHARES)
+
+
+MEASURES = {
+    "average_precision": _single("average_precision", metrics.average_precision),
+    "roc_auc": _single("roc_auc", metrics.roc_auc),
+    "pos_at_top": _single("pos_at_top", metrics.pos_at_top),
+    "precision_at_positives": Measure(tuple(f"p_at_{share}" for share in SHARES), _precisions),
+}
+"""Measures of a test part: labels and scores in, figures out."""
+
+
+AT_CASES = "precision_at:"
+"""Prefix of a measure with a number in it: "precision_at:0.02" is the precision among the first 2 % of the cases."""
+
+
+def find_measure(name: str) -> Measure:
+    """The measure of a name; KeyError where there is none."""
+    if not name.startswith(AT_CASES):
+        return MEASURES[name]
+    share = float(name.removeprefix(AT_CASES))
+    if not 0 < share <= 1:
+        raise KeyError(name)
+    return Measure((name,), lambda y, score: (float(metrics.precision_at_k(y, score, share, of="cases")),))
+
+
+def check_measure(name: str, owner: str) -> None:
+    """Raise ValueError where there is no such measure."""
+    try:
+        find_measure(name)
+    except (KeyError, ValueError, AttributeError):
+        near = difflib.get_close_matches(str(name), MEASURES, 1, 0.4)
+        hint = f"did you mean {near[0]!r}?" if near else f"known are {', '.join(MEASURES)}, {AT_CASES}SHARE."
+        raise ValueError(f"{owner} asks for the measure {name!r}, which is not known. Hint: {hint}") from None
+
+
+def figures_of(names: Iterable[str], y: np.ndarray, score: np.ndarray) -> dict[str, float]:
+    """Figures of all measures by column."""
+    found = [find_measure(name) for name in names]
+    return {c: figure for m in found for c, figure in zip(m.columns, m.compute(y, score), strict=True)}
+
+
+def score_of(name: str, y: np.ndarray, score: np.ndarray) -> float:
+    """The first figure of a measure: what settings are judged by."""
+    return find_measure(name).compute(y, score)[0]

@@ -1,0 +1,19 @@
+"""The methods known by name, this library's first. Importing this package registers them all.
+
+Every module says what its methods are and what is worth tuning in them. Optional packages are imported when an
+estimator is made, not before.
+"""
+
+from __future__ import annotations
+
+# The order of imports is the order of registration, which is the order of lists and tables.
+# isort: off
+from toprank.experiment.methods import own as own
+from toprank.experiment.methods import trees as trees
+from toprank.experiment.methods import forests as forests
+from toprank.experiment.methods import linear as linear
+from toprank.experiment.methods import additive as additive
+from toprank.experiment.methods import boosting as boosting
+from toprank.experiment.methods import boosted_rankers as boosted_rankers
+from toprank.experiment.methods import balanced as balanced
+from toprank.experiment.methods import neighbours as neighbours

@@ -1,0 +1,133 @@
+"""Forests: scikit-learn's, imbalanced-learn's, and the bagged trees that the MetaAP paper compares with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier
+
+from toprank.experiment.methods.sizes import leaves
+from toprank.experiment.registry import Method, Sweep, register
+
+SPACE = {"max_features": ("sqrt", 0.5), "min_samples_leaf": (1, 3, 10)}
+PAPER_DEPTHS = tuple(range(2, 11))
+
+
+def make_random_forest(random_state: Any = 0, n_jobs: int | None = 1, **setting: Any) -> RandomForestClassifier:
+    """Random forest of 100 trees."""
+    return RandomForestClassifier(**{"random_state": random_state, "n_jobs": n_jobs} | setting)
+
+
+def make_extra_trees(random_state: Any = 0, n_jobs: int | None = 1, **setting: Any) -> ExtraTreesClassifier:
+    """100 extremely randomised trees."""
+    return ExtraTreesClassifier(**{"random_state": random_state, "n_jobs": n_jobs} | setting)
+
+
+def make_balanced_forest(random_state: Any = 0, n_jobs: int | None = 1, **setting: Any) -> Any:
+    """Forest whose trees see as many negatives as positives, drawn with replacement (Chen et al., 2004)."""
+    from imblearn.ensemble import BalancedRandomForestClassifier
+
+    drawn = {"sampling_strategy": "all", "replacement": True, "bootstrap": False}
+    return BalancedRandomForestClassifier(**drawn | {"random_state": random_state, "n_jobs": n_jobs} | setting)
+
+
+def make_bagged_trees(criterion: str) -> Callable[..., RandomForestClassifier]:
+    """`make` of 100 trees on bootstraps of full size, all columns at every node: section 5.4 of the MetaAP paper."""
+
+    def make(random_state: Any = 0, n_jobs: int | None = 1, **setting: Any) -> RandomForestClassifier:
+        return make_random_forest(random_state, n_jobs, **({"criterion": criterion, "max_features": None} | setting))
+
+    return make
+
+
+class DistanceForest(RandomForestClassifier):
+    """Forest that ranks by the mean over its trees of the signed distance to the nearest threshold on the path.
+
+    The distance is in the units of the columns, and negative in leaves with no more than half positives. This is what
+    the published runs of the MetaAP paper come nearest to; the rates of leaves rank better.
+    """
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """Mean signed distance, float64 (n,)."""
+        return distances_by_depth(self, X, [None])[0]
+
+
+def make_published_forest(random_state: Any = 0, n_jobs: int | None = 1, **setting: Any) -> DistanceForest:
+    """Forest of the MetaAP paper, section 5.4, scores included."""
+    published = {"criterion": "entropy", "max_features": None, "random_state": random_state, "n_jobs": n_jobs}
+    return DistanceForest(**published | setting)
+
+
+def rates_by_depth(forest: RandomForestClassifier, X: np.ndarray, values: Sequence[int | None]) -> np.ndarray:
+    """Mean rate of the nodes that rows reach at each depth, float64 (n_values, n); None is the leaves.
+
+    As every node chooses among all columns, a tree of depth d is the top of the deeper one, but for the choice between
+    conditions of equal gain, which is random in both.
+    """
+    return _mean_by_depth(forest, X, values, lambda rate, distance: rate)
+
+
+def distances_by_depth(forest: RandomForestClassifier, X: np.ndarray, values: Sequence[int | None]) -> np.ndarray:
+    """Mean signed distance at each depth, float64 (n_values, n); None is the leaves."""
+    return _mean_by_depth(forest, X, values, lambda rate, distance: np.where(rate > 0.5, distance, -distance))
+
+
+def _mean_by_depth(
+    forest: RandomForestClassifier, X: np.ndarray, values: Sequence[int | None], score: Callable[..., np.ndarray]
+) -> np.ndarray:
+    """Mean over the trees of score(rate of the node, distance to the nearest threshold above it) at each depth."""
+    deepest = max(tree.get_depth() for tree in forest.estimators_)
+    depths = [deepest if value is None else min(value, deepest) for value in values]
+    total = np.zeros((max(depths) + 1, len(X)))
+    for estimator in forest.estimators_:
+        rate = estimator.tree_.value[:, 0, 1]
+        for level, (node, distance) in zip(total, _levels(estimator.tree_, np.asarray(X)), strict=False):
+            level += score(rate[node], distance)
+    return total[depths] / len(forest.estimators_)
+
+
+def _levels(tree: Any, X: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Node of each row at depth 0, 1, ... without end, and its distance to the nearest threshold so far (0: none)."""
+    rows, numbers = np.arange(len(X)), X.astype(np.float32)  # scikit-learn's trees compare float32
+    node, nearest = np.zeros(len(X), np.intp), np.full(len(X), np.inf)
+    while True:
+        yield node, np.where(np.isinf(nearest), 0.0, nearest)
+        is_leaf = tree.children_left[node] < 0
+        feature, threshold = np.maximum(tree.feature[node], 0), tree.threshold[node]
+        distance = np.abs(X[rows, feature] - threshold)
+        nearest = np.where(is_leaf, nearest, np.minimum(nearest, distance))
+        is_left = numbers[rows, feature] <= threshold
+        child = np.where(is_left, tree.children_left[node], tree.children_right[node])
+        node = np.where(is_leaf, node, child)
+
+
+BY_DEPTH = Sweep("max_depth", rates_by_depth)
+
+register(
+    Method("random-forest", "Random forest", "forest", make_random_forest, SPACE, "numbers", size=leaves,
+           summary="scikit-learn's random forest, 100 trees.")
+)  # fmt: skip
+register(
+    Method("extra-trees", "Extra trees", "forest", make_extra_trees, SPACE, "numbers", size=leaves,
+           summary="scikit-learn's extremely randomised trees, 100 of them.")
+)  # fmt: skip
+register(
+    Method("balanced-random-forest", "Balanced random forest", "forest", make_balanced_forest, SPACE, "numbers",
+           ("imblearn",), size=leaves, summary="Every tree sees as many negatives as positives (imbalanced-learn).")
+)  # fmt: skip
+register(
+    Method("entropy-forest", "Entropy forest", "forest", make_bagged_trees("entropy"), {"max_depth": PAPER_DEPTHS},
+           "numbers", size=leaves, sweep=BY_DEPTH,
+           summary="100 bootstraps, all columns at every node, mean rate of the leaves.")
+)  # fmt: skip
+register(
+    Method("entropy-forest-paper", "Entropy forest, as published", "forest", make_published_forest,
+           {"max_depth": PAPER_DEPTHS}, "numbers", size=leaves, sweep=Sweep("max_depth", distances_by_depth),
+           summary="The same forest as in the MetaAP paper, which ranks by distances to thresholds.")
+)  # fmt: skip
+register(
+    Method("gini-forest", "Gini forest", "forest", make_bagged_trees("gini"), {"max_depth": PAPER_DEPTHS},
+           "numbers", size=leaves, sweep=BY_DEPTH, summary="The same forest with the Gini criterion.")
+)  # fmt: skip

@@ -1,0 +1,157 @@
+"""Rankers of this library as methods: MetaAP, its forest, and single greedy trees."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from toprank.experiment.registry import Method, Sweep, register
+from toprank.rankers.meta_ap import MetaAP
+from toprank.rankers.meta_ap_forest import MetaAPForest
+from toprank.rankers.ranking_tree import RankingTree
+
+META_DEPTHS = (1, 2, 4)
+LEAF_DEPTHS = (2, 3, 4)
+PAPER_DEPTHS = tuple(range(2, 11))
+TREE_DEPTHS = (*PAPER_DEPTHS, *range(20, 101, 10))
+"""Depths of the MetaAP paper, section 5: of meta-trees and forests, and of plain trees."""
+
+
+def make_meta_ap(leaf_score: str) -> Callable[..., MetaAP]:
+    """`make` of MetaAP with a given order inside leaves."""
+
+    def make(random_state: Any = 0, n_jobs: int | None = 1, **setting: Any) -> MetaAP:
+        return MetaAP(**{"leaf_score": leaf_score, "random_state": random_state, "n_jobs": n_jobs} | setting)
+
+    return make
+
+
+def make_published(random_state: Any = 0, n_jobs: int | None = 1, depth: int = 4, **setting: Any) -> MetaAP:
+    """MetaAP as published, one depth for both levels."""
+    return MetaAP.paper(depth, **{"random_state": random_state, "n_jobs": n_jobs} | setting)
+
+
+def make_forest(random_state: Any = 0, n_jobs: int | None = 1, **setting: Any) -> MetaAPForest:
+    """Forest of 100 MetaAP trees."""
+    return MetaAPForest(**{"random_state": random_state, "n_jobs": n_jobs} | setting)
+
+
+def make_published_forest(random_state: Any = 0, n_jobs: int | None = 1, depth: int = 4, **setting: Any) -> Any:
+    """MetaAPForest as published: 100 bootstraps of full size, one depth for both levels, no stopping, no smoothing."""
+    published = {"n_estimators": 100, "max_depth": depth, "leaf_depth": None, "leaf_order": "meta",
+                 "min_gain": -np.inf, "smoothing": None}  # fmt: skip
+    return make_forest(random_state, n_jobs, **(published | setting))
+
+
+def make_tree(random_state: Any = 0, n_jobs: int | None = 1, **setting: Any) -> RankingTree:
+    """Greedy tree that maximises average precision; nothing in it is random."""
+    return RankingTree(**{"criterion": "ap", "n_jobs": n_jobs} | setting)
+
+
+def make_plain_tree(criterion: str, leaf_score: str) -> Callable[..., RankingTree]:
+    """`make` of a baseline of the MetaAP paper: exact splits down to single cases, no smoothing."""
+    baseline: dict[str, Any] = {"criterion": criterion, "leaf_score": leaf_score, "min_samples_leaf": 1,
+                                "min_gain": -np.inf, "smoothing": None, "splitter": "exact"}  # fmt: skip
+
+    def make(random_state: Any = 0, n_jobs: int | None = 1, **setting: Any) -> RankingTree:
+        return RankingTree(**baseline | {"n_jobs": n_jobs} | setting)
+
+    return make
+
+
+def leaves_of_ranker(ranker: Any) -> tuple[int, str]:
+    """Leaves of a fitted ranker, all trees together."""
+    return ranker.n_leaves_, "leaves"
+
+
+def scores_by_depth(ranker: Any, X: Any, values: Sequence[int | None]) -> np.ndarray:
+    """Scores at each depth, float64 (n_values, n), from the deepest tree; None is the deepest."""
+    if getattr(ranker, "leaf_depth", 0) is None:
+        raise ValueError(
+            "Depths of MetaAP are read off one fit only where leaf_depth is a number; it is None, so the inner trees "
+            "of every depth differ. Hint: use the method metaap-paper, or give leaf_depth."
+        )
+    # Where growing stopped early, deeper trees are the last one; a tree without limit has as many stages as levels.
+    stages = dict(enumerate(ranker.staged_decision_function(X), 1))
+    last = max(stages)
+    return np.stack([stages[last if value is None else min(value, last)] for value in values])
+
+
+BY_DEPTH = Sweep("max_depth", scores_by_depth)
+
+
+def register_tree(name: str, title: str, make: Callable[..., Any], summary: str, **others: Any) -> None:
+    """Register a ranker that a person can read."""
+    register(Method(name, title, "toprank", make, is_readable=True, size=leaves_of_ranker, summary=summary, **others))
+
+
+def register_forest(name: str, title: str, make: Callable[..., Any], summary: str, **others: Any) -> None:
+    """Register a ranker of many trees."""
+    register(Method(name, title, "toprank", make, size=leaves_of_ranker, summary=summary, **others))
+
+
+register_tree(
+    "metaap",
+    "MetaAP",
+    make_meta_ap("linear"),
+    "Tree of trees for average precision; a sparse linear score orders rows inside leaves.",
+    space={"max_depth": META_DEPTHS, "leaf_depth": LEAF_DEPTHS},
+    sweep=BY_DEPTH,
+)
+register_tree(
+    "metaap-margin",
+    "MetaAP, margin",
+    make_meta_ap("margin"),
+    "MetaAP whose leaves are ordered inside by the distance to the nearest threshold.",
+    space={"max_depth": META_DEPTHS, "leaf_depth": LEAF_DEPTHS},
+    sweep=BY_DEPTH,
+)
+register_tree(
+    "metaap-paper",
+    "MetaAP, as published",
+    make_published,
+    "MetaAP as published: one depth for both levels, no stopping, no smoothing.",
+    space={"depth": PAPER_DEPTHS},
+)
+register_forest(
+    "metaap-forest",
+    "MetaAP forest",
+    make_forest,
+    "100 MetaAP trees on bootstraps, averaged.",
+    space={"max_depth": (2, 4, 6)},
+)
+register_forest(
+    "metaap-forest-paper",
+    "MetaAP forest, as published",
+    make_published_forest,
+    "The forest as published: one depth for both levels, no stopping, no smoothing.",
+    space={"depth": PAPER_DEPTHS},
+)
+register_tree(
+    "tree",
+    "AP tree",
+    make_tree,
+    "One greedy tree with the AP criterion, leaves by their smoothed rate.",
+    space={"max_depth": (2, 3, 4, 5, 6, 8, 10)},
+    sweep=BY_DEPTH,
+)
+for criterion in ("gini", "entropy"):
+    register_tree(
+        criterion,
+        criterion.capitalize(),
+        make_plain_tree(criterion, "geometric"),
+        f"{criterion.capitalize()} tree of the MetaAP paper, which ranks by the signed distance to a threshold.",
+        space={"max_depth": TREE_DEPTHS},
+        sweep=BY_DEPTH,
+    )
+for criterion in ("gini", "entropy"):
+    register_tree(
+        f"{criterion}-rate",
+        f"{criterion.capitalize()}, leaf rate",
+        make_plain_tree(criterion, "rate"),
+        f"The same {criterion.capitalize()} tree, which ranks by the positive rate of leaves.",
+        space={"max_depth": TREE_DEPTHS},
+        sweep=BY_DEPTH,
+    )

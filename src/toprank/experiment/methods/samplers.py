@@ -1,0 +1,140 @@
+"""`with_sampler`: a sampler of imbalanced-learn in front of any method.
+
+Samplers see training rows only: they act in `fit`, and rows to score pass them by.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_X_y
+
+from toprank.experiment.methods.threads import limited_threads
+from toprank.experiment.registry import Method, Sweep
+
+TITLES = {
+    "smote": "SMOTE",
+    "borderline-smote": "Borderline-SMOTE",
+    "svm-smote": "SVM-SMOTE",
+    "adasyn": "ADASYN",
+    "kmeans-smote": "KMeans-SMOTE",
+    "smote-tomek": "SMOTE-Tomek",
+    "smote-enn": "SMOTE-ENN",
+    "random-over": "Random over-sampling",
+    "random-under": "Random under-sampling",
+    "tomek": "Tomek links",
+    "near-miss": "NearMiss",
+}
+"""Samplers by name, and what tables say."""
+
+GIVES_UP = ("adasyn", "svm-smote", "kmeans-smote")
+"""Samplers that raise an error where they find no place for new rows."""
+
+
+def with_sampler(sampler: str, method: Method) -> Method:
+    """The method on resampled training rows: same settings, same size, one package more."""
+    if sampler not in TITLES:
+        near = difflib.get_close_matches(sampler, TITLES, 1, 0.5)
+        hint = f"did you mean {near[0]!r}?" if near else f"known are {', '.join(TITLES)}."
+        raise ValueError(f"There is no sampler {sampler!r} to put in front of {method.name!r}. Hint: {hint}")
+
+    def make(random_state: Any = 0, n_jobs: int | None = 1, **setting: Any) -> Any:
+        from imblearn.pipeline import Pipeline
+
+        model = method.make(random_state=random_state, n_jobs=n_jobs, **setting)
+        return Pipeline([("sampler", Resampler(sampler, random_state, n_jobs)), ("model", model)])
+
+    size, sweep = method.size, method.sweep
+    return replace(
+        method,
+        name=f"{sampler}+{method.name}",
+        title=f"{TITLES[sampler]} + {method.title}",
+        make=make,
+        reads="scaled" if method.reads == "scaled" else "numbers",
+        packages=("imblearn", *method.packages),
+        size=None if size is None else lambda model: size(model[-1]),
+        sweep=None if sweep is None else Sweep(sweep.parameter, _after_sampler(sweep.scores)),
+        summary=f"{TITLES[sampler]} on the training rows, then: {method.summary}",
+    )
+
+
+def _after_sampler(scores: Callable[..., np.ndarray]) -> Callable[..., np.ndarray]:
+    """Scores of a sweep by the model behind a sampler: it was fitted on the same rows for every value."""
+
+    def of_model(model: Any, X: Any, values: Sequence[Any]) -> np.ndarray:
+        return scores(model[-1], X, values)
+
+    return of_model
+
+
+class Resampler(BaseEstimator):
+    """A sampler whose numbers of neighbours fit the table.
+
+    Where a table leaves nothing to resample (no two positives, no cluster with enough of them, no positive near a
+    negative), its rows come back as they are.
+
+    Parameters
+    ----------
+    sampler : str
+        A key of `TITLES`.
+    random_state : int or None
+    n_threads : int or None
+        Threads of OpenMP and of linear algebra: clusters of a small table take far longer with several.
+    """
+
+    def __init__(self, sampler: str = "smote", random_state: Any = None, n_threads: int | None = 1):
+        self.sampler = sampler
+        self.random_state = random_state
+        self.n_threads = n_threads
+
+    def fit_resample(self, X: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Rows and labels to train on."""
+        X, y = check_X_y(X, y)
+        n_rare = int(np.unique(y, return_counts=True)[1].min())
+        if n_rare < 2 and not self.sampler.startswith("random"):
+            return X, y
+        try:
+            with limited_threads(self.n_threads):
+                new_X, new_y = _build(self.sampler, n_rare, len(y), self.random_state).fit_resample(X, y)
+        except (ValueError, RuntimeError):
+            if self.sampler in GIVES_UP:
+                return X, y
+            raise
+        return (new_X, new_y) if len(np.unique(new_y)) == len(np.unique(y)) else (X, y)
+
+
+def _build(name: str, n_rare: int, n_rows: int, random_state: Any) -> Any:
+    """The sampler of a name for a table of n_rows rows, n_rare of them of the rarer class."""
+    from imblearn import combine, over_sampling, under_sampling
+    from sklearn.cluster import KMeans
+
+    seed, k = {"random_state": random_state}, min(5, n_rare - 1)
+    smote = over_sampling.SMOTE(k_neighbors=max(k, 1), **seed)
+    if name == "smote":
+        return smote
+    if name == "borderline-smote":
+        return over_sampling.BorderlineSMOTE(k_neighbors=k, m_neighbors=min(10, n_rows - 1), **seed)
+    if name == "svm-smote":
+        return over_sampling.SVMSMOTE(k_neighbors=k, m_neighbors=min(10, n_rows - 1), **seed)
+    if name == "adasyn":
+        return over_sampling.ADASYN(n_neighbors=k, **seed)
+    if name == "kmeans-smote":
+        clusters = KMeans(n_clusters=min(8, n_rows), n_init=1, **seed)
+        richer = {"cluster_balance_threshold": n_rare / n_rows}  # than the table; the default asks for half positives
+        return over_sampling.KMeansSMOTE(k_neighbors=min(2, k), kmeans_estimator=clusters, **richer, **seed)
+    if name == "smote-tomek":
+        return combine.SMOTETomek(smote=smote, **seed)
+    if name == "smote-enn":
+        return combine.SMOTEENN(smote=smote, **seed)
+    if name == "random-over":
+        return over_sampling.RandomOverSampler(**seed)
+    if name == "random-under":
+        return under_sampling.RandomUnderSampler(**seed)
+    if name == "tomek":
+        return under_sampling.TomekLinks()
+    return under_sampling.NearMiss(n_neighbors=min(3, n_rare))

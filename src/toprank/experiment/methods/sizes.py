@@ -1,0 +1,30 @@
+"""How large a fitted scikit-learn model is: leaves of trees and ensembles, coefficients of linear models."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.tree import BaseDecisionTree
+
+
+def leaves(model: Any) -> tuple[int, str]:
+    """Leaves of a tree, or of all trees of an ensemble, also of ensembles in pipelines."""
+    return _count_leaves(model), "leaves"
+
+
+def coefficients(model: Any) -> tuple[int, str]:
+    """Coefficients other than 0 of a linear model, or of the one at the end of a pipeline."""
+    return int(np.count_nonzero(last_step(model).coef_)), "coefficients"
+
+
+def last_step(model: Any) -> Any:
+    """The estimator at the end of a pipeline; any other model is its own last step."""
+    return model.steps[-1][1] if hasattr(model, "steps") else model
+
+
+def _count_leaves(model: Any) -> int:
+    model = last_step(model)
+    if isinstance(model, BaseDecisionTree):
+        return int(model.get_n_leaves())
+    return sum(map(_count_leaves, model.estimators_))

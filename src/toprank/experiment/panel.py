@@ -1,0 +1,288 @@
+"""What enters a comparison: the splits that all compared methods finished, and a count of what is left out.
+
+One method's failure on a split takes the split from all of them, so that every mean is over the same test rows. A
+method that fails on hard data sets therefore makes the comparison easier for all: read `incomplete` beside every
+table.
+"""
+
+from __future__ import annotations
+
+import difflib
+import math
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    import polars
+
+AP = "average_precision"
+METHOD = {"method": str}
+COUNTS = {"n_data_sets": int, "n_splits": int}
+"""Columns that many summaries begin with."""
+
+RESOLUTION = 12
+"""Decimals of a mean: figures that differ by rounding alone are ties."""
+
+
+class NothingToCompareError(ValueError):
+    """No split was finished by all that are compared."""
+
+
+@dataclass(frozen=True)
+class Panel:
+    """Figures of the splits that all compared series finished.
+
+    Attributes
+    ----------
+    series : tuple of tuple
+        What is compared, such as (method,), best mean first or as asked for.
+    data_sets : tuple of str
+        By share of positives, then by name.
+    positive_rates : ndarray of shape (n_data_sets,)
+    values : tuple of ndarray of shape (n_splits, n_series, n_measures)
+        One a data set; NaN where a measure that is not needed is missing.
+    """
+
+    series: tuple[tuple[Any, ...], ...]
+    data_sets: tuple[str, ...]
+    positive_rates: NDArray[np.float64]
+    values: tuple[NDArray[np.float64], ...]
+
+    @property
+    def methods(self) -> list[str]:
+        """First part of every series."""
+        return [key[0] for key in self.series]
+
+    @property
+    def n_splits(self) -> int:
+        """Splits of all data sets together."""
+        return sum(len(values) for values in self.values)
+
+    @cached_property
+    def means(self) -> NDArray[np.float64]:
+        """Mean over splits, of shape (n_data_sets, n_series, n_measures)."""
+        return np.round([values.mean(axis=0) for values in self.values], RESOLUTION)
+
+    @cached_property
+    def overall(self) -> NDArray[np.float64]:
+        """Mean over data sets of the means over splits, of shape (n_series, n_measures)."""
+        return np.round(self.means.mean(axis=0), RESOLUTION)
+
+    def at_most(self, level: float) -> Panel | None:
+        """The data sets with at most `level` % positives; None where there is none."""
+        kept = np.flatnonzero(self.positive_rates <= level / 100).tolist()
+        if not kept:
+            return None
+        chosen = tuple(self.data_sets[i] for i in kept), self.positive_rates[kept], tuple(self.values[i] for i in kept)
+        return replace(self, data_sets=chosen[0], positive_rates=chosen[1], values=chosen[2])
+
+    def each(self) -> Iterator[tuple[str, float, NDArray[np.float64], NDArray[np.float64]]]:
+        """(name, positive rate, values, means) of each data set."""
+        return zip(self.data_sets, self.positive_rates.tolist(), self.values, self.means, strict=True)
+
+    def need_at_most(self, level: float) -> Panel:
+        """As `at_most`, or a ValueError."""
+        kept = self.at_most(level)
+        if kept is None:
+            raise NothingToCompareError(
+                f"No data set has at most {level:g} % positives, the lowest share is "
+                f"{100 * self.positive_rates.min():.2f} %. Hint: raise the level."
+            )
+        return kept
+
+
+def make_panel(
+    results: polars.DataFrame,
+    measures: Sequence[str],
+    methods: Sequence[str] | None = None,
+    *,
+    n_needed: int = 1,
+    parts: Sequence[str] = (),
+) -> Panel:
+    """Figures of `measures` on the splits for which all methods have the first `n_needed` of them.
+
+    Parameters
+    ----------
+    results : polars.DataFrame
+        Columns dataset, positive_rate, split, method and the measures; only rows with the status "done" count,
+        where there is a status. At most one row a data set, split and series.
+    measures : sequence of str
+    methods : sequence of str or None
+        Those compared, in this order. None: all that finished anything, best mean first.
+    n_needed : int
+        Without these figures a trial counts as not finished.
+    parts : sequence of str
+        Further columns that tell series apart, such as a parameter and its value.
+    """
+    check_columns(results, ["dataset", "positive_rate", "split", "method", *parts, *measures])
+    rows = finished(results, measures[:n_needed])
+    if methods is not None:
+        _check_methods(methods, rows["method"].unique().to_list())
+        rows = rows.filter(rows["method"].is_in(list(methods)))
+    cells: dict[str, dict[str, dict[tuple[Any, ...], tuple[Any, ...]]]] = defaultdict(lambda: defaultdict(dict))
+    rates = dict(rows.select("dataset", "positive_rate").sort("positive_rate", descending=True).iter_rows())
+    for dataset, split, *rest in rows.select("dataset", "split", "method", *parts, *measures).iter_rows():
+        key, figures = tuple(rest[: 1 + len(parts)]), tuple(rest[1 + len(parts) :])
+        if key in cells[dataset][split]:
+            raise ValueError(
+                f"The results hold more than one trial of {key[0]!r} on {dataset!r}, {split!r}, expected one. "
+                "Hint: keep the last one."
+            )
+        cells[dataset][split][key] = figures
+    series = sorted({key for splits in cells.values() for row in splits.values() for key in row})
+    values = {}
+    for dataset in sorted(cells, key=lambda name: (rates[name], name)):
+        full = [row for _, row in sorted(cells[dataset].items()) if len(row) == len(series)]
+        if full:
+            values[dataset] = np.array([[row[key] for key in series] for row in full], dtype=np.float64)
+    if not values:
+        compared = ", ".join(dict.fromkeys(str(key[0]) for key in series)) or "any method"
+        raise NothingToCompareError(
+            f"The results hold no split that was finished by all of {compared}. Hint: `incomplete` counts what is "
+            "missing; name fewer methods."
+        )
+    whole = Panel(tuple(series), tuple(values), np.array([rates[name] for name in values]), tuple(values.values()))
+    return _ordered(whole, methods, n_needed)
+
+
+def _ordered(panel: Panel, methods: Sequence[str] | None, n_needed: int) -> Panel:
+    """The panel with its methods as asked for, or best mean first; series of one method in their own order."""
+    if methods is None:
+        level: dict[str, list[float]] = defaultdict(list)
+        for key, figures in zip(panel.series, panel.overall, strict=True):
+            level[key[0]] += figures[:n_needed].tolist()
+        methods = sorted(level, key=lambda name: (-round(float(np.mean(level[name])), RESOLUTION), name))
+    position = {name: i for i, name in enumerate(methods)}
+    order = sorted(range(len(panel.series)), key=lambda i: position[panel.series[i][0]])
+    values = tuple(np.ascontiguousarray(each[:, order]) for each in panel.values)
+    return replace(panel, series=tuple(panel.series[i] for i in order), values=values)
+
+
+def finished(results: polars.DataFrame, measures: Iterable[str] = ()) -> polars.DataFrame:
+    """Rows of trials that are done and have a figure of each measure."""
+    import polars as pl
+
+    rows = results.filter(pl.col("status") == "done") if "status" in results.columns else results
+    return rows.filter([pl.col(name).cast(pl.Float64).is_finite().fill_null(False) for name in measures])
+
+
+def incomplete(results: polars.DataFrame, measure: str = AP) -> polars.DataFrame:
+    """Trials that are missing from comparisons, counted by method, status and reason.
+
+    Returns
+    -------
+    polars.DataFrame
+        method, status ("failed", "timeout", "skipped"; "done" without a figure of the measure; "missing" for a
+        split of a data set that another method has), reason (first line of the error), n_trials, n_data_sets,
+        first (the first of them, as "data set, split"). By number of trials, most first.
+    """
+    import polars as pl
+
+    check_columns(results, ["dataset", "split", "method", "status", "error", measure])
+    good = set(finished(results, [measure]).select("dataset", "split", "method").iter_rows())
+    found = {
+        (*row[:3],): row[3:] for row in results.select("dataset", "split", "method", "status", "error").iter_rows()
+    }
+    methods = sorted({method for _, _, method in found})
+    counted: dict[tuple[str, str, str], list[tuple[str, str]]] = defaultdict(list)
+    for dataset, split in {(dataset, split) for dataset, split, _ in found}:
+        for method in methods:
+            if (dataset, split, method) in good:
+                continue
+            status, error = found.get((dataset, split, method), ("missing", "not run yet"))
+            reason = f"no figure of {measure}" if status == "done" else (error or "no reason given").strip()
+            counted[method, status, reason.partition("\n")[0]].append((dataset, split))
+    rows = [
+        (*key, len(trials), len({dataset for dataset, _ in trials}), ", ".join(sorted(trials, key=_natural)[0]))
+        for key, trials in sorted(counted.items(), key=lambda item: (-len(item[1]), item[0]))
+    ]
+    schema = {"method": pl.String, "status": pl.String, "reason": pl.String, "n_trials": pl.Int64,
+              "n_data_sets": pl.Int64, "first": pl.String}  # fmt: skip
+    return pl.DataFrame(rows, schema=schema, orient="row")
+
+
+def left_out(results: polars.DataFrame, measure: str = AP, methods: Sequence[str] | None = None) -> polars.DataFrame:
+    """Data sets of which a comparison leaves out splits, and the methods to blame.
+
+    Returns
+    -------
+    polars.DataFrame
+        dataset, n_splits, n_left_out, because_of (methods that lack a split). By name.
+    """
+    import polars as pl
+
+    check_columns(results, ["dataset", "split", "method", measure])
+    rows = finished(results, [measure])
+    compared = set(rows["method"].unique().to_list() if methods is None else methods)
+    splits: dict[str, dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
+    for dataset, split in results.select("dataset", "split").iter_rows():
+        splits[dataset][split] |= set()
+    for dataset, split, method in rows.select("dataset", "split", "method").iter_rows():
+        splits[dataset][split].add(method)
+    found = []
+    for dataset in sorted(splits):
+        lacking = [compared - done for done in splits[dataset].values() if compared - done]
+        if lacking:
+            found.append((dataset, len(splits[dataset]), len(lacking), ", ".join(sorted(set().union(*lacking)))))
+    schema = {"dataset": pl.String, "n_splits": pl.Int64, "n_left_out": pl.Int64, "because_of": pl.String}
+    return pl.DataFrame(found, schema=schema, orient="row")
+
+
+def check_columns(frame: polars.DataFrame, names: Iterable[str]) -> None:
+    """Raise ValueError at the first column that the frame lacks."""
+    for name in names:
+        if name not in frame.columns:
+            near = difflib.get_close_matches(name, frame.columns, 1, 0.5)
+            hint = f"did you mean {near[0]!r}?" if near else "only measures of the plan are stored."
+            raise ValueError(f"The results have no column {name!r} ({frame.width:,} columns found). Hint: {hint}")
+
+
+def check_reference(reference: str, methods: Sequence[str]) -> None:
+    """Raise ValueError unless the reference is one of several methods."""
+    if reference not in methods or len(methods) < 2:
+        raise ValueError(
+            f"The reference must be one of at least two methods that finished, {', '.join(sorted(methods))}. "
+            f"Got {reference!r} instead."
+        )
+
+
+def deviation(values: NDArray[np.float64]) -> float:
+    """Standard deviation; NaN for a single figure, 0 for equal ones."""
+    if len(values) < 2:
+        return math.nan
+    return 0.0 if np.ptp(values) == 0 else float(values.std(ddof=1))
+
+
+def to_frame(rows: Sequence[tuple[Any, ...]], schema: Mapping[str, type]) -> polars.DataFrame:
+    """A frame of plain values; NaN is null."""
+    import polars as pl
+
+    types: dict[type, Any] = {str: pl.String, int: pl.Int64, float: pl.Float64, bool: pl.Boolean}
+    columns = list(zip(*rows, strict=True)) if rows else [()] * len(schema)
+    made = []
+    for (name, kind), values in zip(schema.items(), columns, strict=True):
+        plain = [None if v is None or v != v else kind(v) for v in values]
+        made.append(pl.Series(name, plain, dtype=types[kind]))
+    return pl.DataFrame(made)
+
+
+def _check_methods(methods: Sequence[str], known: list[str]) -> None:
+    if len(set(methods)) < len(methods) or not methods:
+        raise ValueError(f"The methods compared must be different names, at least one. Got {list(methods)} instead.")
+    for name in methods:
+        if name not in known:
+            near = difflib.get_close_matches(name, known, 1, 0.5)
+            hint = f"did you mean {near[0]!r}?" if near else "`incomplete` says what was not finished."
+            raise ValueError(f"The results hold no finished trial of a method {name!r}. Hint: {hint}")
+
+
+def _natural(trial: tuple[str, str]) -> list[Any]:
+    """Sorts "seed 2" before "seed 10"."""
+    return [[int(part) if part.isdecimal() else part for part in re.split(r"(\d+)", text)] for text in trial]

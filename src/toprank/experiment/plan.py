@@ -1,0 +1,378 @@
+"""`Plan`: what an experiment is to do, as a file says it, and the trials that follow from it.
+
+Owns reading and checking of plans and the names of trials. A trial's id is a hash of everything that decides its
+figures (table, split, method, settings, measures), so a plan can be edited and extended: what is done stays done.
+"""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+import json
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields, replace
+from pathlib import Path
+from typing import Any
+
+from toprank.experiment.measures import check_measure, find_measure
+from toprank.experiment.registry import Method, find_method
+from toprank.experiment.values import parse_seeds, parse_values
+
+TUNERS = ("grid", "halving", "optuna")
+JUDGES = ("cv", "out-of-bag")
+KINDS = ("holdout", "kfold", "published", "prequential")
+DEFAULT_MEASURES = ("average_precision", "roc_auc", "precision_at_positives")
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table of a plan: `source` says where it comes from, `name` what tables of results call it."""
+
+    name: str
+    source: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class MethodUse:
+    """A method of a plan: fixed parameters, values to try, and how the best is found.
+
+    Attributes
+    ----------
+    label : str
+        What tables of results call it.
+    method : str
+        Name in the register.
+    parameters : mapping
+        Fixed parameters.
+    search : mapping of str to list
+        Values to try; None = those the register proposes.
+    tuner : {"grid", "halving", "optuna"}
+    n_candidates : int
+        Settings that Optuna may try.
+    judge : {"cv", "out-of-bag"}
+        What a setting is judged by: inner cross-validation, or the out-of-bag score of a forest.
+    profile : mapping of str to list
+        One parameter and values at which the test measure is also recorded, for plots; never used to choose.
+    seeds : tuple of int or None
+        Seeds it runs on where they are fewer than the plan's.
+    """
+
+    label: str
+    method: str
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    search: Mapping[str, Any] | None = None
+    tuner: str = "grid"
+    n_candidates: int = 30
+    judge: str = "cv"
+    profile: Mapping[str, Any] = field(default_factory=dict)
+    seeds: tuple[int, ...] | None = None
+
+    @property
+    def space(self) -> dict[str, Any]:
+        """Values to try, without the parameters that are fixed."""
+        space = find_method(self.method).space if self.search is None else self.search
+        return {name: values for name, values in space.items() if name not in self.parameters}
+
+
+@dataclass(frozen=True)
+class Protocol:
+    """How tables are split and settings are judged.
+
+    Attributes
+    ----------
+    kind : {"holdout", "kfold", "published", "prequential"}
+        holdout: a random stratified test part of `test_size`, one a seed. kfold: `n_splits` stratified folds, shuffled
+        anew for each seed. published: as the code of the MetaAP paper splits, test part and inner folds from one
+        generator. prequential: `n_splits` windows in time, see `PrequentialSplit`.
+    seeds : tuple of int
+    test_size : float
+    n_splits : int
+    inner_splits : int
+        Folds of the cross-validation inside the training part that settings are judged by.
+    scoring : str
+        Measure that settings are judged by.
+    encoding : {"as needed", "numbers"}
+        numbers: every method is given numbers, also those that read categories and missing values themselves.
+    time_limit : float or None
+        Seconds that one fit may take.
+    time, train, gap, test, label_delay : windows of "prequential"
+    """
+
+    kind: str = "holdout"
+    seeds: tuple[int, ...] = (1, 2, 3, 4, 5)
+    test_size: float = 0.3
+    n_splits: int = 5
+    inner_splits: int = 5
+    scoring: str = "average_precision"
+    encoding: str = "as needed"
+    time_limit: float | None = None
+    time: str | None = None
+    train: Any = "all"
+    gap: Any = 0
+    test: Any = None
+    label_delay: Any = None
+
+    def splits(self) -> list[tuple[int, int]]:
+        """(seed, fold) of every split; fold 0 where a seed has one split."""
+        if self.kind == "kfold":
+            return [(seed, fold) for seed in self.seeds for fold in range(1, self.n_splits + 1)]
+        if self.kind == "prequential":
+            return [(self.seeds[0], fold) for fold in range(1, self.n_splits + 1)]
+        return [(seed, 0) for seed in self.seeds]
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One table, one split, one method: the unit of work."""
+
+    id: str
+    table: Table
+    use: MethodUse
+    protocol: Protocol
+    measures: tuple[str, ...]
+    seed: int
+    fold: int
+
+    @property
+    def split(self) -> str:
+        """The split in words."""
+        if self.protocol.kind == "prequential":
+            return f"window {self.fold}"
+        return f"seed {self.seed}" + (f" fold {self.fold}" if self.fold else "")
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Tables, methods, protocol and measures of an experiment.
+
+    Examples
+    --------
+    >>> from toprank.experiment import Plan
+    >>> plan = Plan.from_dict({
+    ...     "name": "trees", "data": ["sick", "oil"], "protocol": {"seeds": "1-3"},
+    ...     "methods": {"MetaAP": {"method": "metaap", "search": {"max_depth": "2-4"}}, "Gini": {"method": "gini"}},
+    ... })
+    >>> len(plan.trials())
+    12
+    >>> plan.methods[0].search
+    {'max_depth': [2, 3, 4]}
+    """
+
+    name: str
+    tables: tuple[Table, ...]
+    methods: tuple[MethodUse, ...]
+    protocol: Protocol = Protocol()
+    measures: tuple[str, ...] = DEFAULT_MEASURES
+    reference: str | None = None
+
+    @classmethod
+    def from_yaml(cls, path: str | Path, *, folder: str | Path | None = None, quick: bool = False) -> Plan:
+        """Plan of a YAML file.
+
+        Parameters
+        ----------
+        path : path of the file
+        folder : where tables are looked up by name or group
+        quick : bool
+            Let the file's section `quick` override the rest, for a look in minutes.
+        """
+        import yaml
+
+        try:
+            content = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
+        except (yaml.YAMLError, UnicodeDecodeError) as error:
+            place = " ".join(str(error).split())
+            raise ValueError(
+                f"{Path(path).name} cannot be read as YAML: {place}. Hint: check the indentation."
+            ) from None
+        return cls.from_dict(content, folder=folder, quick=quick, owner=Path(path).name)
+
+    @classmethod
+    def from_dict(
+        cls, content: Any, *, folder: str | Path | None = None, quick: bool = False, owner: str = "the plan"
+    ) -> Plan:
+        """Plan of plain values, checked; every mistake gets a sentence."""
+        content = _mapping(content, owner, ("name", "data", "methods", "protocol", "measures", "reference", "quick"))
+        if quick:
+            content = _overridden(content, _mapping(content.get("quick") or {}, f"'quick' of {owner}", None))
+        for needed in ("name", "data", "methods"):
+            if not content.get(needed):
+                raise ValueError(
+                    f"{owner} must have '{needed}', found {sorted(content)}. Hint: see docs/experiments.md."
+                )
+        methods = _mapping(content["methods"], f"'methods' of {owner}", None)
+        plan = cls(
+            name=str(content["name"]),
+            tables=tuple(_tables(content["data"], folder, owner)),
+            methods=tuple(_method_use(label, entry, owner) for label, entry in methods.items()),
+            protocol=_protocol(content.get("protocol") or {}, owner),
+            measures=tuple(dict.fromkeys(content.get("measures") or DEFAULT_MEASURES)),
+            reference=content.get("reference"),
+        )
+        for measure in plan.measures:
+            check_measure(measure, f"'measures' of {owner}")
+        labels = [use.label for use in plan.methods]
+        if plan.reference is not None and plan.reference not in labels:
+            raise ValueError(f"'reference' of {owner} must be one of {labels}, found {plan.reference!r}.")
+        twice = sorted({table.name for table in plan.tables if [t.name for t in plan.tables].count(table.name) > 1})
+        if twice:
+            raise ValueError(f"'data' of {owner} names {twice[0]!r} twice. Hint: give one of them another name.")
+        return plan
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values; `from_dict` gives an equal plan back."""
+        methods = {use.label: {k: v for k, v in asdict(use).items() if k != "label"} for use in self.methods}
+        return {
+            "name": self.name,
+            "data": [dict(table.source) | {"as": table.name} for table in self.tables],
+            "methods": json.loads(json.dumps(methods)),
+            "protocol": json.loads(json.dumps(asdict(self.protocol))),
+            "measures": list(self.measures),
+            "reference": self.reference,
+        }
+
+    def trials(self) -> list[Trial]:
+        """All trials: split by split, so that an unfinished run is a fair smaller one."""
+        found = []
+        for seed, fold in self.protocol.splits():
+            for table in self.tables:
+                for use in self.methods:
+                    if use.seeds is None or seed in use.seeds:
+                        found.append(self._trial(table, use, seed, fold))
+        return found
+
+    def _trial(self, table: Table, use: MethodUse, seed: int, fold: int) -> Trial:
+        protocol = asdict(replace(self.protocol, seeds=(), time_limit=None))
+        how = {k: v for k, v in asdict(use).items() if k not in ("label", "seeds", "search")} | {"space": use.space}
+        decides = [dict(table.source), how, protocol, list(self.measures), seed, fold]
+        text = json.dumps(decides, sort_keys=True, default=str)
+        trial_id = hashlib.sha256(text.encode()).hexdigest()[:16]
+        return Trial(trial_id, table, use, self.protocol, self.measures, seed, fold)
+
+
+# --- reading ------------------------------------------------------------------------------------------------------
+
+
+def _mapping(value: Any, owner: str, known: Iterable[str] | None) -> dict[str, Any]:
+    """A mapping with text keys, all of them known."""
+    if not isinstance(value, Mapping):
+        raise ValueError(f"{owner} must be a mapping of names to values, found {value!r:.60}.")
+    names = [str(name) for name in value]
+    if known is not None:
+        for name in names:
+            if name not in known:
+                near = difflib.get_close_matches(name, known, 1, 0.5)
+                hint = f"did you mean {near[0]!r}?" if near else f"known are {', '.join(known)}."
+                raise ValueError(f"{owner} has an entry {name!r} that is not known. Hint: {hint}")
+    return dict(zip(names, value.values(), strict=True))
+
+
+def _overridden(content: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
+    """The content with changes laid over it; `methods` of the changes picks and edits methods, None drops one."""
+    out = dict(content)
+    for name, value in changes.items():
+        if isinstance(value, Mapping) and isinstance(out.get(name), Mapping):
+            merged = _overridden(dict(out[name]), dict(value))
+            out[name] = {key: entry for key, entry in merged.items() if entry is not None or name != "methods"}
+        else:
+            out[name] = value
+    return out
+
+
+def _tables(entries: Any, folder: str | Path | None, owner: str) -> Iterable[Table]:
+    entries = [entries] if isinstance(entries, str | Mapping) else entries
+    if not isinstance(entries, Sequence):
+        raise ValueError(f"'data' of {owner} must be a list of tables, found {entries!r:.60}.")
+    known = ("name", "path", "openml", "group", "label", "positive", "drop", "as")
+    for entry in entries:
+        entry = {"name": entry} if isinstance(entry, str) else _mapping(entry, f"An entry of 'data' of {owner}", known)
+        kinds = [kind for kind in ("name", "path", "openml", "group") if kind in entry]
+        if len(kinds) != 1:
+            raise ValueError(
+                f"An entry of 'data' of {owner} must have one of name, path, openml, group; found {entry}."
+            )
+        title = entry.pop("as", None)
+        if "group" in entry:
+            names = _names_of_group(entry.pop("group"), folder, owner)
+            yield from (Table(name, {"name": name} | entry) for name in names)
+        else:
+            default = Path(str(entry["path"])).name.split(".")[0] if "path" in entry else str(entry[kinds[0]])
+            yield Table(str(title or default), entry)
+
+
+def _names_of_group(group: str, folder: str | Path | None, owner: str) -> list[str]:
+    from toprank.datasets import list_datasets
+
+    index = list_datasets(folder)
+    names = [name for name, facts in index.items() if facts.get("group") == group]
+    if not names:
+        groups = sorted({facts["group"] for facts in index.values() if "group" in facts})
+        raise ValueError(f"'data' of {owner} asks for the group {group!r}, found the groups {groups}.")
+    return names
+
+
+def _method_use(label: str, entry: Any, owner: str) -> MethodUse:
+    place = f"Method {label!r} of {owner}"
+    known = [f.name for f in fields(MethodUse) if f.name != "label"]
+    entry = {"method": entry} if isinstance(entry, str) else _mapping(entry or {}, place, known)
+    method: Method = find_method(str(entry.get("method", label)))
+    entry["method"] = method.name
+    for name in ("search", "profile"):
+        if entry.get(name) is not None:
+            entry[name] = {key: parse_values(values, f"{name} of {place}") for key, values in entry[name].items()}
+    if entry.get("seeds") is not None:
+        entry["seeds"] = parse_seeds(entry["seeds"], place)
+    use = MethodUse(label, **entry)
+    for name, allowed in (("tuner", TUNERS), ("judge", JUDGES)):
+        if getattr(use, name) not in allowed:
+            raise ValueError(f"'{name}' of {place} must be one of {allowed}, found {getattr(use, name)!r}.")
+    if len(use.profile) > 1:
+        raise ValueError(f"'profile' of {place} must name one parameter, found {sorted(use.profile)}.")
+    ranges = [name for name, values in use.space.items() if isinstance(values, Mapping)]
+    if ranges and use.tuner != "optuna":
+        raise ValueError(
+            f"{place} searches a range of {ranges[0]!r}, which the tuner {use.tuner!r} cannot. "
+            "Hint: list the values, or use the tuner optuna."
+        )
+    return use
+
+
+def _protocol(entry: Any, owner: str) -> Protocol:
+    place = f"'protocol' of {owner}"
+    entry = _mapping(entry, place, [f.name for f in fields(Protocol)])
+    if "seeds" in entry:
+        entry["seeds"] = parse_seeds(entry["seeds"], place)
+    protocol = Protocol(**entry)
+    check_measure(protocol.scoring, place)
+    rules = [
+        (protocol.kind in KINDS, f"'kind' must be one of {KINDS}", protocol.kind),
+        (_is_number(protocol.test_size) and 0 < protocol.test_size < 1, "'test_size' must be a share",
+         protocol.test_size),
+        (_is_int(protocol.n_splits, 1), "'n_splits' must be an int of at least 1", protocol.n_splits),
+        (_is_int(protocol.inner_splits, 2), "'inner_splits' must be an int of at least 2", protocol.inner_splits),
+        (protocol.kind != "kfold" or _is_int(protocol.n_splits, 2), "'n_splits' must be at least 2", protocol.n_splits),
+        (protocol.encoding in ("as needed", "numbers"), "'encoding' must be 'as needed' or 'numbers'",
+         protocol.encoding),
+        (protocol.time_limit is None or (_is_number(protocol.time_limit) and protocol.time_limit > 0),
+         "'time_limit' must be seconds", protocol.time_limit),
+        (protocol.kind != "prequential" or (protocol.time is not None and protocol.test is not None),
+         "'time' (a column) and 'test' (a window) are needed for prequential splits", (protocol.time, protocol.test)),
+    ]  # fmt: skip
+    for holds, rule, found in rules:
+        if not holds:
+            raise ValueError(f"{place}: {rule}. Found {found!r}.")
+    return protocol
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def _is_int(value: Any, least: int) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= least
+
+
+def measure_columns(measures: Sequence[str]) -> list[str]:
+    """Columns of results that the measures of a plan fill."""
+    return [column for name in measures for column in find_measure(name).columns]

@@ -1,0 +1,119 @@
+"""`Method`: what the engine knows of a way to rank, and the register of all of them by name.
+
+A method is a recipe for an estimator with the settings worth trying. The engine asks no more of an estimator than
+`fit(X, y)` and one of `decision_function`, `predict_proba`, `predict`. Further methods join by `register`.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib.util import find_spec
+from types import MappingProxyType
+from typing import Any, Literal
+
+import numpy as np
+
+Reads = Literal["frame", "numbers", "scaled"]
+"""What a method is given: the data frame as it is, with categories and missing values; numbers (one-hot categories,
+missing values filled in and flagged); or numbers of mean 0 and deviation 1. Encoders see training rows only."""
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """All values of one parameter from one fit: depths of one tree, rounds of one booster, penalties of one path.
+
+    Attributes
+    ----------
+    parameter : str
+    scores : callable
+        scores(estimator, X, values) -> float array (len(values), n): row i is what the method fitted with values[i]
+        would score, read off the estimator that was fitted with the largest of the values (None counts as largest).
+    """
+
+    parameter: str
+    scores: Callable[[Any, Any, Sequence[Any]], np.ndarray]
+
+
+@dataclass(frozen=True)
+class Method:
+    """A way to rank, by name.
+
+    Attributes
+    ----------
+    name : str
+        Short, lower case, words joined by hyphens: what a plan and the command line say.
+    title : str
+        What tables and plots say.
+    family : str
+        "toprank", "tree", "forest", "linear", "boosting", "balanced", "neighbours" or "additive".
+    make : callable
+        make(random_state=0, n_jobs=1, **setting) -> an estimator that is not fitted.
+    space : mapping of str to sequence
+        Values tried of each parameter, where a plan names none; empty: nothing to tune.
+    reads : {"frame", "numbers", "scaled"}
+    packages : tuple of str
+        Optional packages that `make` imports.
+    is_readable : bool
+        True where a person can read the fitted model.
+    size : callable or None
+        size(fitted estimator) -> (number, unit), such as (14, "leaves").
+    sweep : Sweep or None
+    summary : str
+        One line for the list of methods.
+    """
+
+    name: str
+    title: str
+    family: str
+    make: Callable[..., Any]
+    space: Mapping[str, Sequence[Any]] = field(default_factory=lambda: MappingProxyType({}))
+    reads: Reads = "frame"
+    packages: tuple[str, ...] = ()
+    is_readable: bool = False
+    size: Callable[[Any], tuple[float, str]] | None = None
+    sweep: Sweep | None = None
+    summary: str = ""
+
+    @property
+    def missing_packages(self) -> list[str]:
+        """Packages that are not installed."""
+        return [name for name in self.packages if find_spec(name) is None]
+
+
+_METHODS: dict[str, Method] = {}
+
+
+def register(method: Method) -> Method:
+    """Add a method to those known by name."""
+    if method.name in _METHODS:
+        raise ValueError(f"A method {method.name!r} is registered already. Hint: choose another name.")
+    _METHODS[method.name] = method
+    return method
+
+
+def list_methods() -> list[Method]:
+    """All methods, in the order in which they were registered: this library's first."""
+    _load_methods()
+    return list(_METHODS.values())
+
+
+def find_method(name: str) -> Method:
+    """The method of a name; "smote+xgboost" is a sampler in front of a method."""
+    _load_methods()
+    if name in _METHODS:
+        return _METHODS[name]
+    sampler, plus, rest = name.partition("+")
+    if plus:
+        from toprank.experiment.methods.samplers import with_sampler
+
+        return with_sampler(sampler, find_method(rest))
+    near = difflib.get_close_matches(name, _METHODS, 1, 0.5)
+    hint = f"did you mean {near[0]!r}?" if near else f"known are {', '.join(_METHODS)}."
+    raise ValueError(f"There is no method {name!r}. Hint: {hint}")
+
+
+def _load_methods() -> None:
+    """Import the modules that register methods; those of optional packages import them when they make an estimator."""
+    import toprank.experiment.methods  # noqa: F401

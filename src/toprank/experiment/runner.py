@@ -1,0 +1,105 @@
+"""`run`: the missing trials of a store, each kept as soon as it is finished."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from toprank.experiment.plan import Trial
+from toprank.experiment.store import Store
+from toprank.experiment.trial import Outcome
+from toprank.experiment.workers import run_in_processes, run_in_threads, run_on_dask
+
+BACKENDS = ("processes", "threads", "dask")
+
+
+@dataclass
+class Progress:
+    """How far a run is."""
+
+    n_trials: int
+    n_before: int
+    started: float = field(default_factory=time.monotonic)
+    statuses: Counter = field(default_factory=Counter)
+    trial: Trial | None = None
+    outcome: Outcome | None = None
+
+    @property
+    def n_run(self) -> int:
+        """Trials finished in this run."""
+        return self.statuses.total()
+
+    @property
+    def n_done(self) -> int:
+        """Trials finished in this run and before it."""
+        return self.n_before + self.n_run
+
+    @property
+    def seconds_left(self) -> float:
+        """Seconds to go, as fast as so far; infinite before the first trial is finished."""
+        if not self.n_run:
+            return float("inf")
+        return (time.monotonic() - self.started) / self.n_run * (self.n_trials - self.n_done)
+
+
+def default_workers() -> int:
+    """Processors that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def run(
+    store: Store,
+    *,
+    n_workers: int | None = None,
+    backend: str = "processes",
+    client: Any = None,
+    retry: bool = False,
+    trials: Sequence[Trial] | None = None,
+) -> Iterator[Progress]:
+    """Run what is missing in a store; yields after every trial, which is on disk by then.
+
+    Parameters
+    ----------
+    store : Store
+        Holds the plan and what is done already.
+    n_workers : int or None
+        Trials side by side; None = one a processor.
+    backend : {"processes", "threads", "dask"}
+    client : distributed.Client or None
+        For "dask".
+    retry : bool
+        Run again what failed or took too long.
+    trials : sequence of Trial or None
+        Run these instead of all that is missing.
+
+    Yields
+    ------
+    Progress
+        The same object each time, brought up to date; first before any trial is finished.
+    """
+    if backend not in BACKENDS:
+        raise ValueError(f"The backend must be one of {BACKENDS}, found {backend!r}.")
+    if backend == "dask" and client is None:
+        raise ValueError("The backend 'dask' needs a client. Hint: pass client=distributed.Client(...).")
+    n_workers = default_workers() if n_workers is None else n_workers
+    if n_workers < 1:
+        raise ValueError(f"n_workers must be an int of at least 1, found {n_workers!r}.")
+    trials = store.missing(retry=retry) if trials is None else trials
+    n_all = len(store.plan.trials())
+    progress = Progress(n_all, n_all - len(trials))
+    yield progress
+    if backend == "dask":
+        finished = run_on_dask(trials, store.folder, client)
+    elif backend == "threads":
+        finished = run_in_threads(trials, store.folder, n_workers)
+    else:
+        finished = run_in_processes(trials, store.folder, n_workers)
+    for trial, outcome in finished:
+        store.keep(trial, outcome)
+        progress.statuses[outcome["status"]] += 1
+        progress.trial, progress.outcome = trial, outcome
+        yield progress

@@ -1,0 +1,198 @@
+"""Tuning: which setting of a method is best, judged on the training part alone.
+
+What can be shared is shared: a fold's rows are encoded and binned once for all settings, and where the register says
+that one fit gives all values of a parameter (depths of a tree, rounds of a booster), one fit it is.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from toprank.experiment.encoding import make_encoder
+from toprank.experiment.measures import score_of
+from toprank.experiment.plan import MethodUse
+from toprank.experiment.registry import Method, Reads, find_method
+from toprank.rankers.training import shared_training_data
+
+Setting = dict[str, Any]
+Folds = Sequence[tuple[np.ndarray, np.ndarray]]
+
+
+@dataclass(frozen=True)
+class Tuning:
+    """The best setting, its score, and the mean score of every setting that was tried (NaN: given up on the way)."""
+
+    setting: Setting
+    score: float | None
+    tried: list[tuple[Setting, float]]
+
+
+@dataclass(frozen=True)
+class Tuner:
+    """How one method is tuned on one training part.
+
+    Attributes
+    ----------
+    method : Method
+    use : MethodUse
+    reads : {"frame", "numbers", "scaled"}
+    scoring : str
+    random_state : int
+    before_fit : callable
+        Called before every fit: where a time limit counts from.
+    """
+
+    method: Method
+    use: MethodUse
+    reads: Reads
+    scoring: str
+    random_state: int
+    n_jobs: int = 1
+    before_fit: Callable[[], None] = lambda: None
+
+    @classmethod
+    def of(cls, use: MethodUse, scoring: str, encoding: str, random_state: int, **others: Any) -> Tuner:
+        """Tuner of a method of a plan."""
+        method = find_method(use.method)
+        reads: Reads = "numbers" if encoding == "numbers" and method.reads == "frame" else method.reads
+        return cls(method, use, reads, scoring, random_state, **others)
+
+    def tune(self, X: Any, y: np.ndarray, folds: Folds) -> Tuning:
+        """Best setting on (X, y); of equals the first. One setting only: nothing is fitted."""
+        if self.use.tuner == "optuna":
+            return self._ask_optuna(X, y, folds)
+        settings = product_of(self.use.space)
+        if len(settings) == 1:
+            return Tuning(settings[0], None, [])
+        if self.use.judge == "out-of-bag":
+            scores = self._out_of_bag(settings, X, y)
+        elif self.use.tuner == "halving":
+            scores = self._halve(settings, X, y, folds)
+        else:
+            scores = self.cross_validate(settings, X, y, folds).mean(axis=1)
+        best = int(np.nanargmax(scores))
+        return Tuning(settings[best], float(scores[best]), list(zip(settings, scores.tolist(), strict=True)))
+
+    def cross_validate(self, settings: Sequence[Setting], X: Any, y: np.ndarray, folds: Folds) -> np.ndarray:
+        """Score of each setting on each held-out fold, float64 (n_settings, n_folds)."""
+        out = np.full((len(settings), len(folds)), np.nan)
+        depths = [setting["leaf_depth"] for setting in settings if "leaf_depth" in setting]  # of MetaAP: grown together
+        for i, (inside, held_out) in enumerate(folds):
+            encoder = make_encoder(self.reads).fit(rows_of(X, inside))
+            known, new = encoder.transform(rows_of(X, inside)), encoder.transform(rows_of(X, held_out))
+            with shared_training_data(leaf_depths=depths):
+                for positions, scores in self.score_settings(settings, known, y[inside], new):
+                    for position, score in zip(positions, scores, strict=True):
+                        out[position, i] = score_of(self.scoring, y[held_out], score)
+        return out
+
+    def score_settings(
+        self, settings: Sequence[Setting], known: Any, y: np.ndarray, new: Any
+    ) -> Iterator[tuple[list[int], np.ndarray]]:
+        """Positions of settings that one fit answers for, and their scores of new rows, float64 (n_positions, n)."""
+        sweep = self.method.sweep
+        for positions in groups_of(settings, sweep.parameter if sweep else None):
+            values = [settings[p].get(sweep.parameter) if sweep else None for p in positions]
+            largest = positions[max(range(len(values)), key=lambda i: _size(values[i]))]
+            model = self.fit(settings[largest], known, y)
+            if sweep is None or len(positions) == 1:
+                yield positions, scores_of(model, new)[None, :]
+            else:
+                yield positions, np.asarray(sweep.scores(model, new, values))
+
+    def fit(self, setting: Setting, X: Any, y: np.ndarray) -> Any:
+        """A fitted estimator; X as the method reads it."""
+        self.before_fit()
+        parameters = {**self.use.parameters, **setting}
+        return self.method.make(random_state=self.random_state, n_jobs=self.n_jobs, **parameters).fit(X, y)
+
+    def _out_of_bag(self, settings: Sequence[Setting], X: Any, y: np.ndarray) -> np.ndarray:
+        """Out-of-bag score of a forest of each setting: no fold is held out, and no fewer rows are learned from."""
+        known = make_encoder(self.reads).fit(X).transform(X)
+        with shared_training_data():
+            models = [self.fit(setting, known, y) for setting in settings]
+        if not all(hasattr(model, "oob_decision_function_") for model in models):
+            raise ValueError(f"{self.method.title} has no out-of-bag score. Hint: use the judge cv.")
+        scores = []
+        for model in models:
+            judged = np.asarray(model.oob_decision_function_)
+            judged = judged[:, 1] if judged.ndim == 2 else judged
+            seen = np.isfinite(judged)
+            scores.append(score_of(self.scoring, y[seen], judged[seen]))
+        return np.array(scores)
+
+    def _halve(self, settings: Sequence[Setting], X: Any, y: np.ndarray, folds: Folds) -> np.ndarray:
+        """Mean score of the settings that survive: after every fold the worse half of them is given up."""
+        alive, scores = np.arange(len(settings)), np.full((len(settings), len(folds)), np.nan)
+        for i, fold in enumerate(folds):
+            scores[alive, i] = self.cross_validate([settings[a] for a in alive.tolist()], X, y, [fold])[:, 0]
+            if i + 1 < len(folds):
+                order = np.argsort(-scores[alive, : i + 1].mean(axis=1), kind="stable")
+                alive = np.sort(alive[order[: max(1, (len(alive) + 1) // 2)]])
+        return scores.mean(axis=1)  # NaN where a fold is missing
+
+    def _ask_optuna(self, X: Any, y: np.ndarray, folds: Folds) -> Tuning:
+        """Best of `n_candidates` settings that Optuna's tree-structured Parzen estimator proposes."""
+        import optuna
+
+        optuna.logging.set_verbosity(optuna.logging.ERROR)
+        study = optuna.create_study(direction="maximize", sampler=optuna.samplers.TPESampler(seed=self.random_state))
+        tried: dict[str, tuple[Setting, float]] = {}
+        for _ in range(self.use.n_candidates):
+            candidate = study.ask()
+            setting = {name: _suggest(candidate, name, values) for name, values in self.use.space.items()}
+            key = json.dumps(setting, sort_keys=True, default=str)
+            if key not in tried:
+                tried[key] = (setting, float(self.cross_validate([setting], X, y, folds).mean()))
+            study.tell(candidate, tried[key][1])
+        best = max(tried.values(), key=lambda pair: pair[1])
+        return Tuning(best[0], best[1], list(tried.values()))
+
+
+def _suggest(candidate: Any, name: str, values: Any) -> Any:
+    """A value that Optuna proposes: from a list, or from a range of ints or floats."""
+    if not isinstance(values, Mapping):
+        return values[candidate.suggest_categorical(name, list(range(len(values))))]
+    low, high, log, step = values["low"], values["high"], bool(values.get("log")), values.get("step")
+    if isinstance(low, int) and isinstance(high, int):
+        return candidate.suggest_int(name, low, high, log=log, step=step or 1)
+    return candidate.suggest_float(name, low, high, log=log, step=step)
+
+
+def product_of(space: Mapping[str, Sequence[Any]]) -> list[Setting]:
+    """All combinations of a space; one empty setting where there is nothing to try."""
+    return [dict(zip(space, values, strict=True)) for values in itertools.product(*space.values())]
+
+
+def groups_of(settings: Sequence[Setting], parameter: str | None) -> list[list[int]]:
+    """Positions of settings that differ in the given parameter only."""
+    groups: dict[str, list[int]] = {}
+    for position, setting in enumerate(settings):
+        rest = {k: v for k, v in setting.items() if k != parameter} if parameter in setting else {"": position}
+        groups.setdefault(json.dumps(rest, sort_keys=True, default=str), []).append(position)
+    return list(groups.values())
+
+
+def _size(value: Any) -> float:
+    """A value's place in the order of a sweep: None means unlimited."""
+    return np.inf if value is None else float(value)
+
+
+def rows_of(X: Any, rows: np.ndarray) -> Any:
+    """Some rows of a frame or an array."""
+    return X.iloc[rows] if hasattr(X, "iloc") else X[rows]
+
+
+def scores_of(model: Any, X: Any) -> np.ndarray:
+    """Scores of rows by whatever the estimator offers: larger is more suspicious."""
+    if hasattr(model, "decision_function"):
+        return np.asarray(model.decision_function(X), np.float64)
+    if hasattr(model, "predict_proba"):
+        return np.asarray(model.predict_proba(X), np.float64)[:, 1]
+    return np.asarray(model.predict(X), np.float64)

@@ -1,0 +1,269 @@
+"""Summaries of an experiment: from the frames of a store to small frames that tables and plots show.
+
+Every function takes what `Store.results()` or `Store.profiles()` gives and returns a polars frame of shares in 0..1;
+the order of rows changes nothing. A data set enters with the splits that all compared methods finished (`panel`
+explains the rule, `incomplete` and `left_out` count what it costs). Data sets come by share of positives, methods best
+mean first unless `methods` names them. Times are in `times` alone: all other frames are the same however often a run
+was stopped.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from toprank.experiment.pairs import (
+    against,
+    against_by_data_set,
+    beside_published,
+    beside_published_by_data_set,
+    signed_ranks,
+)
+from toprank.experiment.panel import (
+    AP,
+    COUNTS,
+    METHOD,
+    RESOLUTION,
+    Panel,
+    check_columns,
+    check_reference,
+    deviation,
+    finished,
+    incomplete,
+    left_out,
+    make_panel,
+    to_frame,
+)
+from toprank.experiment.statistics import FriedmanTest, cliques, friedman_test, mean_ranks, nemenyi_difference
+
+if TYPE_CHECKING:
+    import polars
+
+__all__ = [
+    "RankComparison",
+    "against",
+    "against_by_data_set",
+    "beside_published",
+    "beside_published_by_data_set",
+    "by_data_set",
+    "by_imbalance",
+    "by_value",
+    "compare_ranks",
+    "incomplete",
+    "leaderboard",
+    "left_out",
+    "precision_curves",
+    "times",
+]
+
+LEVELS = (10, 20, 30, 40, 50)
+SECONDS = ("seconds_tune", "seconds_fit", "seconds_score")
+
+
+# --- one figure a method ----------------------------------------------------------------------------------------
+
+
+def leaderboard(results: polars.DataFrame, measure: str = AP, methods: Sequence[str] | None = None) -> polars.DataFrame:
+    """One row a method, best mean first.
+
+    Returns
+    -------
+    polars.DataFrame
+        method, n_data_sets, n_splits (of all data sets), mean (over data sets of the means over splits), std (over
+        data sets), mean_rank, wins (data sets on which no method has a higher mean), size (median over splits),
+        size_unit (both null where splits differ in it), is_readable.
+    """
+    check_columns(results, ["size_unit", "is_readable"])
+    panel = make_panel(results, [measure, "size"], methods)
+    means = panel.means[:, :, 0]
+    ranks, wins = mean_ranks(means), (means == means.max(axis=1, keepdims=True)).sum(axis=0)
+    sizes = np.concatenate(panel.values)[:, :, 1]
+    facts = finished(results, [measure]).select("method", "size_unit", "is_readable").unique()
+    rows = []
+    for i, method in enumerate(panel.methods):
+        own = facts.filter(facts["method"] == method)
+        units, measured = own["size_unit"].drop_nulls().unique().to_list(), sizes[np.isfinite(sizes[:, i]), i]
+        has_size = len(units) == 1 and len(measured) > 0
+        size, unit = (float(np.median(measured)), units[0]) if has_size else (None, None)
+        rows.append((method, len(means), panel.n_splits, panel.overall[i, 0], deviation(means[:, i]), ranks[i],
+                     wins[i], size, unit, bool(own["is_readable"].all())))  # fmt: skip
+    rows.sort(key=lambda row: (-row[3], row[0]))
+    schema = {"mean": float, "std": float, "mean_rank": float, "wins": int, "size": float, "size_unit": str,
+              "is_readable": bool}  # fmt: skip
+    return to_frame(rows, METHOD | COUNTS | schema)
+
+
+@dataclass(frozen=True)
+class RankComparison:
+    """What a critical-difference diagram shows.
+
+    Attributes
+    ----------
+    methods : tuple of str
+        By mean rank, best first.
+    mean_ranks : tuple of float
+    n_data_sets : int
+    test : FriedmanTest
+        Whether the methods differ at all.
+    level : float
+    critical_difference : float
+        Of two mean ranks, by Nemenyi's test.
+    cliques : tuple of tuple of str
+        Largest groups that do not differ significantly.
+    """
+
+    methods: tuple[str, ...]
+    mean_ranks: tuple[float, ...]
+    n_data_sets: int
+    test: FriedmanTest
+    level: float
+    critical_difference: float
+    cliques: tuple[tuple[str, ...], ...]
+
+
+def compare_ranks(
+    results: polars.DataFrame, measure: str = AP, level: float = 0.05, methods: Sequence[str] | None = None
+) -> RankComparison:
+    """Mean ranks of all methods with Friedman's test and Nemenyi's critical difference (Demšar 2006)."""
+    panel = make_panel(results, [measure], methods)
+    means = panel.means[:, :, 0]
+    test, ranks = friedman_test(means), mean_ranks(means)
+    order = sorted(range(len(ranks)), key=lambda i: (ranks[i], panel.methods[i]))
+    names, ordered = [panel.methods[i] for i in order], [float(ranks[i]) for i in order]
+    difference = nemenyi_difference(len(names), len(means), level)
+    groups = tuple(tuple(names[i] for i in group) for group in cliques(ordered, difference))
+    return RankComparison(tuple(names), tuple(ordered), len(means), test, level, difference, groups)
+
+
+def times(results: polars.DataFrame, methods: Sequence[str] | None = None) -> polars.DataFrame:
+    """Seconds to tune, fit and score, one row a method, fastest first; over splits that all methods finished.
+
+    Returns
+    -------
+    polars.DataFrame
+        method, n_data_sets, n_splits, seconds_tune, seconds_fit, seconds_score (means of one trial), seconds_total
+        (of all trials counted).
+    """
+    panel = make_panel(results, SECONDS, methods, n_needed=len(SECONDS))
+    sums = np.concatenate(panel.values).sum(axis=0)
+    rows = [
+        (method, len(panel.data_sets), panel.n_splits, *(sums[i] / panel.n_splits), sums[i].sum())
+        for i, method in enumerate(panel.methods)
+    ]
+    rows.sort(key=lambda row: (row[-1], row[0]))
+    return to_frame(rows, METHOD | COUNTS | dict.fromkeys((*SECONDS, "seconds_total"), float))
+
+
+# --- a figure for each data set, level or value -----------------------------------------------------------------
+
+
+def by_data_set(results: polars.DataFrame, measure: str = AP, methods: Sequence[str] | None = None) -> polars.DataFrame:
+    """One row a data set and method.
+
+    Returns
+    -------
+    polars.DataFrame
+        dataset, positive_rate, method, n_splits, mean, std (over splits), is_best (no other mean is higher).
+    """
+    panel = make_panel(results, [measure], methods)
+    rows = []
+    for dataset, rate, values, means in panel.each():
+        for i, method in enumerate(panel.methods):
+            figures = (len(values), means[i, 0], deviation(values[:, i, 0]), means[i, 0] == means[:, 0].max())
+            rows.append((dataset, rate, method, *figures))
+    schema = {"n_splits": int, "mean": float, "std": float, "is_best": bool}
+    return to_frame(rows, {"dataset": str, "positive_rate": float} | METHOD | schema)
+
+
+def by_imbalance(
+    results: polars.DataFrame,
+    measure: str = AP,
+    levels: Sequence[float] = LEVELS,
+    reference: str | None = None,
+    methods: Sequence[str] | None = None,
+) -> polars.DataFrame:
+    """Means over the data sets with at most `level` % positives (MetaAP paper, figure 3).
+
+    Parameters
+    ----------
+    reference : str or None
+        Method that is tested at each level against the best other one.
+
+    Returns
+    -------
+    polars.DataFrame
+        level, n_data_sets, method, mean, is_best; with a reference also rival (the other method with the highest
+        mean), difference (reference minus rival) and p_value (Wilcoxon's test over data sets), the same in all rows
+        of a level. Levels without a data set are left out.
+    """
+    panel = make_panel(results, [measure], methods)
+    if reference is not None:
+        check_reference(reference, panel.methods)
+    rows = []
+    for level in levels:
+        part = panel.at_most(level)
+        if part is None:
+            continue
+        overall, tested = part.overall[:, 0], () if reference is None else _against_best(part, reference)
+        for i, method in enumerate(part.methods):
+            rows.append((float(level), len(part.data_sets), method, overall[i], overall[i] == overall.max(), *tested))
+    schema = {"level": float, "n_data_sets": int} | METHOD | {"mean": float, "is_best": bool}
+    return to_frame(rows, schema | ({} if reference is None else {"rival": str, "difference": float, "p_value": float}))
+
+
+def precision_curves(
+    results: polars.DataFrame, level: float = 50, methods: Sequence[str] | None = None
+) -> polars.DataFrame:
+    """Mean precision at k over the data sets with at most `level` % positives (MetaAP paper, figures 4 and 6).
+
+    Returns
+    -------
+    polars.DataFrame
+        percent (k as a share of the test positives, in %), n_data_sets, method, mean; method by method.
+    """
+    percents = sorted(int(found[1]) for name in results.columns if (found := re.fullmatch(r"p_at_(\d+)", name)))
+    if not percents:
+        raise ValueError(
+            "The results have no precision at k (columns p_at_1, p_at_5, ...). Hint: add the measure "
+            "'precision_at_positives' to the plan."
+        )
+    panel = make_panel(results, [f"p_at_{k}" for k in percents], methods, n_needed=len(percents)).need_at_most(level)
+    rows = [
+        (percent, len(panel.data_sets), method, panel.overall[i, j])
+        for i, method in enumerate(panel.methods)
+        for j, percent in enumerate(percents)
+    ]
+    return to_frame(rows, {"percent": int, "n_data_sets": int} | METHOD | {"mean": float})
+
+
+def by_value(profiles: polars.DataFrame, level: float = 50, methods: Sequence[str] | None = None) -> polars.DataFrame:
+    """Mean AP by value of the parameter followed, over data sets with at most `level` % positives (figure 5).
+
+    A split counts where every method has all values that it has anywhere.
+
+    Returns
+    -------
+    polars.DataFrame
+        parameter, value, n_data_sets, method, mean, and size where profiles have one; method by method.
+    """
+    extra = ["size"] if "size" in profiles.columns else []
+    panel = make_panel(profiles, [AP, *extra], methods, parts=("parameter", "value")).need_at_most(level)
+    rows = [
+        (parameter, value, len(panel.data_sets), method, *panel.overall[i])
+        for i, (method, parameter, value) in enumerate(panel.series)
+    ]
+    schema = {"parameter": str, "value": float, "n_data_sets": int} | METHOD | {"mean": float}
+    return to_frame(rows, schema | dict.fromkeys(extra, float))
+
+
+def _against_best(panel: Panel, reference: str) -> tuple[str, float, float]:
+    """Best method but the reference, mean difference, p-value."""
+    own = panel.methods.index(reference)
+    others = [i for i in range(len(panel.methods)) if i != own]
+    best = min(others, key=lambda i: (-panel.overall[i, 0], panel.methods[i]))
+    result = signed_ranks(panel.means[:, own, 0], panel.means[:, best, 0])
+    return panel.methods[best], round(result.difference, RESOLUTION), result.p_value

@@ -1,0 +1,109 @@
+"""One trial from start to end: read, split, tune, fit, measure. The test part is looked at once, at the end."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+import traceback
+import warnings
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from toprank.experiment.data import load_cases
+from toprank.experiment.encoding import make_encoder
+from toprank.experiment.measures import figures_of, score_of
+from toprank.experiment.plan import Trial
+from toprank.experiment.protocol import make_split
+from toprank.experiment.registry import find_method
+from toprank.experiment.search import Tuner, rows_of, scores_of
+from toprank.rankers.training import shared_training_data
+
+Outcome = dict[str, Any]
+"""What is stored of a trial: plain values only."""
+
+
+class TimeLimitError(Exception):
+    """A fit took longer than the plan allows."""
+
+
+def run_trial(
+    trial: Trial, folder: str | Path | None = None, before_fit: Callable[[], None] = lambda: None, n_jobs: int = 1
+) -> Outcome:
+    """Outcome of a trial. Never raises but for interrupts: an error is an outcome too.
+
+    Parameters
+    ----------
+    trial : Trial
+    folder : where tables are looked up by name
+    before_fit : called before every fit; it may raise TimeLimitError
+    n_jobs : threads that one fit may use
+    """
+    missing = find_method(trial.use.method).missing_packages
+    if missing:
+        return {"status": "skipped", "error": f"needs the package {', '.join(missing)}"}
+    try:
+        with quiet():
+            return {"status": "done"} | _run(trial, folder, before_fit, n_jobs)
+    except TimeLimitError as error:
+        return {"status": "timeout", "error": str(error)}
+    except Exception as error:
+        last = traceback.extract_tb(error.__traceback__)[-1]
+        place = f"{Path(last.filename).name}:{last.lineno}"
+        return {"status": "failed", "error": f"{type(error).__name__}: {' '.join(str(error).split())} ({place})"}
+
+
+@contextlib.contextmanager
+def quiet() -> Iterator[None]:
+    """Keep the warnings of a hundred fits, and numpy's, off the terminal."""
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        yield
+
+
+def _run(trial: Trial, folder: str | Path | None, before_fit: Callable[[], None], n_jobs: int) -> Outcome:
+    cases = load_cases(trial.table, folder)
+    split = make_split(trial.protocol, cases, trial.seed, trial.fold)
+    if trial.protocol.time is not None:  # tells the windows apart; nothing to learn from
+        cases = cases._replace(X=cases.X.drop(columns=trial.protocol.time))
+    X, y = rows_of(cases.X, split.train), cases.y[split.train]
+    tuner = Tuner.of(trial.use, trial.protocol.scoring, trial.protocol.encoding, trial.seed,
+                     before_fit=before_fit, n_jobs=n_jobs)  # fmt: skip
+    start = time.perf_counter()
+    tuning = tuner.tune(X, y, split.folds)
+    tuned = time.perf_counter()
+    encoder = make_encoder(tuner.reads).fit(X)
+    known = encoder.transform(X)
+    with shared_training_data():
+        model = tuner.fit(tuning.setting, known, y)
+        fitted = time.perf_counter()
+        new, y_test = encoder.transform(rows_of(cases.X, split.test)), cases.y[split.test]
+        score = scores_of(model, new)
+        scored = time.perf_counter()
+        profile = _profile(trial, tuner, tuning.setting, known, y, new, y_test)
+    measures = figures_of(trial.measures, y_test, score)
+    train = score_of("average_precision", y, scores_of(model, known))
+    size, unit = tuner.method.size(model) if tuner.method.size else (None, None)
+    return {
+        "n": len(cases.y), "n_positives": int(cases.y.sum()), "n_train": len(y), "n_test": len(y_test),
+        "setting": tuning.setting, "tuning_score": tuning.score, "n_settings": max(1, len(tuning.tried)),
+        "measures": measures | {"average_precision_train": train}, "size": None if size is None else float(size),
+        "size_unit": unit, "is_readable": tuner.method.is_readable, "profile": profile,
+        "seconds_tune": tuned - start, "seconds_fit": fitted - tuned, "seconds_score": scored - fitted,
+    }  # fmt: skip
+
+
+def _profile(
+    trial: Trial, tuner: Tuner, setting: dict[str, Any], known: Any, y: np.ndarray, new: Any, y_test: np.ndarray
+) -> list[dict[str, Any]]:
+    """Test AP at each value of one parameter, the others as tuned: for plots, never used to choose."""
+    out: list[dict[str, Any]] = []
+    for parameter, values in trial.use.profile.items():
+        settings = [setting | {parameter: value} for value in values]
+        for positions, scores in tuner.score_settings(settings, known, y, new):
+            for position, score in zip(positions, scores, strict=True):
+                ap = score_of("average_precision", y_test, score)
+                out.append({"parameter": parameter, "value": values[position], "average_precision": ap})
+    return out

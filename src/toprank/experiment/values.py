@@ -1,0 +1,46 @@
+"""Values as plans write them: "2-10", "20-100 by 10", lists of both, ranges for Optuna."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+SPAN = re.compile(r"\s*(-?\d+)(?:\s*-\s*(-?\d+)\s*(?:by\s+(\d+))?)?\s*")
+RANGE_KEYS = ("low", "high", "log", "step")
+
+
+def parse_values(given: Any, owner: str) -> Any:
+    """List of values; "2-5" is 2, 3, 4, 5 and may stand in a list. A mapping with low and high is a range.
+
+    Examples
+    --------
+    >>> parse_values(["2-4", "20-40 by 10", None], "search")
+    [2, 3, 4, 20, 30, 40, None]
+    """
+    if isinstance(given, Mapping):
+        if not {"low", "high"} <= set(given) <= set(RANGE_KEYS):
+            raise ValueError(f"A range in the {owner} must have low and high (log, step), found {dict(given)}.")
+        return dict(given)
+    entries = given if isinstance(given, list | tuple) else [given]
+    values: list[Any] = []
+    for entry in entries:
+        span = SPAN.fullmatch(entry) if isinstance(entry, str) else None
+        if span is None:
+            values.append(list(entry) if isinstance(entry, tuple) else entry)
+            continue
+        low, high, step = int(span[1]), int(span[2] or span[1]), int(span[3] or 1)
+        if low > high or step < 1:
+            raise ValueError(f"The {owner} holds {entry!r}, expected a span such as 2-10 or 20-100 by 10.")
+        values += range(low, high + 1, step)
+    if not values:
+        raise ValueError(f"The {owner} holds an empty list, expected values. Hint: leave the parameter out.")
+    return values
+
+
+def parse_seeds(given: Any, owner: str) -> tuple[int, ...]:
+    """Seeds: an int, a list, or "1-10"."""
+    values = parse_values(given, f"seeds of {owner}")
+    if isinstance(values, dict) or not all(isinstance(v, int) and not isinstance(v, bool) and v >= 0 for v in values):
+        raise ValueError(f"The seeds of {owner} must be ints of at least 0 such as 1-10, found {given!r}.")
+    return tuple(dict.fromkeys(values))

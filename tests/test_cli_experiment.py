@@ -1,0 +1,217 @@
+"""`toprank benchmark`, `experiment` and `compare`: what they print and write, and that a killed run goes on."""
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from cli_files import run, write_cases
+from experiment_cases import write_tables
+
+PLAN = """
+name: small
+data: [one, two]
+protocol: {seeds: 1-3, inner_splits: 3}
+reference: MetaAP
+methods:
+  MetaAP: {method: metaap-paper, search: {depth: 2-5}, profile: {depth: 1-3}}
+  Gini: {method: gini, search: {max_depth: 2-6}}
+  Forest: {method: metaap-forest, parameters: {n_estimators: 20}, search: {max_depth: [2, 3]}}
+  Logistic: {method: logistic-l2, search: {C: [0.1, 1.0]}}
+quick:
+  protocol: {seeds: 1}
+  methods: {Forest: null}
+"""
+
+
+@pytest.fixture
+def plan(tmp_path):
+    write_tables(tmp_path)
+    path = tmp_path / "plan.yaml"
+    path.write_text(PLAN)
+    return path
+
+
+def measured(folder: Path) -> dict[str, bytes]:
+    """Content of everything that must not depend on how a run went."""
+    files = [folder / "results.md", *(folder / "tables").iterdir(), *(folder / "plots").iterdir()]
+    return {str(file.relative_to(folder)): file.read_bytes() for file in files}
+
+
+def test_a_run_killed_five_times_ends_with_the_same_bytes(plan, tmp_path):
+    command = [
+        sys.executable,
+        "-m",
+        "toprank",
+        "benchmark",
+        str(plan),
+        "--data",
+        str(tmp_path),
+        "--jobs",
+        "2",
+        "--quiet",
+    ]
+    assert subprocess.run([*command, "-o", str(tmp_path / "whole")], check=False).returncode == 0
+    store = tmp_path / "killed" / "trials.sqlite"
+    rng, finished = random.Random(7), [0]
+    for _ in range(5):
+        with subprocess.Popen([*command, "-o", str(tmp_path / "killed")]) as process:
+            while process.poll() is None and n_stored(store) == finished[-1]:
+                time.sleep(0.02)
+            time.sleep(rng.random() * 0.4)
+            os.kill(process.pid, signal.SIGKILL)
+        finished.append(n_stored(store))
+    assert 0 < finished[1] < 24, "it was killed on the way"
+    assert subprocess.run([*command, "-o", str(tmp_path / "killed")], check=False).returncode == 0
+    assert n_stored(store) == 24
+    assert measured(tmp_path / "killed") == measured(tmp_path / "whole")
+
+
+def n_stored(store: Path) -> int:
+    """Trials in the file, as another process sees it."""
+    import sqlite3
+
+    if not store.exists():
+        return 0
+    try:
+        with sqlite3.connect(f"file:{store}?mode=ro", uri=True) as connection:
+            return connection.execute("SELECT count(*) FROM trials").fetchone()[0]
+    except sqlite3.OperationalError:
+        return 0
+    finally:
+        connection.close()
+
+
+def test_benchmark_show_and_export(plan, tmp_path):
+    out = tmp_path / "out"
+    done = run("benchmark", plan, "--data", tmp_path, "--quick", "-o", out, "--jobs", 1)
+    assert done.code == 0, done.err
+    assert "small: 6 of 6 trials done" in done.out
+    assert "MetaAP against the others" in done.out
+    assert max(len(line) for line in done.out.splitlines()) <= 100
+    assert (out / "times.md").exists()
+    assert (out / "plots" / "by_imbalance.png").read_bytes()[:4] == b"\x89PNG"
+    again = run("benchmark", plan, "--data", tmp_path, "--quick", "-o", out)
+    assert again.out == done.out
+    shown = json.loads(run("experiment", "show", out, "--json").out)
+    assert shown["statuses"] == {"done": 6}
+    assert shown["tables"]["Mean average precision over the data sets"][0]["n_data_sets"] == 2
+    exported = run("experiment", "export", out, "-o", tmp_path / "tables", "--format", "tex,csv")
+    assert exported.code == 0, exported.err
+    assert pl.read_csv(tmp_path / "tables" / "tables" / "leaderboard.csv").height == 3
+    assert "\\toprule" in (tmp_path / "tables" / "tables" / "leaderboard.tex").read_text()
+    resumed = run("experiment", "resume", out, "--quiet")
+    assert resumed.code == 0
+
+
+def test_published_runs_stand_beside_ours(plan, tmp_path):
+    out, published = tmp_path / "out", tmp_path / "published.csv"
+    published.write_text("dataset,seed,method,ap_test\none,1,Gini,50.0\ntwo,1,Gini,60.0\n")
+    done = run("benchmark", plan, "--data", tmp_path, "--quick", "-o", out, "--published", published, "--jobs", 1)
+    assert done.code == 0, done.err
+    assert "Beside the published figures" in done.out
+    assert "55.00" in done.out
+
+
+def test_interrupts_say_how_to_go_on(plan, tmp_path, monkeypatch):
+    def interrupted(store, **options):
+        raise KeyboardInterrupt
+        yield
+
+    monkeypatch.setattr("toprank.experiment.runner.run", interrupted)
+    done = run("benchmark", plan, "--data", tmp_path, "-o", tmp_path / "out")
+    assert done.code == 130
+    assert "0 of 24 trials done" in done.err
+    assert f"toprank experiment resume {tmp_path / 'out'}" in done.err.replace("\n", " ")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["benchmark", "nowhere.yaml"], "There is no file nowhere.yaml"),
+        (["experiment", "show", "nowhere"], "There is no experiment in nowhere"),
+        (["experiment", "export", "nowhere"], "There is no experiment in nowhere"),
+    ],
+)
+def test_mistakes_get_one_sentence(arguments, sentence):
+    done = run(*arguments)
+    assert done.code == 2
+    assert sentence in done.err
+    assert not done.out
+
+
+def test_a_bad_plan_leaves_nothing_behind(tmp_path):
+    plan = tmp_path / "plan.yaml"
+    plan.write_text("name: p\ndata: [one]\nmethods: {Gini: ginni}\n")
+    done = run("benchmark", plan, "--data", tmp_path, "-o", tmp_path / "out")
+    assert done.code == 2
+    assert "did you mean 'gini" in done.err
+    assert not (tmp_path / "out").exists()
+
+
+def test_methods_are_listed():
+    done = run("experiment", "methods")
+    assert done.code == 0
+    assert "metaap-forest" in done.out
+    assert max(len(line) for line in done.out.splitlines()) <= 100
+    assert "gini" in {method["name"] for method in json.loads(run("experiment", "methods", "--json").out)["methods"]}
+
+
+# --- compare ------------------------------------------------------------------------------------------------------
+
+
+def test_compare_prints_a_leaderboard_and_an_advice(tmp_path):
+    history = write_cases(tmp_path / "history.csv")
+    names = "metaap,gini-rate,logistic-l2"
+    command = (
+        "compare",
+        history,
+        "--label",
+        "fraud",
+        "--id",
+        "case_id",
+        "--methods",
+        names,
+        "--folds",
+        3,
+        "-o",
+        tmp_path / "out",
+    )
+    done = run(*command)
+    assert done.code == 0, done.err
+    assert done.out.startswith("history.csv: 300 cases")
+    assert "Leaderboard" in done.out
+    assert "readable: take it" in done.out.replace("\n", " ")
+    assert max(len(line) for line in done.out.splitlines()) <= 100
+    board = pl.read_csv(tmp_path / "out" / "leaderboard.csv")
+    assert board["average_precision"].is_sorted(descending=True)
+    assert (tmp_path / "out" / "leaderboard.png").read_bytes()[:4] == b"\x89PNG"
+    result = json.loads(run(*command, "--json", "--budget", "5%").out)
+    assert [entry["method"] for entry in result["leaderboard"]] == board["method"].to_list()
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        (["--methods", "metap"], "did you mean 'metaap"),
+        (["--methods", ","], "--methods needs names"),
+        (["--folds", "60"], "cases of the rarer outcome"),
+        (["--label", "frod"], "'frod'"),
+        (["-o", "nowhere/out"], "does not exist"),
+    ],
+)
+def test_compare_with_options_that_make_no_sense(tmp_path, options, sentence):
+    history = write_cases(tmp_path / "history.csv")
+    label = [] if "--label" in options else ["--label", "fraud"]
+    out = [] if "-o" in options else ["-o", tmp_path / "out"]
+    done = run("compare", history, *label, *out, *options)
+    assert done.code == 2
+    assert sentence in done.err
+    assert not (tmp_path / "out").exists()

@@ -1,0 +1,147 @@
+import time
+from functools import partial
+
+import numpy as np
+import polars as pl
+import pytest
+
+from experiment_cases import make_frame
+from toprank.experiment import registry
+from toprank.experiment.compare import METHODS, Leaderboard, check_share, compare, comparison_plan, run_within
+from toprank.experiment.registry import Method, find_method, register
+from toprank.experiment.runner import run
+from toprank.experiment.store import Store
+
+SHARE = 0.1
+COLUMN = f"precision_at:{SHARE}"
+
+
+def results_of(figures, n_positives=200, sizes=None, statuses=None):
+    """Trials of methods by name: average precision on each split."""
+    rows = []
+    for method, values in figures.items():
+        for i, value in enumerate(values):
+            status = (statuses or {}).get((method, i), "done")
+            rows.append({
+                "dataset": "table", "n": 1000, "n_positives": n_positives, "n_train": 800, "n_test": 200,
+                "split": f"fold {i}", "method": method, "status": status,
+                "error": None if status == "done" else "it broke",
+                "average_precision": value if status == "done" else None, COLUMN: value,
+                "size": (sizes or {}).get(method, 5.0), "size_unit": "leaves", "seconds_fit": 2.0,
+                "seconds_tune": 4.0, "seconds_score": 1.0,
+            })  # fmt: skip
+    return pl.DataFrame(rows, infer_schema_length=None)
+
+
+def board_of(figures, unseen=(), **options):
+    return Leaderboard.of(results_of(figures, **options), SHARE, [*figures, *unseen])
+
+
+def test_entries_come_best_first_with_intervals():
+    board = board_of({"metaap": [0.5, 0.52, 0.51], "xgboost": [0.6, 0.61, 0.63]})
+    assert [entry.name for entry in board.entries] == ["xgboost", "metaap"]
+    for entry in board.entries:
+        assert entry.average_precision.low < entry.average_precision.value < entry.average_precision.high
+    assert board.best.gap.value == 0
+    assert board.best.p_value == 1
+    assert board.entries[1].gap.value == pytest.approx(np.mean([0.1, 0.09, 0.12]))
+
+
+def test_a_readable_model_within_noise_of_the_best_is_the_one_to_take():
+    board = board_of({"metaap": [0.50, 0.60, 0.58], "xgboost": [0.6, 0.55, 0.6]}, sizes={"metaap": 14.0})
+    assert board.advice() == "MetaAP with 14 leaves is within noise of the best (XGBoost), and readable: take it."
+
+
+def test_a_readable_model_that_is_best_is_the_one_to_take():
+    board = board_of({"metaap": [0.7, 0.72, 0.71], "xgboost": [0.6, 0.61, 0.63]}, sizes={"metaap": 1.0})
+    assert board.advice() == "MetaAP with 1 leaf is the best of these, and readable: take it."
+
+
+def test_what_readability_costs():
+    values = np.array([0.50, 0.51, 0.50, 0.52])
+    advice = board_of({"metaap": values, "xgboost": values + np.array([0.20, 0.21, 0.2, 0.2])}).advice()
+    assert advice.startswith("XGBoost is better than the best readable model, MetaAP with 5 leaves, by 20.2 points")
+    assert "finds about 71, the readable one 51" in advice
+
+
+def test_few_positives_are_said():
+    assert (
+        "With 20 positives in all" in board_of({"metaap": [0.5, 0.6], "xgboost": [0.6, 0.5]}, n_positives=20).advice()
+    )
+
+
+def test_without_a_readable_model():
+    assert "no readable model was compared" in board_of({"xgboost": [0.5, 0.6], "random-forest": [0.6, 0.6]}).advice()
+
+
+def test_methods_that_did_not_finish_are_listed_with_the_reason():
+    figures = {"metaap": [0.5, 0.6, 0.5], "xgboost": [0.6, 0.5, 0.5], "knn": [0.4, 0.4, 0.4]}
+    board = board_of(figures, statuses={("knn", 1): "failed"})
+    assert [entry.name for entry in board.entries] == ["metaap", "xgboost"]
+    assert board.left_out == {find_method("knn").title: "it broke"}
+    late = board_of({"metaap": [0.5, 0.6], "xgboost": [0.6, 0.5], "knn": [0.4]}, unseen=["ebm"])
+    assert late.left_out == {
+        find_method("knn").title: "too slow for the time given: one split took 7 s",
+        find_method("ebm").title: "no split was finished in time",
+    }
+
+
+def test_slow_methods_give_way_when_time_is_short(tmp_path, monkeypatch):
+    registry.list_methods()
+    monkeypatch.setattr(registry, "_METHODS", dict(registry._METHODS))
+    for name, seconds in (("quick", 0.01), ("slow", 0.5)):
+        register(Method(name, name, "tree", lambda seconds=seconds, **_: Waiter(seconds), reads="numbers"))
+    make_frame(120).to_csv(tmp_path / "table.csv", index=False)
+    plan = comparison_plan(tmp_path / "table.csv", "label", ["quick", "slow"], SHARE, 4, 1, 0, None)
+    monkeypatch.setattr("toprank.experiment.compare.run", partial(run, backend="threads"))
+    with Store(":memory:") as store:
+        store.keep_plan(plan)
+        for _ in run_within(store, 1.6 / 60, 1):
+            pass
+        board = Leaderboard.of(store.results(), SHARE, ["slow", "quick"])
+    assert [entry.name for entry in board.entries] == ["quick"]
+    assert board.n_splits == 4
+    assert "too slow" in board.left_out["slow"]
+
+
+class Waiter:
+    def __init__(self, seconds):
+        self.seconds = seconds
+
+    def fit(self, X, y):
+        time.sleep(self.seconds)
+        return self
+
+    def predict(self, X):
+        return X[:, 0]
+
+
+def test_nothing_to_compare():
+    with pytest.raises(ValueError, match="No method could be compared: it broke"):
+        board_of({"metaap": [0.5]}, statuses={("metaap", 0): "failed"})
+
+
+def test_one_split_has_no_interval_to_speak_of():
+    board = board_of({"metaap": [0.5], "xgboost": [0.6]})
+    assert board.entries[1].is_level
+
+
+def test_budgets_become_shares():
+    assert check_share(None, 1000, 20) == 0.02
+    assert check_share(50, 1000, 20) == 0.05
+    assert check_share(0.1, 1000, 20) == 0.1
+
+
+def test_all_methods_compared_by_default_are_known():
+    assert all(find_method(name) for name in METHODS)
+
+
+def test_compare_on_a_frame():
+    frame = make_frame(160)
+    X, y = frame.drop(columns="label"), frame.label
+    board = compare(X, y, methods=["metaap", "gini-rate"], n_splits=3, n_workers=1)
+    assert board.n_splits == 3
+    assert board.frame().height == 2
+    assert "readable" in board.advice()
+    as_array = compare(X[["x0", "x1"]].to_numpy(), y.to_numpy(), methods=["gini-rate"], n_splits=2, n_workers=1)
+    assert as_array.best.name == "gini-rate"

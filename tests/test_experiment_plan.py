@@ -1,0 +1,131 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from experiment_cases import make_plan, write_tables
+from toprank.experiment.plan import Plan, Protocol
+from toprank.experiment.values import parse_seeds, parse_values
+
+SMALL = {"name": "small", "data": ["one"], "methods": {"Gini": "gini"}}
+
+
+@given(st.integers(-5, 50), st.integers(0, 50), st.integers(1, 9))
+def test_spans_stand_for_their_values(low, length, step):
+    expected = list(range(low, low + length + 1, step))
+    assert parse_values(f"{low}-{low + length} by {step}", "search") == expected
+    assert parse_values([7.5, f"{low}-{low + length}"], "search") == [7.5, *range(low, low + length + 1)]
+
+
+@pytest.mark.parametrize("given", ["5-2", [], {"low": 1}, {"low": 1, "high": 2, "top": 3}])
+def test_values_that_make_no_sense(given):
+    with pytest.raises(ValueError, match="search of Gini"):
+        parse_values(given, "search of Gini")
+
+
+@pytest.mark.parametrize("given", ["a", [-1], [1.5], [True], {"low": 1, "high": 3}])
+def test_seeds_are_whole_numbers(given):
+    with pytest.raises(ValueError, match="seeds of the plan must be ints"):
+        parse_seeds(given, "the plan")
+
+
+def test_a_plan_survives_a_round_trip():
+    plan = make_plan(reference="MetaAP", protocol={"kind": "kfold", "n_splits": 3, "time_limit": 5})
+    again = Plan.from_dict(plan.to_dict())
+    assert again == plan
+    assert [trial.id for trial in again.trials()] == [trial.id for trial in plan.trials()]
+
+
+def test_ids_name_what_decides_the_figures_and_nothing_else():
+    ids = {trial.id for trial in make_plan().trials()}
+    assert len(ids) == 2 * 2 * 3
+    same = make_plan(seeds="1-3", protocol={"time_limit": 9.0})
+    assert ids < {trial.id for trial in same.trials()}, "further seeds and a time limit leave finished trials alone"
+    renamed = make_plan(methods={"Other name": {"method": "gini", "search": {"max_depth": "2-4"}}})
+    assert {trial.id for trial in renamed.trials()} < ids
+    for others in ({"protocol": {"inner_splits": 4}}, {"measures": ["roc_auc"]}, {"names": ("one", "three")}):
+        other = make_plan(methods={"Gini": {"method": "gini", "search": {"max_depth": "2-4"}}}, **others)
+        assert any(trial.id not in ids for trial in other.trials())
+
+
+def test_trials_go_split_by_split():
+    trials = make_plan().trials()
+    assert [trial.split for trial in trials] == ["seed 1"] * 6 + ["seed 2"] * 6
+    assert [trial.split for trial in make_plan(protocol={"kind": "kfold", "n_splits": 2}).trials()][:7] == [
+        *["seed 1 fold 1"] * 6,
+        "seed 1 fold 2",
+    ]
+
+
+def test_a_method_may_have_fewer_seeds():
+    plan = make_plan(methods={"Gini": "gini", "Entropy": {"method": "entropy", "seeds": "2"}})
+    assert [(t.use.label, t.seed) for t in plan.trials() if t.table.name == "one"] == [
+        ("Gini", 1),
+        ("Gini", 2),
+        ("Entropy", 2),
+    ]
+
+
+def test_quick_overrides_and_drops(tmp_path):
+    file = tmp_path / "plan.yaml"
+    file.write_text(
+        "name: p\ndata: [one]\nprotocol: {seeds: 1-9}\nmethods:\n  Gini: gini\n  Entropy: entropy\n"
+        "quick:\n  protocol: {seeds: 1-2}\n  methods: {Entropy: null, Gini: {method: gini, search: {max_depth: [2]}}}\n"
+    )
+    assert len(Plan.from_yaml(file).trials()) == 18
+    quick = Plan.from_yaml(file, quick=True)
+    assert [use.label for use in quick.methods] == ["Gini"]
+    assert quick.protocol.seeds == (1, 2)
+
+
+def test_groups_come_from_the_index(tmp_path):
+    write_tables(tmp_path, ("one", "two", "three"))
+    (tmp_path / "index.csv").write_text("name,group\none,a\ntwo,b\nthree,a\n")
+    plan = Plan.from_dict(SMALL | {"data": [{"group": "a"}]}, folder=tmp_path)
+    assert [table.name for table in plan.tables] == ["one", "three"]
+    with pytest.raises(ValueError, match=r"group 'c', found the groups \['a', 'b'\]"):
+        Plan.from_dict(SMALL | {"data": [{"group": "c"}]}, folder=tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"methds": {}}, "entry 'methds' that is not known. Hint: did you mean 'methods'"),
+        ({"data": []}, "must have 'data'"),
+        ({"data": 5}, "must be a list of tables"),
+        ({"data": [{"label": "y"}]}, "one of name, path, openml, group"),
+        ({"data": ["one", {"path": "folder/one.csv"}]}, "names 'one' twice"),
+        ({"methods": ["gini"]}, "must be a mapping"),
+        ({"methods": {"Gini": "ginni"}}, "no method 'ginni'. Hint: did you mean 'gini"),
+        ({"methods": {"Gini": {"method": "gini", "tuner": "random"}}}, "'tuner' of Method 'Gini'"),
+        ({"methods": {"Gini": {"method": "gini", "judge": "mood"}}}, "'judge' of Method 'Gini'"),
+        ({"methods": {"G": {"method": "gini", "profile": {"a": [1], "b": [2]}}}}, "must name one parameter"),
+        (
+            {"methods": {"G": {"method": "gini", "search": {"max_depth": {"low": 1, "high": 5}}}}},
+            "use the tuner optuna",
+        ),
+        ({"protocol": {"kind": "loo"}}, "'kind' must be one of"),
+        ({"protocol": {"test_size": 3}}, "'test_size' must be a share. Found 3"),
+        ({"protocol": {"inner_splits": 1}}, "'inner_splits' must be an int of at least 2"),
+        ({"protocol": {"time_limit": -1}}, "'time_limit' must be seconds"),
+        ({"protocol": {"kind": "prequential"}}, "'time' \\(a column\\)"),
+        ({"protocol": {"scoring": "acuracy"}}, "measure 'acuracy', which is not known"),
+        ({"measures": ["roc_auk"]}, "did you mean 'roc_auc'"),
+        ({"reference": "MetaAP"}, "'reference' of the plan must be one of"),
+    ],
+)
+def test_mistakes_get_a_sentence(changes, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        Plan.from_dict(SMALL | changes)
+
+
+def test_a_file_that_is_no_yaml(tmp_path):
+    file = tmp_path / "plan.yaml"
+    file.write_text("name: [")
+    with pytest.raises(ValueError, match=r"plan\.yaml cannot be read as YAML"):
+        Plan.from_yaml(file)
+
+
+def test_splits_of_a_protocol():
+    assert Protocol(seeds=(3, 4)).splits() == [(3, 0), (4, 0)]
+    assert Protocol(kind="kfold", seeds=(3,), n_splits=2).splits() == [(3, 1), (3, 2)]
+    assert Protocol(kind="prequential", seeds=(3, 4), n_splits=2).splits() == [(3, 1), (3, 2)]

@@ -1,0 +1,161 @@
+import os
+import time
+
+import pytest
+
+from experiment_cases import make_plan, write_tables
+from toprank.experiment import registry
+from toprank.experiment.registry import Method, register
+from toprank.experiment.runner import run
+from toprank.experiment.store import Store
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return write_tables(tmp_path)
+
+
+def finish(plan, folder, path=":memory:", **options):
+    with Store(path) as store:
+        store.keep_plan(plan, folder)
+        for _ in run(store, **options):
+            pass
+        return store.results()
+
+
+def figures(results):
+    return results.drop([name for name in results.columns if name.startswith("seconds")])
+
+
+def test_every_backend_gives_the_same_figures(folder, tmp_path):
+    plan = make_plan()
+    one = finish(plan, folder, backend="threads", n_workers=1)
+    assert one["status"].to_list() == ["done"] * 12
+    assert figures(one).equals(figures(finish(plan, folder, backend="threads", n_workers=3)))
+    assert figures(one).equals(figures(finish(plan, folder, tmp_path / "store.sqlite", n_workers=2)))
+
+
+def test_dask_gives_the_same_figures(folder):
+    distributed = pytest.importorskip("distributed")
+    plan = make_plan(seeds="1")
+    cluster = distributed.LocalCluster(n_workers=1, threads_per_worker=2, processes=False, dashboard_address=None)
+    with cluster, distributed.Client(cluster) as client:
+        there = finish(plan, folder, backend="dask", client=client)
+    assert figures(there).equals(figures(finish(plan, folder, backend="threads", n_workers=1)))
+
+
+def test_a_run_goes_on_where_it_stopped(folder, tmp_path):
+    plan = make_plan()
+    with Store(tmp_path / "store.sqlite") as store:
+        store.keep_plan(plan, folder)
+        for progress in run(store, backend="threads", n_workers=1):
+            if progress.n_run == 5:
+                break
+    with Store(tmp_path / "store.sqlite") as store:
+        assert len(store.missing()) == 7
+        last = [(p.n_run, p.n_done, p.n_trials) for p in run(store, backend="threads", n_workers=1)][-1]
+        assert last == (7, 12, 12)
+        assert figures(store.results()).equals(figures(finish(plan, folder, backend="threads", n_workers=1)))
+
+
+def test_failures_are_kept_and_the_rest_goes_on(folder, tmp_path):
+    methods = {"Gini": {"method": "gini", "parameters": {"max_depth": -1}, "search": {}}, "Entropy": "entropy"}
+    results = finish(make_plan(methods=methods), folder, tmp_path / "s.sqlite", backend="threads", n_workers=1)
+    assert results.filter(method="Gini")["status"].to_list() == ["failed"] * 4
+    assert "max_depth" in results.filter(method="Gini")["error"][0]
+    assert results.filter(method="Entropy")["status"].to_list() == ["done"] * 4
+    with Store(tmp_path / "s.sqlite") as store:
+        assert store.missing() == []
+        assert len(store.missing(retry=True)) == 4
+
+
+# --- time limits and deaths: processes import this module by name, so the methods below exist there too ---------------
+
+
+class Sleeper:
+    def fit(self, X, y):
+        time.sleep(60)
+        return self
+
+
+class Victim:
+    def fit(self, X, y):
+        os._exit(7)
+
+
+def register_odd_methods(monkeypatch):
+    registry.list_methods()
+    monkeypatch.setattr(registry, "_METHODS", dict(registry._METHODS))
+    for name, kind in (("sleeper", Sleeper), ("victim", Victim)):
+        register(Method(name, name, "tree", lambda kind=kind, **setting: kind(), reads="numbers"))
+
+
+def test_long_fits_and_dead_processes_do_not_stop_the_rest(folder, tmp_path, monkeypatch):
+    register_odd_methods(monkeypatch)
+    monkeypatch.setattr("toprank.experiment.workers._work", work_with_odd_methods)
+    methods = {"Sleeper": "sleeper", "Victim": "victim", "Gini": {"method": "gini", "search": {"max_depth": [2]}}}
+    plan = make_plan(("one",), "1-2", methods, protocol={"time_limit": 1.5})
+    results = finish(plan, folder, tmp_path / "s.sqlite", n_workers=2)
+    assert results.filter(method="Sleeper")["status"].to_list() == ["timeout"] * 2
+    assert results.filter(method="Sleeper")["error"][0] == "a fit took more than 1.5 s"
+    assert results.filter(method="Victim")["error"].to_list() == ["the process died (exit code 7)"] * 2
+    assert results.filter(method="Gini")["status"].to_list() == ["done"] * 2
+
+
+def work_with_odd_methods(connection, folder):
+    from toprank.experiment.workers import _work
+
+    with pytest.MonkeyPatch.context() as patch:
+        register_odd_methods(patch)
+        _work(connection, folder)
+
+
+def test_threads_look_at_the_clock_between_fits(folder, monkeypatch):
+    registry.list_methods()
+    monkeypatch.setattr(registry, "_METHODS", dict(registry._METHODS))
+
+    class Slow:
+        def fit(self, X, y):
+            time.sleep(0.05)
+            return self
+
+        def predict(self, X):
+            return X[:, 0]
+
+    register(Method("slow", "Slow", "tree", lambda **setting: Slow(), space={"a": [1, 2]}, reads="numbers"))
+    plan = make_plan(("one",), "1", {"Slow": "slow"}, protocol={"time_limit": 0.01})
+    assert finish(plan, folder, backend="threads", n_workers=1)["status"].to_list() == ["timeout"]
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"backend": "cloud"}, "backend must be one of"),
+        ({"backend": "dask"}, "needs a client"),
+        ({"n_workers": 0}, "at least 1"),
+    ],
+)
+def test_options_that_make_no_sense(folder, options, sentence):
+    with Store(":memory:") as store:
+        store.keep_plan(make_plan(), folder)
+        with pytest.raises(ValueError, match=sentence):
+            next(run(store, **options))
+
+
+def test_files_that_are_no_store(tmp_path):
+    other = tmp_path / "other.sqlite"
+    other.write_bytes(b"not a database, but long enough to be looked at" * 30)
+    with pytest.raises(ValueError, match="cannot be used as an experiment's file"):
+        Store(other)
+    with Store(":memory:") as store, pytest.raises(ValueError, match="holds no plan"):
+        store.missing()
+
+
+def test_profiles_follow_a_parameter(folder):
+    with Store(":memory:") as store:
+        store.keep_plan(make_plan(seeds="1"), folder)
+        for _ in run(store, backend="threads", n_workers=1):
+            pass
+        profiles = store.profiles()
+    assert profiles["value"].to_list() == [1.0, 2.0, 3.0] * 2
+    assert profiles["method"].unique().to_list() == ["MetaAP"]
