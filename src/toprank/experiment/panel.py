@@ -32,7 +32,7 @@ RESOLUTION = 12
 
 
 class NothingToCompareError(ValueError):
-    """No split was finished by all that are compared."""
+    """The results hold no figures that could be compared: no common split, no such level, no such measure."""
 
 
 @dataclass(frozen=True)

@@ -28,6 +28,7 @@ from toprank.experiment.panel import (
     COUNTS,
     METHOD,
     RESOLUTION,
+    NothingToCompareError,
     Panel,
     check_columns,
     check_reference,
@@ -227,7 +228,7 @@ def precision_curves(
     """
     percents = sorted(int(found[1]) for name in results.columns if (found := re.fullmatch(r"p_at_(\d+)", name)))
     if not percents:
-        raise ValueError(
+        raise NothingToCompareError(
             "The results have no precision at k (columns p_at_1, p_at_5, ...). Hint: add the measure "
             "'precision_at_positives' to the plan."
         )
