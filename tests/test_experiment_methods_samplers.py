@@ -89,7 +89,7 @@ def test_missing_values_are_an_error_for_all():
 def test_a_composite_keeps_what_it_can():
     plain, method = find_method("logistic-l2"), find_method("smote+logistic-l2")
     assert method.name == "smote+logistic-l2"
-    assert method.title == "SMOTE + Logistic, L2"
+    assert method.title == "SMOTE + Logistic L2"
     assert method.space == plain.space
     assert method.reads == "scaled"
     assert method.packages == ("imblearn",)

@@ -146,7 +146,7 @@ def _write(board: Leaderboard, folder: Path, table: str, terminal: Terminal) -> 
 
 
 def _print(board: Leaderboard, table: str, written: list[Path], terminal: Terminal) -> None:
-    from toprank.cli.show import count, grid, percent, plural
+    from toprank.cli.show import count, facts, grid, percent, plural
 
     k = plural(max(1, round(board.share * board.n_cases)), "check")
     terminal.show(f"{table}: {count(board.n_cases)} cases, {count(board.n_positives)} positive "
@@ -157,18 +157,19 @@ def _print(board: Leaderboard, table: str, written: list[Path], terminal: Termin
         level = "best" if place == 1 else f"{-100 * entry.gap.value:.1f} {'level' if entry.is_level else 'lower'}"
         figures = [f"{ap.value:.3f} ±{(ap.high - ap.low) / 2:.3f}", percent(entry.precision), level]
         readable = "yes" if entry.is_readable else ""
-        rows.append([f"{place}  {entry.title}", *figures, entry.size_in_words, readable, _seconds(entry.seconds)])
+        rows.append([f"{place:>2}  {entry.title}", *figures, entry.size_in_words, readable, _seconds(entry.seconds)])
     columns = [("method", "left"), ("AP", "right"), ("hits", "right"), ("gap, points", "right"), ("size", "right"),
                ("readable", "left"), ("fit", "right")]  # fmt: skip
     terminal.heading("Leaderboard")
     terminal.show(grid(columns, rows))
-    terminal.show(f"  AP with its 95 % interval; hits among the first {k}; level: the gap to the best may be noise.")
+    terminal.show(f"AP ± its 95 % interval; hits among the first {k}; level: the gap may be noise.")
     terminal.heading("Advice")
     terminal.show(board.advice())
     if board.left_out:
         terminal.heading("Not compared")
-        for title, reason in board.left_out.items():
-            terminal.show(f"{title}: {reason}")
+        terminal.show(facts(board.left_out.items()))
+        if any("time" in reason for reason in board.left_out.values()):
+            terminal.hint("--minutes gives slow methods the time they need.")
     terminal.hint("Written: " + ", ".join(str(path) for path in written))
 
 

@@ -98,32 +98,32 @@ register_ranker(
     summary="XGBRanker as in the MetaAP paper: random pairs of equal weight, 100 trees.",
 )  # fmt: skip
 register_ranker(
-    "xgb-pairwise", "XGBoost, pairwise", make_xgb_ranker("rank:pairwise"), "n_estimators",
+    "xgb-pairwise", "XGBoost pairwise", make_xgb_ranker("rank:pairwise"), "n_estimators",
     {"n_estimators": ROUNDS} | XGBOOST_SPACE, packages=("xgboost",),
     summary="XGBoost's rank:pairwise of today, pairs over the whole list.",
 )  # fmt: skip
 register_ranker(
-    "xgb-ndcg", "XGBoost, NDCG", make_light_xgb_ranker("rank:ndcg"), "n_estimators",
+    "xgb-ndcg", "XGBoost NDCG", make_light_xgb_ranker("rank:ndcg"), "n_estimators",
     {"n_estimators": ROUNDS} | XGBOOST_SPACE, packages=("xgboost",),
     summary="XGBoost's rank:ndcg, pairs over the whole list.",
 )  # fmt: skip
 register_ranker(
-    "xgb-map", "XGBoost, MAP", make_light_xgb_ranker("rank:map"), "n_estimators",
+    "xgb-map", "XGBoost MAP", make_light_xgb_ranker("rank:map"), "n_estimators",
     {"n_estimators": ROUNDS} | XGBOOST_SPACE, packages=("xgboost",),
     summary="XGBoost's rank:map, pairs over the whole list.",
 )  # fmt: skip
 register_ranker(
-    "lightgbm-ranker", "LightGBM, lambdarank", make_lightgbm_ranker, "n_estimators",
+    "lightgbm-ranker", "LightGBM lambdarank", make_lightgbm_ranker, "n_estimators",
     {"n_estimators": ROUNDS} | LIGHTGBM_SPACE, packages=("lightgbm",),
     summary="LightGBM's lambdarank, in groups of at most 10,000 rows.",
 )  # fmt: skip
 register_ranker(
-    "catboost-ranker", "CatBoost, YetiRank", make_catboost_ranker("YetiRank:mode=MAP", YETI_GROUP_ROWS), "iterations",
+    "catboost-ranker", "CatBoost YetiRank", make_catboost_ranker("YetiRank:mode=MAP", YETI_GROUP_ROWS), "iterations",
     {"iterations": ROUNDS} | CATBOOST_SPACE, packages=("catboost",),
     summary="CatBoost's YetiRank for mean average precision, in groups of at most 1,000 rows.",
 )  # fmt: skip
 register_ranker(
-    "catboost-softmax", "CatBoost, QuerySoftMax", make_catboost_ranker("QuerySoftMax", None), "iterations",
+    "catboost-softmax", "CatBoost QuerySoftMax", make_catboost_ranker("QuerySoftMax", None), "iterations",
     {"iterations": ROUNDS} | CATBOOST_SPACE, packages=("catboost",),
     summary="CatBoost's listwise loss.",
 )  # fmt: skip

@@ -91,7 +91,7 @@ register_booster(
     summary="XGBoost with the logistic loss.",
 )  # fmt: skip
 register_booster(
-    "xgboost-weighted", "XGBoost, weighted", make_weighted_xgboost, "n_estimators", XGBOOST_SPACE,
+    "xgboost-weighted", "XGBoost weighted", make_weighted_xgboost, "n_estimators", XGBOOST_SPACE,
     packages=("xgboost",), summary="The same; scale_pos_weight is the ratio of negatives to positives.",
 )  # fmt: skip
 register_booster(
@@ -99,7 +99,7 @@ register_booster(
     summary="LightGBM with the logistic loss.",
 )  # fmt: skip
 register_booster(
-    "lightgbm-unbalanced", "LightGBM, is_unbalance", make_lightgbm(True), "n_estimators", LIGHTGBM_SPACE,
+    "lightgbm-unbalanced", "LightGBM is_unbalance", make_lightgbm(True), "n_estimators", LIGHTGBM_SPACE,
     packages=("lightgbm",), summary="The same with is_unbalance: classes of equal weight.",
 )  # fmt: skip
 register_booster(
@@ -107,6 +107,6 @@ register_booster(
     summary="CatBoost with the logistic loss.",
 )  # fmt: skip
 register_booster(
-    "catboost-balanced", "CatBoost, balanced", make_catboost("Balanced"), "iterations", CATBOOST_SPACE,
+    "catboost-balanced", "CatBoost balanced", make_catboost("Balanced"), "iterations", CATBOOST_SPACE,
     packages=("catboost",), summary="The same with auto_class_weights: classes of equal weight.",
 )  # fmt: skip

@@ -123,7 +123,7 @@ register(
            summary="100 bootstraps, all columns at every node, mean rate of the leaves.")
 )  # fmt: skip
 register(
-    Method("entropy-forest-paper", "Entropy forest, as published", "forest", make_published_forest,
+    Method("entropy-forest-paper", "Entropy forest as published", "forest", make_published_forest,
            {"max_depth": PAPER_DEPTHS}, "numbers", size=leaves, sweep=Sweep("max_depth", distances_by_depth),
            summary="The same forest as in the MetaAP paper, which ranks by distances to thresholds.")
 )  # fmt: skip

@@ -58,18 +58,18 @@ class ColumnsOfManyValues:
 
 
 register(
-    Method("logistic-l1", "Logistic, L1", "linear", make_l1, {"C": SPARSE_PENALTIES}, "scaled", is_readable=True,
+    Method("logistic-l1", "Logistic L1", "linear", make_l1, {"C": SPARSE_PENALTIES}, "scaled", is_readable=True,
            size=coefficients, summary="Sparse logistic regression.")
 )  # fmt: skip
 register(
-    Method("logistic-l2", "Logistic, L2", "linear", make_l2, {"C": INVERSE_PENALTIES}, "scaled", is_readable=True,
+    Method("logistic-l2", "Logistic L2", "linear", make_l2, {"C": INVERSE_PENALTIES}, "scaled", is_readable=True,
            size=coefficients, summary="Logistic regression.")
 )  # fmt: skip
 register(
-    Method("logistic-balanced", "Logistic, balanced", "linear", make_balanced, {"C": INVERSE_PENALTIES}, "scaled",
+    Method("logistic-balanced", "Logistic balanced", "linear", make_balanced, {"C": INVERSE_PENALTIES}, "scaled",
            is_readable=True, size=coefficients, summary="Logistic regression with classes of equal weight.")
 )  # fmt: skip
 register(
-    Method("logistic-splines", "Logistic, splines", "linear", make_splines, {"C": INVERSE_PENALTIES}, "scaled",
+    Method("logistic-splines", "Logistic splines", "linear", make_splines, {"C": INVERSE_PENALTIES}, "scaled",
            size=coefficients, summary="Logistic regression on cubic splines of the columns: additive and smooth.")
 )  # fmt: skip

@@ -206,7 +206,7 @@ def register_neighbours(name: str, title: str, make: Callable[..., Any], **other
 
 register_neighbours("knn", "kNN", make_neighbours("uniform"), summary="Share of positives among the nearest rows.")
 register_neighbours(
-    "knn-weighted", "kNN, by distance", make_neighbours("distance"), summary="The same; nearer rows count more."
+    "knn-weighted", "kNN by distance", make_neighbours("distance"), summary="The same; nearer rows count more."
 )
 register_neighbours(
     "lmnn", "LMNN", make_learned("lmnn"), packages=("metric_learn",),

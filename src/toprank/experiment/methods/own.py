@@ -102,7 +102,7 @@ register_tree(
 )
 register_tree(
     "metaap-margin",
-    "MetaAP, margin",
+    "MetaAP margin",
     make_meta_ap("margin"),
     "MetaAP whose leaves are ordered inside by the distance to the nearest threshold.",
     space={"max_depth": META_DEPTHS, "leaf_depth": LEAF_DEPTHS},
@@ -110,7 +110,7 @@ register_tree(
 )
 register_tree(
     "metaap-paper",
-    "MetaAP, as published",
+    "MetaAP as published",
     make_published,
     "MetaAP as published: one depth for both levels, no stopping, no smoothing.",
     space={"depth": PAPER_DEPTHS},
@@ -124,7 +124,7 @@ register_forest(
 )
 register_forest(
     "metaap-forest-paper",
-    "MetaAP forest, as published",
+    "MetaAP forest as published",
     make_published_forest,
     "The forest as published: one depth for both levels, no stopping, no smoothing.",
     space={"depth": PAPER_DEPTHS},

@@ -35,12 +35,12 @@ register(
            is_readable=True, size=leaves, summary="scikit-learn's Gini tree, pruned by cost-complexity.")
 )  # fmt: skip
 register(
-    Method("cart-balanced", "CART, balanced", "tree", make_balanced_cart,
+    Method("cart-balanced", "CART balanced", "tree", make_balanced_cart,
            {"ccp_alpha": PENALTIES, "min_samples_leaf": LEAST_LEAVES}, "numbers", is_readable=True, size=leaves,
            summary="The same tree with classes of equal weight.")
 )  # fmt: skip
 register(
-    Method("cart-cost", "CART, tuned cost", "tree", make_cost_cart,
+    Method("cart-cost", "CART tuned cost", "tree", make_cost_cart,
            {"positive_weight": (1.0, 3.0, 10.0, 30.0), "ccp_alpha": (0.0, 0.001, 0.01)}, "numbers", is_readable=True,
            size=leaves, summary="The same tree; what a positive weighs is tuned.")
 )  # fmt: skip
