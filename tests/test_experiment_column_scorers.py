@@ -5,9 +5,11 @@ import pandas as pd
 import polars as pl
 import pytest
 from sklearn.compose import make_column_transformer
-from sklearn.linear_model import LogisticRegression
+from sklearn.ensemble import IsolationForest
+from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.model_selection import GridSearchCV, cross_validate
 from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
 from toprank import MetaAP
@@ -75,6 +77,68 @@ def test_the_positive_label_can_be_named(table):
     assert value > make_entity_scorer(10, "card", pos_label="fraud")(model.fit(-X[FEATURES], names), X, names)
 
 
+@pytest.mark.parametrize("fit", [
+    lambda model, X, y: model.fit(X, y),
+    lambda model, X, y: make_pipeline(StandardScaler(), model).fit(X, y),
+    lambda model, X, y: make_pipeline(StandardScaler(), make_pipeline(StandardScaler(), model)).fit(X, y),
+    lambda model, X, y: GridSearchCV(make_pipeline(StandardScaler(), model), {}, cv=2).fit(X, y),
+], ids=["alone", "pipeline", "two pipelines", "search"])  # fmt: skip
+@pytest.mark.parametrize("sought", ["bad", "good"])
+def test_a_ranker_is_measured_by_what_it_looks_for(table, fit, sought):
+    X, y = table
+    names = np.where(y == 1, "bad", "good")
+    model = fit(MetaAP(max_depth=2, pos_label=sought), X[FEATURES], names)
+    score, other = model.decision_function(X[FEATURES]), "good" if sought == "bad" else "bad"
+    for pos_label in (None, sought):
+        assert make_money_scorer(20, "euro", pos_label=pos_label)(model, X, names) == pytest.approx(
+            gain_at_k(names == sought, score, X["euro"], 20)
+        )
+        assert make_entity_scorer(20, "card", pos_label=pos_label)(model, X, names) == pytest.approx(
+            distinct_entity_precision_at_k(names == sought, score, X["card"], 20)
+        )
+    assert make_money_scorer(20, "euro", pos_label=other)(model, X, names) == pytest.approx(
+        gain_at_k(names == other, -score, X["euro"], 20)
+    )
+
+
+@pytest.mark.parametrize("classifier", [LogisticRegression(), DecisionTreeClassifier(max_depth=3, random_state=0)])
+def test_a_classifier_is_measured_by_its_second_class_or_the_one_named(table, classifier):
+    X, y = table
+    names = np.where(y == 1, "bad", "good")
+    model = classifier.fit(X[FEATURES], names)
+    probability = dict(zip(model.classes_, model.predict_proba(X[FEATURES]).T, strict=True))
+    for pos_label, positive in ((None, "good"), ("good", "good"), ("bad", "bad")):
+        assert make_money_scorer(20, "euro", pos_label=pos_label)(model, X, names) == pytest.approx(
+            gain_at_k(names == positive, probability[positive], X["euro"], 20)
+        )
+
+
+def test_a_detector_is_taken_at_its_word(table):
+    X, y = table
+    model = IsolationForest(n_estimators=5, random_state=0).fit(X[FEATURES])
+    assert make_money_scorer(20, "euro", pos_label=0)(model, X, y) == pytest.approx(
+        gain_at_k(y == 0, model.decision_function(X[FEATURES]), X["euro"], 20)
+    )
+
+
+def test_a_day_may_be_all_positive(table):
+    X, y = table
+    model = LogisticRegression().fit(X[FEATURES], y)
+    outcome = np.where(X["day"] == 3, 1, y)
+    score = model.decision_function(X[FEATURES])
+    first = np.argsort(-score[120:160])[:5] + 120
+    others = (X["day"] != 3).to_numpy()
+    for scorer, metric, column, value in (
+        (make_money_scorer(5, "euro", period="day"), gain_at_k, "euro", X["euro"].iloc[first].sum()),
+        (make_entity_scorer(5, "card", period="day"), distinct_entity_precision_at_k, "card", 1.0),
+    ):
+        name = {"euro": "amount", "card": "entities"}[column]
+        rest = {name: X.loc[others, column]}
+        mean = per_period(metric, outcome[others], score[others], X.loc[others, "day"], k=5, **rest)
+        assert scorer(model, X, outcome) == pytest.approx((9 * mean + value) / 10)
+    assert make_money_scorer(5, "euro")(model, X.iloc[120:160], outcome[120:160]) == X["euro"].iloc[first].sum()
+
+
 def test_searches_over_years_use_pickled_scorers():
     data = make_audit(2_400, years=range(2020, 2025), positive_rate=0.1, random_state=0)
     X = data.X.assign(year=data.year, amount=data.amount, owner=np.arange(2_400) % 700)
@@ -123,6 +187,14 @@ def test_bad_input_is_a_sentence(table):
         make_money_scorer(3, "euro", period=7)
     with pytest.raises(TypeError, match=r"'amount' parameter of make_money_scorer must be the name of a column"):
         make_money_scorer(3, None)
+    with pytest.raises(ValueError, match=r"gain_at_k needs a pos_label that is a class of the model, 0 or 1\. Got 'a'"):
+        make_money_scorer(3, "euro", pos_label="a")(model, X, y)
+    with pytest.raises(
+        ValueError, match=r"needs a model of two classes .* Got LinearRegression, classes \[\], instead"
+    ):
+        make_money_scorer(3, "euro")(LinearRegression().fit(X[FEATURES], y), X, y)
+    with pytest.raises(ValueError, match=r"Got DecisionTreeClassifier, classes \[0\], instead\. Hint: skip_one_class"):
+        make_money_scorer(3, "euro")(DecisionTreeClassifier().fit(X[FEATURES], 0 * y), X, y)
     for k in (0, 1.5, -2, float("nan")):
         with pytest.raises(
             ValueError, match=r"'k' parameter of make_money_scorer must be an int in the range \[1, inf"

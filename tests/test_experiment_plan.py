@@ -4,6 +4,7 @@ from hypothesis import strategies as st
 
 from experiment_cases import make_plan, write_tables
 from toprank.experiment.plan import Plan, Protocol
+from toprank.experiment.store import Store
 from toprank.experiment.values import parse_seeds, parse_values
 
 SMALL = {"name": "small", "data": ["one"], "methods": {"Gini": "gini"}}
@@ -45,6 +46,28 @@ def test_ids_name_what_decides_the_figures_and_nothing_else():
     for others in ({"protocol": {"inner_splits": 4}}, {"measures": ["roc_auc"]}, {"names": ("one", "three")}):
         other = make_plan(methods={"Gini": {"method": "gini", "search": {"max_depth": "2-4"}}}, **others)
         assert any(trial.id not in ids for trial in other.trials())
+
+
+def ids_of(methods, **others):
+    return [trial.id for trial in make_plan(methods={"it": methods}, **others).trials()]
+
+
+def test_ids_hold_what_is_read_and_its_order():
+    grid = {"method": "gini", "search": {"max_depth": [2, 3], "min_samples_leaf": [1, 5]}}
+    turned = {"method": "gini", "search": {"min_samples_leaf": [1, 5], "max_depth": [2, 3]}}
+    assert ids_of(grid) != ids_of(turned), "of equal settings the first wins"
+    assert ids_of(grid) == ids_of(grid | {"n_candidates": 7}), "a grid has no number of candidates"
+    assert ids_of(grid | {"tuner": "optuna"}) != ids_of(grid | {"tuner": "optuna", "n_candidates": 7})
+    assert ids_of(grid, protocol={"kind": "kfold"}) == ids_of(grid, protocol={"kind": "kfold", "test_size": 0.5})
+
+
+def test_a_file_keeps_its_ids_wherever_it_is_looked_at_from(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    relative = make_plan(names=[{"path": "one.csv"}])
+    with Store(":memory:") as store:
+        store.keep_plan(relative)
+        assert store.plan.tables[0].source["path"] == str(tmp_path / "one.csv")
+        assert [trial.id for trial in store.plan.trials()] == [trial.id for trial in relative.trials()]
 
 
 def test_trials_go_split_by_split():
@@ -98,11 +121,23 @@ def test_groups_come_from_the_index(tmp_path):
         ({"methods": {"Gini": "ginni"}}, "no method 'ginni'. Hint: did you mean 'gini"),
         ({"methods": {"Gini": {"method": "gini", "tuner": "random"}}}, "'tuner' of Method 'Gini'"),
         ({"methods": {"Gini": {"method": "gini", "judge": "mood"}}}, "'judge' of Method 'Gini'"),
-        ({"methods": {"G": {"method": "gini", "profile": {"a": [1], "b": [2]}}}}, "must name one parameter"),
+        ({"methods": {"G": {"method": "gini", "profile": {"a": [1], "b": [2]}}}}, "'profile' must name one parameter"),
         (
             {"methods": {"G": {"method": "gini", "search": {"max_depth": {"low": 1, "high": 5}}}}},
             "use the tuner optuna",
         ),
+        (
+            {"methods": {"G": {"method": "gini", "search": [1, 2]}}},
+            "'search' of Method 'G' of the plan must be a mapping",
+        ),
+        ({"methods": {"G": {"method": "gini", "parameters": 5}}}, "'parameters' of Method 'G' of the plan must be a"),
+        ({"methods": {"G": {"method": "gini", "profile": {"max_depth": [None]}}}}, "'profile' must list numbers"),
+        ({"methods": {"G": {"method": "gini", "n_candidates": 0}}}, "'n_candidates' must be an int of at least 1"),
+        (
+            {"methods": {"G": {"method": "metaap-forest", "judge": "out-of-bag", "tuner": "halving"}}},
+            "goes with the tuner",
+        ),
+        ({"measures": 5}, "'measures' of the plan must be a list"),
         ({"protocol": {"kind": "loo"}}, "'kind' must be one of"),
         ({"protocol": {"test_size": 3}}, "'test_size' must be a share. Found 3"),
         ({"protocol": {"inner_splits": 1}}, "'inner_splits' must be an int of at least 2"),

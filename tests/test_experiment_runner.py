@@ -1,4 +1,5 @@
 import os
+import threading
 import time
 
 import pytest
@@ -108,6 +109,44 @@ def work_with_odd_methods(connection, folder):
     with pytest.MonkeyPatch.context() as patch:
         register_odd_methods(patch)
         _work(connection, folder)
+
+
+def test_a_run_may_be_given_an_end(folder, tmp_path, monkeypatch):
+    register_odd_methods(monkeypatch)
+    monkeypatch.setattr("toprank.experiment.workers._work", work_with_odd_methods)
+    plan = make_plan(("one",), "1-3", {"Quick": {"method": "gini", "search": {"max_depth": [2]}}, "Sleeper": "sleeper"})
+    started = time.monotonic()
+    with Store(tmp_path / "s.sqlite") as store:
+        store.keep_plan(plan, folder)
+        for _ in run(store, n_workers=2, seconds=4.0):
+            pass
+        assert {trial.use.label for trial in plan.trials() if trial.id in store.outcomes()} <= {"Quick"}
+    assert time.monotonic() - started < 30, "a sleeper sleeps 60 s"
+
+
+def test_threads_keep_a_trial_as_soon_as_it_is_finished(folder, monkeypatch):
+    registry.list_methods()
+    monkeypatch.setattr(registry, "_METHODS", dict(registry._METHODS))
+    release = threading.Event()
+
+    class Waiting:
+        def fit(self, X, y):
+            release.wait(20)
+            return self
+
+        def predict(self, X):
+            return X[:, 0]
+
+    register(Method("waiting", "Waiting", "tree", lambda **setting: Waiting(), reads="numbers"))
+    plan = make_plan(("one",), "1", {"Waiting": "waiting", "Quick": {"method": "gini", "search": {"max_depth": [2]}}})
+    with Store(":memory:") as store:
+        store.keep_plan(plan, folder)
+        order = []
+        for progress in run(store, backend="threads", n_workers=2):
+            if progress.trial is not None:
+                order.append(progress.trial.use.label)
+                release.set()
+    assert order == ["Quick", "Waiting"]
 
 
 def test_threads_look_at_the_clock_between_fits(folder, monkeypatch):

@@ -12,7 +12,7 @@ FOLDS = [(np.flatnonzero(np.arange(150) % 3 != i), np.flatnonzero(np.arange(150)
 
 def tuner_of(entry, **others):
     plan = Plan.from_dict({"name": "p", "data": ["one"], "methods": {"it": entry}})
-    return Tuner.of(plan.methods[0], "average_precision", "as needed", 0, **others)
+    return Tuner.of(plan.methods[0], plan.protocol, **others)
 
 
 def test_products_and_groups():
@@ -94,3 +94,13 @@ def test_scores_of_whatever_an_estimator_offers():
 
     for model in (Proba(), Plain()):
         assert scores_of(model, np.array([[0.25], [0.5]])).tolist() == [0.25, 0.5]
+
+
+@pytest.mark.parametrize("parameters", [{"ccp_alpha": 0.01}, {"leaf_depth": None}, {"max_leaf_nodes": 4}])
+def test_where_depths_do_not_contain_each_other_every_depth_is_fitted(parameters):
+    fits = []
+    entry = {"method": "tree" if "max_leaf_nodes" in parameters else "metaap", "parameters": parameters,
+             "search": {"max_depth": [1, 2, 3]}}  # fmt: skip
+    tuning = tuner_of(entry, before_fit=lambda: fits.append(1)).tune(X, Y, FOLDS)
+    assert len(fits) == 3 * 3
+    assert np.isfinite([score for _, score in tuning.tried]).all()

@@ -4,14 +4,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reference_metrics import ranked_cases
+from reference_metrics import depth_of_share, found_in_order, over_tie_orders, ranked_cases
 from toprank.metrics import (
     average_precision,
     distinct_entity_precision_at_k,
     gain_at_k,
+    lift_at_k,
     per_period,
     precision_at_k,
     recall_at_k,
+    roc_auc,
     values_per_period,
 )
 
@@ -55,11 +57,8 @@ def test_one_period_is_the_measure_itself(case):
 def test_the_order_of_the_rows_changes_nothing(case, data):
     y, score = map(np.array, case)
     period = np.arange(len(y)) % 2
-    y[period == 0] = 0  # one of the two periods has no positive, the other both classes or none
+    y[period == 0] = 0  # one of the two periods has no positive, the other may have no negative
     y[1] = 1
-    if y[period == 1].all():
-        y = np.append(y, [0, 0])
-        score, period = np.append(score, [0, 0]), np.append(period, [0, 1])
     order = data.draw(st.permutations(range(len(y))))
     value = per_period(precision_at_k, y, score, period, k=1)
     assert per_period(precision_at_k, y[order], score[order], period[order], k=1) == pytest.approx(value)
@@ -70,6 +69,55 @@ def test_periods_without_a_positive_count_as_zero_or_not_at_all():
     assert per_period(precision_at_k, y, score, day, k=1) == 0.5
     assert per_period(precision_at_k, y, score, day, k=1, empty=None) == 1.0
     assert per_period(recall_at_k, y, score, day, k=1, empty=1.0) == 1.0
+
+
+K = st.one_of(st.integers(1, 7), st.sampled_from([1, 20, 40, 50, 75, 100]).map(lambda percent: (percent,)))
+SCORES = st.lists(st.sampled_from([-np.inf, -1.0, 0.0, 2.0]), min_size=1, max_size=5)
+
+
+@given(SCORES, K, st.sampled_from(["positives", "cases"]), st.sampled_from(["expected", "best", "worst"]), st.data())
+def test_what_checks_find_where_all_are_positive(score, k, of, ties, data):
+    n = len(score)
+    depth = depth_of_share(k[0], n) if isinstance(k, tuple) else min(k, n)
+    amount = data.draw(st.lists(st.integers(0, 9), min_size=n, max_size=n))
+    options = {"k": k[0] / 100 if isinstance(k, tuple) else k, "of": of, "ties": ties, "pos_label": "bad"}
+    rows = [["bad"] * n + ["good", "bad"], [*score, 1, 0], [1] * n + [2, 2]]
+
+    def value(metric, **columns):
+        return values_per_period(metric, *rows, **{**options, **columns}).values[0]
+
+    money = over_tie_orders(lambda order: found_in_order([1] * n, order, depth, amount), score, ties)
+    assert value(gain_at_k, amount=[*amount, 7, 7]) == pytest.approx(money)
+    assert value(precision_at_k) == 1.0
+    assert value(recall_at_k) == pytest.approx(depth / n)
+    assert value(distinct_entity_precision_at_k, entities=[*("abcab"[:n]), "a", "b"]) == 1.0
+
+
+@given(SCORES, st.one_of(st.integers(1, 7), st.sampled_from([0.2, 0.5, 1.0])), st.sampled_from(["positives", "cases"]))
+def test_where_all_are_positive_weight_two_is_the_row_twice(score, k, of):
+    n = len(score)
+    weight, amount, day = 1 + np.arange(n) % 2, np.arange(1, n + 1), np.zeros(n)
+    twice = np.repeat(np.arange(n), weight)
+    for metric in (precision_at_k, recall_at_k):
+        weighted = per_period(metric, np.ones(n), score, day, k=k, of=of, pos_label=1, sample_weight=weight)
+        assert weighted == pytest.approx(
+            per_period(metric, np.ones(len(twice)), np.array(score)[twice], day[twice], k=k, of=of, pos_label=1)
+        )
+    weighted = per_period(
+        gain_at_k, np.ones(n), score, day, amount=amount, k=k, of=of, pos_label=1, sample_weight=weight
+    )
+    copies = {"amount": amount[twice], "k": k, "of": of, "pos_label": 1}
+    assert weighted == pytest.approx(
+        per_period(gain_at_k, np.ones(len(twice)), np.array(score)[twice], day[twice], **copies)
+    )
+
+
+def test_where_all_are_positive_a_share_ends_at_the_last_case():
+    day, options = [1, 1], {"of": "cases", "pos_label": 1}
+    assert per_period(precision_at_k, [1, 1], [2, 1], day, sample_weight=[1.0, 0.5], **options) == 1.0
+    assert per_period(gain_at_k, [1, 1], [2, 1], day, amount=[4, 2], sample_weight=[1.0, 0.5], **options) == 5.0
+    assert per_period(recall_at_k, [1, 1], [2, 1], day, **options) == 1.0
+    assert per_period(gain_at_k, [1, 1], [2**53, 2**53 + 1], day, amount=[4, 2], k=1, pos_label=1) == 2.0
 
 
 def test_with_the_positive_label_named_there_may_be_none():
@@ -113,8 +161,15 @@ def test_values_come_in_the_order_of_the_periods():
 
 
 def test_bad_input_is_a_sentence():
-    with pytest.raises(ValueError, match=r"but the 2 of period 7 are all positive\. Hint: use longer periods"):
-        per_period(precision_at_k, [1, 1, 0], [1, 2, 3], [7, 7, 8], k=1)
+    for metric in (average_precision, roc_auc, lift_at_k):
+        with pytest.raises(ValueError, match=r"but the 2 of period 7 are all positive\. Hint: use longer periods"):
+            per_period(metric, [1, 1, 0], [1, 2, 3], [7, 7, 8])
+    with pytest.raises(ValueError, match=r"'score' of precision_at_k must be free of NaN, but 1 of 2 scores are NaN"):
+        per_period(precision_at_k, [1, 1, 0], [1, np.nan, 3], [7, 7, 8], k=1)
+    with pytest.raises(ValueError, match=r"'amount' of gain_at_k must be finite and at least 0, but 1 of 2 values are"):
+        per_period(gain_at_k, [1, 1, 0], [1, 2, 3], [7, 7, 8], amount=[1, -1, 1], k=1)
+    with pytest.raises(ValueError, match=r"'of' parameter of precision_at_k must be one of 'positives', 'cases'"):
+        per_period(precision_at_k, [1, 1, 0], [1, 2, 3], [7, 7, 8], of="rows")
     with pytest.raises(ValueError, match=r"'periods' of per_period must have one value per row of y_true \(3 rows\)"):
         per_period(precision_at_k, [1, 1, 0], [1, 2, 3], [7, 7], k=1)
     with pytest.raises(ValueError, match=r"'periods' of per_period must have a value for every row, but 1 of 2 are"):

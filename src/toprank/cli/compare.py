@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -16,7 +15,7 @@ from toprank.cli.terminal import Terminal
 if TYPE_CHECKING:
     import polars
 
-    from toprank.experiment.compare import Leaderboard
+    from toprank.experiment.comparing import Leaderboard
 
 MINUTES = 2.5
 
@@ -100,11 +99,8 @@ def _run(
     features: polars.DataFrame, is_positive: Any, names: list[str] | None, budget: int | float | None, folds: int,
     repeats: int, minutes: float, jobs: int | None, terminal: Terminal,
 ) -> Leaderboard:  # fmt: skip
-    """Run the comparison in a folder that is gone afterwards."""
-    import polars as pl
-
-    from toprank.experiment.compare import Leaderboard, check_share, comparison_plan, run_within
-    from toprank.experiment.store import Store
+    """Run the comparison and show its progress."""
+    from toprank.experiment import compare as compare_methods
 
     n_positives = int(is_positive.sum())
     fewest = min(n_positives, features.height - n_positives)
@@ -113,19 +109,9 @@ def _run(
             f"The table has {fewest:,} cases of the rarer outcome, expected at least {2 * folds} for {folds} folds. "
             "Hint: use fewer --folds, or collect more cases."
         )
-    share = check_share(budget, features.height, n_positives)
-    with tempfile.TemporaryDirectory() as folder:
-        path, label = Path(folder, "table.parquet"), "label"
-        while label in features.columns:
-            label += "_"
-        features.with_columns(pl.Series(label, is_positive.astype("int64"))).write_parquet(path)
-        plan = comparison_plan(path, label, names, share, folds, repeats, 0, 60 * minutes)
-        with Store(Path(folder, "trials.sqlite")) as store:
-            store.keep_plan(plan)
-            with show_progress(terminal) as update:
-                for progress in run_within(store, minutes, jobs):
-                    update(progress)
-            return Leaderboard.of(store.results(), share, [use.label for use in plan.methods])
+    with show_progress(terminal) as update:
+        return compare_methods(features, is_positive, methods=names, budget=budget, n_splits=folds, n_repeats=repeats,
+                               minutes=minutes, n_workers=jobs, on_progress=update)  # fmt: skip
 
 
 def _write(board: Leaderboard, folder: Path, table: str, terminal: Terminal) -> list[Path]:
@@ -136,7 +122,7 @@ def _write(board: Leaderboard, folder: Path, table: str, terminal: Terminal) -> 
     written = [folder / "leaderboard.csv"]
     write_table(board.frame(), written[0])
     try:
-        from toprank.experiment.compare import draw
+        from toprank.experiment.comparing import draw
 
         with terminal.working("Drawing"):
             written.append(draw(board, folder / "leaderboard.png", table))
@@ -154,8 +140,10 @@ def _print(board: Leaderboard, table: str, written: list[Path], terminal: Termin
     rows = []
     for place, entry in enumerate(board.entries, 1):
         ap = entry.average_precision
-        level = "best" if place == 1 else f"{-100 * entry.gap.value:.1f} {'level' if entry.is_level else 'lower'}"
-        figures = [f"{ap.value:.3f} ±{(ap.high - ap.low) / 2:.3f}", percent(entry.precision), level]
+        verdict = "level" if entry.is_level else "lower" if board.can_tell else "?"
+        level = "best" if place == 1 else f"{-100 * entry.gap.value:.1f} {verdict}"
+        half = f" ±{(ap.high - ap.low) / 2:.3f}" if board.can_tell else ""
+        figures = [f"{ap.value:.3f}{half}", percent(entry.precision), level]
         readable = "yes" if entry.is_readable else ""
         rows.append([f"{place:>2}  {entry.title}", *figures, entry.size_in_words, readable, _seconds(entry.seconds)])
     columns = [("method", "left"), ("AP", "right"), ("hits", "right"), ("gap, points", "right"), ("size", "right"),

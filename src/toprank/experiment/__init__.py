@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from toprank.experiment.column_scorers import make_entity_scorer, make_money_scorer
-    from toprank.experiment.compare import Leaderboard, compare
+    from toprank.experiment.comparing import Leaderboard, compare
     from toprank.experiment.evidence import write_evidence
     from toprank.experiment.plan import Plan
     from toprank.experiment.prequential import PrequentialSplit
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
     from toprank.experiment.store import Store
 
 _HOMES = {
-    "Leaderboard": "compare",
+    "Leaderboard": "comparing",
     "Method": "registry",
     "Plan": "plan",
     "PrequentialSplit": "prequential",
     "Store": "store",
     "Sweep": "registry",
-    "compare": "compare",
+    "compare": "comparing",
     "find_method": "registry",
     "list_methods": "registry",
     "make_entity_scorer": "column_scorers",

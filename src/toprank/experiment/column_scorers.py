@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any
 
 import narwhals as nw
 import numpy as np
-from sklearn.metrics import make_scorer
+from sklearn.pipeline import Pipeline
 
 from toprank.experiment.timeline import read_column
 from toprank.metrics import distinct_entity_precision_at_k, gain_at_k, per_period
@@ -44,23 +43,17 @@ class ColumnScorer:
     def __call__(self, estimator: Any, X: Any, y: Any) -> float:
         """Return the measure of the estimator's scores of X."""
         caller = f"The scorer of {self.metric.__name__}"
-        values = {name: read_column(X, column, caller=caller).to_numpy() for name, column in self.columns.items()}
+        values: dict[str, Any] = {
+            name: read_column(X, column, caller=caller).to_numpy() for name, column in self.columns.items()
+        }
         values["periods"] = (
             np.zeros(len(y), dtype=int)
             if self.period is None
             else read_column(X, self.period, caller=caller).to_numpy()
         )
-        options = dict(self.options)
-        classes: Any = getattr(estimator, "classes_", ())
-        if options.get("pos_label") is None and len(classes) == 2:
-            options["pos_label"] = classes[1]  # a fold may have no positive; the estimator has seen both classes
-        scorer = make_scorer(
-            partial(per_period, self.metric),
-            response_method=("decision_function", "predict_proba"),
-            **values,
-            **options,
-        )
-        return float(scorer(estimator, _trained_columns(estimator, X), y))
+        trained = _trained_columns(estimator, X)
+        pos_label, score = _score_positives(estimator, trained, self.options.get("pos_label"), caller)
+        return per_period(self.metric, y, score, **values, **{**self.options, "pos_label": pos_label})
 
 
 def make_entity_scorer(
@@ -88,7 +81,8 @@ def make_entity_scorer(
         What a float `k` is a share of.
     ties : {"expected", "best", "worst"}
     pos_label : optional
-        The positive label; the second of the estimator's classes by default.
+        The positive label; by default the one that a ranker of toprank looks for, otherwise the second of the
+        estimator's classes.
 
     Returns
     -------
@@ -178,6 +172,42 @@ def _check_scorer(k: Any, columns: dict[str, Any], of: str, ties: str, caller: s
                 f"The '{name}' parameter of {caller} must be the name of a column of X. Got {column!r} instead. Hint: "
                 "put the values into a column of X, so that they go with their rows."
             )
+
+
+def _score_positives(estimator: Any, X: Any, pos_label: Any, caller: str) -> tuple[Any, Any]:
+    """Return the positive label and the scores of X, larger where a row is more likely to have it.
+
+    Not scikit-learn's scorer: it takes every decision_function to be large for the second class. The label comes from
+    the estimator, which has seen both classes; a fold may have no positive.
+    """
+    has_decision = hasattr(estimator, "decision_function")
+    classes = np.asarray(getattr(estimator, "classes_", ())).tolist()
+    if has_decision and not classes:  # no classifier: larger is more suspicious, as everywhere
+        return pos_label, estimator.decision_function(X)
+    if len(classes) != 2 or not (has_decision or hasattr(estimator, "predict_proba")):
+        hint = " Hint: skip_one_class of PrequentialSplit leaves such a fold out." if len(classes) == 1 else ""
+        raise ValueError(
+            f"{caller} needs a model of two classes with decision_function or predict_proba. Got "
+            f"{type(estimator).__name__}, classes {classes}, instead.{hint}"
+        )
+    if pos_label is not None and pos_label not in classes:
+        raise ValueError(
+            f"{caller} needs a pos_label that is a class of the model, {classes[0]!r} or {classes[1]!r}. Got "
+            f"{pos_label!r} instead."
+        )
+    sought = getattr(_innermost(estimator), "positive_index_", 1)  # the class that decision_function is large for
+    positive = sought if pos_label is None else classes.index(pos_label)
+    if has_decision:
+        score = np.asarray(estimator.decision_function(X))
+        return classes[positive], score if positive == sought else -score
+    return classes[positive], np.asarray(estimator.predict_proba(X))[:, positive]
+
+
+def _innermost(estimator: Any) -> Any:
+    """Return the model whose scores a pipeline or a search hands on."""
+    while isinstance(estimator, Pipeline) or hasattr(estimator, "best_estimator_"):
+        estimator = estimator[-1] if isinstance(estimator, Pipeline) else estimator.best_estimator_
+    return estimator
 
 
 def _trained_columns(estimator: Any, X: Any) -> Any:

@@ -59,15 +59,17 @@ def write_evidence(
     written = []
     for name in ("tables", "plots"):
         (folder / name).mkdir(parents=True, exist_ok=True)
+    (folder / "tables" / "unfinished.md").unlink(missing_ok=True)  # of an earlier state
     for name, table in tables.items():
         for ending in formats:
             written.append(folder / "tables" / f"{name}.{ending}")
             write_table(table, written[-1])
-    written += _save(plots, folder / "plots", [use.label for use in plan.methods])
+    drawn = _save(plots, folder / "plots", [use.label for use in plan.methods])
+    written += drawn
     page = [f"# {plan.name}", "", state_of(store, results)["in_words"] + ".", ""]
     for table in tables.values():
         page += [to_markdown(table), ""]
-    page += [f"![{name.replace('_', ' ')}](plots/{name}.png)\n" for name in plots]
+    page += [f"![{path.stem.replace('_', ' ')}](plots/{path.name})\n" for path in drawn]
     written += [_write(folder / "results.md", "\n".join(page))]
     timed = _possible(lambda: make_table(summary.times(results), "Seconds of one trial"))
     if timed is not None:
@@ -139,7 +141,7 @@ def _tables(results: polars.DataFrame, published: polars.DataFrame | None, plan:
             "Wilcoxon's signed-rank test over data sets, on the splits that both have; Holm's adjustment.")  # fmt: skip
     if published is not None:
         makers |= _published_tables(main, results, published)
-    makers["unfinished"] = lambda: make_table(_unfinished(results, main), "Not finished")
+    makers["unfinished"] = lambda: make_table(_unfinished(results, plan), "Not finished")
     for name, make in makers.items():
         table = _possible(make)
         if table is not None and table.frame.height:
@@ -167,8 +169,9 @@ def _published_tables(
 
 def _main(results: polars.DataFrame, plan: Plan) -> polars.DataFrame:
     """Results of the methods that run on all splits of the plan; of all where none does."""
-    main = results.filter(results["method"].is_in([use.label for use in plan.methods if use.seeds is None]))
-    return main if main.height else results
+    seeds = set(plan.protocol.seeds)
+    main = [use.label for use in plan.methods if use.seeds is None or seeds <= set(use.seeds)]
+    return results.filter(results["method"].is_in(main)) if main else results
 
 
 def _known(reference: str | None, results: polars.DataFrame) -> str | None:
@@ -177,12 +180,19 @@ def _known(reference: str | None, results: polars.DataFrame) -> str | None:
     return reference if reference in done and len(done) > 1 else None
 
 
-def _unfinished(results: polars.DataFrame, main: polars.DataFrame) -> polars.DataFrame:
-    """What is missing, counted apart for methods that were to run on fewer splits."""
+def _unfinished(results: polars.DataFrame, plan: Plan) -> polars.DataFrame:
+    """Trials of the plan without figures, counted by method, status and reason."""
     import polars as pl
 
-    others = results.join(main.select("trial"), on="trial", how="anti")
-    return pl.concat([summary.incomplete(part) for part in (main, others) if part.height])
+    found = {row["trial"]: (row["status"], row["error"] or "") for row in results.iter_rows(named=True)}
+    counts: Counter = Counter()
+    for trial in plan.trials():
+        status, reason = found.get(trial.id, ("missing", "not run yet"))
+        if status != "done":
+            counts[trial.use.label, status, reason] += 1
+    rows = [(*key, n) for key, n in sorted(counts.items(), key=lambda item: (-item[1], item[0]))]
+    schema = {"method": pl.String, "status": pl.String, "reason": pl.String, "n_trials": pl.Int64}
+    return pl.DataFrame(rows, schema=schema, orient="row")
 
 
 def _precision_table(results: polars.DataFrame, title: str) -> Table:
@@ -219,14 +229,13 @@ def _plots(results: polars.DataFrame, profiles: polars.DataFrame) -> Iterator[tu
         found = summary.compare_ranks(results)
         return CriticalDifferenceDisplay(
             dict(zip(found.methods, found.mean_ranks, strict=True)), found.critical_difference, found.cliques,
-            found.n_data_sets)  # fmt: skip
+            title=f"Mean rank over {found.n_data_sets} data sets; Friedman's test: p "
+                  + (f"= {found.test.p_value:.3f}" if found.test.p_value >= 0.001 else "< 0.001"))  # fmt: skip
 
     makers: dict[str, Callable[[], Any]] = {
-        "by_imbalance": lambda: ImbalanceDisplay.from_frame(summary.by_imbalance(results))
+        "by_imbalance": lambda: ImbalanceDisplay.from_frame(summary.by_imbalance(results)),
+        "critical_difference": ranks,
     }
-    done = results.filter(results["status"] == "done")
-    if done["method"].n_unique() > 1 and done["dataset"].n_unique() > 1:
-        makers["critical_difference"] = ranks
     for level in LEVELS:
         makers[f"precision_at_k_{level}"] = partial(_curves, results, level)
         if profiles.height:

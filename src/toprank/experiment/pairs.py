@@ -199,7 +199,7 @@ def _published_pairs(
             rows = pl.concat([own, both.select(own.columns)])
             pairs.append((method, make_panel(rows, [measure], ["ours", "published"])))
     if not pairs:
-        raise ValueError(
+        raise NothingToCompareError(
             "The results and the published figures share no split of any method. Hint: methods, data sets and splits "
             "are matched by name; `names` maps our labels to published ones."
         )

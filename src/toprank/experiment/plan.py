@@ -11,7 +11,7 @@ import hashlib
 import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +31,12 @@ class Table:
 
     name: str
     source: Mapping[str, Any]
+
+    def decides(self) -> dict[str, Any]:
+        """What a trial's id holds of it: of a path the file's name, wherever the file is."""
+        if "path" not in self.source:
+            return dict(self.source)
+        return dict(self.source) | {"path": Path(self.source["path"]).name, "as": self.name}
 
 
 @dataclass(frozen=True)
@@ -74,6 +80,15 @@ class MethodUse:
         space = find_method(self.method).space if self.search is None else self.search
         return {name: values for name, values in space.items() if name not in self.parameters}
 
+    def decides(self) -> dict[str, Any]:
+        """What a trial's id holds of it; the order of values counts, as of equal settings the first wins."""
+        kept = {name: getattr(self, name) for name in ("method", "parameters", "tuner", "judge", "profile")}
+        return (
+            kept
+            | {"space": list(self.space.items())}
+            | ({"n_candidates": self.n_candidates} if self.tuner == "optuna" else {})
+        )
+
 
 @dataclass(frozen=True)
 class Protocol:
@@ -112,6 +127,13 @@ class Protocol:
     gap: Any = 0
     test: Any = None
     label_delay: Any = None
+
+    def decides(self) -> dict[str, Any]:
+        """What a trial's id holds of it: what its kind reads, and no seeds or time limits."""
+        names = ["kind", "inner_splits", "scoring", "encoding"]
+        names += ["test_size"] if self.kind in ("holdout", "published") else ["n_splits"]
+        names += ["time", "train", "gap", "test", "label_delay"] if self.kind == "prequential" else []
+        return {name: getattr(self, name) for name in names}
 
     def splits(self) -> list[tuple[int, int]]:
         """(seed, fold) of every split; fold 0 where a seed has one split."""
@@ -207,11 +229,9 @@ class Plan:
             tables=tuple(_tables(content["data"], folder, owner)),
             methods=tuple(_method_use(label, entry, owner) for label, entry in methods.items()),
             protocol=_protocol(content.get("protocol") or {}, owner),
-            measures=tuple(dict.fromkeys(content.get("measures") or DEFAULT_MEASURES)),
+            measures=_measures(content.get("measures") or DEFAULT_MEASURES, owner),
             reference=content.get("reference"),
         )
-        for measure in plan.measures:
-            check_measure(measure, f"'measures' of {owner}")
         labels = [use.label for use in plan.methods]
         if plan.reference is not None and plan.reference not in labels:
             raise ValueError(f"'reference' of {owner} must be one of {labels}, found {plan.reference!r}.")
@@ -243,9 +263,7 @@ class Plan:
         return found
 
     def _trial(self, table: Table, use: MethodUse, seed: int, fold: int) -> Trial:
-        protocol = asdict(replace(self.protocol, seeds=(), time_limit=None))
-        how = {k: v for k, v in asdict(use).items() if k not in ("label", "seeds", "search")} | {"space": use.space}
-        decides = [dict(table.source), how, protocol, list(self.measures), seed, fold]
+        decides = [table.decides(), use.decides(), self.protocol.decides(), list(self.measures), seed, fold]
         text = json.dumps(decides, sort_keys=True, default=str)
         trial_id = hashlib.sha256(text.encode()).hexdigest()[:16]
         return Trial(trial_id, table, use, self.protocol, self.measures, seed, fold)
@@ -312,12 +330,24 @@ def _names_of_group(group: str, folder: str | Path | None, owner: str) -> list[s
     return names
 
 
+def _measures(given: Any, owner: str) -> tuple[str, ...]:
+    """Measures of a plan; average precision is always among them, as tables and tests are about it."""
+    if isinstance(given, str) or not isinstance(given, Sequence):
+        raise ValueError(f"'measures' of {owner} must be a list of names, found {given!r:.60}.")
+    for measure in given:
+        check_measure(measure, f"'measures' of {owner}")
+    return tuple(dict.fromkeys(["average_precision", *given]))
+
+
 def _method_use(label: str, entry: Any, owner: str) -> MethodUse:
     place = f"Method {label!r} of {owner}"
     known = [f.name for f in fields(MethodUse) if f.name != "label"]
     entry = {"method": entry} if isinstance(entry, str) else _mapping(entry or {}, place, known)
     method: Method = find_method(str(entry.get("method", label)))
     entry["method"] = method.name
+    for name in ("search", "profile", "parameters"):
+        if entry.get(name) is not None:
+            entry[name] = _mapping(entry[name], f"'{name}' of {place}", None)
     for name in ("search", "profile"):
         if entry.get(name) is not None:
             entry[name] = {key: parse_values(values, f"{name} of {place}") for key, values in entry[name].items()}
@@ -327,8 +357,14 @@ def _method_use(label: str, entry: Any, owner: str) -> MethodUse:
     for name, allowed in (("tuner", TUNERS), ("judge", JUDGES)):
         if getattr(use, name) not in allowed:
             raise ValueError(f"'{name}' of {place} must be one of {allowed}, found {getattr(use, name)!r}.")
-    if len(use.profile) > 1:
-        raise ValueError(f"'profile' of {place} must name one parameter, found {sorted(use.profile)}.")
+    followed = [value for values in use.profile.values() for value in values]
+    rules = [
+        (len(use.profile) <= 1, "'profile' must name one parameter", sorted(use.profile)),
+        (all(_is_number(value) for value in followed), "'profile' must list numbers", followed),
+        (_is_int(use.n_candidates, 1), "'n_candidates' must be an int of at least 1", use.n_candidates),
+        (use.judge == "cv" or use.tuner == "grid", "'judge: out-of-bag' goes with the tuner grid", use.tuner),
+    ]
+    _check(rules, place)
     ranges = [name for name, values in use.space.items() if isinstance(values, Mapping)]
     if ranges and use.tuner != "optuna":
         raise ValueError(
@@ -359,10 +395,15 @@ def _protocol(entry: Any, owner: str) -> Protocol:
         (protocol.kind != "prequential" or (protocol.time is not None and protocol.test is not None),
          "'time' (a column) and 'test' (a window) are needed for prequential splits", (protocol.time, protocol.test)),
     ]  # fmt: skip
+    _check(rules, place)
+    return protocol
+
+
+def _check(rules: Iterable[tuple[bool, str, Any]], place: str) -> None:
+    """Raise ValueError at the first rule that does not hold."""
     for holds, rule, found in rules:
         if not holds:
             raise ValueError(f"{place}: {rule}. Found {found!r}.")
-    return protocol
 
 
 def _is_number(value: Any) -> bool:

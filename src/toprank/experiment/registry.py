@@ -30,10 +30,13 @@ class Sweep:
     scores : callable
         scores(estimator, X, values) -> float array (len(values), n): row i is what the method fitted with values[i]
         would score, read off the estimator that was fitted with the largest of the values (None counts as largest).
+    applies : callable
+        applies(setting) -> False where another parameter stands in the way; then every value is fitted.
     """
 
     parameter: str
     scores: Callable[[Any, Any, Sequence[Any]], np.ndarray]
+    applies: Callable[[Mapping[str, Any]], bool] = lambda setting: True
 
 
 @dataclass(frozen=True)

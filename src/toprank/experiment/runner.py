@@ -59,6 +59,7 @@ def run(
     client: Any = None,
     retry: bool = False,
     trials: Sequence[Trial] | None = None,
+    seconds: float | None = None,
 ) -> Iterator[Progress]:
     """Run what is missing in a store; yields after every trial, which is on disk by then.
 
@@ -75,6 +76,8 @@ def run(
         Run again what failed or took too long.
     trials : sequence of Trial or None
         Run these instead of all that is missing.
+    seconds : float or None
+        Stop after this time; processes give up what they are at, threads and Dask finish it.
 
     Yields
     ------
@@ -90,14 +93,15 @@ def run(
         raise ValueError(f"n_workers must be an int of at least 1, found {n_workers!r}.")
     trials = store.missing(retry=retry) if trials is None else trials
     n_all = len(store.plan.trials())
-    progress = Progress(n_all, n_all - len(trials))
+    progress = Progress(n_all, n_all - len(store.missing(retry=retry)))
+    deadline = float("inf") if seconds is None else time.monotonic() + seconds
     yield progress
     if backend == "dask":
-        finished = run_on_dask(trials, store.folder, client)
+        finished = run_on_dask(trials, store.folder, client, deadline)
     elif backend == "threads":
-        finished = run_in_threads(trials, store.folder, n_workers)
+        finished = run_in_threads(trials, store.folder, n_workers, deadline)
     else:
-        finished = run_in_processes(trials, store.folder, n_workers)
+        finished = run_in_processes(trials, store.folder, n_workers, deadline)
     for trial, outcome in finished:
         store.keep(trial, outcome)
         progress.statuses[outcome["status"]] += 1

@@ -16,7 +16,7 @@ import numpy as np
 
 from toprank.experiment.encoding import make_encoder
 from toprank.experiment.measures import score_of
-from toprank.experiment.plan import MethodUse
+from toprank.experiment.plan import MethodUse, Protocol
 from toprank.experiment.registry import Method, Reads, find_method
 from toprank.rankers.training import shared_training_data
 
@@ -53,15 +53,16 @@ class Tuner:
     reads: Reads
     scoring: str
     random_state: int
-    n_jobs: int = 1
     before_fit: Callable[[], None] = lambda: None
 
     @classmethod
-    def of(cls, use: MethodUse, scoring: str, encoding: str, random_state: int, **others: Any) -> Tuner:
+    def of(
+        cls, use: MethodUse, protocol: Protocol, random_state: int = 0, before_fit: Callable[[], None] = lambda: None
+    ) -> Tuner:
         """Tuner of a method of a plan."""
         method = find_method(use.method)
-        reads: Reads = "numbers" if encoding == "numbers" and method.reads == "frame" else method.reads
-        return cls(method, use, reads, scoring, random_state, **others)
+        reads: Reads = "numbers" if protocol.encoding == "numbers" and method.reads == "frame" else method.reads
+        return cls(method, use, reads, protocol.scoring, random_state, before_fit)
 
     def tune(self, X: Any, y: np.ndarray, folds: Folds) -> Tuning:
         """Best setting on (X, y); of equals the first. One setting only: nothing is fitted."""
@@ -97,6 +98,8 @@ class Tuner:
     ) -> Iterator[tuple[list[int], np.ndarray]]:
         """Positions of settings that one fit answers for, and their scores of new rows, float64 (n_positions, n)."""
         sweep = self.method.sweep
+        if sweep is not None and not all(sweep.applies({**self.use.parameters, **setting}) for setting in settings):
+            sweep = None
         for positions in groups_of(settings, sweep.parameter if sweep else None):
             values = [settings[p].get(sweep.parameter) if sweep else None for p in positions]
             largest = positions[max(range(len(values)), key=lambda i: _size(values[i]))]
@@ -110,7 +113,7 @@ class Tuner:
         """A fitted estimator; X as the method reads it."""
         self.before_fit()
         parameters = {**self.use.parameters, **setting}
-        return self.method.make(random_state=self.random_state, n_jobs=self.n_jobs, **parameters).fit(X, y)
+        return self.method.make(random_state=self.random_state, n_jobs=1, **parameters).fit(X, y)
 
     def _out_of_bag(self, settings: Sequence[Setting], X: Any, y: np.ndarray) -> np.ndarray:
         """Out-of-bag score of a forest of each setting: no fold is held out, and no fewer rows are learned from."""

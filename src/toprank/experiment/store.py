@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import sqlite3
+import warnings
+from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -78,8 +81,20 @@ class Store:
 
     def keep_plan(self, plan: Plan, folder: str | Path | None = None) -> None:
         """Remember the plan and where its tables are, so that the file alone is enough to go on."""
-        self._keep_fact("plan", json.dumps(plan.to_dict()))
+        content = plan.to_dict()
+        for table in content["data"]:
+            if "path" in table:
+                table["path"] = str(Path(table["path"]).absolute())
+        self._keep_fact("plan", json.dumps(content))
         self._keep_fact("folder", "" if folder is None else str(Path(folder).absolute()))
+        present, before = _versions(), self._fact("versions")
+        if before is not None and before != present:
+            warnings.warn(
+                f"Some trials in {self.path} were run with {before}, now it is {present}: figures may differ for "
+                "reasons that have nothing to do with the methods. Hint: begin in a new folder.",
+                stacklevel=2,
+            )
+        self._keep_fact("versions", present)
 
     @property
     def plan(self) -> Plan:
@@ -139,6 +154,16 @@ class Store:
             for point in outcome["profile"]
         ]  # fmt: skip
         return pl.DataFrame(rows, schema=schema, orient="row")
+
+
+def _versions() -> str:
+    """Versions of what decides figures."""
+    names = ("toprank", "numpy", "scikit-learn", "xgboost", "lightgbm", "catboost", "imbalanced-learn")
+    found = []
+    for name in names:
+        with contextlib.suppress(metadata.PackageNotFoundError):
+            found.append(f"{name} {metadata.version(name)}")
+    return ", ".join(found)
 
 
 def _in_order(plan: Plan) -> list[Trial]:

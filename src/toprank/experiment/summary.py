@@ -129,14 +129,23 @@ class RankComparison:
 def compare_ranks(
     results: polars.DataFrame, measure: str = AP, level: float = 0.05, methods: Sequence[str] | None = None
 ) -> RankComparison:
-    """Mean ranks of all methods with Friedman's test and Nemenyi's critical difference (Demšar 2006)."""
+    """Mean ranks of all methods with Friedman's test and Nemenyi's critical difference (Demšar 2006).
+
+    Where Friedman's test finds no difference at all, all methods are one group.
+    """
     panel = make_panel(results, [measure], methods)
     means = panel.means[:, :, 0]
+    if means.shape[0] < 2 or means.shape[1] < 3:
+        raise NothingToCompareError(
+            f"Ranks need at least 2 data sets and 3 methods, found {means.shape[0]} and {means.shape[1]}."
+        )
     test, ranks = friedman_test(means), mean_ranks(means)
     order = sorted(range(len(ranks)), key=lambda i: (ranks[i], panel.methods[i]))
     names, ordered = [panel.methods[i] for i in order], [float(ranks[i]) for i in order]
     difference = nemenyi_difference(len(names), len(means), level)
     groups = tuple(tuple(names[i] for i in group) for group in cliques(ordered, difference))
+    if test.p_value >= level:
+        groups = (tuple(names),)
     return RankComparison(tuple(names), tuple(ordered), len(means), test, level, difference, groups)
 
 

@@ -7,6 +7,7 @@ import time
 import traceback
 import warnings
 from collections.abc import Callable, Iterator
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +31,11 @@ class TimeLimitError(Exception):
 
 
 def run_trial(
-    trial: Trial, folder: str | Path | None = None, before_fit: Callable[[], None] = lambda: None, n_jobs: int = 1
+    trial: Trial,
+    folder: str | Path | None = None,
+    before_fit: Callable[[], None] = lambda: None,
+    *,
+    is_alone: bool = True,
 ) -> Outcome:
     """Outcome of a trial. Never raises but for interrupts: an error is an outcome too.
 
@@ -39,14 +44,17 @@ def run_trial(
     trial : Trial
     folder : where tables are looked up by name
     before_fit : called before every fit; it may raise TimeLimitError
-    n_jobs : threads that one fit may use
+    is_alone : bool
+        False where other trials run in threads beside it: then warnings are left alone, which all threads share.
     """
-    missing = find_method(trial.use.method).missing_packages
-    if missing:
-        return {"status": "skipped", "error": f"needs the package {', '.join(missing)}"}
     try:
-        with quiet():
-            return {"status": "done"} | _run(trial, folder, before_fit, n_jobs)
+        missing = find_method(trial.use.method).missing_packages
+        if trial.use.tuner == "optuna" and find_spec("optuna") is None:
+            missing = [*missing, "optuna"]
+        if missing:
+            return {"status": "skipped", "error": f"needs the package {', '.join(missing)}"}
+        with quiet() if is_alone else np.errstate(all="ignore"):
+            return {"status": "done"} | _run(trial, folder, before_fit)
     except TimeLimitError as error:
         return {"status": "timeout", "error": str(error)}
     except Exception as error:
@@ -63,14 +71,13 @@ def quiet() -> Iterator[None]:
         yield
 
 
-def _run(trial: Trial, folder: str | Path | None, before_fit: Callable[[], None], n_jobs: int) -> Outcome:
+def _run(trial: Trial, folder: str | Path | None, before_fit: Callable[[], None]) -> Outcome:
     cases = load_cases(trial.table, folder)
     split = make_split(trial.protocol, cases, trial.seed, trial.fold)
     if trial.protocol.time is not None:  # tells the windows apart; nothing to learn from
         cases = cases._replace(X=cases.X.drop(columns=trial.protocol.time))
     X, y = rows_of(cases.X, split.train), cases.y[split.train]
-    tuner = Tuner.of(trial.use, trial.protocol.scoring, trial.protocol.encoding, trial.seed,
-                     before_fit=before_fit, n_jobs=n_jobs)  # fmt: skip
+    tuner = Tuner.of(trial.use, trial.protocol, trial.seed, before_fit)
     start = time.perf_counter()
     tuning = tuner.tune(X, y, split.folds)
     tuned = time.perf_counter()

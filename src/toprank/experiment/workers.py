@@ -13,23 +13,27 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from multiprocessing.connection import Connection, wait
 from typing import Any
+
+from threadpoolctl import threadpool_limits
 
 from toprank.experiment.plan import Trial
 from toprank.experiment.trial import Outcome, TimeLimitError, run_trial
 
 Finished = Iterator[tuple[Trial, Outcome]]
 FIT_BEGINS = "a fit begins"
+LONGEST_LOOK = 5.0
+"""Seconds between two looks at a process, at most."""
 
 
-def run_in_processes(trials: Sequence[Trial], folder: str | None, n_workers: int) -> Finished:
-    """Run trials in processes; on the way out, also by an error, no process is left."""
+def run_in_processes(trials: Sequence[Trial], folder: str | None, n_workers: int, deadline: float) -> Finished:
+    """Run trials in processes until a time; on the way out, also by an error, no process is left."""
     waiting = list(reversed(trials))
     workers = [_Worker(folder) for _ in range(min(n_workers, len(trials)))]
     try:
-        while True:
+        while time.monotonic() < deadline:
             for i, worker in enumerate(workers):
                 if worker.trial is None and waiting:
                     if not worker.process.is_alive():
@@ -38,7 +42,8 @@ def run_in_processes(trials: Sequence[Trial], folder: str | None, n_workers: int
             busy = [worker for worker in workers if worker.trial is not None]
             if not busy:
                 return
-            wait([worker.connection for worker in busy], timeout=min(worker.seconds_left for worker in busy))
+            longest = min(deadline - time.monotonic(), *(worker.seconds_left for worker in busy))
+            wait([worker.connection for worker in busy], timeout=max(0.0, longest))
             for worker in busy:
                 outcome = worker.look()
                 if outcome is not None:
@@ -60,33 +65,40 @@ class _Worker:
         self.process.start()
         theirs.close()
         self.trial: Trial | None = None
-        self.since = 0.0
+        self.spent = self.looked = 0.0
 
     def begin(self, trial: Trial) -> None:
         """Hand over a trial; its clock starts with its first fit."""
-        self.trial, self.since = trial, float("inf")
-        self.connection.send(trial)
+        self.trial, self.spent, self.looked = trial, -float("inf"), time.monotonic()
+        try:
+            self.connection.send(trial)
+        except OSError:  # it has just died: `look` will find that out
+            self.connection.close()
 
     @property
     def seconds_left(self) -> float:
-        """Seconds until the present fit is over its limit; a few where there is none, to look after the process."""
+        """Seconds until the next look: a few, or less where the present fit is near its limit."""
         limit = self.trial.protocol.time_limit if self.trial else None
-        return 5.0 if limit is None or self.since == float("inf") else max(0.0, self.since + limit - time.monotonic())
+        return LONGEST_LOOK if limit is None else min(LONGEST_LOOK, max(0.0, limit - self.spent))
 
     def look(self) -> Outcome | None:
         """The outcome of the present trial, or None while it runs."""
+        # Time in which nobody looked, such as that of a stopped run, does not count against the fit.
+        now = time.monotonic()
+        self.spent, self.looked = self.spent + min(now - self.looked, 2 * LONGEST_LOOK), now
         try:
             while self.connection.poll():
                 message = self.connection.recv()
                 if message != FIT_BEGINS:
                     return message
-                self.since = time.monotonic()
+                self.spent = 0.0
         except (EOFError, OSError):
             self.end()
             return {"status": "failed", "error": f"the process died (exit code {self.process.exitcode})"}
-        if self.trial is not None and self.trial.protocol.time_limit is not None and self.seconds_left <= 0:
+        limit = self.trial.protocol.time_limit if self.trial else None
+        if limit is not None and self.spent > limit:
             self.end()
-            return {"status": "timeout", "error": f"a fit took more than {self.trial.protocol.time_limit:g} s"}
+            return {"status": "timeout", "error": f"a fit took more than {limit:g} s"}
         return None
 
     def end(self) -> None:
@@ -108,8 +120,6 @@ def _context() -> Any:
 
 def _work(connection: Connection, folder: str | None) -> None:
     """Run the trials that come, until the parent goes away."""
-    from threadpoolctl import threadpool_limits
-
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides
     threading.Thread(target=_follow, daemon=True).start()
     with threadpool_limits(1):
@@ -129,38 +139,51 @@ def _follow() -> None:
         os._exit(1)
 
 
-def run_in_threads(trials: Sequence[Trial], folder: str | None, n_workers: int) -> Finished:
-    """Run trials in threads; with one worker in the calling thread."""
+def run_in_threads(trials: Sequence[Trial], folder: str | None, n_workers: int, deadline: float) -> Finished:
+    """Run trials in threads, with one worker in the calling thread; none is begun after the deadline."""
     if n_workers == 1:
-        yield from ((trial, _run_by_the_clock(trial, folder)) for trial in trials)
+        for trial in trials:
+            if time.monotonic() < deadline:
+                outcome = _run_by_the_clock(trial, folder)
+                assert outcome is not None
+                yield trial, outcome
         return
     with ThreadPoolExecutor(n_workers) as pool:
+        futures = {pool.submit(_run_by_the_clock, trial, folder, deadline, is_alone=False): trial for trial in trials}
         try:
-            yield from zip(trials, pool.map(_run_by_the_clock, trials, [folder] * len(trials)), strict=True)
+            for future in as_completed(futures):
+                outcome = future.result()
+                if outcome is not None:
+                    yield futures[future], outcome
         finally:
             pool.shutdown(wait=True, cancel_futures=True)
 
 
-def run_on_dask(trials: Sequence[Trial], folder: str | None, client: Any) -> Finished:
+def run_on_dask(trials: Sequence[Trial], folder: str | None, client: Any, deadline: float) -> Finished:
     """Run trials on the workers of a Dask client, which must see the folder of the tables."""
     from distributed import as_completed
 
-    futures = client.map(_run_by_the_clock, trials, [folder] * len(trials), pure=False)
+    futures = client.map(_run_by_the_clock, trials, [folder] * len(trials), pure=False, is_alone=False)
     by_key = {future.key: trial for future, trial in zip(futures, trials, strict=True)}
     try:
         for future in as_completed(futures):
             error = future.exception()
-            outcome = (
-                future.result() if error is None else {"status": "failed", "error": f"{type(error).__name__}: {error}"}
-            )
-            yield by_key[future.key], outcome
+            failed = {"status": "failed", "error": f"{type(error).__name__}: {error}"}
+            yield by_key[future.key], future.result() if error is None else failed
+            if time.monotonic() > deadline:
+                return
     finally:
         client.cancel(futures)
 
 
-def _run_by_the_clock(trial: Trial, folder: str | None) -> Outcome:
-    """Outcome of a trial that looks at the clock itself, before each fit."""
-    return run_trial(trial, folder, before_fit=_clock(trial.protocol.time_limit))
+def _run_by_the_clock(
+    trial: Trial, folder: str | None, deadline: float = float("inf"), *, is_alone: bool = True
+) -> Outcome | None:
+    """Outcome of a trial that looks at the clock itself, before each fit; None where it came too late to begin."""
+    if time.monotonic() > deadline:
+        return None
+    with threadpool_limits(1):
+        return run_trial(trial, folder, before_fit=_clock(trial.protocol.time_limit), is_alone=is_alone)
 
 
 def _clock(limit: float | None) -> Callable[[], None]:

@@ -8,10 +8,21 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from toprank.metrics._validation import as_vector, check_labels, is_int, is_real
-from toprank.metrics.entities import encode_identifiers
+from toprank.metrics._validation import (
+    as_vector,
+    check_amount,
+    check_labels,
+    check_score,
+    check_weight,
+    is_int,
+    is_real,
+)
+from toprank.metrics.at_k import gain_at_k, precision_at_k, recall_at_k
+from toprank.metrics.entities import distinct_entity_precision_at_k, encode_identifiers
 
 ROW_KEYWORDS = ("sample_weight", "amount", "entities")
+COUNT_POSITIVES_ONLY = (precision_at_k, recall_at_k, gain_at_k, distinct_entity_precision_at_k)
+"""Measures that need no negative: they say what k checks find, not how positives stand to negatives."""
 
 
 class PeriodValues(NamedTuple):
@@ -43,7 +54,8 @@ def per_period(
     Parameters
     ----------
     metric : callable
-        Called as ``metric(y_true, score, **metric_kwargs)`` on the rows of one period.
+        Called as ``metric(y_true, score, **metric_kwargs)`` on the rows of one period. A period may be all positive
+        for precision, recall and gain at k and for `distinct_entity_precision_at_k`.
     y_true : array-like of shape (n,)
         Labels of two values; with `pos_label` one of them is enough.
     score : array-like of shape (n,)
@@ -141,15 +153,18 @@ def _period_values(
                 kept.append(code)
                 values.append(float(empty))
             continue
-        if positive[rows].all():
-            raise ValueError(
-                f"{caller} needs a negative case in every period with a positive one, but the {len(rows):,} of period "
-                f"{distinct[code]} are all positive. Hint: use longer periods."
-            )
         inside = {name: column[rows] for name, column in columns.items()}
-        k = {"k": _checks(constant["k"], inside, len(rows))} if "k" in constant else {}
+        options = constant | ({"k": _checks(constant["k"], inside, len(rows))} if "k" in constant else {})
+        y = labels[rows]
+        if positive[rows].all():
+            if metric not in COUNT_POSITIVES_ONLY:
+                raise ValueError(
+                    f"{caller} needs a negative case in every period with a positive one for this metric, but the "
+                    f"{len(rows):,} of period {distinct[code]} are all positive. Hint: use longer periods."
+                )
+            y, inside, options = _add_negative(inside, options, len(rows), metric.__name__)
         kept.append(code)
-        values.append(float(metric(labels[rows], inside.pop("score"), **inside, **(constant | k))))
+        values.append(float(metric(y, inside.pop("score"), **inside, **options)))
     if not kept:
         raise ValueError(
             f"{caller} needs a period with a positive case, but none of the {len(distinct):,} has one. Hint: empty=0.0 "
@@ -167,6 +182,27 @@ def _checks(k: Any, inside: dict[str, NDArray[Any]], n: int) -> Any:
     elif "sample_weight" in inside:
         n = int(inside["sample_weight"].sum())
     return min(k, n)
+
+
+def _add_negative(
+    inside: dict[str, NDArray[Any]], options: dict[str, Any], n: int, caller: str
+) -> tuple[NDArray[np.bool_], dict[str, NDArray[Any]], dict[str, Any]]:
+    """Return the labels, columns and options of n positives with a negative below them, which changes no value.
+
+    It is an entity of its own. A share is one of the positives, who are all real cases; an int k is within these
+    already.
+    """
+    score = check_score(inside["score"], "score", n, caller=caller)
+    below = {"score": np.append(np.unique(score, return_inverse=True)[1], -1)}  # ranks: no score is below -inf
+    if "entities" in inside:
+        below["entities"] = np.append(encode_identifiers(inside["entities"], "entities", n, caller=caller)[0], -1)
+    if "amount" in inside:
+        below["amount"] = np.append(check_amount(inside["amount"], n, caller=caller), 0.0)
+    if "sample_weight" in inside:  # next to no weight: the depth may end at the total, be it no whole number
+        weight = check_weight(inside["sample_weight"], n, caller=caller)
+        below["sample_weight"] = np.append(weight, np.finfo(np.float64).tiny)
+    share = {"of": "positives"} if options.get("of") == "cases" else {}
+    return np.arange(n + 1) < n, below, options | share | {"pos_label": True}
 
 
 def _positive(labels: NDArray[Any], pos_label: Any, caller: str) -> NDArray[np.bool_]:

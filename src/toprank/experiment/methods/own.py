@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -79,7 +79,13 @@ def scores_by_depth(ranker: Any, X: Any, values: Sequence[int | None]) -> np.nda
     return np.stack([stages[last if value is None else min(value, last)] for value in values])
 
 
-BY_DEPTH = Sweep("max_depth", scores_by_depth)
+def contains_lower_depths(setting: Mapping[str, Any]) -> bool:
+    """Tell whether a tree of these parameters contains those of lower depth: grown level by level and not pruned."""
+    is_whole = not setting.get("ccp_alpha") and setting.get("max_leaf_nodes") is None
+    return is_whole and setting.get("leaf_depth", 0) is not None
+
+
+BY_DEPTH = Sweep("max_depth", scores_by_depth, contains_lower_depths)
 
 
 def register_tree(name: str, title: str, make: Callable[..., Any], summary: str, **others: Any) -> None:

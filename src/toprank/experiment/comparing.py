@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,7 +13,7 @@ import numpy as np
 
 from toprank.experiment.measures import AT_CASES
 from toprank.experiment.plan import Plan, Trial
-from toprank.experiment.registry import find_method, list_methods
+from toprank.experiment.registry import find_method
 from toprank.experiment.runner import Progress, default_workers, run
 from toprank.experiment.store import Store
 from toprank.metrics import Interval, corrected_resampled_t_test
@@ -29,6 +29,9 @@ METHODS = (
 """Compared unless others are named, the quick ones first: this library's rankers and one of each kind of the usual."""
 
 LEVEL = 0.95
+LEAST_SPLITS = 3
+"""With fewer splits an interval over them is no more than a guess."""
+
 FEW_POSITIVES = 50
 
 
@@ -67,7 +70,7 @@ class Entry:
 
     @property
     def is_level(self) -> bool:
-        """True where the gap to the best may be noise."""
+        """True where the gap to the best may be noise; NaN, which too few splits give, is not."""
         return self.p_value >= 1 - LEVEL
 
     @property
@@ -108,8 +111,12 @@ class Leaderboard:
             reasons = "; ".join(dict.fromkeys(results["error"].drop_nulls().to_list())) or "nothing was run"
             raise ValueError(f"No method could be compared: {reasons}.")
         by_method = {label: done.filter(done["method"] == label) for label in methods}
-        n_splits = max(part.height for part in by_method.values())
-        complete = {label: part for label, part in by_method.items() if part.height == n_splits}
+        common = _common_splits({label: part["split"].to_list() for label, part in by_method.items()})
+        complete = {
+            label: part.filter(part["split"].is_in(common)).sort("split")
+            for label, part in by_method.items()
+            if set(common) <= set(part["split"])
+        }
         left_out = {
             find_method(label).title: _why(results.filter(results["method"] == label))
             for label in methods
@@ -117,7 +124,7 @@ class Leaderboard:
         }
         first = done.row(0, named=True)
         entries = _entries(complete, f"{AT_CASES}{share}")
-        return cls(entries, left_out, first["n"], first["n_positives"], n_splits, share)
+        return cls(entries, left_out, first["n"], first["n_positives"], len(common), share)
 
     @property
     def best(self) -> Entry:
@@ -143,30 +150,62 @@ class Leaderboard:
             for e in self.entries
         ])  # fmt: skip
 
+    @property
+    def can_tell(self) -> bool:
+        """True where there are enough splits to tell a gap from noise."""
+        return self.n_splits >= LEAST_SPLITS
+
     def advice(self) -> str:
         """What to take, in words."""
         best, readable = self.best, self.best_readable
-        named = {entry.name: f"{entry.title} with {entry.size_in_words}" for entry in self.entries if entry.size}
-        name = named.get(readable.name, readable.title) if readable else ""
         if readable is None:
             text = f"{best.title} is the best of these; no readable model was compared."
         elif readable is best:
-            text = f"{name} is the best of these, and readable: take it."
-        elif readable.is_level:
-            text = f"{name} is within noise of the best ({best.title}), and readable: take it."
-        else:
-            gap, checks = readable.gap, 100
+            text = f"{_named(readable)} is the best of these, and readable: take it."
+        elif not self.can_tell:
             text = (
-                f"{best.title} is better than the best readable model, {name}, by {100 * gap.value:.1f} points of "
-                f"average precision (95 % interval {100 * gap.low:.1f} to {100 * gap.high:.1f}). Of {checks} checks at "
-                f"the top it finds about {checks * best.precision:.0f}, the readable one "
-                f"{checks * readable.precision:.0f}: that is what being able to say why costs here."
+                f"{best.title} is ahead of the best readable model, {_named(readable)}, by "
+                f"{100 * readable.gap.value:.1f} points of average precision, but {self.n_splits} "
+                f"{'split says' if self.n_splits == 1 else 'splits say'} little: at least {LEAST_SPLITS} are needed to "
+                "tell a gap from noise. Hint: give it more time, or compare fewer methods."
+            )
+        elif readable.is_level:
+            text = (
+                f"{_named(readable)} is within noise of the best ({best.title}), and readable: take it. The gap is "
+                f"{_range(readable.gap)} points of average precision."
+            )
+        else:
+            text = (
+                f"{best.title} is better than the best readable model, {_named(readable)}, by "
+                f"{100 * readable.gap.value:.1f} points of average precision (95 % interval {_range(readable.gap)}). "
+                f"Of 100 checks at the top it finds about {100 * best.precision:.0f}, the readable one "
+                f"{100 * readable.precision:.0f}: that is what being able to say why costs here."
             )
         if self.n_positives < FEW_POSITIVES:
             text += (
                 f" With {self.n_positives} positives in all, intervals are wide: collect more before you trust a gap."
             )
         return text
+
+
+def _named(entry: Entry) -> str:
+    """Title with size."""
+    return f"{entry.title} with {entry.size_in_words}" if entry.size else entry.title
+
+
+def _range(gap: Interval) -> str:
+    return f"{100 * gap.low:.1f} to {100 * gap.high:.1f}"
+
+
+def _common_splits(splits: dict[str, list[str]]) -> list[str]:
+    """The splits to compare on: those of some method, with the most methods that have them all times what they tell.
+
+    A split more is a degree of freedom more; methods that lack one of the splits are left out.
+    """
+    candidates = sorted({tuple(sorted(own)) for own in splits.values() if own})
+    n_methods = [sum(set(candidate) <= set(own) for own in splits.values()) for candidate in candidates]
+    worth = [(n * (len(candidate) - 1), n) for n, candidate in zip(n_methods, candidates, strict=True)]
+    return list(candidates[worth.index(max(worth))])
 
 
 def _why(trials: polars.DataFrame) -> str:
@@ -201,14 +240,15 @@ def _entries(complete: dict[str, polars.DataFrame], precision: str) -> list[Entr
 
 
 def _intervals(values: np.ndarray, gaps: np.ndarray, n_train: float, n_test: float) -> tuple[Interval, Interval, float]:
-    """Interval of the mean, interval of the gap and its p-value; as wide as can be where there is one split."""
-    if len(values) == 1:
-        return Interval(values[0], 0.0, 1.0, LEVEL), Interval(gaps[0], -1.0, 1.0, LEVEL), 1.0
+    """Interval of the mean, interval of the gap and its p-value; NaN where there are too few splits."""
+    if len(values) < LEAST_SPLITS:
+        unknown = float("nan")
+        return Interval(values.mean(), unknown, unknown, LEVEL), Interval(gaps.mean(), unknown, unknown, LEVEL), unknown
     mean = corrected_resampled_t_test(values, n_train, n_test, level=LEVEL).interval
     gap = corrected_resampled_t_test(gaps, n_train, n_test, level=LEVEL)
     assert mean is not None
     assert gap.interval is not None
-    return Interval(mean.value, max(mean.low, 0.0), min(mean.high, 1.0), LEVEL), gap.interval, gap.p_value
+    return mean, gap.interval, gap.p_value
 
 
 # --- running --------------------------------------------------------------------------------------------------------
@@ -236,23 +276,25 @@ def run_within(store: Store, minutes: float | None, n_workers: int | None = None
     Half of the time is for the first split. What it took tells which methods can finish all splits in the rest: the
     quick ones first. The others keep one split and are left out of the leaderboard, with the reason.
     """
-    if minutes is None:
-        yield from run(store, n_workers=n_workers)
-        return
     n_workers = n_workers or default_workers()
+    backend = "threads" if n_workers == 1 else "processes"
+    if minutes is None:
+        yield from run(store, n_workers=n_workers, backend=backend)
+        return
     started, first, rest = time.monotonic(), *_by_split(store.missing())
-    yield from _until(run(store, trials=first, n_workers=n_workers), started + 30 * minutes)
-    seconds = {trial.use.label: outcome["seconds_tune"] + outcome["seconds_fit"] + outcome["seconds_score"]
-               for trial, outcome in _finished(store, first)}  # fmt: skip
+    yield from run(store, trials=first, n_workers=n_workers, backend=backend, seconds=30 * minutes)
+    spent = {trial.use.label: outcome["seconds_tune"] + outcome["seconds_fit"] + outcome["seconds_score"]
+             for trial, outcome in _finished(store, first)}  # fmt: skip
     left = n_workers * (started + 60 * minutes - time.monotonic())
     n_more = len(rest) / max(1, len(first))
     chosen: list[str] = []
-    for label in sorted(seconds, key=lambda label: seconds[label]):
-        left -= n_more * seconds[label]
+    for label in sorted(spent, key=lambda label: spent[label]):
+        left -= n_more * spent[label]
         if left >= 0 or not chosen:
             chosen.append(label)
     more = [trial for trial in rest if trial.use.label in chosen]
-    yield from _until(run(store, trials=more, n_workers=n_workers), started + 60 * 1.2 * minutes)
+    seconds = max(1.0, started + 66 * minutes - time.monotonic())  # a tenth more for what was guessed wrong
+    yield from run(store, trials=more, n_workers=n_workers, backend=backend, seconds=seconds)
 
 
 def _by_split(trials: Sequence[Trial]) -> tuple[list[Trial], list[Trial]]:
@@ -266,17 +308,6 @@ def _finished(store: Store, trials: Sequence[Trial]) -> list[tuple[Trial, dict[s
     return [(t, outcomes[t.id]) for t in trials if outcomes.get(t.id, {}).get("status") == "done"]
 
 
-def _until(finished: Iterator[Progress], deadline: float) -> Iterator[Progress]:
-    """Progress of a run that is ended at a time; at least one trial is finished."""
-    try:
-        for progress in finished:
-            yield progress
-            if progress.n_run and time.monotonic() > deadline:
-                return
-    finally:
-        finished.close()  # type: ignore[attr-defined]
-
-
 def compare(
     X: Any,
     y: Any,
@@ -288,6 +319,7 @@ def compare(
     minutes: float | None = None,
     n_workers: int | None = None,
     random_state: int = 0,
+    on_progress: Callable[[Progress], None] = lambda progress: None,
 ) -> Leaderboard:
     """Leaderboard of rankers and baselines on one table, by cross-validation with the tuning inside it.
 
@@ -303,28 +335,55 @@ def compare(
     minutes : float or None
         Time that this may take, about; methods too slow for it are left out with the reason.
     n_workers : int or None
-        Processes; None = one a processor.
+        Processes; None = one a processor, 1 = none but this one. A script that uses several must begin its work below
+        `if __name__ == "__main__":`, as with any process pool.
     random_state : int
+    on_progress : callable
+        Called with the `Progress` after every trial.
 
     Returns
     -------
     Leaderboard
-    """
-    import pandas as pd
 
-    frame = pd.DataFrame(X) if not hasattr(X, "columns") else X.to_pandas() if hasattr(X, "to_pandas") else X
-    frame = frame.rename(columns=str).reset_index(drop=True)
+    Examples
+    --------
+    >>> from toprank.datasets import make_audit
+    >>> from toprank.experiment import compare
+    >>> data = make_audit(600, positive_rate=0.1, random_state=0)
+    >>> board = compare(data.X, data.y, methods=["gini-rate", "cart"], n_splits=3, n_workers=1)
+    >>> [entry.title for entry in board.entries if entry.is_readable]
+    ['CART', 'Gini leaf rate']
+    """
     outcome = np.asarray(y).astype(np.int64)
     share = check_share(budget, len(outcome), int(outcome.sum()))
     with tempfile.TemporaryDirectory() as folder:
-        path, label = Path(folder, "table.parquet"), _free_name("label", frame.columns)
-        frame.assign(**{label: outcome}).to_parquet(path)
-        plan = comparison_plan(path, label, methods, share, n_splits, n_repeats, random_state, None)
+        path = Path(folder, "table.parquet")
+        label = _write_parquet(X, outcome, path)
+        limit = None if minutes is None else 60 * minutes
+        plan = comparison_plan(path, label, methods, share, n_splits, n_repeats, random_state, limit)
         with Store(Path(folder, "trials.sqlite")) as store:
             store.keep_plan(plan)
-            for _ in run_within(store, minutes, n_workers):
-                pass
+            for progress in run_within(store, minutes, n_workers):
+                on_progress(progress)
             return Leaderboard.of(store.results(), share, [use.label for use in plan.methods])
+
+
+def _write_parquet(X: Any, outcome: np.ndarray, path: Path) -> str:
+    """Write features and outcome for the workers; return the name of the outcome's column."""
+    import pandas as pd
+
+    frame = X if hasattr(X, "columns") else pd.DataFrame(X).rename(columns=lambda i: f"x{i}")
+    label = "label"
+    while label in frame.columns:
+        label += "_"
+    if hasattr(frame, "write_parquet"):  # polars
+        import polars as pl
+
+        frame.with_columns(pl.Series(label, outcome)).write_parquet(path)
+    else:
+        frame = frame.to_pandas() if hasattr(frame, "to_pandas") else frame
+        frame.rename(columns=str).reset_index(drop=True).assign(**{label: outcome}).to_parquet(path)
+    return label
 
 
 def check_share(budget: int | float | None, n_cases: int, n_positives: int) -> float:
@@ -332,18 +391,6 @@ def check_share(budget: int | float | None, n_cases: int, n_positives: int) -> f
     from toprank.budget import cases_of_budget
 
     return max(round(cases_of_budget(budget, n_cases, n_positives) / n_cases, 6), 1e-6)
-
-
-def _free_name(wanted: str, taken: Any) -> str:
-    """A column name that the table does not have yet."""
-    while wanted in taken:
-        wanted += "_"
-    return wanted
-
-
-def known_names() -> list[str]:
-    """Names of all methods."""
-    return [method.name for method in list_methods()]
 
 
 def draw(board: Leaderboard, path: Path, table: str) -> Path:

@@ -1,5 +1,6 @@
+import subprocess
+import sys
 import time
-from functools import partial
 
 import numpy as np
 import polars as pl
@@ -7,9 +8,8 @@ import pytest
 
 from experiment_cases import make_frame
 from toprank.experiment import registry
-from toprank.experiment.compare import METHODS, Leaderboard, check_share, compare, comparison_plan, run_within
+from toprank.experiment.comparing import METHODS, Leaderboard, check_share, compare, comparison_plan, run_within
 from toprank.experiment.registry import Method, find_method, register
-from toprank.experiment.runner import run
 from toprank.experiment.store import Store
 
 SHARE = 0.1
@@ -49,7 +49,10 @@ def test_entries_come_best_first_with_intervals():
 
 def test_a_readable_model_within_noise_of_the_best_is_the_one_to_take():
     board = board_of({"metaap": [0.50, 0.60, 0.58], "xgboost": [0.6, 0.55, 0.6]}, sizes={"metaap": 14.0})
-    assert board.advice() == "MetaAP with 14 leaves is within noise of the best (XGBoost), and readable: take it."
+    assert board.advice().startswith(
+        "MetaAP with 14 leaves is within noise of the best (XGBoost), and readable: take it."
+    )
+    assert "The gap is -" in board.advice()
 
 
 def test_a_readable_model_that_is_best_is_the_one_to_take():
@@ -93,7 +96,6 @@ def test_slow_methods_give_way_when_time_is_short(tmp_path, monkeypatch):
         register(Method(name, name, "tree", lambda seconds=seconds, **_: Waiter(seconds), reads="numbers"))
     make_frame(120).to_csv(tmp_path / "table.csv", index=False)
     plan = comparison_plan(tmp_path / "table.csv", "label", ["quick", "slow"], SHARE, 4, 1, 0, None)
-    monkeypatch.setattr("toprank.experiment.compare.run", partial(run, backend="threads"))
     with Store(":memory:") as store:
         store.keep_plan(plan)
         for _ in run_within(store, 1.6 / 60, 1):
@@ -121,9 +123,28 @@ def test_nothing_to_compare():
         board_of({"metaap": [0.5]}, statuses={("metaap", 0): "failed"})
 
 
-def test_one_split_has_no_interval_to_speak_of():
-    board = board_of({"metaap": [0.5], "xgboost": [0.6]})
-    assert board.entries[1].is_level
+@pytest.mark.parametrize("n_splits", [1, 2])
+def test_too_few_splits_tell_nothing(n_splits):
+    board = board_of({"metaap": [0.3] * n_splits, "xgboost": [0.9] * n_splits})
+    assert not board.can_tell
+    assert not board.entries[1].is_level
+    assert "XGBoost is ahead of the best readable model, MetaAP with 5 leaves, by 60.0 points" in board.advice()
+    assert "take it" not in board.advice()
+
+
+def test_a_split_that_one_method_alone_reached_does_not_make_it_the_best():
+    board = board_of({"metaap": [0.3, 0.3, 0.3, 0.3], "xgboost": [0.6, 0.6, 0.6], "knn": [0.5, 0.5, 0.5]})
+    assert board.n_splits == 3
+    assert [entry.name for entry in board.entries] == ["xgboost", "knn", "metaap"]
+
+
+def test_methods_are_paired_by_split_not_by_place():
+    values = [0.2, 0.4, 0.6, 0.8]
+    rows = results_of({"metaap": values, "xgboost": values, "knn": values})
+    kept = rows.filter(~((pl.col("method") == "metaap") & (pl.col("split") == "fold 0")))
+    kept = kept.filter(~((pl.col("method") == "xgboost") & (pl.col("split") == "fold 3")))
+    board = Leaderboard.of(kept.reverse(), SHARE, ["metaap", "xgboost", "knn"])
+    assert all(entry.gap.value == 0 for entry in board.entries)
 
 
 def test_budgets_become_shares():
@@ -134,6 +155,11 @@ def test_budgets_become_shares():
 
 def test_all_methods_compared_by_default_are_known():
     assert all(find_method(name) for name in METHODS)
+
+
+def test_compare_is_a_function_of_the_package_in_a_fresh_process():
+    code = "import toprank.experiment as e; assert callable(e.compare) and callable(e.compare) and callable(e.run)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
 def test_compare_on_a_frame():
