@@ -162,6 +162,22 @@ def test_compare_is_a_function_of_the_package_in_a_fresh_process():
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
+def test_nothing_learned_and_too_good_are_said():
+    figures = {"metaap": [0.20, 0.25, 0.10], "xgboost": [0.10, 0.3, 0.12], "cart": [0.1, 0.2, 0.2]}
+    assert "None of them is clearly better than a random order" in board_of(figures).advice()
+    assert "3 of the 3 methods cannot be told apart" in board_of(figures).advice()
+    assert "look for a column that gives the outcome away" in board_of({"metaap": [1.0, 1.0, 0.999]}).advice()
+
+
+@pytest.mark.parametrize(
+    ("y", "sentence"),
+    [([0, 1], "inconsistent numbers"), ([0] * 6, "both classes"), ([0, 1, 2] * 2, "found 3 label values")],
+)
+def test_outcomes_that_make_no_sense(y, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        compare(np.zeros((6, 2)), y, methods="cart")
+
+
 def test_compare_on_a_frame():
     frame = make_frame(160)
     X, y = frame.drop(columns="label"), frame.label
@@ -169,5 +185,6 @@ def test_compare_on_a_frame():
     assert board.n_splits == 3
     assert board.frame().height == 2
     assert "readable" in board.advice()
-    as_array = compare(X[["x0", "x1"]].to_numpy(), y.to_numpy(), methods=["gini-rate"], n_splits=2, n_workers=1)
+    words = np.where(y == 1, "yes", "no")
+    as_array = compare(X[["x0", "x1"]].to_numpy(), words, methods="gini-rate", n_splits=2, n_workers=1)
     assert as_array.best.name == "gini-rate"

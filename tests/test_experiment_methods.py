@@ -64,7 +64,7 @@ def test_a_method_fits_ranks_repeats_itself_and_tells_its_size(name, capfd):
     assert np.array_equal(score, scores_of(again, rows))
     number, unit = method.size(model)
     assert number > 0
-    assert unit in ("leaves", "coefficients", "rows", "terms")
+    assert unit in ("leaves", "leaves and coefficients", "coefficients", "rows", "terms")
     assert tuple(capfd.readouterr()) == ("", "")
 
 

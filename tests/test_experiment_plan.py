@@ -3,6 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from experiment_cases import make_plan, write_tables
+from toprank.experiment.checking import check_plan
 from toprank.experiment.plan import Plan, Protocol
 from toprank.experiment.store import Store
 from toprank.experiment.values import parse_seeds, parse_values
@@ -146,6 +147,7 @@ def test_groups_come_from_the_index(tmp_path):
         ({"protocol": {"scoring": "acuracy"}}, "measure 'acuracy', which is not known"),
         ({"measures": ["roc_auk"]}, "did you mean 'roc_auc'"),
         ({"reference": "MetaAP"}, "'reference' of the plan must be one of"),
+        ({"name": "../elsewhere"}, "'name' of the plan must be letters"),
     ],
 )
 def test_mistakes_get_a_sentence(changes, sentence):
@@ -158,6 +160,56 @@ def test_a_file_that_is_no_yaml(tmp_path):
     file.write_text("name: [")
     with pytest.raises(ValueError, match=r"plan\.yaml cannot be read as YAML"):
         Plan.from_yaml(file)
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("name: p\nname: q\n", "in line 1: 'name' is there twice"),
+        ("methods: {A: gini, A: cart}\n", "'A' is there twice"),
+        ("data:\n\t- one\n", "Hint: use spaces, not tabs"),
+    ],
+)
+def test_yaml_that_would_lose_something(tmp_path, text, sentence):
+    file = tmp_path / "plan.yaml"
+    file.write_text(text)
+    with pytest.raises(ValueError, match=sentence):
+        Plan.from_yaml(file)
+
+
+def test_paths_are_relative_to_the_plan(tmp_path):
+    (tmp_path / "plan.yaml").write_text("name: p\ndata: [{path: tables/one.csv}]\nmethods: {Gini: gini}\n")
+    assert Plan.from_yaml(tmp_path / "plan.yaml").tables[0].source["path"] == str(tmp_path / "tables" / "one.csv")
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"names": ("one", "three")}, "Table 'three': There is no data set 'three'"),
+        ({"names": [{"path": "nowhere.csv"}]}, "Table 'nowhere': There is no file 'nowhere.csv'"),
+        ({"names": [{"name": "one", "label": "fraud"}]}, "Table 'one': The label column 'fraud' is missing"),
+        (
+            {"methods": {"G": {"method": "gini", "parameters": {"depth": 3}}}},
+            "Method 'G': Gini has no parameter 'depth'",
+        ),
+        ({"methods": {"G": {"method": "gini", "search": {"depth": [3]}}}}, "Hint: it is usually tuned by max_depth"),
+    ],
+)
+def test_mistakes_that_would_fail_every_trial_are_found_first(tmp_path, changes, sentence):
+    write_tables(tmp_path)
+    check_plan(make_plan(), tmp_path)
+    with pytest.raises(ValueError, match=sentence):
+        check_plan(make_plan(**changes), tmp_path)
+
+
+def test_tables_that_change_are_said(tmp_path):
+    write_tables(tmp_path)
+    with Store(":memory:") as store:
+        store.keep_plan(make_plan(), tmp_path)
+        store.keep_plan(make_plan(), tmp_path)
+        (tmp_path / "one.csv").write_text("x,label\n1,0\n2,1\n")
+        with pytest.warns(UserWarning, match="content of table 'one' has changed"):
+            store.keep_plan(make_plan(), tmp_path)
 
 
 def test_splits_of_a_protocol():

@@ -476,7 +476,10 @@ def test_a_trial_that_is_there_twice_is_refused(row):
         (lambda r: summary.precision_curves(r.select(~pl.selectors.starts_with("p_at"))), "precision_at_positives"),
         (lambda r: summary.beside_published(r, make_published(methods=("TreeRank",))), "share no split"),
         (lambda r: summary.beside_published(r, make_published(), "roc_auc"), "no column 'roc_auc'"),
-        (lambda r: summary.compare_ranks(r, methods=["Gini", "MetaAP"]), "friedman_test needs at least 3 methods"),
+        (
+            lambda r: summary.compare_ranks(r, methods=["Gini", "MetaAP"]),
+            "Ranks need at least 2 data sets and 3 methods",
+        ),
     ],
 )
 def test_bad_input(results, call, message):

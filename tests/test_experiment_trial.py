@@ -178,3 +178,17 @@ def test_tables_of_a_plan(tmp_path):
     assert by_path.y.tolist() == by_name.y.tolist()
     with pytest.raises(ValueError, match="'nothing' is to be dropped"):
         load_cases(Table("mine", source | {"drop": "nothing"}))
+
+
+def test_windows_of_dates_and_of_numbers(tmp_path):
+    frame = make_frame(200, text=False)
+    days = pd.date_range("2024-01-01", periods=200)
+    frame.assign(day=days.strftime("%Y-%m-%d")).to_csv(tmp_path / "one.csv", index=False)
+    frame.assign(day=range(200)).to_csv(tmp_path / "two.csv", index=False)
+    window = {"kind": "prequential", "time": "day", "n_splits": 2, "gap": 5, "test": 40}
+    by_number = outcome_of(tmp_path, "gini-rate", names=("two",), protocol=window)
+    by_date = outcome_of(tmp_path, "gini-rate", protocol=window | {"gap": "5d", "test": "40d"})
+    assert by_date["measures"] == by_number["measures"]
+    assert by_number["n_test"] == 40
+    missing = run_trial(trial_of("gini-rate", names=("two",), protocol=window | {"time": "date"}), tmp_path)
+    assert "names the column 'date', the table has x0" in missing["error"]

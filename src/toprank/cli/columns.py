@@ -50,8 +50,9 @@ def label_values(frame: polars.DataFrame, label: str, file: str) -> np.ndarray:
 
 
 def outcomes(values: np.ndarray, label: str, file: str) -> list[Any]:
-    """Return both values of a label column, sorted."""
-    found = np.unique(values).tolist()
+    """Return both values of a label column, the rarer one last."""
+    distinct, counts = np.unique(values, return_counts=True)
+    found = distinct[np.argsort(-counts, kind="stable")].tolist()
     where = f"The label column {label!r} of {file} must have two values"
     if len(found) == 1:
         raise InputError(

@@ -67,9 +67,9 @@ def compare(
         names = _chosen(methods)
     board = _run(features, values == pos_label, names, share, folds, repeats, minutes, jobs, terminal)
     written = _write(board, folder, table.name, terminal)
-    terminal.finish({"n_cases": board.n_cases, "n_positives": board.n_positives, "n_splits": board.n_splits,
-                     "leaderboard": board.frame().to_dicts(), "left_out": board.left_out, "advice": board.advice(),
-                     "files": written})  # fmt: skip
+    facts = {name: getattr(board, name) for name in ("n_cases", "n_positives", "n_splits", "share", "left_out")}
+    board_facts = {"leaderboard": board.frame().to_dicts(), "advice": board.advice(), "files": written}
+    terminal.finish(facts | board_facts)
     _print(board, table.name, written, terminal)
 
 
@@ -134,14 +134,13 @@ def _write(board: Leaderboard, folder: Path, table: str, terminal: Terminal) -> 
 def _print(board: Leaderboard, table: str, written: list[Path], terminal: Terminal) -> None:
     from toprank.cli.show import count, facts, grid, percent, plural
 
-    k = plural(max(1, round(board.share * board.n_cases)), "check")
+    k = count(max(1, round(board.share * board.n_cases)))
     terminal.show(f"{table}: {count(board.n_cases)} cases, {count(board.n_positives)} positive "
                   f"({percent(board.n_positives / board.n_cases)}), {plural(board.n_splits, 'split')}")  # fmt: skip
     rows = []
     for place, entry in enumerate(board.entries, 1):
         ap = entry.average_precision
-        verdict = "level" if entry.is_level else "lower" if board.can_tell else "?"
-        level = "best" if place == 1 else f"{-100 * entry.gap.value:.1f} {verdict}"
+        level = "best" if place == 1 else f"{-100 * entry.gap.value:.1f} {board.verdict(entry)}"
         half = f" ±{(ap.high - ap.low) / 2:.3f}" if board.can_tell else ""
         figures = [f"{ap.value:.3f}{half}", percent(entry.precision), level]
         readable = "yes" if entry.is_readable else ""
@@ -150,7 +149,8 @@ def _print(board: Leaderboard, table: str, written: list[Path], terminal: Termin
                ("readable", "left"), ("fit", "right")]  # fmt: skip
     terminal.heading("Leaderboard")
     terminal.show(grid(columns, rows))
-    terminal.show(f"AP ± its 95 % interval; hits among the first {k}; level: the gap may be noise.")
+    terminal.show(f"  hits: share of positives among the first {percent(board.share)} of the cases, {k} of all;")
+    terminal.show("  level: the gap to the best may be noise. ± is half the 95 % interval.")
     terminal.heading("Advice")
     terminal.show(board.advice())
     if board.left_out:

@@ -27,7 +27,7 @@ Jobs = Annotated[
 ]
 Published = Annotated[
     Path | None,
-    typer.Option(metavar="FILE", help="Published runs to print beside ours: CSV with dataset, seed, method."),
+    typer.Option(metavar="FILE", help="Published runs beside ours: CSV of dataset, seed, method, ap_test in %."),
 ]
 Retry = Annotated[bool, typer.Option("--retry", help="Run again what failed or took too long.")]
 Folder = Annotated[Path, typer.Argument(metavar="FOLDER", help="The folder that `toprank benchmark` wrote.")]
@@ -59,12 +59,15 @@ def benchmark(
     if not plan.is_file():
         raise InputError(f"There is no file {plan}. Hint: a plan is a YAML file, see docs/experiments.md.")
     from toprank.experiment import Plan
+    from toprank.experiment.checking import check_plan
 
     with terminal.working(f"Reading {plan.name}"):
         content = Plan.from_yaml(plan, folder=data, quick=quick)
+        check_plan(content, data)
     folder = out or Path("toprank-runs", content.name + ("-quick" if quick else ""))
     with _store(folder, create=True) as store:
-        store.keep_plan(content, data)
+        with terminal.working("Looking at the tables"):
+            store.keep_plan(content, data)
         _work_off(store, folder, jobs, retry, terminal, f"toprank experiment resume {folder}")
         _finish(store, folder, published, terminal)
 
@@ -228,6 +231,8 @@ def _show(store: Store, published: Path | None, terminal: Terminal, written: lis
     terminal.show(f"{store.plan.name}: {state['in_words']}")
     for table in tables:
         terminal.show("", to_text(table).rstrip())
+    if state["statuses"].keys() & {"failed", "timeout"}:
+        terminal.hint("--retry runs again what failed or took too long.")
     if written:
         folders = sorted({str(path.parent) for path in written})
         terminal.hint(f"{len(written)} files written to {', '.join(folders)}")

@@ -107,7 +107,7 @@ def load(name_or_path, *, label="label", pos_label=None, folder=None):
     >>> tiny.columns["size"].tolist(), tiny.columns["colour"].tolist(), tiny.y.tolist()
     ([1.5, nan], ['red', 'None'], [0, 1])
     """
-    path = _find(name_or_path, folder)
+    path = find_file(name_or_path, folder)
     table = _read(path)
     if label not in table.columns:
         raise ValueError(
@@ -174,7 +174,7 @@ def _folder(folder):
     return path
 
 
-def _find(name_or_path, folder):
+def find_file(name_or_path, folder):
     """Return the path of an existing file."""
     text = os.fspath(name_or_path)
     has_separator = os.sep in text or (os.altsep is not None and os.altsep in text)

@@ -17,6 +17,7 @@ from toprank.experiment.registry import find_method
 from toprank.experiment.runner import Progress, default_workers, run
 from toprank.experiment.store import Store
 from toprank.metrics import Interval, corrected_resampled_t_test
+from toprank.rankers.validation import check_classes, check_labels
 
 if TYPE_CHECKING:
     import polars
@@ -33,6 +34,7 @@ LEAST_SPLITS = 3
 """With fewer splits an interval over them is no more than a guess."""
 
 FEW_POSITIVES = 50
+TOO_GOOD = 0.995
 
 
 @dataclass(frozen=True)
@@ -142,9 +144,10 @@ class Leaderboard:
 
         return pl.DataFrame([
             {
-                "method": e.title, "average_precision": e.average_precision.value, "low": e.average_precision.low,
-                "high": e.average_precision.high, "precision_at_k": e.precision, "gap": e.gap.value,
-                "p_value": e.p_value, "size": e.size, "size_unit": e.unit, "is_readable": e.is_readable,
+                "name": e.name, "method": e.title, "average_precision": e.average_precision.value,
+                "low": max(e.average_precision.low, 0.0), "high": min(e.average_precision.high, 1.0),
+                "precision_at_k": e.precision, "gap": e.gap.value, "p_value": e.p_value,
+                "verdict": self.verdict(e), "size": e.size, "size_unit": e.unit, "is_readable": e.is_readable,
                 "seconds": e.seconds,
             }
             for e in self.entries
@@ -154,6 +157,12 @@ class Leaderboard:
     def can_tell(self) -> bool:
         """True where there are enough splits to tell a gap from noise."""
         return self.n_splits >= LEAST_SPLITS
+
+    def verdict(self, entry: Entry) -> str:
+        """An entry beside the best: "best", "level" (the gap may be noise), "lower", or "?" (too few splits)."""
+        if entry is self.best:
+            return "best"
+        return "level" if entry.is_level else "lower" if self.can_tell else "?"
 
     def advice(self) -> str:
         """What to take, in words."""
@@ -181,6 +190,13 @@ class Leaderboard:
                 f"Of 100 checks at the top it finds about {100 * best.precision:.0f}, the readable one "
                 f"{100 * readable.precision:.0f}: that is what being able to say why costs here."
             )
+        n_level = sum(entry.is_level for entry in self.entries)
+        if self.can_tell and n_level > 2:
+            text += f" {n_level} of the {len(self.entries)} methods cannot be told apart."
+        if self.can_tell and best.average_precision.low <= self.n_positives / self.n_cases:
+            text += " None of them is clearly better than a random order: there may be little to learn in this table."
+        if best.average_precision.value > TOO_GOOD:
+            text += " That is too good to be true: look for a column that gives the outcome away."
         if self.n_positives < FEW_POSITIVES:
             text += (
                 f" With {self.n_positives} positives in all, intervals are wide: collect more before you trust a gap."
@@ -326,7 +342,8 @@ def compare(
     Parameters
     ----------
     X : data frame or array of shape (n, n_features)
-    y : array of shape (n,), 0 and 1
+    y : array of shape (n,)
+        Two values, of which the larger (1, True, "yes") is the outcome to look for.
     methods : names of methods; None = `METHODS`; those whose package is not installed are left out with a reason
     budget : int, float or None
         Cases that can be checked, or a share of them; None = as many as there are positives.
@@ -354,8 +371,12 @@ def compare(
     >>> [entry.title for entry in board.entries if entry.is_readable]
     ['CART', 'Gini leaf rate']
     """
-    outcome = np.asarray(y).astype(np.int64)
-    share = check_share(budget, len(outcome), int(outcome.sum()))
+    n_rows = len(X)
+    labels = check_labels(y, n_rows, "compare")
+    classes, positive = check_classes(labels, None, "compare")
+    outcome = (labels == classes[positive]).astype(np.int64)
+    share = check_share(budget, n_rows, int(outcome.sum()))
+    methods = [methods] if isinstance(methods, str) else methods
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "table.parquet")
         label = _write_parquet(X, outcome, path)
@@ -398,6 +419,6 @@ def draw(board: Leaderboard, path: Path, table: str) -> Path:
     from toprank.plots import LeaderboardDisplay, save_figure
 
     display = LeaderboardDisplay.from_frame(
-        board.frame().rename({"average_precision": "mean"}), chance=board.n_positives / board.n_cases,
-        title=f"Which model for {table}?")  # fmt: skip
+        board.frame().rename({"average_precision": "mean", "verdict": "note"}),
+        chance=board.n_positives / board.n_cases, title=f"Which model for {table}?")  # fmt: skip
     return save_figure(display.plot(), path)

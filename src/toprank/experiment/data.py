@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
@@ -18,15 +19,23 @@ class Cases(NamedTuple):
     X: Any
     y: np.ndarray
 
-    @property
-    def positive_rate(self) -> float:
-        """Share of positives."""
-        return float(self.y.mean())
-
 
 def load_cases(table: Table, folder: str | Path | None = None) -> Cases:
     """Cases of a table of a plan; the last few are remembered."""
     return _load(tuple(sorted((key, _frozen(value)) for key, value in table.source.items())), str(folder or ""))
+
+
+def content_of(table: Table, folder: str | Path | None = None) -> str | None:
+    """Hash of a table's file; None where there is none to be read."""
+    from toprank.datasets.files import find_file
+
+    if "openml" in table.source:
+        return None
+    try:
+        path = find_file(table.source.get("path", table.source.get("name")), folder)
+        return hashlib.sha256(path.read_bytes()).hexdigest()[:16]
+    except (OSError, ValueError):
+        return None
 
 
 def _frozen(value: Any) -> Any:

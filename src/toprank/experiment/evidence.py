@@ -129,6 +129,8 @@ def _tables(results: polars.DataFrame, published: polars.DataFrame | None, plan:
         "precision_at_k": lambda: _precision_table(main, "Mean precision at k"),
         "by_data_set": lambda: spread(summary.by_data_set(main), title="Average precision by data set"),
     }  # fmt: skip
+    for measure in [name for name in plan.measures if name in results.columns and name != "average_precision"]:
+        makers[f"leaderboard_{measure.replace(':', '_')}"] = partial(_leaderboard, main, measure)
     if main.height < results.height:
         title = "All methods, on the splits that all of them have"
         makers["leaderboard_all"] = lambda: make_table(summary.leaderboard(results), title, MEANS)
@@ -146,6 +148,11 @@ def _tables(results: polars.DataFrame, published: polars.DataFrame | None, plan:
         table = _possible(make)
         if table is not None and table.frame.height:
             yield name, table
+
+
+def _leaderboard(results: polars.DataFrame, measure: str) -> Table:
+    words = measure.replace("_", " ")
+    return make_table(summary.leaderboard(results, measure), f"Mean {words} over the data sets", MEANS)
 
 
 def _published_tables(

@@ -95,7 +95,7 @@ KNOWN = {
         Column("high", "high", "change"), Column("p_value", "p", "p_value"), Column("p_holm", "p, Holm", "p_value"),
         Column("rival", "best other"), Column("seconds_tune", "tune, s", "seconds"),
         Column("seconds_fit", "fit, s", "seconds"), Column("seconds_score", "score, s", "seconds"),
-        Column("seconds_total", "total, s", "seconds"),
+        Column("seconds_total", "all trials, s", "seconds"),
     )
 }  # fmt: skip
 """Format of the columns that summaries have; others go by their type."""

@@ -10,14 +10,15 @@ import difflib
 import hashlib
 import json
 import math
+import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
 from toprank.experiment.measures import check_measure, find_measure
 from toprank.experiment.registry import Method, find_method
-from toprank.experiment.values import parse_seeds, parse_values
+from toprank.experiment.values import parse_seeds, parse_values, read_yaml
 
 TUNERS = ("grid", "halving", "optuna")
 JUDGES = ("cv", "out-of-bag")
@@ -195,20 +196,20 @@ class Plan:
         Parameters
         ----------
         path : path of the file
+            Paths in it are relative to the file.
         folder : where tables are looked up by name or group
         quick : bool
             Let the file's section `quick` override the rest, for a look in minutes.
         """
-        import yaml
-
-        try:
-            content = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
-        except (yaml.YAMLError, UnicodeDecodeError) as error:
-            place = " ".join(str(error).split())
-            raise ValueError(
-                f"{Path(path).name} cannot be read as YAML: {place}. Hint: check the indentation."
-            ) from None
-        return cls.from_dict(content, folder=folder, quick=quick, owner=Path(path).name)
+        path = Path(path)
+        plan = cls.from_dict(read_yaml(path), folder=folder, quick=quick, owner=path.name)
+        tables = [
+            replace(table, source={**table.source, "path": str(path.parent / table.source["path"])})
+            if "path" in table.source
+            else table
+            for table in plan.tables
+        ]
+        return replace(plan, tables=tuple(tables))
 
     @classmethod
     def from_dict(
@@ -224,6 +225,11 @@ class Plan:
                     f"{owner} must have '{needed}', found {sorted(content)}. Hint: see docs/experiments.md."
                 )
         methods = _mapping(content["methods"], f"'methods' of {owner}", None)
+        if not re.fullmatch(r"[\w .+-]*\w[\w .+-]*", str(content["name"])):
+            raise ValueError(
+                f"'name' of {owner} must be letters, digits, spaces and . + - _, found {content['name']!r}. "
+                "Hint: it names the folder of the results."
+            )
         plan = cls(
             name=str(content["name"]),
             tables=tuple(_tables(content["data"], folder, owner)),
@@ -356,7 +362,7 @@ def _method_use(label: str, entry: Any, owner: str) -> MethodUse:
     use = MethodUse(label, **entry)
     for name, allowed in (("tuner", TUNERS), ("judge", JUDGES)):
         if getattr(use, name) not in allowed:
-            raise ValueError(f"'{name}' of {place} must be one of {allowed}, found {getattr(use, name)!r}.")
+            raise ValueError(f"'{name}' of {place} must be one of {', '.join(allowed)}; found {getattr(use, name)!r}.")
     followed = [value for values in use.profile.values() for value in values]
     rules = [
         (len(use.profile) <= 1, "'profile' must name one parameter", sorted(use.profile)),
@@ -382,7 +388,7 @@ def _protocol(entry: Any, owner: str) -> Protocol:
     protocol = Protocol(**entry)
     check_measure(protocol.scoring, place)
     rules = [
-        (protocol.kind in KINDS, f"'kind' must be one of {KINDS}", protocol.kind),
+        (protocol.kind in KINDS, f"'kind' must be one of {', '.join(KINDS)}", protocol.kind),
         (_is_number(protocol.test_size) and 0 < protocol.test_size < 1, "'test_size' must be a share",
          protocol.test_size),
         (_is_int(protocol.n_splits, 1), "'n_splits' must be an int of at least 1", protocol.n_splits),

@@ -43,9 +43,17 @@ def make_split(protocol: Protocol, cases: Cases, seed: int, fold: int) -> Split:
 
 
 def _window(protocol: Protocol, cases: Cases, fold: int) -> tuple[np.ndarray, np.ndarray]:
+    import pandas as pd
+
     from toprank.experiment.prequential import PrequentialSplit
 
-    splitter = PrequentialSplit(protocol.train, protocol.gap, protocol.test, times=protocol.time,
+    if protocol.time not in cases.X.columns:
+        found = ", ".join(map(str, cases.X.columns[:20]))
+        raise ValueError(f"'time' of the protocol names the column {protocol.time!r}, the table has {found}.")
+    times = cases.X[protocol.time]
+    if times.dtype.kind not in "iufM":  # dates come as text
+        times = pd.to_datetime(times, format="ISO8601")
+    splitter = PrequentialSplit(protocol.train, protocol.gap, protocol.test, times=times.to_numpy(),
                                 n_splits=protocol.n_splits, label_delay=protocol.label_delay)  # fmt: skip
     windows = list(splitter.split(cases.X, cases.y))
     if fold > len(windows):

@@ -10,6 +10,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
+from toprank.experiment.data import content_of
 from toprank.experiment.plan import Plan, Trial, measure_columns
 from toprank.experiment.trial import Outcome
 
@@ -87,6 +88,7 @@ class Store:
                 table["path"] = str(Path(table["path"]).absolute())
         self._keep_fact("plan", json.dumps(content))
         self._keep_fact("folder", "" if folder is None else str(Path(folder).absolute()))
+        self._compare_content(plan, folder)
         present, before = _versions(), self._fact("versions")
         if before is not None and before != present:
             warnings.warn(
@@ -95,6 +97,22 @@ class Store:
                 stacklevel=2,
             )
         self._keep_fact("versions", present)
+
+    def _compare_content(self, plan: Plan, folder: str | Path | None) -> None:
+        """Warn of tables whose file is not what it was when trials were run."""
+        for table in plan.tables:
+            content = content_of(table, folder)
+            before = self._fact(f"content of {table.name}")
+            if content is None:
+                continue
+            if before is not None and before != content:
+                warnings.warn(
+                    f"The content of table {table.name!r} has changed since trials in {self.path} were run, which keep "
+                    "the old figures. Hint: begin in a new folder.",
+                    stacklevel=3,
+                )
+            else:
+                self._keep_fact(f"content of {table.name}", content)
 
     @property
     def plan(self) -> Plan:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 SPAN = re.compile(r"\s*(-?\d+)(?:\s*-\s*(-?\d+)\s*(?:by\s+(\d+))?)?\s*")
@@ -44,3 +45,28 @@ def parse_seeds(given: Any, owner: str) -> tuple[int, ...]:
     if isinstance(values, dict) or not all(isinstance(v, int) and not isinstance(v, bool) and v >= 0 for v in values):
         raise ValueError(f"The seeds of {owner} must be ints of at least 0 such as 1-10, found {given!r}.")
     return tuple(dict.fromkeys(values))
+
+
+def read_yaml(path: Path) -> Any:
+    """Content of a YAML file in which no mapping has a name twice."""
+    import yaml
+
+    class Loader(yaml.SafeLoader):
+        """A safe loader that refuses what others drop without a word."""
+
+        def construct_mapping(self, node: Any, deep: bool = False) -> Any:
+            names = [self.construct_object(key, deep=True) for key, _ in node.value]
+            twice = [name for i, name in enumerate(names) if name in names[:i]]
+            if twice:
+                raise yaml.MarkedYAMLError(problem=f"{twice[0]!r} is there twice", problem_mark=node.start_mark)
+            return super().construct_mapping(node, deep)
+
+    try:
+        return yaml.load(path.read_text(encoding="utf-8"), Loader)
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path.name} is not encoded as UTF-8 ({error.reason}). Hint: save it as UTF-8.") from None
+    except yaml.YAMLError as error:
+        mark, problem = getattr(error, "problem_mark", None), getattr(error, "problem", None) or str(error)
+        where = f" in line {mark.line + 1}" if mark else ""
+        hint = "use spaces, not tabs" if "\\t" in str(problem) else "check the indentation and the brackets"
+        raise ValueError(f"{path.name} cannot be read as YAML{where}: {problem}. Hint: {hint}.") from None

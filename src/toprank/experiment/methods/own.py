@@ -62,8 +62,12 @@ def make_plain_tree(criterion: str, leaf_score: str) -> Callable[..., RankingTre
 
 
 def leaves_of_ranker(ranker: Any) -> tuple[int, str]:
-    """Leaves of a fitted ranker, all trees together."""
-    return ranker.n_leaves_, "leaves"
+    """Leaves of a fitted ranker, all trees together; with the coefficients of a linear score inside them."""
+    scoring = ranker.tree_.scoring if hasattr(ranker, "tree_") else None
+    if scoring is None or scoring.kind != "linear":
+        return ranker.n_leaves_, "leaves"
+    n_coefficients = int(np.count_nonzero(scoring.weight) + np.count_nonzero(scoring.points))
+    return ranker.n_leaves_ + n_coefficients, "leaves and coefficients"
 
 
 def scores_by_depth(ranker: Any, X: Any, values: Sequence[int | None]) -> np.ndarray:

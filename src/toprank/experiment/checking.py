@@ -1,0 +1,44 @@
+"""`check_plan`: mistakes that would fail every trial are found before the first one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from toprank.experiment.data import load_cases
+from toprank.experiment.plan import MethodUse, Plan
+from toprank.experiment.registry import find_method
+from toprank.experiment.trial import quiet
+
+
+def check_plan(plan: Plan, folder: str | Path | None = None) -> None:
+    """Raise ValueError where a table cannot be read or a method does not take its parameters.
+
+    Tables from OpenML are not fetched, and methods whose package is not installed are passed over.
+    """
+    for table in plan.tables:
+        if "openml" not in table.source:
+            try:
+                load_cases(table, folder)
+            except (ValueError, TypeError, OSError) as error:
+                raise ValueError(f"Table {table.name!r}: {error}") from None
+    for use in plan.methods:
+        if not find_method(use.method).missing_packages:
+            with quiet():
+                _check_parameters(use)
+
+
+def _check_parameters(use: MethodUse) -> None:
+    """Make an estimator of the first setting, and of each profiled parameter."""
+    names = {*use.parameters, *use.space, *use.profile}
+    first = {name: values["low"] if isinstance(values, dict) else values[0] for name, values in use.space.items()}
+    first |= {name: values[0] for name, values in use.profile.items()}
+    try:
+        find_method(use.method).make(random_state=0, n_jobs=1, **{**use.parameters, **first})
+    except TypeError as error:
+        word = str(error).split("'")[1] if "unexpected keyword argument" in str(error) else None
+        if word not in names:
+            raise
+        raise ValueError(
+            f"Method {use.label!r}: {find_method(use.method).title} has no parameter {word!r}. "
+            f"Hint: it is usually tuned by {', '.join(find_method(use.method).space) or 'nothing'}."
+        ) from None
