@@ -53,6 +53,18 @@ def test_the_geometric_score_puts_rows_of_rich_leaves_first_the_deeper_the_bette
     assert score[y == 1].min() > score[y == 0].max()
 
 
+def test_raw_distances_are_in_units_of_the_column():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 2)) * [1.0, 1000.0]
+    y = (X[:, 0] + X[:, 1] / 1000 > 0.8).astype(int)
+    raw, scaled = (
+        RankingTree(leaf_score="geometric", distance=unit, max_depth=3).fit(X, y) for unit in ("raw", "scaled")
+    )
+    assert raw.tree_.scoring.scale.tolist() == [1.0, 1.0]
+    assert scaled.tree_.scoring.scale[1] > 500
+    assert not np.array_equal(np.argsort(raw.decision_function(X)), np.argsort(scaled.decision_function(X)))
+
+
 def test_the_geometric_score_turns_at_a_majority_of_positives():
     X = np.repeat([[0.0], [1.0], [2.0]], 20, axis=0)
     y = np.concatenate((np.zeros(20), np.arange(20) < 8, np.arange(20) < 16)).astype(int)  # 0, 40 and 80 % positive

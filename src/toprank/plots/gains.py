@@ -165,7 +165,7 @@ class GainsDisplay(Display):
             write_title(axes, self._title() if self.title is None else self.title, is_own=is_own)
             if labels == "legend" or (labels == "auto" and meet):
                 best_first = self._order(ends)
-                add_legend(axes, best_first, outside=is_own and len(ends) > FEW, place="lower right")
+                add_legend(axes, best_first, outside=is_own and len(ends) > FEW, place="center right")
             else:
                 name_lines(axes, ends, chosen, labels, is_own=is_own)
         self._keep(axes)

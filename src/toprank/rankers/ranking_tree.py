@@ -31,9 +31,12 @@ class RankingTree(TreeRanker):
         What a split gains.
     leaf_score : {"rate", "geometric", "confusion"}, default "rate"
         rate: leaves by their smoothed positive rate, ties inside. geometric: signed distance to the nearest threshold
-        on the path, in standard deviations of the column; positive in leaves with a majority of positives, negative
-        in the others (Alvarez & Bernard, 2005). confusion: all leaves vote, a leaf counts `confusion` to the power of
+        on the path; positive in leaves with a majority of positives, negative in the others (Alvarez & Bernard, 2005).
+        confusion: all leaves vote, a leaf counts `confusion` to the power of
         the conditions the row breaks on the way to it (Ling & Yan, 2003).
+    distance : {"scaled", "raw"}, default "scaled"
+        Unit of the geometric distance: standard deviations of the column, or its own units, which makes columns of
+        large numbers count more; the baselines of the MetaAP paper are raw.
     confusion : float, default 0.3
         The confusion factor; 0 gives the leaf rate.
     max_depth : int or None, default 6
@@ -80,6 +83,7 @@ class RankingTree(TreeRanker):
         **GROWTH_CONSTRAINTS,
         "criterion": [StrOptions({"gini", "entropy", "ap", "auc"})],
         "leaf_score": [StrOptions({"rate", "geometric", "confusion"})],
+        "distance": [StrOptions({"scaled", "raw"})],
         "confusion": [Interval(Real, 0, 1, closed="both")],
         "max_depth": DEPTH,
     }
@@ -89,6 +93,7 @@ class RankingTree(TreeRanker):
         *,
         criterion: str = "gini",
         leaf_score: str = "rate",
+        distance: str = "scaled",
         confusion: float = 0.3,
         max_depth: int | None = 6,
         min_samples_leaf: int = 5,
@@ -106,6 +111,7 @@ class RankingTree(TreeRanker):
     ):
         self.criterion = criterion
         self.leaf_score = leaf_score
+        self.distance = distance
         self.confusion = confusion
         self.max_depth = max_depth
         self.min_samples_leaf = min_samples_leaf
@@ -132,7 +138,8 @@ class RankingTree(TreeRanker):
             scoring = Scoring("confusion", confusion=self.confusion)
         elif self.leaf_score == "geometric":
             # Two places in the ranking: leaves with a majority of positives, and the others; margins do the rest.
-            scoring = Scoring("margin", scale=data.column_scales(), turn=MAJORITY)
+            scale = data.column_scales() if self.distance == "scaled" else np.ones(data.X.shape[1])
+            scoring = Scoring("margin", scale=scale, turn=MAJORITY)
             total = tree.positive + tree.negative
             position, rate = _rich_and_poor(tree.positive, total, position)
             key = _is_poor(tree.positive, total)
