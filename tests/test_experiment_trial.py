@@ -192,3 +192,10 @@ def test_windows_of_dates_and_of_numbers(tmp_path):
     assert by_number["n_test"] == 40
     missing = run_trial(trial_of("gini-rate", names=("two",), protocol=window | {"time": "date"}), tmp_path)
     assert "names the column 'date', the table has x0" in missing["error"]
+
+
+def test_a_profile_that_fails_leaves_the_figures_alone(tmp_path):
+    write_tables(tmp_path, ("one",))
+    outcome = outcome_of(tmp_path, {"method": "cart", "search": {}, "profile": {"max_depth": [2, -1]}})
+    assert outcome["profile"] == []
+    assert outcome["measures"]["average_precision"] > 0

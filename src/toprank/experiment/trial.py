@@ -89,7 +89,10 @@ def _run(trial: Trial, folder: str | Path | None, before_fit: Callable[[], None]
         new, y_test = encoder.transform(rows_of(cases.X, split.test)), cases.y[split.test]
         score = scores_of(model, new)
         scored = time.perf_counter()
-        profile = _profile(trial, tuner, tuning.setting, known, y, new, y_test)
+        try:
+            profile = _profile(trial, tuner, tuning.setting, known, y, new, y_test)
+        except Exception:  # a value that cannot be fitted costs the plot its points, not the trial its figures
+            profile = []
     measures = figures_of(trial.measures, y_test, score)
     train = score_of("average_precision", y, scores_of(model, known))
     size, unit = tuner.method.size(model) if tuner.method.size else (None, None)
