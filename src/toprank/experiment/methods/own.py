@@ -159,7 +159,7 @@ for criterion in ("gini", "entropy"):
 for criterion in ("gini", "entropy"):
     register_tree(
         f"{criterion}-rate",
-        f"{criterion.capitalize()}, leaf rate",
+        f"{criterion.capitalize()} leaf rate",
         make_plain_tree(criterion, "rate"),
         f"The same {criterion.capitalize()} tree, which ranks by the positive rate of leaves.",
         space={"max_depth": TREE_DEPTHS},
