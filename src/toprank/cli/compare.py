@@ -143,8 +143,11 @@ def _print(board: Leaderboard, table: str, written: list[Path], terminal: Termin
         level = "best" if place == 1 else f"{-100 * entry.gap.value:.1f} {board.verdict(entry)}"
         half = f" ±{(ap.high - ap.low) / 2:.3f}" if board.can_tell else ""
         figures = [f"{ap.value:.3f}{half}", percent(entry.precision), level]
-        readable = "yes" if entry.is_readable else ""
-        rows.append([f"{place:>2}  {entry.title}", *figures, entry.size_in_words, readable, _seconds(entry.seconds)])
+        readable, size = (
+            "yes" if entry.is_readable else "",
+            entry.size_in_words.replace(" and coefficients", " + coef."),
+        )
+        rows.append([f"{place:>2}  {entry.title}", *figures, size, readable, _seconds(entry.seconds)])
     columns = [("method", "left"), ("AP", "right"), ("hits", "right"), ("gap, points", "right"), ("size", "right"),
                ("readable", "left"), ("fit", "right")]  # fmt: skip
     terminal.heading("Leaderboard")
