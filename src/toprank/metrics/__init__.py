@@ -23,6 +23,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from toprank.metrics.at_k import gain_at_k, lift_at_k, precision_at_k, recall_at_k
+from toprank.metrics.auc import auc_interval, delong_test
 from toprank.metrics.comparison import (
     Comparison,
     corrected_resampled_t_test,
@@ -35,6 +36,8 @@ from toprank.metrics.entities import EntityCases, distinct_entity_precision_at_k
 from toprank.metrics.intervals import Interval, bootstrap_interval, proportion_interval
 from toprank.metrics.periods import PeriodValues, per_period, values_per_period
 from toprank.metrics.ranking import average_precision, pos_at_top, roc_auc
+from toprank.metrics.roc import RocCurve, roc_curve
+from toprank.metrics.roc_bands import RocBand, roc_band
 
 if TYPE_CHECKING:
     from toprank.metrics.scorers import average_precision_scorer, make_at_k_scorer
@@ -44,11 +47,15 @@ __all__ = [
     "EntityCases",
     "Interval",
     "PeriodValues",
+    "RocBand",
+    "RocCurve",
+    "auc_interval",
     "average_precision",
     "average_precision_scorer",
     "balanced_accuracy",
     "bootstrap_interval",
     "corrected_resampled_t_test",
+    "delong_test",
     "distinct_entity_precision_at_k",
     "f_beta",
     "g_mean",
@@ -68,6 +75,8 @@ __all__ = [
     "recall_at_k",
     "recall_at_k_curve",
     "roc_auc",
+    "roc_band",
+    "roc_curve",
     "values_per_period",
     "wilcoxon_test",
 ]
