@@ -1,14 +1,23 @@
 """The best that any ranking can do when the true P(y = 1 | row) is known.
 
-The labels are seen as independent draws with these probabilities. Sorting by the probability is then optimal
-for the ROC curve at every point (Neyman-Pearson) and for average precision: swapping two neighbours ranked i
-and i + 1 with probabilities a > b changes the expected numerator by (a - b)(1 + S) / (i (i + 1)) > 0 in
-favour of a first, where S is the sum of the probabilities ranked above them.
+For rows with known probabilities the labels are seen as independent draws with them. Sorting by the probability is
+then optimal for the ROC curve at every point (Neyman-Pearson) and for average precision: swapping two neighbours ranked
+i and i + 1 with probabilities a > b changes the expected numerator by (a - b)(1 + S) / (i (i + 1)) > 0 in favour of a
+first, where S is the sum of the probabilities ranked above them.
+
+For a `Population` the curve is that of its law, without any rows: see the population for how it is computed.
 """
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+
+from toprank.metrics._validation import check_count
+from toprank.metrics.roc import RocCurve
+
+from .populations import Population, SimulatedData
 
 
 def expected_average_precision(probability, score):
@@ -93,30 +102,143 @@ def optimal_average_precision(probability):
 
 
 def optimal_roc(probability):
-    """Return the best ROC curve any ranking can have, as points from (0, 0) to (1, 1).
+    """Return the best ROC curve any ranking can have.
 
-    The population curve, like `optimal_average_precision`: both rates are ratios of expected counts.
+    Of rows with known probabilities, the population curve, like `optimal_average_precision`: both rates are ratios of
+    expected counts. Of a population, the curve of its law.
 
     Parameters
     ----------
-    probability : array-like of shape (n,)
-        The true P(y = 1 | row), such as ``AuditData.probability``; not all 0 and not all 1.
+    probability : array-like of shape (n,), SimulatedData or Population
+        The true P(y = 1 | row), such as ``AuditData.probability``; not all 0 and not all 1. Or a population, or data
+        drawn from one.
 
     Returns
     -------
     fpr, tpr : ndarray of shape (n_distinct + 1,), float64
-        False and true positive rate after each distinct probability, best first.
+        Where probabilities are given: false and true positive rate after each distinct one, best first, from (0, 0)
+        to (1, 1).
+    curve : RocCurve
+        Where a population is given: exact where the curve is a broken line, else within 1e-4.
 
     Examples
     --------
-    >>> from toprank.datasets import optimal_roc
+    >>> from toprank.datasets import make_gaussians, optimal_roc
     >>> fpr, tpr = optimal_roc([0.75, 0.25, 0.25, 0.75])
     >>> fpr.tolist(), tpr.tolist()
     ([0.0, 0.25, 1.0], [0.0, 0.75, 1.0])
+    >>> curve = optimal_roc(make_gaussians(random_state=0))
+    >>> round(curve.area, 3), curve([0.1, 0.5]).round(3).tolist()
+    (0.871, [0.625, 0.945])
     """
-    probability = _check_probability(probability, "optimal_roc")
+    population = _population_of(probability)
+    if population is not None:
+        return population.optimal_roc()
+    return _roc_of_rows(probability, "optimal_roc")
+
+
+def optimal_auc(probability):
+    """Return the area under the best ROC curve any ranking can have.
+
+    Parameters
+    ----------
+    probability : array-like of shape (n,), SimulatedData or Population
+        As in `optimal_roc`.
+
+    Returns
+    -------
+    value : float
+        In closed form for two gaussians of one covariance, exact for rows and for cells, else within 1e-4.
+
+    Examples
+    --------
+    >>> from toprank.datasets import make_checkerboard, optimal_auc
+    >>> optimal_auc([0.75, 0.25, 0.25, 0.75])
+    0.75
+    >>> round(optimal_auc(make_checkerboard(100, contrast=0.6, random_state=0)), 9)
+    0.8
+    """
+    population = _population_of(probability)
+    if population is not None:
+        return population.optimal_auc()
+    return RocCurve(*_roc_of_rows(probability, "optimal_auc")).area
+
+
+def approximate_roc(population, depth):
+    """Return the broken lines by which an ideal TreeRank approaches the optimal ROC curve, one per level.
+
+    The recursion of section III-D of the TreeRank paper, which its figure 1 shows. Between each two neighbouring knots
+    of level d, one is put where the optimal curve is parallel to the line between them: where eta equals
+
+        Delta* = p (beta_{k+1} - beta_k) / ((1 - p) (alpha_{k+1} - alpha_k) + p (beta_{k+1} - beta_k)),
+
+    the rate of positives among the rows between them. No split of a cell of level d adds more to the AUC. For a smooth
+    curve the area that level d lacks falls by a factor that tends to 4 from level to level (Proposition 15).
+
+    Parameters
+    ----------
+    population : Population or SimulatedData
+    depth : int
+        The last level, at most 20.
+
+    Returns
+    -------
+    curves : list of RocCurve, of length depth + 1
+        ``curves[d]`` has 2^d + 1 knots, all of them on the optimal curve; ``curves[0]`` is the diagonal. A piece that
+        is itself on the optimal curve is not cut: there is nothing to gain.
+
+    References
+    ----------
+    S. Clémençon, N. Vayatis, "Tree-based ranking methods", section III-D and Proposition 15.
+
+    Examples
+    --------
+    >>> from toprank.datasets import approximate_roc, make_gaussians, optimal_auc
+    >>> population = make_gaussians(random_state=0).population
+    >>> [round(curve.area, 4) for curve in approximate_roc(population, 4)]
+    [0.5, 0.7881, 0.8509, 0.866, 0.8698]
+    >>> round(optimal_auc(population), 4)
+    0.8711
+    """
+    law = _population_of(population)
+    if law is None:
+        raise TypeError(
+            f"The 'population' parameter of approximate_roc must be a Population or SimulatedData. Got "
+            f"{type(population).__name__} instead. Hint: make_gaussians(...).population is one."
+        )
+    check_count(depth, "depth", caller="approximate_roc", low=0, high=20)
+    alpha = beta = np.array([0.0, 1.0])
+    curves = [RocCurve(alpha, beta)]
+    for _ in range(depth):
+        hits, misses = law.positive_rate * np.diff(beta), (1.0 - law.positive_rate) * np.diff(alpha)
+        new_alpha, new_beta = law.rates_above(hits / (hits + misses))
+        alpha, beta = _interleave(alpha, new_alpha), _interleave(beta, new_beta)
+        is_new = np.r_[True, (np.diff(alpha) > 0.0) | (np.diff(beta) > 0.0)]
+        alpha, beta = alpha[is_new], beta[is_new]
+        curves.append(RocCurve(alpha, beta))
+    return curves
+
+
+def _interleave(knots, between):
+    """Put one value between each two neighbours; a rounding error may not carry it outside."""
+    merged = np.empty(2 * knots.size - 1)
+    merged[::2] = knots
+    merged[1::2] = np.clip(between, knots[:-1], knots[1:])
+    return merged
+
+
+def _population_of(source: Any) -> Population | None:
+    """Return the population that is given, or that the data given were drawn from; None for anything else."""
+    if isinstance(source, SimulatedData):
+        return source.population
+    return source if isinstance(source, Population) else None
+
+
+def _roc_of_rows(probability, owner):
+    """Return false and true positive rates after each distinct probability, best first."""
+    probability = _check_probability(probability, owner)
     if probability.min() == 1.0:
-        raise ValueError("optimal_roc needs probabilities that are not all 1: there is no negative case to rank.")
+        raise ValueError(f"{owner} needs probabilities that are not all 1: there is no negative case to rank.")
     ranked = np.sort(probability)[::-1]
     last_of_value = np.flatnonzero(np.r_[np.diff(ranked) != 0.0, True])
     hits = np.cumsum(ranked)[last_of_value]

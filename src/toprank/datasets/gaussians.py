@@ -1,0 +1,380 @@
+"""Two classes of gaussian vectors: with one covariance, or with two.
+
+With one covariance the likelihood ratio is linear in x and everything is closed form: this is the toy example of the
+TreeRank paper. With two it is quadratic, and its law is that of a `QuadraticForm`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtr
+
+from toprank.metrics._validation import check_choice, check_count
+
+from .populations import SimulatedData, SmoothPopulation, check_number, check_random_state, layout_generator
+from .quadratic_form import QuadraticForm
+
+SEPARATORS = ("axis", "arbitrary")
+DEVIATIONS = 6.5  # a normal variable is farther from its mean with a chance of 8e-11
+
+
+@dataclass(frozen=True, eq=False)
+class GaussianPopulation(SmoothPopulation):
+    """Two gaussians with the same covariance: the best separators are parallel hyperplanes.
+
+    With D the Mahalanobis distance of the means, the log likelihood ratio is normal with variance D^2 and mean
+    -D^2 / 2 in the negative class, D^2 / 2 in the positive one. Hence ROC*(a) = Phi(D + Phi^-1(a)) and
+    AUC* = Phi(D / sqrt(2)).
+
+    Parameters
+    ----------
+    negative_mean, positive_mean : array-like of shape (d,)
+    covariance : array-like of shape (d, d)
+        Symmetric and positive definite.
+    positive_rate : float in (0, 1), default=0.5
+    n_noise_features : int, default=0
+        Independent standard normal features after the others.
+
+    Examples
+    --------
+    >>> from toprank.datasets import GaussianPopulation
+    >>> population = GaussianPopulation([0.0, 0.0], [1.0, 1.0], [[1.0, 0.0], [0.0, 1.0]])
+    >>> round(population.distance, 4), round(population.optimal_auc(), 4)
+    (1.4142, 0.8413)
+    >>> population.probability([[0.5, 0.5]]).tolist()
+    [0.5]
+    """
+
+    negative_mean: NDArray[np.float64]
+    positive_mean: NDArray[np.float64]
+    covariance: NDArray[np.float64]
+    positive_rate: float = 0.5
+    n_noise_features: int = 0
+
+    def __post_init__(self) -> None:
+        _check_gaussians(self, ("covariance",))
+
+    @property
+    def n_signal_features(self) -> int:
+        """Length of the means."""
+        return self.negative_mean.size
+
+    @property
+    def direction(self) -> NDArray[np.float64]:
+        """The normal of the separating hyperplanes: the inverse covariance times the difference of the means."""
+        difference = self.positive_mean - self.negative_mean
+        return np.linalg.solve(self.covariance, difference).astype(np.float64, copy=False)
+
+    @property
+    def distance(self) -> float:
+        """Mahalanobis distance of the two means."""
+        return float(np.sqrt((self.positive_mean - self.negative_mean) @ self.direction))
+
+    def optimal_auc(self) -> float:
+        """Return the area under the optimal ROC curve, in closed form."""
+        return float(ndtr(self.distance / np.sqrt(2.0)))
+
+    def _rates_above_log_ratio(self, log_ratio: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        scaled, half = log_ratio / self.distance, self.distance / 2.0
+        return ndtr(-half - scaled), ndtr(half - scaled)
+
+    def _positive_range(self) -> tuple[float, float]:
+        middle, reach = self.distance**2 / 2.0, DEVIATIONS * self.distance
+        return middle - reach, middle + reach
+
+    def _log_ratio(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
+        return (X - (self.negative_mean + self.positive_mean) / 2.0) @ self.direction
+
+    def _draw(self, rng: np.random.Generator, n_samples: int) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+        is_positive = rng.random(n_samples) < self.positive_rate
+        normal = rng.standard_normal((n_samples, self.n_signal_features))
+        mean = np.where(is_positive[:, None], self.positive_mean, self.negative_mean)
+        return mean + normal @ np.linalg.cholesky(self.covariance).T, is_positive
+
+
+@dataclass(frozen=True, eq=False)
+class QuadraticGaussianPopulation(SmoothPopulation):
+    """Two gaussians with different covariances: the best separators are quadrics.
+
+    In coordinates z in which the negative class is standard normal and the positive one is normal with independent
+    components of means b and variances 1 / d, the log likelihood ratio is half the sum of z^2 - d (z - b)^2 + log d:
+    a quadratic form in normal variables under either class.
+
+    Parameters
+    ----------
+    negative_mean, positive_mean : array-like of shape (d,)
+    negative_covariance, positive_covariance : array-like of shape (d, d)
+        Symmetric and positive definite.
+    positive_rate : float in (0, 1), default=0.5
+    n_noise_features : int, default=0
+        Independent standard normal features after the others.
+
+    Examples
+    --------
+    >>> from toprank.datasets import QuadraticGaussianPopulation
+    >>> identity = [[1.0, 0.0], [0.0, 1.0]]
+    >>> population = QuadraticGaussianPopulation([0.0, 0.0], [0.0, 0.0], identity, [[4.0, 0.0], [0.0, 4.0]])
+    >>> round(population.optimal_auc(), 6)  # a ratio of two exponential variables: 4 / (4 + 1)
+    0.8
+    """
+
+    negative_mean: NDArray[np.float64]
+    positive_mean: NDArray[np.float64]
+    negative_covariance: NDArray[np.float64]
+    positive_covariance: NDArray[np.float64]
+    positive_rate: float = 0.5
+    n_noise_features: int = 0
+
+    def __post_init__(self) -> None:
+        _check_gaussians(self, ("negative_covariance", "positive_covariance"))
+
+    @property
+    def n_signal_features(self) -> int:
+        """Length of the means."""
+        return self.negative_mean.size
+
+    @cached_property
+    def _coordinates(self) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+        """The matrix from x - negative_mean to z, and d and b of the class docstring."""
+        root = np.linalg.cholesky(self.negative_covariance)
+        inverse_variance, rotation = np.linalg.eigh(root.T @ np.linalg.solve(self.positive_covariance, root))
+        to_z = rotation.T @ np.linalg.inv(root)
+        return to_z, inverse_variance, to_z @ (self.positive_mean - self.negative_mean)
+
+    @cached_property
+    def _negative_form(self) -> QuadraticForm:
+        """The log ratio of a negative: z is standard normal."""
+        _, d, b = self._coordinates
+        return QuadraticForm((1.0 - d) / 2.0, d * b / 2.0, float((np.log(d) - d * b**2).sum() / 2.0))
+
+    @cached_property
+    def _positive_form(self) -> QuadraticForm:
+        """The log ratio of a positive: z = b + w / sqrt(d) with w standard normal."""
+        _, d, b = self._coordinates
+        return QuadraticForm((1.0 / d - 1.0) / 2.0, b / np.sqrt(d) / 2.0, float((np.log(d) + b**2).sum() / 2.0))
+
+    @cached_property
+    def _difference_form(self) -> QuadraticForm:
+        """The log ratio of a positive less that of an independent negative."""
+        return self._positive_form.minus(self._negative_form)
+
+    def optimal_auc(self) -> float:
+        """Return the area under the optimal ROC curve, to 2e-5 or better.
+
+        It is the chance that a positive has a larger log ratio than a negative (Proposition 11), and the difference of
+        the two is again a quadratic form.
+        """
+        return float(self._difference_form.survival(0.0))
+
+    def _rates_above_log_ratio(self, log_ratio: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        alpha, beta = self._negative_form.survival(log_ratio), self._positive_form.survival(log_ratio)
+        if not self._positive_form.is_exact:
+            # The curve is as steep as the likelihood ratio, and an error of alpha counts as many times over. Where the
+            # ratio exceeds 1, alpha is therefore taken from the positives: a negative is exp(-log ratio) of a positive.
+            above_one = self._positive_form.discounted_survival(np.maximum(log_ratio, 0.0))
+            alpha = np.where(log_ratio > 0.0, above_one, np.maximum(alpha, above_one))
+        return alpha, beta
+
+    def _positive_range(self) -> tuple[float, float]:
+        return self._positive_form.range
+
+    def _log_ratio(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
+        to_z, d, b = self._coordinates
+        z = (X - self.negative_mean) @ to_z.T
+        return (z**2 - d * (z - b) ** 2 + np.log(d)).sum(axis=1) / 2.0
+
+    def _draw(self, rng: np.random.Generator, n_samples: int) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+        is_positive = rng.random(n_samples) < self.positive_rate
+        normal = rng.standard_normal((n_samples, self.n_signal_features))
+        negative = self.negative_mean + normal @ np.linalg.cholesky(self.negative_covariance).T
+        positive = self.positive_mean + normal @ np.linalg.cholesky(self.positive_covariance).T
+        return np.where(is_positive[:, None], positive, negative), is_positive
+
+
+def make_gaussians(
+    n_samples: int = 1000,
+    *,
+    n_features: int = 5,
+    positive_rate: float = 0.5,
+    separator: str = "axis",
+    distance: float = 1.6,
+    direction_seed: int = 0,
+    n_noise_features: int = 0,
+    random_state: Any = None,
+) -> SimulatedData:
+    """Draw two classes of gaussian vectors with the same covariance: the toy example of the TreeRank paper.
+
+    The optimal ROC curve depends on ``distance`` alone, so that the two kinds of separator differ in nothing but how
+    well a tree with one feature a split can follow them.
+
+    Parameters
+    ----------
+    n_samples : int, default=1000
+    n_features : int, default=5
+    positive_rate : float in (0, 1), default=0.5
+        P(y = 1); the share of positives meets it up to chance.
+    separator : {"axis", "arbitrary"}, default="axis"
+        "axis": the covariance is the identity and the classes differ in the first feature alone, situation (i) of the
+        paper. "arbitrary": the features are correlated, the classes differ in all of them by the same amount up to
+        sign, and the separator is a hyperplane in general position, situation (ii).
+    distance : float in (0, 30], default=1.6
+        Mahalanobis distance of the two means. The optimal AUC is Phi(distance / sqrt(2)): 0.871 by default.
+    direction_seed : int, default=0
+        Draws the correlations and signs of "arbitrary", apart from the rows: the same population for every
+        ``random_state``.
+    n_noise_features : int, default=0
+        Independent standard normal features after the others.
+    random_state : int, numpy.random.Generator or None, default=None
+        The same int gives the same rows.
+
+    Returns
+    -------
+    data : SimulatedData
+        ``data.population`` is a `GaussianPopulation`.
+
+    References
+    ----------
+    S. Clémençon, N. Vayatis, "Tree-based ranking methods", section VI, figures 4 and 5.
+
+    Examples
+    --------
+    >>> from toprank.datasets import make_gaussians, optimal_auc
+    >>> data = make_gaussians(separator="arbitrary", random_state=0)
+    >>> data.X.shape, round(optimal_auc(data), 3)
+    ((1000, 5), 0.871)
+    """
+    caller = "make_gaussians"
+    check_count(n_samples, "n_samples", caller=caller)
+    check_count(n_features, "n_features", caller=caller)
+    check_choice(separator, "separator", SEPARATORS, caller=caller)
+    check_number(distance, "distance", "(0, 30]", caller=caller)
+    _check_shared_parameters(positive_rate, n_noise_features, caller=caller)
+    layout = layout_generator(direction_seed, "direction_seed", caller=caller)
+    if separator == "axis":
+        covariance = np.eye(n_features)
+        difference = np.r_[1.0, np.zeros(n_features - 1)]
+    else:
+        spread = _random_covariance(layout, n_features, 4.0)
+        deviation = np.sqrt(np.diag(spread))
+        covariance = spread / np.outer(deviation, deviation)
+        # Each feature alone separates the classes equally well: no first split is the obvious one.
+        difference = layout.choice([-1.0, 1.0], n_features)
+    difference = difference * distance / np.sqrt(difference @ np.linalg.solve(covariance, difference))
+    population = GaussianPopulation(np.zeros(n_features), difference, covariance, positive_rate, n_noise_features)
+    return population.sample(n_samples, check_random_state(random_state, caller=caller))
+
+
+def make_quadratic_gaussians(
+    n_samples: int = 1000,
+    *,
+    n_features: int = 5,
+    positive_rate: float = 0.5,
+    distance: float = 1.0,
+    spread: float = 3.0,
+    direction_seed: int = 0,
+    n_noise_features: int = 0,
+    random_state: Any = None,
+) -> SimulatedData:
+    """Draw two classes of gaussian vectors with different covariances: the best separator is curved.
+
+    Negatives are standard normal. Positives are spread wider in some directions and narrower in others.
+
+    Parameters
+    ----------
+    n_samples : int, default=1000
+    n_features : int, default=5
+    positive_rate : float in (0, 1), default=0.5
+        P(y = 1); the share of positives meets it up to chance.
+    distance : float in [0, 30], default=1.0
+        Distance of the two means; 0 leaves the covariances as the only difference.
+    spread : float in (1, 100], default=3.0
+        The variances of the positives along their main directions go from 1 / spread to spread.
+    direction_seed : int, default=0
+        Draws these directions and that of the means, apart from the rows: the same population for every
+        ``random_state``.
+    n_noise_features : int, default=0
+        Independent standard normal features after the others.
+    random_state : int, numpy.random.Generator or None, default=None
+        The same int gives the same rows.
+
+    Returns
+    -------
+    data : SimulatedData
+        ``data.population`` is a `QuadraticGaussianPopulation`.
+
+    Examples
+    --------
+    >>> from toprank.datasets import make_quadratic_gaussians, optimal_auc
+    >>> data = make_quadratic_gaussians(500, random_state=0)
+    >>> 0.8 < optimal_auc(data) < 0.9
+    True
+    """
+    caller = "make_quadratic_gaussians"
+    check_count(n_samples, "n_samples", caller=caller)
+    check_count(n_features, "n_features", caller=caller)
+    check_number(distance, "distance", "[0, 30]", caller=caller)
+    check_number(spread, "spread", "(1, 100]", caller=caller)
+    _check_shared_parameters(positive_rate, n_noise_features, caller=caller)
+    layout = layout_generator(direction_seed, "direction_seed", caller=caller)
+    covariance = _random_covariance(layout, n_features, spread)
+    direction = layout.standard_normal(n_features)
+    population = QuadraticGaussianPopulation(
+        negative_mean=np.zeros(n_features),
+        positive_mean=distance * direction / np.linalg.norm(direction),
+        negative_covariance=np.eye(n_features),
+        positive_covariance=covariance,
+        positive_rate=positive_rate,
+        n_noise_features=n_noise_features,
+    )
+    return population.sample(n_samples, check_random_state(random_state, caller=caller))
+
+
+def _random_covariance(layout: np.random.Generator, n_features: int, spread: float) -> NDArray[np.float64]:
+    """Return a covariance with variances from 1 / spread to spread along random orthogonal directions."""
+    rotation, triangle = np.linalg.qr(layout.standard_normal((n_features, n_features)))
+    rotation *= np.sign(np.diag(triangle))  # without it the law of the directions would not be uniform
+    variances = np.geomspace(spread, 1.0 / spread, n_features)
+    covariance = rotation * variances @ rotation.T
+    return (covariance + covariance.T) / 2.0
+
+
+def _check_shared_parameters(positive_rate: Any, n_noise_features: Any, *, caller: str) -> None:
+    check_number(positive_rate, "positive_rate", "(0, 1)", caller=caller)
+    check_count(n_noise_features, "n_noise_features", caller=caller, low=0)
+
+
+def _check_gaussians(population: Any, covariances: tuple[str, ...]) -> None:
+    """Turn the arrays of a population into float64, and raise where they are not two different gaussians."""
+    caller = type(population).__name__
+    _check_shared_parameters(population.positive_rate, population.n_noise_features, caller=caller)
+    n_features = np.size(population.negative_mean)
+    for name in ("negative_mean", "positive_mean"):
+        mean = np.array(getattr(population, name), dtype=np.float64)
+        if mean.shape != (n_features,) or n_features == 0 or not np.isfinite(mean).all():
+            raise ValueError(
+                f"The '{name}' parameter of {caller} must be a vector of finite numbers, as long as the other mean. "
+                f"Got an array of shape {mean.shape} instead. Hint: one number a feature, noise not counted."
+            )
+        object.__setattr__(population, name, mean)
+    for name in covariances:
+        matrix = np.array(getattr(population, name), dtype=np.float64)
+        is_square = matrix.shape == (n_features, n_features) and np.isfinite(matrix).all()
+        is_symmetric = is_square and np.allclose(matrix, matrix.T, rtol=1e-9, atol=0.0)
+        if not is_symmetric or np.linalg.eigvalsh(matrix)[0] <= 1e-12 * np.abs(matrix).max():
+            found = f"an array of shape {matrix.shape}" if not is_square else "one that is not"
+            raise ValueError(
+                f"The '{name}' parameter of {caller} must be a symmetric positive definite matrix of {n_features} "
+                f"rows. Got {found} instead. Hint: np.eye({n_features}) is one."
+            )
+        object.__setattr__(population, name, matrix)
+    matrices = [getattr(population, name) for name in covariances]
+    if np.array_equal(matrices[0], matrices[-1]) and np.array_equal(population.negative_mean, population.positive_mean):
+        raise ValueError(
+            f"{caller} needs two classes that differ, but their means and covariances are the same. "
+            "Hint: move positive_mean."
+        )
