@@ -1,10 +1,11 @@
-"""Paths in words: merged conditions, contributions, reasons, rules of leaves, explanations of rows.
+"""Paths in words: merged conditions, contributions, reasons, rules of leaves, explanations of rows, dependence.
 
 Reads a `Tree` and the columns' names; knows nothing of estimators or data frames.
 """
 
 from toprank.explain.conditions import Condition, merge_path
-from toprank.explain.contributions import feature_contributions, gain_importance, path_contributions
+from toprank.explain.contributions import auc_importance, feature_contributions, gain_importance, path_contributions
+from toprank.explain.dependence import Dependence, partial_dependence
 from toprank.explain.paths import PathCounts, count_paths
 from toprank.explain.reasons import reasons
 from toprank.explain.rows import Explanation, Step, explain_rows
@@ -13,10 +14,12 @@ from toprank.explain.votes import VoteExplanation, explain_votes, vote_reasons
 
 __all__ = [
     "Condition",
+    "Dependence",
     "Explanation",
     "PathCounts",
     "Step",
     "VoteExplanation",
+    "auc_importance",
     "count_paths",
     "explain_rows",
     "explain_votes",
@@ -25,6 +28,7 @@ __all__ = [
     "leaf_rules",
     "leaf_table",
     "merge_path",
+    "partial_dependence",
     "path_contributions",
     "reasons",
     "vote_reasons",

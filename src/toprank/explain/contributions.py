@@ -69,9 +69,14 @@ def feature_contributions(tree: Tree, X: np.ndarray) -> tuple[np.ndarray, float]
 
 
 def weight_shares(tree: Tree, node: int) -> np.ndarray:
-    """Share of each feature in a node's weighted sum, by the size of its weight: float64 (n_features,)."""
+    """Share of each feature in a node's weighted sum, by the size of its weight: float64 (n_features,).
+
+    Weights count by standard deviation of their column, where the tree knows it, so that units do not matter.
+    """
     own = slice(tree.oblique_at[node], tree.oblique_at[node + 1])
     size = np.bincount(tree.oblique_feature[own], np.abs(tree.oblique_weight[own]), tree.n_features)
+    if len(tree.scoring.scale):
+        size = size * tree.scoring.scale
     return size / size.sum() if size.sum() > 0 else np.full(tree.n_features, 1.0 / tree.n_features)
 
 
@@ -87,6 +92,15 @@ def gain_importance(tree: Tree) -> np.ndarray:
     for node in np.flatnonzero(tree.kind == OBLIQUE):
         out += gain[node] * weight_shares(tree, int(node))
     return out / out.sum() if out.sum() > 0 else out
+
+
+def auc_importance(tree: Tree) -> np.ndarray:
+    """Sum of the squared gains of the conditions on each feature, float64 (n_features,); weighted sums share theirs."""
+    single = (tree.kind != LEAF) & (tree.kind != OBLIQUE)
+    out = np.bincount(tree.feature[single], tree.gain[single] ** 2, tree.n_features).astype(np.float64)
+    for node in np.flatnonzero(tree.kind == OBLIQUE):
+        out += tree.gain[node] ** 2 * weight_shares(tree, int(node))
+    return out
 
 
 def ranked_conditions(

@@ -57,6 +57,12 @@ class PathCounts:
         for i in np.flatnonzero(self.leaf == leaf):
             yield self.nodes[self.offset[i] : self.offset[i + 1]], float(self.share[i])
 
+    @classmethod
+    def none(cls, tree: Tree) -> PathCounts:
+        """No paths at all, for a tree whose training rows are gone: rules are then read off the tree alone."""
+        nothing = np.zeros(0, NODE)
+        return cls(nothing, np.zeros(0), np.zeros(1, NODE), nothing, np.zeros(tree.n_leaves, NODE))
+
     def to_arrays(self) -> dict[str, np.ndarray]:
         """Arrays by name, for a file; `from_arrays` gives an equal object back."""
         return {name: getattr(self, name) for name in DTYPES}

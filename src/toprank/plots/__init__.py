@@ -9,16 +9,20 @@ from __future__ import annotations
 
 from toprank.plots.critical_difference import CriticalDifferenceDisplay
 from toprank.plots.curves import PrecisionAtKDisplay
+from toprank.plots.dependence import DependenceDisplay
 from toprank.plots.display import Display
 from toprank.plots.gains import GainsDisplay
 from toprank.plots.leaderboard import LeaderboardDisplay
 from toprank.plots.levels import DepthDisplay, ImbalanceDisplay
 from toprank.plots.panels import plot_panels
+from toprank.plots.roc import RocDisplay
+from toprank.plots.roc_levels import RocLevelsDisplay
 from toprank.plots.saving import save_figure
 from toprank.plots.style import MethodStyle, method_styles
 
 __all__ = [
     "CriticalDifferenceDisplay",
+    "DependenceDisplay",
     "DepthDisplay",
     "Display",
     "GainsDisplay",
@@ -26,6 +30,8 @@ __all__ = [
     "LeaderboardDisplay",
     "MethodStyle",
     "PrecisionAtKDisplay",
+    "RocDisplay",
+    "RocLevelsDisplay",
     "method_styles",
     "plot_panels",
     "save_figure",

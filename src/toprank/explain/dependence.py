@@ -1,0 +1,252 @@
+"""Partial dependence: the mean score of cases if one column, or two, had a given value.
+
+Asks a model, of any kind, for scores of encoded rows; knows nothing of trees.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from toprank.tree.columns import Column
+from toprank.tree.wording import names_text
+
+MISSING = "missing"
+
+
+@dataclass(frozen=True)
+class Dependence:
+    """Mean score by the values of one column, or of two.
+
+    Attributes
+    ----------
+    names : tuple of str
+        Names of the columns, one or two: the axes.
+    values : tuple of tuple
+        Values along each axis: rising numbers, or the words for categories.
+    is_categorical : tuple of bool
+        Whether an axis holds categories.
+    mean : ndarray of float64, shape (n_1,) or (n_1, n_2)
+        Mean score of the rows if they had these values.
+    share : ndarray of float64, of the same shape
+        Share of the rows that are nearest to these values; a mean where there is no row says little. Rows with a
+        missing number are counted nowhere.
+    n_rows : int
+        Rows over which the mean is taken.
+    """
+
+    names: tuple[str, ...]
+    values: tuple[tuple[Any, ...], ...]
+    is_categorical: tuple[bool, ...]
+    mean: np.ndarray
+    share: np.ndarray
+    n_rows: int
+
+    def columns(self) -> dict[str, Any]:
+        """Columns value (or value_1 and value_2), mean and share; a row for each point."""
+        places = np.indices(self.mean.shape).reshape(self.mean.ndim, -1)
+        names = ["value"] if len(self.names) == 1 else ["value_1", "value_2"]
+        columns: dict[str, Any] = {
+            name: [values[place] for place in axis]
+            for name, values, axis in zip(names, self.values, places.tolist(), strict=True)
+        }
+        return columns | {"mean": self.mean.ravel(), "share": self.share.ravel()}
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values."""
+        return {
+            "names": list(self.names),
+            "values": [list(values) for values in self.values],
+            "is_categorical": list(self.is_categorical),
+            "mean": self.mean.tolist(),
+            "share": self.share.tolist(),
+            "n_rows": self.n_rows,
+        }
+
+
+def partial_dependence(
+    decide: Callable[[np.ndarray], np.ndarray],
+    matrix: np.ndarray,
+    columns: Sequence[Column],
+    features: str | int | Sequence[str | int],
+    *,
+    n_values: int = 20,
+    max_rows: int = 500,
+    random_state: Any = 0,
+) -> Dependence:
+    """Mean score of the rows if they all had the same value in one column, or in two, for a range of values.
+
+    Parameters
+    ----------
+    decide : callable
+        From encoded rows, shape (m, n_features), to their scores, shape (m,).
+    matrix : float array of shape (n, n_features)
+        Encoded rows: numbers as they are, categories as codes, NaN = missing.
+    columns : sequence of Column
+        Names and categories of the columns of `matrix`.
+    features : str, int, or a list of one or two of them
+        Columns to vary, by name or by position.
+    n_values : int, default=20
+        Values of a number to try: its quantiles, or all where it has so few. Of a category all are tried, and a
+        missing one where rows have it.
+    max_rows : int, default=500
+        Rows to take the mean over; where there are more, so many are drawn.
+    random_state : int, numpy.random.Generator or None, default=0
+        Of that draw.
+
+    Returns
+    -------
+    Dependence
+
+    Notes
+    -----
+    The other columns keep their values, so that a mean may be over rows that cannot exist where columns go together.
+    Cost: one score for each row and value, or for each row and pair of values.
+
+    References
+    ----------
+    J. H. Friedman, "Greedy function approximation: a gradient boosting machine", Annals of Statistics 29, 2001,
+    section 8.2.
+
+    Examples
+    --------
+    >>> columns = [Column("age"), Column("sector", ("retail", "catering"))]
+    >>> rows = np.array([[1.0, 0], [2.0, 1], [3.0, 1]])
+    >>> result = partial_dependence(lambda X: X[:, 0] + 10 * X[:, 1], rows, columns, "sector")
+    >>> result.values, result.mean.tolist(), result.share.round(2).tolist()
+    ((('retail', 'catering'),), [2.0, 12.0], [0.33, 0.67])
+    """
+    matrix = _check_matrix(matrix, columns)
+    n_values, max_rows = _check_count(n_values, "n_values", 2), _check_count(max_rows, "max_rows", 1)
+    chosen = _positions(features, columns)
+    axes = [_Axis.of(columns[feature], matrix[:, feature], n_values) for feature in chosen]
+    rows = matrix
+    if len(matrix) > max_rows:
+        drawn = np.random.default_rng(random_state).choice(len(matrix), max_rows, replace=False)
+        rows = matrix[np.sort(drawn)]
+    return Dependence(
+        names=tuple(columns[feature].name for feature in chosen),
+        values=tuple(axis.words for axis in axes),
+        is_categorical=tuple(columns[feature].is_categorical for feature in chosen),
+        mean=_mean_scores(decide, rows, chosen, [axis.codes for axis in axes]),
+        share=_shares([axis.nearest(matrix[:, feature]) for axis, feature in zip(axes, chosen, strict=True)], axes),
+        n_rows=len(rows),
+    )
+
+
+@dataclass(frozen=True)
+class _Axis:
+    """The values of a column that are tried: as the matrix holds them, and as people read them."""
+
+    codes: np.ndarray
+    words: tuple[Any, ...]
+    is_categorical: bool
+
+    @classmethod
+    def of(cls, column: Column, cells: np.ndarray, n_values: int) -> _Axis:
+        if column.categories is not None:
+            codes = np.arange(len(column.categories), dtype=np.float64)
+            words = [names_text(column.labels(code)) for code in range(len(codes))]
+            if np.isnan(cells).any():
+                codes, words = np.append(codes, np.nan), [*words, MISSING]
+            return cls(codes, tuple(words), True)
+        known = cells[np.isfinite(cells)].astype(np.float64)
+        if len(known) == 0:
+            raise ValueError(
+                f"Column {column.name!r} has no finite value in the {len(cells):,} rows of partial_dependence. "
+                "Hint: choose another column, or more rows."
+            )
+        distinct = np.unique(known)
+        if len(distinct) > n_values:
+            # Values that occur, not means of two: whole numbers stay whole.
+            distinct = np.unique(np.quantile(known, np.linspace(0, 1, n_values), method="inverted_cdf"))
+        return cls(distinct, tuple(distinct.tolist()), False)
+
+    def nearest(self, cells: np.ndarray) -> np.ndarray:
+        """Place of the value nearest to each cell, -1 for none: intp (n,)."""
+        is_missing = np.isnan(cells)
+        if not self.is_categorical:
+            middles = (self.codes[1:] + self.codes[:-1]) / 2
+            return np.where(is_missing, -1, np.searchsorted(middles, cells))
+        has_missing = bool(np.isnan(self.codes[-1]))
+        last = len(self.codes) - 1
+        known = np.where(is_missing, last if has_missing else -1, cells).astype(np.intp)
+        return np.where((known >= 0) & (known <= last), known, -1)
+
+
+def _mean_scores(
+    decide: Callable[[np.ndarray], np.ndarray], rows: np.ndarray, features: list[int], codes: list[np.ndarray]
+) -> np.ndarray:
+    """Mean score for each value, or pair of values. The last axis goes in one call, the first in a loop."""
+    n_last = len(codes[-1])
+    block = np.tile(rows, (n_last, 1))
+    block[:, features[-1]] = np.repeat(codes[-1], len(rows))
+    if len(features) == 1:
+        return _scores(decide, block).reshape(n_last, -1).mean(axis=1)
+    mean = np.empty((len(codes[0]), n_last))
+    for place, code in enumerate(codes[0]):
+        block[:, features[0]] = code
+        mean[place] = _scores(decide, block).reshape(n_last, -1).mean(axis=1)
+    return mean
+
+
+def _scores(decide: Callable[[np.ndarray], np.ndarray], block: np.ndarray) -> np.ndarray:
+    scores = np.asarray(decide(block), dtype=np.float64)
+    if scores.shape != (len(block),):
+        raise ValueError(
+            f"'decide' of partial_dependence must give one score a row, shape ({len(block)},). "
+            f"Got shape {scores.shape} instead. Hint: of predict_proba take one column."
+        )
+    return scores
+
+
+def _shares(places: list[np.ndarray], axes: list[_Axis]) -> np.ndarray:
+    """Share of the rows at each point; rows without a place are in none."""
+    shape = tuple(len(axis.codes) for axis in axes)
+    is_placed = np.all([place >= 0 for place in places], axis=0)
+    flat = np.ravel_multi_index([place[is_placed] for place in places], shape)
+    return np.bincount(flat, minlength=int(np.prod(shape))).reshape(shape) / len(places[0])
+
+
+def _check_matrix(matrix: Any, columns: Sequence[Column]) -> np.ndarray:
+    array = np.asarray(matrix)
+    if array.ndim != 2 or array.dtype.kind != "f" or array.shape[1] != len(columns) or len(array) == 0:
+        raise ValueError(
+            f"'matrix' of partial_dependence must hold encoded rows, floats with {len(columns)} columns. Got shape "
+            f"{array.shape} of {array.dtype} instead. Hint: categories are codes, NaN is missing."
+        )
+    return array
+
+
+def _positions(features: Any, columns: Sequence[Column]) -> list[int]:
+    """Positions of the columns asked for: one, or two that differ."""
+    asked = [features] if isinstance(features, str) or not isinstance(features, Sequence) else list(features)
+    names = [column.name for column in columns]
+    found = []
+    for feature in asked:
+        if isinstance(feature, int | np.integer) and not isinstance(feature, bool) and 0 <= feature < len(names):
+            found.append(int(feature))
+        elif feature in names:
+            found.append(names.index(feature))
+        else:
+            near = difflib.get_close_matches(str(feature), names, 1)
+            hint = f"did you mean {near[0]!r}?" if near else f"positions go from 0 to {len(names) - 1}."
+            raise ValueError(f"partial_dependence finds no column {feature!r} among {len(names):,}. Hint: {hint}")
+    if len(found) not in (1, 2) or len(set(found)) != len(found):
+        raise ValueError(
+            f"'features' of partial_dependence must name one column, or two that differ. Got {features!r} instead."
+        )
+    return found
+
+
+def _check_count(value: Any, name: str, low: int) -> int:
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < low:
+        raise ValueError(
+            f"The '{name}' parameter of partial_dependence must be an int in the range [{low}, inf). "
+            f"Got {value!r} instead."
+        )
+    return int(value)

@@ -1,0 +1,214 @@
+"""`DependenceDisplay`: the mean score by the values of one column, or of two."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from toprank.plots.display import Display
+from toprank.plots.inputs import Floats
+from toprank.plots.lines import write_axis_labels
+from toprank.plots.style import (
+    FAINT,
+    INK,
+    PALETTE,
+    SMALL_SIZE,
+    TEXT_SIZE,
+    drawing,
+    dress_axes,
+    percent,
+    short_names,
+    write_title,
+)
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from toprank.explain.dependence import Dependence
+
+SIZE = (6.4, 4.6)  # inches of a figure with a line or a map
+BAR = 0.36  # inches of a bar and the gap to the next
+MOST_CELLS = 60  # of a map whose figures are written out
+MOST_NUMBERS = 8  # beside an axis of a map
+MEASURE, OVERALL = "Mean score", "dotted: mean"
+BELOW, ABOVE = PALETTE[5], PALETTE[0]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class DependenceDisplay(Display):
+    """Mean score by the values of a column (a line; bars for categories), or of two columns (a map).
+
+    Parameters
+    ----------
+    dependence : Dependence
+        From `toprank.explain.partial_dependence`.
+    title : str, optional
+        Takes the place of the title; "" leaves it out.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from toprank.explain import partial_dependence
+    >>> from toprank.tree.columns import Column
+    >>> rows = np.array([[1.0], [2.0], [4.0]])
+    >>> display = DependenceDisplay(partial_dependence(lambda X: X[:, 0] ** 2, rows, [Column("age")], "age"))
+    >>> display
+    <DependenceDisplay of 1 column: age>
+    >>> display.columns()["mean"].tolist()
+    [1.0, 4.0, 16.0]
+    >>> display.plot().ax_.get_xlabel()
+    'age'
+    """
+
+    dependence: Dependence
+    title: str | None = None
+
+    def __post_init__(self) -> None:
+        from toprank.explain.dependence import Dependence  # compiles kernels: who draws other plots does not wait
+
+        if not isinstance(self.dependence, Dependence):
+            raise TypeError(
+                f"'dependence' of {type(self).__name__} must be a Dependence. Got {type(self.dependence).__name__} "
+                "instead. Hint: toprank.explain.partial_dependence makes one."
+            )
+
+    @property
+    def methods(self) -> list[str]:
+        """Names of the columns."""
+        return list(self.dependence.names)
+
+    def columns(self) -> dict[str, Any]:
+        """Columns value (or value_1 and value_2), mean and share; a row for each point."""
+        return self.dependence.columns()
+
+    def plot(self, ax: Axes | None = None) -> DependenceDisplay:
+        """Draw a line over the values of a number, bars for categories, a map for two columns.
+
+        Parameters
+        ----------
+        ax : matplotlib.axes.Axes, optional
+            Without, the display has a figure of its own, `figure_`.
+        """
+        shown = self.dependence
+        is_bars = len(shown.names) == 1 and shown.is_categorical[0]
+        size = (SIZE[0], BAR * len(shown.values[0]) + 1.9) if is_bars else SIZE
+        with drawing(ax, size, type(self).__name__) as axes:
+            if len(shown.names) == 2:
+                self._draw_map(axes)
+            elif is_bars:
+                self._draw_bars(axes)
+            else:
+                self._draw_line(axes)
+            by = " and ".join(short_names(shown.names).values())
+            write_title(axes, f"Mean score by {by}" if self.title is None else self.title, is_own=ax is None)
+        self._keep(axes)
+        return self
+
+    def _draw_line(self, ax: Axes) -> None:
+        dress_axes(ax)
+        values, mean = np.array(self.dependence.values[0], dtype=np.float64), self.dependence.mean
+        look: dict[str, Any] = {"color": PALETTE[0], "linewidth": 2.2, "marker": "o", "markersize": 5.5, "zorder": 3}
+        ax.plot(values, mean, **look, gid="mean", clip_on=False)
+        # Values are quantiles: where the ticks below are close together, there are many rows.
+        ax.plot(values, np.zeros(len(values)), transform=ax.get_xaxis_transform(), color=INK, marker="|",
+                markersize=11, linestyle="none", alpha=0.6, clip_on=False, gid="values")  # fmt: skip
+        _draw_mean(ax.axhline, self._overall())
+        write_axis_labels(ax, self._axis_names()[0], f"{MEASURE} ({OVERALL})")
+
+    def _draw_bars(self, ax: Axes) -> None:
+        """Bars from the mean over the categories to that of each, the highest on top, with the shares of the rows."""
+        dress_axes(ax, grid="x")
+        mean, overall = self.dependence.mean, self._overall()
+        order = np.argsort(mean, kind="stable")
+        length = mean[order] - overall
+        colours = [ABOVE if step > 0 else BELOW for step in length]
+        ax.barh(range(len(order)), length, left=overall, height=0.68, zorder=2.5, color=colours)
+        _draw_mean(ax.axvline, overall)
+        words = self._words(0)
+        ax.set_yticks(range(len(order)), [words[row] for row in order], fontsize=TEXT_SIZE, parse_math=False)
+        ax.tick_params(axis="y", length=0)
+        ax.set_ylim(-0.6, len(order) - 0.4)
+        shares = [percent(self.dependence.share[row]) for row in order]
+        for place, text in enumerate([*shares, "of the rows"]):
+            ax.annotate(
+                text,
+                xy=(1.02, place),
+                xycoords=ax.get_yaxis_transform(),
+                va="center",
+                fontsize=SMALL_SIZE,
+                color=FAINT,
+                annotation_clip=False,
+                gid=f"share: {place}",
+            )
+        write_axis_labels(ax, f"{MEASURE}\n({OVERALL})", self._axis_names()[0])
+
+    def _draw_map(self, ax: Axes) -> None:
+        """Cells of one size: values are quantiles, so that each stands for about as many rows."""
+        dress_axes(ax)
+        ax.grid(False)
+        shown = self.dependence
+        mesh = ax.pcolormesh(shown.mean.T, cmap="Blues", gid="map")
+        bar = ax.figure.colorbar(mesh, ax=ax, pad=0.02)
+        bar.set_label(MEASURE, fontsize=TEXT_SIZE, color=INK)
+        bar.outline.set_visible(False)
+        bar.ax.tick_params(labelsize=SMALL_SIZE, labelcolor=INK, length=0)
+        middles = [np.arange(n) + 0.5 for n in shown.mean.shape]
+        if not any(shown.is_categorical) and min(shown.mean.shape) > 1 and np.ptp(shown.mean) > 0:
+            lines = ax.contour(*middles, shown.mean.T, levels=5, colors=INK, linewidths=0.9, alpha=0.75)
+            ax.clabel(lines, fontsize=SMALL_SIZE - 1, fmt=lambda level: f"{level:.3g}")
+        elif shown.mean.size <= MOST_CELLS:
+            _write_cells(ax, shown.mean)
+        for axis, side in enumerate((ax.xaxis, ax.yaxis)):
+            n = len(middles[axis])
+            step = 1 if shown.is_categorical[axis] else -(-n // MOST_NUMBERS)
+            side.set_ticks(middles[axis][::step], self._words(axis)[::step], fontsize=TEXT_SIZE, parse_math=False)
+        if shown.is_categorical[0]:
+            ax.tick_params(axis="x", rotation=30)
+            for label in ax.get_xticklabels():
+                label.set(horizontalalignment="right", rotation_mode="anchor")
+        write_axis_labels(ax, *self._axis_names())
+
+    def _overall(self) -> float:
+        """Mean over the points, each by the share of the rows it stands for."""
+        shown = self.dependence
+        return float(np.average(shown.mean, weights=shown.share if shown.share.sum() > 0 else None))
+
+    def _words(self, axis: int) -> list[str]:
+        """The values along an axis as they are written beside it."""
+        from toprank.tree.wording import number_text
+
+        values = self.dependence.values[axis]
+        words = [str(value) if self.dependence.is_categorical[axis] else number_text(value, 3) for value in values]
+        short = short_names(words)
+        return [short[word] for word in words]
+
+    def _axis_names(self) -> list[str]:
+        short = short_names(self.dependence.names)
+        return [short[name] for name in self.dependence.names]
+
+    def __repr__(self) -> str:
+        names = self.methods
+        columns = "1 column" if len(names) == 1 else f"{len(names)} columns"
+        return f"<{type(self).__name__} of {columns}: {', '.join(names)}>"
+
+
+def _draw_mean(draw: Any, value: float) -> None:
+    draw(value, color=FAINT, linestyle=(0, (2, 2)), linewidth=1.3, zorder=2.8, gid="overall")
+
+
+def _write_cells(ax: Axes, mean: Floats) -> None:
+    """Write every mean into its cell, in white on dark ones."""
+    is_dark = mean - mean.min() > 0.55 * max(np.ptp(mean), 1e-12)
+    for row, column in np.ndindex(*mean.shape):
+        ax.text(
+            row + 0.5,
+            column + 0.5,
+            f"{mean[row, column]:.3g}",
+            ha="center",
+            va="center",
+            fontsize=SMALL_SIZE,
+            color="white" if is_dark[row, column] else INK,
+            gid="cell",
+        )
