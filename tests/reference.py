@@ -8,7 +8,7 @@ import math
 from fractions import Fraction
 from itertools import combinations, pairwise
 
-LEAF, NUMERIC, CATEGORY = 0, 1, 2
+LEAF, NUMERIC, CATEGORY, OBLIQUE = 0, 1, 2, 3
 
 
 # Criteria
@@ -260,14 +260,16 @@ def goes_left(tree, node, row):
             return bool(tree.missing_left[node])
         bits = tree.category_bits[tree.category_at[node]]
         return int(value) in {64 * word + bit for word in range(4) for bit in range(64) if int(bits[word]) >> bit & 1}
-    if kind == NUMERIC:
-        value = row[tree.feature[node]]
-    else:
-        own = range(tree.oblique_at[node], tree.oblique_at[node + 1])
-        value = 0.0
-        for i in own:
-            value += tree.oblique_weight[i] * row[tree.oblique_feature[i]]
+    value = row[tree.feature[node]] if kind == NUMERIC else weighted_sum(tree, node, row)
     return bool(tree.missing_left[node]) if math.isnan(value) else bool(value <= tree.threshold[node])
+
+
+def weighted_sum(tree, node, row):
+    """What an oblique condition looks at."""
+    total = 0.0
+    for i in range(tree.oblique_at[node], tree.oblique_at[node + 1]):
+        total += tree.oblique_weight[i] * row[tree.oblique_feature[i]]
+    return total
 
 
 def path(tree, row):
@@ -280,7 +282,7 @@ def path(tree, row):
 
 
 def margin(tree, row, scale):
-    """Distance to the nearest threshold on the way, in units of scale; 0 where there is none."""
+    """Distance to the nearest threshold on the way, in units of scale, of sums in their own; 0 where there is none."""
     return _nearest(tree, row, scale, path(tree, row)[:-1])
 
 
@@ -290,6 +292,8 @@ def _nearest(tree, row, scale, nodes):
         f = tree.feature[node]
         if tree.kind[node] == NUMERIC and not math.isnan(row[f]) and math.isfinite(tree.threshold[node]):
             distances.append(abs(row[f] - tree.threshold[node]) / scale[f])
+        elif tree.kind[node] == OBLIQUE and math.isfinite(weighted_sum(tree, node, row) - tree.threshold[node]):
+            distances.append(abs(weighted_sum(tree, node, row) - tree.threshold[node]))
     return min(distances, default=0.0)
 
 

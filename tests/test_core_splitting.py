@@ -69,7 +69,7 @@ def cuts_by_enumeration(criterion, pairs, missing, min_leaf):
 @given(criteria, groups(), st.one_of(st.just([(0, 0)]), groups(1, 1)), st.integers(1, 6))
 def test_best_cut_is_the_best_of_all_cuts(criterion, pairs, missing, min_leaf):
     assume(is_impure(pairs + missing))
-    found, at, missing_left, left_positive, left_total = cut(criterion, pairs, missing[0], min_leaf)
+    found, at, missing_left, left_positive, left_total, richer = cut(criterion, pairs, missing[0], min_leaf)
     every = list(cuts_by_enumeration(criterion, pairs, missing[0], min_leaf))
     if not every:
         assert found == -np.inf
@@ -77,6 +77,7 @@ def test_best_cut_is_the_best_of_all_cuts(criterion, pairs, missing, min_leaf):
     assert found == pytest.approx(max(every)[0], rel=1e-9, abs=1e-9), (found, at, missing_left, sorted(every))
     left = pairs[: at + 1] + (missing if missing_left and missing[0][1] else [])
     assert (left_positive, left_total) == (sum(p for p, _ in left), sum(t for _, t in left))
+    assert richer == (richer_weight(left, pairs + missing) if criterion == "auc" else 0)
     if missing[0][1]:
         assert (pytest.approx(found), at, missing_left) in every
     else:
@@ -85,6 +86,25 @@ def test_best_cut_is_the_best_of_all_cuts(criterion, pairs, missing, min_leaf):
 
 def test_the_first_of_equal_cuts_wins():
     assert cut("gini", [(1, 1), (0, 1), (1, 1)], (0, 0))[1] == 0
+
+
+def richer_weight(left, everything):
+    """Weight of the side with the larger share of positives; the right one where both have the same."""
+    (positive, total), (all_positive, all_total) = (
+        tuple(map(sum, zip(*part, strict=True))) for part in (left, everything)
+    )
+    is_left = Fraction(positive, total) > Fraction(all_positive, all_total)
+    return total if is_left else all_total - total
+
+
+@given(groups(), st.one_of(st.just([(0, 0)]), groups(1, 1)))
+def test_of_cuts_that_add_the_same_area_the_larger_set_of_rich_cases_is_taken(pairs, missing):
+    """Remark 10 of the TreeRank paper."""
+    assume(is_impure(pairs + missing))
+    gain, *_, richer = cut("auc", pairs, missing[0])
+    for value, at, missing_left in cuts_by_enumeration("auc", pairs, missing[0], 1):
+        left = pairs[: at + 1] + (missing if missing_left else [])
+        assert value < gain or richer_weight(left, pairs + missing) <= richer
 
 
 @given(groups(1, 12))

@@ -200,18 +200,47 @@ def test_best_first_takes_the_larger_of_two_gains():
 
 @given(tables(max_columns=3), limits())
 def test_only_sampled_features_are_used(table, rule):
+    class LastFeatureOnly:
+        def begin(self, n_roots):
+            assert n_roots == 1
 
-    def last_feature_only(n_nodes):
-        allowed = np.zeros((n_nodes, table.X.shape[1]), np.uint8)
-        allowed[:, -1] = 1
-        return allowed
+        def draw(self, root):
+            assert not root.any()
+            allowed = np.zeros((len(root), table.X.shape[1]), np.uint8)
+            allowed[:, -1] = 1
+            return allowed
 
     last = table.X.shape[1] - 1
-    _, trees = grown(table, replace(rule, sample_features=last_feature_only))
+    _, trees = grown(table, replace(rule, sample_features=LastFeatureOnly()))
     assert set(trees.feature) <= {-1, last}
     alone = replace(table, X=table.X[:, -1:], n_categories=table.n_categories[-1:])
     _, expected = grown(alone, rule)
     assert np.array_equal(trees.gain, expected.gain)
+
+
+@pytest.mark.parametrize("leaves", [UNLIMITED, 5])
+def test_every_node_asks_for_the_columns_of_its_root(leaves):
+    class ColumnOfRoot:
+        """Root i may ask for column i alone."""
+
+        def begin(self, n_roots):
+            self.n_roots = n_roots
+
+        def draw(self, root):
+            assert np.all(root < self.n_roots)
+            return np.eye(3, dtype=np.uint8)[root]
+
+    table = without_ties(7)
+    assert table.X.shape[1] == 3
+    rule = Limits(CRITERIA["gini"], max_leaf_nodes=leaves, sample_features=ColumnOfRoot())
+    splitter = make_splitter(table, MODES[0])
+    root = splitter.root()
+    halves = splitter.split(root, splitter.best_splits(root, rule.criterion, 1, None))
+    halves = splitter.with_statistics(root, halves, np.array([True, True]))
+    trees = grow(splitter, halves, rule)
+    inner = ~trees.is_leaf
+    assert {*trees.root[inner]} == {0, 1}
+    assert np.array_equal(trees.feature[inner], trees.root[inner])
 
 
 @pytest.mark.parametrize("mode", MODES)

@@ -164,6 +164,32 @@ def test_the_roc_objective_cuts_where_the_excess_is_largest(table, rule):
         assert excess(rows[int(meta.left[node])]) == pytest.approx(best, abs=1e-9)
 
 
+@given(tables(), limits(), st.integers(0, 3))
+def test_every_cut_of_the_roc_objective_adds_area(table, rule, depth):
+    """Remark 10: where no cut of the cells adds area, the meta-node is a leaf."""
+    meta = grow_meta_tree(make_splitter(table), ROC_AREA, depth, replace(rule, criterion=ROC_AREA.criterion))
+    positive, negative = meta.positive, meta.total - meta.positive
+    for node in np.flatnonzero(~meta.is_leaf):
+        left, right = meta.left[node], meta.right[node]
+        assert int(positive[left]) * int(negative[right]) > int(positive[right]) * int(negative[left])
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_meta_node_whose_cells_are_alike_is_a_leaf_and_the_one_beside_it_grows(mode):
+    """Left of x1 = 5 every cell has the same rate; right of it the second column tells."""
+    X = np.array([[0, 0], [0, 0], [0, 1], [0, 1], [9, 1], [9, 1], [9, 2], [9, 2]], float)
+    labels = np.array([True, False, True, False, True, False, False, False])
+    table = Table(X, np.zeros(2, np.int32), labels, np.array([3, 1, 3, 1, 1, 3, 1, 3.0]))
+    rule = Limits(ROC_AREA.criterion, max_depth=1)
+    meta = grow_meta_tree(make_splitter(table, mode), ROC_AREA, 3, rule)
+    rows = reference.meta_members(meta, table)
+    assert [rows[leaf] for leaf in meta.leaves()] == [[0, 1, 2, 3], [4, 5], [6, 7]]
+    alike = table.take(np.arange(4))
+    assert grow_meta_tree(make_splitter(alike, mode), ROC_AREA, 3, rule).is_leaf.tolist() == [True]
+    by_precision = grow_meta_tree(make_splitter(alike, mode), AVERAGE_PRECISION, 3, replace(rule, criterion=AP))
+    assert len(by_precision.leaves()) == 2, "average precision has no such floor"
+
+
 @pytest.mark.parametrize("mode", MODES)
 def test_a_table_without_a_condition_is_one_leaf(mode):
     table = Table(np.ones((4, 2)), np.zeros(2, np.int32), np.array([True, False, False, True]), None)

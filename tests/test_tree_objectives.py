@@ -1,6 +1,8 @@
+from fractions import Fraction
+
 import numpy as np
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 import reference
@@ -63,19 +65,48 @@ def test_ap_cut_of_a_written_out_example():
     assert AVERAGE_PRECISION.cut(positive, total) == 1
 
 
-@given(cells())
-def test_roc_orders_cells_by_their_positive_rate_and_cuts_at_the_largest_excess(data):
-    positive, total = data
+@given(cells(), st.sampled_from([1, 10**12]))
+@example((np.array([3, 1, 0]), np.array([4, 2, 2])), 10**12)
+def test_roc_orders_cells_by_rate_and_takes_the_larger_of_the_cuts_of_largest_excess(data, factor):
+    """Remark 10 of the TreeRank paper, from fractions: the whole node is a candidate too, and the larger one of equals.
+
+    With the large factor products of weights do not fit 64 bits.
+    """
+    positive, total = data[0] * factor, data[1] * factor
     order = ROC_AREA.order(positive, total)
-    rate = positive[order] / total[order]
-    assert (np.diff(rate) <= 1e-12).all()
-    cut = ROC_AREA.cut(positive[order], total[order])
-    negative = total - positive
-    excess = [
-        positive[order][:k].sum() / positive.sum() - negative[order][:k].sum() / negative.sum()
-        for k in range(1, len(order))
-    ]
-    assert excess[cut - 1] == pytest.approx(max(excess))
+    positive, total = positive[order], total[order]
+    rates = [Fraction(int(p), int(n)) for p, n in zip(positive, total, strict=True)]
+    assert rates == sorted(rates, reverse=True)
+    all_positive, all_negative = int(positive.sum()), int((total - positive).sum())
+    found = np.cumsum(positive).tolist()
+    passed = np.cumsum(total - positive).tolist()
+    excess = [Fraction(p, all_positive) - Fraction(n, all_negative) for p, n in zip(found, passed, strict=True)]
+    assert ROC_AREA.cut(positive, total) == max(k + 1 for k, value in enumerate(excess) if value == max(excess))
+
+
+def test_the_larger_of_equal_cuts_for_the_roc_and_the_smaller_for_ap():
+    assert ROC_AREA.cut(np.array([3, 1, 0]), np.array([4, 2, 2])) == 2
+    assert ROC_AREA.cut(np.array([1, 2, 3]), np.array([2, 4, 6])) == 3, "no cut adds area"
+    positive, total = np.array([2, 1, 1]), np.array([2, 2, 12])
+    assert AVERAGE_PRECISION.value(np.array([2, 3]), np.array([2, 4]), 4, 16).tolist() == [0.625, 0.625]
+    assert AVERAGE_PRECISION.cut(positive, total) == 1
+
+
+def shares(objective, positive, total):
+    """What each cell adds, behind those before it."""
+    before_positive, before_total = np.cumsum(positive) - positive, np.cumsum(total) - total
+    return objective.share(positive, total, before_positive, before_total, positive.sum(), total.sum())
+
+
+@given(cells())
+def test_shares_of_the_cells_add_up_to_the_measure_of_the_ranking(data):
+    positive, total = data
+    groups = list(zip(positive.tolist(), (total - positive).tolist(), strict=True))
+    assert shares(ROC_AREA, positive, total).sum() == pytest.approx(float(reference.area_under_roc(groups)))
+    recall = np.cumsum(positive) / positive.sum()
+    precision = np.cumsum(positive) / np.cumsum(total)
+    points = list(zip(np.append(0, recall), np.append(1, precision), strict=True))
+    assert shares(AVERAGE_PRECISION, positive, total).sum() == pytest.approx(reference.average_precision(points))
 
 
 @pytest.mark.parametrize("objective", [AVERAGE_PRECISION, ROC_AREA])

@@ -6,24 +6,26 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+import reference
 from tables import make_splitter, tables
 from toprank import MetaAP
-from toprank._core.dtypes import AP
 from toprank.metrics import average_precision
-from toprank.rankers.meta_ap import PENALTIES_TRIED, penalties_to_try
+from toprank.rankers.pruning import PENALTIES_TRIED, penalties_to_try
 from toprank.tree.grower import Limits
 from toprank.tree.meta import grow_meta_tree
-from toprank.tree.objectives import AVERAGE_PRECISION
-from toprank.tree.prune import collapse_penalties, prune
+from toprank.tree.objectives import AVERAGE_PRECISION, ROC_AREA
+from toprank.tree.prune import collapse_penalties, prune, weakest_link_path
+
+objectives = st.sampled_from([AVERAGE_PRECISION, ROC_AREA])
 
 
 @st.composite
 def meta_trees(draw):
     """A small meta-tree with at least one meta-split; min_gain=-inf also lets splits in that lower the AP."""
     table = draw(tables(max_rows=25, weights=("none", "whole", "quarters")))
-    min_gain = draw(st.sampled_from([0.0, -np.inf]))
-    limits = Limits(AP, max_depth=draw(st.integers(1, 2)), min_leaf=1, min_split=2, min_gain=min_gain)
-    meta = grow_meta_tree(make_splitter(table), AVERAGE_PRECISION, 3, limits)
+    objective, min_gain = draw(objectives), draw(st.sampled_from([0.0, -np.inf]))
+    limits = Limits(objective.criterion, max_depth=draw(st.integers(1, 2)), min_leaf=1, min_split=2, min_gain=min_gain)
+    meta = grow_meta_tree(make_splitter(table), objective, 3, limits)
     assume(len(meta.left) > 1)
     return meta
 
@@ -36,6 +38,14 @@ def ranking_ap(meta, leaves):
         found, seen = found + int(meta.positive[leaf]), seen + int(meta.total[leaf])
         value += Fraction(int(meta.positive[leaf]), int(meta.positive[0])) * Fraction(found, seen)
     return value
+
+
+def ranking_auc(meta, leaves):
+    """AUC of the leaves in this order, from pairs of cases, exactly."""
+    return reference.area_under_roc([(p := int(meta.positive[i]), int(meta.total[i]) - p) for i in leaves])
+
+
+MEASURES = {"ap": ranking_ap, "auc": ranking_auc}
 
 
 def prunings(meta, node=0):
@@ -58,20 +68,21 @@ def interesting_penalties(penalty):
     return sorted({0.0, *np.maximum(steps, 0), *np.maximum((steps[:-1] + steps[1:]) / 2, 0), 2 * abs(steps[-1]) + 0.1})
 
 
-@given(meta=meta_trees())
-def test_the_pruned_tree_is_the_best_of_all_prunings(meta):
-    penalty = collapse_penalties(meta)
-    everything = [(ranking_ap(meta, leaves), len(leaves)) for leaves in prunings(meta)]
+@given(meta=meta_trees(), objective=objectives)
+def test_the_pruned_tree_is_the_best_of_all_prunings(meta, objective):
+    """For both objectives, whichever one the meta-tree was grown for."""
+    penalty, measure = collapse_penalties(meta, objective), MEASURES[objective.name]
+    everything = [(measure(meta, leaves), len(leaves)) for leaves in prunings(meta)]
     for alpha in interesting_penalties(penalty):
         leaves = kept_leaves(meta, penalty, alpha)
         best = max(value - Fraction(alpha) * size for value, size in everything)
-        found = ranking_ap(meta, leaves) - Fraction(alpha) * len(leaves)
+        found = measure(meta, leaves) - Fraction(alpha) * len(leaves)
         assert float(best - found) <= 1e-12, (alpha, leaves, penalty)
 
 
-@given(meta=meta_trees(), alpha=st.floats(0, 0.5))
-def test_prune_turns_nodes_into_leaves_and_keeps_the_rest(meta, alpha):
-    penalty = collapse_penalties(meta)
+@given(meta=meta_trees(), objective=objectives, alpha=st.floats(0, 0.5, exclude_min=True))
+def test_prune_turns_nodes_into_leaves_and_keeps_the_rest(meta, objective, alpha):
+    penalty = collapse_penalties(meta, objective)
     expected = kept_leaves(meta, penalty, alpha)
     pruned = prune(meta, penalty, alpha)
     leaves = pruned.leaves()
@@ -81,9 +92,9 @@ def test_prune_turns_nodes_into_leaves_and_keeps_the_rest(meta, alpha):
     assert len(pruned.left) == 2 * len(leaves) - 1
 
 
-@given(meta=meta_trees())
-def test_the_sequence_is_nested_and_ends_at_the_root(meta):
-    penalty = collapse_penalties(meta)
+@given(meta=meta_trees(), objective=objectives)
+def test_the_sequence_is_nested_and_ends_at_the_root(meta, objective):
+    penalty = collapse_penalties(meta, objective)
     inner = np.flatnonzero(~meta.is_leaf)
     assert np.isinf(penalty[meta.is_leaf]).all()
     assert np.isfinite(penalty[inner]).all()
@@ -96,10 +107,35 @@ def test_the_sequence_is_nested_and_ends_at_the_root(meta):
     assert prune(meta, penalty, 0.0) is meta
 
 
+@given(meta=meta_trees(), objective=objectives)
+def test_the_path_lists_every_tree_of_the_sequence(meta, objective):
+    penalty, path = collapse_penalties(meta, objective), weakest_link_path(meta, objective)
+    assert (path.penalties[0], path.n_leaves[0], path.n_leaves[-1]) == (0.0, len(meta.leaves()), 1)
+    assert (np.diff(path.penalties) > 0).all()
+    assert (np.diff(path.n_leaves) < 0).all()
+    for alpha, n_leaves, value in zip(*path, strict=True):
+        pruned = prune(meta, penalty, alpha)
+        leaves = pruned.leaves()
+        assert len(leaves) == n_leaves
+        assert value == pytest.approx(float(MEASURES[objective.name](pruned, leaves)))
+    trees = {len(prune(meta, penalty, alpha).left) for alpha in interesting_penalties(penalty)}
+    assert trees <= {2 * n - 1 for n in path.n_leaves.tolist()}
+
+
+@given(meta=meta_trees())
+def test_a_last_link_costs_half_the_cross_product_of_the_two_parts(meta):
+    """Of the AUC: 1/2 (p_l n_r - p_r n_l) / (P N)."""
+    stump = meta.truncated(1)
+    (p_left, p_right), (t_left, t_right) = stump.positive[1:].tolist(), stump.total[1:].tolist()
+    cross = p_left * (t_right - p_right) - p_right * (t_left - p_left)
+    cost = Fraction(cross, 2 * (p_left + p_right) * (t_left + t_right - p_left - p_right))
+    assert collapse_penalties(stump, ROC_AREA)[0] == pytest.approx(float(cost), abs=1e-15)
+
+
 @given(meta=meta_trees())
 def test_penalties_tried_give_every_tree_of_the_sequence(meta):
     penalty = collapse_penalties(meta)
-    tried = penalties_to_try(penalty)
+    tried = penalties_to_try(penalty[np.isfinite(penalty)])
     assert tried[0] == 0.0
     assert np.all(np.diff(tried) > 0)
     steps = np.unique(np.maximum(penalty[np.isfinite(penalty)], 0.0))
@@ -113,7 +149,7 @@ def test_many_penalties_are_thinned_out_from_end_to_end():
     tried = penalties_to_try(np.linspace(0.001, 1.0, 500))
     assert len(tried) == PENALTIES_TRIED
     assert (tried[0], tried[-1]) == (0.0, 1.0)
-    assert penalties_to_try(np.array([np.inf])).tolist() == [0.0]
+    assert penalties_to_try(np.array([])).tolist() == [0.0]
 
 
 def noisy_rows(n=500):

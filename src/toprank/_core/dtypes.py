@@ -30,6 +30,7 @@ SPLIT = np.dtype(
         ("gain", np.float64),
         ("positive_left", np.int64),
         ("total_left", np.int64),
+        ("richer", np.int64),
         ("feature", np.int32),
         ("last_left", np.int32),
         ("first_right", np.int32),
@@ -38,7 +39,8 @@ SPLIT = np.dtype(
     align=True,
 )
 """The best condition of a node. `last_left` and `first_right` are the codes on both sides of a numeric cut
-(first_right = -1: only missing values go right); feature = -1: the node has no condition that parts its rows."""
+(first_right = -1: only missing values go right); `richer` decides between equal gains; feature = -1: the node has no
+condition that parts its rows."""
 
 CONDITION = np.dtype(
     [

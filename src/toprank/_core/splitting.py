@@ -55,12 +55,21 @@ def split_gain(criterion, positive_left, total_left, positive, total):
 
 
 @kernel
+def richer_part(criterion, positive_left, total_left, positive, total):
+    """Weight of the side richer in positives, by which TreeRank chooses between equal splits (remark 10); else 0."""
+    if criterion != AUC:
+        return np.int64(0)
+    is_left = float(positive_left) * float(total) > float(positive) * float(total_left)
+    return total_left if is_left else total - total_left
+
+
+@kernel
 def best_cut(criterion, positive, total, n_codes, missing_positive, missing_total, all_positive, all_total, min_leaf):
-    """Sweep ordered codes for the cut of largest gain; the first of equals wins.
+    """Sweep ordered codes for the cut of largest gain; of equals the one of largest `richer_part`, then the first.
 
     Pre:  positive, total int64, entries 0..n_codes-1 all with total > 0; all_* include the missing weight.
-    Post: (gain, cut, missing_left, positive_left, total_left): codes 0..cut go left; cut = n_codes - 1 parts the
-          values from the missing ones. gain = -inf where no cut leaves min_leaf on both sides. With no missing
+    Post: (gain, cut, missing_left, positive_left, total_left, richer): codes 0..cut go left; cut = n_codes - 1 parts
+          the values from the missing ones. gain = -inf where no cut leaves min_leaf on both sides. With no missing
           values in the node, missing_left points to the heavier child.
     Cost: n_codes gains, twice that with missing values.
     """
@@ -69,6 +78,7 @@ def best_cut(criterion, positive, total, n_codes, missing_positive, missing_tota
     best_missing_left = False
     best_positive = np.int64(0)
     best_total = np.int64(0)
+    best_richer = np.int64(0)
     all_positive_f = float(all_positive)
     all_total_f = float(all_total)
     for missing_left in range(2 if missing_total > 0 else 1):
@@ -83,15 +93,19 @@ def best_cut(criterion, positive, total, n_codes, missing_positive, missing_tota
             if all_total - left_total < min_leaf:
                 break
             gain = split_gain(criterion, float(left_positive), float(left_total), all_positive_f, all_total_f)
-            if gain > best_gain:
+            if gain < best_gain:
+                continue
+            richer = richer_part(criterion, left_positive, left_total, all_positive, all_total)
+            if gain > best_gain or richer > best_richer:
                 best_gain = gain
+                best_richer = richer
                 best = i
                 best_missing_left = missing_left == 1
                 best_positive = left_positive
                 best_total = left_total
     if missing_total == 0:
         best_missing_left = 2 * best_total >= all_total
-    return best_gain, best, best_missing_left, best_positive, best_total
+    return best_gain, best, best_missing_left, best_positive, best_total, best_richer
 
 
 @kernel
@@ -130,12 +144,13 @@ def offer_split(criterion, feature, categorical, code, positive, total, n_codes,
         order_by_rate(code, positive, total, n_codes)
         missing_positive = np.int64(0)
         missing_total = np.int64(0)
-    gain, cut, missing_left, positive_left, total_left = best_cut(
+    gain, cut, missing_left, positive_left, total_left, richer = best_cut(
         criterion, positive, total, n_codes, missing_positive, missing_total, all_positive, all_total, min_leaf
     )
-    if not gain > split["gain"]:
+    if not (gain > split["gain"] or (gain == split["gain"] and richer > split["richer"])):
         return
     split["gain"] = gain
+    split["richer"] = richer
     split["feature"] = feature
     split["positive_left"] = positive_left
     split["total_left"] = total_left

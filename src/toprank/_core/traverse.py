@@ -23,12 +23,12 @@ def category_side(value, category_bits, at, missing_left):
 
 
 @kernel
-def projection_side(block, i, start, stop, oblique_feature, oblique_weight, threshold, missing_left):
-    """Return 1 where a weighted sum of row i's features is at most the threshold; missing: as missing_left says."""
-    projection = 0.0
+def weighted_sum(block, i, start, stop, oblique_feature, oblique_weight):
+    """Return a weighted sum of row i's features; missing where one of them is."""
+    total = 0.0
     for k in range(start, stop):
-        projection += oblique_weight[k] * block[i, oblique_feature[k]]
-    return number_side(projection, threshold, missing_left)
+        total += oblique_weight[k] * block[i, oblique_feature[k]]
+    return total
 
 
 @kernel
@@ -47,7 +47,8 @@ def walk(block, nodes, category_bits, oblique_at, oblique_feature, oblique_weigh
     Pre:  block float64 (n, n_features), C order; nodes CONDITION (n_nodes,).
     Post: leaf int32 (n,).
           margin float64 (n,), unless scale is empty: distance to the nearest threshold on the way, in units of
-          scale[feature]; conditions on categories and missing values have none; 0 where no threshold was met.
+          scale[feature], of a weighted sum in its own; conditions on categories and missing values have none; 0 where
+          no threshold was met.
           path int32 (n, longest path) and length int32 (n,), unless path is empty: nodes from the root to the leaf.
     Cost: one condition a level.
     """
@@ -63,8 +64,11 @@ def walk(block, nodes, category_bits, oblique_at, oblique_feature, oblique_weigh
                 n += 1
             condition = nodes[node]
             if condition["kind"] == OBLIQUE:
-                side = projection_side(block, i, oblique_at[node], oblique_at[node + 1], oblique_feature,
-                                       oblique_weight, condition["threshold"], condition["missing_left"])  # fmt: skip
+                value = weighted_sum(block, i, oblique_at[node], oblique_at[node + 1], oblique_feature, oblique_weight)
+                side = number_side(value, condition["threshold"], condition["missing_left"])
+                if wants_margin:
+                    distance = abs(value - condition["threshold"])
+                    nearest = distance if distance < nearest else nearest
             else:
                 value = block[i, condition["feature"]]
                 if condition["kind"] == NUMERIC:
@@ -105,8 +109,11 @@ def walk_stages(
         while stage < n_stages and nodes[node]["kind"] != LEAF:
             condition = nodes[node]
             if condition["kind"] == OBLIQUE:
-                side = projection_side(block, i, oblique_at[node], oblique_at[node + 1], oblique_feature,
-                                       oblique_weight, condition["threshold"], condition["missing_left"])  # fmt: skip
+                value = weighted_sum(block, i, oblique_at[node], oblique_at[node + 1], oblique_feature, oblique_weight)
+                side = number_side(value, condition["threshold"], condition["missing_left"])
+                if wants_margin:
+                    distance = abs(value - condition["threshold"])
+                    nearest = distance if distance < nearest else nearest
             else:
                 value = block[i, condition["feature"]]
                 if condition["kind"] == NUMERIC:
@@ -147,8 +154,8 @@ def confusion_scores(block, nodes, category_bits, oblique_at, oblique_feature, o
                 weight[node] = 1.0
                 continue
             if condition["kind"] == OBLIQUE:
-                side = projection_side(block, i, oblique_at[node], oblique_at[node + 1], oblique_feature,
-                                       oblique_weight, condition["threshold"], condition["missing_left"])  # fmt: skip
+                value = weighted_sum(block, i, oblique_at[node], oblique_at[node + 1], oblique_feature, oblique_weight)
+                side = number_side(value, condition["threshold"], condition["missing_left"])
             elif condition["kind"] == NUMERIC:
                 side = number_side(block[i, condition["feature"]], condition["threshold"], condition["missing_left"])
             else:

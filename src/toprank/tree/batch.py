@@ -55,8 +55,10 @@ class Splits:
         return part
 
     def improve(self, other: Splits) -> None:
-        """Keep the better of two conditions a node; on equal gain the lower feature, as a serial sweep would."""
-        better = other.record["gain"] > self.record["gain"]
+        """Keep the better of two conditions a node; of equals the lower feature, as a serial sweep would."""
+        gain, richer = self.record["gain"], self.record["richer"]
+        is_equal = other.record["gain"] == gain
+        better = (other.record["gain"] > gain) | (is_equal & (other.record["richer"] > richer))
         self.record[better] = other.record[better]
         self.goes_left[better] = other.goes_left[better]
 

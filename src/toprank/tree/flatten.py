@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from toprank._core.dtypes import CATEGORY, LEAF, NODE, NUMERIC
+from toprank._core.dtypes import CATEGORY, LEAF, NODE, NUMERIC, OBLIQUE
 from toprank.tree.grower import GrownTrees
-from toprank.tree.meta import MetaTree
+from toprank.tree.meta import InnerTree, MetaTree, ObliqueCut
 from toprank.tree.structure import Tree
 
 Target = tuple[str, int, int]
@@ -29,6 +29,7 @@ class _Builder:
         self.rows: list[dict[str, Any]] = []
         self.labels: dict[Target, int] = {}
         self.bits: list[np.ndarray] = []
+        self.sums: dict[int, ObliqueCut] = {}
 
     def add(self, positive: int, total: int, values: dict[str, Any] | None = None) -> int:
         """Add a node, a leaf unless `values` say otherwise; its index."""
@@ -45,6 +46,14 @@ class _Builder:
         self.bits.append(np.packbits(trees.goes_left[node], bitorder="little").view(np.uint64))
         return common | {"kind": CATEGORY, "category_at": len(self.bits) - 1}
 
+    def add_sum(self, cut: ObliqueCut, positive: int, total: int, low: Target, high: Target) -> int:
+        """Add a condition on a weighted sum: where its two sides lead; its index."""
+        condition = {"kind": OBLIQUE, "threshold": cut.threshold, "missing_left": int(cut.missing_low),
+                     "gain": cut.gain, "left": low, "right": high}  # fmt: skip
+        node = self.add(positive, total, condition)
+        self.sums[node] = cut
+        return node
+
     def freeze(self, n_features: int) -> Tree:
         for row in self.rows:
             for side in ("left", "right"):
@@ -52,7 +61,16 @@ class _Builder:
                     row[side] = self.labels[row[side]]
         columns: dict[str, Any] = {name: np.array([row[name] for row in self.rows]) for name in self.rows[0]}
         bits = np.array(self.bits, np.uint64).reshape(-1, 4)
-        return Tree(**columns, n_features=n_features, category_bits=bits)
+        n_terms = [len(self.sums[node].feature) if node in self.sums else 0 for node in range(len(self.rows))]
+        cuts = [self.sums[node] for node in sorted(self.sums)]
+        return Tree(
+            **columns,
+            n_features=n_features,
+            category_bits=bits,
+            oblique_at=np.append(0, np.cumsum(n_terms)),
+            oblique_feature=np.concatenate([cut.feature for cut in cuts]) if cuts else np.zeros(0),
+            oblique_weight=np.concatenate([cut.weight for cut in cuts]) if cuts else np.zeros(0),
+        )
 
 
 def flatten_meta_tree(meta: MetaTree, unit: float, is_categorical: np.ndarray) -> Tree:
@@ -81,7 +99,13 @@ def flatten_with_entries(meta: MetaTree, unit: float, is_categorical: np.ndarray
 def _add_inner_tree(builder: _Builder, meta: MetaTree, node: int, is_categorical: np.ndarray) -> None:
     """Add the nodes of one inner tree whose two sides lead to different places."""
     inner = meta.inner[node]
-    assert inner is not None
+    if isinstance(inner, ObliqueCut):
+        sides: list[Target] = [("meta", int(child), 0) for child in (meta.left[node], meta.right[node])]
+        low, high = sides if inner.low_is_left else sides[::-1]
+        weights = int(meta.positive[node]), int(meta.total[node])
+        builder.labels["meta", node, 0] = builder.add_sum(inner, *weights, low, high)
+        return
+    assert isinstance(inner, InnerTree)
     trees = inner.nodes
     target: dict[int, Target] = {}
     for i in inner.index[::-1].tolist():

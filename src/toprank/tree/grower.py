@@ -6,13 +6,13 @@ All roots of one meta-level grow together, so the number of passes over the data
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
 from toprank._core.dtypes import NODE
 from toprank.tree.batch import Batch, Splits, Splitter
+from toprank.tree.feature_sampler import FeatureSampler
 
 UNLIMITED = 2**31 - 1
 
@@ -27,7 +27,7 @@ class Limits:
     min_split: int = 2
     min_gain: float = -np.inf
     max_leaf_nodes: int = UNLIMITED
-    sample_features: Callable[[int], np.ndarray] | None = None
+    sample_features: FeatureSampler | None = None
 
     def may_split(self, batch: Batch, depth: np.ndarray) -> np.ndarray:
         """Nodes worth a sweep: impure, heavy enough and not too deep."""
@@ -96,6 +96,13 @@ class _Table:
         )
 
 
+def single_split(root: Batch, splits: Splits, threshold: np.ndarray, children: Batch) -> GrownTrees:
+    """A tree of one condition that was found elsewhere."""
+    table = _Table(root)
+    table.add(np.zeros(1, NODE), splits, threshold, children)
+    return table.freeze()
+
+
 @dataclass
 class _Candidates:
     """Nodes that can be split, each with its best condition."""
@@ -114,8 +121,10 @@ def grow(splitter: Splitter, roots: Batch, limits: Limits) -> GrownTrees:
     The row order of `splitter` is parted on the way: a leaf's rows are contiguous afterwards.
     """
     table = _Table(roots)
+    if limits.sample_features is not None:
+        limits.sample_features.begin(len(roots))
     worth = np.flatnonzero(limits.may_split(roots, table.depth))
-    candidates = _evaluate(splitter, roots.take(worth), worth, limits)
+    candidates = _evaluate(splitter, table, roots.take(worth), worth, limits)
     if limits.max_leaf_nodes == UNLIMITED:
         while len(candidates.node):
             candidates = _split_all(splitter, table, candidates, limits)
@@ -143,14 +152,14 @@ def _split_all(splitter: Splitter, table: _Table, candidates: _Candidates, limit
     child = table.add(candidates.node, candidates.splits, splitter.thresholds(candidates.splits), children)
     needed = limits.may_split(children, table.depth[child])
     batch = splitter.with_statistics(candidates.batch, children, needed)
-    return _evaluate(splitter, batch, child[needed], limits)
+    return _evaluate(splitter, table, batch, child[needed], limits)
 
 
-def _evaluate(splitter: Splitter, batch: Batch, node: np.ndarray, limits: Limits) -> _Candidates:
+def _evaluate(splitter: Splitter, table: _Table, batch: Batch, node: np.ndarray, limits: Limits) -> _Candidates:
     """Best condition of each node; nodes without one drop out."""
     if len(batch) == 0:
         return _Candidates(node, batch, Splits(0))
-    allowed = None if limits.sample_features is None else limits.sample_features(len(batch))
+    allowed = None if limits.sample_features is None else limits.sample_features.draw(table.root[node])
     splits = splitter.best_splits(batch, limits.criterion, limits.min_leaf, allowed)
     good = (splits.record["feature"] >= 0) & (splits.record["gain"] >= limits.min_gain)
     found = _Candidates(node, batch, splits)

@@ -7,6 +7,7 @@ One engine serves both papers; the objective says which. The result keeps the me
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -26,10 +27,35 @@ class InnerTree:
 
 
 @dataclass(frozen=True)
+class ObliqueCut:
+    """A weighted sum of columns between a meta-node and its two children: `sum <= threshold` is the low side.
+
+    Attributes
+    ----------
+    feature, weight : int32 and float64 arrays of shape (n_terms,)
+    threshold : float
+    missing_low : bool
+        Rows that lack one of the values go to the low side.
+    low_is_left : bool
+        The low side is the left, better, meta-child.
+    gain : float
+        What the cut is worth, in the units of the split criterion.
+    """
+
+    feature: np.ndarray
+    weight: np.ndarray
+    threshold: float
+    missing_low: bool
+    low_is_left: bool
+    gain: float
+
+
+@dataclass(frozen=True)
 class MetaTree:
     """Meta-nodes in breadth-first order; left = right = -1 at meta-leaves.
 
-    `inner[i]` is the inner tree of meta-node i, None at a leaf. Weights are in integer units.
+    `inner[i]` parts meta-node i: an inner tree, a weighted sum, or another rule that only whoever grew it can apply;
+    None at a leaf. Weights are in integer units.
     """
 
     left: np.ndarray
@@ -37,7 +63,7 @@ class MetaTree:
     depth: np.ndarray
     positive: np.ndarray
     total: np.ndarray
-    inner: list[InnerTree | None]
+    inner: list[Any]
 
     @property
     def is_leaf(self) -> np.ndarray:
@@ -84,15 +110,15 @@ class MetaTree:
         )
 
 
-class _MetaTable:
+class MetaTable:
     """Meta-nodes so far; children come in pairs."""
 
     def __init__(self, root: Batch):
         self.left, self.right, self.depth = [-1], [-1], [0]
         self.positive, self.total = root.positive.tolist(), root.total.tolist()
-        self.inner: list[InnerTree | None] = [None]
+        self.inner: list[Any] = [None]
 
-    def add(self, parents: np.ndarray, trees: list[InnerTree], children: Batch) -> np.ndarray:
+    def add(self, parents: np.ndarray, trees: list[Any], children: Batch) -> np.ndarray:
         """Give meta-nodes their inner trees and children; the children's indices, left and right in turn."""
         first = len(self.left)
         for i, (node, tree) in enumerate(zip(parents.tolist(), trees, strict=True)):
@@ -107,6 +133,7 @@ class _MetaTable:
         return np.arange(first, first + len(children), dtype=NODE)
 
     def freeze(self) -> MetaTree:
+        """The meta-tree of the nodes so far."""
         return MetaTree(
             np.array(self.left, NODE),
             np.array(self.right, NODE),
@@ -121,10 +148,10 @@ def grow_meta_tree(splitter: Splitter, objective: Objective, max_depth: int, lim
     """Grow a meta-tree of at most max_depth meta-levels; `limits` bound the inner trees.
 
     Every meta-level grows its inner trees together. A meta-node becomes a leaf where it is pure, too light, too deep,
-    or where its inner tree finds no condition.
+    where its inner tree finds no condition, or where no cut of that tree's cells is worth it.
     """
     level, node = splitter.root(), np.zeros(1, NODE)
-    table = _MetaTable(level)
+    table = MetaTable(level)
     for meta_depth in range(max_depth):
         worth = np.flatnonzero(limits.may_split(level, np.zeros(len(level))))
         level, node = level.take(worth), node[worth]
@@ -132,8 +159,8 @@ def grow_meta_tree(splitter: Splitter, objective: Objective, max_depth: int, lim
             break
         splitter.remember()
         trees = grow(splitter, level, limits)
-        is_left = _sides(trees, len(level), objective)
-        parted = np.flatnonzero(~trees.is_leaf[: len(level)])
+        is_left, is_parted = _sides(trees, len(level), objective)
+        parted = np.flatnonzero(is_parted)
         cells = np.flatnonzero(trees.is_leaf & np.isin(trees.root, parted))
         parents = level.take(parted)
         position = np.searchsorted(parted, trees.root[cells])
@@ -145,9 +172,9 @@ def grow_meta_tree(splitter: Splitter, objective: Objective, max_depth: int, lim
     return table.freeze()
 
 
-def _sides(trees: GrownTrees, n_roots: int, objective: Objective) -> np.ndarray:
-    """Side of every cell: True where it goes to the left meta-child."""
-    is_left = np.zeros(len(trees.root), bool)
+def _sides(trees: GrownTrees, n_roots: int, objective: Objective) -> tuple[np.ndarray, np.ndarray]:
+    """Side of every cell, True where it goes to the left meta-child, and the roots whose cells are on both sides."""
+    is_left, is_parted = np.zeros(len(trees.root), bool), np.zeros(n_roots, bool)
     leaf = np.flatnonzero(trees.is_leaf)
     for root in range(n_roots):
         cells = leaf[trees.root[leaf] == root]
@@ -158,4 +185,5 @@ def _sides(trees: GrownTrees, n_roots: int, objective: Objective) -> np.ndarray:
         ordered = cells[order]
         cut = objective.cut(segment.positive[ordered], segment.total[ordered])
         is_left[ordered[:cut]] = True
-    return is_left
+        is_parted[root] = cut < len(cells)
+    return is_left, is_parted

@@ -1,41 +1,78 @@
-"""Cost-complexity pruning of meta-trees on average precision.
+"""Cost-complexity pruning of meta-trees: siblings are merged, the weakest link first.
 
-Training AP with constant leaves is a sum over leaves: leaf i adds (p_i / P) * (cumulated positives / cumulated cases).
-What a subtree adds depends only on what stands to its left, and merging other subtrees does not change that. So
-weakest-link pruning (Breiman et al., 1984) is exact for the AP of the meta-tree's own order of leaves, and its sequence
-is nested. Where leaves are sorted by rate afterwards, the sequence is the same and its AP a close guide.
+Training AP and AUC with constant leaves are sums over leaves: what a leaf adds (`Objective.share`) depends only on what
+stands to its left, and merging other subtrees does not change that. So weakest-link pruning (Breiman et al., 1984) is
+exact for the measure of the meta-tree's own order of leaves, and its sequence is nested: remark 18 of the TreeRank
+paper. Where leaves are sorted by rate afterwards, the sequence is the same and its value a close guide.
+
+`toprank.tree.merge` merges any neighbours, whether siblings or not.
 """
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from toprank.tree.meta import MetaTree
+from toprank.tree.objectives import AVERAGE_PRECISION, Objective
+
+SMALLEST_PENALTY = float(np.nextafter(0.0, 1.0))
+"""What adds nothing goes as soon as leaves cost anything at all."""
 
 
-def collapse_penalties(meta: MetaTree) -> np.ndarray:
+class PruningPath(NamedTuple):
+    """The nested sequence of pruned meta-trees, from the whole one to the root alone.
+
+    Attributes
+    ----------
+    penalties : float64 array of shape (n_trees,)
+        Smallest penalty that gives each tree, rising; the first is 0, where nothing is pruned.
+    n_leaves : int64 array of shape (n_trees,)
+        Falling.
+    value : float64 array of shape (n_trees,)
+        The objective's measure of each tree on the training rows.
+    """
+
+    penalties: np.ndarray
+    n_leaves: np.ndarray
+    value: np.ndarray
+
+
+def collapse_penalties(meta: MetaTree, objective: Objective = AVERAGE_PRECISION) -> np.ndarray:
     """Penalty per leaf at which each meta-node becomes a leaf: infinity at leaves, non-decreasing towards the root.
 
     The pruned tree for a penalty alpha turns every meta-node with a value <= alpha into a leaf; it maximises
-    AP - alpha * (number of leaves) over all prunings.
+    the objective's measure - alpha * (number of leaves) over all prunings.
+
+    Examples
+    --------
+    Six positives and six negatives in three leaves: (4, 0), (2, 2) and (0, 4). Merging the first two loses
+    1/2 (4 * 2 - 2 * 0) / 36 of the AUC, merging all three 1/2.
+
+    >>> import numpy as np
+    >>> from toprank.tree.meta import MetaTree
+    >>> from toprank.tree.objectives import ROC_AREA
+    >>> from toprank.tree.prune import collapse_penalties
+    >>> left, right, depth = np.array([1, 3, -1, -1, -1]), np.array([2, 4, -1, -1, -1]), np.array([0, 1, 1, 2, 2])
+    >>> meta = MetaTree(left, right, depth, np.array([6, 6, 0, 4, 2]), np.array([12, 8, 4, 4, 4]), [None] * 5)
+    >>> collapse_penalties(meta, ROC_AREA).round(4)
+    array([0.3333, 0.1111,    inf,    inf,    inf])
     """
-    n = len(meta.left)
-    whole = _contribution_as_leaf(meta)
-    penalty = np.full(n, np.inf)
-    collapsed = meta.is_leaf.copy()
-    while not collapsed[0]:
-        value, leaves = _subtree_sums(meta, whole, collapsed)
-        open_nodes = np.flatnonzero(~collapsed & _is_open(meta, collapsed))
-        link = (value[open_nodes] - whole[open_nodes]) / (leaves[open_nodes] - 1)
-        weakest = open_nodes[link <= link.min()]
-        floor = penalty[np.isfinite(penalty)].max(initial=-np.inf)
-        penalty[weakest] = max(float(link.min()), floor)
-        collapsed[weakest] = True
-    for node in range(n):  # what stands below a collapsed node goes with it
-        if not meta.is_leaf[node]:
-            for child in (meta.left[node], meta.right[node]):
-                if not meta.is_leaf[child]:
-                    penalty[child] = min(penalty[child], penalty[node])
+    whole = _shares_as_leaves(meta, objective)
+    sequence = _Sequence(meta, whole)
+    penalty = np.full(len(meta.left), np.inf)
+    floor = -np.inf
+    while sequence.is_open[0]:
+        link, weakest = sequence.weakest_links()
+        floor = max(link, floor)
+        penalty[weakest] = floor
+        for node in weakest[::-1].tolist():  # children first
+            sequence.collapse(node)
+    for node in np.flatnonzero(~meta.is_leaf):  # what stands below a collapsed node goes with it
+        for child in (meta.left[node], meta.right[node]):
+            if not meta.is_leaf[child]:
+                penalty[child] = min(penalty[child], penalty[node])
     return penalty
 
 
@@ -46,34 +83,80 @@ def prune(meta: MetaTree, penalty: np.ndarray, alpha: float) -> MetaTree:
     return meta.collapsed(np.flatnonzero(penalty <= alpha))
 
 
-def _is_open(meta: MetaTree, collapsed: np.ndarray) -> np.ndarray:
-    """Nodes that no collapsed node hides."""
-    is_open = np.ones(len(meta.left), bool)
-    for node in range(len(meta.left)):
-        if not meta.is_leaf[node] and (collapsed[node] or not is_open[node]):
-            is_open[meta.left[node]] = is_open[meta.right[node]] = False
-    return is_open
+def weakest_link_path(meta: MetaTree, objective: Objective = AVERAGE_PRECISION) -> PruningPath:
+    """Every tree that `prune` can give: the smallest penalty for it, its number of leaves and its value.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from toprank.tree.meta import MetaTree
+    >>> from toprank.tree.objectives import ROC_AREA
+    >>> from toprank.tree.prune import weakest_link_path
+    >>> left, right, depth = np.array([1, 3, -1, -1, -1]), np.array([2, 4, -1, -1, -1]), np.array([0, 1, 1, 2, 2])
+    >>> meta = MetaTree(left, right, depth, np.array([6, 6, 0, 4, 2]), np.array([12, 8, 4, 4, 4]), [None] * 5)
+    >>> path = weakest_link_path(meta, ROC_AREA)
+    >>> path.penalties.round(4), path.n_leaves, path.value.round(4)
+    (array([0.    , 0.1111, 0.3333]), array([3, 2, 1]), array([0.9444, 0.8333, 0.5   ]))
+    """
+    penalty = np.maximum(collapse_penalties(meta, objective), SMALLEST_PENALTY)
+    penalties = np.append(0.0, np.unique(penalty[~meta.is_leaf]))
+    whole, parent = _shares_as_leaves(meta, objective), _parents(meta)
+    # A node is a leaf from its own penalty on, up to that of its parent.
+    first = np.where(meta.is_leaf, 0.0, penalty)
+    last = np.where(parent < 0, np.inf, penalty[parent])
+    leaves = [np.flatnonzero((first <= alpha) & (alpha < last)) for alpha in penalties]
+    n_leaves = np.array([len(nodes) for nodes in leaves], np.int64)
+    return PruningPath(penalties, n_leaves, np.array([whole[nodes].sum() for nodes in leaves]))
 
 
-def _contribution_as_leaf(meta: MetaTree) -> np.ndarray:
-    """What each meta-node would add to AP as a leaf."""
+class _Sequence:
+    """The tree that is left while links are cut: each subtree's value and number of leaves, nodes still open."""
+
+    def __init__(self, meta: MetaTree, whole: np.ndarray):
+        self.left, self.right, self.parent = meta.left.tolist(), meta.right.tolist(), _parents(meta).tolist()
+        self.whole, self.value, self.leaves = whole, whole.copy(), np.ones(len(whole))
+        self.is_open = ~meta.is_leaf
+        for node in np.flatnonzero(self.is_open)[::-1].tolist():  # children first
+            self._sum(node)
+
+    def weakest_links(self) -> tuple[float, np.ndarray]:
+        """The smallest loss per leaf that goes, and the open nodes that have it."""
+        nodes = np.flatnonzero(self.is_open)
+        link = (self.value[nodes] - self.whole[nodes]) / (self.leaves[nodes] - 1)
+        return float(link.min()), nodes[link <= link.min()]
+
+    def collapse(self, node: int) -> None:
+        """Turn a node into a leaf, and count anew above it."""
+        self.value[node], self.leaves[node] = self.whole[node], 1
+        below = [node]
+        while below:
+            closed = below.pop()
+            self.is_open[closed] = False
+            below += [child for child in (self.left[closed], self.right[closed]) if self.is_open[child]]
+        above = self.parent[node]
+        while above >= 0:
+            self._sum(above)
+            above = self.parent[above]
+
+    def _sum(self, node: int) -> None:
+        for sums in (self.value, self.leaves):
+            sums[node] = sums[self.left[node]] + sums[self.right[node]]
+
+
+def _parents(meta: MetaTree) -> np.ndarray:
+    """Parent of each meta-node, -1 at the root."""
+    parent = np.full(len(meta.left), -1)
+    inner = np.flatnonzero(~meta.is_leaf)
+    parent[meta.left[inner]] = parent[meta.right[inner]] = inner
+    return parent
+
+
+def _shares_as_leaves(meta: MetaTree, objective: Objective) -> np.ndarray:
+    """What each meta-node would add to the measure as a leaf."""
     before_positive, before_total = np.zeros(len(meta.left)), np.zeros(len(meta.left))
-    for node in range(len(meta.left)):  # parents first
-        if not meta.is_leaf[node]:
-            left, right = meta.left[node], meta.right[node]
-            before_positive[left], before_total[left] = before_positive[node], before_total[node]
-            before_positive[right] = before_positive[node] + meta.positive[left]
-            before_total[right] = before_total[node] + meta.total[left]
-    precision = (before_positive + meta.positive) / (before_total + meta.total)
-    return meta.positive / meta.positive[0] * precision
-
-
-def _subtree_sums(meta: MetaTree, whole: np.ndarray, collapsed: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """AP contribution and number of leaves of each subtree, collapsed nodes counting as leaves."""
-    value, leaves = whole.copy(), np.ones(len(whole))
-    for node in range(len(whole) - 1, -1, -1):  # children first
-        if not collapsed[node]:
-            left, right = meta.left[node], meta.right[node]
-            value[node] = value[left] + value[right]
-            leaves[node] = leaves[left] + leaves[right]
-    return value, leaves
+    for node in np.flatnonzero(~meta.is_leaf):  # parents first
+        left, right = meta.left[node], meta.right[node]
+        before_positive[left], before_total[left] = before_positive[node], before_total[node]
+        before_positive[right] = before_positive[node] + meta.positive[left]
+        before_total[right] = before_total[node] + meta.total[left]
+    return objective.share(meta.positive, meta.total, before_positive, before_total, meta.positive[0], meta.total[0])

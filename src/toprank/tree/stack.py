@@ -92,8 +92,7 @@ def grow_meta_trees(
             break
         splitter.remember()
         trees = grow(splitter, level, limits)
-        is_left = _sides(trees, len(level), objective)
-        is_parted = ~trees.is_leaf[: len(level)]
+        is_left, is_parted = _sides(trees, len(level), objective)
         cells = np.flatnonzero(trees.is_leaf & is_parted[trees.root])
         parents = level.take(np.flatnonzero(is_parted))
         position = (np.cumsum(is_parted) - 1)[trees.root[cells]]
