@@ -12,7 +12,7 @@ from hypothesis import assume, settings
 from hypothesis import strategies as st
 
 from tables import tables
-from toprank import MetaAP, MetaAPForest, RankingTree
+from toprank import MetaAP, MetaAPForest, RankingTree, TreeRank, TreeRankBoost, TreeRankForest
 
 SMALL: dict[str, Any] = {"max_depth": 2, "leaf_depth": 2, "min_samples_leaf": 1}
 
@@ -25,9 +25,17 @@ RANKERS = {
     "linear": MetaAP(leaf_score="linear", **SMALL),
     "pruned": MetaAP(ccp_alpha="cv", cv=2, **SMALL),
     "paper": MetaAP.paper(2),
+    "treerank": TreeRank(**SMALL),
+    "oblique": TreeRank(leaf_ranker="oblique", **SMALL),
     "forest": MetaAPForest(n_estimators=3, random_state=0, **SMALL),
+    "treerank-forest": TreeRankForest(n_estimators=3, random_state=0, **SMALL),
+    "median-rank": TreeRankForest(n_estimators=3, aggregation="median-rank", random_state=0, **SMALL),
+    "boost": TreeRankBoost(n_estimators=3, **SMALL),
+    "additive-boost": TreeRankBoost(n_estimators=3, output="additive", **SMALL),
 }
-TREES = [kind for kind in RANKERS if kind != "forest"]
+FORESTS = ["forest", "treerank-forest", "median-rank"]
+ENSEMBLES = [*FORESTS, "boost", "additive-boost"]
+TREES = [kind for kind in RANKERS if kind not in ENSEMBLES]
 UNDRAWN = [kind for kind in TREES if kind != "pruned"]  # neither bootstraps nor folds draw rows
 
 

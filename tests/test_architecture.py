@@ -14,7 +14,7 @@ PACKAGE = Path(__file__).resolve().parents[1] / "src" / "toprank"
 # From the top to the ground. A unit may import units of lower lines only: not of its own line, not above.
 LAYERS = (
     ("cli", "__main__"),
-    ("report", "experiment", "distributed"),
+    ("report", "experiment", "distributed", "drift"),
     ("plots", "datasets"),
     ("rankers",),
     ("budget", "explain", "export"),
@@ -207,7 +207,9 @@ def test_import_loads_no_optional_package():
     assert loaded_by("import toprank", OPTIONAL_PACKAGES) == []
 
 
-@pytest.mark.parametrize("name", ["MetaAP", "MetaAPForest", "RankingTree"])
+@pytest.mark.parametrize(
+    "name", ["MetaAP", "MetaAPForest", "RankingTree", "TreeRank", "TreeRankForest", "TreeRankBoost"]
+)
 def test_estimators_need_and_ask_for_no_optional_package(name):
     asked = requests(f"import toprank\ntoprank.{name}", OPTIONAL_PACKAGES)
     assert [(module, path) for module, path in asked if PACKAGE in Path(path).resolve().parents] == []

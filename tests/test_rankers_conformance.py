@@ -10,13 +10,14 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from ranker_cases import RANKERS, make_cases
-from toprank import MetaAP, MetaAPForest, RankingTree
+from toprank import MetaAP, MetaAPForest, RankingTree, TreeRank, TreeRankBoost, TreeRankForest
 
 LINE_AT_ZERO = (
     "asserts that predict says positive where decision_function > 0; a ranker's score lives in (0, 1] and predict "
     "draws its line at the cutoff of the budget. test_predict_is_the_score_above_the_cutoff and the tests after it "
     "check the rest"
 )
+SIGNED = {"boost": (-1.001, 1), "additive-boost": (-np.inf, np.inf)}  # scores around 0
 DRAWS_ROWS = "bootstraps draw rows, so a row given twice is drawn otherwise than a row of weight 2"
 
 
@@ -24,10 +25,10 @@ def expected_failures(estimator):
     """Checks that cannot hold, and why."""
     reasons = {"check_classifiers_train": LINE_AT_ZERO}
     # The rows of this check are too few for MetaAP's min_samples_leaf to split: all rows tie, and the check passes.
-    grows = not isinstance(estimator, MetaAP) or estimator.leaf_score == "linear"
+    grows = not isinstance(estimator, MetaAP | TreeRank) or estimator.leaf_score == "linear"
     if grows:
         reasons["check_classifiers_classes"] = LINE_AT_ZERO
-    if isinstance(estimator, MetaAPForest):
+    if isinstance(estimator, MetaAPForest | TreeRankForest):
         reasons["check_sample_weight_equivalence_on_dense_data"] = DRAWS_ROWS
     return reasons
 
@@ -41,6 +42,13 @@ def expected_failures(estimator):
         MetaAP(leaf_score="linear"),
         MetaAP(ccp_alpha="cv"),
         MetaAPForest(n_estimators=5),
+        TreeRank(),
+        TreeRank(leaf_ranker="oblique", leaf_order="meta"),
+        TreeRank(ccp_alpha="cv", pruning="cells", leaf_order="growth"),
+        TreeRankForest(n_estimators=5),
+        TreeRankForest(n_estimators=5, aggregation="median-rank"),
+        TreeRankBoost(n_estimators=5),
+        TreeRankBoost(n_estimators=5, output="additive"),
     ],
     expected_failed_checks=expected_failures,
 )
@@ -61,7 +69,8 @@ def test_predict_is_the_score_above_the_cutoff(kind):
     score = model.decision_function(X)
     assert score.shape == (300,)
     assert score.dtype == np.float64
-    assert np.all((score > 0) & (score <= 1))
+    low, high = SIGNED.get(kind, (0, 1))
+    assert np.all((score > low) & (score <= high))
     assert np.array_equal(model.predict(X) == 1, score >= model.cutoff_.threshold)
 
 

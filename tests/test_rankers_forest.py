@@ -7,7 +7,7 @@ from sklearn.base import clone
 from ranker_cases import make_cases
 from toprank import MetaAPForest
 from toprank.metrics import average_precision
-from toprank.rankers.meta_ap_forest import rates_by_score
+from toprank.rankers.ensemble import rates_by_score
 
 SMALL = MetaAPForest(n_estimators=4, max_depth=2, leaf_depth=2, random_state=0)
 
@@ -77,7 +77,7 @@ def test_without_bootstrap_all_trees_are_equal_and_nothing_is_out_of_bag():
 def test_max_features_draws_that_many_columns_for_each_node(max_features, expected):
     forest = MetaAPForest(max_features=max_features)
     sampler = forest._feature_sampler(3, np.random.default_rng(0))
-    allowed = np.ones((50, 3)) if sampler is None else sampler(50)
+    allowed = np.ones((50, 3)) if sampler is None else sampler.draw(np.zeros(50, int))
     assert np.all(allowed.sum(axis=1) == expected)
     assert allowed.any(axis=0).all()
     grown, X, y = fit(max_features=max_features)
@@ -157,6 +157,15 @@ def test_rules_name_their_tree_and_are_sorted_by_what_is_sure():
     assert {*rules["tree"]} == {1, 2, 3, 4}
     assert rules["hit_rate_low"].is_monotonic_decreasing
     assert rules.groupby("tree")["n"].sum().tolist() == [300.0] * 4
+
+
+def test_files_keep_their_names():
+    """Files of older forests stay readable."""
+    forest, *_ = fit(50)
+    names = {name for name in forest._to_arrays() if not name.startswith(("tree", "paths"))}
+    assert names == {"n_trees", "rate_score", "rate_value", "oob_score", "oob_decision_function"}
+    assert {*forest._figures()} == {"n_trees", "n_conditions", "oob_average_precision"}
+    assert "max_meta_features" not in forest.get_params()
 
 
 def test_decision_path_joins_the_trees():

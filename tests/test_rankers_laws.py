@@ -10,7 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from sklearn.base import clone
 
-from ranker_cases import FORMS, RANKERS, TREES, UNDRAWN, Case, cases, fewer, make_cases, scores_of
+from ranker_cases import ENSEMBLES, FORMS, RANKERS, TREES, UNDRAWN, Case, cases, fewer, make_cases, scores_of
 from tables import check_same_tree
 from toprank import MetaAP, MetaAPForest, RankingTree, load
 from toprank.tree import bin_mapper
@@ -183,7 +183,7 @@ def test_rates_fall_along_the_ranking_of_leaves(kind, case):
     rate = model.predict_proba(frame)
     assert np.all((rate >= 0) & (rate <= 1))
     assert np.array_equal(rate.sum(axis=1), np.ones(len(case)))
-    order = model.decision_function(frame) if kind == "forest" else -model.tree_.leaf[model.apply(frame)]
+    order = model.decision_function(frame) if kind in ENSEMBLES else -model.tree_.leaf[model.apply(frame)]
     assert np.all(np.diff(rate[np.argsort(-order, kind="stable"), 1]) <= 0)
 
 
@@ -214,7 +214,7 @@ def test_importances_are_shares(kind, case):
     shares = model.feature_importances_
     assert shares.shape == (len(case.columns),)
     assert np.all(shares >= 0)
-    trees = model.trees_ if kind == "forest" else [model.tree_]
+    trees = model.trees_ if kind in ENSEMBLES else [model.tree_]
     if any((tree.gain > 0).any() for tree in trees):
         assert shares.sum() == pytest.approx(1.0)
     else:

@@ -196,7 +196,8 @@ def test_a_newer_file_and_an_unknown_class(saved, tmp_path):
             load(write(tmp_path / "m", info | {"format_version": version}, raw))
     for name in ("os.system", "GridSearchCV", None):
         with pytest.raises(
-            ModelFileError, match=r"holds a model of class .*known are MetaAP, MetaAPForest, RankingTree\. Hint:"
+            ModelFileError,
+            match=r"holds a model of class .*known are MetaAP, MetaAPForest, RankingTree, TreeRank, .*\. Hint:",
         ):
             load(write(tmp_path / "m", info | {"class": name}, raw))
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 from sklearn.base import clone
 
-from ranker_cases import RANKERS, TREES, make_cases
+from ranker_cases import ENSEMBLES, RANKERS, TREES, make_cases
 from toprank.rankers import frames
 from toprank.rankers.frames import backend_of, make_frame
 from toprank.tree.structure import Tree
@@ -41,7 +41,7 @@ def test_alerts_come_in_the_frame_type_of_the_table(fitted, rows, library):
     convert, frame_type = LIBRARIES[library]
     alerts = fitted.top_k(convert(rows), 5, reasons=2)
     assert isinstance(alerts, frame_type)
-    leaf = [] if fitted.kind == "forest" else ["leaf"]
+    leaf = [] if fitted.kind in ENSEMBLES else ["leaf"]
     expected = ["rank", "row", "score", "hit_rate", "lift", *leaf, "reason_1", "reason_2"]
     assert list(alerts.column_names if library == "pyarrow" else alerts.columns) == expected
     plain = fitted.top_k(rows, 5, reasons=2)
@@ -55,8 +55,8 @@ def test_alerts_say_how_much_and_why(fitted, rows):
     assert np.allclose(alerts["lift"], alerts["hit_rate"] / fitted.base_rate_)
     assert alerts["lift"].iloc[0] > 1
     assert any(name in alerts["reason_1"].iloc[0] for name in rows.columns)
-    assert list(fitted.top_k(rows, 3, reasons=0).columns)[-1] == ("lift" if fitted.kind == "forest" else "leaf")
-    if fitted.kind != "forest":
+    assert list(fitted.top_k(rows, 3, reasons=0).columns)[-1] == ("lift" if fitted.kind in ENSEMBLES else "leaf")
+    if fitted.kind not in ENSEMBLES:
         assert np.array_equal(alerts["leaf"], fitted.tree_.leaf[fitted.apply(rows)][alerts["row"]] + 1)
 
 
@@ -89,11 +89,11 @@ def test_backends_are_known_by_name():
 
 def test_rules_are_best_first_and_say_their_columns(fitted):
     rules = fitted.rules()
-    assert len(rules) == (fitted.n_leaves_ if fitted.kind == "forest" else fitted.tree_.n_leaves)
+    assert len(rules) == (fitted.n_leaves_ if fitted.kind in ENSEMBLES else fitted.tree_.n_leaves)
     assert np.all(rules["hit_rate_low"] <= rules["hit_rate"] + 1e-12)
     assert np.all(rules["hit_rate"] <= rules["hit_rate_high"] + 1e-12)
     assert rules["rule"].str.contains("size|age|place|all cases").all()
-    if fitted.kind != "forest":
+    if fitted.kind not in ENSEMBLES:
         assert rules["rate"].is_monotonic_decreasing
         assert rules["score"].is_monotonic_decreasing
         assert rules["n"].sum() == 400
@@ -113,6 +113,9 @@ def test_explanations_agree_with_the_scores(fitted, rows):
         assert json.loads(json.dumps(explanations[i].to_dict()))["score"] == explanations[i].score
     known = {step.feature: step.value for step in explanations[0].steps}
     for name, value in known.items():
+        if name not in rows:  # a weighted sum
+            assert " x " in name
+            continue
         expected = rows[name].iloc[0]
         assert value == (None if pd.isna(expected) else expected)
 
@@ -120,11 +123,11 @@ def test_explanations_agree_with_the_scores(fitted, rows):
 def test_the_text_shows_the_summary_and_the_conditions(fitted):
     text = fitted.to_text()
     assert text.startswith(fitted.summary().splitlines()[0])
-    tree = fitted.trees_[0] if fitted.kind == "forest" else fitted.tree_
+    tree = fitted.trees_[0] if fitted.kind in ENSEMBLES else fitted.tree_
     used = {fitted.columns_[f].name for f in tree.feature[~tree.is_leaf]}
     assert used
     assert all(name in text for name in used)
-    if fitted.kind == "forest":
+    if fitted.kind in ENSEMBLES:
         assert "tree 1 of 3" in text
         assert "tree 3 of 3" in fitted.to_text(2)
 
@@ -144,7 +147,7 @@ def test_the_dictionary_holds_the_model_in_plain_values(fitted):
     data = json.loads(json.dumps(fitted.to_dict(), allow_nan=False))
     assert data["class"] == type(fitted).__name__
     assert [column["name"] for column in data["columns"]] == ["size", "age", "place"]
-    if fitted.kind == "forest":
+    if fitted.kind in ENSEMBLES:
         assert [Tree.from_dict(tree) for tree in data["trees"]] == fitted.trees_
     else:
         assert Tree.from_dict(data["tree"]) == fitted.tree_

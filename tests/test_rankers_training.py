@@ -14,7 +14,7 @@ from sklearn.base import clone
 from ranker_cases import RANKERS, cases, fewer, make_cases
 from tables import check_same_tree
 from toprank import MetaAP, RankingTree
-from toprank.rankers import base, growth, meta_ap
+from toprank.rankers import base, growth, meta_ranker
 from toprank.rankers.training import TABLES_KEPT, TrainingData, shared_tables, shared_training_data
 
 
@@ -128,7 +128,7 @@ def test_stacks_of_different_settings_are_told_apart():
 
 def test_the_linear_score_is_fitted_once_for_each_penalty(monkeypatch):
     X, y = make_cases()
-    fitted = count_calls(monkeypatch, meta_ap, "fit_linear_scoring")
+    fitted = count_calls(monkeypatch, meta_ranker, "fit_linear_scoring")
     with shared_training_data():
         for C in (1.0, 0.1, 1.0, 0.1):
             MetaAP(leaf_score="linear", linear_C=C).fit(X, y)

@@ -10,20 +10,40 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from toprank import datasets, metrics
+    from toprank.drift import two_sample_test
     from toprank.rankers.meta_ap import MetaAP
     from toprank.rankers.meta_ap_forest import MetaAPForest
     from toprank.rankers.model_file import load
     from toprank.rankers.ranking_tree import RankingTree
+    from toprank.rankers.treerank import TreeRank
+    from toprank.rankers.treerank_boost import TreeRankBoost
+    from toprank.rankers.treerank_forest import TreeRankForest
 
 __version__ = "0.1.0"
 
-__all__ = ["MetaAP", "MetaAPForest", "RankingTree", "__version__", "datasets", "load", "metrics"]
+__all__ = [
+    "MetaAP",
+    "MetaAPForest",
+    "RankingTree",
+    "TreeRank",
+    "TreeRankBoost",
+    "TreeRankForest",
+    "__version__",
+    "datasets",
+    "load",
+    "metrics",
+    "two_sample_test",
+]
 
 _HOME = {
     "MetaAP": "toprank.rankers.meta_ap",
     "MetaAPForest": "toprank.rankers.meta_ap_forest",
     "RankingTree": "toprank.rankers.ranking_tree",
+    "TreeRank": "toprank.rankers.treerank",
+    "TreeRankBoost": "toprank.rankers.treerank_boost",
+    "TreeRankForest": "toprank.rankers.treerank_forest",
     "load": "toprank.rankers.model_file",
+    "two_sample_test": "toprank.drift",
 }
 
 

@@ -27,7 +27,14 @@ from toprank.cli.terminal import Terminal
 if TYPE_CHECKING:
     import polars
 
-ESTIMATORS = {"metaap": "MetaAP", "metaap-forest": "MetaAPForest", "tree": "RankingTree"}
+ESTIMATORS = {
+    "metaap": "MetaAP",
+    "metaap-forest": "MetaAPForest",
+    "treerank": "TreeRank",
+    "treerank-forest": "TreeRankForest",
+    "treerank-boost": "TreeRankBoost",
+    "tree": "RankingTree",
+}
 RULES_SHOWN = 3
 CELLS_CROSS_VALIDATED = 20_000_000
 """Cells of the largest table that is cross-validated without being asked."""
@@ -41,7 +48,7 @@ def fit(
     drop: Annotated[
         list[str] | None, typer.Option(metavar="COLUMNS", help="Columns to leave out: a,b; may be repeated.")
     ] = None,
-    model: Annotated[str, typer.Option(metavar="NAME", help="metaap, metaap-forest or tree.")] = "metaap",
+    model: Annotated[str, typer.Option(metavar="NAME", help=f"{', '.join(ESTIMATORS)}.")] = "metaap",
     budget: Annotated[
         str | None,
         typer.Option(metavar="CASES", help="How many cases can be checked: 500, or a share: 0.02, 2%."),

@@ -23,10 +23,12 @@ class VoteExplanation:
     Attributes
     ----------
     score, rate, lift : float
-        Mean score of the trees, expected hit rate, and its ratio to the rate of all cases.
+        Score of the ensemble, expected hit rate, and its ratio to the rate of all cases.
     n_trees : int
     steps : tuple of Step
         Columns by their mean contribution to the log-odds, those that did nothing left out.
+    how : str
+        What of the trees the score is, in words.
     """
 
     score: float
@@ -34,6 +36,7 @@ class VoteExplanation:
     lift: float
     n_trees: int
     steps: tuple[Step, ...]
+    how: str = "mean"
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values."""
@@ -41,24 +44,37 @@ class VoteExplanation:
 
     def __str__(self) -> str:
         lines = [
-            f"score {number_text(self.score, 6)}, mean of {self.n_trees:,} trees; expected hit rate "
+            f"score {number_text(self.score, 6)}, {self.how} of {self.n_trees:,} trees; expected hit rate "
             f"{percent_text(self.rate)}, {number_text(self.lift, 3)} times the rate of all cases",
             "columns, and what each adds to the log-odds of a positive, on average over the trees:",
         ]
         return "\n".join(lines + step_lines(self.steps))
 
 
-def mean_contributions(trees: Sequence[Tree], X: np.ndarray) -> np.ndarray:
-    """How much each feature raised the log-odds of each row, on average over the trees: float64 (n, n_features)."""
+def mean_contributions(trees: Sequence[Tree], X: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
+    """How much each feature raised the log-odds of each row, on average over the trees: float64 (n, n_features).
+
+    `weights` are those of the trees, not negative; None = all alike.
+    """
     total = np.zeros(X.shape)
-    for tree in trees:
-        total += feature_contributions(tree, X)[0]
-    return total / len(trees)
+    if weights is None:
+        for tree in trees:
+            total += feature_contributions(tree, X)[0]
+        return total / len(trees)
+    for tree, weight in zip(trees, weights, strict=True):
+        total += weight * feature_contributions(tree, X)[0]
+    return total / weights.sum() if weights.any() else total
 
 
-def vote_reasons(trees: Sequence[Tree], columns: Sequence[Column], X: np.ndarray, n_reasons: int) -> list[list[str]]:
+def vote_reasons(
+    trees: Sequence[Tree],
+    columns: Sequence[Column],
+    X: np.ndarray,
+    n_reasons: int,
+    weights: np.ndarray | None = None,
+) -> list[list[str]]:
     """For each row the values that speak most for it, in words; padded with "" where fewer columns do."""
-    contributions = mean_contributions(trees, X)
+    contributions = mean_contributions(trees, X, weights)
     order = np.argsort(-contributions, axis=1, kind="stable")[:, :n_reasons]
     texts = [
         [value_text(columns[f], int(f), float(X[i, f])) for f in order[i] if contributions[i, f] > 0]
@@ -74,9 +90,11 @@ def explain_votes(
     score: np.ndarray,
     rate: np.ndarray,
     base_rate: float,
+    weights: np.ndarray | None = None,
+    how: str = "mean",
 ) -> list[VoteExplanation]:
-    """Why each row stands where it stands in an ensemble."""
-    contributions = mean_contributions(trees, X)
+    """Why each row stands where it stands in an ensemble; `weights` and `how` as the trees vote."""
+    contributions = mean_contributions(trees, X, weights)
     out = []
     for i, row in enumerate(X):
         order = np.argsort(-contributions[i], kind="stable")
@@ -85,5 +103,6 @@ def explain_votes(
                  value_text(columns[f], int(f), float(row[f])))
             for f in order if contributions[i, f] != 0
         )  # fmt: skip
-        out.append(VoteExplanation(float(score[i]), float(rate[i]), float(rate[i] / base_rate), len(trees), steps))
+        lift = float(rate[i] / base_rate)
+        out.append(VoteExplanation(float(score[i]), float(rate[i]), lift, len(trees), steps, how))
     return out

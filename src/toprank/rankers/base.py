@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from toprank._core.threads import Threads, resolve_n_jobs
 from toprank.budget import Cutoff, cases_of_budget, find_cutoff
+from toprank.explain.dependence import Dependence, partial_dependence
 from toprank.metrics import average_precision
 from toprank.rankers.encoding import Table, encode, learn_columns, read_table
 from toprank.rankers.frames import backend_of, make_frame
@@ -291,6 +292,40 @@ class BaseRanker(ClassifierMixin, BaseEstimator):
         why = self._reasons(matrix[rows], reasons) if reasons else []
         columns |= {f"reason_{i + 1}": [row[i] for row in why] for i in range(reasons)}
         return make_frame(columns, backend_of(X))
+
+    def dependence(self, X: Any, features: Any, *, n_values: int = 20, max_rows: int = 500) -> Dependence:
+        """Mean score of the rows of X if one column, or two, had a given value: what the model makes of them.
+
+        Parameters
+        ----------
+        X : array or data frame of shape (n, n_features)
+        features : column, or list of one or two
+            Names or positions.
+        n_values : int, default 20
+            Values of a number that are tried at most; all categories are.
+        max_rows : int, default 500
+            Rows that the mean is taken over at most, drawn at random, the same ones each time.
+
+        Returns
+        -------
+        Dependence
+            `toprank.plots.DependenceDisplay` draws it.
+
+        Examples
+        --------
+        >>> from toprank import TreeRank
+        >>> from toprank.datasets import make_audit
+        >>> data = make_audit(4000, random_state=0)
+        >>> model = TreeRank(max_depth=2).fit(data.X, data.y)
+        >>> model.dependence(data.X, list(data.X.columns[:2]), n_values=5).mean.ndim
+        2
+        """
+        matrix = self._encode(X)
+        with Threads(resolve_n_jobs(self.n_jobs)) as threads:
+            return partial_dependence(
+                lambda rows: self._decide(rows, threads), matrix, self.columns_, features, n_values=n_values,
+                max_rows=max_rows,
+            )  # fmt: skip
 
     @property
     def base_rate_(self) -> float:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from numbers import Integral, Real
 from typing import Any
@@ -15,6 +14,7 @@ from toprank._core.splitting import split_gain
 from toprank._core.threads import Threads
 from toprank.rankers.leaf_rates import finish_tree, meta_rates, parents_of, smoothed_rates
 from toprank.rankers.training import TrainingData, shared_tables
+from toprank.tree.feature_sampler import FeatureSampler
 from toprank.tree.flatten import flatten_tree, flatten_with_entries
 from toprank.tree.grower import UNLIMITED, Limits, grow
 from toprank.tree.meta import MetaTree, grow_meta_tree
@@ -55,6 +55,24 @@ CCP_ALPHA = [Interval(Real, 0, None, closed="left"), Options(str, {"cv"})]
 
 
 @dataclass(frozen=True)
+class Arrangement:
+    """Meta-leaves best first, and the place in the ranking of each: 0, 1, ... without gaps; several may share one."""
+
+    leaves: np.ndarray
+    place: np.ndarray
+
+    @classmethod
+    def apart(cls, leaves: np.ndarray) -> Arrangement:
+        """A place of its own for each leaf."""
+        return cls(leaves, np.arange(len(leaves)))
+
+    @property
+    def n_places(self) -> int:
+        """Number of places in the ranking."""
+        return int(self.place[-1]) + 1
+
+
+@dataclass(frozen=True)
 class Growth:
     """How trees grow and how their leaves are smoothed, as an estimator's parameters say."""
 
@@ -84,7 +102,7 @@ class Growth:
         parameters = {name: getattr(estimator, name) for name in names}
         return cls(criterion=criterion, leaf_depth=leaf_depth, **parameters, **others)
 
-    def _limits(self, weights: RowWeights, sample_features: Callable[[int], np.ndarray] | None) -> Limits:
+    def limits(self, weights: RowWeights, sample_features: FeatureSampler | None) -> Limits:
         """Limits in integer weights; min_gain is a share of the most that the criterion could gain at the root."""
         positive, total = float(weights.sum_of_positive), float(weights.sum_of_total)
         whole = split_gain(self.criterion, positive, positive, positive, total)  # all positives alone on one side
@@ -102,7 +120,7 @@ class Growth:
         """One greedy tree without scores."""
         weights = integer_weights(data.is_positive, data.weight)
         splitter = data.splitter(weights, threads)
-        trees = grow(splitter, splitter.root(), self._limits(weights, None))
+        trees = grow(splitter, splitter.root(), self.limits(weights, None))
         return flatten_tree(trees, weights.unit, data.is_categorical)
 
     def node_rates(self, tree: Tree) -> np.ndarray:
@@ -116,12 +134,12 @@ class Growth:
         data: TrainingData,
         weight: np.ndarray | None,
         threads: Threads,
-        sample_features: Callable[[int], np.ndarray] | None = None,
+        sample_features: FeatureSampler | None = None,
     ) -> tuple[MetaTree, float]:
         """One meta-tree on the rows that have weight, and the unit of its integer weights."""
         weights = integer_weights(data.is_positive, weight)
         splitter = data.splitter(weights, threads)
-        limits = self._limits(weights, sample_features)
+        limits = self.limits(weights, sample_features)
         return grow_meta_tree(splitter, self.objective, self.max_depth or UNLIMITED, limits), weights.unit
 
     def grow_shared_meta(self, data: TrainingData, threads: Threads) -> tuple[MetaTree, float]:
@@ -138,7 +156,7 @@ class Growth:
         splitter = RootMemory(
             data.splitter(weights, threads), data.once(("root", replace(alike, max_depth=None)), list)
         )
-        limits = self._limits(weights, None)
+        limits = self.limits(weights, None)
         return grow_meta_tree(splitter, self.objective, self.max_depth or UNLIMITED, limits), weights.unit
 
     def _grow_stack(
@@ -147,34 +165,54 @@ class Growth:
         """Meta-trees by the depth of their inner trees, and the unit of their integer weights."""
         weights = integer_weights(data.is_positive, data.weight)
         splitter, roots = data.stacked_splitter(weights, threads, len(depths))
-        one = replace(self, leaf_depth=max(depths))._limits(weights, None)
+        one = replace(self, leaf_depth=max(depths)).limits(weights, None)
         limits = StackLimits(**vars(one), depths=depths, n_rows=int(roots.stop[0]))
         grown = grow_meta_trees(splitter, roots, self.objective, self.max_depth or UNLIMITED, limits)
         return dict(zip(depths, grown, strict=True)), weights.unit
 
-    def finish_meta(self, meta: MetaTree, unit: float, data: TrainingData, scoring: Scoring) -> Tree:
-        """The flattened meta-tree with leaf order, scores and rates."""
-        return self.finish_in_stages(meta, unit, data, scoring)[0]
+    def arrange(self, meta: MetaTree, unit: float) -> Arrangement:
+        """The meta-leaves in the order that `leaf_order` asks for, each at a place of its own."""
+        order = self._order(meta, unit)
+        return Arrangement.apart(order[meta.is_leaf[order]])
 
-    def finish_in_stages(
-        self, meta: MetaTree, unit: float, data: TrainingData, scoring: Scoring
-    ) -> tuple[Tree, Stages]:
-        """The flattened meta-tree with leaf order, scores and rates, and the same for every lower meta-depth.
+    def _order(self, meta: MetaTree, unit: float) -> np.ndarray:
+        """All meta-nodes, best first: wherever the meta-tree ends, its leaves stand in this order.
 
-        The rate of a meta-node depends on what stands above it alone, so one order of all meta-nodes serves all depths.
+        The rate of a meta-node depends on what stands above it alone, so one order serves all depths.
         """
-        tree, entry = flatten_with_entries(meta, unit, data.is_categorical)
-        rates = meta_rates(meta, unit, self.smoothing, self.smoothing_strength)
-        order = np.argsort(entry)  # from left to right
-        if self.leaf_order == "rate":
-            shrunk = meta_rates(meta, unit, "hierarchical", ORDER_STRENGTH)
-            order = order[np.argsort(-shrunk[order], kind="stable")]
-        key = np.argsort(order)
-        leaves = order[meta.is_leaf[order]]
+        order = np.array(meta.preorder())
+        if self.leaf_order == "meta":
+            return order
+        shrinkage = ORDER_STRENGTH if self.leaf_order == "rate" else 0.0  # 0: the rate as it is, so by beta / alpha
+        shrunk = meta_rates(meta, unit, "hierarchical" if shrinkage else None, shrinkage)
+        return order[np.argsort(-shrunk[order], kind="stable")]
+
+    def finish_meta(
+        self, meta: MetaTree, unit: float, data: TrainingData, scoring: Scoring, arrangement: Arrangement | None = None
+    ) -> Tree:
+        """The flattened meta-tree with leaf order, scores and rates; `arrangement` overrules `leaf_order`."""
+        return self.finish(meta, unit, data.is_categorical, scoring, arrangement or self.arrange(meta, unit))[0]
+
+    def finish(
+        self, meta: MetaTree, unit: float, is_categorical: np.ndarray, scoring: Scoring, arrangement: Arrangement
+    ) -> tuple[Tree, np.ndarray]:
+        """The flattened meta-tree, and the node of it at which each meta-node begins."""
+        tree, entry = flatten_with_entries(meta, unit, is_categorical)
         position = np.full(len(tree), -1)
-        position[entry[leaves]] = np.arange(len(leaves))
-        stages = Stages.of(entry, meta.depth, key, self.max_depth)
-        return finish_tree(tree, position, rates[leaves], scoring), stages
+        position[entry[arrangement.leaves]] = arrangement.place
+        return finish_tree(tree, position, self.place_rates(meta, unit, arrangement), scoring), entry
+
+    def stages(self, meta: MetaTree, unit: float, entry: np.ndarray) -> Stages:
+        """What the finished tree would be at every lower meta-depth, in the order of leaves that `arrange` gives."""
+        return Stages.of(entry, meta.depth, np.argsort(self._order(meta, unit)), self.max_depth)
+
+    def place_rates(self, meta: MetaTree, unit: float, arrangement: Arrangement) -> np.ndarray:
+        """Smoothed rate of each place in the ranking; leaves that share one share the mean of their rates."""
+        leaves, place = arrangement.leaves, arrangement.place
+        rates, total = meta_rates(meta, unit, self.smoothing, self.smoothing_strength)[leaves], meta.total[leaves]
+        if arrangement.n_places == len(leaves):
+            return rates
+        return np.bincount(place, rates * total) / np.bincount(place, total)
 
 
 def _in_units(cases: int, weights: RowWeights) -> int:

@@ -60,14 +60,18 @@ def finish_tree(tree: Tree, position: np.ndarray, rate: np.ndarray, scoring: Sco
     position : int array of shape (n_nodes,), -1 at inner nodes
     rate : float array of shape (n_leaves,), smoothed rate of each position
     """
-    from scipy.optimize import isotonic_regression
-
     n_leaves = len(rate)
     is_leaf = position >= 0
-    total = np.bincount(position[is_leaf], (tree.positive + tree.negative)[is_leaf], n_leaves)
-    falling = isotonic_regression(rate, weights=np.maximum(total, 1e-12), increasing=False).x
+    falling = falling_rates(rate, np.bincount(position[is_leaf], (tree.positive + tree.negative)[is_leaf], n_leaves))
     score = np.where(is_leaf, (n_leaves - position) / n_leaves, np.nan)
     return replace(tree, leaf=position, score=score, rate=np.where(is_leaf, falling[position], np.nan), scoring=scoring)
+
+
+def falling_rates(rate: np.ndarray, total: np.ndarray) -> np.ndarray:
+    """The nearest rates that do not rise along the positions, which weigh `total`."""
+    from scipy.optimize import isotonic_regression
+
+    return isotonic_regression(rate, weights=np.maximum(total, 1e-12), increasing=False).x
 
 
 def order_by_rate(tree: Tree, rate: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from threading import Lock
 
 import numpy as np
 import scipy.sparse as sp
@@ -14,9 +15,38 @@ from toprank.tree.bin_mapper import center_and_spread, distinct_values
 from toprank.tree.scoring import Scoring
 from toprank.tree.weights import integer_weights
 
+_WARNINGS = Lock()
+
 LINEAR_ROWS = 50_000
 """Rows that the linear score is fitted on at most: all positives that fit in half of it, negatives at random. Their
 weight adds up to no more than this either, so that the penalty keeps its meaning on larger tables."""
+
+
+def fit_linear_direction(data: TrainingData, weight: np.ndarray, C: float, allowed: np.ndarray) -> np.ndarray:
+    """Slope of each numeric column in an L1-penalised logistic regression, 0 elsewhere; missing values count as means.
+
+    Both classes weigh the same. They are balanced after equal rows are merged: weight 2 is the row twice.
+
+    Parameters
+    ----------
+    data : TrainingData
+    weight : float array of shape (n,); rows of weight 0 are left out
+    C : float
+        Inverse penalty.
+    allowed : uint8 array of shape (n_features,): columns that may have a slope
+    """
+    rows, row_weight = _choose_rows(data.is_positive, weight)
+    numeric = np.flatnonzero((data.is_categorical == 0) & (allowed > 0))
+    slope = np.zeros(data.X.shape[1])
+    if len(numeric) == 0:
+        return slope
+    X, is_positive, row_weight = _merge_equal_rows(data.X[rows][:, numeric], data.is_positive[rows], row_weight)
+    half = row_weight.sum() / 2
+    for of_class in (is_positive, ~is_positive):
+        row_weight[of_class] *= half / row_weight[of_class].sum()
+    center, spread = _center_and_spread(X, row_weight)
+    slope[numeric] = _fit_logistic(sp.csr_array(_standardised(X, center, spread)), is_positive, row_weight, C) / spread
+    return slope
 
 
 def fit_linear_scoring(data: TrainingData, weight: np.ndarray | None, C: float) -> Scoring:
@@ -27,7 +57,7 @@ def fit_linear_scoring(data: TrainingData, weight: np.ndarray | None, C: float) 
     categorical = np.flatnonzero(data.is_categorical)
     center, spread = _center_and_spread(X, row_weight)
     known = ~np.isnan(X)
-    standard = np.where(known, (0.5 * X - 0.5 * center) / (0.5 * spread), 0.0)[:, numeric]  # halves do not overflow
+    standard = _standardised(X, center, spread)[:, numeric]
     gaps = np.flatnonzero(known.any(axis=0) & ~known.all(axis=0))
     blocks = [sp.csr_array(standard), sp.csr_array((~known[:, gaps]).astype(float))]
     blocks += [_one_hot(X[:, f], int(data.n_categories[f])) for f in categorical]
@@ -89,6 +119,11 @@ def _center_and_spread(X: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, n
     return center, np.where(spread > 1e-12 * (1.0 + np.abs(center)), spread, np.inf)
 
 
+def _standardised(X: np.ndarray, center: np.ndarray, spread: np.ndarray) -> np.ndarray:
+    """Columns with mean 0 and standard deviation 1; missing values are 0."""
+    return np.where(np.isnan(X), 0.0, (0.5 * X - 0.5 * center) / (0.5 * spread))  # halves do not overflow
+
+
 def _one_hot(codes: np.ndarray, n_categories: int) -> sp.csr_array:
     """Indicators of the categories; none where all rows hold the same one, which would be a second intercept."""
     known = np.flatnonzero((codes >= 0) & (codes < n_categories))
@@ -110,7 +145,7 @@ def _fit_logistic(X: sp.csr_array, y: np.ndarray, weight: np.ndarray, C: float) 
     if len(used) == 0:
         return coefficients
     model = LogisticRegression(C=C, l1_ratio=1.0, solver="liblinear", max_iter=300, random_state=0)
-    with warnings.catch_warnings():
+    with _WARNINGS, warnings.catch_warnings():  # filters belong to the whole process
         warnings.simplefilter("ignore", ConvergenceWarning)  # a ranking needs no last digits
         model.fit(_narrow(X[:, used]), y, sample_weight=weight)
     coefficients[used] = model.coef_[0]

@@ -2,32 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from numbers import Real
 from typing import Any, Self
 
 import numpy as np
-from sklearn.model_selection import StratifiedKFold, check_cv
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import check_is_fitted
 
-from toprank._core.threads import Threads, resolve_n_jobs
+from toprank._core.threads import Threads
 from toprank.metrics import average_precision
-from toprank.rankers.growth import CCP_ALPHA, DEPTH, GROWTH_CONSTRAINTS, Growth, stages_of
-from toprank.rankers.linear import fit_linear_scoring
+from toprank.rankers.growth import CCP_ALPHA, DEPTH, GROWTH_CONSTRAINTS, Growth
+from toprank.rankers.meta_ranker import GrownMeta, MetaRanker
+from toprank.rankers.pruning import Pruner, SiblingPruner
 from toprank.rankers.training import TrainingData
-from toprank.rankers.tree_ranker import TreeRanker, without_prefix
-from toprank.tree.meta import MetaTree
 from toprank.tree.objectives import AVERAGE_PRECISION
-from toprank.tree.prune import collapse_penalties, prune
-from toprank.tree.scoring import Scoring
-from toprank.tree.stages import Stages
-
-PENALTIES_TRIED = 40
-"""Penalties that cross-validated pruning compares at most."""
 
 
-class MetaAP(TreeRanker):
+class MetaAP(MetaRanker):
     """A readable tree of trees that puts positives at the very top, by optimising average precision.
 
     An inner tree is grown with the AP criterion; its cells are ordered by (1 - precision) / recall and cut in two where
@@ -104,6 +94,9 @@ class MetaAP(TreeRanker):
     (50, 4)
     """
 
+    _objective = AVERAGE_PRECISION
+    _measure_name = "average_precision"
+
     _parameter_constraints: dict[str, list[Any]] = {
         **GROWTH_CONSTRAINTS,
         "max_depth": DEPTH,
@@ -172,160 +165,19 @@ class MetaAP(TreeRanker):
                      "min_samples_leaf": 1, "min_gain": -np.inf, "smoothing": None, "splitter": "exact"}  # fmt: skip
         return cls(**(published | parameters))
 
-    def _fit_model(self, data: TrainingData, threads: Threads) -> None:
-        growth = Growth.of(
-            self,
-            AVERAGE_PRECISION.criterion,
-            self.leaf_depth or self.max_depth,
-            max_depth=self.max_depth,
-            leaf_order=self.leaf_order,
+    def _growth(self, data: TrainingData) -> Growth:
+        leaf_depth = self.leaf_depth or self.max_depth
+        return Growth.of(
+            self, AVERAGE_PRECISION.criterion, leaf_depth, max_depth=self.max_depth, leaf_order=self.leaf_order
         )
-        meta, unit = growth.grow_shared_meta(data, threads)
-        self.ccp_alpha_ = 0.0
-        if hasattr(self, "ccp_path_"):  # of an earlier fit
-            del self.ccp_path_
-        if self.ccp_alpha != 0.0:
-            penalty = collapse_penalties(meta)
-            self.ccp_alpha_ = self._choose_penalty(growth, data, penalty, threads)
-            meta = prune(meta, penalty, self.ccp_alpha_)
-        self.tree_, stages = growth.finish_in_stages(meta, unit, data, self._fit_scoring(data, data.weight))
-        self._stages: Stages | None = stages if self.ccp_alpha == 0.0 else None
 
-    def staged_decision_function(self, X: Any) -> Iterator[np.ndarray]:
-        """Scores for the meta-depths 1, 2, ... up to `max_depth`: what MetaAP fitted with that `max_depth` would score.
+    def _grow(self, growth: Growth, data: TrainingData, weight: np.ndarray | None, threads: Threads) -> GrownMeta:
+        if weight is data.weight:
+            return GrownMeta(*growth.grow_shared_meta(data, threads))
+        return GrownMeta(*growth.grow_meta(data, weight, threads))
 
-        All depths are read off the one fitted model, bit for bit as if it had been fitted anew with the same
-        `leaf_depth`. With leaf_depth=None the inner trees are as deep as the fitted `max_depth` says, after each stage.
-        Where growing stopped earlier the last scores repeat. With max_depth=None there are as many as the meta-tree
-        has levels.
+    def _pruner(self, growth: Growth, grown: GrownMeta, data: TrainingData) -> Pruner:
+        return SiblingPruner(grown.meta, AVERAGE_PRECISION, lambda meta: growth.arrange(meta, grown.unit))
 
-        Parameters
-        ----------
-        X : array or data frame of shape (n, n_features)
-
-        Yields
-        ------
-        score : float64 array of shape (n,)
-
-        Raises
-        ------
-        ValueError
-            Where the meta-tree was pruned, or where the model comes from a file.
-
-        Examples
-        --------
-        >>> from toprank import MetaAP
-        >>> from toprank.datasets import make_audit
-        >>> data = make_audit(4000, random_state=0)
-        >>> model = MetaAP(max_depth=3, leaf_depth=3).fit(data.X, data.y)
-        >>> shallow = MetaAP(max_depth=2, leaf_depth=3).fit(data.X, data.y)
-        >>> stages = list(model.staged_decision_function(data.X))
-        >>> len(stages), (stages[1] == shallow.decision_function(data.X)).all()
-        (3, np.True_)
-        """
-        check_is_fitted(self)
-        if self.ccp_alpha != 0.0:
-            raise ValueError(
-                "MetaAP.staged_decision_function needs a meta-tree that was not pruned, but ccp_alpha is "
-                f"{self.ccp_alpha!r}: pruned trees do not contain those of lower depth. Hint: fit with ccp_alpha=0."
-            )
-        stages = stages_of(self)
-        matrix = self._encode(X)
-        with Threads(resolve_n_jobs(self.n_jobs)) as threads:
-            return stages.scores(self.tree_, matrix, threads)
-
-    def _size_in_words(self) -> str:
-        pruned = f"; ccp_alpha {self.ccp_alpha_:.3g}" if self.ccp_alpha != 0.0 else ""
-        return f"{super()._size_in_words()}; inside leaves: {self.leaf_score}{pruned}"
-
-    def _fit_scoring(self, data: TrainingData, weight: np.ndarray | None) -> Scoring:
-        """What orders rows inside leaves, from the rows that have weight."""
-        if self.leaf_score == "margin":
-            return Scoring("margin", scale=data.column_scales())
-        if self.leaf_score == "linear":
-            if weight is not data.weight:
-                return fit_linear_scoring(data, weight, self.linear_C)
-            return data.once(("linear", self.linear_C), lambda: fit_linear_scoring(data, weight, self.linear_C))
-        return Scoring()
-
-    def _to_arrays(self) -> dict[str, np.ndarray]:
-        path = {f"ccp_{name}": values for name, values in getattr(self, "ccp_path_", {}).items()}
-        return super()._to_arrays() | {"penalty": np.array(self.ccp_alpha_)} | path
-
-    def _from_arrays(self, arrays: dict[str, np.ndarray]) -> None:
-        super()._from_arrays(arrays)
-        self._stages = None  # files hold the finished tree
-        self.ccp_alpha_, path = float(arrays["penalty"]), without_prefix(arrays, "ccp_")
-        if path:
-            self.ccp_path_ = path
-
-    def _choose_penalty(self, growth: Growth, data: TrainingData, penalty: np.ndarray, threads: Threads) -> float:
-        """The penalty given, or the one of best cross-validated AP; of equals the largest."""
-        if self.ccp_alpha != "cv":
-            return float(self.ccp_alpha)
-        tried = penalties_to_try(penalty)
-        folds = self._folds(data)
-        if len(tried) == 1 or len(folds) == 0:
-            self.ccp_path_ = {"ccp_alpha": tried[:1], "average_precision": np.full(1, np.nan)}
-            return float(tried[0])
-        weight = np.ones(len(data.X)) if data.weight is None else data.weight
-        scores = np.zeros((len(folds), len(tried)))
-        for i, held_out in enumerate(folds):
-            inside = weight.copy()
-            inside[held_out] = 0.0
-            meta, unit = growth.grow_meta(data, inside, threads)
-            scores[i] = self._held_out_scores(growth, data, meta, unit, tried, inside, held_out, weight[held_out])
-        mean = scores.mean(axis=0)
-        self.ccp_path_ = {"ccp_alpha": tried, "average_precision": mean}
-        return float(tried[np.flatnonzero(mean >= mean.max() - 1e-12)[-1]])
-
-    def _folds(self, data: TrainingData) -> list[np.ndarray]:
-        """Held-out rows of each fold that leaves both classes on both sides."""
-        has_weight = np.ones(len(data.X), bool) if data.weight is None else data.weight > 0
-        position = np.arange(len(data.X))
-        cv: Any = 5 if self.cv is None else self.cv
-        if isinstance(cv, int | np.integer):
-            position = np.flatnonzero(has_weight)  # weight 0 is no row at all
-            n_folds = min(int(cv), int(np.bincount(data.is_positive[position], minlength=2).min()))
-            if n_folds < 2:
-                return []
-            seed = 0 if self.random_state is None else self.random_state
-            cv = StratifiedKFold(n_folds, shuffle=True, random_state=seed)
-        splits = check_cv(cv, classifier=True).split(position.reshape(-1, 1), data.is_positive[position])
-        folds = [(position[np.asarray(inside)], position[np.asarray(held_out)]) for inside, held_out in splits]
-        return [held_out[has_weight[held_out]] for inside, held_out in folds
-                if all(_has_both(data.is_positive[rows[has_weight[rows]]]) for rows in (inside, held_out))]  # fmt: skip
-
-    def _held_out_scores(
-        self, growth: Growth, data: TrainingData, meta: MetaTree, unit: float, tried: np.ndarray, inside: np.ndarray,
-        held_out: np.ndarray, weight: np.ndarray,
-    ) -> np.ndarray:  # fmt: skip
-        """AP on the held-out rows for each penalty."""
-        penalty = collapse_penalties(meta)
-        scoring = self._fit_scoring(data, inside)
-        values, done = np.zeros(len(tried)), {}
-        for j, alpha in enumerate(tried):
-            pruned = prune(meta, penalty, alpha)
-            size = len(pruned.left)  # the sequence is nested: one tree a size
-            if size not in done:
-                score = growth.finish_meta(pruned, unit, data, scoring).decision_function(data.X[held_out])
-                done[size] = average_precision(data.is_positive[held_out], score, sample_weight=weight)
-            values[j] = done[size]
-        return values
-
-
-def _has_both(is_positive: np.ndarray) -> bool:
-    """True where both classes are there."""
-    return 0 < is_positive.sum() < len(is_positive)
-
-
-def penalties_to_try(penalty: np.ndarray) -> np.ndarray:
-    """Penalties between the steps of a pruning sequence: 0, geometric means of neighbours, and the last step."""
-    steps = np.unique(np.maximum(penalty[np.isfinite(penalty)], 0.0))
-    if len(steps) == 0:
-        return np.zeros(1)
-    between = np.sqrt(steps[:-1] * steps[1:])
-    tried = np.unique(np.concatenate(([0.0], between, steps[-1:])))
-    if len(tried) > PENALTIES_TRIED:
-        tried = tried[np.linspace(0, len(tried) - 1, PENALTIES_TRIED).astype(int)]
-    return tried
+    def _measure(self, is_positive: np.ndarray, score: np.ndarray, weight: np.ndarray) -> float:
+        return average_precision(is_positive, score, sample_weight=weight)

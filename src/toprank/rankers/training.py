@@ -82,6 +82,13 @@ class TrainingData:
                 del self._known[oldest]
         return self._known[name]
 
+    def codes(self, feature: int) -> tuple[np.ndarray, int]:
+        """Bins or ranks of one column's values, and their number, which is the code of missing values."""
+        if self._presorted is not None:
+            return self._presorted.codes[feature], int(self._presorted.n_codes[feature])
+        by_row, by_column, _ = self.binned
+        return (by_column[feature] if by_column.size else by_row[:, feature]), int(self.mapper.n_bins[feature])
+
     def splitter(self, weights: RowWeights, threads: Threads) -> Splitter:
         """A fresh splitter over the rows that have weight."""
         if self._presorted is not None:

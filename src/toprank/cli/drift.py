@@ -1,0 +1,300 @@
+"""`toprank drift`: whether the rows of a new file differ from those of a reference, and where."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import numpy as np
+import typer
+
+from toprank.cli.errors import InputError, nearest
+from toprank.cli.options import AsJson, Debug, Quiet, split_names
+from toprank.cli.terminal import Terminal
+
+if TYPE_CHECKING:
+    import polars
+
+    from toprank.drift import DriftCell, TwoSampleResult
+
+Names = list[str] | None
+ROWS_JUDGED = 20
+"""Rows of a file below which values that are all new say nothing about a column."""
+
+
+def drift(
+    reference: Annotated[Path, typer.Argument(metavar="REFERENCE", help="Rows as they were: CSV, CSV.gz or Parquet.")],
+    new: Annotated[Path, typer.Argument(metavar="NEW", help="Rows as they are now, with the same columns.")],
+    columns: Annotated[Names, typer.Option(metavar="COLUMNS", help="Columns to compare: a,b (default: all).")] = None,
+    ignore: Annotated[
+        Names, typer.Option(metavar="COLUMNS", help="Columns to leave out, such as the label, an id or a date: a,b.")
+    ] = None,
+    categories: Annotated[Names, typer.Option(metavar="COLUMNS", help="Numbers to read as categories: a,b.")] = None,
+    level: Annotated[
+        float, typer.Option(metavar="SHARE", help="How often drift may be found where there is none.")
+    ] = 0.05,
+    test: Annotated[str, typer.Option(metavar="NAME", help="rank-sum or permutation.")] = "rank-sum",
+    ranker: Annotated[
+        str | None, typer.Option(metavar="NAME", help="As `fit --model` takes it (default: a small TreeRank).")
+    ] = None,
+    cells: Annotated[int, typer.Option(metavar="N", min=0, help="Places to print where the files differ most.")] = 5,
+    seed: Annotated[int, typer.Option(metavar="N", min=0, help="Chooses the rows that are held out.")] = 0,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", "-o", metavar="FILE", help="All places as CSV, CSV.gz or Parquet."),
+    ] = None,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> None:
+    r"""Test whether new rows differ from a reference, and say where. Exit status 0 = no drift, 1 = drift, 2 = error.
+
+    \b
+    toprank drift reference.csv new.csv --ignore case_id,fraud
+    toprank drift 2023.parquet 2024.parquet --level 0.01 -o cells.csv
+    """
+    terminal = Terminal(as_json=as_json, quiet=quiet)
+    from toprank.cli.reading import TABLE_SUFFIXES, check_readable
+    from toprank.cli.writing import check_output, write_table
+
+    for path in (reference, new):
+        check_readable(path)
+    if out is not None:
+        check_output(out, TABLE_SUFFIXES, inputs=[reference, new])
+    _check_options(level, test)
+    before, after = read_both(reference, new, columns, ignore, categories, terminal)
+    with terminal.working(f"Learning to tell {new.name} from {reference.name}"):
+        from toprank.drift import two_sample_test
+
+        result = two_sample_test(
+            before, after, ranker=_make_ranker(ranker), test=test, level=level, random_state=seed, n_cells=2**31
+        )
+    if out is not None:
+        write_table(_cells_frame(result), out)
+        if not result.cells:
+            terminal.note(
+                f"{type(result.ranker).__name__} is not one tree and tells no places: {out.name} has no rows."
+            )
+    sizes = {"n_rows_reference": before.height, "n_rows_new": after.height, "columns": before.columns}
+    found = result.to_dict()
+    terminal.finish(sizes | found | {"cells": found["cells"][:cells], "out": None if out is None else str(out)})
+    _print(result, before, after, reference.name, new.name, cells, terminal)
+    if out is not None and not quiet:
+        terminal.show(f"\nWrote {out} in {terminal.seconds:.1f} s.")
+    if result.is_different:
+        raise typer.Exit(1)
+
+
+def _check_options(level: float, test: str) -> None:
+    if not 0 < level < 1:
+        raise InputError(f"--level must be between 0 and 1, got {level:g}. Hint: 0.05 is usual.")
+    if test not in ("rank-sum", "permutation"):
+        raise InputError(
+            f"--test must be rank-sum or permutation, got {test!r}.{nearest(test, ('rank-sum', 'permutation'))}"
+        )
+
+
+def _make_ranker(name: str | None) -> Any:
+    """Return the ranker of that name; None for the default of the test."""
+    import toprank
+    from toprank.cli.fit import ESTIMATORS
+
+    if name is None:
+        return None
+    if name not in ESTIMATORS:
+        raise InputError(f"--ranker must be one of {', '.join(ESTIMATORS)}, got {name!r}.{nearest(name, ESTIMATORS)}")
+    return getattr(toprank, ESTIMATORS[name])()
+
+
+# --- reading ------------------------------------------------------------------------------------------------
+
+
+def read_both(
+    reference: Path, new: Path, columns: Names, ignore: Names, categories: Names, terminal: Terminal
+) -> tuple[polars.DataFrame, polars.DataFrame]:
+    """Return the columns to compare of both files, in one order and of the same kinds."""
+    import polars as pl
+
+    from toprank.cli.columns import check_finite
+    from toprank.cli.reading import read_table
+    from toprank.drift.samples import MIN_ROWS
+
+    as_text = {name.strip() for text in categories or () for name in (text, *text.split(","))}
+    with terminal.working(f"Reading {reference.name}"):
+        before = read_table(reference, as_text)
+    with terminal.working(f"Reading {new.name}"):
+        # Codes of which one file happens to hold only numbers stay text where the reference has text.
+        after = read_table(new, as_text | {name for name, dtype in before.schema.items() if dtype == pl.String})
+    names = _compared_columns(before, after, columns, ignore, (reference.name, new.name))
+    chosen = split_names(categories, names, "--categories", f"what is compared of {reference.name}")
+    before, after = (frame.select(names).with_columns(pl.col(chosen).cast(pl.String)) for frame in (before, after))
+    for frame, file in ((before, reference.name), (after, new.name)):
+        if frame.height < MIN_ROWS:
+            raise InputError(
+                f"{file} has {frame.height} rows, expected at least {MIN_ROWS}. "
+                "Hint: one part of the rows is learned from, the other is tested on."
+            )
+    for name in names:
+        _check_kinds(before[name], after[name], (reference.name, new.name))
+        _note_new_values(before[name], after[name], (reference.name, new.name), terminal)
+    check_finite(before, reference.name)
+    check_finite(after, new.name)
+    return before, after
+
+
+def _compared_columns(
+    before: polars.DataFrame, after: polars.DataFrame, columns: Names, ignore: Names, files: tuple[str, str]
+) -> list[str]:
+    """Return the names that are asked for, or all but those left out; each is in both files."""
+    known = list(dict.fromkeys((*before.columns, *after.columns)))
+    both = f"{files[0]} or {files[1]}"
+    left_out = split_names(ignore, known, "--ignore", both)
+    asked = split_names(columns, known, "--columns", both) or known
+    names = [name for name in asked if name not in left_out]
+    for name in names:
+        for frame, other, here, there in ((before, after, *files), (after, before, *files[::-1])):
+            if name not in frame.columns:
+                free = [each for each in frame.columns if each not in other.columns]
+                raise InputError(
+                    f"Column {name!r} is in {there} but missing from {here} ({frame.width:,} columns read)."
+                    + (nearest(name, free) or f" Hint: leave it out with --ignore {name}.")
+                )
+    if not names:
+        raise InputError(f"No column of {both} is left to compare. Hint: leave out fewer columns.")
+    return names
+
+
+def _check_kinds(before: polars.Series, after: polars.Series, files: tuple[str, str]) -> None:
+    """Raise InputError unless both columns hold numbers, both text or both true and false; empty ones fit to all."""
+    from toprank.cli.reading import as_numbers
+
+    kinds = []
+    for values, file in zip((before, after), files, strict=True):
+        kind = _kind(values)
+        if kind is None:
+            raise InputError(
+                f"Column {values.name!r} of {file} holds values of type {values.dtype}, expected numbers or "
+                f"categories. Hint: leave it out with --ignore {values.name}."
+            )
+        kinds.append(kind)
+    if "nothing" in kinds or kinds[0] == kinds[1]:
+        return
+    start = f"Column {before.name!r} holds {kinds[0]} in {files[0]} but {kinds[1]} in {files[1]}"
+    if kinds == ["numbers", "text"]:
+        row = int(np.argmax((after.is_not_null() & as_numbers(after.cast(str)).is_null()).to_numpy()))
+        raise InputError(
+            f"{start}: {after[row]!r} in row {row + 1:,}. Hint: leave such cells empty to mark them missing, or "
+            f"compare categories with --categories {before.name}."
+        )
+    raise InputError(f"{start}. Hint: compare categories with --categories {before.name}, or convert one of them.")
+
+
+def _kind(values: polars.Series) -> str | None:
+    """Return what a column holds, in words; None for what cannot be compared."""
+    import polars as pl
+
+    if values.null_count() == len(values):
+        return "nothing"
+    if values.dtype.is_numeric():
+        return "numbers"
+    if values.dtype == pl.Boolean:
+        return "true and false"
+    return "text" if values.dtype in (pl.String, pl.Categorical, pl.Enum) else None
+
+
+def _note_new_values(before: polars.Series, after: polars.Series, files: tuple[str, str], terminal: Terminal) -> None:
+    """Note where no value of a column occurs in both files: ids and dates differ in any two samples."""
+    import polars as pl
+
+    is_discrete = all(values.dtype == pl.String or values.dtype.is_integer() for values in (before, after))
+    if not is_discrete or min(len(before), len(after)) < ROWS_JUDGED:
+        return
+    old, fresh = set(before.drop_nulls().unique().to_list()), set(after.drop_nulls().unique().to_list())
+    if not fresh or not old.isdisjoint(fresh):
+        return
+    name = before.name
+    if len(old) == len(before) and len(fresh) == len(after):
+        terminal.note(
+            f"column {name!r} has a different value in every row, and none of {files[1]} occurs in {files[0]}; if it "
+            f"names the row it differs without any drift: leave it out with --ignore {name}."
+        )
+    elif old:
+        terminal.note(
+            f"no value of column {name!r} in {files[1]} occurs in {files[0]}; if it is a date or a batch it differs "
+            f"without any drift: leave it out with --ignore {name}."
+        )
+
+
+# --- printing -----------------------------------------------------------------------------------------------
+
+
+def _cells_frame(result: TwoSampleResult) -> polars.DataFrame:
+    """Return all cells as a table, strongest first."""
+    import polars as pl
+
+    whole, words = ("leaf", "n_reference", "n_new"), ("rule", "direction")
+    shares = ("share_reference", "share_new", "ratio", "ratio_low", "ratio_high", "p_value", "p_adjusted")
+    kinds = dict.fromkeys(whole, pl.Int64) | dict.fromkeys(words, pl.String) | dict.fromkeys(shares, pl.Float64)
+    return pl.DataFrame([cell.to_dict() for cell in result.cells], schema=kinds, orient="row")
+
+
+def _print(
+    result: TwoSampleResult, before: polars.DataFrame, after: polars.DataFrame, reference: str, new: str, n_cells: int,
+    terminal: Terminal,
+) -> None:  # fmt: skip
+    from rich.text import Text
+
+    from toprank.cli.show import facts, interval_text, main_columns, plural
+    from toprank.drift.two_sample import p_text
+
+    p_value = f"{p_text(result.p_value)}, level {result.level:g}"
+    if result.is_different:
+        verdict = f"Drift: {new} differs from {reference} ({p_value})."
+    else:
+        verdict = f"No drift found: {new} cannot be told from {reference} ({p_value})."
+    n_categories = sum(column.is_categorical for column in result.ranker.columns_)
+    lines = [
+        ("rows", f"{before.height:,} in {reference}, {after.height:,} in {new}"),
+        ("tested on", f"{result.n_reference:,} and {result.n_new:,} of them; a model learned from the others"),
+        ("columns", f"{before.width:,}, {n_categories:,} of them categorical"),
+        ("AUC", f"{interval_text(result.auc_interval)}; 0.500 = cannot be told apart"),
+        (f"{result.test} test", f"{p_text(result.score_p_value)} for the order of all rows"),
+    ]
+    if result.is_different:
+        columns = [{"name": column.name} for column in result.ranker.columns_]
+        told = main_columns({"columns": columns, "importances": result.ranker.feature_importances_})
+        lines.append(("main columns", told or "none"))
+    terminal.show(Text(verdict, style="bold red" if result.is_different else "bold green"), facts(lines))
+    if not result.is_different:
+        terminal.hint(f"Where {plural(result.n_reference + result.n_new, 'row')} show nothing, a small drift may hide.")
+    elif result.cells and n_cells:
+        _print_cells(result.clear_cells[:n_cells], new, terminal)
+
+
+def _print_cells(cells: tuple[DriftCell, ...], new: str, terminal: Terminal) -> None:
+    from rich.padding import Padding
+    from rich.text import Text
+
+    from toprank.cli.show import ways_of
+
+    if not cells:
+        terminal.heading("No single place differs clearly: the drift is spread thin.")
+        return
+    terminal.heading(f"Where {new} differs most, on the rows tested on")
+    for place, cell in enumerate(cells, 1):
+        colour = "red" if cell.share_new > cell.share_reference else "cyan"
+        more = "more" if cell.share_new > cell.share_reference else "fewer"
+        blank = "\n" if place > 1 else ""
+        terminal.show(Text.assemble(blank, (f"{place}. ", "bold"), (f"{more}: ", colour), _figures(cell)))
+        for i, way in enumerate(ways_of(cell.rule)):
+            terminal.show(Padding(Text(f"{'or ' if i else ''}{way}"), (0, 0, 0, 5)))
+
+
+def _figures(cell: DriftCell) -> str:
+    """Return the shares of a cell, their ratio with its interval, and the adjusted p-value."""
+    from toprank.cli.show import percent, times
+    from toprank.drift.two_sample import p_text
+
+    shares = f"{percent(cell.share_new)} of the new rows, {percent(cell.share_reference)} of the reference"
+    ratio = f": {times(cell.ratio)} ({times(cell.ratio_low)} to {times(cell.ratio_high)})"
+    return f"{shares}{ratio if np.isfinite(cell.ratio) else ''}, {p_text(cell.p_adjusted)}"

@@ -1,0 +1,192 @@
+"""Where two samples differ: the leaves of a tree, with the share of either sample in each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from statistics import NormalDist
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import gammaln
+
+from toprank.explain import leaf_rules
+from toprank.rankers.tree_ranker import TreeRanker
+from toprank.tree.wording import lift_text, percent_text
+
+
+@dataclass(frozen=True)
+class DriftCell:
+    """One leaf of the tree, and how many held-out rows of either sample fall into it.
+
+    Attributes
+    ----------
+    leaf : int
+        Place in the order of the ranker, 1 = where new rows are most frequent.
+    rule : str
+        The leaf in words.
+    n_reference, n_new : int
+        Held-out rows in the leaf.
+    share_reference, share_new : float
+        The same as shares of the held-out rows of either sample.
+    ratio : float
+        share_new / share_reference; infinite where the reference has no row here, NaN where neither has.
+    ratio_low, ratio_high : float
+        Ends of the interval of the ratio for this cell alone.
+    p_value : float
+        Fisher's exact test, two-sided, for this cell alone.
+    p_adjusted : float
+        The same after Holm's adjustment for the number of leaves.
+    """
+
+    leaf: int
+    rule: str
+    n_reference: int
+    n_new: int
+    share_reference: float
+    share_new: float
+    ratio: float
+    ratio_low: float
+    ratio_high: float
+    p_value: float
+    p_adjusted: float
+
+    @property
+    def direction(self) -> str:
+        """Words for the direction: "new has more" or "new has fewer"."""
+        return "new has more" if self.share_new > self.share_reference else "new has fewer"
+
+    @property
+    def figures(self) -> str:
+        """Both shares and their ratio, in words."""
+        new, reference = percent_text(self.share_new), percent_text(self.share_reference)
+        shares = f"{new} of the new rows, {reference} of the reference"
+        if not np.isfinite(self.ratio):
+            return shares
+        return f"{shares}: {lift_text(self.ratio)} times ({lift_text(self.ratio_low)} to {lift_text(self.ratio_high)})"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values."""
+        return asdict(self) | {"direction": self.direction}
+
+
+def drift_cells(
+    ranker: TreeRanker, leaf: NDArray[np.integer[Any]], is_new: NDArray[np.bool_], *, level: float
+) -> list[DriftCell]:
+    """All leaves of a tree with their held-out rows, those that differ most first.
+
+    The leaves are fixed by the rows that the tree was grown on, so the held-out rows test them fairly; p-values are
+    adjusted for the number of leaves. The order is by the size of the two-sample z-statistic of the shares.
+
+    Parameters
+    ----------
+    ranker : TreeRanker, fitted
+    leaf : int array of shape (n,)
+        Leaves of the held-out rows, 0 = the first in the order of the ranker.
+    is_new : bool array of shape (n,)
+    level : float
+        Level of the tests; intervals have the confidence 1 - level.
+    """
+    new = np.bincount(leaf[is_new], minlength=ranker.tree_.n_leaves)
+    reference = np.bincount(leaf[~is_new], minlength=ranker.tree_.n_leaves)
+    rules = leaf_rules(ranker.tree_, ranker.columns_, ranker.path_counts_)["rule"]
+    p_value = fisher_p_values(reference, new)
+    adjusted = holm(p_value)
+    ratio, low, high = share_ratios(reference, new, level)
+    order = np.argsort(-np.abs(share_z(reference, new)), kind="stable")
+    return [
+        DriftCell(
+            leaf=int(i) + 1,
+            rule=rules[i],
+            n_reference=int(reference[i]),
+            n_new=int(new[i]),
+            share_reference=float(reference[i] / reference.sum()),
+            share_new=float(new[i] / new.sum()),
+            ratio=float(ratio[i]),
+            ratio_low=float(low[i]),
+            ratio_high=float(high[i]),
+            p_value=float(p_value[i]),
+            p_adjusted=float(adjusted[i]),
+        )
+        for i in order
+    ]
+
+
+def share_z(reference: NDArray[np.int64], new: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Difference of the shares of new and reference rows in each cell over its pooled standard error."""
+    n, m = reference.sum(), new.sum()
+    pooled = (reference + new) / (n + m)
+    error = np.sqrt(pooled * (1 - pooled) * (1 / n + 1 / m))
+    difference = new / m - reference / n
+    return np.divide(difference, error, out=np.zeros(len(new)), where=error > 0)
+
+
+def share_ratios(
+    reference: NDArray[np.int64], new: NDArray[np.int64], level: float
+) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+    """Ratio of the shares in each cell, and the ends of its interval of confidence 1 - level.
+
+    The interval is that of the logarithm of the ratio, with 1/2 added to every count so that it exists for empty
+    cells too. It is widened to the ratio itself where that lies outside.
+
+    References
+    ----------
+    S. D. Walter, "The distribution of Levin's measure of attributable risk", Biometrika 62, 1975.
+
+    Examples
+    --------
+    >>> [ends.round(2).tolist() for ends in share_ratios(np.array([10, 90]), np.array([30, 70]), 0.05)]
+    [[3.0, 0.78], [1.52, 0.68], [5.53, 0.9]]
+    """
+    n, m = int(reference.sum()), int(new.sum())
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratio = (new / m) / (reference / n)
+    centre = np.log((new + 0.5) / (m + 0.5)) - np.log((reference + 0.5) / (n + 0.5))
+    variance = 1 / (new + 0.5) - 1 / (m + 0.5) + 1 / (reference + 0.5) - 1 / (n + 0.5)
+    half = NormalDist().inv_cdf(1 - level / 2) * np.sqrt(variance)
+    return ratio, np.fmin(np.exp(centre - half), ratio), np.fmax(np.exp(centre + half), ratio)
+
+
+def fisher_p_values(reference: NDArray[np.int64], new: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Fisher's exact test, two-sided, of each cell against all others together."""
+    n_new, size = int(new.sum()), reference + new
+    return np.array([fisher_by_count(int(s), int(size.sum()), n_new)[k] for s, k in zip(size, new, strict=True)])
+
+
+def fisher_by_count(size: int, n: int, n_new: int) -> NDArray[np.float64]:
+    """p-values of Fisher's test of a cell of `size` among n rows, for 0, 1, 2, ... of the n_new new rows in it.
+
+    Two-sided: the chance of all counts that are no more likely than the one at hand. Counts that cannot occur have 1.
+
+    Examples
+    --------
+    >>> fisher_by_count(2, 5, 2).round(2).tolist()
+    [0.4, 1.0, 0.1]
+    """
+    low, high = max(0, size + n_new - n), min(size, n_new)
+    k = np.arange(low, high + 1)
+    chance = -gammaln(k + 1) - gammaln(size - k + 1) - gammaln(n_new - k + 1) - gammaln(n - size - n_new + k + 1)
+    chance = np.exp(chance - chance.max())
+    chance /= chance.sum()
+    order = np.sort(chance)
+    no_more_likely = np.searchsorted(order, chance * (1 + 1e-7), side="right")  # equal ones differ by rounding
+    p_value = np.ones(high + 1)
+    p_value[low:] = np.minimum(np.cumsum(order)[no_more_likely - 1], 1.0)
+    return p_value
+
+
+def holm(p_value: NDArray[np.float64] | Sequence[float]) -> NDArray[np.float64]:
+    """p-values adjusted for their number by Holm's step-down procedure, in the order given.
+
+    Examples
+    --------
+    >>> holm([0.01, 0.04, 0.03]).round(2).tolist()
+    [0.03, 0.06, 0.06]
+    """
+    p_value = np.asarray(p_value, np.float64)
+    order = np.argsort(p_value, kind="stable")
+    steps = np.maximum.accumulate(p_value[order] * np.arange(len(p_value), 0, -1))
+    adjusted = np.empty(len(p_value))
+    adjusted[order] = np.minimum(steps, 1.0)
+    return adjusted

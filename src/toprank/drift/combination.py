@@ -1,0 +1,146 @@
+"""One p-value of two looks at the held-out rows: at the order of all by their scores, and at every leaf by itself.
+
+If both samples come from one population, every choice of the new rows among the held-out ones is equally likely. Both
+looks see of a choice only how many new rows it has in each group of rows of the same leaf and the same score, and these
+counts are multivariate hypergeometric. So counts are drawn, and the p-value is the share of draws that are at least as
+extreme in the better of the two looks: no level is lost to a bound on how the two go together.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from toprank.drift.cells import fisher_by_count
+from toprank.drift.homogeneity import automatic_draws, draw_counts, normal_p_values, tied_groups
+
+CELL_SHARE = 0.1
+"""Share of the level that is spent on single cells; the test of the scores has the rest. A small pocket hardly moves
+the order of all rows, but is beyond doubt in its own cell, so a tenth is enough for it."""
+
+
+def union_bound(of_scores: float, of_cells: float) -> float:
+    """p-value of two looks that go together in any way, by Bonferroni with unequal shares of the level.
+
+    Examples
+    --------
+    >>> round(union_bound(0.018, 0.5), 3), round(union_bound(0.9, 0.003), 3)
+    (0.02, 0.03)
+    """
+    return min(1.0, of_scores / (1 - CELL_SHARE), of_cells / CELL_SHARE)
+
+
+def combined_p_value(
+    score: NDArray[np.float64],
+    leaf: NDArray[np.integer[Any]],
+    is_new: NDArray[np.bool_],
+    *,
+    n_leaves: int,
+    bound: float,
+    n_permutations: int | None = None,
+    random_state: int | np.random.Generator = 0,
+) -> float:
+    """p-value of both looks at the held-out rows, from draws of which of them are the new ones.
+
+    With b of m draws at least as extreme, p is (b + 1) / (m + 1) where b > 0. Where b = 0, draws say no more than that
+    p is small, and it is the smaller of 1 / (m + 1) and `bound`. That keeps every level a: below 1 / (m + 1), p <= a
+    only where bound <= a; from there on, p <= a just where (b + 1) / (m + 1) <= a; and under the null hypothesis either
+    has a chance of at most a.
+
+    Parameters
+    ----------
+    score : array of shape (n,)
+    leaf : int array of shape (n,)
+    is_new : bool array of shape (n,), both values present
+    n_leaves : int
+        Leaves of the tree, also those without any of these rows.
+    bound : float
+        A p-value of the same rows that is valid by itself: see `union_bound`.
+    n_permutations : int or None
+        m; None is 9,999, or 999 where there are more than 5,000 groups of equal leaf and score.
+    random_state : int or Generator
+
+    Examples
+    --------
+    >>> leaf, is_new = np.repeat([0, 1], 50), np.arange(100) % 50 < np.repeat([25, 14], 50)
+    >>> round(combined_p_value(-leaf.astype(float), leaf, is_new, n_leaves=2, bound=1.0), 3)
+    0.022
+    """
+    groups = HeldOutGroups.of(score, leaf, n_leaves, int(np.count_nonzero(is_new)))
+    n_draws = n_permutations or automatic_draws(len(groups.size))
+    at_most = groups.statistic(groups.count(is_new)) * (1 + 1e-9)  # equal ones differ by rounding
+    drawn = draw_counts(groups.size, groups.n_new, n_draws, np.random.default_rng(random_state))
+    n_beyond = sum(int(np.count_nonzero(groups.statistic(counts) <= at_most)) for counts in drawn)
+    p_value = (n_beyond + 1) / (n_draws + 1)
+    return p_value if n_beyond else min(p_value, bound)
+
+
+@dataclass(frozen=True)
+class HeldOutGroups:
+    """Held-out rows in groups of equal leaf and score, without their labels; groups of a leaf lie side by side.
+
+    Attributes
+    ----------
+    group : int array of shape (n,)
+        Group of each row.
+    size, doubled_rank : int arrays of shape (n_groups,)
+        Rows of each group, and twice their midrank.
+    tied : int array of shape (n_scores,)
+        Rows of each score.
+    start : int array of shape (n_present,)
+        First group of each leaf that has rows.
+    p_value : float array
+        Fisher's p-values of all leaves for every count of new rows, one leaf after the other.
+    offset : int array of shape (n_present,)
+        Where those of a leaf begin.
+    n_leaves, n_new : int
+    """
+
+    group: NDArray[np.int64]
+    size: NDArray[np.int64]
+    doubled_rank: NDArray[np.int64]
+    tied: NDArray[np.int64]
+    start: NDArray[np.int64]
+    p_value: NDArray[np.float64]
+    offset: NDArray[np.int64]
+    n_leaves: int
+    n_new: int
+
+    @classmethod
+    def of(cls, score: NDArray[np.float64], leaf: NDArray[np.integer[Any]], n_leaves: int, n_new: int) -> HeldOutGroups:
+        """Groups of rows by their leaves and scores."""
+        tie, tied, doubled_rank = tied_groups(score)
+        code, group, size = np.unique(leaf.astype(np.int64) * len(tied) + tie, return_inverse=True, return_counts=True)
+        start = np.unique(code // len(tied), return_index=True)[1]
+        p_values = [fisher_by_count(int(rows), len(score), n_new) for rows in np.add.reduceat(size, start)]
+        return cls(
+            group=group,
+            size=size,
+            doubled_rank=doubled_rank[code % len(tied)],
+            tied=tied,
+            start=start,
+            p_value=np.concatenate(p_values),
+            offset=np.cumsum([0, *map(len, p_values[:-1])]),
+            n_leaves=n_leaves,
+            n_new=n_new,
+        )
+
+    def count(self, is_new: NDArray[np.bool_]) -> NDArray[np.int64]:
+        """New rows in each group, of shape (1, n_groups)."""
+        return np.bincount(self.group[is_new], minlength=len(self.size))[None]
+
+    def statistic(self, counts: NDArray[np.int64]) -> NDArray[np.float64]:
+        """The smaller of what both looks say, each over its share of the level, for each row of counts.
+
+        It is the union bound but for the test of the scores, which is always the normal one: as a figure to compare
+        draws by, it need not be a p-value, only fall where the evidence rises.
+        """
+        in_leaf = np.add.reduceat(counts, self.start, axis=1)
+        of_cells = self.n_leaves * self.p_value[self.offset + in_leaf].min(axis=1)
+        if len(self.tied) == 1:
+            return of_cells / CELL_SHARE
+        of_scores = normal_p_values(self.tied, self.n_new, counts @ self.doubled_rank)
+        return np.minimum(of_scores / (1 - CELL_SHARE), of_cells / CELL_SHARE)

@@ -1,0 +1,148 @@
+"""Two tables as one: the same columns, of the same kinds, with the categories of both."""
+
+from __future__ import annotations
+
+import difflib
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+
+from toprank.rankers.base import BaseRanker
+from toprank.rankers.encoding import Table, is_missing, learn_columns
+from toprank.rankers.frames import backend_of, make_frame
+from toprank.tree.columns import Column
+
+MIN_ROWS = 4
+"""Rows of a sample: two to learn from and two to test on."""
+
+
+@dataclass(frozen=True)
+class TwoSamples:
+    """Rows of two tables, the reference first.
+
+    Attributes
+    ----------
+    table : array or data frame of shape (n, n_features)
+    is_new : bool array of shape (n,)
+    categorical : list of int
+        Columns of numbers that stand for categories.
+    """
+
+    table: Any
+    is_new: NDArray[np.bool_]
+    categorical: list[int]
+
+
+def join_samples(X: Any, Y: Any, ranker: BaseRanker) -> TwoSamples:
+    """Rows of X and Y in one table, as the ranker will read it.
+
+    Columns of data frames go together by name, those of arrays by position. Raises ValueError or TypeError where the
+    tables do not have the same columns of the same kinds.
+    """
+    reference, new = _read(X, "X", ranker), _read(Y, "Y", ranker)
+    order = _matching(reference, new)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # what there is to say about the columns, the fit says of both tables
+        ours = learn_columns(reference, ranker.categorical_features)
+        theirs = learn_columns(new, _of_reordered(ranker.categorical_features, order))
+    categorical = []
+    for i, j in enumerate(order):
+        kinds = _kind(reference, i, ours[i]), _kind(new, j, theirs[j])
+        if None not in kinds and kinds[0] != kinds[1]:
+            raise TypeError(
+                f"Column {ours[i].name!r} holds {kinds[0]} in X but {kinds[1]} in Y, expected the same kind of values "
+                "in both. Hint: convert one of them; a stray word turns a whole CSV column into text."
+            )
+        if "numbers" in kinds and (ours[i].is_categorical or theirs[j].is_categorical):
+            categorical.append(i)
+    is_new = np.arange(len(reference) + len(new)) >= len(reference)
+    return TwoSamples(_joined(reference, new, order, backend_of(X)), is_new, categorical)
+
+
+def _read(table: Any, name: str, ranker: BaseRanker) -> Table:
+    """Table as rankers read it; complaints say which of the two it was."""
+    try:
+        read = clone(ranker)._read(table, reset=True)
+    except (ValueError, TypeError) as error:
+        raise type(error)(f"two_sample_test cannot read {name}: {error}") from None
+    if len(read) < MIN_ROWS:
+        raise ValueError(
+            f"two_sample_test needs at least {MIN_ROWS} rows in {name}, found {len(read)}. "
+            "Hint: one part of the rows is learned from, the other is tested on."
+        )
+    return read
+
+
+def _matching(reference: Table, new: Table) -> list[int]:
+    """Position in the new table of each column of the reference."""
+    if (reference.array is None) != (new.array is None):
+        frame, array = ("X", "Y") if reference.array is None else ("Y", "X")
+        raise TypeError(
+            f"{frame} is a data frame but {array} is an array without column names, expected the same type. "
+            "Hint: make both data frames."
+        )
+    if reference.array is not None and len(reference.names) != len(new.names):
+        raise ValueError(
+            f"X has {len(reference.names)} columns but Y has {len(new.names)}, expected the same columns in both. "
+            "Hint: use data frames to have columns go together by name."
+        )
+    for (here, names), (there, others) in (
+        (("X", reference.names), ("Y", new.names)),
+        (("Y", new.names), ("X", reference.names)),
+    ):
+        for name in names:
+            if name not in others:
+                near = difflib.get_close_matches(name, [other for other in others if other not in names], 1, 0.6)
+                hint = f"did you mean {near[0]!r}?" if near else "drop it, or select the columns that both have."
+                raise ValueError(
+                    f"Column {name!r} is in {here} but missing from {there} ({len(others)} columns read). Hint: {hint}"
+                )
+    return [new.names.index(name) for name in reference.names]
+
+
+def _of_reordered(chosen: Any, order: Sequence[int]) -> Any:
+    """Categorical features of the reference, as positions or a mask in a table with another order of columns."""
+    if chosen is None:
+        return None
+    chosen = list(chosen)
+    if len(chosen) == len(order) and all(isinstance(c, bool | np.bool_) for c in chosen):
+        return [j for i, j in enumerate(order) if chosen[i]]
+    return [order[int(c)] if isinstance(c, int | np.integer) and 0 <= c < len(order) else c for c in chosen]
+
+
+def _kind(table: Table, i: int, column: Column) -> str | None:
+    """What the values of a column are, in words; None where all are missing."""
+    if column.categories is None:
+        is_empty = bool(np.isnan(table.numbers(i)).all()) if table.is_numeric(i) else not table.counts(i)
+        return None if is_empty else "numbers"
+    if not column.categories:
+        return None
+    return {str: "text", bool: "booleans"}.get(type(column.categories[0]), "numbers")
+
+
+def _joined(reference: Table, new: Table, order: Sequence[int], backend: str | None) -> Any:
+    """Rows of both tables, below each other, in the order of the reference's columns."""
+    if reference.array is not None and new.array is not None:
+        arrays = [reference.array, new.array]
+        if any(array.dtype.kind == "O" for array in arrays):
+            arrays = [array.astype(object) for array in arrays]  # else numbers beside text become text
+        return np.concatenate(arrays)
+    columns = {name: _joined_column(reference, i, new, j)
+               for (i, name), j in zip(enumerate(reference.names), order, strict=True)}  # fmt: skip
+    return make_frame(columns, backend)
+
+
+def _joined_column(reference: Table, i: int, new: Table, j: int) -> Any:
+    """Values of one column in both tables: floats, or a list in which missing values are None.
+
+    Value by value, because types that agree for a reader need not agree for a data frame library: whole numbers and
+    fractions, categories of different sets, text and nothing at all.
+    """
+    if reference.is_numeric(i) and new.is_numeric(j):
+        return np.concatenate((reference.numbers(i), new.numbers(j)))
+    return [None if is_missing(value) else value for value in (*reference.values(i), *new.values(j))]

@@ -1,0 +1,183 @@
+"""`Ensemble`: a ranker held by many trees; reasons by votes, rules, rates by score, files."""
+
+from __future__ import annotations
+
+from itertools import repeat
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.utils.validation import check_is_fitted
+
+from toprank._core.threads import Threads
+from toprank.explain import PathCounts, VoteExplanation, explain_votes, gain_importance, leaf_rules, vote_reasons
+from toprank.export import to_text
+from toprank.rankers.base import BaseRanker
+from toprank.rankers.frames import make_frame
+from toprank.rankers.tree_ranker import path_indicator, without_prefix
+from toprank.tree.structure import Tree
+
+PATH_ROWS = 5_000
+"""Training rows, drawn at random, whose paths tell how each leaf of a tree is usually reached."""
+
+
+class Ensemble(BaseRanker):
+    """Base of the rankers that are many trees; a subclass grows them and turns their votes into a score.
+
+    Attributes
+    ----------
+    trees_ : list of Tree
+    """
+
+    _cutoff_rows = 100_000
+
+    trees_: list[Tree]
+    _path_counts: list[PathCounts]
+    _rate_score: np.ndarray
+    _rate_value: np.ndarray
+    smoothing: str | None
+    smoothing_strength: float
+
+    # --- scoring ------------------------------------------------------------------------------------------------
+
+    def _set_rates(self, score: np.ndarray, is_positive: np.ndarray, weight: np.ndarray) -> None:
+        """Learn the expected hit rate from scored rows; without rows of both classes it is that of all cases."""
+        if 0 < is_positive.sum() < len(score):
+            strength = self.smoothing_strength if self.smoothing else 0.0
+            self._rate_score, self._rate_value = rates_by_score(score, is_positive, weight, strength, self.base_rate_)
+        else:
+            self._rate_score, self._rate_value = np.zeros(1), np.array([self.base_rate_])
+
+    def _rates(self, matrix: np.ndarray, threads: Threads) -> np.ndarray:
+        score = self._decide(matrix, threads)
+        place = np.searchsorted(self._rate_score, score, side="right") - 1
+        return self._rate_value[np.maximum(place, 0)]
+
+    def _reasons(self, matrix: np.ndarray, n_reasons: int) -> list[list[str]]:
+        return vote_reasons(self.trees_, self.columns_, matrix, n_reasons, self._tree_weights())
+
+    def _tree_weights(self) -> np.ndarray | None:
+        """Weight of each tree's vote; None = all alike."""
+        return None
+
+    def _how(self) -> str:
+        """What of the trees the score is, in words."""
+        return "mean"
+
+    # --- reading ------------------------------------------------------------------------------------------------
+
+    @property
+    def feature_importances_(self) -> np.ndarray:
+        """Mean over the trees of the share of gain that each column brought, float64 (n_features,); sums to 1."""
+        check_is_fitted(self)
+        shares = np.sum([gain_importance(tree) for tree in self.trees_], axis=0)
+        return shares / shares.sum() if shares.any() else shares  # a tree without conditions has no say
+
+    @property
+    def n_leaves_(self) -> int:
+        """Number of leaves of all trees."""
+        check_is_fitted(self)
+        return sum(int(tree.is_leaf.sum()) for tree in self.trees_)
+
+    def _figures(self) -> dict[str, Any]:
+        n_conditions = sum(int((~tree.is_leaf).sum()) for tree in self.trees_)
+        return {"n_trees": len(self.trees_), "n_conditions": n_conditions}
+
+    def _size_in_words(self) -> str:
+        trees = "1 tree" if len(self.trees_) == 1 else f"{len(self.trees_)} trees"
+        return f"{trees}, {self.n_leaves_:,} leaves in all"
+
+    def apply(self, X: Any) -> np.ndarray:
+        """Leaf node that each row reaches in each tree, int32 (n, n_trees)."""
+        matrix = self._encode(X)
+        return np.column_stack([tree.apply(matrix) for tree in self.trees_])
+
+    def decision_path(self, X: Any) -> tuple[sp.csr_array, np.ndarray]:
+        """Nodes on each row's paths: sparse indicator (n, nodes of all trees), and where each tree's nodes begin."""
+        matrix = self._encode(X)
+        offset = np.append(0, np.cumsum([len(tree) for tree in self.trees_]))
+        return sp.hstack([path_indicator(tree, matrix) for tree in self.trees_], format="csr"), offset
+
+    def rules(self) -> Any:
+        """One row a leaf of a tree, best first: tree, rule, n, positives, hit_rate with its interval, lift."""
+        check_is_fitted(self)
+        parts = [leaf_rules(*each) for each in zip(self.trees_, repeat(self.columns_), self._path_counts, strict=False)]
+        columns: dict[str, Any] = {"tree": np.repeat(np.arange(1, len(parts) + 1), [len(p["leaf"]) for p in parts])}
+        columns |= {name: np.concatenate([np.asarray(p[name]) for p in parts]) for name in parts[0]}
+        order = np.argsort(-columns["hit_rate_low"], kind="stable")
+        return make_frame({name: values[order].tolist() for name, values in columns.items()}, self._backend)
+
+    def explain(self, X: Any) -> list[VoteExplanation]:
+        """Why each row stands where it stands: what each column did for it, on average over the trees."""
+        matrix = self._encode(X)
+        score, rate = self._decide(matrix, Threads()), self._rates(matrix, Threads())
+        how = self._tree_weights(), self._how()
+        return explain_votes(self.trees_, self.columns_, matrix, score, rate, self.base_rate_, *how)
+
+    def to_text(self, tree: int = 0) -> str:
+        """One of the trees as text, below the summary of the model."""
+        check_is_fitted(self)
+        title = f"{self.summary()}\ntree {tree + 1} of {len(self.trees_)}:"
+        return to_text(self.trees_[tree], self.columns_, title=title)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The model as plain values: class, columns, trees."""
+        check_is_fitted(self)
+        return {
+            "class": type(self).__name__,
+            "columns": [column.to_dict() for column in self.columns_],
+            "trees": [tree.to_dict() for tree in self.trees_],
+        }
+
+    # --- files --------------------------------------------------------------------------------------------------
+
+    def _to_arrays(self) -> dict[str, np.ndarray]:
+        arrays = {
+            f"tree{i}_{name}": array for i, tree in enumerate(self.trees_) for name, array in tree.to_arrays().items()
+        }
+        arrays |= {f"paths{i}_{name}": array for i, paths in enumerate(self._path_counts)
+                   for name, array in paths.to_arrays().items()}  # fmt: skip
+        return arrays | {"n_trees": np.array(len(self.trees_)), "rate_score": self._rate_score,
+                         "rate_value": self._rate_value}  # fmt: skip
+
+    def _from_arrays(self, arrays: dict[str, np.ndarray]) -> None:
+        count = int(arrays["n_trees"])
+        self.trees_ = [Tree.from_arrays(without_prefix(arrays, f"tree{i}_")) for i in range(count)]
+        if count == 0 or any(tree.n_features != len(self.columns_) for tree in self.trees_):
+            raise ValueError("The model's trees and its list of columns do not fit together.")
+        self._path_counts = [
+            PathCounts.from_arrays(without_prefix(arrays, f"paths{i}_"), tree) for i, tree in enumerate(self.trees_)
+        ]
+        self._rate_score, self._rate_value = arrays["rate_score"], arrays["rate_value"]
+        if self._rate_score.shape != self._rate_value.shape or self._rate_value.ndim != 1 or not len(self._rate_value):
+            raise ValueError("The model's rates and their scores do not fit together.")
+
+
+def rates_by_score(
+    score: np.ndarray, is_positive: np.ndarray, weight: np.ndarray, strength: float, base_rate: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """Steps of the positive rate as a non-decreasing function of the score: where each begins, and its height.
+
+    Isotonic regression, each step pulled towards the base rate by `strength` cases.
+    """
+    from scipy.optimize import isotonic_regression
+
+    distinct, which = np.unique(score, return_inverse=True)  # rows that tie share one rate
+    positive, total = np.bincount(which, weight * is_positive), np.bincount(which, weight)
+    first = isotonic_regression(positive / total, weights=total).blocks[:-1]
+    positive, total = np.add.reduceat(positive, first), np.add.reduceat(total, first)
+    smoothed = (positive + strength * base_rate) / (total + strength)
+    return distinct[first], isotonic_regression(smoothed, weights=total).x
+
+
+def negatives_above(tree: Tree) -> np.ndarray:
+    """Share of the tree's negatives ranked above each place and above the end, float64 (n_places + 1,), from 0 to 1.
+
+    These are alpha_0, ..., alpha_L of the TreeRank paper, in the weights that the tree was grown with. Where there
+    were no negatives all places but the end have 0.
+    """
+    leaves = np.flatnonzero(tree.is_leaf)
+    above = np.append(0.0, np.cumsum(np.bincount(tree.leaf[leaves], tree.negative[leaves], tree.n_leaves)))
+    share = above / above[-1] if above[-1] > 0 else above
+    share[-1] = 1.0
+    return share

@@ -1,0 +1,145 @@
+"""How much of a meta-tree to keep: pruners for both kinds of merges, folds and penalties to choose by."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Protocol
+
+import numpy as np
+from sklearn.model_selection import StratifiedKFold, check_cv
+
+from toprank.rankers.growth import Arrangement
+from toprank.rankers.training import TrainingData
+from toprank.tree.merge import MergePath, merge_path
+from toprank.tree.meta import MetaTree
+from toprank.tree.objectives import Objective
+from toprank.tree.prune import collapse_penalties, prune
+
+PENALTIES_TRIED = 40
+"""Penalties that cross-validated pruning compares at most."""
+
+Arrange = Callable[[MetaTree], Arrangement]
+
+
+class Pruner(Protocol):
+    """A grown meta-tree that can be cut back."""
+
+    @property
+    def steps(self) -> np.ndarray:
+        """Penalties at which the pruned tree changes."""
+        ...
+
+    def at(self, penalty: float) -> tuple[MetaTree, Arrangement]:
+        """What is left at a penalty a leaf, and the order of its leaves."""
+        ...
+
+
+@dataclass(frozen=True)
+class SiblingPruner:
+    """Weakest links: a meta-node's two children become one leaf."""
+
+    meta: MetaTree
+    objective: Objective
+    arrange: Arrange
+
+    @cached_property
+    def _penalty(self) -> np.ndarray:
+        return collapse_penalties(self.meta, self.objective)
+
+    @property
+    def steps(self) -> np.ndarray:
+        """Penalties at which the pruned tree changes."""
+        return self._penalty[np.isfinite(self._penalty)]
+
+    def at(self, penalty: float) -> tuple[MetaTree, Arrangement]:
+        """What is left at a penalty a leaf, and the order of its leaves."""
+        meta = prune(self.meta, self._penalty, penalty) if penalty > 0 else self.meta
+        return meta, self.arrange(meta)
+
+
+@dataclass(frozen=True)
+class CellPruner:
+    """Merges of any neighbours in the ranking: leaves share a place, the conditions stay."""
+
+    meta: MetaTree
+    arrange: Arrange
+
+    @cached_property
+    def _order(self) -> np.ndarray:
+        return self.arrange(self.meta).leaves
+
+    @cached_property
+    def _path(self) -> MergePath:
+        positive, total = self.meta.positive[self._order], self.meta.total[self._order]
+        return merge_path(positive, total - positive)
+
+    @property
+    def steps(self) -> np.ndarray:
+        """Penalties at which the pruned tree changes."""
+        return self._path.penalties
+
+    def at(self, penalty: float) -> tuple[MetaTree, Arrangement]:
+        """What is left at a penalty a leaf, and the places of its leaves."""
+        if penalty <= 0:
+            return self.meta, Arrangement.apart(self._order)
+        return self._without_idle_nodes(self._path.groups(penalty))
+
+    def _without_idle_nodes(self, group: np.ndarray) -> tuple[MetaTree, Arrangement]:
+        """The meta-tree without nodes all of whose leaves share a place, and the places of its leaves."""
+        meta = self.meta
+        place = np.full(len(meta.left), -1)
+        place[self._order] = group
+        for node in np.flatnonzero(~meta.is_leaf)[::-1]:  # children first
+            left, right = place[meta.left[node]], place[meta.right[node]]
+            place[node] = left if left == right else -1
+        idle = np.flatnonzero(~meta.is_leaf & (place >= 0))
+        is_kept = np.ones(len(place), bool)
+        for node in np.flatnonzero(~meta.is_leaf):  # parents first
+            if place[node] >= 0 or not is_kept[node]:
+                is_kept[[meta.left[node], meta.right[node]]] = False
+        meta, place = meta.collapsed(idle), place[is_kept]
+        leaves = np.flatnonzero(meta.is_leaf)
+        leaves = leaves[np.argsort(place[leaves], kind="stable")]
+        return meta, Arrangement(leaves, place[leaves])
+
+
+def penalties_to_try(steps: np.ndarray) -> np.ndarray:
+    """Penalties between the steps of a pruning sequence: 0, geometric means of neighbours, and the last step."""
+    steps = np.unique(np.maximum(steps, 0.0))
+    if len(steps) == 0:
+        return np.zeros(1)
+    between = np.sqrt(steps[:-1] * steps[1:])
+    tried = np.unique(np.concatenate(([0.0], between, steps[-1:])))
+    if len(tried) > PENALTIES_TRIED:
+        tried = tried[np.linspace(0, len(tried) - 1, PENALTIES_TRIED).astype(int)]
+    return tried
+
+
+def held_out_folds(data: TrainingData, cv: Any, random_state: Any) -> list[np.ndarray]:
+    """Held-out rows of each fold that leaves both classes on both sides."""
+    has_weight = np.ones(len(data.X), bool) if data.weight is None else data.weight > 0
+    position = np.arange(len(data.X))
+    cv = 5 if cv is None else cv
+    if isinstance(cv, int | np.integer):
+        position = np.flatnonzero(has_weight)  # weight 0 is no row at all
+        n_folds = min(int(cv), int(np.bincount(data.is_positive[position], minlength=2).min()))
+        if n_folds < 2:
+            return []
+        cv = StratifiedKFold(n_folds, shuffle=True, random_state=0 if random_state is None else random_state)
+    splits = check_cv(cv, classifier=True).split(position.reshape(-1, 1), data.is_positive[position])
+    folds = [(position[np.asarray(inside)], position[np.asarray(held_out)]) for inside, held_out in splits]
+    return [held_out[has_weight[held_out]] for inside, held_out in folds
+            if all(_has_both(data.is_positive[rows[has_weight[rows]]]) for rows in (inside, held_out))]  # fmt: skip
+
+
+def best_penalty(tried: np.ndarray, scores: np.ndarray) -> float:
+    """The penalty of best mean score, (n_folds, n_tried); of equals the largest."""
+    mean = scores.mean(axis=0)
+    return float(tried[np.flatnonzero(mean >= mean.max() - 1e-12)[-1]])
+
+
+def _has_both(is_positive: np.ndarray) -> bool:
+    """True where both classes are there."""
+    return 0 < is_positive.sum() < len(is_positive)

@@ -1,0 +1,396 @@
+"""`TreeRank`: a tree of trees that optimises the area under the ROC curve."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import replace
+from numbers import Real
+from typing import Any, Self
+
+import numpy as np
+from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted
+
+from toprank._core.threads import Threads
+from toprank.explain import PathCounts, auc_importance, gain_importance
+from toprank.metrics import RocCurve, roc_auc
+from toprank.rankers.classifier_tree import ClassifierTree
+from toprank.rankers.cuts import grow_by_cuts, make_cutter
+from toprank.rankers.growth import CCP_ALPHA, DEPTH, GROWTH_CONSTRAINTS, Arrangement, Growth
+from toprank.rankers.meta_nodes import MetaNodes
+from toprank.rankers.meta_parts import MetaParts
+from toprank.rankers.meta_ranker import GrownMeta
+from toprank.rankers.pruning import CellPruner, Pruner, SiblingPruner
+from toprank.rankers.training import TrainingData
+from toprank.rankers.tree_ranker import without_prefix
+from toprank.tree.grower import UNLIMITED
+from toprank.tree.meta import MetaTree
+from toprank.tree.objectives import ROC_AREA
+from toprank.tree.scoring import Scoring
+from toprank.tree.structure import Tree
+from toprank.tree.weights import integer_weights
+
+AUTO_DEPTH = "auto"
+
+
+class TreeRank(MetaParts):
+    """A readable tree of trees that orders all cases, by optimising the area under the ROC curve.
+
+    Every cell of the ranking is parted in two where that adds most area (the entropic measure Lambda of section IV-A),
+    the richer part before the poorer one, `max_depth` levels deep: a piecewise-linear approximation of the optimal ROC
+    curve that adds a knot inside every piece. Where no subset adds area the cell stays whole; of equal subsets the
+    larger is taken (remark 10).
+
+    Parameters
+    ----------
+    max_depth : int, "auto" or None, default 4
+        Levels; at most 2 ** max_depth cells. "auto" = the square root of the logarithm of the number of cases, rounded
+        up: the rate of theorem 23.
+    leaf_depth : int or None, default 4
+        Depth of the inner trees with leaf_ranker="tree"; None = max_depth.
+    leaf_ranker : {"tree", "stump", "oblique"} or classifier, default "tree"
+        How a cell is parted. tree: an inner tree is grown, its cells are ordered by beta / alpha and merged into two
+        where beta - alpha is largest (the enriched rule of section VI). stump: one condition on one column (orthogonal
+        splits). oblique: a sparse weighted sum of the numeric columns (L1 logistic regression, then the best threshold
+        along it), or one condition where that adds as much. A scikit-learn classifier whose fit takes sample_weight:
+        what it calls positive is the richer part; it sees numbers, categories as codes. Such a model ranks, but has no
+        tree: reasons, rules, text and files refuse.
+    leaf_order : {"rate", "meta", "training", "held-out", "growth"}, default "rate"
+        Order of the cells. meta: from left to right in the meta-tree, as in section IV-A. The others shake the tree
+        (section V-B): training: by beta / alpha, which maximises the training AUC over all permutations; held-out: the
+        same on `held_out_size` of the cases, which do not take part in growing; rate: by positive rate, strongly
+        shrunk along the meta-tree, as in `MetaAP`; growth: already while growing, a cell is parted where the area of
+        all cells together gains most, both parts moving to wherever they belong.
+    held_out_size : float, default 0.3
+        Share of the cases of each class that orders the cells with leaf_order="held-out".
+    leaf_score : {"margin", "constant", "linear"}, default "margin"
+        What orders the rows inside a cell, as in `MetaAP`; constant = nothing, as published.
+    linear_C : float, default 1.0
+        Inverse penalty of weighted sums, and of the linear score inside cells.
+    pruning : {"siblings", "cells"}, default "siblings"
+        What `ccp_alpha` merges: two parts of one cell (weakest link, remark 18), or any neighbours in the ranking
+        (section V-A, solved exactly by dynamic programming).
+    ccp_alpha : float or "cv", default 0.0
+        Lambda of section V-A: what a cell must add to the training AUC to stay. "cv" chooses it by stratified
+        cross-validation of the AUC on held-out folds.
+    cv : int, splitter or iterable of splits, default 5
+        Folds for ccp_alpha="cv"; an int means stratified folds.
+    min_samples_leaf, min_samples_split, min_gain, max_leaf_nodes, smoothing, smoothing_strength, splitter, max_bins
+        As in `MetaAP`.
+    categorical_features, budget, pos_label, n_jobs
+        As in `MetaAP`.
+    random_state : int, RandomState or None
+        Folds of ccp_alpha="cv" and rows of leaf_order="held-out", the same each time for None.
+
+    Attributes
+    ----------
+    tree_ : Tree
+    full_tree_ : Tree
+        The tree before pruning; `tree_` itself where nothing was pruned.
+    roc_ : RocCurve
+        The training ROC curve of the cells; `alpha_` and `beta_` are its knots, `auc_` its area.
+    importances_ : float64 array of shape (n_features,)
+        Sum of squared AUC gains of the conditions on each column.
+    ccp_alpha_ : float
+    ccp_path_ : dict
+        With ccp_alpha="cv": penalties tried and their cross-validated AUC.
+    max_depth_ : int or None
+        The depth used.
+
+    References
+    ----------
+    .. [1] Clémençon, Vayatis. Tree-based ranking methods. 2008. Sections IV to VI.
+
+    Examples
+    --------
+    >>> from toprank import TreeRank
+    >>> from toprank.datasets import make_audit
+    >>> data = make_audit(4000, random_state=0)
+    >>> model = TreeRank(max_depth=2, leaf_depth=3).fit(data.X, data.y)
+    >>> model.n_leaves_, bool(0.5 < model.auc_ == model.roc_.area)
+    (4, True)
+    """
+
+    _objective = ROC_AREA
+    _measure_name = "roc_auc"
+
+    _parameter_constraints: dict[str, list[Any]] = {
+        **GROWTH_CONSTRAINTS,
+        "max_depth": [*DEPTH, StrOptions({AUTO_DEPTH})],
+        "leaf_depth": DEPTH,
+        "leaf_ranker": [StrOptions({"tree", "stump", "oblique"}), HasMethods(["fit", "predict"])],
+        "leaf_order": [StrOptions({"rate", "meta", "training", "held-out", "growth"})],
+        "held_out_size": [Interval(Real, 0, 1, closed="neither")],
+        "leaf_score": [StrOptions({"constant", "margin", "linear"})],
+        "linear_C": [Interval(Real, 0, None, closed="neither")],
+        "pruning": [StrOptions({"siblings", "cells"})],
+        "ccp_alpha": CCP_ALPHA,
+        "cv": ["cv_object"],
+        "random_state": ["random_state"],
+    }
+
+    def __init__(
+        self,
+        *,
+        max_depth: int | str | None = 4,
+        leaf_depth: int | None = 4,
+        leaf_ranker: Any = "tree",
+        leaf_order: str = "rate",
+        held_out_size: float = 0.3,
+        leaf_score: str = "margin",
+        linear_C: float = 1.0,
+        pruning: str = "siblings",
+        ccp_alpha: float | str = 0.0,
+        cv: Any = 5,
+        min_samples_leaf: int = 20,
+        min_samples_split: int = 2,
+        min_gain: float = 0.0,
+        max_leaf_nodes: int | None = None,
+        smoothing: str | None = "hierarchical",
+        smoothing_strength: float = 10.0,
+        splitter: str = "hist",
+        max_bins: int = 255,
+        categorical_features: Any = None,
+        budget: int | float | None = None,
+        pos_label: Any = None,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+    ):
+        self.max_depth = max_depth
+        self.leaf_depth = leaf_depth
+        self.leaf_ranker = leaf_ranker
+        self.leaf_order = leaf_order
+        self.held_out_size = held_out_size
+        self.leaf_score = leaf_score
+        self.linear_C = linear_C
+        self.pruning = pruning
+        self.ccp_alpha = ccp_alpha
+        self.cv = cv
+        self.min_samples_leaf = min_samples_leaf
+        self.min_samples_split = min_samples_split
+        self.min_gain = min_gain
+        self.max_leaf_nodes = max_leaf_nodes
+        self.smoothing = smoothing
+        self.smoothing_strength = smoothing_strength
+        self.splitter = splitter
+        self.max_bins = max_bins
+        self.categorical_features = categorical_features
+        self.budget = budget
+        self.pos_label = pos_label
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
+    @classmethod
+    def paper(cls, depth: int, **parameters: Any) -> Self:
+        """TreeRank as the MetaAP paper compares with it: one depth for both levels, down to single cases, unshaken."""
+        published = {"max_depth": depth, "leaf_depth": None, "leaf_order": "meta", "leaf_score": "constant",
+                     "min_samples_leaf": 1, "min_gain": -np.inf, "smoothing": None, "splitter": "exact"}  # fmt: skip
+        return cls(**(published | parameters))
+
+    # --- growing ------------------------------------------------------------------------------------------------
+
+    def _growth(self, data: TrainingData) -> Growth:
+        self.max_depth_: int | None = None
+        if isinstance(self.max_depth, str):  # "auto"
+            self.max_depth_ = max(1, math.ceil(math.sqrt(math.log(max(self.n_cases_, 1.0)))))
+        elif self.max_depth is not None:
+            self.max_depth_ = int(self.max_depth)
+        leaf_depth = 1 if self.leaf_ranker == "stump" else self.leaf_depth or self.max_depth_
+        order = {"held-out": "training", "growth": "training"}.get(self.leaf_order, self.leaf_order)
+        return Growth.of(
+            self, ROC_AREA.criterion, leaf_depth, max_depth=self.max_depth_, leaf_order=order, objective=ROC_AREA
+        )
+
+    def _grow(self, growth: Growth, data: TrainingData, weight: np.ndarray | None, threads: Threads) -> GrownMeta:
+        aside = self._set_aside(data, weight) if self.leaf_order == "held-out" else None
+        if aside is not None:
+            weight = np.ones(len(data.X)) if weight is None else weight.copy()
+            weight[aside] = 0.0
+        if self.leaf_ranker in ("tree", "stump") and self.leaf_order != "growth":
+            if weight is data.weight:
+                return GrownMeta(*growth.grow_shared_meta(data, threads), aside)
+            return GrownMeta(*growth.grow_meta(data, weight, threads), aside)
+        weights = integer_weights(data.is_positive, weight)
+        limits = growth.limits(weights, None)
+        cutter = make_cutter(self.leaf_ranker, data, weights, limits, self.linear_C)
+        depth = growth.max_depth or UNLIMITED
+        meta = grow_by_cuts(weights, limits, depth, cutter, intercalates=self.leaf_order == "growth")
+        return GrownMeta(meta, weights.unit, aside)
+
+    def _set_aside(self, data: TrainingData, weight: np.ndarray | None) -> np.ndarray | None:
+        """Rows that order the cells instead of growing them; None where a class has a single row to grow on."""
+        random = check_random_state(0 if self.random_state is None else self.random_state)
+        chosen = []
+        for of_class in (data.is_positive, ~data.is_positive):
+            rows = np.flatnonzero(of_class if weight is None else of_class & (weight > 0))
+            n_aside = min(round(self.held_out_size * len(rows)), len(rows) - 1)
+            chosen.append(random.permutation(rows)[:n_aside])
+        return np.sort(np.concatenate(chosen))
+
+    # --- finishing ----------------------------------------------------------------------------------------------
+
+    def _pruner(self, growth: Growth, grown: GrownMeta, data: TrainingData) -> Pruner:
+        def arrange(meta: MetaTree) -> Arrangement:
+            own = growth.arrange(meta, grown.unit)
+            return own if grown.aside is None else self._shaken(growth, replace(grown, meta=meta), data, own)
+
+        if self.pruning == "cells":
+            return CellPruner(grown.meta, arrange)
+        return SiblingPruner(grown.meta, ROC_AREA, arrange)
+
+    def _shaken(self, growth: Growth, grown: GrownMeta, data: TrainingData, own: Arrangement) -> Arrangement:
+        """Cells by beta / alpha of the rows that were set aside; the training rate counts as one more case.
+
+        So cells that no such row fell into, and cells that tie, stand where training would put them.
+        """
+        tree, _ = self._finish(growth, grown, data, Scoring(), own)
+        weight = np.ones(len(data.X)) if data.weight is None else data.weight
+        place, weight = tree.leaf[tree.apply(data.X[grown.aside])], weight[grown.aside]
+        total = np.bincount(place, weight, own.n_places)
+        positive = np.bincount(place, weight * data.is_positive[grown.aside], own.n_places)
+        expected = grown.meta.positive[own.leaves] / grown.meta.total[own.leaves]
+        return Arrangement.apart(own.leaves[np.argsort(-(positive + expected) / (total + 1.0), kind="stable")])
+
+    def _finish(
+        self, growth: Growth, grown: GrownMeta, data: TrainingData, scoring: Scoring, arrangement: Arrangement
+    ) -> tuple[Any, Any]:
+        if not isinstance(self.leaf_ranker, str):
+            return ClassifierTree(grown.meta, grown.unit, growth, arrangement), None
+        tree, entry = super()._finish(growth, grown, data, scoring, arrangement)
+        if self.leaf_ranker != "oblique" and self.leaf_order != "growth":  # these count in area already
+            integer = grown.meta.positive[0] * float(grown.meta.total[0] - grown.meta.positive[0])
+            tree = replace(tree, gain=tree.gain * (0.5 / integer))
+        return tree, entry
+
+    def _remember(self, growth: Growth, grown: GrownMeta, data: TrainingData, scoring: Scoring, pruner: Pruner) -> None:
+        self._meta_nodes = MetaNodes(pruner.at(self.ccp_alpha_)[0], grown.unit, growth, scoring, data.is_categorical)
+        self.full_tree_ = self.tree_
+        if self.ccp_alpha_ > 0:
+            meta, arrangement = pruner.at(0.0)
+            self.full_tree_ = self._finish(growth, replace(grown, meta=meta), data, scoring, arrangement)[0]
+
+    def _measure(self, is_positive: np.ndarray, score: np.ndarray, weight: np.ndarray) -> float:
+        return roc_auc(is_positive, score, sample_weight=weight)
+
+    def _review(self, data: TrainingData, threads: Threads) -> tuple[slice, np.ndarray]:
+        if self._has_no_tree:
+            self.path_counts_ = PathCounts.none(self.tree_)
+            return slice(None), self.tree_.decision_function(data.X)
+        return super()._review(data, threads)
+
+    def staged_decision_function(self, X: Any) -> Iterator[np.ndarray]:
+        """Scores for the depths 1, 2, ... up to `max_depth`: what a model of that `max_depth` would score.
+
+        As in `MetaAP`; refused where cells are ordered by rows that were set aside, and where classifiers part them.
+        """
+        check_is_fitted(self)
+        if self.leaf_order == "held-out" or self._has_no_tree:
+            found = "leaf_order='held-out'" if self.leaf_order == "held-out" else "cells that classifiers part"
+            raise ValueError(
+                "TreeRank.staged_decision_function needs an order of cells that growing gives at every depth, but this "
+                f"model has {found}. Hint: use leaf_order='training' and leaf_ranker='tree', 'stump' or 'oblique'."
+            )
+        return super().staged_decision_function(X)
+
+    # --- the ROC curve of the cells -----------------------------------------------------------------------------
+
+    @property
+    def roc_(self) -> RocCurve:
+        """Training ROC curve of the cells in their order: its knots are step 3 of the algorithm."""
+        check_is_fitted(self)
+        ends = np.flatnonzero(self.tree_.is_leaf)
+        place = self.tree_.leaf[ends]
+        return RocCurve.of_cells(
+            np.bincount(place, self.tree_.positive[ends]), np.bincount(place, self.tree_.negative[ends])
+        )
+
+    @property
+    def alpha_(self) -> np.ndarray:
+        """False positive rates of the knots, from 0 to 1: float64 (n_cells + 1,)."""
+        return self.roc_.alpha
+
+    @property
+    def beta_(self) -> np.ndarray:
+        """True positive rates of the knots, from 0 to 1: float64 (n_cells + 1,)."""
+        return self.roc_.beta
+
+    @property
+    def auc_(self) -> float:
+        """Training estimate of the AUC of the cells, as in step 3 of the algorithm."""
+        return self.roc_.area
+
+    def cell_scores(self, X: Any, scale: str = "level") -> np.ndarray:
+        """Score of each row's cell, float64 (n,): rows of one cell tie.
+
+        Parameters
+        ----------
+        X : array or data frame of shape (n, n_features)
+        scale : {"level", "rate", "step"}
+            level: s-tilde of remark 8, one minus the share of training negatives ranked before the cell, an estimate
+            of H*(eta(x)). rate: eta-tilde, the positive rate of the cell in training, without smoothing; it is not
+            monotone where the order of cells is not by rate. step: s_D of section IV-A, the number of cells from this
+            one on; cells that were never parted count once.
+
+        Examples
+        --------
+        >>> from toprank import TreeRank
+        >>> from toprank.datasets import make_audit
+        >>> data = make_audit(4000, random_state=0)
+        >>> model = TreeRank(max_depth=2).fit(data.X, data.y)
+        >>> sorted(set(model.cell_scores(data.X, "step").tolist()))
+        [1.0, 2.0, 3.0, 4.0]
+        """
+        matrix = self._encode(X)
+        roc = self.roc_
+        if scale == "level":
+            values = 1.0 - roc.alpha[:-1]
+        elif scale == "rate":
+            positive, negative = (
+                np.diff(roc.beta) * self.n_positives_,
+                np.diff(roc.alpha) * (self.n_cases_ - self.n_positives_),
+            )
+            values = positive / (positive + negative)
+        elif scale == "step":
+            values = np.arange(self.tree_.n_leaves, 0.0, -1.0)
+        else:
+            raise ValueError(f"scale must be 'level', 'rate' or 'step', got {scale!r}. Hint: 'level' is s-tilde.")
+        return values[self.tree_.leaf[self.tree_.apply(matrix)]]
+
+    @property
+    def importances_(self) -> np.ndarray:
+        """Sum of squared AUC gains of the conditions on each column, float64 (n_features,); 0 for classifiers."""
+        check_is_fitted(self)
+        return np.zeros(self.n_features_in_) if self._has_no_tree else auc_importance(self.tree_)
+
+    @property
+    def feature_importances_(self) -> np.ndarray:
+        """Share of the total gain that each column's conditions brought, float64 (n_features,); 0 for classifiers."""
+        check_is_fitted(self)
+        return np.zeros(self.n_features_in_) if self._has_no_tree else gain_importance(self.tree_)
+
+    @property
+    def n_leaves_(self) -> int:
+        """Number of cells: places in the ranking."""
+        check_is_fitted(self)
+        return int(self.tree_.n_leaves)
+
+    @property
+    def _has_no_tree(self) -> bool:
+        return isinstance(self.tree_, ClassifierTree)
+
+    # --- files --------------------------------------------------------------------------------------------------
+
+    def _to_arrays(self) -> dict[str, np.ndarray]:
+        arrays = super()._to_arrays()
+        if self.full_tree_ is not self.tree_:
+            arrays |= {f"full_{name}": array for name, array in self.full_tree_.to_arrays().items()}
+        return arrays | {"max_depth": np.array(-1 if self.max_depth_ is None else self.max_depth_)}
+
+    def _from_arrays(self, arrays: dict[str, np.ndarray]) -> None:
+        super()._from_arrays(arrays)
+        full, depth = without_prefix(arrays, "full_"), int(arrays["max_depth"])
+        self.full_tree_ = Tree.from_arrays(full) if full else self.tree_
+        self.max_depth_ = None if depth < 0 else depth
+        self._meta_nodes = None
