@@ -100,6 +100,56 @@ def measure_training(n: int) -> list[tuple[str, str, str, str]]:
     ]  # fmt: skip
 
 
+FOREST_SCRIPT = """
+import resource, sys
+sys.path.insert(0, {here!r})
+from run import make_table
+from toprank import TreeRankForest
+X, y = make_table(50_000)
+TreeRankForest(n_estimators=10, n_jobs=2, random_state=0).fit(X, y)
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+forest = TreeRankForest(n_estimators={n_trees}, n_jobs=2, random_state=0).fit(X, y)
+after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+size = sum(array.nbytes for tree in forest.trees_ for array in tree.to_arrays().values())
+print((after - before) / 2**10, size / 2**20)
+"""
+
+
+def measure_treerank(n: int) -> list[tuple[str, str, str, str]]:
+    """Growing TreeRank beside MetaAP of the same depths, and its forest."""
+    from toprank import TreeRankForest
+    from toprank._core.threads import Threads
+    from toprank.rankers.growth import Growth
+    from toprank.rankers.training import TrainingData
+    from toprank.tree.columns import Column
+    from toprank.tree.objectives import AVERAGE_PRECISION, ROC_AREA
+
+    X, y = make_table(n)
+    data = TrainingData(X, y == 1, None, [Column(f"x{i}") for i in range(X.shape[1])])
+    ap, auc = (
+        Growth(each.criterion, 4, 20, 2, 0.0, None, "hierarchical", 10.0, max_depth=4, objective=each)
+        for each in (AVERAGE_PRECISION, ROC_AREA)
+    )
+    (theirs, _), (ours, _) = best_of_each(
+        lambda: ap.grow_meta(data, None, Threads()), lambda: auc.grow_meta(data, None, Threads())
+    )
+    X, y = X[:50_000], y[:50_000]
+    one, two = (TreeRankForest(n_jobs=n_jobs, random_state=0) for n_jobs in (1, 2))
+    (forest_one, _), (forest_two, _) = best_of_each(lambda: one.fit(X, y), lambda: two.fit(X, y), repeats=2)
+    beyond = {}
+    for n_trees in (100, 400):
+        script = FOREST_SCRIPT.format(here=str(HERE), n_trees=n_trees)
+        out = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout.split()
+        beyond[n_trees] = f"{float(out[0]):.0f} MB", f"trees {float(out[1]):.0f} MB"
+    return [
+        ("growing TreeRank(4, 4) alone, 1 thread", f"{ours:.2f} s", f"/ MetaAP(4, 4) {ours / theirs:.2f}", "<= 1"),
+        ("TreeRankForest of 100 on 50,000 x 30, 2 threads", f"{forest_two:.1f} s",
+         f"speed-up {forest_one / forest_two:.2f}", "< 60 s"),
+        *((f"memory of a forest of {n_trees} beyond one of 10", *values, "that of the trees")
+          for n_trees, values in beyond.items()),
+    ]  # fmt: skip
+
+
 def measure_growth_with_rows(largest: int) -> list[tuple[str, str, str, str]]:
     """Seconds per million rows as the table grows."""
     from toprank import MetaAP
@@ -183,11 +233,14 @@ def measure_start() -> list[tuple[str, str, str, str]]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rows", type=int, default=1_000_000)
-    parser.add_argument("--parts", default="training;growth;memory;start", help="what to measure, separated by ';'")
+    parser.add_argument(
+        "--parts", default="training;treerank;growth;memory;start", help="what to measure, separated by ';'"
+    )
     parser.add_argument("--write", action="store_true", help="store the table in results.md")
     arguments = parser.parse_args()
     parts = {
         "training": lambda: measure_training(arguments.rows),
+        "treerank": lambda: measure_treerank(arguments.rows),
         "growth": lambda: measure_growth_with_rows(4 * arguments.rows),
         "memory": lambda: measure_memory(3 * arguments.rows, 250),
         "start": measure_start,

@@ -1,4 +1,4 @@
-"""Rankers of this library as methods: MetaAP, its forest, and single greedy trees."""
+"""Rankers of this library as methods: MetaAP and TreeRank, their forests, and single greedy trees."""
 
 from __future__ import annotations
 
@@ -11,6 +11,9 @@ from toprank.experiment.registry import Method, Sweep, register
 from toprank.rankers.meta_ap import MetaAP
 from toprank.rankers.meta_ap_forest import MetaAPForest
 from toprank.rankers.ranking_tree import RankingTree
+from toprank.rankers.treerank import TreeRank
+from toprank.rankers.treerank_boost import TreeRankBoost
+from toprank.rankers.treerank_forest import TreeRankForest
 
 META_DEPTHS = (1, 2, 4)
 LEAF_DEPTHS = (2, 3, 4)
@@ -43,6 +46,26 @@ def make_published_forest(random_state: Any = 0, n_jobs: int | None = 1, depth: 
     published = {"n_estimators": 100, "max_depth": depth, "leaf_depth": None, "leaf_order": "meta",
                  "min_gain": -np.inf, "smoothing": None}  # fmt: skip
     return make_forest(random_state, n_jobs, **(published | setting))
+
+
+def make_treerank(random_state: Any = 0, n_jobs: int | None = 1, **setting: Any) -> TreeRank:
+    """TreeRank with this library's defaults."""
+    return TreeRank(**{"random_state": random_state, "n_jobs": n_jobs} | setting)
+
+
+def make_published_treerank(random_state: Any = 0, n_jobs: int | None = 1, depth: int = 4, **setting: Any) -> TreeRank:
+    """TreeRank as the MetaAP paper compares with it, one depth for both levels."""
+    return TreeRank.paper(depth, **{"random_state": random_state, "n_jobs": n_jobs} | setting)
+
+
+def make_treerank_forest(random_state: Any = 0, n_jobs: int | None = 1, **setting: Any) -> TreeRankForest:
+    """Ranking forest: 100 TreeRank trees on bootstraps, a few columns drawn for each condition."""
+    return TreeRankForest(**{"max_features": "sqrt", "random_state": random_state, "n_jobs": n_jobs} | setting)
+
+
+def make_treerank_boost(random_state: Any = 0, n_jobs: int | None = 1, **setting: Any) -> TreeRankBoost:
+    """50 small TreeRank trees, boosted; nothing in it is random."""
+    return TreeRankBoost(**{"n_jobs": n_jobs} | setting)
 
 
 def make_tree(random_state: Any = 0, n_jobs: int | None = 1, **setting: Any) -> RankingTree:
@@ -124,6 +147,35 @@ register_tree(
     make_published,
     "MetaAP as published: one depth for both levels, no stopping, no smoothing.",
     space={"depth": PAPER_DEPTHS},
+)
+register_tree(
+    "treerank",
+    "TreeRank",
+    make_treerank,
+    "Tree of trees for the area under the ROC curve.",
+    space={"max_depth": META_DEPTHS, "leaf_depth": LEAF_DEPTHS},
+    sweep=BY_DEPTH,
+)
+register_tree(
+    "treerank-paper",
+    "TreeRank as published",
+    make_published_treerank,
+    "TreeRank as in the MetaAP paper: one depth for both levels, no stopping, no smoothing.",
+    space={"depth": PAPER_DEPTHS},
+)
+register_forest(
+    "treerank-forest",
+    "TreeRank forest",
+    make_treerank_forest,
+    "100 TreeRank trees on bootstraps with drawn columns, averaged.",
+    space={"max_depth": (2, 4, 6)},
+)
+register_forest(
+    "treerank-boost",
+    "TreeRank boosted",
+    make_treerank_boost,
+    "50 small TreeRank trees, boosted on pairs.",
+    space={"max_depth": (1, 2, 3)},
 )
 register_forest(
     "metaap-forest",
