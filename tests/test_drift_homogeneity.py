@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.stats import mannwhitneyu, rankdata
+from scipy.stats import hypergeom, mannwhitneyu, rankdata
 
 from toprank.drift.homogeneity import homogeneity_test
 from toprank.metrics import roc_auc
@@ -87,6 +87,14 @@ def test_samples_too_uneven_for_a_normal_are_drawn():
     assert homogeneity_test(score, is_new, n_permutations=99).p_value == 1 / 100
     score = np.where(np.arange(200) < 196, 0.0, 1.0)  # all but four rows in one leaf
     assert homogeneity_test(score, np.arange(200) % 2 == 1).method == "permutation"
+
+
+def test_a_leaf_where_hardly_a_new_row_is_expected_is_drawn():
+    """Two of ten new rows among the top fifty of ten thousand: one in a thousand by chance, but 8.7 standard errors."""
+    score, is_new = np.where(np.arange(10_000) < 50, 1.0, 0.0), np.isin(np.arange(10_000), [0, 1, *range(60, 68)])
+    outcome = homogeneity_test(score, is_new)
+    assert outcome.method == "permutation"
+    assert outcome.p_value == pytest.approx(hypergeom.sf(1, 10_000, 50, 10), abs=0.001)
 
 
 def test_equal_scores_tell_nothing():

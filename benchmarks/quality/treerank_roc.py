@@ -22,7 +22,7 @@ import numpy as np
 from toprank import TreeRank, TreeRankForest
 from toprank.datasets import SimulatedData, approximate_roc, make_gaussians, optimal_auc, optimal_roc
 from toprank.metrics import RocCurve, roc_auc, roc_curve
-from toprank.plots import RocLevelsDisplay, save_figure
+from toprank.plots import RocDisplay, RocLevelsDisplay, save_figure
 
 OUT = Path(__file__).parents[2] / "docs" / "results" / "treerank"
 DEPTH = 5
@@ -112,6 +112,36 @@ def draw(folder: Path) -> None:
             title = f"{SITUATIONS[separator]}: TreeRank with {name}"
             display = RocLevelsDisplay.from_curves(curves, optimal=optimal_roc(test), title=title)
             save_figure(display, folder / f"figure_{figure}{ending}.png")
+    draw_shaking(folder / "shaking.png")
+    draw_pruning(folder / "pruning.png")
+
+
+def draw_shaking(path: Path) -> None:
+    """Stumps in situation (ii): the tree's own order, its best permutation, and growth that intercalates."""
+    train, test = (make_gaussians(n, separator="arbitrary", random_state=n) for n in (N_TRAIN, N_TEST))
+    orders = {"meta": "left to right", "training": "cells by beta / alpha", "growth": "moved while growing"}
+    curves = {
+        words: roc_curve(test.y, TreeRank.paper(DEPTH, leaf_ranker="stump", leaf_order=order).fit(train.X, train.y)
+                         .decision_function(test.X))
+        for order, words in orders.items()
+    }  # fmt: skip
+    title = f"Shaking: {SITUATIONS['arbitrary']}, stumps, fresh cases"
+    save_figure(RocDisplay.from_curves(curves, optimal=optimal_roc(test), title=title), path)
+
+
+def draw_pruning(path: Path) -> None:
+    """A tree grown far too deep, before and after pruning by cross-validation, on its own and on fresh cases."""
+    train, test = (make_gaussians(n, separator="arbitrary", random_state=n) for n in (N_TRAIN, N_TEST))
+    model = TreeRank.paper(8, leaf_depth=4, ccp_alpha="cv").fit(train.X, train.y)
+    full, pruned = model.full_tree_, model.tree_
+    curves = {
+        f"{full.n_leaves} cells, own cases": roc_curve(train.y, full.decision_function(train.X)),
+        f"{full.n_leaves} cells, fresh cases": roc_curve(test.y, full.decision_function(test.X)),
+        f"{pruned.n_leaves} cells, own cases": roc_curve(train.y, pruned.decision_function(train.X)),
+        f"{pruned.n_leaves} cells, fresh cases": roc_curve(test.y, pruned.decision_function(test.X)),
+    }
+    title = "Pruning by cross-validated AUC"
+    save_figure(RocDisplay.from_curves(curves, optimal=optimal_roc(test), title=title), path)
 
 
 def main() -> None:
