@@ -158,6 +158,19 @@ def test_rows_held_out_teach_nothing():
     assert first.statistic != second.statistic
 
 
+def test_labels_of_rows_held_out_teach_nothing():
+    """Held-out rows that change places, between the samples too, leave the tree as it is: draws rest on this."""
+    both = np.vstack((gaussian(0), correlated(1)))
+    is_new = np.arange(400) >= 200
+    held_out = np.flatnonzero(draw_held_out(is_new, 0.5, np.random.default_rng(0).spawn(2)[0]))
+    first = two_sample_test(both[~is_new], both[is_new])
+    order = np.arange(400)
+    order[held_out] = np.random.default_rng(1).permutation(held_out)
+    second = two_sample_test(both[order][~is_new], both[order][is_new])
+    np.testing.assert_array_equal(first.ranker.decision_function(both), second.ranker.decision_function(both))
+    assert second.p_value > 0.05 > first.p_value
+
+
 @given(st.lists(st.tuples(st.integers(0, 40), st.integers(0, 40)), min_size=2, max_size=8))
 def test_figures_of_cells(counts):
     reference, new = np.array(counts).T

@@ -15,12 +15,12 @@ from sklearn.tree import DecisionTreeClassifier
 from ranker_cases import Case, cases, fewer, make_cases
 from toprank import TreeRank, load
 from toprank.metrics import roc_auc
-from toprank.rankers.cuts import weighted_sums
+from toprank.rankers.cutters import weighted_sums
 from toprank.tree.shake import cell_area
 
 SMALL = {"max_depth": 3, "leaf_depth": 2, "min_samples_leaf": 1}
 RULES = ["tree", "stump", "oblique"]
-ORDERS = ["meta", "rate", "training", "growth"]
+ORDERS = ["meta", "rate", "training", "growth", "held-out"]
 ONE_POSITIVE = Case({"number0": [1.0, 2.0, 2.0, None]}, np.array([0, 1, 0, 0]), None)
 
 
@@ -146,6 +146,15 @@ def test_a_cell_is_left_whole_where_no_cut_adds_area():
     assert model.auc_ == 0.5
 
 
+@pytest.mark.parametrize("rule", [*RULES, LogisticRegression()], ids=str)
+@pytest.mark.parametrize("order", ["rate", "growth"])
+def test_cuts_that_add_too_little_are_left_out(rule, order):
+    X, y = diagonal()
+    model = TreeRank(leaf_ranker=rule, leaf_order=order, min_gain=0.05)
+    assert 1 < model.fit(X, y).n_leaves_ < TreeRank(leaf_ranker=rule, leaf_order=order).fit(X, y).n_leaves_
+    assert model.set_params(min_gain=0.99).fit(X, y).n_leaves_ == 1
+
+
 @pytest.mark.parametrize(("n", "depth"), [(20, 2), (1000, 3), (20000, 4)])
 def test_the_depth_of_theorem_23(n, depth):
     y = np.arange(n) % 2
@@ -223,26 +232,29 @@ def test_the_order_by_training_rate_has_the_largest_area(order, case):
 def test_rows_set_aside_order_the_cells_and_do_not_grow_them():
     X, y = make_cases(600)
     model = TreeRank(leaf_order="held-out", random_state=3).fit(X, y)
-    aside = _rows_aside(model, X, y)
-    assert 0.28 < aside.mean() < 0.32
-    assert 0.25 < y[aside].mean() / y.mean() < 1.4
+    aside = np.isin(np.arange(len(y)), model._set_aside(y == 1, np.ones(len(y))))
+    for label in (0, 1):
+        assert aside[y == label].sum() == round(0.3 * (y == label).sum())
     turned = np.where(aside, 1 - y, y)  # the cells stay, their order does not
     other = TreeRank(leaf_order="held-out", random_state=3)
-    other._set_aside = lambda data, weight: np.flatnonzero(aside)
+    other._set_aside = lambda is_positive, weight: np.flatnonzero(aside)
     other.fit(X, turned)
     assert np.array_equal(other.tree_.threshold, model.tree_.threshold, equal_nan=True)
     assert np.array_equal(other.tree_.feature, model.tree_.feature)
     assert not np.array_equal(other.tree_.leaf, model.tree_.leaf)
 
 
-def _rows_aside(model, X, y):
-    """Rows whose weight does not matter for the conditions: found from the fitted weights."""
-    kept = []
-    probe = clone(model)
-    own = probe._set_aside
-    probe._set_aside = lambda data, weight: kept.append(own(data, weight)) or kept[-1]
-    probe.fit(X, y)
-    return np.isin(np.arange(len(y)), kept[0])
+def test_a_model_with_rows_set_aside_counts_them_all():
+    X, y = make_cases(600)
+    model = TreeRank(leaf_order="held-out", random_state=3).fit(X, y)
+    rules = model.rules()
+    assert rules["n"].sum() == 600
+    assert rules["positives"].sum() == y.sum()
+    tree, inner = model.tree_, np.flatnonzero(~model.tree_.is_leaf)
+    assert tree.positive[0] == y.sum()
+    assert len(inner) > 3
+    nodes = np.asarray(model.decision_path(X).sum(axis=0)).ravel()
+    assert np.array_equal(tree.positive + tree.negative, nodes)
 
 
 # --- pruning -----------------------------------------------------------------------------------------------------
@@ -285,7 +297,7 @@ def test_the_auc_is_the_area_of_the_cells_by_hand():
 
 
 @pytest.mark.parametrize("rule", RULES)
-@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("order", [order for order in ORDERS if order != "held-out"])
 def test_lower_depths_are_read_off_one_fit(rule, order):
     X, y = make_cases(400)
     model = TreeRank(max_depth=3, leaf_ranker=rule, leaf_order=order)
@@ -325,7 +337,16 @@ def test_any_classifier_that_takes_weights_parts_cells(classifier, order):
     assert model.predict_proba(X).shape == (600, 2)
     assert "TreeRank: " in model.summary()
     assert model.n_leaves_ == len(np.unique(score))
-    assert model.node_classifier(0).predict(X).mean() == pytest.approx(model.nodes_["n"][1] / 600, abs=0.25)
+    assert model.node_classifier(0).predict(X).sum() == model.nodes_["n"][1]
+    assert np.array_equal(score, clone(model).fit(X, y).decision_function(X))
+
+
+def test_classifiers_without_a_seed_get_one():
+    X, y = diagonal()
+    rule = make_pipeline(StandardScaler(), DecisionTreeClassifier(max_features=1, max_depth=2))
+    scores = [TreeRank(leaf_ranker=rule, random_state=seed).fit(X, y).decision_function(X) for seed in (0, 0, 1)]
+    assert np.array_equal(scores[0], scores[1])
+    assert not np.array_equal(scores[0], scores[2])
 
 
 @pytest.mark.parametrize(
@@ -383,6 +404,25 @@ def _below(nodes, node, top):
     while node > 0 and node != top:
         node = int(nodes["parent"][node])
     return node == top
+
+
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("pruning", ["siblings", "cells"])
+def test_the_whole_is_a_sub_tree_of_itself(order, pruning):
+    X, y = make_cases(600)
+    model = TreeRank(max_depth=4, leaf_order=order, pruning=pruning, ccp_alpha=0.002, min_samples_leaf=5).fit(X, y)
+    whole = model.subtree([])
+    assert model.n_leaves_ > 3
+    assert np.array_equal(whole.decision_function(X), model.decision_function(X))
+    assert whole.importances_ == pytest.approx(model.importances_)
+    assert whole.auc_ == pytest.approx(model.auc_)
+    part = model.subtree([1])
+    alerts = part.predict(X).sum()
+    assert alerts == (part.decision_function(X) >= part.cutoff_.threshold).sum() == pytest.approx(part.cutoff_.n_above)
+    assert part.n_leaves_ <= model.n_leaves_
+    nodes = model.nodes_
+    kept = [node for node in range(len(nodes)) if nodes["is_leaf"][node] and not _below(nodes, node, 1)]
+    assert part.n_leaves_ <= len(kept) + 1
 
 
 def test_sub_trees_say_their_rules():

@@ -5,6 +5,7 @@ from sklearn.base import clone
 
 from ranker_cases import Case, cases, fewer, make_cases
 from toprank import TreeRankBoost, load
+from toprank.datasets import make_audit
 from toprank.explain import gain_importance
 from toprank.metrics import roc_auc
 from toprank.rankers import treerank_boost
@@ -222,3 +223,12 @@ def test_damaged_arrays_are_refused(name):
             model._from_arrays(arrays | {name: damaged})
     with pytest.raises(ValueError, match="fit together"):
         model._from_arrays(arrays | {"weights": np.full(6, np.nan)})
+
+
+def test_hit_rates_are_those_of_cases_that_were_not_seen():
+    """The model's own cases are nearly in perfect order; a third as many of the promised hits would be a bad promise."""
+    train, test = make_audit(4000, random_state=0), make_audit(8000, random_state=5)
+    model = TreeRankBoost().fit(train.X, train.y)
+    own, new = model.top_k(train.X, 40, reasons=0), model.top_k(test.X, 80, reasons=0)
+    assert train.y[own["row"]].mean() > 0.9
+    assert new["hit_rate"].mean() == pytest.approx(test.y[new["row"]].mean(), abs=0.15)

@@ -197,7 +197,7 @@ def main() -> None:
             "`two_sample_test` with its defaults at level 5 %, on simulated samples.",
             f"## Level\n\nBoth samples from one population, {arguments.draws:,} draws: the test should reject 5 %.",
             "\n".join(level),
-            *([f"The same rows with other seeds: {'; '.join(again)}."] if again else []),
+            *([f"The same four populations with other seeds: {'; '.join(again)}."] if again else []),
             f"## Power\n\n{n_power} draws each, beside Kolmogorov-Smirnov tests of the single columns with "
             "Bonferroni's correction. The first three shifts leave every column as it was.",
             "\n".join(power),

@@ -178,7 +178,7 @@ def judge(
 
     if hasattr(estimator, "oob_score_") and not cv:
         return {
-            "average_precision": estimator.oob_score_,
+            "average_precision": getattr(estimator, "oob_average_precision_", estimator.oob_score_),
             "how": "out of bag: each case scored by trees that did not see it",
         }
     n_rarest = int(min(is_positive.sum(), (~is_positive).sum()))

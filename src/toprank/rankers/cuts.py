@@ -6,45 +6,81 @@ time, because it fits a model on its rows or needs to know the other cells.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
-from sklearn.base import clone, is_classifier
+from sklearn.utils import check_random_state
 
-from toprank._core.dtypes import NODE, WEIGHT
-from toprank._core.threads import Threads
-from toprank.rankers.linear import fit_linear_direction
+from toprank._core.dtypes import WEIGHT
+from toprank.rankers.cutters import (
+    ClassifierCutter,
+    Cutter,
+    InnerTreeCutter,
+    ObliqueCutter,
+    StumpCutter,
+    Worth,
+    area_unit,
+    weight_keyword,
+)
+from toprank.rankers.growth import Growth
 from toprank.rankers.training import TrainingData
-from toprank.tree.batch import Batch, Splits
-from toprank.tree.bin_mapper import SAMPLE_ROWS, between, center_and_spread, distinct_values
-from toprank.tree.flatten import flatten_tree
-from toprank.tree.grower import GrownTrees, Limits, grow, single_split
-from toprank.tree.meta import InnerTree, MetaTable, MetaTree, ObliqueCut
+from toprank.tree.batch import Batch
+from toprank.tree.feature_sampler import FeatureSampler
+from toprank.tree.grower import UNLIMITED, Limits
+from toprank.tree.meta import MetaTable, MetaTree
 from toprank.tree.objectives import ROC_AREA
 from toprank.tree.shake import intercalation_gain
-from toprank.tree.weights import RowWeights
-
-Worth = Callable[[np.ndarray, np.ndarray], np.ndarray]
-"""Area that is gained where a node is parted so that this positive and total weight stands on one side."""
+from toprank.tree.weights import RowWeights, integer_weights
 
 
 @dataclass(frozen=True)
-class Found:
-    """How a node is parted: the rule, the rows on its left, richer, side, and what it is worth."""
+class CellRule:
+    """How the cells of a ranking are parted, where whole levels of inner trees do not do it.
 
-    rule: Any
-    is_left: np.ndarray
-    value: float
+    Attributes
+    ----------
+    leaf_ranker : {"tree", "stump", "oblique"} or classifier
+    linear_C : float
+        Inverse penalty of weighted sums.
+    intercalates : bool
+        As in `grow_by_cuts`.
+    random_state : int, RandomState or None
+        Seeds of classifiers, the same each time for None.
+    """
 
+    leaf_ranker: Any
+    linear_C: float
+    intercalates: bool = False
+    random_state: Any = None
 
-class Cutter(Protocol):
-    """Finds the best way to part the rows of a node; nodes come one after the other, so columns are drawn in order."""
+    @property
+    def is_needed(self) -> bool:
+        """False where `Growth.grow_meta` grows the same meta-tree, and faster."""
+        return self.intercalates or self.leaf_ranker not in ("tree", "stump")
 
-    def cut(self, rows: np.ndarray, worth: Worth) -> Found | None:
-        """The best cut, None where none is worth more than nothing."""
-        ...
+    def grow(
+        self, growth: Growth, data: TrainingData, weight: np.ndarray | None, sampler: FeatureSampler | None = None
+    ) -> tuple[MetaTree, float]:
+        """One meta-tree on the rows that have weight, its gains in units of area, and the unit of its weights."""
+        weights = integer_weights(data.is_positive, weight)
+        limits = growth.limits(weights, sampler)
+        meta = grow_by_cuts(
+            weights, limits, growth.max_depth or UNLIMITED, self._cutter(data, weights, limits),
+            intercalates=self.intercalates,
+        )  # fmt: skip
+        return meta, weights.unit
+
+    def _cutter(self, data: TrainingData, weights: RowWeights, limits: Limits) -> Cutter:
+        if self.leaf_ranker == "tree":
+            return InnerTreeCutter(data, weights, limits)
+        if self.leaf_ranker == "stump":
+            return StumpCutter(data, weights, limits)
+        if self.leaf_ranker == "oblique":
+            return ObliqueCutter(data, weights, limits, self.linear_C)
+        weight_keyword(self.leaf_ranker)  # complains before the work begins
+        random = check_random_state(0 if self.random_state is None else self.random_state)
+        return ClassifierCutter(data, weights, limits, self.leaf_ranker, random)
 
 
 def grow_by_cuts(
@@ -75,7 +111,7 @@ def grow_by_cuts(
                 continue
             worth = _worth_among(cells, node) if intercalates else _worth_alone(cells[node], unit)
             found = cutter.cut(rows, worth)
-            if found is not None:
+            if found is not None and found.value >= limits.min_gain * unit:
                 sides = [rows[found.is_left], rows[~found.is_left]]
                 sums = [(int(weights.positive[side].sum()), int(weights.total[side].sum())) for side in sides]
                 children = table.add(np.array([node]), [found.rule], _batch(*_pairs(sums))).tolist()
@@ -94,11 +130,6 @@ def _batch(positive: list[int], total: list[int]) -> Batch:
     """Nodes of which only the weights matter."""
     nowhere = np.zeros(len(positive), np.int64)
     return Batch(nowhere, nowhere, np.array(positive, WEIGHT), np.array(total, WEIGHT))
-
-
-def area_unit(weights: RowWeights) -> float:
-    """Area under the ROC curve that a Lambda of 1, in integer weights, adds: 1 / (2 n+ n-)."""
-    return 0.5 / (weights.sum_of_positive * float(weights.sum_of_total - weights.sum_of_positive))
 
 
 def _worth_alone(cell: tuple[int, int], unit: float) -> Worth:
@@ -123,281 +154,3 @@ def _worth_among(cells: dict[int, tuple[int, int]], node: int) -> Worth:
         return np.where(gain > 1e-12, gain, 0.0)
 
     return worth
-
-
-@dataclass(frozen=True)
-class Candidates:
-    """Ways to cut a node in an order of its rows: weight on the lower side of each."""
-
-    positive: np.ndarray
-    total: np.ndarray
-
-    def best(self, worth: Worth, all_positive: int, all_total: int, min_leaf: int) -> tuple[int, float, bool] | None:
-        """Place of the best candidate, its worth, and whether the lower side is the richer; None where none is any.
-
-        Of equals the one with the larger richer side is taken (remark 10).
-        """
-        allowed = (self.total >= min_leaf) & (all_total - self.total >= min_leaf)
-        if not allowed.any():
-            return None
-        value = np.where(allowed, worth(self.positive, self.total), 0.0)
-        if not value.max() > 0:
-            return None
-        is_low = self.positive * float(all_total) > self.total * float(all_positive)
-        richer = np.where(is_low, self.total, all_total - self.total)
-        best = np.flatnonzero(value == value.max())
-        chosen = int(best[np.argmax(richer[best])])
-        return chosen, float(value[chosen]), bool(is_low[chosen])
-
-
-@dataclass(frozen=True)
-class InnerTreeCutter:
-    """A greedy inner tree whose cells, richest first, are cut where that is worth most."""
-
-    data: TrainingData
-    weights: RowWeights
-    limits: Limits
-
-    def cut(self, rows: np.ndarray, worth: Worth) -> Found | None:
-        """The best cut of the cells of an inner tree."""
-        splitter = self.data.splitter(_only(self.weights, rows), Threads())
-        trees = grow(splitter, splitter.root(), self.limits)
-        cells = np.flatnonzero(trees.is_leaf)
-        positive, total = trees.segment.positive[cells], trees.segment.total[cells]
-        order = ROC_AREA.order(positive, total)
-        candidates = Candidates(np.cumsum(positive[order])[:-1], np.cumsum(total[order])[:-1])
-        best = candidates.best(worth, int(positive.sum()), int(total.sum()), 1) if len(cells) > 1 else None
-        if best is None:
-            return None
-        is_left = np.zeros(len(trees.root), bool)
-        is_left[cells[order[: best[0] + 1]]] = True
-        trees = replace(trees, gain=trees.gain * area_unit(self.weights))
-        return _found_tree(self.data, trees, is_left, rows, best[1])
-
-
-@dataclass(frozen=True)
-class StumpCutter:
-    """The best condition on one column, of all columns and thresholds."""
-
-    data: TrainingData
-    weights: RowWeights
-    limits: Limits
-
-    def cut(self, rows: np.ndarray, worth: Worth) -> Found | None:
-        """The best condition; of equals that on the first column."""
-        return self.cut_by(np.flatnonzero(drawn_columns(self.data, self.limits)), rows, worth)
-
-    def cut_by(self, features: np.ndarray, rows: np.ndarray, worth: Worth) -> Found | None:
-        """The best condition on some of the columns."""
-        positive, total = self.weights.positive[rows], self.weights.total[rows]
-        everything = int(positive.sum()), int(total.sum())
-        best: tuple[float, Splits, bool] | None = None
-        for feature in features.tolist():
-            codes, n_codes = self.data.codes(feature)
-            found = _best_condition(codes[rows], n_codes, bool(self.data.is_categorical[feature]), positive, total,
-                                    everything, worth, self.limits.min_leaf)  # fmt: skip
-            if found is not None and (best is None or found[0] > best[0]):
-                best = found
-                best[1].record["feature"] = feature
-        if best is None:
-            return None
-        value, splits, is_low = best
-        splitter = self.data.splitter(_only(self.weights, rows), Threads())
-        root = splitter.root()
-        trees = single_split(root, splits, splitter.thresholds(splits), splitter.split(root, splits))
-        return _found_tree(self.data, trees, np.array([False, is_low, not is_low]), rows, value)
-
-
-def _best_condition(
-    codes: np.ndarray, n_codes: int, is_categorical: bool, positive: np.ndarray, total: np.ndarray,
-    everything: tuple[int, int], worth: Worth, min_leaf: int,
-) -> tuple[float, Splits, bool] | None:  # fmt: skip
-    """Worth of the best condition on one column, the condition, and whether its left side is the richer."""
-    sums = [np.bincount(codes, values, n_codes + 1).astype(WEIGHT) for values in (positive, total)]
-    present = np.flatnonzero(sums[1])
-    if is_categorical:  # a missing category is one more category
-        present = present[ROC_AREA.order(sums[0][present], sums[1][present])]
-    known = present if is_categorical else present[present < n_codes]
-    missing = present[:0] if is_categorical else present[present == n_codes]
-    best: tuple[float, Splits, bool] | None = None
-    for missing_left in (False, True)[: 1 + len(missing)]:
-        cumulated = [np.cumsum(values[known]) + missing_left * values[missing].sum() for values in sums]
-        found = Candidates(*cumulated).best(worth, *everything, min_leaf)
-        if found is None or (best is not None and found[1] <= best[0]):
-            continue
-        at, value, is_low = found
-        splits = Splits(1)
-        record = splits.record[0]
-        record["gain"] = value
-        record["positive_left"], record["total_left"] = (values[at] for values in cumulated)
-        record["last_left"], record["first_right"] = known[at], known[at + 1] if at + 1 < len(known) else -1
-        left_is_heavier = 2 * int(record["total_left"]) >= everything[1]
-        record["missing_left"] = missing_left if len(missing) else left_is_heavier
-        splits.goes_left[0] = np.arange(256) <= known[at]
-        splits.goes_left[0, n_codes:] = record["missing_left"]
-        if is_categorical:  # categories that this node never saw go with the heavier child
-            splits.goes_left[0] = left_is_heavier
-            splits.goes_left[0, known] = np.arange(len(known)) <= at
-            record["missing_left"] = splits.goes_left[0, n_codes]
-        best = value, splits, is_low
-    return best
-
-
-@dataclass(frozen=True)
-class ObliqueCutter:
-    """A sparse weighted sum of the numeric columns, or a condition on one column where that is worth as much."""
-
-    data: TrainingData
-    weights: RowWeights
-    limits: Limits
-    linear_C: float
-
-    def cut(self, rows: np.ndarray, worth: Worth) -> Found | None:
-        """The better of a weighted sum and a condition on one column."""
-        drawn = drawn_columns(self.data, self.limits)
-        single = StumpCutter(self.data, self.weights, self.limits).cut_by(np.flatnonzero(drawn), rows, worth)
-        weight = np.zeros(len(self.data.X))
-        weight[rows] = self.weights.total[rows] * self.weights.unit
-        slope = fit_linear_direction(self.data, weight, self.linear_C, drawn)
-        feature = np.flatnonzero(slope)
-        if len(feature) < 2:  # a sum of one column is a condition on one column
-            return single
-        found = self._along(rows, feature, slope[feature] / self._spread(feature, slope[feature]), worth)
-        return single if found is None or (single is not None and found.value <= single.value) else found
-
-    def _spread(self, feature: np.ndarray, weight: np.ndarray) -> float:
-        """Standard deviation of a weighted sum over the training rows: its unit, so that margins are comparable."""
-        rows = self.data.sample(SAMPLE_ROWS)
-        value = weighted_sums(self.data.X[rows], feature, weight)
-        spread = center_and_spread(*distinct_values(value, self.weights.total[rows]))[1]
-        return float(spread) if spread > 0 else 1.0
-
-    def _along(self, rows: np.ndarray, feature: np.ndarray, weight: np.ndarray, worth: Worth) -> Found | None:
-        """The best threshold on a weighted sum, for rows that lack a value on either side: one sort."""
-        value = weighted_sums(self.data.X[rows], feature, weight)
-        positive, total = self.weights.positive[rows], self.weights.total[rows]
-        everything = int(positive.sum()), int(total.sum())
-        is_missing = np.isnan(value)
-        distinct, which = np.unique(value[~is_missing], return_inverse=True)
-        sums = [np.bincount(which, part[~is_missing], len(distinct)) for part in (positive, total)]
-        gaps = [int(part[is_missing].sum()) for part in (positive, total)]
-        best: tuple[float, float, bool, bool] | None = None
-        for missing_low in (False, True)[: 1 + (gaps[1] > 0)]:
-            shift = [missing_low * gap for gap in gaps]
-            cumulated = [(np.cumsum(part) + plus)[:-1] for part, plus in zip(sums, shift, strict=True)]
-            found = Candidates(*cumulated).best(worth, *everything, self.limits.min_leaf)
-            if found is not None and (best is None or found[1] > best[0]):
-                at, value_of, is_low = found
-                threshold = float(between(distinct[at], distinct[at + 1]))
-                best = value_of, threshold, is_low, missing_low if gaps[1] else not is_low
-        if best is None:
-            return None
-        gain, threshold, is_low, missing_low = best
-        rule = ObliqueCut(feature.astype(NODE), weight, threshold, missing_low, is_low, gain)
-        low = np.where(is_missing, missing_low, value <= threshold)
-        return Found(rule, low == is_low, gain)
-
-
-@dataclass(frozen=True)
-class ClassifierRule:
-    """A fitted classifier between a meta-node and its two children; `turned` where its negatives are the richer."""
-
-    model: Any
-    turned: bool
-
-    def is_left(self, X: np.ndarray) -> np.ndarray:
-        """Rows that go to the left, richer, side."""
-        return (np.asarray(self.model.predict(X)) == 1) != self.turned
-
-
-@dataclass(frozen=True)
-class ClassifierCutter:
-    """Any scikit-learn classifier that takes weights.
-
-    Both classes weigh the same in a node, so that the weighted error is what Lambda measures.
-    """
-
-    data: TrainingData
-    weights: RowWeights
-    limits: Limits
-    estimator: Any
-
-    def cut(self, rows: np.ndarray, worth: Worth) -> Found | None:
-        """The side that the classifier calls positive against the other."""
-        X, weight = self.data.X[rows], balanced_weights(self.weights, rows)
-        model = clone(self.estimator)
-        model.fit(X, self.data.is_positive[rows].astype(np.int64), **{weight_keyword(model): weight})
-        called = np.asarray(model.predict(X)) == 1
-        positive, total = self.weights.positive[rows], self.weights.total[rows]
-        candidate = Candidates(np.array([positive[called].sum()]), np.array([total[called].sum()]))
-        best = candidate.best(worth, int(positive.sum()), int(total.sum()), self.limits.min_leaf)
-        if best is None:
-            return None
-        return Found(ClassifierRule(model, turned=not best[2]), called == best[2], best[1])
-
-
-def make_cutter(leaf_ranker: Any, data: TrainingData, weights: RowWeights, limits: Limits, linear_C: float) -> Cutter:
-    """The cutter of a `leaf_ranker`: "tree", "stump", "oblique" or a classifier."""
-    if leaf_ranker == "tree":
-        return InnerTreeCutter(data, weights, limits)
-    if leaf_ranker == "stump":
-        return StumpCutter(data, weights, limits)
-    if leaf_ranker == "oblique":
-        return ObliqueCutter(data, weights, limits, linear_C)
-    weight_keyword(leaf_ranker)  # complains before the work begins
-    return ClassifierCutter(data, weights, limits, leaf_ranker)
-
-
-def drawn_columns(data: TrainingData, limits: Limits) -> np.ndarray:
-    """Columns that one meta-node may use: uint8 (n_features,)."""
-    if limits.sample_features is None:
-        return np.ones(data.X.shape[1], np.uint8)
-    limits.sample_features.begin(1)
-    return limits.sample_features.draw(np.zeros(1, np.int64))[0]
-
-
-def weight_keyword(estimator: Any) -> str:
-    """Name under which `fit` of a classifier takes the weights of rows; that of a pipeline's last step."""
-    from sklearn.pipeline import Pipeline
-    from sklearn.utils.validation import has_fit_parameter
-
-    prefix, last = "", estimator
-    while isinstance(last, Pipeline):
-        name, last = last.steps[-1]
-        prefix += f"{name}__"
-    if not (is_classifier(last) and has_fit_parameter(last, "sample_weight")):
-        raise ValueError(
-            f"leaf_ranker must be 'tree', 'stump', 'oblique' or a classifier whose fit takes sample_weight, got "
-            f"{estimator!r}. Hint: try LogisticRegression() or DecisionTreeClassifier(max_depth=3)."
-        )
-    return f"{prefix}sample_weight"
-
-
-def balanced_weights(weights: RowWeights, rows: np.ndarray) -> np.ndarray:
-    """Weights of a node's rows such that both classes weigh half of the node."""
-    positive, total = weights.positive[rows] * weights.unit, weights.total[rows] * weights.unit
-    negative = total - positive
-    half = total.sum() / 2
-    return positive * (half / positive.sum()) + negative * (half / negative.sum())
-
-
-def weighted_sums(X: np.ndarray, feature: np.ndarray, weight: np.ndarray) -> np.ndarray:
-    """Weighted sum of columns for each row, added up in the order in which trees do."""
-    total = np.zeros(len(X))
-    with np.errstate(over="ignore", invalid="ignore"):  # sums that overflow both ways count as missing
-        for f, w in zip(feature, weight, strict=True):
-            total += w * X[:, f].astype(np.float64)
-    return total
-
-
-def _only(weights: RowWeights, rows: np.ndarray) -> RowWeights:
-    """The weights of some rows, nothing elsewhere."""
-    positive, total = np.zeros_like(weights.positive), np.zeros_like(weights.total)
-    positive[rows], total[rows] = weights.positive[rows], weights.total[rows]
-    return replace(weights, positive=positive, total=total)
-
-
-def _found_tree(data: TrainingData, trees: GrownTrees, is_left: np.ndarray, rows: np.ndarray, value: float) -> Found:
-    """An inner tree as a rule, and the side of each row."""
-    leaf = flatten_tree(trees, 1.0, data.is_categorical).apply(data.X[rows])
-    return Found(InnerTree(trees, np.arange(len(trees.root)), is_left), is_left[leaf], value)

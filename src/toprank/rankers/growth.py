@@ -20,6 +20,7 @@ from toprank.tree.grower import UNLIMITED, Limits, grow
 from toprank.tree.meta import MetaTree, grow_meta_tree
 from toprank.tree.objectives import AVERAGE_PRECISION, Objective
 from toprank.tree.scoring import Scoring
+from toprank.tree.shake import optimal_order
 from toprank.tree.stack import RootMemory, StackLimits, grow_meta_trees
 from toprank.tree.stages import Stages
 from toprank.tree.structure import Tree
@@ -183,8 +184,9 @@ class Growth:
         order = np.array(meta.preorder())
         if self.leaf_order == "meta":
             return order
-        shrinkage = ORDER_STRENGTH if self.leaf_order == "rate" else 0.0  # 0: the rate as it is, so by beta / alpha
-        shrunk = meta_rates(meta, unit, "hierarchical" if shrinkage else None, shrinkage)
+        if self.leaf_order == "training":
+            return order[optimal_order(meta.positive[order], (meta.total - meta.positive)[order])]
+        shrunk = meta_rates(meta, unit, "hierarchical", ORDER_STRENGTH)
         return order[np.argsort(-shrunk[order], kind="stable")]
 
     def finish_meta(

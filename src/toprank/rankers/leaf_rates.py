@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from toprank.tree.bin_mapper import row_blocks
 from toprank.tree.meta import MetaTree
 from toprank.tree.scoring import Scoring
 from toprank.tree.structure import Tree
@@ -65,6 +66,17 @@ def finish_tree(tree: Tree, position: np.ndarray, rate: np.ndarray, scoring: Sco
     falling = falling_rates(rate, np.bincount(position[is_leaf], (tree.positive + tree.negative)[is_leaf], n_leaves))
     score = np.where(is_leaf, (n_leaves - position) / n_leaves, np.nan)
     return replace(tree, leaf=position, score=score, rate=np.where(is_leaf, falling[position], np.nan), scoring=scoring)
+
+
+def recounted(tree: Tree, X: np.ndarray, is_positive: np.ndarray, weight: np.ndarray) -> Tree:
+    """The tree with the weights of other rows in its nodes."""
+    positive, total = np.zeros(len(tree)), np.zeros(len(tree))
+    for rows in row_blocks(*X.shape):
+        path, length = tree.paths(X[rows])
+        node, of_row = path[path >= 0], np.repeat(weight[rows], length)
+        total += np.bincount(node, of_row, len(tree))
+        positive += np.bincount(node, of_row * np.repeat(is_positive[rows], length), len(tree))
+    return replace(tree, positive=positive, negative=total - positive)
 
 
 def falling_rates(rate: np.ndarray, total: np.ndarray) -> np.ndarray:

@@ -8,6 +8,7 @@ from typing import Any, Self
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from toprank._core.dtypes import CRITERIA
 from toprank._core.threads import Threads
 from toprank.metrics import average_precision
 from toprank.rankers.growth import CCP_ALPHA, DEPTH, GROWTH_CONSTRAINTS, Growth
@@ -30,6 +31,10 @@ class MetaAP(MetaRanker):
         Meta-levels; at most 2 ** max_depth leaves.
     leaf_depth : int or None, default 4
         Depth of the inner trees; None = max_depth, as published.
+    criterion : {"ap", "entropy", "auc", "gini"}, default "ap"
+        What the conditions of inner trees are chosen by; their cells are ordered and cut by AP in any case. "ap", as
+        published, asks for conditions that most of the positives meet. Where positives live in several small pockets
+        "entropy" and "auc" find more of them.
     leaf_order : {"rate", "meta"}, default "rate"
         Order of the leaves: by positive rate, strongly shrunk along the meta-tree, or from left to right in the
         meta-tree, as published. The published order can leave a rich leaf behind poor ones where positives live in
@@ -101,6 +106,7 @@ class MetaAP(MetaRanker):
         **GROWTH_CONSTRAINTS,
         "max_depth": DEPTH,
         "leaf_depth": DEPTH,
+        "criterion": [StrOptions(set(CRITERIA))],
         "leaf_order": [StrOptions({"rate", "meta"})],
         "leaf_score": [StrOptions({"constant", "margin", "linear"})],
         "linear_C": [Interval(Real, 0, None, closed="neither")],
@@ -114,6 +120,7 @@ class MetaAP(MetaRanker):
         *,
         max_depth: int | None = 4,
         leaf_depth: int | None = 4,
+        criterion: str = "ap",
         leaf_order: str = "rate",
         leaf_score: str = "margin",
         linear_C: float = 1.0,
@@ -135,6 +142,7 @@ class MetaAP(MetaRanker):
     ):
         self.max_depth = max_depth
         self.leaf_depth = leaf_depth
+        self.criterion = criterion
         self.leaf_order = leaf_order
         self.leaf_score = leaf_score
         self.linear_C = linear_C
@@ -168,7 +176,7 @@ class MetaAP(MetaRanker):
     def _growth(self, data: TrainingData) -> Growth:
         leaf_depth = self.leaf_depth or self.max_depth
         return Growth.of(
-            self, AVERAGE_PRECISION.criterion, leaf_depth, max_depth=self.max_depth, leaf_order=self.leaf_order
+            self, CRITERIA[self.criterion], leaf_depth, max_depth=self.max_depth, leaf_order=self.leaf_order
         )
 
     def _grow(self, growth: Growth, data: TrainingData, weight: np.ndarray | None, threads: Threads) -> GrownMeta:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,7 @@ import numpy as np
 from toprank._core.dtypes import NODE
 from toprank.export import to_text
 from toprank.rankers.classifier_tree import ClassifierTree
-from toprank.rankers.cuts import ClassifierRule
+from toprank.rankers.cutters import ClassifierRule
 from toprank.rankers.growth import Arrangement, Growth
 from toprank.tree.columns import Column
 from toprank.tree.meta import MetaTree
@@ -28,6 +28,8 @@ class MetaNodes:
     growth: Growth
     scoring: Scoring
     is_categorical: np.ndarray
+    arrangement: Arrangement | None = None
+    """Order of the leaves, where it is not the one that `growth` gives."""
 
     def table(self) -> dict[str, np.ndarray]:
         """One row a meta-node: node, parent, depth, is_leaf, n, positives, alpha, beta, auc_gain.
@@ -50,7 +52,7 @@ class MetaNodes:
 
     def check(self, nodes: Iterable[int], caller: str) -> np.ndarray:
         """Meta-nodes of a list; raises ValueError where one does not exist."""
-        chosen = np.asarray(list(nodes))
+        chosen = np.asarray(list(nodes) if isinstance(nodes, Iterable) else [nodes])
         n = len(self.meta.left)
         known = len(chosen) == 0 or (chosen.dtype.kind in "iu" and bool(np.all((chosen >= 0) & (chosen < n))))
         if not known:
@@ -59,16 +61,39 @@ class MetaNodes:
             )
         return chosen.astype(NODE)
 
-    def collapsed(self, nodes: np.ndarray) -> MetaTree:
-        """The meta-tree that ends in the given meta-nodes."""
-        return self.meta.collapsed(nodes[~self.meta.is_leaf[nodes]])
+    def ending_in(self, nodes: np.ndarray) -> MetaNodes:
+        """The part that ends in the given meta-nodes."""
+        ends = nodes[~self.meta.is_leaf[nodes]]
+        meta = self.meta.collapsed(ends)
+        return replace(self, meta=meta, arrangement=self.arrangement and self._rearranged(ends, meta))
 
-    def finished(self, meta: MetaTree) -> Any:
-        """A tree of a part of the meta-tree, its leaves in the order that growing gives them."""
-        arrangement = self.growth.arrange(meta, self.unit)
+    def _rearranged(self, ends: np.ndarray, meta: MetaTree) -> Arrangement:
+        """Leaves of a part where those of the whole stand; a node that was none, at the mean place of its leaves."""
+        assert self.arrangement is not None
+        whole, n = self.meta, len(self.meta.left)
+        weight, place = np.zeros(n), np.zeros(n)
+        leaves = self.arrangement.leaves
+        weight[leaves], place[leaves] = whole.total[leaves], self.arrangement.place
+        is_kept = np.ones(n, bool)
+        for node in np.flatnonzero(~whole.is_leaf)[::-1]:  # children first
+            left, right = whole.left[node], whole.right[node]
+            weight[node] = weight[left] + weight[right]
+            place[node] = (weight[left] * place[left] + weight[right] * place[right]) / weight[node]
+        for node in np.flatnonzero(~whole.is_leaf):  # parents first
+            if node in ends or not is_kept[node]:
+                is_kept[[whole.left[node], whole.right[node]]] = False
+        key, was_leaf = place[is_kept], whole.is_leaf[is_kept]
+        order = np.flatnonzero(meta.is_leaf)
+        order = order[np.argsort(key[order], kind="stable")]
+        shares = (np.diff(key[order]) == 0) & was_leaf[order][1:] & was_leaf[order][:-1]
+        return Arrangement(order, np.append(0, np.cumsum(~shares)))
+
+    def finished(self) -> Any:
+        """A tree of the meta-tree."""
+        arrangement = self.arrangement or self.growth.arrange(self.meta, self.unit)
         if any(isinstance(rule, ClassifierRule) for rule in self.meta.inner):
-            return ClassifierTree(meta, self.unit, self.growth, arrangement)
-        return self.growth.finish(meta, self.unit, self.is_categorical, self.scoring, arrangement)[0]
+            return ClassifierTree(self.meta, self.unit, self.growth, arrangement)
+        return self.growth.finish(self.meta, self.unit, self.is_categorical, self.scoring, arrangement)[0]
 
     def rule_at(self, node: int) -> Tree | ClassifierRule:
         """What parts one meta-node: a tree of two leaves, the better one at position 0, or a fitted classifier."""
@@ -117,4 +142,7 @@ class NodeClassifier:
     def to_text(self) -> str:
         """The rule in words."""
         title = f"node {self.node}: leaf 1 is the better half"
-        return to_text(self.rule, self.columns, title=title) if isinstance(self.rule, Tree) else repr(self.rule.model)
+        if isinstance(self.rule, Tree):
+            return to_text(self.rule, self.columns, title=title)
+        called = "negative" if self.rule.turned else "positive"
+        return f"node {self.node}: the better half is what this classifier calls {called}\n{self.rule.model!r}"

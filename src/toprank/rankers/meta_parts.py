@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from copy import copy
-from dataclasses import replace
 from typing import Any, Self
 
+import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from toprank.budget import Cutoff, cases_of_budget, find_cutoff
 from toprank.explain import PathCounts
 from toprank.rankers.frames import make_frame
 from toprank.rankers.meta_nodes import MetaNodes, NodeClassifier
@@ -34,7 +35,8 @@ class MetaParts(MetaRanker):
         ----------
         nodes : list of int
             Meta-nodes, as `nodes_` numbers them. The cells of the copy are ordered as `leaf_order` says; where that
-            needs rows that were set aside, by beta / alpha in training.
+            needs rows that were set aside, or where cells were merged, they stay where they are. `predict` of the copy
+            lets whole cells through, as the training rows are gone.
 
         Examples
         --------
@@ -46,12 +48,25 @@ class MetaParts(MetaRanker):
         (7, 2)
         """
         own = self._nodes("subtree")
-        meta = own.collapsed(own.check(nodes, "TreeRank.subtree"))
         part = copy(self)
-        part.tree_ = part.full_tree_ = own.finished(meta)
-        part._meta_nodes, part._stages = replace(own, meta=meta), None
+        part._meta_nodes = own.ending_in(own.check(nodes, f"{type(self).__name__}.subtree"))
+        part._stages = None
+        part.tree_ = part.full_tree_ = part._meta_nodes.finished()
         part.path_counts_ = PathCounts.none(part.tree_)
+        part.cutoff_ = self._cutoff_of_cells(part.tree_)
         return part
+
+    def _cutoff_of_cells(self, tree: Any) -> Cutoff:
+        """The budget's cutoff where the training rows are gone: between cells, as inside them nothing is known."""
+        cells = np.flatnonzero(tree.is_leaf)
+        score = tree.score[cells]
+        if tree.scoring.kind != "constant":
+            score = np.nextafter(score - 1.0 / tree.n_leaves, 1.0)  # the lower end of a cell's range
+        k = cases_of_budget(self.budget, self.n_cases_, self.n_positives_)
+        weight = np.concatenate((tree.positive[cells], tree.negative[cells]))
+        is_positive = np.repeat([True, False], len(cells))
+        present = weight > 0
+        return find_cutoff(k, self.n_cases_, np.tile(score, 2)[present], is_positive[present], weight[present])
 
     def node_classifier(self, node: int) -> NodeClassifier:
         """What parts one meta-node: a classifier with `predict` (True = the better half) and `to_text`.
@@ -67,11 +82,11 @@ class MetaParts(MetaRanker):
         (True, (4000,))
         """
         own = self._nodes("node_classifier")
-        chosen = int(own.check([node], "TreeRank.node_classifier")[0])
+        chosen = int(own.check([node], f"{type(self).__name__}.node_classifier")[0])
         if own.meta.is_leaf[chosen]:
             raise ValueError(
-                f"TreeRank.node_classifier needs a meta-node that is parted, but {chosen} is a cell of the ranking. "
-                "Hint: `nodes_` tells them apart in its column is_leaf."
+                f"{type(self).__name__}.node_classifier needs a meta-node that is parted, but {chosen} is a cell of "
+                "the ranking. Hint: `nodes_` tells them apart in its column is_leaf."
             )
         meta, left = own.meta, own.meta.left[chosen]
         negative = meta.total - meta.positive
@@ -82,7 +97,7 @@ class MetaParts(MetaRanker):
         check_is_fitted(self)
         if self._meta_nodes is None:
             raise ValueError(
-                f"TreeRank.{caller} needs the meta-tree, but this model comes from a file, and files hold the finished "
-                "tree. Hint: fit it again, or pickle a fitted model."
+                f"{type(self).__name__}.{caller} needs the meta-tree, but this model comes from a file, and files hold "
+                "the finished tree. Hint: fit it again, or pickle a fitted model."
             )
         return self._meta_nodes

@@ -24,11 +24,15 @@ from toprank.tree.stages import Stages
 
 @dataclass(frozen=True)
 class GrownMeta:
-    """A meta-tree, the unit of its integer weights, and rows kept aside to order its leaves, if any."""
+    """A meta-tree and the unit of its integer weights.
+
+    Where rows were set aside to order its leaves: these rows, and the weights of all.
+    """
 
     meta: MetaTree
     unit: float
     aside: np.ndarray | None = None
+    weight: np.ndarray | None = None
 
 
 class MetaRanker(TreeRanker):

@@ -106,11 +106,16 @@ class CellPruner:
 
 
 def penalties_to_try(steps: np.ndarray) -> np.ndarray:
-    """Penalties between the steps of a pruning sequence: 0, geometric means of neighbours, and the last step."""
+    """Penalties between the steps of a pruning sequence: 0, geometric means of neighbours, and the last step.
+
+    Where something is merged at any penalty above 0, however small, half of the first such step is one of them.
+    """
     steps = np.unique(np.maximum(steps, 0.0))
     if len(steps) == 0:
         return np.zeros(1)
     between = np.sqrt(steps[:-1] * steps[1:])
+    if steps[0] == 0 and len(steps) > 1:
+        between[0] = steps[1] / 2
     tried = np.unique(np.concatenate(([0.0], between, steps[-1:])))
     if len(tried) > PENALTIES_TRIED:
         tried = tried[np.linspace(0, len(tried) - 1, PENALTIES_TRIED).astype(int)]

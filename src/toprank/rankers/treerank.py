@@ -9,6 +9,7 @@ from numbers import Real
 from typing import Any, Self
 
 import numpy as np
+from sklearn.base import clone
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
@@ -17,15 +18,16 @@ from toprank._core.threads import Threads
 from toprank.explain import PathCounts, auc_importance, gain_importance
 from toprank.metrics import RocCurve, roc_auc
 from toprank.rankers.classifier_tree import ClassifierTree
-from toprank.rankers.cuts import grow_by_cuts, make_cutter
+from toprank.rankers.cuts import CellRule
+from toprank.rankers.ensemble import negatives_above
 from toprank.rankers.growth import CCP_ALPHA, DEPTH, GROWTH_CONSTRAINTS, Arrangement, Growth
+from toprank.rankers.leaf_rates import recounted
 from toprank.rankers.meta_nodes import MetaNodes
 from toprank.rankers.meta_parts import MetaParts
 from toprank.rankers.meta_ranker import GrownMeta
 from toprank.rankers.pruning import CellPruner, Pruner, SiblingPruner
 from toprank.rankers.training import TrainingData
 from toprank.rankers.tree_ranker import without_prefix
-from toprank.tree.grower import UNLIMITED
 from toprank.tree.meta import MetaTree
 from toprank.tree.objectives import ROC_AREA
 from toprank.tree.scoring import Scoring
@@ -56,13 +58,14 @@ class TreeRank(MetaParts):
         splits). oblique: a sparse weighted sum of the numeric columns (L1 logistic regression, then the best threshold
         along it), or one condition where that adds as much. A scikit-learn classifier whose fit takes sample_weight:
         what it calls positive is the richer part; it sees numbers, categories as codes. Such a model ranks, but has no
-        tree: reasons, rules, text and files refuse.
+        tree: reasons, rules, text and files refuse, and rows of a cell tie whatever `leaf_score` says.
     leaf_order : {"rate", "meta", "training", "held-out", "growth"}, default "rate"
         Order of the cells. meta: from left to right in the meta-tree, as in section IV-A. The others shake the tree
-        (section V-B): training: by beta / alpha, which maximises the training AUC over all permutations; held-out: the
-        same on `held_out_size` of the cases, which do not take part in growing; rate: by positive rate, strongly
-        shrunk along the meta-tree, as in `MetaAP`; growth: already while growing, a cell is parted where the area of
-        all cells together gains most, both parts moving to wherever they belong.
+        (section V-B): training: by beta / alpha, which maximises the training AUC over all permutations; held-out: by
+        the rate on `held_out_size` of the cases, which do not take part in growing (the rate of all cases counts as one
+        more case; which rows are drawn depends on their order); rate: by positive rate, strongly shrunk along the
+        meta-tree, as in `MetaAP`; growth: already while growing, a cell is parted where the area of all cells together
+        gains most, both parts moving to wherever they belong.
     held_out_size : float, default 0.3
         Share of the cases of each class that orders the cells with leaf_order="held-out".
     leaf_score : {"margin", "constant", "linear"}, default "margin"
@@ -92,7 +95,8 @@ class TreeRank(MetaParts):
     roc_ : RocCurve
         The training ROC curve of the cells; `alpha_` and `beta_` are its knots, `auc_` its area.
     importances_ : float64 array of shape (n_features,)
-        Sum of squared AUC gains of the conditions on each column.
+        Sum of squared AUC gains of the conditions on each column. A condition of an inner tree counts by the area that
+        it adds inside that tree.
     ccp_alpha_ : float
     ccp_path_ : dict
         With ccp_alpha="cv": penalties tried and their cross-validated AUC.
@@ -204,27 +208,39 @@ class TreeRank(MetaParts):
         )
 
     def _grow(self, growth: Growth, data: TrainingData, weight: np.ndarray | None, threads: Threads) -> GrownMeta:
-        aside = self._set_aside(data, weight) if self.leaf_order == "held-out" else None
-        if aside is not None:
-            weight = np.ones(len(data.X)) if weight is None else weight.copy()
-            weight[aside] = 0.0
-        if self.leaf_ranker in ("tree", "stump") and self.leaf_order != "growth":
-            if weight is data.weight:
-                return GrownMeta(*growth.grow_shared_meta(data, threads), aside)
-            return GrownMeta(*growth.grow_meta(data, weight, threads), aside)
-        weights = integer_weights(data.is_positive, weight)
-        limits = growth.limits(weights, None)
-        cutter = make_cutter(self.leaf_ranker, data, weights, limits, self.linear_C)
-        depth = growth.max_depth or UNLIMITED
-        meta = grow_by_cuts(weights, limits, depth, cutter, intercalates=self.leaf_order == "growth")
-        return GrownMeta(meta, weights.unit, aside)
+        if self.leaf_order == "held-out":
+            return self._grow_on_a_part(growth, data, weight, threads)
+        rule = CellRule(self.leaf_ranker, self.linear_C, self.leaf_order == "growth", self.random_state)
+        if rule.is_needed:
+            return GrownMeta(*rule.grow(growth, data, weight))
+        grow = growth.grow_shared_meta if weight is data.weight else growth.grow_meta
+        arguments = (data, threads) if weight is data.weight else (data, weight, threads)
+        meta, unit = grow(*arguments)
+        all_negative = meta.total[0] - meta.positive[0]
+        return GrownMeta(meta.with_gains_times(0.5 / (meta.positive[0] * float(all_negative))), unit)
 
-    def _set_aside(self, data: TrainingData, weight: np.ndarray | None) -> np.ndarray | None:
-        """Rows that order the cells instead of growing them; None where a class has a single row to grow on."""
+    def _grow_on_a_part(
+        self, growth: Growth, data: TrainingData, weight: np.ndarray | None, threads: Threads
+    ) -> GrownMeta:
+        """A meta-tree on some of the rows, filled with all of them."""
+        own = np.ones(len(data.X)) if weight is None else weight
+        aside = self._set_aside(data.is_positive, own)
+        growing = own.copy()
+        growing[aside] = 0.0
+        part = clone(self).set_params(leaf_order="training")
+        grown = part._grow(growth, data, growing, threads)
+        leaf = self._leaves_of(growth, grown, data, np.arange(len(own)))
+        weights = integer_weights(data.is_positive, own)
+        n_nodes = len(grown.meta.left)
+        sums = [np.bincount(leaf, values, n_nodes) for values in (weights.positive, weights.total)]
+        return GrownMeta(grown.meta.with_weights(*sums), weights.unit, aside, own)
+
+    def _set_aside(self, is_positive: np.ndarray, weight: np.ndarray) -> np.ndarray:
+        """Rows that order the cells instead of growing them; of each class at least one row is left to grow on."""
         random = check_random_state(0 if self.random_state is None else self.random_state)
         chosen = []
-        for of_class in (data.is_positive, ~data.is_positive):
-            rows = np.flatnonzero(of_class if weight is None else of_class & (weight > 0))
+        for of_class in (is_positive, ~is_positive):
+            rows = np.flatnonzero(of_class & (weight > 0))
             n_aside = min(round(self.held_out_size * len(rows)), len(rows) - 1)
             chosen.append(random.permutation(rows)[:n_aside])
         return np.sort(np.concatenate(chosen))
@@ -241,17 +257,24 @@ class TreeRank(MetaParts):
         return SiblingPruner(grown.meta, ROC_AREA, arrange)
 
     def _shaken(self, growth: Growth, grown: GrownMeta, data: TrainingData, own: Arrangement) -> Arrangement:
-        """Cells by beta / alpha of the rows that were set aside; the training rate counts as one more case.
+        """Cells by the positive rate of the rows that were set aside; the rate of all rows counts as one more case.
 
         So cells that no such row fell into, and cells that tie, stand where training would put them.
         """
-        tree, _ = self._finish(growth, grown, data, Scoring(), own)
-        weight = np.ones(len(data.X)) if data.weight is None else data.weight
-        place, weight = tree.leaf[tree.apply(data.X[grown.aside])], weight[grown.aside]
-        total = np.bincount(place, weight, own.n_places)
-        positive = np.bincount(place, weight * data.is_positive[grown.aside], own.n_places)
-        expected = grown.meta.positive[own.leaves] / grown.meta.total[own.leaves]
+        aside, meta = grown.aside, grown.meta
+        assert aside is not None
+        assert grown.weight is not None
+        leaf, weight = self._leaves_of(growth, grown, data, aside), grown.weight[aside]
+        total = np.bincount(leaf, weight, len(meta.left))[own.leaves]
+        positive = np.bincount(leaf, weight * data.is_positive[aside], len(meta.left))[own.leaves]
+        expected = meta.positive[own.leaves] / meta.total[own.leaves]
         return Arrangement.apart(own.leaves[np.argsort(-(positive + expected) / (total + 1.0), kind="stable")])
+
+    def _leaves_of(self, growth: Growth, grown: GrownMeta, data: TrainingData, rows: Any) -> np.ndarray:
+        """Meta-leaf of each of the rows."""
+        own = growth.arrange(grown.meta, grown.unit)
+        tree, _ = self._finish(growth, replace(grown, weight=None), data, Scoring(), own)
+        return own.leaves[tree.leaf[tree.apply(data.X[rows])]]
 
     def _finish(
         self, growth: Growth, grown: GrownMeta, data: TrainingData, scoring: Scoring, arrangement: Arrangement
@@ -259,13 +282,14 @@ class TreeRank(MetaParts):
         if not isinstance(self.leaf_ranker, str):
             return ClassifierTree(grown.meta, grown.unit, growth, arrangement), None
         tree, entry = super()._finish(growth, grown, data, scoring, arrangement)
-        if self.leaf_ranker != "oblique" and self.leaf_order != "growth":  # these count in area already
-            integer = grown.meta.positive[0] * float(grown.meta.total[0] - grown.meta.positive[0])
-            tree = replace(tree, gain=tree.gain * (0.5 / integer))
+        if grown.weight is not None:  # conditions know the rows that they grew on only
+            tree = recounted(tree, data.X, data.is_positive, grown.weight)
         return tree, entry
 
     def _remember(self, growth: Growth, grown: GrownMeta, data: TrainingData, scoring: Scoring, pruner: Pruner) -> None:
-        self._meta_nodes = MetaNodes(pruner.at(self.ccp_alpha_)[0], grown.unit, growth, scoring, data.is_categorical)
+        meta, arrangement = pruner.at(self.ccp_alpha_)
+        fixed = arrangement if self.pruning == "cells" or grown.aside is not None else None
+        self._meta_nodes = MetaNodes(meta, grown.unit, growth, scoring, data.is_categorical, fixed)
         self.full_tree_ = self.tree_
         if self.ccp_alpha_ > 0:
             meta, arrangement = pruner.at(0.0)
@@ -345,7 +369,7 @@ class TreeRank(MetaParts):
         matrix = self._encode(X)
         roc = self.roc_
         if scale == "level":
-            values = 1.0 - roc.alpha[:-1]
+            values = 1.0 - negatives_above(self.tree_)[:-1]
         elif scale == "rate":
             positive, negative = (
                 np.diff(roc.beta) * self.n_positives_,

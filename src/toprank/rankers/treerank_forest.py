@@ -11,17 +11,15 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from toprank._core.threads import Threads
 from toprank.metrics import average_precision, roc_auc
 from toprank.rankers.ballots import Ballot, MeanBallot, MedianBallot, median_votes
-from toprank.rankers.cuts import grow_by_cuts, make_cutter
+from toprank.rankers.cuts import CellRule
 from toprank.rankers.ensemble import negatives_above
 from toprank.rankers.forest import COLUMNS_DRAWN, Forest, Judgement
 from toprank.rankers.growth import Growth
 from toprank.rankers.training import TrainingData
 from toprank.tree.feature_sampler import FeatureSampler
-from toprank.tree.grower import UNLIMITED
 from toprank.tree.meta import MetaTree
 from toprank.tree.objectives import ROC_AREA
 from toprank.tree.structure import Tree
-from toprank.tree.weights import integer_weights
 
 
 class TreeRankForest(Forest):
@@ -176,13 +174,8 @@ class TreeRankForest(Forest):
     def _grow(
         self, growth: Growth, data: TrainingData, weight: np.ndarray, sampler: FeatureSampler | None
     ) -> tuple[MetaTree, float]:
-        if self.leaf_ranker != "oblique":
-            return super()._grow(growth, data, weight, sampler)
-        weights = integer_weights(data.is_positive, weight)
-        limits = growth.limits(weights, sampler)
-        cutter = make_cutter(self.leaf_ranker, data, weights, limits, self.linear_C)
-        meta = grow_by_cuts(weights, limits, growth.max_depth or UNLIMITED, cutter, intercalates=False)
-        return meta, weights.unit
+        rule = CellRule(self.leaf_ranker, self.linear_C)
+        return (rule.grow if rule.is_needed else super()._grow)(growth, data, weight, sampler)
 
     def _vote(self, tree: Tree, matrix: np.ndarray, threads: Threads) -> np.ndarray:
         return share_not_above(tree, matrix, threads)

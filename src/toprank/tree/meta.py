@@ -6,7 +6,7 @@ One engine serves both papers; the objective says which. The result keeps the me
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -100,6 +100,31 @@ class MetaTree:
             if not self.is_leaf[node] and (not keep[node] or not child[node]):
                 keep[self.left[node]] = keep[self.right[node]] = False
         return self._restricted(keep, child & keep, np.cumsum(keep) - 1)
+
+    def with_gains_times(self, factor: float) -> MetaTree:
+        """The same meta-tree, the gains of its inner trees in another unit."""
+        scaled: dict[int, GrownTrees] = {}
+
+        def scale(tree: InnerTree | None) -> InnerTree | None:
+            if tree is None:
+                return None
+            nodes = scaled.setdefault(id(tree.nodes), replace(tree.nodes, gain=tree.nodes.gain * factor))
+            return replace(tree, nodes=nodes)
+
+        return replace(self, inner=[scale(tree) for tree in self.inner])
+
+    def with_weights(self, positive: np.ndarray, total: np.ndarray) -> MetaTree:
+        """The same meta-tree with other weights, given at its leaves; a parent has those of both children.
+
+        Parameters
+        ----------
+        positive, total : int64 arrays of shape (n_meta_nodes,)
+        """
+        positive, total = positive.astype(WEIGHT), total.astype(WEIGHT)
+        for node in np.flatnonzero(~self.is_leaf)[::-1]:  # children first
+            for weight in (positive, total):
+                weight[node] = weight[self.left[node]] + weight[self.right[node]]
+        return replace(self, positive=positive, total=total)
 
     def _restricted(self, keep: np.ndarray, has_children: np.ndarray, new_index: np.ndarray) -> MetaTree:
         left = np.where(has_children, new_index[self.left], -1)[keep]

@@ -1,0 +1,290 @@
+"""Columns of a table against one quadratic function of their weights: products, Gram matrix, coordinate descent.
+
+Minimised over the change d of weights w is slope . d + sum_i h_i (x_i . d + shift)**2 / 2 + penalty * |w + d|_1. The
+shift, the change of a free intercept, is eliminated exactly: the curvature is that of columns centred by h.
+
+Data is feature-major: X[j] holds column j of all rows. Sums are taken in a fixed order: same input, same bits.
+"""
+
+import math
+
+import numpy as np
+
+from toprank._core.jit import kernel
+
+CHUNK = 2048
+"""Rows that are handled together, so that what belongs to them stays in the nearest cache while columns pass by."""
+
+GRAM_ROWS = 64
+"""Rows that are transposed together for a Gram matrix."""
+
+RIDGE = 1e-10
+"""Share of a diagonal entry of a Gram matrix that counts as rounding."""
+
+MAX_ROUNDS = 100
+
+
+@kernel
+def dot(a, b):
+    """Return the sum of a * b, in eight partial sums that the compiler keeps in one vector."""
+    n = a.shape[0]
+    whole = n - n % 8
+    s0 = s1 = s2 = s3 = s4 = s5 = s6 = s7 = 0.0
+    for i in range(0, whole, 8):
+        s0 += a[i] * b[i]
+        s1 += a[i + 1] * b[i + 1]
+        s2 += a[i + 2] * b[i + 2]
+        s3 += a[i + 3] * b[i + 3]
+        s4 += a[i + 4] * b[i + 4]
+        s5 += a[i + 5] * b[i + 5]
+        s6 += a[i + 6] * b[i + 6]
+        s7 += a[i + 7] * b[i + 7]
+    for i in range(whole, n):
+        s0 += a[i] * b[i]
+    return ((s0 + s1) + (s2 + s3)) + ((s4 + s5) + (s6 + s7))
+
+
+@kernel
+def correlate(X, columns, residual, out):
+    """Write the sum of X[j] * residual to out[j] for each j of columns; the other entries stay.
+
+    Cost: n_rows * len(columns) multiplications.
+    """
+    for j in columns:
+        out[j] = 0.0
+    for start in range(0, X.shape[1], CHUNK):
+        part = residual[start : start + CHUNK]
+        for j in columns:
+            out[j] += dot(X[j, start : start + CHUNK], part)
+
+
+@kernel
+def add_columns(X, columns, factor, out):
+    """Add factor[a] * X[columns[a]] to out, over all a with a factor."""
+    for start in range(0, X.shape[1], CHUNK):
+        part = out[start : start + CHUNK]
+        for a in range(columns.shape[0]):
+            if factor[a] != 0.0:
+                x = X[columns[a], start : start + CHUNK]
+                for i in range(part.shape[0]):
+                    part[i] += factor[a] * x[i]
+
+
+@kernel
+def weighted_gram(X, columns, curvature, gram, total):
+    """Write sum_i h_i x_ia x_ib to gram for all pairs of columns, and sum_i h_i x_ia to total.
+
+    Pre:  gram float64 (k, k), total float64 (k,).
+    Cost: n_rows * k**2 / 2 multiplications, about 0.25 ns each.
+    """
+    k = columns.shape[0]
+    n = X.shape[1]
+    plain = np.zeros((GRAM_ROWS, k))
+    scaled = np.zeros((GRAM_ROWS, k))
+    gram[:] = 0.0
+    total[:] = 0.0
+    for start in range(0, n, GRAM_ROWS):
+        m = min(GRAM_ROWS, n - start)
+        h = curvature[start : start + m]
+        for a in range(k):
+            x = X[columns[a], start : start + m]
+            for i in range(m):
+                plain[i, a] = x[i]
+                scaled[i, a] = h[i] * x[i]
+                total[a] += h[i] * x[i]
+        scaled[m:] = 0.0
+        for i in range(0, m, 8):  # eight rows at a time: an entry of gram is read and written once for them
+            p0, p1, p2, p3 = plain[i], plain[i + 1], plain[i + 2], plain[i + 3]
+            p4, p5, p6, p7 = plain[i + 4], plain[i + 5], plain[i + 6], plain[i + 7]
+            for a in range(k):
+                s0, s1, s2, s3 = scaled[i, a], scaled[i + 1, a], scaled[i + 2, a], scaled[i + 3, a]
+                s4, s5, s6, s7 = scaled[i + 4, a], scaled[i + 5, a], scaled[i + 6, a], scaled[i + 7, a]
+                row = gram[a]
+                for b in range(a + 1):
+                    row[b] += ((s0 * p0[b] + s1 * p1[b]) + (s2 * p2[b] + s3 * p3[b])) + (
+                        (s4 * p4[b] + s5 * p5[b]) + (s6 * p6[b] + s7 * p7[b])
+                    )
+    for a in range(k):
+        for b in range(a):
+            gram[b, a] = gram[a, b]
+
+
+@kernel
+def shrink(value, slope, curvature, penalty):
+    """Return where slope * (v - value) + curvature / 2 * (v - value)**2 + penalty * |v| is least."""
+    goal = curvature * value - slope
+    if goal > penalty:
+        return (goal - penalty) / curvature
+    if goal < -penalty:
+        return (goal + penalty) / curvature
+    return 0.0
+
+
+@kernel
+def sweep_gram(gram, slope, value, penalty, is_full):
+    """Move each coordinate in turn, or each that is not 0, to where it is best; return by how much a slope was off.
+
+    A coordinate without curvature becomes 0.
+    """
+    worst = 0.0
+    for a in range(value.shape[0]):
+        if not is_full and value[a] == 0.0:
+            continue
+        new = 0.0
+        if gram[a, a] > 0.0:
+            new = shrink(value[a], slope[a], gram[a, a], penalty)
+        change = new - value[a]
+        if change != 0.0:
+            value[a] = new
+            row = gram[a]
+            for b in range(row.shape[0]):
+                slope[b] += change * row[b]
+            worst = max(worst, abs(change) * gram[a, a])
+    return worst
+
+
+@kernel
+def factor_in_place(matrix):
+    """Replace the lower triangle of a positive definite matrix by its Cholesky factor."""
+    for i in range(matrix.shape[0]):
+        for j in range(i):
+            matrix[i, j] = (matrix[i, j] - dot(matrix[i, :j], matrix[j, :j])) / matrix[j, j]
+        # rounding may leave less than nothing of a column that others make up: RIDGE is what it had at least
+        matrix[i, i] = math.sqrt(max(matrix[i, i] - dot(matrix[i, :i], matrix[i, :i]), RIDGE * matrix[i, i]))
+
+
+@kernel
+def leap_on_gram(gram, slope, value, penalty):
+    """Move the coordinates that are not 0 straight towards their optimum, up to where the first of them becomes 0.
+
+    Coordinate descent crawls where columns are nearly the same; one linear system does not. Where columns are exactly
+    the same the ridge makes the leap long, and one of them ends at 0.
+    """
+    held = np.flatnonzero(value)
+    k = held.shape[0]
+    factor = np.empty((k, k))
+    change = np.empty(k)
+    for i in range(k):
+        a = held[i]
+        for j in range(i + 1):
+            factor[i, j] = gram[a, held[j]]
+        factor[i, i] *= 1.0 + RIDGE
+        change[i] = -slope[a] - math.copysign(penalty, value[a])
+    factor_in_place(factor)
+    for i in range(k):
+        change[i] = (change[i] - dot(factor[i, :i], change[:i])) / factor[i, i]
+    for i in range(k - 1, -1, -1):
+        change[i] /= factor[i, i]
+        for j in range(i):
+            change[j] -= factor[i, j] * change[i]
+    share = 1.0
+    first = -1
+    for i in range(k):
+        now = value[held[i]]
+        if now * change[i] < 0.0 and abs(now) < share * abs(change[i]):
+            share = abs(now) / abs(change[i])
+            first = i
+    for i in range(k):
+        a = held[i]
+        new = value[a] + share * change[i]
+        if i == first or new * value[a] < 0.0:
+            new = 0.0
+        row = gram[a]
+        for b in range(row.shape[0]):
+            slope[b] += (new - value[a]) * row[b]
+        value[a] = new
+
+
+@kernel
+def descend_on_gram(gram, slope, value, penalty, target):
+    """Minimise slope . d + d . gram . d / 2 + penalty * |value|_1 over value, d its change; return the sweeps made.
+
+    Sweeps over all coordinates alternate with sweeps over those that are not 0, and with leaps where these are slow,
+    until no coordinate's slope is off by more than `target`.
+
+    Pre:  gram float64 (k, k). slope float64 (k,): at the values given; it is changed to that at the values found.
+    Cost: k for each coordinate that moves, k**3 / 6 for a leap.
+    """
+    n_sweeps = 0
+    for _ in range(MAX_ROUNDS):
+        worst = sweep_gram(gram, slope, value, penalty, True)
+        n_sweeps += 1
+        if worst <= target:
+            break
+        for _ in range(10 + np.count_nonzero(value) // 4):  # about the cost of a leap
+            worst = sweep_gram(gram, slope, value, penalty, False)
+            n_sweeps += 1
+            if worst <= target:
+                break
+        else:
+            leap_on_gram(gram, slope, value, penalty)
+    return n_sweeps
+
+
+@kernel
+def step_on_gram(X, columns, curvature, curvature_sum, slope, value, penalty, target):
+    """Minimise the quadratic model over the weights of `columns`, by their Gram matrix with the intercept eliminated.
+
+    Pre:  slope float64 (k,): minus the correlations with the residual, which adds up to 0. value float64 (k,): weights.
+    Post: value holds the new weights. Returned: sum_i h_i x_ia.
+    """
+    k = columns.shape[0]
+    gram = np.empty((k, k))
+    total = np.empty(k)
+    weighted_gram(X, columns, curvature, gram, total)
+    for a in range(k):
+        before = gram[a, a]
+        for b in range(k):
+            gram[a, b] -= total[a] * (total[b] / curvature_sum)
+        if gram[a, a] <= 1e-13 * before:  # a constant column: what is left is rounding
+            gram[a, a] = 0.0
+    descend_on_gram(gram, slope, value, penalty, target)
+    return total
+
+
+@kernel
+def step_on_columns(X, columns, curvature, curvature_sum, slope, value, penalty, target):
+    """Minimise the quadratic model over the weights of `columns` by sweeps over them; as step_on_gram otherwise.
+
+    Cost: 2 * n_rows for each coordinate looked at that moves, half of it for each that does not; at most 100 sweeps.
+    """
+    k = columns.shape[0]
+    n = X.shape[1]
+    total = np.empty(k)
+    own = np.empty(k)
+    for a in range(k):
+        x = X[columns[a]]
+        s0 = 0.0
+        s1 = 0.0
+        for i in range(n):
+            scaled = curvature[i] * x[i]
+            s0 += scaled
+            s1 += scaled * x[i]
+        total[a] = s0
+        own[a] = s1 - s0 * (s0 / curvature_sum)
+        if own[a] <= 1e-13 * s1:
+            own[a] = 0.0
+    pulled = np.zeros(n)  # h_i times the change of z_i, the intercept's part aside
+    pulled_sum = 0.0
+    is_full = True
+    for _ in range(100):
+        worst = 0.0
+        for a in range(k):
+            if not is_full and value[a] == 0.0:
+                continue
+            x = X[columns[a]]
+            new = 0.0
+            if own[a] > 0.0:
+                now = slope[a] + dot(x, pulled) - total[a] * (pulled_sum / curvature_sum)
+                new = shrink(value[a], now, own[a], penalty)
+            change = new - value[a]
+            if change != 0.0:
+                value[a] = new
+                for i in range(n):
+                    pulled[i] += change * (curvature[i] * x[i])
+                pulled_sum += change * total[a]
+                worst = max(worst, abs(change) * own[a])
+        if worst <= target and is_full:
+            break
+        is_full = worst <= target
+    return total

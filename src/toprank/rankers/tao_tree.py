@@ -1,0 +1,310 @@
+"""`TAOTree`: one tree, all of whose nodes are optimised for what false alarms and missed cases cost."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from numbers import Integral, Real
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted
+
+from toprank._core.dtypes import GINI
+from toprank._core.threads import Threads, resolve_n_jobs
+from toprank.rankers.growth import GROWTH_CONSTRAINTS
+from toprank.rankers.leaf_rates import finish_tree, order_by_rate, parents_of, smoothed_rates
+from toprank.rankers.training import TrainingData
+from toprank.rankers.tree_ranker import TreeRanker
+from toprank.tree.flatten import flatten_tree
+from toprank.tree.grower import Limits, grow
+from toprank.tree.scoring import Scoring
+from toprank.tree.structure import Tree
+from toprank.tree.tao import Alternation
+from toprank.tree.tao_problem import CostProblem, DistinctRows, integer_costs
+from toprank.tree.tao_starts import random_tree, tree_of
+from toprank.tree.tao_tree import AlternatingTree, pruned, to_tree
+from toprank.tree.weights import RowWeights, integer_weights
+
+BALANCED = "balanced"
+
+SHARED = ("min_samples_leaf", "smoothing", "smoothing_strength", "splitter", "max_bins", "categorical_features",
+          "budget", "pos_label", "n_jobs")  # fmt: skip
+"""Parameters that all tree rankers have."""
+
+
+class TAOTree(TreeRanker):
+    """A small tree of weighted sums, optimised as a whole for what false alarms and missed cases cost.
+
+    Greedy trees choose a condition once, by an impurity. Here all conditions and labels of a tree of fixed shape are
+    improved in turn, the others held fixed, so that fp_cost * false positives + fn_cost * false negatives + alpha *
+    (L1 norm of all weights), eq. (3) of the paper, falls with every change (tree alternating optimisation). Branches
+    that no case takes and conditions that change no label disappear at the end.
+
+    Weighted sums are of numeric columns; a condition on one column, of numbers or of categories, takes their place
+    wherever that makes the objective lower. In the fit of a sum a missing value counts as the mean of its column; in
+    the tree, cases that lack a value of a sum go to the side that costs less. Columns are standardised for the fit and
+    for the norm; weights of `tree_` are in original units. A condition on one column has a norm of 1.
+
+    Parameters
+    ----------
+    split : {"oblique", "axis"}, default "oblique"
+        Weighted sums of columns, or conditions on one column only.
+    max_depth : int, default 4
+        Conditions on a path at most.
+    alpha : float, default 1.0
+        What a weight of 1 on a standardised column costs: larger values give fewer columns and fewer conditions.
+    fp_cost : float or "balanced", default "balanced"
+        Cost of a false positive, lambda of the paper; balanced: such that all negatives together cost what all
+        positives do, its base cost.
+    fn_cost : float, default 1.0
+        Cost of a false negative.
+    n_iter : int, default 20
+        Passes over the tree at most; it ends earlier where nothing changes.
+    init : {"cart", "random"}, fitted tree or None, default "cart"
+        Where to begin. cart, or None: a greedy tree (Gini index, cases weighted by their costs). random: random
+        conditions in a complete tree, as in the paper. A fitted `TAOTree` or `RankingTree`, or its `tree_`: that one,
+        whose shape then counts instead of max_depth; clones keep it.
+    n_restarts : int, default 1
+        Starts, of which the one with the lowest objective is kept; all but the first are random.
+    leaf_score : {"margin", "constant"}, default "margin"
+        What orders the cases inside a leaf: the distance to the nearest threshold on the path, or nothing.
+    min_samples_leaf : int, default 5
+        Least weight of a leaf of the greedy tree of init="cart", in cases of average cost.
+    smoothing, smoothing_strength, splitter, max_bins
+        As in `MetaAP`; conditions on one column are exact with splitter="exact", and on bins otherwise.
+    categorical_features, budget, pos_label, n_jobs
+        As in `MetaAP`.
+    random_state : int, RandomState or None
+        Random starts, the same each time for None.
+
+    Attributes
+    ----------
+    tree_ : Tree
+    objective_ : float
+        Eq. (3) for the finished tree on the training data.
+    objective_path_ : float64 array
+        The objective at the start, after every accepted change, and after pruning; it never rises.
+    n_iter_ : int
+        Passes made.
+    n_fp_, n_fn_ : float
+        Training cases that `cost_predict` calls positive and negative by mistake.
+    fp_cost_ : float
+        The cost of a false positive that was used.
+
+    References
+    ----------
+    .. [1] Gabidolla, Zharmagambetov, Carreira-Perpiñán. Beyond the ROC curve: classification trees using cost-optimal
+       curves, with application to imbalanced datasets. ICML 2024. Section 4, appendices C, D and H.
+
+    Examples
+    --------
+    >>> from toprank.datasets import make_audit
+    >>> from toprank.rankers.tao_tree import TAOTree
+    >>> data = make_audit(2000, random_state=0)
+    >>> model = TAOTree(max_depth=2).fit(data.X, data.y)
+    >>> model.n_leaves_ <= 4, bool((model.objective_path_[1:] <= model.objective_path_[:-1]).all())
+    (True, True)
+    """
+
+    _parameter_constraints: dict[str, list[Any]] = {
+        **{name: GROWTH_CONSTRAINTS[name] for name in SHARED},
+        "split": [StrOptions({"oblique", "axis"})],
+        "max_depth": [Interval(Integral, 1, 20, closed="both")],
+        "alpha": [Interval(Real, 0, None, closed="left")],
+        "fp_cost": [Interval(Real, 0, None, closed="neither"), StrOptions({BALANCED})],
+        "fn_cost": [Interval(Real, 0, None, closed="neither")],
+        "n_iter": [Interval(Integral, 0, None, closed="left")],
+        "init": [StrOptions({"cart", "random"}), HasMethods(["decision_function"]), None],
+        "n_restarts": [Interval(Integral, 1, None, closed="left")],
+        "leaf_score": [StrOptions({"margin", "constant"})],
+        "random_state": ["random_state"],
+    }
+
+    def __init__(
+        self,
+        *,
+        split: str = "oblique",
+        max_depth: int = 4,
+        alpha: float = 1.0,
+        fp_cost: float | str = BALANCED,
+        fn_cost: float = 1.0,
+        n_iter: int = 20,
+        init: Any = "cart",
+        n_restarts: int = 1,
+        leaf_score: str = "margin",
+        min_samples_leaf: int = 5,
+        smoothing: str | None = "hierarchical",
+        smoothing_strength: float = 10.0,
+        splitter: str = "hist",
+        max_bins: int = 255,
+        categorical_features: Any = None,
+        budget: int | float | None = None,
+        pos_label: Any = None,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+    ):
+        self.split = split
+        self.max_depth = max_depth
+        self.alpha = alpha
+        self.fp_cost = fp_cost
+        self.fn_cost = fn_cost
+        self.n_iter = n_iter
+        self.init = init
+        self.n_restarts = n_restarts
+        self.leaf_score = leaf_score
+        self.min_samples_leaf = min_samples_leaf
+        self.smoothing = smoothing
+        self.smoothing_strength = smoothing_strength
+        self.splitter = splitter
+        self.max_bins = max_bins
+        self.categorical_features = categorical_features
+        self.budget = budget
+        self.pos_label = pos_label
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
+    def __sklearn_clone__(self) -> Self:
+        """An unfitted copy; a fitted tree to start from stays fitted."""
+        copies = {name: clone(value, safe=False) for name, value in self.get_params(deep=False).items()
+                  if name != "init"}  # fmt: skip
+        return type(self)(init=self.init, **copies)
+
+    # --- optimising ---------------------------------------------------------------------------------------------
+
+    def _fit_model(self, data: TrainingData, threads: Threads) -> None:
+        self.fp_cost_ = self._false_positive_cost()
+        costs = np.array([[0.0, self.fp_cost_], [self.fn_cost, 0.0]])
+        problem = CostProblem.of(distinct_rows(data), costs, self.alpha, self.split == "oblique")
+        best: Alternation | None = None
+        for start in self._starts(problem, data, costs, threads):
+            found = Alternation(problem, start, threads)
+            n_iter = found.run(self.n_iter)
+            if best is None or found.objective_path[-1] < best.objective_path[-1]:
+                best, self.n_iter_ = found, n_iter
+        assert best is not None
+        self._whole = best.tree  # with the branches that no case takes, which another cost may need
+        self._finish(pruned(best.tree, problem), problem, data)
+        self.objective_path_ = np.array([*best.objective_path, self.objective_])
+
+    def _false_positive_cost(self) -> float:
+        """Lambda; the base cost of section H.1.1 gives both classes the same total cost."""
+        if isinstance(self.fp_cost, str):
+            return self.fn_cost * self.n_positives_ / (self.n_cases_ - self.n_positives_)
+        return float(self.fp_cost)
+
+    def _starts(
+        self, problem: CostProblem, data: TrainingData, costs: np.ndarray, threads: Threads
+    ) -> Iterator[AlternatingTree]:
+        """Trees to begin with."""
+        random = np.random.default_rng(
+            check_random_state(0 if self.random_state is None else self.random_state).randint(2**31)
+        )
+        n_random = self.n_restarts
+        if not (isinstance(self.init, str) and self.init == "random"):
+            n_random -= 1
+            if self.init is None or isinstance(self.init, str):
+                yield tree_of(self._greedy_tree(data, costs, threads), problem)
+            else:
+                yield self._given_tree(problem)
+        for _ in range(n_random):
+            yield random_tree(problem, self.max_depth, random)
+
+    def _greedy_tree(self, data: TrainingData, costs: np.ndarray, threads: Threads) -> Tree:
+        """A greedy tree by the Gini index; each case weighs what a mistake on it costs."""
+        weights = integer_weights(data.is_positive, data.weight)
+        total, whole, unit = integer_costs(weights.total, costs)
+        total = total * np.where(data.is_positive, whole[1, 0], whole[0, 1])
+        costly = RowWeights(np.where(data.is_positive, total, 0), total, unit * weights.unit)
+        average = costly.sum_of_total / (weights.sum_of_total * weights.unit)
+        min_leaf = max(1, math.ceil(min(self.min_samples_leaf * average, costly.sum_of_total)))
+        splitter = data.splitter(costly, threads)
+        limits = Limits(GINI, self.max_depth, min_leaf)
+        return flatten_tree(grow(splitter, splitter.root(), limits), costly.unit, data.is_categorical)
+
+    def _given_tree(self, problem: CostProblem) -> AlternatingTree:
+        """The tree of another model, after a look at its columns."""
+        tree = self.init
+        if not isinstance(tree, Tree):
+            check_is_fitted(tree, msg="The init of a TAOTree must be fitted, but this %(name)s is not. Hint: fit it.")
+            theirs = [column.categories for column in getattr(tree, "columns_", [])]
+            if theirs != [column.categories for column in self.columns_]:
+                raise ValueError(
+                    f"The init of a TAOTree must know the {len(self.columns_)} columns of X and their categories, but "
+                    f"this {type(tree).__name__} knows others. Hint: fit both on the same columns."
+                )
+            whole = getattr(tree, "_whole", None)
+            if whole is not None:
+                whole = whole.copy()
+                if tree.data_hash_ != self.data_hash_:  # fits belong to the columns as they were standardised
+                    whole.fits = [None] * len(whole)
+                return whole
+            tree = tree.tree_
+        if tree.n_features != len(self.columns_):
+            raise ValueError(
+                f"The init of a TAOTree must be a tree over the {len(self.columns_)} columns of X, got one over "
+                f"{tree.n_features}. Hint: fit both on the same columns."
+            )
+        return tree_of(tree, problem)
+
+    def _finish(self, grown: AlternatingTree, problem: CostProblem, data: TrainingData) -> None:
+        """Leaf order, rates and scores; what the tree costs."""
+        tree = to_tree(grown, problem)
+        parent = parents_of(np.where(tree.is_leaf, -1, tree.left), tree.right)
+        rates = smoothed_rates(
+            tree.positive, tree.positive + tree.negative, parent, self.smoothing, self.smoothing_strength
+        )
+        scoring = Scoring()
+        if self.leaf_score == "margin":
+            turn = self.fp_cost_ / (self.fp_cost_ + self.fn_cost)  # theorem 4.2: richer leaves are positive
+            scoring = Scoring("margin", scale=data.column_scales(), turn=min(turn, 1 - 1e-9))
+        self.tree_ = finish_tree(tree, *order_by_rate(tree, rates), scoring)
+        self._label = np.where(tree.is_leaf, grown.label, -1).astype(np.int8)
+        self.n_fp_ = float(tree.negative[self._label == 1].sum())
+        self.n_fn_ = float(tree.positive[self._label == 0].sum())
+        self.objective_ = grown.objective(problem)
+
+    # --- labels -------------------------------------------------------------------------------------------------
+
+    def cost_predict(self, X: Any) -> np.ndarray:
+        """Class of each row: the label of its leaf, which costs least at `fp_cost` and `fn_cost`.
+
+        `predict` draws its line at the cutoff of `budget` instead, as all rankers do.
+        """
+        matrix = self._encode(X)
+        with Threads(resolve_n_jobs(self.n_jobs)) as threads:
+            is_positive = self._label[self.tree_.apply(matrix, threads)] == 1
+        return self.classes_[np.where(is_positive, self.positive_index_, 1 - self.positive_index_)]
+
+    # --- files --------------------------------------------------------------------------------------------------
+
+    def _figures(self) -> dict[str, Any]:
+        return super()._figures() | {"objective": self.objective_, "n_fp": self.n_fp_, "n_fn": self.n_fn_}
+
+    def _to_arrays(self) -> dict[str, np.ndarray]:
+        figures = np.array([self.fp_cost_, self.n_fp_, self.n_fn_, self.n_iter_], np.float64)
+        return super()._to_arrays() | {
+            "label": self._label,
+            "objective_path": self.objective_path_,
+            "tao_figures": figures,
+        }
+
+    def _from_arrays(self, arrays: dict[str, np.ndarray]) -> None:
+        super()._from_arrays(arrays)
+        self._label, self.objective_path_ = arrays["label"], arrays["objective_path"]
+        if self._label.shape != (len(self.tree_),) or not np.isin(self._label[self.tree_.is_leaf], (0, 1)).all():
+            raise ValueError("The model's leaves lack labels.")
+        self.objective_ = float(self.objective_path_[-1])
+        self.fp_cost_, self.n_fp_, self.n_fn_, n_iter = arrays["tao_figures"].tolist()
+        self.n_iter_ = int(n_iter)
+        self._whole = None  # files hold the finished tree
+
+
+def distinct_rows(data: TrainingData) -> DistinctRows:
+    """Distinct rows of the training data; found once for all costs."""
+    return data.once("distinct rows", lambda: DistinctRows.of(
+        data.X, data.is_positive, integer_weights(data.is_positive, data.weight), data.is_categorical, data.codes
+    ))  # fmt: skip

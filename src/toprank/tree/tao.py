@@ -1,0 +1,160 @@
+"""Tree alternating optimisation (TAO): all nodes of a tree of fixed shape improved in turn, the others held fixed.
+
+The objective is eq. (3) of the paper: what the labels of the leaves cost, and alpha times the L1 norm of the weights of
+all conditions. It separates over nodes of which none is below another, so a level is improved at once, from the leaves
+up to the root; what a node does depends on its own rows and on the subtrees below it alone.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+
+import numpy as np
+
+from toprank._core.dtypes import CATEGORY
+from toprank._core.threads import Threads
+from toprank.tree.logistic import LinearFit
+from toprank.tree.tao_problem import CostProblem
+from toprank.tree.tao_splits import Candidate, Care, Split, best_axis, fitted_sum, numeric_candidate
+from toprank.tree.tao_tree import AlternatingTree
+
+NEGLIGIBLE = 1e-10
+"""Share of the objective below which a change is none: rounding of the norms must not make the objective rise."""
+
+
+def cheapest_label(problem: CostProblem, rows: np.ndarray, label: int) -> int:
+    """Label of a leaf that costs its rows least (theorem 4.2); of equals the last, the positive one of two.
+
+    A leaf that no row reaches keeps the label it has.
+    """
+    if len(rows) == 0:
+        return label
+    total = problem.cost[rows].sum(axis=0)
+    return int(np.flatnonzero(total == total.min())[-1])
+
+
+def best_candidate(
+    problem: CostProblem, care: Care, current: Split, start: LinearFit | None
+) -> tuple[Candidate, LinearFit | None]:
+    """The condition that lowers a node's part of the objective most, and the fit that the next one starts from.
+
+    Tried are: all rows to one child; the present condition with its best threshold; the best condition on one column;
+    and the direction of a weighted L1 logistic regression with its best threshold. Of equals the first.
+    """
+    saved, split = care.one_way
+    found: list[Candidate | None] = [Candidate(split, saved)]
+    if current.kind != CATEGORY and current.norm > 0:
+        found.append(numeric_candidate(problem, care, current))
+    found.append(best_axis(problem, care))
+    if problem.is_oblique:
+        fitted = fitted_sum(problem, care, start)
+        if fitted is not None:
+            start = fitted[1]
+            found.append(numeric_candidate(problem, care, *fitted))
+    return max((c for c in found if c is not None), key=lambda c: _worth(problem, c.saved, c.split)), start
+
+
+def _worth(problem: CostProblem, saved: int, split: Split) -> float:
+    """What a condition saves, less what its norm costs."""
+    return saved * problem.unit - problem.alpha * split.norm
+
+
+@dataclass(frozen=True)
+class Found:
+    """Result of looking at one inner node; candidate = None where nothing is better than what it has."""
+
+    key: bytes
+    candidate: Candidate | None = None
+    fit: LinearFit | None = None
+    saved: int = 0
+
+
+class Alternation:
+    """Passes over a tree; the tree is changed in place.
+
+    Attributes
+    ----------
+    tree : AlternatingTree
+    objective_path : list of float
+        The objective before the first and after every accepted change. It never rises.
+    """
+
+    def __init__(self, problem: CostProblem, tree: AlternatingTree, threads: Threads | None = None):
+        self.problem, self.tree, self.threads = problem, tree, threads or Threads()
+        self._seen: list[bytes] = [b""] * len(tree)  # the problem each node solved last
+        for node, rows in enumerate(tree.reduced_sets(problem)):
+            if tree.left[node] < 0:
+                tree.label[node] = cheapest_label(problem, rows, int(tree.label[node]))
+        self._cost = tree.cost(problem)
+        self.objective_path = [self._objective()]
+
+    def _objective(self) -> float:
+        return self._cost * self.problem.unit + self.problem.alpha * self.tree.norm
+
+    def run(self, n_iter: int) -> int:
+        """Pass over the tree until nothing changes, at most n_iter times; the number of passes."""
+        for iteration in range(1, n_iter + 1):
+            if not self.improve():
+                return iteration
+        return n_iter
+
+    def improve(self) -> bool:
+        """One pass, from the deepest level to the root; whether anything changed.
+
+        The rows that reach a node depend on the nodes above it, which come later: they are found once.
+        """
+        reached = self.tree.reduced_sets(self.problem)
+        changed = False
+        for level in range(int(self.tree.depth.max()), -1, -1):
+            changed |= self.improve_nodes(np.flatnonzero(self.tree.depth == level).tolist(), reached)
+        return changed
+
+    def improve_nodes(self, nodes: list[int], reached: list[np.ndarray]) -> bool:
+        """Improve nodes of which none is below another, each as if it were alone; whether anything changed."""
+        before = len(self.objective_path)
+        for node in nodes:
+            if self.tree.left[node] < 0:
+                self._relabel(node, reached[node])
+        inner = [node for node in nodes if self.tree.left[node] >= 0]
+        _ = self.tree.arrays, self.problem.is_oblique and self.problem.rows.standard  # made once, before threads ask
+        found = self.threads.run(lambda node: self._look(node, reached[node]), inner)
+        for node, result in zip(inner, found, strict=True):
+            self._seen[node] = result.key
+            self.tree.fits[node] = result.fit
+            if result.candidate is not None:
+                self.tree.replace(node, result.candidate)
+                self._cost -= result.saved
+                self.objective_path.append(self._objective())
+        return len(self.objective_path) > before
+
+    def _relabel(self, node: int, rows: np.ndarray) -> None:
+        old = int(self.tree.label[node])
+        new = cheapest_label(self.problem, rows, old)
+        if new != old:
+            self.tree.label[node] = new
+            self._cost -= int((self.problem.cost[rows, old] - self.problem.cost[rows, new]).sum())
+            self.objective_path.append(self._objective())
+
+    def _look(self, node: int, rows: np.ndarray) -> Found:
+        """The best condition of a node, where that is better than the one it has."""
+        problem, tree = self.problem, self.tree
+        care, current = tree.care_points(problem, node, rows), tree.splits[node]
+        assert current is not None
+        key = _key(care)
+        if key == self._seen[node]:  # solved already, with the same result
+            return Found(key, fit=tree.fits[node])
+        saved_now = int(care.saving[tree.goes_left(problem, node, care.rows)].sum())
+        candidate, fit = best_candidate(problem, care, current, tree.fits[node])
+        gain = _worth(problem, candidate.saved, candidate.split) - _worth(problem, saved_now, current)
+        if not gain > NEGLIGIBLE * self.objective_path[-1]:
+            return Found(key, fit=fit)
+        if candidate.swaps:  # the same problem, seen with the children in their new places
+            key = _key(Care(care.rows, -care.saving))
+        return Found(key, candidate, fit, candidate.saved - saved_now)
+
+
+def _key(care: Care) -> bytes:
+    digest = hashlib.blake2b(care.rows.tobytes(), digest_size=16)
+    digest.update(care.saving.tobytes())
+    return digest.digest()

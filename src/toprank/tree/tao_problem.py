@@ -1,0 +1,222 @@
+"""What tree alternating optimisation works on: distinct rows, and what each label costs each of them.
+
+Costs are integers in units of `unit`, so that every sum is exact: an objective that must never rise can be compared to
+the last bit, and nothing depends on the order of the rows.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from toprank._core.dtypes import VALUE, WEIGHT
+from toprank._core.tao import sums_at
+from toprank.tree.bin_mapper import SAMPLE_ROWS
+from toprank.tree.weights import RowWeights
+
+WEIGHT_BITS = 30
+COST_BITS = 52
+"""Weights of all rows together fit the first, costs of all rows together the second: what is between them is left to
+tell costs apart, and sums stay exact in int64 and float64."""
+
+CONSTANT = 1e-12
+"""Spread, as a share of the size of its values, below which a column counts as constant in weighted sums."""
+
+
+@dataclass(frozen=True)
+class DistinctRows:
+    """The distinct rows of a table with their labels, in an order of their own: the same for any order of the table.
+
+    Attributes
+    ----------
+    X : float64 array of shape (n, n_features), C order
+        Original units, NaN = missing, categories as codes.
+    label : int64 array of shape (n,)
+        Class of each row, 0 to K - 1.
+    weight : int64 array of shape (n,)
+        Weight of each row in units of `unit` cases, more than 0.
+    unit : float
+    is_categorical : uint8 array of shape (n_features,)
+    codes : list of integer arrays of shape (n,)
+        Bins or ranks of each column, ascending with its values; n_codes[f] = missing.
+    n_codes : list of int
+    """
+
+    X: np.ndarray
+    label: np.ndarray
+    weight: np.ndarray
+    unit: float
+    is_categorical: np.ndarray
+    codes: list[np.ndarray]
+    n_codes: list[int]
+
+    @classmethod
+    def of(
+        cls,
+        X: np.ndarray,
+        label: np.ndarray,
+        weights: RowWeights,
+        is_categorical: np.ndarray,
+        codes_of: Callable[[int], tuple[np.ndarray, int]],
+    ) -> DistinctRows:
+        """Merge equal rows of equal label; rows without weight are left out.
+
+        Parameters
+        ----------
+        X : float array of shape (n, n_features)
+        label : int array of shape (n,)
+        weights : RowWeights
+        is_categorical : uint8 array of shape (n_features,)
+        codes_of : callable
+            Codes of one column and their number.
+        """
+        present = np.flatnonzero(weights.total)
+        # Numbers decide first, so that renamed categories, whose codes change, hardly ever change the order.
+        columns = np.argsort(is_categorical, kind="stable")
+        key = np.empty((len(present), X.shape[1] + 1))
+        key[:, 0] = label[present]
+        key[:, 1:] = X[present][:, columns]
+        key[np.isnan(key)] = np.nan  # one pattern of bits for missing,
+        key += 0.0  # and one for zero
+        _, first, which = np.unique(
+            key.astype(">f8").view(f"V{key.strides[0]}").ravel(), return_index=True, return_inverse=True
+        )
+        chosen = present[first]
+        coded = [codes_of(f) for f in range(X.shape[1])]
+        return cls(
+            np.ascontiguousarray(X[chosen], VALUE),
+            np.asarray(label, np.int64)[chosen],
+            np.bincount(which, weights.total[present]).astype(WEIGHT),
+            weights.unit,
+            is_categorical,
+            [codes[chosen] for codes, _ in coded],
+            [n_codes for _, n_codes in coded],
+        )
+
+    def __len__(self) -> int:
+        return len(self.X)
+
+    @cached_property
+    def standard(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Columns that weighted sums may use, int32 (p,), their spreads, and their standardised values, (n, p).
+
+        Missing values are 0 there, the mean. Categories and constant columns are left out.
+        """
+        with np.errstate(invalid="ignore"):
+            size = np.nan_to_num(np.nanmax(np.abs(self.X), axis=0, initial=0.0))
+        exponent = np.frexp(size)[1]
+        known = ~np.isnan(self.X)
+        scaled = np.where(known, np.ldexp(self.X, -exponent), 0.0)  # squares do not overflow
+        mass = self.weight.astype(np.float64) @ known
+        center = np.divide(self.weight @ scaled, mass, out=np.zeros_like(size), where=mass > 0)
+        scaled -= center
+        scaled[~known] = 0.0
+        spread = np.sqrt(np.divide(self.weight @ scaled**2, mass, out=np.zeros_like(size), where=mass > 0))
+        feature = np.flatnonzero((self.is_categorical == 0) & (spread > CONSTANT * (1.0 + np.abs(center))))
+        values = np.asfortranarray(scaled[:, feature] / spread[feature])
+        return feature.astype(np.int32), np.ldexp(spread[feature], exponent[feature]), values
+
+    @cached_property
+    def sample(self) -> np.ndarray:
+        """Rows from which the spread of a weighted sum is taken."""
+        if len(self) <= SAMPLE_ROWS:
+            return np.arange(len(self))
+        return np.sort(np.random.default_rng(0).choice(len(self), SAMPLE_ROWS, replace=False))
+
+    def sums(self, rows: np.ndarray, feature: np.ndarray, weight: np.ndarray) -> np.ndarray:
+        """Weighted sum of columns for some rows, to the last bit as in a tree; NaN where one of them is missing."""
+        out = np.empty(len(rows))
+        sums_at(self.X, rows, feature, weight, out)
+        return out
+
+    def spread_of_sum(self, feature: np.ndarray, weight: np.ndarray) -> float:
+        """Standard deviation of a weighted sum of columns; 1 where it has none."""
+        value = self.sums(self.sample, feature, weight)
+        known = np.isfinite(value)
+        if not known.any():
+            return 1.0
+        mass, value = self.weight[self.sample][known], value[known]
+        spread = float(np.sqrt(np.average((value - np.average(value, weights=mass)) ** 2, weights=mass)))
+        return spread if 0 < spread < np.inf else 1.0
+
+
+@dataclass(frozen=True)
+class CostProblem:
+    """Distinct rows, and what each label costs each of them.
+
+    Attributes
+    ----------
+    rows : DistinctRows
+    cost : int64 array of shape (n, K)
+        Cost of each label for each row, in units of `unit`.
+    unit : float
+    alpha : float
+        What a weight of 1 on a standardised column costs: alpha of eq. (3).
+    is_oblique : bool
+        Whether conditions may be weighted sums of columns.
+    """
+
+    rows: DistinctRows
+    cost: np.ndarray
+    unit: float
+    alpha: float
+    is_oblique: bool
+
+    @classmethod
+    def of(cls, rows: DistinctRows, costs: np.ndarray, alpha: float, is_oblique: bool) -> CostProblem:
+        """Problem of a cost matrix.
+
+        Parameters
+        ----------
+        rows : DistinctRows
+        costs : float array of shape (K, K)
+            Cost of calling a case of class i (row) class j (column); 0 on the diagonal.
+        alpha : float
+        is_oblique : bool
+        """
+        weight, whole, unit = integer_costs(rows.weight, costs)
+        return cls(rows, weight[:, None] * whole[rows.label], unit * rows.unit, alpha, is_oblique)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    @property
+    def n_classes(self) -> int:
+        """Number of labels."""
+        return self.cost.shape[1]
+
+
+def integer_costs(weight: np.ndarray, costs: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
+    """Weights and costs as integers whose products add up to less than 2**52, and the unit of the products.
+
+    Whole weights stay as they are, so weight 2 costs what two rows cost, exactly.
+
+    Parameters
+    ----------
+    weight : int64 array of shape (n,)
+    costs : float array
+
+    Returns
+    -------
+    weight : int64 array of shape (n,)
+    costs : int64 array
+    unit : float
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> weight, costs, unit = integer_costs(np.array([1, 3]), np.array([[0.0, 0.5], [1.0, 0.0]]))
+    >>> weight, costs * unit
+    (array([1, 3]), array([[0. , 0.5],
+           [1. , 0. ]]))
+    """
+    surplus = max(int(weight.sum()).bit_length() - WEIGHT_BITS, 0)
+    if surplus:
+        weight = np.rint(np.ldexp(weight.astype(np.float64), -surplus)).astype(WEIGHT)
+    room = COST_BITS - int(weight.sum()).bit_length() - math.frexp(float(np.max(costs)))[1]
+    whole = np.rint(np.ldexp(np.asarray(costs, np.float64), room)).astype(WEIGHT)
+    return weight, whole, math.ldexp(1.0, surplus - room)

@@ -1,0 +1,232 @@
+"""Conditions that one node of a tree may have, and the search for the one that saves most on its care points.
+
+Theorem 4.1: all a node can do with a row is to send it left or right, so its problem is a binary one: the rows for
+which the two subtrees cost something different, each with the child it prefers and what the other one costs it more.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from toprank._core.dtypes import CATEGORY, NUMERIC, OBLIQUE
+from toprank._core.tao import best_code_cut
+from toprank.tree.bin_mapper import between
+from toprank.tree.logistic import LinearFit, fit_l1_logistic
+from toprank.tree.tao_problem import CostProblem
+
+FIT_ROWS = 100_000
+"""Care points that a direction is fitted on at most, drawn at random; the threshold along it is found on all."""
+
+FIT_TOLERANCE = 1e-4
+"""Accuracy of a direction: the threshold along it is exact, and more digits of the surrogate gain nothing."""
+
+NOISE = 1e-4
+"""Weights below this share of the largest one are noise of the fit: they are set to 0 before the threshold is found."""
+
+
+@dataclass(frozen=True, eq=False)
+class Split:
+    """The condition of one node.
+
+    Attributes
+    ----------
+    kind : int
+        NUMERIC, CATEGORY or OBLIQUE.
+    norm : float
+        phi of eq. (3): L1 norm of the weights on standardised columns, as the surrogate left them; 1 for a condition on
+        one column, 0 where all rows go the same way.
+    feature, threshold, missing_left
+        As in `Tree`.
+    categories : bool array of shape (256,)
+        Category codes that go left.
+    columns, weights : int32 and float64 arrays
+        Terms of a weighted sum, in original units.
+    """
+
+    kind: int
+    norm: float
+    feature: int = -1
+    threshold: float = np.nan
+    missing_left: bool = False
+    categories: np.ndarray | None = None
+    columns: np.ndarray | None = None
+    weights: np.ndarray | None = None
+
+    @classmethod
+    def one_way(cls, goes_left: bool) -> Split:
+        """All rows go to one child: w = 0."""
+        return cls(NUMERIC, 0.0, 0, np.inf if goes_left else -np.inf, goes_left)
+
+
+@dataclass(frozen=True, eq=False)
+class Care:
+    """The reduced problem of a node.
+
+    Attributes
+    ----------
+    rows : int64 array of shape (m,)
+        Care points, ascending.
+    saving : int64 array of shape (m,)
+        What a row saves on the left child over the right one, never 0; in units of cost.
+    """
+
+    rows: np.ndarray
+    saving: np.ndarray
+
+    @property
+    def one_way(self) -> tuple[int, Split]:
+        """What is saved by sending all rows to the better child, and that condition."""
+        total = int(self.saving.sum())
+        return max(total, 0), Split.one_way(total > 0)
+
+
+@dataclass(frozen=True, eq=False)
+class Candidate:
+    """A condition, what it saves over sending all rows right, and whether the two children change places for it."""
+
+    split: Split
+    saved: int
+    swaps: bool = False
+    fit: LinearFit | None = None
+
+
+def best_threshold(value: np.ndarray, saving: np.ndarray) -> tuple[int, float, bool, bool] | None:
+    """The threshold along a number that saves most: one sort.
+
+    Parameters
+    ----------
+    value : float64 array of shape (m,)
+        NaN = missing: these rows go to the child that is better for them together.
+    saving : int64 array of shape (m,)
+        What a row saves on the left child over the right one.
+
+    Returns
+    -------
+    saved, threshold, low_left, missing_left
+        low_left: rows with `value <= threshold` go to the left child, else to the right one. missing_left is about
+        the left child, too. Of equal thresholds the one in the widest gap. None where all values are equal.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> best_threshold(np.array([1.0, 2.0, 4.0, np.nan]), np.array([-1, -1, 3, 2]))
+    (5, 3.0, False, True)
+    """
+    known = ~np.isnan(value)
+    missing = int(saving[~known].sum())
+    order = np.argsort(value[known])
+    ascending, low = value[known][order], np.cumsum(saving[known][order])
+    cut = np.flatnonzero(ascending[1:] != ascending[:-1])
+    if len(cut) == 0:
+        return None
+    total = int(low[-1])
+    saved = np.maximum(low[cut], total - low[cut])
+    best = cut[saved == saved.max()]
+    with np.errstate(over="ignore", invalid="ignore"):
+        gap = ascending[best + 1] - ascending[best]
+    at = int(best[np.argmax(np.nan_to_num(gap))])
+    low_left = bool(2 * low[at] >= total)
+    low_is_heavier = bool(2 * np.abs(saving[known][order[: at + 1]]).sum() >= np.abs(saving[known]).sum())
+    missing_left = missing > 0 if missing else low_left == low_is_heavier
+    threshold = float(between(ascending[at], ascending[at + 1]))
+    return int(saved.max()) + max(missing, 0), threshold, low_left, missing_left
+
+
+def numeric_candidate(problem: CostProblem, care: Care, split: Split, fit: LinearFit | None = None) -> Candidate | None:
+    """The best threshold of a condition on one column or on a weighted sum; None where it parts nothing."""
+    if split.columns is None or split.weights is None:
+        value = problem.rows.X[care.rows, split.feature]
+    else:
+        value = problem.rows.sums(care.rows, split.columns, split.weights)
+    found = best_threshold(value, care.saving)
+    if found is None:
+        return None
+    saved, threshold, low_left, missing_left = found
+    split = replace(split, threshold=threshold, missing_left=missing_left == low_left)
+    return Candidate(split, saved, not low_left, fit)
+
+
+def best_axis(problem: CostProblem, care: Care) -> Candidate | None:
+    """The condition on one column that saves most, of all columns and cuts; of equals that on the first column."""
+    rows = problem.rows
+    best: tuple[int, int, int, bool] | None = None
+    for feature, (codes, n_codes) in enumerate(zip(rows.codes, rows.n_codes, strict=True)):
+        code = codes[care.rows].astype(np.int32, copy=False)
+        if rows.is_categorical[feature]:
+            saved, cut, low_left = _best_subset(code, care.saving, n_codes), 0, True
+        else:
+            scratch = np.empty((2, n_codes + 1), np.int64)
+            saved, cut, low_left = best_code_cut(code, care.saving, n_codes, scratch[0], scratch[1])
+        if cut >= 0 and (best is None or saved > best[0]):
+            best = int(saved), feature, int(cut), bool(low_left)
+    if best is None:
+        return None
+    saved, feature, cut, low_left = best
+    if rows.is_categorical[feature]:
+        return Candidate(_subset_split(rows.codes[feature], rows.n_codes[feature], feature, care), saved)
+    return _cut_at(problem, care, feature, cut, low_left, saved)
+
+
+def _best_subset(code: np.ndarray, saving: np.ndarray, n_codes: int) -> int:
+    """What the best subset of categories saves: each goes to the child that is better for it."""
+    return int(np.maximum(np.bincount(code, saving, n_codes + 1), 0).sum())
+
+
+def _subset_split(codes: np.ndarray, n_codes: int, feature: int, care: Care) -> Split:
+    """The best subset of categories; those that no care point has go with the heavier side."""
+    code = codes[care.rows]
+    sums, mass = np.bincount(code, care.saving, 256), np.bincount(code, np.abs(care.saving), 256)
+    goes_left = sums > 0
+    goes_left[mass == 0] = 2 * mass[goes_left].sum() >= mass.sum()
+    goes_left[n_codes:] = goes_left[n_codes]  # codes that no row had are missing values
+    return Split(CATEGORY, 1.0, feature, missing_left=bool(goes_left[n_codes]), categories=goes_left)
+
+
+def _cut_at(problem: CostProblem, care: Care, feature: int, cut: int, low_left: bool, saved: int) -> Candidate:
+    """A condition on a number, its threshold midway between the care points on both sides."""
+    code, value = problem.rows.codes[feature][care.rows], problem.rows.X[care.rows, feature]
+    n_codes = problem.rows.n_codes[feature]
+    is_low, is_high, is_missing = code <= cut, (code > cut) & (code < n_codes), code == n_codes
+    threshold = float(between(value[is_low].max(), value[is_high].min())) if is_high.any() else np.inf
+    missing = int(care.saving[is_missing].sum())
+    mass = np.abs(care.saving)
+    missing_left = missing > 0 if missing else low_left == bool(mass[is_low].sum() >= mass[is_high].sum())
+    if not is_high.any() and not missing:
+        missing_left = not low_left  # the cut parts missing values from the others
+    split = Split(NUMERIC, 1.0, feature, threshold, missing_left == low_left)
+    return Candidate(split, saved, not low_left)
+
+
+def fitted_sum(problem: CostProblem, care: Care, start: LinearFit | None) -> tuple[Split, LinearFit] | None:
+    """Direction of a weighted L1 logistic regression on the care points, its threshold still to be found.
+
+    Each care point weighs what the wrong child would cost it; the penalty is alpha. None where the fit has no weights.
+    """
+    feature, spread, standard = problem.rows.standard
+    prefers_right = care.saving < 0
+    if len(feature) == 0 or prefers_right.all() or not prefers_right.any():
+        return None
+    rows, weight = care.rows, np.abs(care.saving) * problem.unit
+    if len(rows) > FIT_ROWS:
+        chosen = np.sort(np.random.default_rng(0).choice(len(rows), FIT_ROWS, replace=False))
+        scale = weight.sum() / weight[chosen].sum()
+        rows, weight, prefers_right = rows[chosen], weight[chosen] * scale, prefers_right[chosen]
+    fit = fit_l1_logistic(
+        standard, prefers_right, weight, problem.alpha, start=start, rows=rows, tolerance=FIT_TOLERANCE
+    )
+    used = np.flatnonzero(np.abs(fit.weight) > NOISE * np.abs(fit.weight).max(initial=0.0))
+    if len(used) == 0:
+        return None
+    if len(used) == 1:  # a sum of one column is a condition on one column
+        return Split(NUMERIC, 1.0, int(feature[used[0]])), fit
+    return sum_split(
+        problem, feature[used], fit.weight[used] / spread[used], float(np.abs(fit.weight[used]).sum())
+    ), fit
+
+
+def sum_split(problem: CostProblem, columns: np.ndarray, weights: np.ndarray, norm: float) -> Split:
+    """A weighted sum of columns in units of its standard deviation, so that margins are comparable."""
+    weights = weights / problem.rows.spread_of_sum(columns, weights)
+    return Split(OBLIQUE, norm, columns=columns, weights=weights)

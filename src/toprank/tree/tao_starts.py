@@ -1,0 +1,87 @@
+"""Trees that alternating optimisation starts from: a finished one, or a random one."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from toprank._core.dtypes import CATEGORY, NUMERIC, OBLIQUE
+from toprank.tree.structure import Tree
+from toprank.tree.tao_problem import CostProblem
+from toprank.tree.tao_splits import Split, sum_split
+from toprank.tree.tao_tree import AlternatingTree
+
+
+def tree_of(tree: Tree, problem: CostProblem) -> AlternatingTree:
+    """A finished tree, to be improved: its shape and its conditions.
+
+    Raises ValueError where a node has several parents.
+    """
+    inner = np.flatnonzero(~tree.is_leaf)
+    children = np.concatenate((tree.left[inner], tree.right[inner]))
+    if len(np.unique(children)) < len(children):
+        raise ValueError(
+            "A tree to start from must have one way to each node, but a node of this one has several parents. "
+            "Hint: start from a TAOTree or a RankingTree."
+        )
+    splits: list[Split | None] = [None] * len(tree)
+    for node in inner.tolist():
+        splits[node] = _split_of(tree, node, problem)
+    return AlternatingTree(np.where(tree.is_leaf, -1, tree.left), np.where(tree.is_leaf, -1, tree.right), splits)
+
+
+def _split_of(tree: Tree, node: int, problem: CostProblem) -> Split:
+    """Condition of a finished tree; the norm of a weighted sum is that of the sum in standard deviations."""
+    feature, missing_left = int(tree.feature[node]), bool(tree.missing_left[node])
+    if tree.kind[node] == NUMERIC:
+        return Split(NUMERIC, 1.0, feature, float(tree.threshold[node]), missing_left)
+    if tree.kind[node] == CATEGORY:
+        categories = np.zeros(256, bool)
+        categories[tree.categories_left(node)] = True
+        return Split(CATEGORY, 1.0, feature, missing_left=missing_left, categories=categories)
+    own = slice(tree.oblique_at[node], tree.oblique_at[node + 1])
+    columns, weights = tree.oblique_feature[own], tree.oblique_weight[own]
+    usable, spread, _ = problem.rows.standard
+    scale = np.zeros(problem.rows.X.shape[1])
+    scale[usable] = spread
+    norm = float(np.abs(weights * scale[columns]).sum())
+    return Split(OBLIQUE, norm, feature, float(tree.threshold[node]), missing_left, columns=columns, weights=weights)
+
+
+def random_tree(problem: CostProblem, depth: int, random: np.random.Generator) -> AlternatingTree:
+    """A complete tree of random conditions.
+
+    Weights on standardised columns and the intercept are drawn from a standard normal distribution (section H.1.1),
+    the weights then scaled to a norm of 1, which changes no side. Where there is nothing to add up, and in trees of
+    single columns, a column and one of its values are drawn.
+    """
+    n_inner = 2**depth - 1
+    node = np.arange(2 * n_inner + 1)
+    left = np.where(node < n_inner, 2 * node + 1, -1)
+    draw = _random_sum if problem.is_oblique and len(problem.rows.standard[0]) > 1 else _random_column
+    splits = [draw(problem, random) for _ in range(n_inner)]
+    return AlternatingTree(left, np.where(left < 0, -1, left + 1), [*splits, *[None] * (n_inner + 1)])
+
+
+def _random_sum(problem: CostProblem, random: np.random.Generator) -> Split:
+    feature, spread, standard = problem.rows.standard
+    weight, intercept = random.standard_normal(len(feature)), float(random.standard_normal())
+    split = sum_split(problem, feature, weight / spread, 1.0)
+    assert split.weights is not None
+    # The row whose sum is nearest to the drawn boundary marks it in original units.
+    sums = standard[problem.rows.sample] @ weight + intercept
+    nearest = problem.rows.sample[[int(np.argmin(np.abs(sums)))]]
+    boundary = float(problem.rows.sums(nearest, feature, split.weights)[0])
+    return Split(OBLIQUE, 1.0, threshold=0.0 if np.isnan(boundary) else boundary, columns=feature,
+                 weights=split.weights)  # fmt: skip
+
+
+def _random_column(problem: CostProblem, random: np.random.Generator) -> Split:
+    rows = problem.rows
+    feature = int(random.integers(rows.X.shape[1]))
+    if rows.is_categorical[feature]:
+        goes_left = random.random(256) < 0.5
+        goes_left[rows.n_codes[feature] :] = goes_left[rows.n_codes[feature]]
+        missing_left = bool(goes_left[rows.n_codes[feature]])
+        return Split(CATEGORY, 1.0, feature, missing_left=missing_left, categories=goes_left)
+    value = rows.X[random.integers(len(rows)), feature]
+    return Split(NUMERIC, 1.0, feature, 0.0 if np.isnan(value) else float(value), bool(random.random() < 0.5))

@@ -1,0 +1,160 @@
+from itertools import product
+
+import numpy as np
+import pytest
+from hypothesis import assume, example, given
+from hypothesis import strategies as st
+
+from ranker_cases import fewer
+from tao_cases import blobs, goes_left, make_problem, tao_cases
+from toprank._core.dtypes import CATEGORY, NUMERIC, OBLIQUE
+from toprank.tree import tao_splits
+from toprank.tree.tao_splits import Care, Split, best_axis, best_threshold, fitted_sum, numeric_candidate
+
+VALUES = st.sampled_from([-np.inf, -1.0, 0.0, np.nextafter(0.0, 1.0), 2.5, 1e308, np.nan])
+
+
+def best_by_hand(value, saving):
+    """The most that any threshold saves, with missing values on either side."""
+    known = value[~np.isnan(value)]
+    best = None
+    for threshold in np.unique(known)[:-1]:
+        for low_left, missing_left in product((True, False), repeat=2):
+            is_left = np.where(np.isnan(value), missing_left, (value <= threshold) == low_left)
+            saved = int(saving[is_left].sum())
+            best = saved if best is None else max(best, saved)
+    return best
+
+
+@given(st.lists(st.tuples(VALUES, st.integers(-5, 5)), min_size=1, max_size=12))
+@example([(0.0, 1), (np.nextafter(0.0, 1.0), -1)])
+@example([(-np.inf, 1), (1e308, -1)])
+def test_the_threshold_is_the_best_of_all(pairs):
+    value, saving = np.array([v for v, _ in pairs]), np.array([s for _, s in pairs])
+    found = best_threshold(value, saving)
+    assert (found[0] if found else None) == best_by_hand(value, saving)
+    if found:
+        saved, threshold, low_left, missing_left = found
+        is_left = np.where(np.isnan(value), missing_left, (value <= threshold) == low_left)
+        assert saving[is_left].sum() == saved
+
+
+def test_of_equal_thresholds_the_widest_gap_is_taken():
+    saving = np.array([1, -1, 1, -1])
+    assert best_threshold(np.array([0.0, 1.0, 2.0, 6.0]), saving)[1] == 4.0
+    assert best_threshold(np.array([0.0, 5.0, 6.0, 7.0]), saving)[1] == 2.5
+
+
+def best_axis_by_hand(problem, care):
+    """The most that any condition on one column saves."""
+    best = None
+    for feature in range(problem.rows.X.shape[1]):
+        value = problem.rows.X[care.rows, feature]
+        if problem.rows.is_categorical[feature]:
+            kinds = [care.saving[value == code].sum() for code in range(5)] + [care.saving[np.isnan(value)].sum()]
+            saved = sum(max(int(kind), 0) for kind in kinds)
+        else:
+            # a missing value is the largest or the smallest one: so it may stand on either side, and alone
+            columns = [np.nan_to_num(value, nan=end) for end in (-np.inf, np.inf)]
+            found = [best_by_hand(column, care.saving) for column in columns]
+            saved = max((s for s in found if s is not None), default=None)
+        if saved is not None:
+            best = saved if best is None else max(best, saved)
+    return best
+
+
+@st.composite
+def care_points(draw):
+    """Some rows of a problem, each with something to save."""
+    case = draw(tao_cases(max_depth=1))
+    rows = np.flatnonzero(case.random.random(len(case.problem)) < 0.8)
+    assume(len(rows))
+    saving = case.random.choice([-5, -2, -1, 1, 3], len(rows))
+    return case.problem, Care(rows, saving)
+
+
+def actually_saved(problem, care, candidate):
+    """What a candidate saves, row by row; its sides are those of the children after they changed places."""
+    is_left = np.array([goes_left(candidate.split, x) for x in problem.rows.X[care.rows]])
+    return int(care.saving[is_left != candidate.swaps].sum())
+
+
+@given(care_points())
+def test_the_condition_on_one_column_is_the_best_of_all(pair):
+    problem, care = pair
+    candidate, expected = best_axis(problem, care), best_axis_by_hand(problem, care)
+    assert (None if candidate is None else candidate.saved) == expected
+    if candidate is not None:
+        assert actually_saved(problem, care, candidate) == candidate.saved
+        assert candidate.split.norm == 1.0
+
+
+@fewer(2)
+@given(care_points())
+def test_all_rows_one_way_saves_what_the_better_child_saves(pair):
+    problem, care = pair
+    saved, split = care.one_way
+    is_left = [goes_left(split, x) for x in problem.rows.X[care.rows]]
+    assert len(set(is_left)) == 1
+    assert saved == max(int(care.saving.sum()), 0) == (int(care.saving.sum()) if is_left[0] else 0)
+    assert split.norm == 0
+
+
+@fewer(2)
+@given(care_points())
+def test_a_fitted_sum_saves_what_it_says_and_has_its_norm_on_standardised_columns(pair):
+    problem, care = pair
+    fitted = fitted_sum(problem, care, None)
+    if fitted is None:
+        return
+    split, fit = fitted
+    candidate = numeric_candidate(problem, care, split, fit)
+    if candidate is not None:
+        assert actually_saved(problem, care, candidate) == candidate.saved
+    if split.kind == OBLIQUE:
+        assert 0 < split.norm <= np.abs(fit.weight).sum() * (1 + 1e-12)
+        assert len(split.columns) == np.count_nonzero(split.weights) > 1
+    else:
+        assert (split.kind, split.norm) == (NUMERIC, 1.0)
+
+
+def test_a_sum_in_other_units_is_the_same_sum():
+    X, label = blobs()
+    saving = np.where(label == 1, -2, 1)
+    splits = []
+    for factor, shift in ((1.0, 0.0), (1024.0, 4096.0)):
+        problem = make_problem(X * factor + shift, label, [[0, 1.0], [1.0, 0]])
+        order = np.lexsort((problem.rows.X[:, 0], problem.rows.label))
+        assert np.array_equal(order, np.arange(len(X)))
+        care = Care(np.arange(len(X)), saving[np.argsort(label, kind="stable")])
+        splits.append(fitted_sum(problem, care, None)[0])
+    assert splits[0].norm == pytest.approx(splits[1].norm, rel=1e-3)
+    assert np.allclose(splits[0].weights, 1024.0 * splits[1].weights, rtol=1e-3)
+
+
+def test_a_sample_of_many_care_points_gives_nearly_the_same_direction(monkeypatch):
+    X, label = blobs(2000)
+    problem = make_problem(X, label, [[0, 1.0], [1.0, 0]])
+    care = Care(np.arange(2000), np.where(problem.rows.label == 1, -1, 1))
+    whole = fitted_sum(problem, care, None)[1]
+    monkeypatch.setattr(tao_splits, "FIT_ROWS", 1000)
+    sampled = fitted_sum(problem, care, None)[1]
+    assert not np.array_equal(whole.weight, sampled.weight)
+    cosine = whole.weight @ sampled.weight / np.linalg.norm(whole.weight) / np.linalg.norm(sampled.weight)
+    assert cosine > 0.97
+
+
+def test_categories_that_no_care_point_has_go_with_the_heavier_side():
+    X = np.array([[0.0], [1.0], [2.0], [np.nan]])
+    problem = make_problem(X, np.array([0, 1, 0, 1]), [[0, 1.0], [1.0, 0]], n_categories=np.array([5], np.int32))
+    rows = np.flatnonzero(~np.isnan(problem.rows.X[:, 0]))
+    saving = np.where(problem.rows.X[rows, 0] == 1, -5, 1)
+    split = best_axis(problem, Care(rows, saving)).split
+    assert split.kind == CATEGORY
+    assert split.categories[:5].tolist() == [True, False, True, False, False]
+    assert not split.missing_left
+
+
+def test_a_condition_that_sends_everything_one_way_says_so():
+    assert goes_left(Split.one_way(True), [np.nan])
+    assert not goes_left(Split.one_way(False), [1e308])
