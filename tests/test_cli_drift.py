@@ -79,6 +79,44 @@ def test_json_is_what_the_library_says(folder):
     assert found["notes"] == []
 
 
+def numbers(seed, n):
+    return pl.DataFrame(np.random.default_rng(seed).normal(size=(n, 3)), schema=["a", "b", "c"])
+
+
+def test_rows_in_both_files_are_counted(tmp_path):
+    rows = numbers(0, 1688)
+    for name, frame in (("a.csv", rows[:1000]), ("b.csv", rows[688:]), ("again.csv", rows[:1000][::-1])):
+        frame.write_csv(tmp_path / name)
+    done = run("drift", tmp_path / "a.csv", tmp_path / "b.csv")
+    assert (done.code, done.err) == (0, "")
+    assert done.out.splitlines()[2] == "  shared         312 rows (31 % of b.csv) are in both files"
+    assert json.loads(run("drift", tmp_path / "a.csv", tmp_path / "b.csv", "--json").out)["n_shared"] == 312
+    done = run("drift", tmp_path / "a.csv", tmp_path / "again.csv")
+    assert (done.code, done.err) == (0, "")
+    assert done.out.splitlines() == [
+        "No drift: again.csv holds the same rows as a.csv.",
+        "  rows     1,000 in a.csv, 1,000 in again.csv",
+        "  columns  3, 0 of them categorical",
+    ]
+
+
+def test_where_nothing_can_be_found_it_says_so(tmp_path):
+    numbers(0, 1000).write_csv(tmp_path / "a.csv")
+    numbers(1, 5).write_csv(tmp_path / "tiny.csv")
+    numbers(1, 500).with_columns(a=1, b=2, c=pl.lit("x")).write_csv(tmp_path / "constant.csv")
+    done = run("drift", tmp_path / "a.csv", tmp_path / "tiny.csv")
+    assert (done.code, done.err) == (0, "")
+    assert done.out.splitlines() == [
+        "There are too few rows to say anything: the smaller table has 5, and at least 9 in each are needed.",
+        "  rows     1,000 in a.csv, 5 in tiny.csv",
+        "  columns  3, 0 of them categorical",
+    ]
+    assert json.loads(run("drift", tmp_path / "a.csv", tmp_path / "tiny.csv", "--json").out)["obstacle"]
+    done = run("drift", tmp_path / "constant.csv", tmp_path / "constant.csv")
+    assert (done.code, done.err) == (0, "")
+    assert done.out.startswith("There is nothing to compare: every column holds one value throughout both tables.\n")
+
+
 @pytest.mark.parametrize("name", ["cells.csv", "cells.parquet"])
 def test_cells_are_written(folder, tmp_path, name):
     out = tmp_path / name
@@ -183,3 +221,5 @@ def test_an_empty_column_fits_to_any_kind(tmp_path):
     done = run("drift", tmp_path / "a.csv", tmp_path / "b.csv")
     assert done.code == 1
     assert "b is missing" in done.out
+    assert "0.00 % of the new rows" in done.out
+    assert "0.00 % of the reference: at least " in done.out

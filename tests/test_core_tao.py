@@ -57,7 +57,9 @@ def every_cut(code, saving, n_codes):
 @example([(4, 3), (1, -1)])
 @example([(4, 0), (1, -1)])
 def test_the_best_cut_of_codes_is_the_best_of_all(pairs):
-    code, saving = (np.array(column, dtype) for column, dtype in zip(zip(*pairs, strict=True), ("i4", "i8"), strict=True))
+    code, saving = (
+        np.array(column, dtype) for column, dtype in zip(zip(*pairs, strict=True), ("i4", "i8"), strict=True)
+    )
     scratch = np.full((2, 5), 99)
     saved, cut, low_left = best_code_cut(code, saving, 4, scratch[0], scratch[1])
     expected = list(every_cut(code, saving, 4))

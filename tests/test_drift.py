@@ -19,7 +19,8 @@ from toprank import MetaAP, MetaAPForest, RankingTree, TreeRank, two_sample_test
 from toprank.drift import TwoSampleResult
 from toprank.drift.cells import drift_cells, fisher_p_values, holm, share_ratios, share_z
 from toprank.drift.combination import union_bound
-from toprank.drift.two_sample import balanced_weights, draw_held_out, p_text
+from toprank.drift.parting import balanced_weights, draw_held_out
+from toprank.drift.result import p_text
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -79,6 +80,48 @@ def test_no_level_is_lost_with_the_smallest_samples():
     assert not result.is_different
     result = two_sample_test(np.zeros((40, 1)), np.ones((40, 1)))
     assert (result.statistic, result.is_different) == (1.0, True)
+
+
+# --- rows in both tables ------------------------------------------------------------------------------------
+
+
+def test_a_table_does_not_differ_from_itself():
+    for i in range(20):
+        X = gaussian(i) if i % 2 else companies(i, 200)
+        result = two_sample_test(X, X[::-1], random_state=i)
+        assert (result.is_same_table, result.n_shared, result.p_value) == (True, 200, 1.0)
+    assert str(result) == "Both tables hold the same 200 rows: there is no difference"
+
+
+@pytest.mark.parametrize(("n_more", "n_shared"), [(300, 200), (100, 50)])
+def test_level_where_rows_are_in_both_tables(n_more, n_shared):
+    p_value = []
+    for i in range(40):
+        rows = gaussian(i, n=200 + n_more)
+        result = two_sample_test(rows[:200], rows[200 - n_shared :], random_state=i, n_permutations=199)
+        assert result.n_shared == n_shared
+        assert not result.is_same_table
+        p_value.append(result.p_value)
+    assert np.mean(np.array(p_value) <= 0.05) <= 0.15  # 0.05 plus three standard errors
+    assert 0.25 < np.median(p_value) < 0.7  # a mirror image has an AUC below 1/2, and p-values near 1
+
+
+def test_what_is_new_is_found_beside_rows_in_both_tables():
+    reference = gaussian(0, n=600)
+    result = two_sample_test(reference, np.vstack((reference, gaussian(1, n=300) + 0.8)))
+    assert result.is_different
+    assert (result.n_rows_reference, result.n_rows_new, result.n_shared) == (600, 900, 600)
+    assert str(result).splitlines()[2] == "600 rows are in both tables, 100 % of the smaller one"
+    assert result.to_dict()["n_shared"] == 600
+    reference[0, 0] = np.nan
+    one = two_sample_test(reference, np.vstack((gaussian(2, n=99), reference[:1])))
+    assert one.n_shared == 1
+    assert str(one).splitlines()[2] == "1 row is in both tables, 1 % of the smaller one"
+
+
+def test_rows_of_few_values_are_no_shared_rows():
+    reference, new = (companies(seed, 400)[["sector", "staff"]] for seed in (0, 1))
+    assert two_sample_test(reference, new).n_shared == 0
 
 
 # --- where --------------------------------------------------------------------------------------------------
@@ -254,7 +297,8 @@ def test_words_for_a_difference_and_for_none():
     assert lines[0] == "The samples differ: p < 0.0001 at level 0.05, tested on 400 reference and 200 new rows"
     assert re.fullmatch(r"AUC 0\.\d{3} \(0\.\d{3} to 0\.\d{3}\), 0\.5 = cannot be told apart; "
                         r"rank-sum test of the scores: p = 0\.\d+", lines[1])  # fmt: skip
-    assert re.fullmatch(r"  1\. new has more: [\d.]+ % of the new rows, 0 % of the reference, p < 0\.0001", lines[3])
+    assert re.fullmatch(r"  1\. new has more: [\d.]+ % of the new rows, 0 % of the reference: at least [\d.]+ times, "
+                        r"p < 0\.0001", lines[3])  # fmt: skip
     assert lines[4] == "       sector is web shop"
     same = two_sample_test(companies(0, 400), companies(2, 400))
     assert str(same).startswith("No difference was found: p = ")
@@ -277,6 +321,20 @@ def test_a_result_is_plain_data():
     assert isinstance(result, TwoSampleResult)
 
 
+@pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame, lambda frame: pl.DataFrame(frame).to_arrow()],
+                         ids=["pandas", "polars", "pyarrow"])  # fmt: skip
+def test_cells_as_a_frame_of_the_callers_library(make):
+    reference = make(companies(0, 800))
+    result = two_sample_test(reference, make(companies(1, 400, web_shops=0.12)))
+    frame = result.cells_frame()
+    assert type(frame) is type(reference)
+    columns = pl.DataFrame(frame).to_dict(as_series=False)
+    assert columns == {name: [cell.to_dict()[name] for cell in result.cells] for name in columns}
+    assert set(columns) == set(result.cells[0].to_dict())
+    empty = two_sample_test(reference, reference, n_cells=0).cells_frame()
+    assert (type(empty), len(empty), pl.DataFrame(empty).schema) == (type(reference), 0, pl.DataFrame(frame).schema)
+
+
 def test_p_values_in_words():
     texts = [p_text(p) for p in (0.5, 0.0312, 0.00061, 0.00001)]
     assert texts == [
@@ -291,8 +349,12 @@ def test_p_values_in_words():
     ("keywords", "error", "message"),
     [
         ({"test": "t"}, ValueError, "'test' parameter of two_sample_test must be one of 'rank-sum', 'permutation'"),
-        ({"level": 5}, ValueError, "'level' parameter of two_sample_test must be a float in the range"),
-        ({"test_size": 1.0}, ValueError, "'test_size' parameter of two_sample_test must be a float"),
+        ({"level": 5}, ValueError, "'level' parameter of two_sample_test must be a float in the range .*Hint: 0.05 is"),
+        (
+            {"test_size": 1.0},
+            ValueError,
+            "'test_size' parameter of two_sample_test must be .*Hint: it is the share of the rows",
+        ),
         ({"n_permutations": 0}, ValueError, "'n_permutations' parameter"),
         ({"n_cells": -1}, ValueError, "'n_cells' parameter"),
         ({"random_state": None}, TypeError, "'random_state' parameter"),

@@ -68,6 +68,8 @@ def test_numbers_are_tried_at_quantiles_that_occur():
     nearest = np.abs(known[:, None] - values).argmin(axis=1)
     np.testing.assert_allclose(result.share, np.bincount(nearest, minlength=7) / len(rows))
     assert result.share.sum() == pytest.approx(len(known) / len(rows))  # a missing number is near none
+    assert result.missing_share == pytest.approx(np.isnan(rows[:, 1]).mean())
+    assert partial_dependence(score, rows, COLUMNS, ["age", "sector"]).missing_share == 0.0
 
 
 def test_categories_are_named_and_the_missing_one_is_there_where_rows_have_it():
@@ -112,6 +114,15 @@ def test_the_rows_stay_as_they_are_and_keep_their_dtype():
     np.testing.assert_array_equal(rows, before)
 
 
+def test_the_text_of_a_result_is_short():
+    result = partial_dependence(lambda X: X[:, 0], make_rows(600), COLUMNS, ["sector", "age"])
+    said = "<Dependence of the score on sector and age: 4 x 5 values, mean 0 to 4, over 500 rows>"
+    assert repr(result) == said
+    assert repr(partial_dependence(score, make_rows(), COLUMNS, "age")).startswith(
+        "<Dependence of the score on age: 5 v"
+    )
+
+
 def test_columns_are_a_row_for_each_point():
     result = partial_dependence(score, make_rows(), COLUMNS, ["sector", "age"])
     columns = result.columns()
@@ -135,6 +146,7 @@ def test_columns_are_a_row_for_each_point():
         ({"max_rows": 0.5}, r"'max_rows' .* \[1, inf\). Got 0.5"),
         ({"matrix": make_rows()[:, :2]}, r"floats with 3 columns. Got shape \(60, 2\) of float64"),
         ({"matrix": np.zeros((0, 3))}, r"Got shape \(0, 3\)"),
+        ({"matrix": [["a", 1, 2]]}, r"Hint: .* model.dependence\(X, features\) encodes a table"),
         ({"matrix": np.full((4, 3), np.nan)}, "Column 'age' has no finite value in the 4 rows.*Hint"),
         ({"decide": lambda X: X}, r"must give one score a row, shape \(300,\). Got shape \(300, 3\)"),
     ],

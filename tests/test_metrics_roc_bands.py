@@ -163,6 +163,9 @@ def test_a_band_holds_its_arrays_as_plain_values():
     with pytest.raises(ValueError, match="read-only"):
         band.low[0] = 1
     assert not band.contains(RocCurve([0, 0, 1], [0, 0.8, 1]))
+    assert repr(band) == "<RocBand at 2 points, dkw, 95 % for the whole curve>"
+    pointwise = RocBand([0, 1], [0.5, 1], [0, 0.9], [0.7, 1], 0.999, "bootstrap", False)
+    assert repr(pointwise) == "<RocBand at 2 points, bootstrap, 99.9 % for each point>"
 
 
 @pytest.mark.parametrize(

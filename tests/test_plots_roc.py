@@ -222,7 +222,8 @@ def dependence(features):
 def test_dependence_is_drawn_inside(features):
     display = DependenceDisplay(dependence(features)).plot()
     assert_inside(display.figure_)
-    assert_apart(texts_of(display.figure_, ("share:", "cell")))
+    assert_apart(texts_of(display.figure_, ("share:", "cell", "level:")))
+    assert_apart_turned(display.ax_.get_xticklabels())
     assert len(display.frame()) == display.dependence.mean.size
     assert "Mean score by" in display.figure_.get_suptitle()
 
@@ -252,8 +253,77 @@ def test_two_columns_are_a_map_with_lines_or_figures():
     assert repr(cells) == "<DependenceDisplay of 2 columns: size, sector>"
 
 
-def test_a_constant_score_is_drawn_too():
-    rows = np.arange(12.0).reshape(6, 2)
-    for features in (0, [0, 1]):
-        flat = partial_dependence(lambda X: np.zeros(len(X)), rows, COLUMNS[:2], features)
-        assert_inside(DependenceDisplay(flat).plot().figure_)
+def test_lines_of_a_map_say_their_level_once_and_apart():
+    generator = np.random.default_rng(0)
+    rows = generator.uniform(0, 9, (300, 2))
+    waves = partial_dependence(lambda X: np.sin(X[:, 0]) + np.cos(X[:, 1]), rows, COLUMNS[:2], [0, 1])
+    cliff = partial_dependence(lambda X: 1.0 * (X[:, 0] > 4) + 1e-6 * X[:, 1], rows, COLUMNS[:2], [0, 1])
+    for result, most in ((waves, 20), (cliff, 2)):  # at a cliff all lines run side by side
+        display = DependenceDisplay(result).plot()
+        written = texts_of(display.figure_, ("level:",))
+        assert len({text.get_gid() for text in written}) == len(written) <= most
+        assert_apart(written)
+        frame = display.ax_.get_window_extent()
+        for text in written:
+            box = Text.get_window_extent(text)
+            assert frame.x0 <= box.x0 < box.x1 <= frame.x1
+            assert frame.y0 <= box.y0 < box.y1 <= frame.y1
+    assert len(texts_of(DependenceDisplay(waves).plot().figure_, ("level:",))) >= 3
+
+
+def assert_apart_turned(labels):
+    """Lines of text do not touch: seen along the text, the next one begins a line's height further."""
+    middles = [label.get_transform().transform(label.get_position()) for label in labels if label.get_text()]
+    for label, gap in zip(labels, np.diff(np.array(middles)[:, 0]), strict=False):
+        angle = np.radians(label.get_rotation())
+        height = label.get_fontsize() / 72 * label.figure.dpi
+        if angle == 0:
+            assert Text.get_window_extent(label).width <= gap
+        else:
+            assert gap * np.sin(angle) >= height
+
+
+@pytest.mark.parametrize(("n", "angle"), [(2, 0), (9, 30), (25, 30), (80, 90)])
+def test_categories_along_a_map_are_turned_and_thinned(n, angle):
+    columns = [Column("sector", tuple(f"number {i}" for i in range(n))), Column("age")]
+    rows = np.column_stack((np.arange(200) % n, np.arange(200.0) % 17))
+    display = DependenceDisplay(partial_dependence(lambda X: X[:, 0] + X[:, 1], rows, columns, [0, 1])).plot()
+    assert_inside(display.figure_)
+    labels = display.ax_.get_xticklabels()
+    assert {label.get_rotation() for label in labels} == {angle}
+    assert_apart_turned(labels)
+    narrow = Figure((3, 3), layout="constrained").add_subplot()
+    DependenceDisplay(display.dependence).plot(narrow)
+    assert_apart_turned(narrow.get_xticklabels())
+    assert narrow.get_xticklabels()[0].get_text() == "number 0"
+
+
+@pytest.mark.parametrize("features", ["turnover", "sector", ["turnover", "age"], ["size", "sector"]])
+@pytest.mark.parametrize("score", [0.0, 0.43812])
+def test_a_score_that_does_not_change_says_so(features, score):
+    rows = np.column_stack((np.arange(12.0), np.arange(12.0), np.arange(12) % 3, np.arange(12) % 2))
+    flat = partial_dependence(lambda X: np.full(len(X), score), rows, COLUMNS, features)
+    display = DependenceDisplay(flat).plot()
+    assert_inside(display.figure_)
+    (text,) = texts_of(display.figure_, ("no effect",))
+    assert " ".join(text.get_text().split()) == "no effect: the same mean score for every value"
+    if features in ("turnover", "sector"):
+        axis = display.ax_.yaxis if features == "turnover" else display.ax_.xaxis
+        assert [label.get_text() for label in axis.get_ticklabels()] == [f"{score:.3g}"]
+    assert not texts_of(DependenceDisplay(dependence(features)).plot().figure_, ("no effect",))
+
+
+def test_a_note_says_how_many_rows_miss_the_number():
+    rows = np.column_stack((np.arange(50.0), np.arange(50.0), np.arange(50) % 3, np.arange(50) % 2))
+    rows[:4, 1] = np.nan
+
+    def label(features):
+        result = partial_dependence(lambda X: X[:, 0], rows, COLUMNS, features)
+        return " ".join(DependenceDisplay(result).plot().ax_.get_xlabel().split())
+
+    assert label("age") == "age Not shown: age missing, 8 % of the rows"
+    assert label(["sector", "age"]) == "sector Not shown: age missing, 8 % of the rows"
+    assert label(["turnover", "age"]) == "turnover Not shown: turnover or age missing, 8 % of the rows"
+    assert label("turnover") == "turnover"
+    rows[5:10, 2] = np.nan
+    assert label("sector") == "Mean score (dotted: mean)"  # missing categories have a bar

@@ -130,6 +130,11 @@ def test_the_text_shows_the_summary_and_the_conditions(fitted):
     if fitted.kind in ENSEMBLES:
         assert "tree 1 of 3" in text
         assert "tree 3 of 3" in fitted.to_text(2)
+        for wrong in (3, -1, "first"):
+            with pytest.raises(
+                ValueError, match=rf"{type(fitted).__name__}.to_text needs a tree from 0 to 2, got .*Hint"
+            ):
+                fitted.to_text(wrong)
 
 
 def test_the_summary_names_size_training_figures_budget_and_columns(fitted):

@@ -398,6 +398,9 @@ def test_sub_trees_and_node_classifiers(rule):
     leaf = int(np.flatnonzero(nodes["is_leaf"])[0])
     with pytest.raises(ValueError, match=rf"but {leaf} is a cell of the ranking"):
         model.node_classifier(leaf)
+    n_conditions = 0 if rule not in RULES else (~root.rule.is_leaf).sum()
+    by = {0: "LogisticRegression", 1: "1 condition"}.get(n_conditions, f"{n_conditions} conditions")
+    assert repr(root) == f"<NodeClassifier of node 0, {by}, alpha {root.alpha:.4g}, beta {root.beta:.4g}>"
 
 
 def _below(nodes, node, top):

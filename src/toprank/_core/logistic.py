@@ -13,11 +13,12 @@ below, and the gap says when to stop.
 """
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
 from toprank._core.jit import kernel
-from toprank._core.quadratic import add_columns, correlate, step_on_columns, step_on_gram
+from toprank._core.quadratic import add_columns, centred_gram, correlate, descend_on_columns, descend_on_gram
 
 GRAM_COLUMNS = 1024
 """Columns up to which a Newton step forms their Gram matrix; above, its cost outgrows sweeps over the columns."""
@@ -29,114 +30,164 @@ WATCHED = 0.5
 """Columns whose correlation with the residual is below this share of the penalty are set aside until the end."""
 
 NEAR = 1e-3
-"""Relative fall of F in one step below which columns may be set aside: above, correlations still move too much."""
+"""Relative fall of F in one step below which columns may be set aside: above, their correlations still move."""
 
-LARGEST_STEP = 4.0
+BALANCED = 0.01
+"""Share of the tolerance, or of the gap that is left after a step, that the sum of the residuals may be of their size."""
+
+KEPT = 0.2
+"""A Gram matrix serves the next step too, where the last one left less than this of the gap and F hardly fell."""
+
+LARGEST_MOVE = 4.0
 """Limit of one move of the intercept: where all rows are saturated the curvature says nothing."""
 
 SHORT_STEP = 0.2
-"""A line search that ends below this mistrusts the curvature: the next step uses one that cannot overshoot."""
+"""A line search that ends below mistrusts the curvature: the next step damps it."""
+
+SHORTEST_STEP = 1e-3
+"""A line search that would end below gives up."""
+
+LEAST_DAMPING = 1e-6
+
+
+class Rows(NamedTuple):
+    """Arrays of the rows, float64 (n,): what is given, and what kernels keep up to date with z."""
+
+    target: np.ndarray
+    weight: np.ndarray
+    z: np.ndarray
+    residual: np.ndarray
+    curvature: np.ndarray
+
+
+class Model(NamedTuple):
+    """The quadratic model of the loss over some columns; above GRAM_COLUMNS of them there is no Gram matrix."""
+
+    columns: np.ndarray
+    gram: np.ndarray
+    pull: np.ndarray
+    total: float
+
+
+class Sums(NamedTuple):
+    """Sums over the rows: c * loss, e, |e|, h, and |e| times minus log(|e| / c)."""
+
+    loss: float
+    balance: float
+    size: float
+    curvature: float
+    surprise: float
 
 
 @kernel
-def weigh_rows(z, target, weight, residual, curvature):
-    """Write residuals and curvatures at z; return five sums: loss, e, |e|, h, and |e| times minus log(|e| / c)."""
+def weigh_rows(rows):
+    """Write residuals and curvatures at z; return their sums."""
     loss = 0.0
     balance = 0.0
     size = 0.0
-    total = 0.0
+    curvature = 0.0
     surprise = 0.0
-    for i in range(z.shape[0]):
-        small = math.exp(-abs(z[i]))
+    for i in range(rows.z.shape[0]):
+        margin = rows.z[i] if rows.target[i] > 0.5 else -rows.z[i]
+        small = math.exp(-abs(margin))
         near = 1.0 / (1.0 + small)
-        c = weight[i]
-        margin = z[i] if target[i] > 0.5 else -z[i]
-        far = math.log1p(small)
-        loss += c * (far + max(-margin, 0.0))
+        log_near = math.log1p(small)
+        c = rows.weight[i]
         e = c * (near if margin < 0.0 else small * near)
-        surprise += e * (far + max(margin, 0.0))
         h = c * (small * near * near)
+        loss += c * (log_near + max(-margin, 0.0))
+        surprise += e * (log_near + max(margin, 0.0))
         size += e
-        if target[i] < 0.5:
+        curvature += h
+        if rows.target[i] < 0.5:
             e = -e
-        residual[i] = e
-        curvature[i] = h
         balance += e
-        total += h
-    return loss, balance, size, total, surprise
+        rows.residual[i] = e
+        rows.curvature[i] = h
+    return Sums(loss, balance, size, curvature, surprise)
 
 
 @kernel
-def bound_curvature(z, weight, curvature):
-    """Write curvatures of the quadratic function above the loss that touches it at z; return their sum.
+def damp(rows, damping):
+    """Add damping times the curvature of the quadratic function above the loss that touches it at z; return the sum.
 
-    A step to its minimum never raises the loss (Jaakkola and Jordan, 2000): tanh(z / 2) / (2 z), at least p (1 - p).
+    A step to the minimum of that function never raises the loss (Jaakkola and Jordan, 2000): its curvature is
+    tanh(z / 2) / (2 z), at least p (1 - p), and far from 0 where rows are saturated.
     """
     total = 0.0
-    for i in range(z.shape[0]):
-        half = 0.5 * abs(z[i])
-        h = weight[i] * (0.25 * math.tanh(half) / half if half > 1e-4 else 0.25)
-        curvature[i] = h
-        total += h
+    for i in range(rows.z.shape[0]):
+        half = 0.5 * abs(rows.z[i])
+        bound = 0.25 * math.tanh(half) / half if half > 1e-4 else 0.25
+        rows.curvature[i] += damping * rows.weight[i] * bound
+        total += rows.curvature[i]
     return total
 
 
 @kernel
-def balance_intercept(z, target, weight, residual, curvature, sums):
-    """Move z by the constant that makes the residuals add up to 0; return that constant and the sums at the new z.
+def balance_intercept(rows, sums, tolerance):
+    """Move z by the constant that makes the residuals add up to 0, up to a share `tolerance` of their size.
 
-    Pre:  residual, curvature and sums are those of weigh_rows at z; both targets have weight.
-    Cost: one to three passes over the rows, unless z is far off: steps are Newton's, held inside the bracket.
+    Pre:  sums are those of weigh_rows at z; both targets have weight.
+    Cost: one to three passes over the rows, unless z is far off: steps are Newton's, held inside a bracket.
+    Returned: that constant and the sums at the new z.
     """
     moved = 0.0
     low = -np.inf
     high = np.inf
     for _ in range(200):
-        _, balance, size, total, _ = sums
-        if abs(balance) <= 1e-11 * size:
+        if not abs(sums.balance) > max(tolerance, 1e-12) * sums.size:
             break
-        if balance > 0.0:
+        if sums.balance > 0.0:
             low = moved
         else:
             high = moved
-        step = LARGEST_STEP if balance > 0.0 else -LARGEST_STEP
-        if abs(balance) < LARGEST_STEP * total:
-            step = balance / total
-        goal = moved + step
+        goal = moved + math.copysign(LARGEST_MOVE, sums.balance)
+        if abs(sums.balance) < LARGEST_MOVE * sums.curvature:
+            goal = moved + sums.balance / sums.curvature
         if not low < goal < high:
             goal = 0.5 * (low + high)
-            if not low < goal < high:
-                break
-        for i in range(z.shape[0]):
-            z[i] += goal - moved
+        if goal in (low, high):  # neighbours: there is no number in between
+            break
+        for i in range(rows.z.shape[0]):
+            rows.z[i] += goal - moved
         moved = goal
-        sums = weigh_rows(z, target, weight, residual, curvature)
+        sums = weigh_rows(rows)
     return moved, sums
 
 
 @kernel
-def dual_value(weight, residual, sums, scale):
+def dual_value(rows, sums, scale):
     """Return sum_i c_i H(scale * |e_i| / c_i), with H the entropy.
 
     F is nowhere below, where the residuals add up to 0 and no column's correlation with them is above penalty / scale.
 
-    Pre:  residual and sums are those of weigh_rows; 0 < scale <= 1.
+    Pre:  sums are those of weigh_rows at z; 0 < scale <= 1.
     """
-    value = scale * (sums[4] - math.log(scale) * sums[2])
-    for i in range(weight.shape[0]):
-        share = scale * abs(residual[i]) / weight[i]
+    value = scale * (sums.surprise - math.log(scale) * sums.size)
+    for i in range(rows.weight.shape[0]):
+        share = scale * abs(rows.residual[i]) / rows.weight[i]
         if share < 1.0:
-            value -= weight[i] * (1.0 - share) * math.log1p(-share)
+            value -= rows.weight[i] * (1.0 - share) * math.log1p(-share)
     return value
 
 
 @kernel
-def duality_gap(objective, correlation, watched, weight, residual, sums, penalty):
-    """Return how far the objective is above the value of the dual problem of the watched columns."""
+def duality_gap(rows, sums, objective, correlation, watched, penalty):
+    """Return how far the objective is above the dual value of the watched columns; NaN where one has no number."""
     largest = penalty
     for j in watched:
+        if not abs(correlation[j]) < np.inf:
+            return np.nan
         largest = max(largest, abs(correlation[j]))
-    return objective - max(0.0, dual_value(weight, residual, sums, penalty / largest))
+    return objective - max(0.0, dual_value(rows, sums, penalty / largest))
+
+
+@kernel
+def evaluate(X, rows, sums, watched, correlation, penalty, value):
+    """Write the correlations of the watched columns with the residual; return the objective and the gap."""
+    correlate(X, watched, rows.residual, correlation)
+    objective = sums.loss + penalty * np.sum(np.abs(value))
+    return objective, duality_gap(rows, sums, objective, correlation, watched, penalty)
 
 
 @kernel
@@ -161,51 +212,117 @@ def choose_columns(correlation, value, watched, penalty):
 
 
 @kernel
-def search_line(z, direction, target, weight, residual, curvature, sums, slope, old_norm, new_norm):
+def search_line(rows, sums, direction, slope, old_norm, new_norm):
     """Move z along a direction, half as far until F falls as the model says; return the share moved and the sums there.
 
-    Pre:  slope < 0 is that of the loss along the direction; the penalty is old_norm at its start and at most
-          new_norm at its end, for convex in between.
+    Pre:  slope is that of the loss along the direction; the penalty is old_norm at its start and new_norm at its end,
+          and in between, for it is convex, no more than a straight line says.
+    Post: a share of 0 says that F did not fall.
     """
-    before = sums[0] + old_norm
+    start = rows.z.copy()
+    before = sums.loss + old_norm
     expected = slope + new_norm - old_norm
-    share = 0.0
-    goal = 1.0
-    while goal > 1e-12:
-        for i in range(z.shape[0]):
-            z[i] += (goal - share) * direction[i]
-        share = goal
-        sums = weigh_rows(z, target, weight, residual, curvature)
-        after = sums[0] + old_norm + goal * (new_norm - old_norm)
-        if after <= before + 0.01 * goal * expected + 1e-15 * before:
-            break
-        goal *= 0.5
-    return share, sums
+    share = 1.0
+    while share > SHORTEST_STEP:
+        for i in range(start.shape[0]):
+            rows.z[i] = start[i] + share * direction[i]
+        sums = weigh_rows(rows)
+        after = sums.loss + old_norm + share * (new_norm - old_norm)
+        if after <= before + 0.01 * share * expected + 1e-15 * before:
+            return share, sums
+        share *= 0.5
+    rows.z[:] = start
+    return 0.0, weigh_rows(rows)
 
 
 @kernel
-def newton_step(X, columns, penalty, value, z, target, weight, residual, curvature, sums, correlation, aim, is_safe):
-    """Move value and z by one Newton step over some columns; return the intercept's move, the share taken, the sums."""
-    total = sums[3]
-    if is_safe:
-        total = bound_curvature(z, weight, curvature)
-    slope = -correlation[columns]
-    old = value[columns]
+def fit_model(X, rows, sums, columns, damping):
+    """Return the quadratic model at z, damped."""
+    total = sums.curvature if damping == 0.0 else damp(rows, damping)
+    if columns.shape[0] > GRAM_COLUMNS:
+        return Model(columns, np.empty((0, 0)), np.empty(0), total)
+    gram, pull = centred_gram(X, columns, rows.curvature, total)
+    return Model(columns, gram, pull, total)
+
+
+@kernel
+def covers(model, columns):
+    """Return whether the Gram matrix of a model has all these columns; both are ascending."""
+    if model.gram.shape[0] == 0:
+        return columns.shape[0] == 0
+    at = np.searchsorted(model.columns, columns)
+    for a in range(columns.shape[0]):
+        if at[a] == model.columns.shape[0] or model.columns[at[a]] != columns[a]:
+            return False
+    return True
+
+
+@kernel
+def restrict(model, columns):
+    """Return the model of some of its columns."""
+    k = columns.shape[0]
+    at = np.searchsorted(model.columns, columns)
+    gram = np.empty((k, k))
+    for a in range(k):
+        for b in range(k):
+            gram[a, b] = model.gram[at[a], at[b]]
+    return Model(columns, gram, model.pull[at], model.total)
+
+
+@kernel
+def newton_step(X, rows, sums, model, correlation, penalty, value, aim):
+    """Move value and z by one step on the model; return the intercept's move, the share taken and the sums."""
+    slope = -correlation[model.columns]
+    old = value[model.columns]
     new = old.copy()
-    if columns.shape[0] <= GRAM_COLUMNS:
-        pull = step_on_gram(X, columns, curvature, total, slope.copy(), new, penalty, aim)
+    pull = model.pull
+    if model.columns.shape[0] <= GRAM_COLUMNS:
+        descend_on_gram(model.gram, slope.copy(), new, penalty, aim)
     else:
-        pull = step_on_columns(X, columns, curvature, total, slope.copy(), new, penalty, aim)
+        pull = descend_on_columns(X, model.columns, rows.curvature, model.total, slope, new, penalty, aim)
     change = new - old
-    shift = (sums[1] - np.sum(pull * change)) / total
-    direction = np.full(z.shape[0], shift)
-    add_columns(X, columns, change, direction)
-    expected = np.sum(slope * change) - sums[1] * shift
+    shift = (sums.balance - np.sum(pull * change)) / model.total
+    expected = np.sum(slope * change) - sums.balance * shift
+    shift -= np.sum(X[:, 0][model.columns] * change)  # the model takes columns from their first entry on
+    direction = np.full(rows.z.shape[0], shift)
+    add_columns(X, model.columns, change, direction)
     old_norm = penalty * np.sum(np.abs(old))
     new_norm = penalty * np.sum(np.abs(new))
-    share, sums = search_line(z, direction, target, weight, residual, curvature, sums, expected, old_norm, new_norm)
-    value[columns] = new if share == 1.0 else old + share * change
+    share, sums = search_line(rows, sums, direction, expected, old_norm, new_norm)
+    value[model.columns] = new if share == 1.0 else old + share * change
     return share * shift, share, sums
+
+
+@kernel
+def adapt_damping(damping, share, mean_curvature):
+    """Return the damping after a step that went `share` of its way: more after a short step, less after a full one."""
+    if share == 1.0:
+        damping = 0.1 * damping if damping > LEAST_DAMPING else 0.0
+    elif share < SHORT_STEP:
+        damping = max((8.0 if share > 0.0 else 64.0) * damping, 4.0 * mean_curvature, LEAST_DAMPING)
+    if mean_curvature < 1e-14:  # all rows are saturated
+        damping = max(damping, LEAST_DAMPING)
+    return min(damping, 1.0)
+
+
+@kernel
+def begin(X, rows, penalty, value, intercept):
+    """Write z at the start, with the best intercept there; return that and the sums.
+
+    A start that is worse than no weights at all, as after labels were exchanged, is dropped: value becomes 0.
+    """
+    rows.z[:] = intercept
+    add_columns(X, np.arange(value.shape[0]), value, rows.z)
+    moved, sums = balance_intercept(rows, weigh_rows(rows), BALANCED)
+    positive = np.sum(rows.target * rows.weight)
+    negative = np.sum((1.0 - rows.target) * rows.weight)
+    at_zero = positive * math.log1p(negative / positive) + negative * math.log1p(positive / negative)
+    if not sums.loss + penalty * np.sum(np.abs(value)) > at_zero:
+        return intercept + moved, sums
+    value[:] = 0.0
+    intercept = math.log(positive / negative)
+    rows.z[:] = intercept
+    return intercept, weigh_rows(rows)
 
 
 @kernel
@@ -217,43 +334,45 @@ def solve(X, target, weight, penalty, value, intercept, tolerance, max_iter):
     Cost: each step one pass over the columns that are watched, and n * k**2 / 2 for the k columns it moves.
     """
     n_columns, n = X.shape
-    residual = np.empty(n)
-    curvature = np.empty(n)
-    correlation = np.empty(n_columns)
+    rows = Rows(target, weight, np.empty(n), np.empty(n), np.empty(n))
+    intercept, sums = begin(X, rows, penalty, value, intercept)
+    mean_weight = np.mean(weight)
     every = np.arange(n_columns)
-    z = np.full(n, intercept)
-    add_columns(X, every, value, z)
-    sums = weigh_rows(z, target, weight, residual, curvature)
-    moved, sums = balance_intercept(z, target, weight, residual, curvature, sums)
-    intercept += moved
     watched = every
+    correlation = np.empty(n_columns)
+    model = Model(every[:0], np.empty((0, 0)), np.empty(0), 0.0)
     objective = np.inf
-    is_safe = False
+    gap = np.inf
+    share = 1.0
+    damping = 0.0
     n_iter = 0
     while True:
-        before = objective
-        objective = sums[0] + penalty * np.sum(np.abs(value))
-        correlate(X, watched, residual, correlation)
-        gap = duality_gap(objective, correlation, watched, weight, residual, sums, penalty)
-        is_last = not gap > tolerance * objective or n_iter == max_iter
-        if is_last and watched.shape[0] < n_columns:
-            watched = every
-            correlate(X, watched, residual, correlation)
-            gap = duality_gap(objective, correlation, watched, weight, residual, sums, penalty)
-            is_last = not gap > tolerance * objective or n_iter == max_iter
-        if is_last:
+        before, gap_before = objective, gap
+        objective, gap = evaluate(X, rows, sums, watched, correlation, penalty, value)
+        is_stuck = n_iter == max_iter or (share == 0.0 and damping == 1.0)
+        if is_stuck or gap <= tolerance * objective:  # look again, at everything
+            is_full = watched.shape[0] == n_columns
+            moved, sums = balance_intercept(rows, sums, BALANCED * tolerance)
+            intercept += moved
+            if moved != 0.0 or not is_full:
+                watched = every
+                objective, gap = evaluate(X, rows, sums, watched, correlation, penalty, value)
+        if is_stuck or not gap > tolerance * objective:
             return intercept, objective, gap, n_iter
         columns = choose_columns(correlation, value, watched, penalty)
+        is_near = before - objective < NEAR * objective
         watched = every
-        if before - objective < NEAR * objective:
+        if is_near:
             watched = np.flatnonzero((value != 0.0) | (np.abs(correlation) > WATCHED * penalty))
-        relative = gap / objective
+        damping = adapt_damping(damping, share, sums.curvature / (n * mean_weight))
+        if is_near and damping == 0.0 and gap < KEPT * gap_before and covers(model, columns):
+            model = restrict(model, columns)
+        else:
+            model = fit_model(X, rows, sums, columns, damping)
+        relative = min(gap / objective, 1.0)
         aim = penalty * max(0.1 * tolerance, min(0.1, math.sqrt(relative)) * relative)
-        moved, share, sums = newton_step(
-            X, columns, penalty, value, z, target, weight, residual, curvature, sums, correlation, aim, is_safe
-        )
-        is_safe = share < SHORT_STEP
+        moved, share, sums = newton_step(X, rows, sums, model, correlation, penalty, value, aim)
         intercept += moved
-        moved, sums = balance_intercept(z, target, weight, residual, curvature, sums)
+        moved, sums = balance_intercept(rows, sums, BALANCED * max(tolerance, relative * relative))
         intercept += moved
         n_iter += 1

@@ -3,6 +3,9 @@
 Minimised over the change d of weights w is slope . d + sum_i h_i (x_i . d + shift)**2 / 2 + penalty * |w + d|_1. The
 shift, the change of a free intercept, is eliminated exactly: the curvature is that of columns centred by h.
 
+With a free intercept columns may start anywhere. They are taken from their first entry on, so that a constant column
+is exactly 0, and a mean far from 0 costs no digits.
+
 Data is feature-major: X[j] holds column j of all rows. Sums are taken in a fixed order: same input, same bits.
 """
 
@@ -18,6 +21,9 @@ CHUNK = 2048
 GRAM_ROWS = 64
 """Rows that are transposed together for a Gram matrix."""
 
+CONSTANT = 1e-13
+"""Share of a column's curvature below which nothing but rounding is left of it once the intercept is eliminated."""
+
 RIDGE = 1e-10
 """Share of a diagonal entry of a Gram matrix that counts as rounding."""
 
@@ -25,28 +31,28 @@ MAX_ROUNDS = 100
 
 
 @kernel
-def dot(a, b):
-    """Return the sum of a * b, in eight partial sums that the compiler keeps in one vector."""
+def dot(a, origin, b):
+    """Return the sum of (a - origin) * b, in eight partial sums that the compiler keeps in one vector."""
     n = a.shape[0]
     whole = n - n % 8
     s0 = s1 = s2 = s3 = s4 = s5 = s6 = s7 = 0.0
     for i in range(0, whole, 8):
-        s0 += a[i] * b[i]
-        s1 += a[i + 1] * b[i + 1]
-        s2 += a[i + 2] * b[i + 2]
-        s3 += a[i + 3] * b[i + 3]
-        s4 += a[i + 4] * b[i + 4]
-        s5 += a[i + 5] * b[i + 5]
-        s6 += a[i + 6] * b[i + 6]
-        s7 += a[i + 7] * b[i + 7]
+        s0 += (a[i] - origin) * b[i]
+        s1 += (a[i + 1] - origin) * b[i + 1]
+        s2 += (a[i + 2] - origin) * b[i + 2]
+        s3 += (a[i + 3] - origin) * b[i + 3]
+        s4 += (a[i + 4] - origin) * b[i + 4]
+        s5 += (a[i + 5] - origin) * b[i + 5]
+        s6 += (a[i + 6] - origin) * b[i + 6]
+        s7 += (a[i + 7] - origin) * b[i + 7]
     for i in range(whole, n):
-        s0 += a[i] * b[i]
+        s0 += (a[i] - origin) * b[i]
     return ((s0 + s1) + (s2 + s3)) + ((s4 + s5) + (s6 + s7))
 
 
 @kernel
 def correlate(X, columns, residual, out):
-    """Write the sum of X[j] * residual to out[j] for each j of columns; the other entries stay.
+    """Write the sum of (X[j] - X[j, 0]) * residual to out[j] for each j of columns; the other entries stay.
 
     Cost: n_rows * len(columns) multiplications.
     """
@@ -55,7 +61,7 @@ def correlate(X, columns, residual, out):
     for start in range(0, X.shape[1], CHUNK):
         part = residual[start : start + CHUNK]
         for j in columns:
-            out[j] += dot(X[j, start : start + CHUNK], part)
+            out[j] += dot(X[j, start : start + CHUNK], X[j, 0], part)
 
 
 @kernel
@@ -75,38 +81,41 @@ def weighted_gram(X, columns, curvature, gram, total):
     """Write sum_i h_i x_ia x_ib to gram for all pairs of columns, and sum_i h_i x_ia to total.
 
     Pre:  gram float64 (k, k), total float64 (k,).
-    Cost: n_rows * k**2 / 2 multiplications, about 0.25 ns each.
+    Cost: n_rows * k**2 / 2 multiplications, 0.15 to 0.4 ns each.
     """
     k = columns.shape[0]
     n = X.shape[1]
-    plain = np.zeros((GRAM_ROWS, k))
-    scaled = np.zeros((GRAM_ROWS, k))
-    gram[:] = 0.0
-    total[:] = 0.0
+    width = k + 1 + (k + 1) % 2  # one more column, of ones, gives the totals; pairs of columns share what they read
+    plain = np.zeros((GRAM_ROWS, width))
+    scaled = np.zeros((GRAM_ROWS, width))
+    sums = np.zeros((width, width))
+    plain[:, k] = 1.0
     for start in range(0, n, GRAM_ROWS):
         m = min(GRAM_ROWS, n - start)
         h = curvature[start : start + m]
         for a in range(k):
             x = X[columns[a], start : start + m]
+            origin = X[columns[a], 0]
             for i in range(m):
-                plain[i, a] = x[i]
-                scaled[i, a] = h[i] * x[i]
-                total[a] += h[i] * x[i]
+                plain[i, a] = x[i] - origin
+                scaled[i, a] = h[i] * (x[i] - origin)
+        scaled[:m, k] = h
         scaled[m:] = 0.0
-        for i in range(0, m, 8):  # eight rows at a time: an entry of gram is read and written once for them
+        for i in range(0, m, 4):
             p0, p1, p2, p3 = plain[i], plain[i + 1], plain[i + 2], plain[i + 3]
-            p4, p5, p6, p7 = plain[i + 4], plain[i + 5], plain[i + 6], plain[i + 7]
-            for a in range(k):
+            for a in range(0, width, 2):
                 s0, s1, s2, s3 = scaled[i, a], scaled[i + 1, a], scaled[i + 2, a], scaled[i + 3, a]
-                s4, s5, s6, s7 = scaled[i + 4, a], scaled[i + 5, a], scaled[i + 6, a], scaled[i + 7, a]
-                row = gram[a]
-                for b in range(a + 1):
-                    row[b] += ((s0 * p0[b] + s1 * p1[b]) + (s2 * p2[b] + s3 * p3[b])) + (
-                        (s4 * p4[b] + s5 * p5[b]) + (s6 * p6[b] + s7 * p7[b])
-                    )
+                t0, t1, t2, t3 = scaled[i, a + 1], scaled[i + 1, a + 1], scaled[i + 2, a + 1], scaled[i + 3, a + 1]
+                row = sums[a]
+                next_row = sums[a + 1]
+                for b in range(a + 2):
+                    row[b] += (s0 * p0[b] + s1 * p1[b]) + (s2 * p2[b] + s3 * p3[b])
+                    next_row[b] += (t0 * p0[b] + t1 * p1[b]) + (t2 * p2[b] + t3 * p3[b])
     for a in range(k):
-        for b in range(a):
-            gram[b, a] = gram[a, b]
+        total[a] = sums[k, a]
+        for b in range(a + 1):
+            gram[a, b] = sums[a, b]
+            gram[b, a] = sums[a, b]
 
 
 @kernel
@@ -148,9 +157,9 @@ def factor_in_place(matrix):
     """Replace the lower triangle of a positive definite matrix by its Cholesky factor."""
     for i in range(matrix.shape[0]):
         for j in range(i):
-            matrix[i, j] = (matrix[i, j] - dot(matrix[i, :j], matrix[j, :j])) / matrix[j, j]
+            matrix[i, j] = (matrix[i, j] - dot(matrix[i, :j], 0.0, matrix[j, :j])) / matrix[j, j]
         # rounding may leave less than nothing of a column that others make up: RIDGE is what it had at least
-        matrix[i, i] = math.sqrt(max(matrix[i, i] - dot(matrix[i, :i], matrix[i, :i]), RIDGE * matrix[i, i]))
+        matrix[i, i] = math.sqrt(max(matrix[i, i] - dot(matrix[i, :i], 0.0, matrix[i, :i]), RIDGE * matrix[i, i]))
 
 
 @kernel
@@ -172,7 +181,7 @@ def leap_on_gram(gram, slope, value, penalty):
         change[i] = -slope[a] - math.copysign(penalty, value[a])
     factor_in_place(factor)
     for i in range(k):
-        change[i] = (change[i] - dot(factor[i, :i], change[:i])) / factor[i, i]
+        change[i] = (change[i] - dot(factor[i, :i], 0.0, change[:i])) / factor[i, i]
     for i in range(k - 1, -1, -1):
         change[i] /= factor[i, i]
         for j in range(i):
@@ -222,12 +231,8 @@ def descend_on_gram(gram, slope, value, penalty, target):
 
 
 @kernel
-def step_on_gram(X, columns, curvature, curvature_sum, slope, value, penalty, target):
-    """Minimise the quadratic model over the weights of `columns`, by their Gram matrix with the intercept eliminated.
-
-    Pre:  slope float64 (k,): minus the correlations with the residual, which adds up to 0. value float64 (k,): weights.
-    Post: value holds the new weights. Returned: sum_i h_i x_ia.
-    """
+def centred_gram(X, columns, curvature, curvature_sum):
+    """Return the Gram matrix of `columns` with the intercept eliminated, and sum_i h_i x_ia."""
     k = columns.shape[0]
     gram = np.empty((k, k))
     total = np.empty(k)
@@ -236,15 +241,14 @@ def step_on_gram(X, columns, curvature, curvature_sum, slope, value, penalty, ta
         before = gram[a, a]
         for b in range(k):
             gram[a, b] -= total[a] * (total[b] / curvature_sum)
-        if gram[a, a] <= 1e-13 * before:  # a constant column: what is left is rounding
+        if gram[a, a] <= CONSTANT * before:
             gram[a, a] = 0.0
-    descend_on_gram(gram, slope, value, penalty, target)
-    return total
+    return gram, total
 
 
 @kernel
-def step_on_columns(X, columns, curvature, curvature_sum, slope, value, penalty, target):
-    """Minimise the quadratic model over the weights of `columns` by sweeps over them; as step_on_gram otherwise.
+def descend_on_columns(X, columns, curvature, curvature_sum, slope, value, penalty, target):
+    """Minimise as descend_on_gram does, without a Gram matrix: by sweeps over the columns; return sum_i h_i x_ia.
 
     Cost: 2 * n_rows for each coordinate looked at that moves, half of it for each that does not; at most 100 sweeps.
     """
@@ -257,17 +261,17 @@ def step_on_columns(X, columns, curvature, curvature_sum, slope, value, penalty,
         s0 = 0.0
         s1 = 0.0
         for i in range(n):
-            scaled = curvature[i] * x[i]
+            scaled = curvature[i] * (x[i] - x[0])
             s0 += scaled
-            s1 += scaled * x[i]
+            s1 += scaled * (x[i] - x[0])
         total[a] = s0
         own[a] = s1 - s0 * (s0 / curvature_sum)
-        if own[a] <= 1e-13 * s1:
+        if own[a] <= CONSTANT * s1:
             own[a] = 0.0
     pulled = np.zeros(n)  # h_i times the change of z_i, the intercept's part aside
     pulled_sum = 0.0
     is_full = True
-    for _ in range(100):
+    for _ in range(MAX_ROUNDS):
         worst = 0.0
         for a in range(k):
             if not is_full and value[a] == 0.0:
@@ -275,13 +279,13 @@ def step_on_columns(X, columns, curvature, curvature_sum, slope, value, penalty,
             x = X[columns[a]]
             new = 0.0
             if own[a] > 0.0:
-                now = slope[a] + dot(x, pulled) - total[a] * (pulled_sum / curvature_sum)
+                now = slope[a] + dot(x, x[0], pulled) - total[a] * (pulled_sum / curvature_sum)
                 new = shrink(value[a], now, own[a], penalty)
             change = new - value[a]
             if change != 0.0:
                 value[a] = new
                 for i in range(n):
-                    pulled[i] += change * (curvature[i] * x[i])
+                    pulled[i] += change * (curvature[i] * (x[i] - x[0]))
                 pulled_sum += change * total[a]
                 worst = max(worst, abs(change) * own[a])
         if worst <= target and is_full:

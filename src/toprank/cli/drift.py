@@ -70,15 +70,15 @@ def drift(
             before, after, ranker=_make_ranker(ranker), test=test, level=level, random_state=seed, n_cells=2**31
         )
     if out is not None:
-        write_table(_cells_frame(result), out)
+        write_table(result.cells_frame(), out)
         if not result.cells:
             terminal.note(
                 f"{type(result.ranker).__name__} is not one tree and tells no places: {out.name} has no rows."
             )
-    sizes = {"n_rows_reference": before.height, "n_rows_new": after.height, "columns": before.columns}
     found = result.to_dict()
-    terminal.finish(sizes | found | {"cells": found["cells"][:cells], "out": None if out is None else str(out)})
-    _print(result, before, after, reference.name, new.name, cells, terminal)
+    found |= {"cells": found["cells"][:cells], "columns": before.columns, "out": None if out is None else str(out)}
+    terminal.finish(found)
+    _print(result, reference.name, new.name, cells, terminal)
     if out is not None and not quiet:
         terminal.show(f"\nWrote {out} in {terminal.seconds:.1f} s.")
     if result.is_different:
@@ -228,47 +228,63 @@ def _note_new_values(before: polars.Series, after: polars.Series, files: tuple[s
 # --- printing -----------------------------------------------------------------------------------------------
 
 
-def _cells_frame(result: TwoSampleResult) -> polars.DataFrame:
-    """Return all cells as a table, strongest first."""
-    import polars as pl
-
-    whole, words = ("leaf", "n_reference", "n_new"), ("rule", "direction")
-    shares = ("share_reference", "share_new", "ratio", "ratio_low", "ratio_high", "p_value", "p_adjusted")
-    kinds = dict.fromkeys(whole, pl.Int64) | dict.fromkeys(words, pl.String) | dict.fromkeys(shares, pl.Float64)
-    return pl.DataFrame([cell.to_dict() for cell in result.cells], schema=kinds, orient="row")
-
-
-def _print(
-    result: TwoSampleResult, before: polars.DataFrame, after: polars.DataFrame, reference: str, new: str, n_cells: int,
-    terminal: Terminal,
-) -> None:  # fmt: skip
+def _print(result: TwoSampleResult, reference: str, new: str, n_cells: int, terminal: Terminal) -> None:
     from rich.text import Text
 
-    from toprank.cli.show import facts, interval_text, main_columns, plural
-    from toprank.drift.two_sample import p_text
+    from toprank.cli.show import facts, plural
 
-    p_value = f"{p_text(result.p_value)}, level {result.level:g}"
-    if result.is_different:
-        verdict = f"Drift: {new} differs from {reference} ({p_value})."
-    else:
-        verdict = f"No drift found: {new} cannot be told from {reference} ({p_value})."
-    n_categories = sum(column.is_categorical for column in result.ranker.columns_)
-    lines = [
-        ("rows", f"{before.height:,} in {reference}, {after.height:,} in {new}"),
-        ("tested on", f"{result.n_reference:,} and {result.n_new:,} of them; a model learned from the others"),
-        ("columns", f"{before.width:,}, {n_categories:,} of them categorical"),
-        ("AUC", f"{interval_text(result.auc_interval)}; 0.500 = cannot be told apart"),
-        (f"{result.test} test", f"{p_text(result.score_p_value)} for the order of all rows"),
-    ]
-    if result.is_different:
-        columns = [{"name": column.name} for column in result.ranker.columns_]
-        told = main_columns({"columns": columns, "importances": result.ranker.feature_importances_})
-        lines.append(("main columns", told or "none"))
-    terminal.show(Text(verdict, style="bold red" if result.is_different else "bold green"), facts(lines))
+    verdict, colour = _verdict(result, reference, new)
+    terminal.show(Text(verdict, style=f"bold {colour}"), facts(_figures_of(result, reference, new)))
+    if result.obstacle is not None or result.is_same_table:
+        return
     if not result.is_different:
         terminal.hint(f"Where {plural(result.n_reference + result.n_new, 'row')} show nothing, a small drift may hide.")
     elif result.cells and n_cells:
         _print_cells(result.clear_cells[:n_cells], new, terminal)
+
+
+def _verdict(result: TwoSampleResult, reference: str, new: str) -> tuple[str, str]:
+    """Return the verdict in one sentence, and its colour."""
+    from toprank.drift.result import p_text
+
+    p_value = f"{p_text(result.p_value)}, level {result.level:g}"
+    if result.obstacle is not None:
+        return result.obstacle, "yellow"
+    if result.is_same_table:
+        return f"No drift: {new} holds the same rows as {reference}.", "green"
+    if result.is_different:
+        return f"Drift: {new} differs from {reference} ({p_value}).", "red"
+    return f"No drift found: {new} cannot be told from {reference} ({p_value}).", "green"
+
+
+def _figures_of(result: TwoSampleResult, reference: str, new: str) -> list[tuple[str, str]]:
+    """Return names and values of what was compared and found; no test where none was possible or needed."""
+    from toprank.cli.show import interval_text, main_columns
+    from toprank.drift.result import p_text
+
+    columns = result.ranker.columns_
+    compared = [
+        ("rows", f"{result.n_rows_reference:,} in {reference}, {result.n_rows_new:,} in {new}"),
+        ("columns", f"{len(columns):,}, {sum(column.is_categorical for column in columns):,} of them categorical"),
+    ]
+    if result.obstacle is not None or result.is_same_table:
+        return compared
+    if result.n_shared:
+        smaller, n_rows = min((new, result.n_rows_new), (reference, result.n_rows_reference), key=lambda file: file[1])
+        noun = "row" if result.n_shared == 1 else "rows"
+        share = f"{100 * result.n_shared / n_rows:.{0 if 100 * result.n_shared >= n_rows else 1}f} % of {smaller}"
+        verb = "is" if result.n_shared == 1 else "are"
+        compared.insert(1, ("shared", f"{result.n_shared:,} {noun} ({share}) {verb} in both files"))
+    tested = ("tested on", f"{result.n_reference:,} and {result.n_new:,} of them; a model learned from the others")
+    found = [
+        ("AUC", f"{interval_text(result.auc_interval)}; 0.500 = cannot be told apart"),
+        (f"{result.test} test", f"{p_text(result.score_p_value)} for the order of all rows"),
+    ]
+    if result.is_different:
+        names = [{"name": column.name} for column in columns]
+        told = main_columns({"columns": names, "importances": result.ranker.feature_importances_})
+        found.append(("main columns", told or "none"))
+    return [*compared[:-1], tested, compared[-1], *found]
 
 
 def _print_cells(cells: tuple[DriftCell, ...], new: str, terminal: Terminal) -> None:
@@ -293,8 +309,11 @@ def _print_cells(cells: tuple[DriftCell, ...], new: str, terminal: Terminal) -> 
 def _figures(cell: DriftCell) -> str:
     """Return the shares of a cell, their ratio with its interval, and the adjusted p-value."""
     from toprank.cli.show import percent, times
-    from toprank.drift.two_sample import p_text
+    from toprank.drift.result import p_text
 
     shares = f"{percent(cell.share_new)} of the new rows, {percent(cell.share_reference)} of the reference"
-    ratio = f": {times(cell.ratio)} ({times(cell.ratio_low)} to {times(cell.ratio_high)})"
-    return f"{shares}{ratio if np.isfinite(cell.ratio) else ''}, {p_text(cell.p_adjusted)}"
+    if np.isinf(cell.ratio):
+        ratio = f"at least {times(cell.ratio_low)}"
+    else:
+        ratio = f"{times(cell.ratio)} ({times(cell.ratio_low)} to {times(cell.ratio_high)})"
+    return f"{shares}: {ratio}, {p_text(cell.p_adjusted)}"

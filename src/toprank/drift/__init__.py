@@ -8,6 +8,7 @@ scores, and the table of cells; it grows no trees and prints nothing.
 from __future__ import annotations
 
 from toprank.drift.cells import DriftCell
-from toprank.drift.two_sample import TwoSampleResult, two_sample_test
+from toprank.drift.result import TwoSampleResult
+from toprank.drift.two_sample import two_sample_test
 
 __all__ = ["DriftCell", "TwoSampleResult", "two_sample_test"]

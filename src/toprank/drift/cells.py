@@ -62,8 +62,10 @@ class DriftCell:
         """Both shares and their ratio, in words."""
         new, reference = percent_text(self.share_new), percent_text(self.share_reference)
         shares = f"{new} of the new rows, {reference} of the reference"
-        if not np.isfinite(self.ratio):
+        if np.isnan(self.ratio):
             return shares
+        if np.isinf(self.ratio):
+            return f"{shares}: at least {lift_text(self.ratio_low)} times"
         return f"{shares}: {lift_text(self.ratio)} times ({lift_text(self.ratio_low)} to {lift_text(self.ratio_high)})"
 
     def to_dict(self) -> dict[str, Any]:

@@ -12,8 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
+from toprank.drift.parting import row_keys, shared_rows
 from toprank.rankers.base import BaseRanker
-from toprank.rankers.encoding import Table, is_missing, learn_columns
+from toprank.rankers.encoding import Table, is_missing, learn_columns, read_table
 from toprank.rankers.frames import backend_of, make_frame
 from toprank.tree.columns import Column
 
@@ -31,11 +32,20 @@ class TwoSamples:
     is_new : bool array of shape (n,)
     categorical : list of int
         Columns of numbers that stand for categories.
+    shared : int array of shape (n_shared, 2)
+        Pairs of a reference row and a new row that are taken to be the same case.
+    is_constant : bool
+        True where no column has two values, missing taken as one.
+    backend : str or None
+        Data frame library of the reference.
     """
 
     table: Any
     is_new: NDArray[np.bool_]
     categorical: list[int]
+    shared: NDArray[np.int64]
+    is_constant: bool
+    backend: str | None
 
 
 def join_samples(X: Any, Y: Any, ranker: BaseRanker) -> TwoSamples:
@@ -61,11 +71,27 @@ def join_samples(X: Any, Y: Any, ranker: BaseRanker) -> TwoSamples:
         if "numbers" in kinds and (ours[i].is_categorical or theirs[j].is_categorical):
             categorical.append(i)
     is_new = np.arange(len(reference) + len(new)) >= len(reference)
-    return TwoSamples(_joined(reference, new, order, backend_of(X)), is_new, categorical)
+    backend = backend_of(X)
+    table = _joined(reference, new, order, backend)
+    key = row_keys(read_table(table))
+    return TwoSamples(
+        table,
+        is_new,
+        categorical,
+        shared=shared_rows(key, is_new),
+        is_constant=bool(np.all(key == key[0])),
+        backend=backend,
+    )
 
 
 def _read(table: Any, name: str, ranker: BaseRanker) -> Table:
     """Table as rankers read it; complaints say which of the two it was."""
+    shape = np.shape(table) if isinstance(table, list | tuple | np.ndarray) else getattr(table, "shape", (0, 0))
+    if len(shape) != 2:  # scikit-learn says so too, with all values
+        raise ValueError(
+            f"two_sample_test needs a table of shape (n, n_features) as {name}, found values of shape {shape}. "
+            f"Hint: pass a single column as a data frame, or as an array of shape (n, 1)."
+        )
     try:
         read = clone(ranker)._read(table, reset=True)
     except (ValueError, TypeError) as error:

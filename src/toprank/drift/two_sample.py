@@ -2,109 +2,29 @@
 
 from __future__ import annotations
 
-import math
-import textwrap
-from dataclasses import dataclass, field
+import warnings
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from toprank.drift.cells import DriftCell, drift_cells
+from toprank.drift.cells import drift_cells
 from toprank.drift.combination import combined_p_value, union_bound
 from toprank.drift.homogeneity import TESTS, homogeneity_test
+from toprank.drift.obstacles import find_obstacle
+from toprank.drift.parting import balanced_weights, draw_held_out
+from toprank.drift.result import TwoSampleResult
 from toprank.drift.samples import TwoSamples, join_samples
-from toprank.metrics import Interval, auc_interval
+from toprank.metrics import auc_interval
 from toprank.metrics._validation import check_choice, check_count, is_real
 from toprank.rankers.base import BaseRanker
 from toprank.rankers.tree_ranker import TreeRanker
 from toprank.rankers.treerank import TreeRank
 from toprank.tree.structure import Tree
 
-WIDTH = 100
 LEAST_LEAF, LARGEST_LEAF = 5, 15
 """Bounds of the least number of training rows in a cell of the default ranker, which is a tenth of them in between."""
-
-
-@dataclass(frozen=True)
-class TwoSampleResult:
-    """Whether two samples differ, and where.
-
-    Attributes
-    ----------
-    statistic : float
-        Held-out AUC: the chance that a new row scores higher than a reference row; 0.5 = they cannot be told apart.
-    p_value : float
-        Of the hypothesis that both samples come from one population: of the scores and the cells together.
-    score_p_value : float
-        Of the test of the held-out scores alone, one-sided.
-    auc_interval : Interval
-        Around the statistic, two-sided, with the confidence 1 - level.
-    cells : tuple of DriftCell
-        Leaves of the tree in which the held-out shares of the samples differ most, strongest first; none where the
-        ranker is not one tree.
-    ranker : BaseRanker
-        As fitted on the rows that were not held out; new rows are its positives.
-    n_reference, n_new : int
-        Held-out rows of either sample.
-    level : float
-    test, method : str
-        The test, and how the distribution of its statistic was found: exact, normal or permutation.
-    """
-
-    statistic: float
-    p_value: float
-    score_p_value: float
-    auc_interval: Interval
-    cells: tuple[DriftCell, ...]
-    ranker: BaseRanker = field(repr=False)
-    n_reference: int
-    n_new: int
-    level: float
-    test: str
-    method: str
-
-    @property
-    def is_different(self) -> bool:
-        """True where the p-value is at most `level`."""
-        return self.p_value <= self.level
-
-    @property
-    def clear_cells(self) -> tuple[DriftCell, ...]:
-        """Cells that differ by themselves, at `level` after adjustment; none where the samples as a whole do not."""
-        return tuple(cell for cell in self.cells if self.is_different and cell.p_adjusted <= self.level)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values, ready for JSON; what is not a finite number is None. The ranker is left out."""
-        names = ("statistic", "p_value", "score_p_value", "is_different", "level", "test", "method",
-                 "n_reference", "n_new")  # fmt: skip
-        interval = {"low": self.auc_interval.low, "high": self.auc_interval.high, "level": self.auc_interval.level}
-        return {
-            **{name: getattr(self, name) for name in names},
-            "auc_interval": interval,
-            "cells": [{name: _plain(value) for name, value in cell.to_dict().items()} for cell in self.cells],
-        }
-
-    def __str__(self) -> str:
-        interval = f"{self.auc_interval.low:.3f} to {self.auc_interval.high:.3f}"
-        verdict = "The samples differ" if self.is_different else "No difference was found"
-        lines = [
-            f"{verdict}: {p_text(self.p_value)} at level {self.level:g}, "
-            f"tested on {self.n_reference:,} reference and {self.n_new:,} new rows",
-            f"AUC {self.statistic:.3f} ({interval}), 0.5 = cannot be told apart; "
-            f"{self.test} test of the scores: {p_text(self.score_p_value)}",
-        ]
-        if self.clear_cells:
-            lines.append("where they differ most:")
-        for place, cell in enumerate(self.clear_cells, 1):
-            start = f"  {place}. "
-            lines.append(f"{start}{cell.direction}: {cell.figures}, {p_text(cell.p_adjusted)}")
-            indent = " " * (len(start) + 2)
-            lines += textwrap.wrap(cell.rule, WIDTH, initial_indent=indent, subsequent_indent=indent)
-        if self.is_different and self.cells and not self.clear_cells:
-            lines.append("no cell differs clearly by itself")
-        return "\n".join(lines)
 
 
 def two_sample_test(
@@ -170,6 +90,11 @@ def two_sample_test(
     p-value is (b + 1) / (m + 1) with b of m draws at least as extreme, which keeps its level for every m. Where b = 0,
     it is the statistic itself if that is below 1 / (m + 1): by Bonferroni that is a p-value too, if a less sharp one.
 
+    A row that occurs once in either table, with the same values, is taken to be one case that is in both: its copies
+    are learned from together or held out together. Else the held-out rows would be the mirror image of the learned
+    ones, and a table would differ from itself. In tables in which rows are as often alike by themselves, this is left
+    out.
+
     Both samples have the same weight in learning, whatever their sizes: a row of the smaller one weighs 1. Columns and
     categories are read over both tables, without a look at which row is whose, so that a category that only the new
     rows have can be learned.
@@ -198,10 +123,14 @@ def two_sample_test(
     if n_permutations is not None:
         check_count(n_permutations, "n_permutations", caller=caller)
     check_count(n_cells, "n_cells", caller=caller, low=0)
-    for name, value in (("level", level), ("test_size", test_size)):
+    for name, value, hint in (
+        ("level", level, "0.05 is usual; it is a share, not a percentage."),
+        ("test_size", test_size, "it is the share of the rows that is held out, 0.5 by default."),
+    ):
         if not is_real(value) or not 0 < value < 1:
             raise ValueError(
-                f"The '{name}' parameter of {caller} must be a float in the range (0, 1). Got {value!r} instead."
+                f"The '{name}' parameter of {caller} must be a float in the range (0, 1). Got {value!r} instead. "
+                f"Hint: {hint}"
             )
     check_count(random_state, "random_state", caller=caller, low=0)
     if ranker is not None and not isinstance(ranker, BaseRanker):
@@ -212,7 +141,7 @@ def two_sample_test(
     learner = TreeRank(max_depth=3, leaf_depth=2, leaf_score="constant") if ranker is None else clone(ranker)
     samples = join_samples(X, Y, learner)
     split_rng, test_rng = np.random.default_rng(random_state).spawn(2)
-    held_out = draw_held_out(samples.is_new, test_size, split_rng)
+    held_out = draw_held_out(samples.is_new, test_size, split_rng, samples.shared)
     weight = balanced_weights(samples.is_new, held_out)
     if ranker is None:
         learner.set_params(min_samples_leaf=int(np.clip(weight.sum() / 10, LEAST_LEAF, LARGEST_LEAF)))
@@ -227,6 +156,8 @@ def two_sample_test(
         cells = drift_cells(learner, leaf, is_new, level=level)
         bound = union_bound(p_value, min(cell.p_adjusted for cell in cells))
         p_value = combined_p_value(score, leaf, is_new, n_leaves=len(cells), bound=bound, **draws)
+    min_leaf = learner.get_params(deep=False).get("min_samples_leaf", 1)
+    n_rows = np.bincount(samples.is_new)
     return TwoSampleResult(
         statistic=outcome.auc,
         p_value=p_value,
@@ -234,27 +165,17 @@ def two_sample_test(
         auc_interval=auc_interval(is_new, score, level=1 - level),
         cells=tuple(cells[:n_cells]),
         ranker=learner,
+        n_rows_reference=int(n_rows[0]),
+        n_rows_new=int(n_rows[1]),
+        n_shared=len(samples.shared),
         n_reference=int(np.count_nonzero(~is_new)),
         n_new=int(np.count_nonzero(is_new)),
         level=float(level),
         test=test,
         method=outcome.method,
+        obstacle=find_obstacle(samples, held_out, score, min_leaf=min_leaf, test_size=test_size, level=level),
+        backend=samples.backend,
     )
-
-
-def draw_held_out(is_new: NDArray[np.bool_], test_size: float, rng: np.random.Generator) -> NDArray[np.bool_]:
-    """Rows to test on: the same share of both samples, at least one row of each on either side."""
-    held_out = np.zeros(len(is_new), bool)
-    for rows in (np.flatnonzero(~is_new), np.flatnonzero(is_new)):
-        n_held_out = min(max(round(test_size * len(rows)), 1), len(rows) - 1)
-        held_out[rng.choice(rows, n_held_out, replace=False)] = True
-    return held_out
-
-
-def balanced_weights(is_new: NDArray[np.bool_], held_out: NDArray[np.bool_]) -> NDArray[np.float64]:
-    """Weights to learn with: both samples weigh the same, a row of the smaller one 1, a row held out nothing."""
-    n_rows = np.bincount(is_new[~held_out], minlength=2)
-    return np.where(held_out, 0.0, (n_rows.min() / n_rows)[is_new.astype(int)])
 
 
 def _fit(learner: BaseRanker, samples: TwoSamples, weight: NDArray[np.float64], seed: int, n_jobs: int | None) -> None:
@@ -266,13 +187,7 @@ def _fit(learner: BaseRanker, samples: TwoSamples, weight: NDArray[np.float64], 
     if n_jobs is not None:
         settings["n_jobs"] = n_jobs
     learner.set_params(**{name: value for name, value in settings.items() if name in known})
-    learner.fit(samples.table, samples.is_new.astype(np.int64), sample_weight=weight)
-
-
-def p_text(p_value: float) -> str:
-    """Words for a p-value: p = 0.031, p < 0.0001."""
-    return "p < 0.0001" if p_value < 0.0001 else f"p = {p_value:.4f}" if p_value < 0.001 else f"p = {p_value:.3f}"
-
-
-def _plain(value: Any) -> Any:
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+    with warnings.catch_warnings():
+        # Weights that add up to few cases are ours: the user gave none, and the result says that rows are too few.
+        warnings.filterwarnings("ignore", message="The weights add up to")
+        learner.fit(samples.table, samples.is_new.astype(np.int64), sample_weight=weight)

@@ -16,6 +16,7 @@ from toprank.tree.columns import Column
 from toprank.tree.wording import names_text
 
 MISSING = "missing"
+ROUNDING = 1e-9  # of a sum of shares
 
 
 @dataclass(frozen=True)
@@ -46,6 +47,12 @@ class Dependence:
     share: np.ndarray
     n_rows: int
 
+    @property
+    def missing_share(self) -> float:
+        """Share of the rows that `share` counts nowhere: those in which a number is missing."""
+        left_out = 1.0 - float(self.share.sum())
+        return left_out if left_out > ROUNDING else 0.0
+
     def columns(self) -> dict[str, Any]:
         """Columns value (or value_1 and value_2), mean and share; a row for each point."""
         places = np.indices(self.mean.shape).reshape(self.mean.ndim, -1)
@@ -66,6 +73,13 @@ class Dependence:
             "share": self.share.tolist(),
             "n_rows": self.n_rows,
         }
+
+    def __repr__(self) -> str:
+        size = " x ".join(f"{n:,}" for n in self.mean.shape)
+        return (
+            f"<Dependence of the score on {' and '.join(self.names)}: {size} values, mean {self.mean.min():.4g} to "
+            f"{self.mean.max():.4g}, over {self.n_rows:,} rows>"
+        )
 
 
 def partial_dependence(
@@ -104,6 +118,8 @@ def partial_dependence(
 
     Notes
     -----
+    `model.dependence(X, features)` of a fitted ranker takes a table as it is.
+
     The other columns keep their values, so that a mean may be over rows that cannot exist where columns go together.
     Cost: one score for each row and value, or for each row and pair of values.
 
@@ -217,7 +233,8 @@ def _check_matrix(matrix: Any, columns: Sequence[Column]) -> np.ndarray:
     if array.ndim != 2 or array.dtype.kind != "f" or array.shape[1] != len(columns) or len(array) == 0:
         raise ValueError(
             f"'matrix' of partial_dependence must hold encoded rows, floats with {len(columns)} columns. Got shape "
-            f"{array.shape} of {array.dtype} instead. Hint: categories are codes, NaN is missing."
+            f"{array.shape} of {array.dtype} instead. Hint: categories are codes, NaN is missing; "
+            "model.dependence(X, features) encodes a table by itself."
         )
     return array
 

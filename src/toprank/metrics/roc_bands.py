@@ -58,6 +58,10 @@ class RocBand:
         arrays = {name: getattr(self, name).tolist() for name in ("alpha", "value", "low", "high")}
         return arrays | {"level": self.level, "method": self.method, "is_simultaneous": self.is_simultaneous}
 
+    def __repr__(self) -> str:
+        of = "the whole curve" if self.is_simultaneous else "each point"
+        return f"<RocBand at {len(self.alpha):,} points, {self.method}, {100 * self.level:.4g} % for {of}>"
+
 
 def roc_band(
     y_true: ArrayLike,

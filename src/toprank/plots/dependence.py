@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from toprank.plots.contours import label_levels
 from toprank.plots.display import Display
 from toprank.plots.inputs import Floats
 from toprank.plots.lines import write_axis_labels
@@ -16,23 +17,33 @@ from toprank.plots.style import (
     PALETTE,
     SMALL_SIZE,
     TEXT_SIZE,
+    axes_width,
     drawing,
     dress_axes,
     percent,
+    settle_layout,
     short_names,
+    text_width,
+    wrap,
     write_title,
 )
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.contour import ContourSet
 
     from toprank.explain.dependence import Dependence
 
 SIZE = (6.4, 4.6)  # inches of a figure with a line or a map
 BAR = 0.36  # inches of a bar and the gap to the next
+CELL, LARGEST_MAP = (0.42, 0.3), 30.0  # inches of a category along the axes of a map, and of the map
+LINE = 0.2  # inches that a line of text needs
+NUMBER = 0.9  # inches that a number beside an axis needs
 MOST_CELLS = 60  # of a map whose figures are written out
 MOST_NUMBERS = 8  # beside an axis of a map
 MEASURE, OVERALL = "Mean score", "dotted: mean"
+NO_EFFECT = "no effect: the same mean score for every value"
+ROUNDING = 1e-9  # means this close, as a share of them, are the same
 BELOW, ABOVE = PALETTE[5], PALETTE[0]
 
 
@@ -43,7 +54,7 @@ class DependenceDisplay(Display):
     Parameters
     ----------
     dependence : Dependence
-        From `toprank.explain.partial_dependence`.
+        From `dependence` of a fitted model, or from `toprank.explain.partial_dependence`.
     title : str, optional
         Takes the place of the title; "" leaves it out.
 
@@ -71,7 +82,7 @@ class DependenceDisplay(Display):
         if not isinstance(self.dependence, Dependence):
             raise TypeError(
                 f"'dependence' of {type(self).__name__} must be a Dependence. Got {type(self.dependence).__name__} "
-                "instead. Hint: toprank.explain.partial_dependence makes one."
+                "instead. Hint: model.dependence(X, features) makes one."
             )
 
     @property
@@ -92,19 +103,33 @@ class DependenceDisplay(Display):
             Without, the display has a figure of its own, `figure_`.
         """
         shown = self.dependence
-        is_bars = len(shown.names) == 1 and shown.is_categorical[0]
-        size = (SIZE[0], BAR * len(shown.values[0]) + 1.9) if is_bars else SIZE
-        with drawing(ax, size, type(self).__name__) as axes:
+        lines = None
+        with drawing(ax, self._size(), type(self).__name__) as axes:
             if len(shown.names) == 2:
-                self._draw_map(axes)
-            elif is_bars:
+                lines = self._draw_map(axes)
+            elif shown.is_categorical[0]:
                 self._draw_bars(axes)
             else:
                 self._draw_line(axes)
-            by = " and ".join(short_names(shown.names).values())
+            if self._is_flat():
+                _write_no_effect(axes)
+            by = " and ".join(self._axis_names())
             write_title(axes, f"Mean score by {by}" if self.title is None else self.title, is_own=ax is None)
+            if lines is not None:
+                label_levels(axes, lines)
         self._keep(axes)
         return self
+
+    def _size(self) -> tuple[float, float]:
+        """Inches of a figure of our own: room for every category."""
+        shown = self.dependence
+        if len(shown.names) == 1:
+            return (SIZE[0], BAR * len(shown.values[0]) + 1.9) if shown.is_categorical[0] else SIZE
+        width, height = (
+            min(max(least, cell * n + 1.8), LARGEST_MAP) if is_named else least
+            for least, cell, n, is_named in zip(SIZE, CELL, shown.mean.shape, shown.is_categorical, strict=True)
+        )
+        return width, height
 
     def _draw_line(self, ax: Axes) -> None:
         dress_axes(ax)
@@ -115,7 +140,9 @@ class DependenceDisplay(Display):
         ax.plot(values, np.zeros(len(values)), transform=ax.get_xaxis_transform(), color=INK, marker="|",
                 markersize=11, linestyle="none", alpha=0.6, clip_on=False, gid="values")  # fmt: skip
         _draw_mean(ax.axhline, self._overall())
-        write_axis_labels(ax, self._axis_names()[0], f"{MEASURE} ({OVERALL})")
+        self._set_measure(ax, "y")
+        ax.locator_params(axis="x", nbins=_room_for_numbers(ax))
+        write_axis_labels(ax, self._axis_names()[0], f"{MEASURE} ({OVERALL})", self._note())
 
     def _draw_bars(self, ax: Axes) -> None:
         """Bars from the mean over the categories to that of each, the highest on top, with the shares of the rows."""
@@ -126,6 +153,7 @@ class DependenceDisplay(Display):
         colours = [ABOVE if step > 0 else BELOW for step in length]
         ax.barh(range(len(order)), length, left=overall, height=0.68, zorder=2.5, color=colours)
         _draw_mean(ax.axvline, overall)
+        self._set_measure(ax, "x")
         words = self._words(0)
         ax.set_yticks(range(len(order)), [words[row] for row in order], fontsize=TEXT_SIZE, parse_math=False)
         ax.tick_params(axis="y", length=0)
@@ -144,8 +172,11 @@ class DependenceDisplay(Display):
             )
         write_axis_labels(ax, f"{MEASURE}\n({OVERALL})", self._axis_names()[0])
 
-    def _draw_map(self, ax: Axes) -> None:
-        """Cells of one size: values are quantiles, so that each stands for about as many rows."""
+    def _draw_map(self, ax: Axes) -> ContourSet | None:
+        """Draw cells of one size and return the lines between levels, if any.
+
+        Values are quantiles, so that each cell stands for about as many rows.
+        """
         dress_axes(ax)
         ax.grid(False)
         shown = self.dependence
@@ -154,21 +185,63 @@ class DependenceDisplay(Display):
         bar.set_label(MEASURE, fontsize=TEXT_SIZE, color=INK)
         bar.outline.set_visible(False)
         bar.ax.tick_params(labelsize=SMALL_SIZE, labelcolor=INK, length=0)
-        middles = [np.arange(n) + 0.5 for n in shown.mean.shape]
-        if not any(shown.is_categorical) and min(shown.mean.shape) > 1 and np.ptp(shown.mean) > 0:
-            lines = ax.contour(*middles, shown.mean.T, levels=5, colors=INK, linewidths=0.9, alpha=0.75)
-            ax.clabel(lines, fontsize=SMALL_SIZE - 1, fmt=lambda level: f"{level:.3g}")
+        lines = None
+        if self._is_flat():
+            bar.set_ticks([self._overall()], labels=[f"{self._overall():.3g}"])
+        elif not any(shown.is_categorical) and min(shown.mean.shape) > 1:
+            middles = [np.arange(n) + 0.5 for n in shown.mean.shape]
+            lines = ax.contour(*middles, shown.mean.T, levels=5, colors=INK, linestyles="-", linewidths=0.9, alpha=0.75)
+            bar.add_lines(lines)
         elif shown.mean.size <= MOST_CELLS:
             _write_cells(ax, shown.mean)
-        for axis, side in enumerate((ax.xaxis, ax.yaxis)):
-            n = len(middles[axis])
-            step = 1 if shown.is_categorical[axis] else -(-n // MOST_NUMBERS)
-            side.set_ticks(middles[axis][::step], self._words(axis)[::step], fontsize=TEXT_SIZE, parse_math=False)
-        if shown.is_categorical[0]:
-            ax.tick_params(axis="x", rotation=30)
-            for label in ax.get_xticklabels():
-                label.set(horizontalalignment="right", rotation_mode="anchor")
-        write_axis_labels(ax, *self._axis_names())
+        self._name_cells(ax)
+        x, y = self._axis_names()
+        write_axis_labels(ax, x, y, self._note())
+        return lines
+
+    def _name_cells(self, ax: Axes) -> None:
+        """Write the values along both axes of a map: turned where they are long, and only some where all do not fit."""
+        figure = ax.figure.figure
+        self._name_values(ax.yaxis, 1, ax.get_window_extent().height / figure.dpi)
+        settle_layout(figure)  # the names beside the map take width
+        step = self._name_values(ax.xaxis, 0, axes_width(ax)) * axes_width(ax) / self.dependence.mean.shape[0]
+        labels = ax.get_xticklabels()
+        if text_width(figure, [label.get_text() for label in labels], TEXT_SIZE) < 0.9 * step:
+            return
+        # Slanted lines of text are apart by the sine of their angle, here one half.
+        look: dict[str, Any] = {"rotation": 30} if step > 2 * LINE else {"rotation": 90, "va": "center"}
+        for label in labels:
+            label.set(ha="right", rotation_mode="anchor", **look)
+
+    def _name_values(self, side: Any, axis: int, room: float) -> int:
+        """Write the values along one axis, room inches long, and return how many cells one of them stands for."""
+        n, most = self.dependence.mean.shape[axis], max(int(room / LINE), 1)
+        step = -(-n // (most if self.dependence.is_categorical[axis] else min(most, MOST_NUMBERS)))
+        side.set_ticks(np.arange(n)[::step] + 0.5, self._words(axis)[::step], fontsize=TEXT_SIZE, parse_math=False)
+        return step
+
+    def _set_measure(self, ax: Axes, axis: Any) -> None:
+        """Limits and ticks of the axis of scores: where all are equal, that one in the middle."""
+        overall = self._overall()
+        if self._is_flat():
+            around = 0.1 * abs(overall) or 0.1
+            ax.set(**{f"{axis}lim": (overall - around, overall + around), f"{axis}ticks": [overall]})
+            ax.set(**{f"{axis}ticklabels": [f"{overall:.3g}"]})
+        elif axis == "x":
+            ax.locator_params(axis="x", nbins=_room_for_numbers(ax))
+
+    def _is_flat(self) -> bool:
+        """Whether the score does not depend on the columns."""
+        mean = self.dependence.mean
+        return bool(np.ptp(mean) <= ROUNDING * np.abs(mean).max())
+
+    def _note(self) -> str:
+        """What is left out: rows with a missing number have no place along an axis of numbers."""
+        shown = self.dependence
+        if not shown.missing_share:
+            return ""
+        numbers = [name for name, named in zip(self._axis_names(), shown.is_categorical, strict=True) if not named]
+        return f"Not shown: {' or '.join(numbers)} missing, {percent(round(shown.missing_share, 3))} of the rows"
 
     def _overall(self) -> float:
         """Mean over the points, each by the share of the rows it stands for."""
@@ -196,6 +269,28 @@ class DependenceDisplay(Display):
 
 def _draw_mean(draw: Any, value: float) -> None:
     draw(value, color=FAINT, linestyle=(0, (2, 2)), linewidth=1.3, zorder=2.8, gid="overall")
+
+
+def _room_for_numbers(ax: Axes) -> int:
+    """How many steps an x-axis may have so that the numbers below it do not touch."""
+    return min(max(int(axes_width(ax) / NUMBER), 1), 6)
+
+
+def _write_no_effect(ax: Axes) -> None:
+    settle_layout(ax.figure.figure)
+    ax.text(
+        0.5,
+        0.57,
+        wrap(ax.figure.figure, NO_EFFECT, 0.9 * axes_width(ax), TEXT_SIZE),
+        transform=ax.transAxes,
+        ha="center",
+        va="bottom",
+        fontsize=TEXT_SIZE,
+        color=INK,
+        gid="no effect",
+        bbox={"facecolor": "white", "alpha": 0.85, "edgecolor": "none", "pad": 4.0},
+        zorder=4,
+    )
 
 
 def _write_cells(ax: Axes, mean: Floats) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from toprank.plots.style import FAINT, INK, TEXT_SIZE, MethodStyle, short_names, text_width
+from toprank.plots.style import FAINT, INK, TEXT_SIZE, MethodStyle, settle_layout, short_names, text_width
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -91,8 +91,7 @@ def add_legend(ax: Axes, names: Sequence[str], *, outside: bool, place: Any = "b
 def _places(ax: Axes, ends: Mapping[str, tuple[float, float]]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """The ends of the lines, shape (n, 2), and the heights of their names, shape (n,), as shares of the axes."""
     root = ax.figure.figure
-    if root.get_layout_engine() is not None:
-        root.draw_without_rendering()  # the layout decides on the height of the axes
+    settle_layout(root)
     gap = LINE_HEIGHT * TEXT_SIZE / 72 * root.dpi / ax.get_window_extent().height
     points = ax.transAxes.inverted().transform(ax.transData.transform(list(ends.values())))
     return points, spread(points[:, 1], gap, gap / 2, 1 - gap / 2)

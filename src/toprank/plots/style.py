@@ -147,6 +147,12 @@ def write_title(ax: Axes, text: str, *, is_own: bool) -> None:
         ax.set_title(text, loc="left", fontsize=TEXT_SIZE, weight="bold", color=INK, parse_math=False)
 
 
+def settle_layout(figure: Figure) -> None:
+    """Give the axes of a figure the size that its layout, if it has one, leaves to them as things are."""
+    if figure.get_layout_engine() is not None:
+        figure.draw_without_rendering()
+
+
 def axes_width(ax: Axes) -> float:
     """Inches between the left and the right end of the axes."""
     return ax.get_window_extent().width / ax.figure.figure.dpi

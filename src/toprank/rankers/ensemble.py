@@ -115,8 +115,13 @@ class Ensemble(BaseRanker):
         return explain_votes(self.trees_, self.columns_, matrix, score, rate, self.base_rate_, *how)
 
     def to_text(self, tree: int = 0) -> str:
-        """One of the trees as text, below the summary of the model."""
+        """One of the trees as text, below the summary of the model; the first is tree 0."""
         check_is_fitted(self)
+        if not isinstance(tree, int | np.integer) or not 0 <= tree < len(self.trees_):
+            raise ValueError(
+                f"{type(self).__name__}.to_text needs a tree from 0 to {len(self.trees_) - 1}, got {tree!r}. "
+                "Hint: 0 is the first one, which `rules` calls tree 1."
+            )
         title = f"{self.summary()}\ntree {tree + 1} of {len(self.trees_)}:"
         return to_text(self.trees_[tree], self.columns_, title=title)
 

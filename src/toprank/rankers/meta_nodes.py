@@ -146,3 +146,11 @@ class NodeClassifier:
             return to_text(self.rule, self.columns, title=title)
         called = "negative" if self.rule.turned else "positive"
         return f"node {self.node}: the better half is what this classifier calls {called}\n{self.rule.model!r}"
+
+    def __repr__(self) -> str:
+        by = type(self.rule.model).__name__ if isinstance(self.rule, ClassifierRule) else self._size_in_words()
+        return f"<NodeClassifier of node {self.node}, {by}, alpha {self.alpha:.4g}, beta {self.beta:.4g}>"
+
+    def _size_in_words(self) -> str:
+        n = int((~self.rule.is_leaf).sum())
+        return "1 condition" if n == 1 else f"{n:,} conditions"

@@ -186,7 +186,7 @@ class TAOTree(TreeRanker):
             if best is None or found.objective_path[-1] < best.objective_path[-1]:
                 best, self.n_iter_ = found, n_iter
         assert best is not None
-        self._whole = best.tree  # with the branches that no case takes, which another cost may need
+        self._whole: AlternatingTree | None = best.tree  # with the branches that no case takes, which another cost may need
         self._finish(pruned(best.tree, problem), problem, data)
         self.objective_path_ = np.array([*best.objective_path, self.objective_])
 
@@ -300,7 +300,7 @@ class TAOTree(TreeRanker):
         self.objective_ = float(self.objective_path_[-1])
         self.fp_cost_, self.n_fp_, self.n_fn_, n_iter = arrays["tao_figures"].tolist()
         self.n_iter_ = int(n_iter)
-        self._whole = None  # files hold the finished tree
+        self._whole = None  # files hold the finished tree alone
 
 
 def distinct_rows(data: TrainingData) -> DistinctRows:

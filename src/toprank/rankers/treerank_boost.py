@@ -54,9 +54,9 @@ class TreeRankBoost(Ensemble):
     never rises. The weights of section V-D of the paper are changed for that: as printed, positives and negatives are
     moved the same way, by L_m in place of a_m. See "How TreeRankBoost works" in the documentation.
 
-    Expected hit rates come from three further models, each fitted without a third of the cases: boosting leaves hardly a
-    training pair in disorder, so what it makes of its own cases says nothing about new ones. They make up three quarters
-    of the time to fit, and depend on the order of the rows.
+    Expected hit rates come from three further models, each fitted without a third of the cases: boosting leaves hardly
+    a training pair in disorder, so what it makes of its own cases says nothing about new ones. They make up three
+    quarters of the time to fit, and depend on the order of the rows.
 
     Parameters
     ----------

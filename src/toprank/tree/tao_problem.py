@@ -26,6 +26,9 @@ tell costs apart, and sums stay exact in int64 and float64."""
 CONSTANT = 1e-12
 """Spread, as a share of the size of its values, below which a column counts as constant in weighted sums."""
 
+SMALLEST_SPREAD = 1e-290
+"""Spread below which weights in original units could overflow: such a column is left out of weighted sums, too."""
+
 
 @dataclass(frozen=True)
 class DistinctRows:
@@ -116,9 +119,11 @@ class DistinctRows:
         scaled -= center
         scaled[~known] = 0.0
         spread = np.sqrt(np.divide(self.weight @ scaled**2, mass, out=np.zeros_like(size), where=mass > 0))
-        feature = np.flatnonzero((self.is_categorical == 0) & (spread > CONSTANT * (1.0 + np.abs(center))))
+        original = np.ldexp(spread, exponent)
+        varies = (spread > CONSTANT * (1.0 + np.abs(center))) & (original > SMALLEST_SPREAD)
+        feature = np.flatnonzero(varies & (self.is_categorical == 0))
         values = np.asfortranarray(scaled[:, feature] / spread[feature])
-        return feature.astype(np.int32), np.ldexp(spread[feature], exponent[feature]), values
+        return feature.astype(np.int32), original[feature], values
 
     @cached_property
     def sample(self) -> np.ndarray:

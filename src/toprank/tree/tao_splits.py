@@ -22,6 +22,9 @@ FIT_ROWS = 100_000
 FIT_TOLERANCE = 1e-4
 """Accuracy of a direction: the threshold along it is exact, and more digits of the surrogate gain nothing."""
 
+LEAST_PENALTY = 1e-6
+"""Penalty of a fit without one, as a share of the cost of all care points: directions must stay finite."""
+
 NOISE = 1e-4
 """Weights below this share of the largest one are noise of the fit: they are set to 0 before the threshold is found."""
 
@@ -124,13 +127,13 @@ def best_threshold(value: np.ndarray, saving: np.ndarray) -> tuple[int, float, b
     total = int(low[-1])
     saved = np.maximum(low[cut], total - low[cut])
     best = cut[saved == saved.max()]
-    with np.errstate(over="ignore", invalid="ignore"):
+    with np.errstate(over="ignore", invalid="ignore"):  # sums may have overflowed
         gap = ascending[best + 1] - ascending[best]
-    at = int(best[np.argmax(np.nan_to_num(gap))])
+        at = int(best[np.argmax(np.nan_to_num(gap))])
+        threshold = float(between(ascending[at], ascending[at + 1]))
     low_left = bool(2 * low[at] >= total)
     low_is_heavier = bool(2 * np.abs(saving[known][order[: at + 1]]).sum() >= np.abs(saving[known]).sum())
     missing_left = missing > 0 if missing else low_left == low_is_heavier
-    threshold = float(between(ascending[at], ascending[at + 1]))
     return int(saved.max()) + max(missing, 0), threshold, low_left, missing_left
 
 
@@ -214,7 +217,13 @@ def fitted_sum(problem: CostProblem, care: Care, start: LinearFit | None) -> tup
         scale = weight.sum() / weight[chosen].sum()
         rows, weight, prefers_right = rows[chosen], weight[chosen] * scale, prefers_right[chosen]
     fit = fit_l1_logistic(
-        standard, prefers_right, weight, problem.alpha, start=start, rows=rows, tolerance=FIT_TOLERANCE
+        standard,
+        prefers_right,
+        weight,
+        max(problem.alpha, LEAST_PENALTY * float(weight.sum())),
+        start=start,
+        rows=rows if len(rows) < len(problem) else None,  # all rows are read where they are
+        tolerance=FIT_TOLERANCE,
     )
     used = np.flatnonzero(np.abs(fit.weight) > NOISE * np.abs(fit.weight).max(initial=0.0))
     if len(used) == 0:

@@ -59,7 +59,10 @@ def make_published_treerank(random_state: Any = 0, n_jobs: int | None = 1, depth
 
 
 def make_treerank_forest(random_state: Any = 0, n_jobs: int | None = 1, **setting: Any) -> TreeRankForest:
-    """Ranking forest: 100 TreeRank trees on bootstraps, a few columns drawn for each condition."""
+    """Ranking forest: 100 TreeRank trees on bootstraps, a few columns drawn for each condition.
+
+    `TreeRankForest()` draws no columns, as published; here `max_features` is "sqrt" unless the setting says otherwise.
+    """
     return TreeRankForest(**{"max_features": "sqrt", "random_state": random_state, "n_jobs": n_jobs} | setting)
 
 
@@ -165,9 +168,9 @@ register_tree(
 )
 register_forest(
     "treerank-forest",
-    "TreeRank forest",
+    "Ranking forest (TreeRank)",
     make_treerank_forest,
-    "100 TreeRank trees on bootstraps with drawn columns, averaged.",
+    "Ranking forest: 100 TreeRank trees on bootstraps, max_features='sqrt'; TreeRankForest() draws no columns.",
     space={"max_depth": (2, 4, 6)},
 )
 register_forest(

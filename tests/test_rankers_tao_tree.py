@@ -1,0 +1,292 @@
+"""TAOTree: the estimator around alternating optimisation."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import cross_val_score
+
+from ranker_cases import cases, fewer, make_cases
+from toprank import MetaAP, RankingTree, load
+from toprank._core.dtypes import CATEGORY, NUMERIC, OBLIQUE
+from toprank.rankers import model_file
+from toprank.rankers.tao_tree import TAOTree
+from toprank.rankers.training import shared_training_data
+
+SMALL = {"max_depth": 2, "alpha": 0.1, "min_samples_leaf": 1}
+KINDS = {
+    "oblique": {},
+    "axis": {"split": "axis"},
+    "exact": {"split": "axis", "splitter": "exact"},
+    "random": {"init": "random", "n_restarts": 2},
+}
+
+
+def diagonal(n=600, seed=0, noise=0.3):
+    """Positives above a diagonal line: one weighted sum, or many conditions on one column."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 3)) * [1.0, 10.0, 1.0] + [0.0, 50.0, 0.0]
+    return X, (X[:, 0] + 0.1 * (X[:, 1] - 50) + noise * rng.normal(size=n) > 1.2).astype(int)
+
+
+def cost_of(model, X, y, weight=None):
+    weight = np.ones(len(y)) if weight is None else weight
+    called = model.cost_predict(X)
+    return (
+        model.fp_cost_ * weight[(called == 1) & (y == 0)].sum() + model.fn_cost * weight[(called == 0) & (y == 1)].sum()
+    )
+
+
+def norm_of(model):
+    """Norm of the conditions of the finished tree."""
+    return (model.objective_ - model.fp_cost_ * model.n_fp_ - model.fn_cost * model.n_fn_) / model.alpha
+
+
+# --- the objective -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@fewer(6)
+@given(case=cases())
+def test_the_objective_falls_and_is_what_mistakes_and_weights_cost(kind, case):
+    model = TAOTree(**(SMALL | KINDS[kind])).fit(case.pandas(), case.y, case.weight)
+    path = model.objective_path_
+    assert np.all(np.diff(path) <= 0)
+    assert path[-1] == model.objective_
+    weight = np.ones(len(case)) if case.weight is None else case.weight
+    called = model.cost_predict(case.pandas())
+    assert model.n_fp_ == pytest.approx(weight[(called == 1) & (case.y == 0)].sum(), abs=1e-6)
+    assert model.n_fn_ == pytest.approx(weight[(called == 0) & (case.y == 1)].sum(), abs=1e-6)
+    if kind in ("axis", "exact"):  # a condition on one column has a norm of 1
+        expected = cost_of(model, case.pandas(), case.y, weight) + model.alpha * model.n_conditions_
+        assert model.objective_ == pytest.approx(expected, rel=1e-5, abs=1e-9)
+    else:
+        assert model.objective_ >= cost_of(model, case.pandas(), case.y, weight) * (1 - 1e-5)
+
+
+def test_a_weighted_sum_beats_conditions_on_one_column_on_a_diagonal():
+    X, y = diagonal()
+    X_new, y_new = diagonal(seed=1)
+    oblique, axis = (TAOTree(split=split, max_depth=2).fit(X, y) for split in ("oblique", "axis"))
+    assert set(oblique.tree_.kind) <= {0, NUMERIC, OBLIQUE}
+    assert OBLIQUE in oblique.tree_.kind
+    assert OBLIQUE not in axis.tree_.kind
+    assert cost_of(oblique, X_new, y_new) < 0.9 * cost_of(axis, X_new, y_new)
+    assert oblique.n_leaves_ <= axis.n_leaves_
+    top = oblique.tree_.oblique_weight[: oblique.tree_.oblique_at[1]]
+    assert top[1] / top[0] == pytest.approx(0.1, rel=0.3)  # weights are in original units
+    assert "x x1" in oblique.to_text()
+
+
+def test_optimising_lowers_what_the_greedy_tree_costs():
+    X, y = make_cases(600)
+    greedy = TAOTree(max_depth=3, n_iter=0, alpha=0.5).fit(X, y)
+    model = TAOTree(max_depth=3, alpha=0.5).fit(X, y)
+    assert greedy.n_iter_ == 0
+    assert model.objective_path_[0] == greedy.objective_path_[0]
+    assert model.objective_ < greedy.objective_
+    assert {*model.tree_.kind} >= {0, CATEGORY}
+
+
+def test_costs_move_the_errors_from_one_kind_to_the_other():
+    X, y = diagonal(noise=1.0)
+    models = [TAOTree(fp_cost=cost, max_depth=2).fit(X, y) for cost in (0.02, 0.3, 5.0)]
+    assert [m.n_fp_ for m in models] == sorted((m.n_fp_ for m in models), reverse=True)
+    assert [m.n_fn_ for m in models] == sorted(m.n_fn_ for m in models)
+    assert models[0].n_fp_ > models[2].n_fp_
+    assert models[0].n_fn_ < models[2].n_fn_
+    scaled = TAOTree(fp_cost=0.6, fn_cost=2.0, alpha=2.0, max_depth=2).fit(X, y)
+    assert scaled.objective_ == pytest.approx(2 * models[1].objective_, rel=1e-3)
+
+
+def test_balanced_costs_give_both_classes_the_same_total():
+    X, y = diagonal()
+    model = TAOTree(fn_cost=3.0).fit(X, y)
+    assert model.fp_cost_ * (y == 0).sum() == pytest.approx(3.0 * y.sum())
+
+
+def test_a_larger_penalty_gives_fewer_weights():
+    X, y = diagonal(noise=1.0)
+    X = np.column_stack((X, np.random.default_rng(1).normal(size=(len(X), 8))))
+    sizes = []
+    for alpha in (0.1, 3.0, 1e4):
+        tree = TAOTree(alpha=alpha).fit(X, y).tree_
+        sizes.append((tree.kind == NUMERIC).sum() + len(tree.oblique_weight))
+    assert sizes[0] > sizes[1] > sizes[2] == 0
+
+
+# --- starts ------------------------------------------------------------------------------------------------------
+
+
+def test_more_starts_never_end_higher():
+    X, y = make_cases(400)
+    ends = [TAOTree(init="random", n_restarts=n, max_depth=3, random_state=3).fit(X, y).objective_ for n in (1, 4)]
+    assert ends[1] <= ends[0]
+    with_greedy = TAOTree(n_restarts=3, max_depth=3).fit(X, y).objective_
+    assert with_greedy <= TAOTree(max_depth=3).fit(X, y).objective_
+
+
+def test_random_starts_depend_on_the_seed_alone():
+    X, y = make_cases(300)
+    one, two, other = (TAOTree(init="random", random_state=seed).fit(X, y) for seed in (0, 0, 5))
+    assert one.tree_ == two.tree_
+    assert np.array_equal(one.objective_path_, two.objective_path_)
+    assert one.tree_ != other.tree_
+    assert TAOTree(init="random").fit(X, y).tree_ == one.tree_
+
+
+def test_a_fitted_tree_goes_on_where_it_ended():
+    X, y = diagonal(noise=1.0)
+    first = TAOTree(max_depth=3).fit(X, y)
+    again = TAOTree(init=first).fit(X, y)
+    assert again.objective_ <= first.objective_
+    assert len(again.objective_path_) <= 4
+    nearby = TAOTree(init=first, fp_cost=1.2 * first.fp_cost_).fit(X, y)
+    assert nearby.objective_path_[0] < TAOTree(max_depth=3, fp_cost=1.2 * first.fp_cost_).fit(X, y).objective_path_[0]
+    assert np.all(np.diff(nearby.objective_path_) <= 0)
+
+
+def test_a_branch_that_one_cost_does_not_need_comes_back_at_another():
+    X, y = diagonal(noise=1.0)
+    first = TAOTree(max_depth=3, fp_cost=50.0).fit(X, y)
+    assert first.n_leaves_ == 1
+    assert TAOTree(init=first, fp_cost="balanced").fit(X, y).n_leaves_ > 1
+
+
+@pytest.mark.parametrize("of", ["model", "tree"])
+def test_a_greedy_tree_or_its_tree_is_a_start(of):
+    X, y = make_cases(400)
+    greedy = RankingTree(max_depth=3).fit(X, y)
+    model = TAOTree(init=greedy if of == "model" else greedy.tree_).fit(X, y)
+    assert model.tree_.depth <= 3
+    assert np.all(np.diff(model.objective_path_) <= 0)
+
+
+def test_clones_keep_the_tree_they_start_from():
+    X, y = diagonal()
+    first = TAOTree(max_depth=2).fit(X, y)
+    model = TAOTree(init=first, alpha=0.5)
+    copy = clone(model)
+    assert copy.init is first
+    assert copy.alpha == 0.5
+    assert copy.fit(X, y).tree_ == model.fit(X, y).tree_
+    assert cross_val_score(model, X, y, cv=3).min() > 0.5
+    with pytest.raises(NotFittedError):
+        clone(first).cost_predict(X)
+
+
+def test_starts_that_do_not_fit_are_refused():
+    X, y = diagonal()
+    with pytest.raises(NotFittedError, match="init of a TAOTree must be fitted, but this TAOTree is not"):
+        TAOTree(init=TAOTree()).fit(X, y)
+    with pytest.raises(ValueError, match="must know the 3 columns of X and their categories"):
+        TAOTree(init=TAOTree().fit(X[:, :2], y)).fit(X, y)
+    with pytest.raises(ValueError, match="a tree over the 3 columns of X, got one over 2"):
+        TAOTree(init=TAOTree().fit(X[:, :2], y).tree_).fit(X, y)
+    with pytest.raises(ValueError, match="one way to each node"):
+        TAOTree(init=MetaAP(max_depth=3, leaf_depth=3, min_samples_leaf=1).fit(X, y)).fit(X, y)
+    with pytest.raises(ValueError, match="must know the 3 columns"):
+        TAOTree(init=LogisticRegression().fit(X, y)).fit(X, y)
+
+
+def test_fits_at_several_costs_share_the_preparation_of_a_table():
+    X, y = make_cases(300)
+    with shared_training_data():
+        shared = [TAOTree(fp_cost=cost).fit(X, y) for cost in (0.1, 0.3)]
+    alone = [TAOTree(fp_cost=cost).fit(X, y) for cost in (0.1, 0.3)]
+    assert [a.tree_ == b.tree_ for a, b in zip(shared, alone, strict=True)] == [True, True]
+
+
+# --- tables ------------------------------------------------------------------------------------------------------
+
+
+def test_cases_that_lack_a_value_of_a_sum_go_where_they_cost_less():
+    X, y = diagonal(900)
+    X[::5, 0] = np.nan
+    for positive in (0, 1):
+        labels = np.where(np.isnan(X[:, 0]), positive, y)
+        model = TAOTree(max_depth=1, alpha=0.5).fit(X, labels)
+        assert model.tree_.kind[0] == OBLIQUE
+        assert np.all(model.cost_predict(X)[np.isnan(X[:, 0])] == positive)
+
+
+def test_categories_are_conditions_of_their_own():
+    rng = np.random.default_rng(0)
+    place = rng.choice(list("abcdef"), 500)
+    X = pd.DataFrame({"place": place, "size": rng.normal(size=500), "age": rng.normal(size=500)})
+    y = (np.isin(place, ["a", "d"]) & (X["size"] + X["age"] > 0)).astype(int)
+    model = TAOTree(max_depth=2, alpha=0.1).fit(X, y)
+    assert {*model.tree_.kind} == {0, CATEGORY, OBLIQUE}
+    assert model.n_fp_ + model.n_fn_ <= 10
+    assert "place is a or d" in model.to_text()
+    assert not np.isin(model.tree_.oblique_feature, [0]).any()
+
+
+def test_a_row_given_twice_is_a_row_of_weight_two():
+    X, y = diagonal(200)
+    weight = np.random.default_rng(0).integers(0, 4, 200)
+    rows = np.repeat(np.arange(200), weight)
+    for kind in KINDS.values():
+        one = TAOTree(**(SMALL | kind)).fit(X, y, weight)
+        two = TAOTree(**(SMALL | kind)).fit(X[rows], y[rows])
+        assert one.tree_ == two.tree_
+        assert one.objective_ == two.objective_
+
+
+def test_results_do_not_depend_on_threads():
+    X, y = make_cases(500)
+    one, two = (TAOTree(n_jobs=n, n_restarts=2).fit(X, y) for n in (1, 2))
+    assert one.tree_ == two.tree_
+    assert np.array_equal(one.objective_path_, two.objective_path_)
+    assert np.array_equal(one.cost_predict(X), two.cost_predict(X))
+
+
+def test_labels_of_any_kind_come_back():
+    X, y = diagonal()
+    plain = TAOTree(max_depth=2).fit(X, y)
+    named = TAOTree(max_depth=2, pos_label="bad").fit(X, np.where(y == 1, "bad", "good"))
+    assert np.array_equal(named.cost_predict(X) == "bad", plain.cost_predict(X) == 1)
+
+
+def test_the_score_orders_leaves_and_cases_inside_a_leaf():
+    X, y = diagonal(noise=1.0)
+    model = TAOTree(max_depth=1, alpha=0.5).fit(X, y)
+    tied = TAOTree(max_depth=1, alpha=0.5, leaf_score="constant").fit(X, y)
+    assert len(np.unique(tied.decision_function(X))) == 2
+    assert len(np.unique(model.decision_function(X))) > 500
+    assert model.score(X, y) > tied.score(X, y) + 0.1
+    called = model.cost_predict(X) == 1
+    assert model.decision_function(X)[called].min() > model.decision_function(X)[~called].max()
+
+
+# --- files -------------------------------------------------------------------------------------------------------
+
+
+def test_a_file_keeps_labels_objective_and_counts(tmp_path, monkeypatch):
+    monkeypatch.setitem(model_file.ESTIMATORS, "TAOTree", "toprank.rankers.tao_tree")
+    X, y = make_cases(400)
+    first = TAOTree(max_depth=3).fit(X, y)
+    model = TAOTree(init=first, fp_cost=0.3).fit(X, y)
+    model.save(tmp_path / "model.toprank")
+    loaded = load(tmp_path / "model.toprank")
+    assert np.array_equal(loaded.cost_predict(X), model.cost_predict(X))
+    assert np.array_equal(loaded.decision_function(X), model.decision_function(X))
+    for name in ("objective_", "n_fp_", "n_fn_", "fp_cost_", "n_iter_"):
+        assert getattr(loaded, name) == getattr(model, name)
+    assert np.array_equal(loaded.objective_path_, model.objective_path_)
+    again = TAOTree(init=loaded, fp_cost=0.3).fit(X, y)
+    assert cost_of(again, X, y) + 1e-9 < first.objective_path_[0]
+    assert loaded.init is None
+
+
+def test_a_file_without_labels_is_refused():
+    X, y = diagonal(200)
+    model = TAOTree(max_depth=1).fit(X, y)
+    arrays = model._to_arrays()
+    with pytest.raises(ValueError, match="leaves lack labels"):
+        clone(model)._from_arrays(arrays | {"label": arrays["label"][:1]}) if False else model._from_arrays(
+            arrays | {"label": arrays["label"][:1]}
+        )

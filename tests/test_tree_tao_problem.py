@@ -1,0 +1,117 @@
+import numpy as np
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from ranker_cases import fewer
+from tables import tables
+from tao_cases import make_problem
+from toprank.tree import tao_problem
+from toprank.tree.tao_problem import CostProblem, integer_costs
+
+BINARY = [[0.0, 0.3], [1.0, 0.0]]
+
+
+def problem_of(table, order=None, weight="own"):
+    order = np.arange(len(table.X)) if order is None else order
+    taken = table.take(order)
+    weight = taken.sample_weight if isinstance(weight, str) else weight
+    return make_problem(taken.X, taken.is_positive, BINARY, 0.5, True, weight, taken.n_categories)
+
+
+def check_same_rows(one, other):
+    for name in ("X", "label", "weight"):
+        assert np.array_equal(getattr(one.rows, name), getattr(other.rows, name), equal_nan=name == "X")
+    assert np.array_equal(one.cost, other.cost)
+    assert one.unit == other.unit
+    for mine, theirs in zip(one.rows.standard, other.rows.standard, strict=True):
+        assert np.array_equal(mine, theirs)
+
+
+@given(tables(), st.data())
+def test_neither_the_order_of_rows_nor_copies_of_them_matter(table, data):
+    order = np.array(data.draw(st.permutations(range(len(table.X)))))
+    if table.weights.total.any():
+        check_same_rows(problem_of(table), problem_of(table, order))
+
+
+@given(tables(weights=("whole",)))
+def test_weight_two_is_the_row_twice(table):
+    repeated = np.repeat(np.arange(len(table.X)), table.sample_weight.astype(int))
+    check_same_rows(problem_of(table), problem_of(table, repeated, None))
+
+
+@fewer(2)
+@given(tables())
+def test_rows_are_distinct_and_keep_all_weight(table):
+    rows = problem_of(table).rows
+    assert (rows.weight > 0).all()
+    assert rows.weight.sum() == table.weights.sum_of_total
+    assert rows.weight[rows.label == 1].sum() == table.weights.sum_of_positive
+    keys = {(int(label), *("missing" if np.isnan(v) else v + 0.0 for v in x))
+            for label, x in zip(rows.label, rows.X, strict=True)}  # fmt: skip
+    assert len(keys) == len(rows)
+
+
+@fewer(2)
+@given(tables(kinds=("ties", "spread", "category", "constant")))
+def test_standardised_columns_have_mean_0_and_spread_1(table):
+    rows = problem_of(table).rows
+    feature, spread, standard = rows.standard
+    assert not table.is_categorical[feature].any()
+    assert (spread > 0).all()
+    for j, f in enumerate(feature):
+        known = ~np.isnan(rows.X[:, f])
+        assert not standard[~known, j].any()
+        assert np.average(standard[known, j], weights=rows.weight[known]) == pytest.approx(0, abs=1e-9)
+        assert np.average(standard[known, j] ** 2, weights=rows.weight[known]) == pytest.approx(1)
+        assert np.ptp(rows.X[known, f]) == pytest.approx(np.ptp(standard[known, j]) * spread[j])
+
+
+def test_columns_that_no_sum_can_use_are_left_out():
+    X = np.array([[1.0, 0.0, 2.0, np.nan, -1.7e308], [np.nextafter(1.0, 2.0), 5e-324, 2.0, np.nan, 1.7e308]])
+    feature, spread, standard = make_problem(X, np.array([0, 1]), BINARY).rows.standard
+    assert feature.tolist() == [4]
+    assert spread[0] == pytest.approx(1.7e308)
+    assert np.sort(standard[:, 0]) == pytest.approx([-1, 1])
+
+
+def test_a_sum_has_the_spread_that_it_has(monkeypatch):
+    X = np.random.default_rng(0).normal(size=(300, 2))
+    X[5, 0] = np.nan
+    for size in (10_000, 200):
+        monkeypatch.setattr(tao_problem, "SAMPLE_ROWS", size)
+        rows = make_problem(X, np.arange(300) % 2, BINARY).rows
+        value = 3.0 * rows.X[:, 0] - rows.X[:, 1]
+        found = rows.spread_of_sum(np.array([0, 1], np.int32), np.array([3.0, -1.0]))
+        assert found == pytest.approx(np.nanstd(value), rel=1e-12 if size > 300 else 0.2)
+    missing = make_problem(np.full((2, 1), np.nan), np.array([0, 1]), BINARY).rows
+    assert missing.spread_of_sum(np.zeros(1, np.int32), np.ones(1)) == 1.0
+
+
+COST = st.one_of(st.sampled_from([0.0, 0.1, 1.0]), st.floats(1e-6, 1e6))
+
+
+@given(st.lists(st.integers(1, 2**50), min_size=1, max_size=6), st.lists(COST, min_size=2, max_size=4))
+@example([2**52 - 1], [1e6, 1.0])
+@example([1], [1e-300, 5e-301])
+def test_costs_are_exact_sums_that_fit_and_are_near_the_true_ones(weight, costs):
+    if not max(costs) > 0:
+        costs = [*costs, 1.0]
+    weight, costs = np.array(weight), np.array(costs)
+    small, whole, unit = integer_costs(weight, costs)
+    assert int(small.sum()) * int(whole.max()) < 2**54
+    error = np.abs(np.outer(small, whole) * unit - np.outer(weight, costs))
+    assert error.max() <= 1e-5 * weight.sum() * costs.max()
+    if weight.sum() < 2**30:
+        assert np.array_equal(small, weight)
+
+
+def test_a_cost_matrix_charges_each_row_for_the_label_it_gets():
+    X, label = np.arange(3.0).reshape(-1, 1), np.array([0, 1, 2])
+    costs = np.array([[0.0, 1.0, 4.0], [2.0, 0.0, 0.5], [1.0, 8.0, 0.0]])
+    problem = make_problem(X, label, costs, weight=np.array([1.0, 2.0, 3.0]))
+    assert isinstance(problem, CostProblem)
+    assert problem.n_classes == 3
+    expected = costs[problem.rows.label] * problem.rows.weight[:, None]
+    assert np.array_equal(problem.cost * problem.unit, expected)
