@@ -28,6 +28,7 @@ def check_same_rows(one, other):
         assert np.array_equal(mine, theirs)
 
 
+@fewer(2)
 @given(tables(), st.data())
 def test_neither_the_order_of_rows_nor_copies_of_them_matter(table, data):
     order = np.array(data.draw(st.permutations(range(len(table.X)))))
@@ -35,6 +36,7 @@ def test_neither_the_order_of_rows_nor_copies_of_them_matter(table, data):
         check_same_rows(problem_of(table), problem_of(table, order))
 
 
+@fewer(2)
 @given(tables(weights=("whole",)))
 def test_weight_two_is_the_row_twice(table):
     repeated = np.repeat(np.arange(len(table.X)), table.sample_weight.astype(int))

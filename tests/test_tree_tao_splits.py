@@ -84,6 +84,7 @@ def actually_saved(problem, care, candidate):
     return int(care.saving[is_left != candidate.swaps].sum())
 
 
+@fewer(2)
 @given(care_points())
 def test_the_condition_on_one_column_is_the_best_of_all(pair):
     problem, care = pair

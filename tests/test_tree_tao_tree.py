@@ -15,6 +15,7 @@ def optimised(case, n_iter=4):
     return case.tree, pruned(case.tree, case.problem)
 
 
+@fewer(3)
 @given(tao_cases())
 def test_pruning_keeps_every_label_and_never_raises_the_objective(case):
     whole, small = optimised(case)
@@ -25,6 +26,7 @@ def test_pruning_keeps_every_label_and_never_raises_the_objective(case):
     assert small.objective(case.problem) <= whole.objective(case.problem)
 
 
+@fewer(3)
 @given(tao_cases())
 def test_a_pruned_tree_has_rows_in_every_node_and_different_labels_below_every_condition(case):
     small = optimised(case)[1]
@@ -42,6 +44,7 @@ def test_a_pruned_tree_has_rows_in_every_node_and_different_labels_below_every_c
     assert np.array_equal(again.left, small.left)
 
 
+@fewer(3)
 @given(tao_cases())
 def test_the_finished_tree_is_valid_and_sends_rows_to_the_same_labels(case):
     small = optimised(case)[1]

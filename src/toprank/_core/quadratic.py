@@ -247,9 +247,10 @@ def centred_gram(X, columns, curvature, curvature_sum):
 
 
 @kernel
-def descend_on_columns(X, columns, curvature, curvature_sum, slope, value, penalty, target):
+def descend_on_columns(X, columns, curvature, curvature_sum, balance, slope, value, penalty, target):
     """Minimise as descend_on_gram does, without a Gram matrix: by sweeps over the columns; return sum_i h_i x_ia.
 
+    Pre:  slope float64 (k,): at the values given, with the intercept as it is; minus balance is the slope of that.
     Cost: 2 * n_rows for each coordinate looked at that moves, half of it for each that does not; at most 100 sweeps.
     """
     k = columns.shape[0]
@@ -269,7 +270,7 @@ def descend_on_columns(X, columns, curvature, curvature_sum, slope, value, penal
         if own[a] <= CONSTANT * s1:
             own[a] = 0.0
     pulled = np.zeros(n)  # h_i times the change of z_i, the intercept's part aside
-    pulled_sum = 0.0
+    pulled_sum = -balance
     is_full = True
     for _ in range(MAX_ROUNDS):
         worst = 0.0

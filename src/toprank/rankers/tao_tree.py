@@ -186,7 +186,9 @@ class TAOTree(TreeRanker):
             if best is None or found.objective_path[-1] < best.objective_path[-1]:
                 best, self.n_iter_ = found, n_iter
         assert best is not None
-        self._whole: AlternatingTree | None = best.tree  # with the branches that no case takes, which another cost may need
+        self._whole: AlternatingTree | None = (
+            best.tree
+        )  # with the branches that no case takes, which another cost may need
         self._finish(pruned(best.tree, problem), problem, data)
         self.objective_path_ = np.array([*best.objective_path, self.objective_])
 

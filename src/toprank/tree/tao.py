@@ -34,6 +34,16 @@ def cheapest_label(problem: CostProblem, rows: np.ndarray, label: int) -> int:
     return int(np.flatnonzero(total == total.min())[-1])
 
 
+def idle_label(problem: CostProblem, rows: np.ndarray, taken: int) -> int:
+    """Label of a branch that no row takes: the cheapest one for its parent's rows but the one its sibling has.
+
+    It costs nothing, and lets the parent see what a condition between the two labels would save.
+    """
+    total = problem.cost[rows].sum(axis=0)
+    others = np.delete(np.arange(problem.n_classes), taken)
+    return int(others[np.argmin(total[others])])
+
+
 def best_candidate(
     problem: CostProblem, care: Care, current: Split, start: LinearFit | None
 ) -> tuple[Candidate, LinearFit | None]:
@@ -117,6 +127,8 @@ class Alternation:
             if self.tree.left[node] < 0:
                 self._relabel(node, reached[node])
         inner = [node for node in nodes if self.tree.left[node] >= 0]
+        for node in inner:
+            self._wake(node, reached)
         _ = self.tree.arrays, self.problem.is_oblique and self.problem.rows.standard  # made once, before threads ask
         found = self.threads.run(lambda node: self._look(node, reached[node]), inner)
         for node, result in zip(inner, found, strict=True):
@@ -135,6 +147,14 @@ class Alternation:
             self.tree.label[node] = new
             self._cost -= int((self.problem.cost[rows, old] - self.problem.cost[rows, new]).sum())
             self.objective_path.append(self._objective())
+
+    def _wake(self, node: int, reached: list[np.ndarray]) -> None:
+        """Where all leaves below a node say the same, let a branch that no row takes say something else."""
+        tree = self.tree
+        idle = [child for child in (int(tree.left[node]), int(tree.right[node])) if len(reached[child]) == 0]
+        labels = np.unique(tree.label[tree.leaves_below(node)])
+        if len(idle) == 1 and len(labels) == 1:
+            tree.label[tree.leaves_below(idle[0])] = idle_label(self.problem, reached[node], int(labels[0]))
 
     def _look(self, node: int, rows: np.ndarray) -> Found:
         """The best condition of a node, where that is better than the one it has."""

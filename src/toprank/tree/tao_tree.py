@@ -69,6 +69,17 @@ class AlternatingTree:
             self.left[node], self.right[node] = self.right[node], self.left[node]
         self._arrays = None
 
+    def leaves_below(self, node: int) -> list[int]:
+        """Leaves of the subtree that begins at a node."""
+        leaves, stack = [], [node]
+        while stack:
+            node = stack.pop()
+            if self.left[node] < 0:
+                leaves.append(node)
+            else:
+                stack += [int(self.right[node]), int(self.left[node])]
+        return leaves
+
     def goes_left(self, problem: CostProblem, node: int, rows: np.ndarray) -> np.ndarray:
         """Rows that go left at a node: bool."""
         out = np.empty(len(rows), np.bool_)
