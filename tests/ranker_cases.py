@@ -12,7 +12,7 @@ from hypothesis import assume, settings
 from hypothesis import strategies as st
 
 from tables import tables
-from toprank import MetaAP, MetaAPForest, RankingTree, TreeRank, TreeRankBoost, TreeRankForest
+from toprank import MetaAP, MetaAPForest, RankingTree, TAOTree, TreeRank, TreeRankBoost, TreeRankForest
 
 SMALL: dict[str, Any] = {"max_depth": 2, "leaf_depth": 2, "min_samples_leaf": 1}
 
@@ -27,6 +27,7 @@ RANKERS = {
     "paper": MetaAP.paper(2),
     "treerank": TreeRank(**SMALL),
     "oblique": TreeRank(leaf_ranker="oblique", **SMALL),
+    "tao": TAOTree(max_depth=2, min_samples_leaf=1, alpha=0.1),
     "forest": MetaAPForest(n_estimators=3, random_state=0, **SMALL),
     "treerank-forest": TreeRankForest(n_estimators=3, random_state=0, **SMALL),
     "median-rank": TreeRankForest(n_estimators=3, aggregation="median-rank", random_state=0, **SMALL),

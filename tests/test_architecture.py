@@ -208,7 +208,17 @@ def test_import_loads_no_optional_package():
 
 
 @pytest.mark.parametrize(
-    "name", ["MetaAP", "MetaAPForest", "RankingTree", "TreeRank", "TreeRankForest", "TreeRankBoost"]
+    "name",
+    [
+        "MetaAP",
+        "MetaAPForest",
+        "RankingTree",
+        "TAOTree",
+        "TAOClassifier",
+        "TreeRank",
+        "TreeRankForest",
+        "TreeRankBoost",
+    ],
 )
 def test_estimators_need_and_ask_for_no_optional_package(name):
     asked = requests(f"import toprank\ntoprank.{name}", OPTIONAL_PACKAGES)

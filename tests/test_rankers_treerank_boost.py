@@ -226,7 +226,7 @@ def test_damaged_arrays_are_refused(name):
 
 
 def test_hit_rates_are_those_of_cases_that_were_not_seen():
-    """The model's own cases are nearly in perfect order; a third as many of the promised hits would be a bad promise."""
+    """The model puts its own cases in nearly perfect order, which says nothing about new ones."""
     train, test = make_audit(4000, random_state=0), make_audit(8000, random_state=5)
     model = TreeRankBoost().fit(train.X, train.y)
     own, new = model.top_k(train.X, 40, reasons=0), model.top_k(test.X, 80, reasons=0)

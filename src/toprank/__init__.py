@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from toprank.rankers.meta_ap_forest import MetaAPForest
     from toprank.rankers.model_file import load
     from toprank.rankers.ranking_tree import RankingTree
+    from toprank.rankers.tao_classifier import TAOClassifier
+    from toprank.rankers.tao_tree import TAOTree
     from toprank.rankers.treerank import TreeRank
     from toprank.rankers.treerank_boost import TreeRankBoost
     from toprank.rankers.treerank_forest import TreeRankForest
@@ -25,6 +27,8 @@ __all__ = [
     "MetaAP",
     "MetaAPForest",
     "RankingTree",
+    "TAOClassifier",
+    "TAOTree",
     "TreeRank",
     "TreeRankBoost",
     "TreeRankForest",
@@ -39,6 +43,8 @@ _HOME = {
     "MetaAP": "toprank.rankers.meta_ap",
     "MetaAPForest": "toprank.rankers.meta_ap_forest",
     "RankingTree": "toprank.rankers.ranking_tree",
+    "TAOClassifier": "toprank.rankers.tao_classifier",
+    "TAOTree": "toprank.rankers.tao_tree",
     "TreeRank": "toprank.rankers.treerank",
     "TreeRankBoost": "toprank.rankers.treerank_boost",
     "TreeRankForest": "toprank.rankers.treerank_forest",

@@ -30,6 +30,7 @@ ESTIMATORS = {
     "MetaAP": "toprank.rankers.meta_ap",
     "MetaAPForest": "toprank.rankers.meta_ap_forest",
     "RankingTree": "toprank.rankers.ranking_tree",
+    "TAOTree": "toprank.rankers.tao_tree",
     "TreeRank": "toprank.rankers.treerank",
     "TreeRankBoost": "toprank.rankers.treerank_boost",
     "TreeRankForest": "toprank.rankers.treerank_forest",

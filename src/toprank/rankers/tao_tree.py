@@ -27,7 +27,7 @@ from toprank.tree.tao import Alternation
 from toprank.tree.tao_problem import CostProblem, DistinctRows, integer_costs
 from toprank.tree.tao_starts import random_tree, tree_of
 from toprank.tree.tao_tree import AlternatingTree, pruned, to_tree
-from toprank.tree.weights import RowWeights, integer_weights
+from toprank.tree.weights import FIXED_POINT_BITS, RowWeights, integer_weights
 
 BALANCED = "balanced"
 
@@ -218,7 +218,7 @@ class TAOTree(TreeRanker):
     def _greedy_tree(self, data: TrainingData, costs: np.ndarray, threads: Threads) -> Tree:
         """A greedy tree by the Gini index; each case weighs what a mistake on it costs."""
         weights = integer_weights(data.is_positive, data.weight)
-        total, whole, unit = integer_costs(weights.total, costs)
+        total, whole, unit = integer_costs(weights.total, costs, FIXED_POINT_BITS)
         total = total * np.where(data.is_positive, whole[1, 0], whole[0, 1])
         costly = RowWeights(np.where(data.is_positive, total, 0), total, unit * weights.unit)
         average = costly.sum_of_total / (weights.sum_of_total * weights.unit)

@@ -166,12 +166,13 @@ class Alternation:
             return Found(key, fit=tree.fits[node])
         saved_now = int(care.saving[tree.goes_left(problem, node, care.rows)].sum())
         candidate, fit = best_candidate(problem, care, current, tree.fits[node])
-        gain = _worth(problem, candidate.saved, candidate.split) - _worth(problem, saved_now, current)
+        saved = candidate.saved - saved_now
+        gain = saved * problem.unit - problem.alpha * (candidate.split.norm - current.norm)
         if not gain > NEGLIGIBLE * self.objective_path[-1]:
             return Found(key, fit=fit)
         if candidate.swaps:  # the same problem, seen with the children in their new places
             key = _key(Care(care.rows, -care.saving))
-        return Found(key, candidate, fit, candidate.saved - saved_now)
+        return Found(key, candidate, fit, saved)
 
 
 def _key(care: Care) -> bytes:

@@ -19,9 +19,9 @@ from toprank.tree.bin_mapper import SAMPLE_ROWS
 from toprank.tree.weights import RowWeights
 
 WEIGHT_BITS = 30
-COST_BITS = 52
+COST_BITS = 60
 """Weights of all rows together fit the first, costs of all rows together the second: what is between them is left to
-tell costs apart, and sums stay exact in int64 and float64."""
+tell costs apart, and sums stay exact in int64, twice as large ones too."""
 
 CONSTANT = 1e-12
 """Spread, as a share of the size of its values, below which a column counts as constant in weighted sums."""
@@ -195,8 +195,8 @@ class CostProblem:
         return self.cost.shape[1]
 
 
-def integer_costs(weight: np.ndarray, costs: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
-    """Weights and costs as integers whose products add up to less than 2**52, and the unit of the products.
+def integer_costs(weight: np.ndarray, costs: np.ndarray, bits: int = COST_BITS) -> tuple[np.ndarray, np.ndarray, float]:
+    """Weights and costs as integers whose products add up to 2**bits at most, and the unit of the products.
 
     Whole weights stay as they are, so weight 2 costs what two rows cost, exactly.
 
@@ -204,6 +204,7 @@ def integer_costs(weight: np.ndarray, costs: np.ndarray) -> tuple[np.ndarray, np
     ----------
     weight : int64 array of shape (n,)
     costs : float array
+    bits : int
 
     Returns
     -------
@@ -222,6 +223,6 @@ def integer_costs(weight: np.ndarray, costs: np.ndarray) -> tuple[np.ndarray, np
     surplus = max(int(weight.sum()).bit_length() - WEIGHT_BITS, 0)
     if surplus:
         weight = np.rint(np.ldexp(weight.astype(np.float64), -surplus)).astype(WEIGHT)
-    room = COST_BITS - int(weight.sum()).bit_length() - math.frexp(float(np.max(costs)))[1]
+    room = bits - int(weight.sum()).bit_length() - math.frexp(float(np.max(costs)))[1]
     whole = np.rint(np.ldexp(np.asarray(costs, np.float64), room)).astype(WEIGHT)
     return weight, whole, math.ldexp(1.0, surplus - room)
