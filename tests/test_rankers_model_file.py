@@ -197,7 +197,7 @@ def test_a_newer_file_and_an_unknown_class(saved, tmp_path):
     for name in ("os.system", "GridSearchCV", None):
         with pytest.raises(
             ModelFileError,
-            match=r"holds a model of class .*known are MetaAP, MetaAPForest, RankingTree, TAOTree, TreeRank, .*\. Hint:",
+            match=r"holds a model of class .*known are MetaAP, MetaAPForest, RankingTree, TAOTree, .*\. Hint:",
         ):
             load(write(tmp_path / "m", info | {"class": name}, raw))
 
