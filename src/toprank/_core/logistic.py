@@ -196,22 +196,30 @@ def evaluate(X, rows, sums, watched, correlation, penalty, value):
 @kernel
 def choose_columns(correlation, value, watched, penalty):
     """Return the columns of a Newton step, ascending: those with a weight, and of those that want one the worst."""
-    chosen = np.empty(watched.shape[0], np.int64)
-    new = np.empty(watched.shape[0], np.int64)
+    is_chosen = np.zeros(correlation.shape[0], np.uint8)
     n_held = 0
     n_new = 0
     for j in watched:
         if value[j] != 0.0:
-            chosen[n_held] = j
+            is_chosen[j] = 1
             n_held += 1
         elif abs(correlation[j]) > penalty:
-            new[n_new] = j
             n_new += 1
-    new = new[:n_new]
     room = max(NEW_COLUMNS, n_held)
-    if n_new > room:
-        new = new[np.argsort(-np.abs(correlation[new]), kind="mergesort")[:room]]
-    return np.sort(np.concatenate((chosen[:n_held], new)))
+    if n_new <= room:
+        for j in watched:
+            if abs(correlation[j]) > penalty:
+                is_chosen[j] = 1
+        return np.flatnonzero(is_chosen)
+    for _ in range(room):
+        worst = -1
+        largest = penalty
+        for j in watched:
+            if is_chosen[j] == 0 and abs(correlation[j]) > largest:
+                worst = j
+                largest = abs(correlation[j])
+        is_chosen[worst] = 1
+    return np.flatnonzero(is_chosen)
 
 
 @kernel
