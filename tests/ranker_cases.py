@@ -10,9 +10,21 @@ import polars as pl
 import pyarrow as pa
 from hypothesis import assume, settings
 from hypothesis import strategies as st
+from sklearn.base import clone
 
 from tables import tables
-from toprank import MetaAP, MetaAPForest, RankingTree, TAOTree, TreeRank, TreeRankBoost, TreeRankForest
+from toprank import (
+    CostOptimalCurve,
+    CostOptimalForest,
+    CostTree,
+    MetaAP,
+    MetaAPForest,
+    RankingTree,
+    TAOTree,
+    TreeRank,
+    TreeRankBoost,
+    TreeRankForest,
+)
 
 SMALL: dict[str, Any] = {"max_depth": 2, "leaf_depth": 2, "min_samples_leaf": 1}
 
@@ -27,7 +39,12 @@ RANKERS = {
     "paper": MetaAP.paper(2),
     "treerank": TreeRank(**SMALL),
     "oblique": TreeRank(leaf_ranker="oblique", **SMALL),
+    "cost": CostTree(max_depth=3, ccp_alpha=0.1),
     "tao": TAOTree(max_depth=2, min_samples_leaf=1, alpha=0.1),
+    "cost-curve": CostOptimalCurve(TAOTree(max_depth=2, min_samples_leaf=1), depths=None, alphas=None, cv=2, beta=4.0),
+    "cost-forest": CostOptimalForest(
+        TAOTree(max_depth=2, min_samples_leaf=1), n_estimators=2, beta=9.0, random_state=0
+    ),
     "forest": MetaAPForest(n_estimators=3, random_state=0, **SMALL),
     "treerank-forest": TreeRankForest(n_estimators=3, random_state=0, **SMALL),
     "median-rank": TreeRankForest(n_estimators=3, aggregation="median-rank", random_state=0, **SMALL),
@@ -35,9 +52,16 @@ RANKERS = {
     "additive-boost": TreeRankBoost(n_estimators=3, output="additive", **SMALL),
 }
 FORESTS = ["forest", "treerank-forest", "median-rank"]
-ENSEMBLES = [*FORESTS, "boost", "additive-boost"]
+ENSEMBLES = [*FORESTS, "boost", "additive-boost", "cost-curve", "cost-forest"]
 TREES = [kind for kind in RANKERS if kind not in ENSEMBLES]
 UNDRAWN = [kind for kind in TREES if kind != "pruned"]  # neither bootstraps nor folds draw rows
+
+
+def variant(kind, **parameters):
+    """A ranker with other parameters, which are those of its base where it has none of that name."""
+    model = clone(RANKERS[kind])
+    own = model.get_params(deep=False)
+    return model.set_params(**{name if name in own else f"base__{name}": value for name, value in parameters.items()})
 
 
 def fewer(factor):

@@ -213,6 +213,8 @@ def test_import_loads_no_optional_package():
         "MetaAP",
         "MetaAPForest",
         "RankingTree",
+        "CostTree",
+        "CostOptimalForest",
         "TAOTree",
         "TAOClassifier",
         "TreeRank",

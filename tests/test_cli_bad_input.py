@@ -183,7 +183,8 @@ def test_values_of_columns(tmp_path):
 OPTIONS = {
     "model": (
         ["--model", "metap"],
-        "--model must be one of metaap, metaap-forest, treerank, treerank-forest, treerank-boost, tree, got 'metap'. "
+        "--model must be one of metaap, metaap-forest, treerank, treerank-forest, treerank-boost, cost-curve, tao, "
+        "cost-tree, tree, got 'metap'. "
         "Hint: did you mean 'metaap'?",
     ),
     "name": (["--set", "max_dept=3"], "Hint: did you mean 'max_depth'?"),

@@ -29,12 +29,13 @@ def test_rows_go_where_the_finished_tree_sends_them(tree, seed):
             assert np.array_equal(out[side], below)
 
 
-@given(st.integers(0, 2**32 - 1))
-def test_sums_are_added_up_term_by_term(seed):
+@given(st.integers(0, 2**32 - 1), st.integers(0, 9))
+def test_sums_are_added_up_term_by_term(seed, n_rows):
+    """However many rows there are: four of them are added up side by side, the last ones alone."""
     rng = np.random.default_rng(seed)
-    X, rows = matrix(rng), np.array([3, 0, 7])
+    X, rows = matrix(rng), rng.integers(0, 20, n_rows)
     feature, weight = np.array([2, 0], np.int32), rng.normal(size=2)
-    out = np.empty(3)
+    out = np.empty(n_rows)
     sums_at(X, rows, feature, weight, out)
     expected = [(0.0 + weight[0] * X[i, 2]) + weight[1] * X[i, 0] for i in rows]
     assert np.array_equal(out, expected, equal_nan=True)

@@ -28,6 +28,16 @@ def test_examples_run(page, tmp_path, monkeypatch):
     assert (names["model"].decision_function(test.X)[:10] > 0).all()
 
 
+def test_examples_of_choosing_errors_run():
+    train, test = make_audit(2400, random_state=0).split()
+    names = {"X": train.X, "y": train.y, "X_new": test.X, "X_test": test.X, "y_test": test.y}
+    page = "docs/choosing-errors.md"
+    for block in blocks(page):
+        exec(compile(block, page, "exec"), names)
+    assert len(names["curve"].diff(names["few"], names["many"]))
+    assert len(names["points"]) == 5
+
+
 @pytest.mark.parametrize(
     "page", [p.relative_to(ROOT).as_posix() for p in [ROOT / "README.md", *ROOT.glob("docs/*.md")]]
 )

@@ -18,8 +18,13 @@ from toprank.metrics import average_precision
 METHODS = {method.name: method for method in list_methods()}
 SWEPT = [name for name, method in METHODS.items() if method.sweep]
 
-# The strongest penalty leaves no coefficient on 120 rows; 2 bags take a quarter of the time of 8.
-FIRST: dict[str, dict[str, Any]] = {"logistic-l1": {"C": 1.0}, "ebm": {"outer_bags": 2}}
+# The strongest penalty leaves no coefficient on 120 rows; 2 bags take a quarter of the time of 8; 80 trees of the grid
+# of a curve are not fitted.
+FIRST: dict[str, dict[str, Any]] = {
+    "logistic-l1": {"C": 1.0},
+    "ebm": {"outer_bags": 2},
+    "cost-curve": {"depths": [1], "alphas": [0.3], "cv": None},
+}
 
 
 @cache
@@ -211,6 +216,16 @@ def test_the_published_methods_are_those_of_the_paper():
         None,
         True,
     )
+
+
+def test_trees_for_costs_are_those_of_their_names():
+    assert [METHODS[name].make().split for name in ("tao", "tao-axis")] == ["oblique", "axis"]
+    assert METHODS["tao"].make(split="axis").split == "axis"  # a plan may say otherwise
+    assert not METHODS["cost-curve"].space  # depth and penalty are chosen inside, as is pruning
+    assert not METHODS["cost-tree"].space
+    X, y = easy_table()
+    curve = METHODS["cost-curve"].make(depths=[2], alphas=[1.0], cv=None).fit(X, y)
+    assert METHODS["cost-curve"].size(curve) == (curve.path_[curve.base_point_].tree.n_leaves_, "leaves")
 
 
 def test_costs_move_a_tree():

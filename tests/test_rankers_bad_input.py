@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 from sklearn.base import clone
 
-from ranker_cases import FORESTS, RANKERS, make_cases
+from ranker_cases import RANKERS, TREES, make_cases, variant
 from toprank import MetaAP, MetaAPForest, RankingTree
 
 FAST = MetaAP(max_depth=2, leaf_depth=2, min_samples_leaf=5)
@@ -194,7 +194,8 @@ def test_columns_that_say_nothing_do_no_harm(kind, column):
     assert model.feature_importances_[0] == 0.0
     assert np.array_equal(model.decision_function(frame), plain.decision_function(frame[["a", "b"]]))
     only = clone(RANKERS[kind]).fit(frame[["silent"]], y)
-    assert only.n_leaves_ == (3 if kind in FORESTS else 1)
+    trees = [only.tree_] if kind in TREES else only.trees_
+    assert all(len(tree) == 1 for tree in trees)  # a leaf each
     assert len(np.unique(only.decision_function(frame[["silent"]]))) == 1
     assert len(only.top_k(frame[["silent"]], 5)) == 5
 
@@ -349,7 +350,7 @@ def test_reasons_out_of_range(reasons):
 @pytest.mark.parametrize("kind", ["rate", "margin", "forest"])
 def test_budgets_out_of_range(kind, budget):
     with pytest.raises(ValueError, match=rf"The 'budget' parameter of \w+ must be .*Got {budget!r} instead"):
-        clone(RANKERS[kind]).set_params(budget=budget).fit(*numbers())
+        variant(kind, budget=budget).fit(*numbers())
 
 
 def test_a_budget_of_true_is_refused_before_anything_grows():

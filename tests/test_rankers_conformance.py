@@ -10,7 +10,18 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from ranker_cases import RANKERS, make_cases
-from toprank import MetaAP, MetaAPForest, RankingTree, TAOClassifier, TAOTree, TreeRank, TreeRankBoost, TreeRankForest
+from toprank import (
+    CostOptimalForest,
+    CostTree,
+    MetaAP,
+    MetaAPForest,
+    RankingTree,
+    TAOClassifier,
+    TAOTree,
+    TreeRank,
+    TreeRankBoost,
+    TreeRankForest,
+)
 
 LINE_AT_ZERO = (
     "asserts that predict says positive where decision_function > 0; a ranker's score lives in (0, 1] and predict "
@@ -30,7 +41,7 @@ def expected_failures(estimator):
     grows = not isinstance(estimator, MetaAP | TreeRank) or estimator.leaf_score == "linear"
     if grows:
         reasons["check_classifiers_classes"] = LINE_AT_ZERO
-    if isinstance(estimator, MetaAPForest | TreeRankForest):
+    if isinstance(estimator, CostOptimalForest | MetaAPForest | TreeRankForest):
         reasons["check_sample_weight_equivalence_on_dense_data"] = DRAWS_ROWS
     return reasons
 
@@ -44,6 +55,8 @@ def expected_failures(estimator):
         MetaAP(leaf_score="linear"),
         MetaAP(ccp_alpha="cv"),
         MetaAPForest(n_estimators=5),
+        CostTree(),
+        CostOptimalForest(n_estimators=2, beta=8.0),
         TAOTree(),
         TAOClassifier(),
         TreeRank(),

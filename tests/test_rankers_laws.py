@@ -10,7 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from sklearn.base import clone
 
-from ranker_cases import ENSEMBLES, FORMS, RANKERS, TREES, UNDRAWN, Case, cases, fewer, make_cases, scores_of
+from ranker_cases import ENSEMBLES, FORMS, RANKERS, TREES, UNDRAWN, Case, cases, fewer, make_cases, scores_of, variant
 from tables import check_same_tree
 from toprank import MetaAP, MetaAPForest, RankingTree, load
 from toprank.tree import bin_mapper
@@ -26,7 +26,7 @@ UNUSED_CODE = Case(
 
 
 def fit(kind, case, form="pandas", **parameters):
-    return clone(RANKERS[kind]).set_params(**parameters).fit(getattr(case, form)(), case.y, case.weight)
+    return variant(kind, **parameters).fit(getattr(case, form)(), case.y, case.weight)
 
 
 HUGE = Case({"number0": [-1.7e308] * 5 + [1.5e308]}, np.array([0, 0, 0, 0, 0, 1]), None)
@@ -126,9 +126,7 @@ def test_one_thread_is_two_threads(kind, monkeypatch):
     monkeypatch.setattr(bin_mapper, "BLOCK_CELLS", 200)  # so that few rows make several pieces of work
     X, y = make_cases(700)
     weight = np.random.default_rng(0).random(700)
-    one, two, three = (
-        clone(RANKERS[kind]).set_params(n_jobs=n, min_samples_leaf=5).fit(X, y, weight) for n in (1, 2, 3)
-    )
+    one, two, three = (variant(kind, n_jobs=n, min_samples_leaf=5).fit(X, y, weight) for n in (1, 2, 3))
     assert one.to_dict() == two.to_dict() == three.to_dict()
     assert np.array_equal(one.decision_function(X), two.decision_function(X))
     assert one.cutoff_ == two.cutoff_
@@ -153,8 +151,8 @@ def test_new_names_in_another_order_change_nothing(kind):
     """Only where two categories tie in rate could their order matter; here none do."""
     X, y = make_cases(600)
     turned = X.assign(place=X["place"].map({"centre": "e", "east": "d", "north": "c", "south": "b", "west": "a"}))
-    one = clone(RANKERS[kind]).set_params(min_samples_leaf=20).fit(X, y)
-    other = clone(RANKERS[kind]).set_params(min_samples_leaf=20).fit(turned, y)
+    one = variant(kind, min_samples_leaf=20).fit(X, y)
+    other = variant(kind, min_samples_leaf=20).fit(turned, y)
     assert np.array_equal(one.decision_function(X), other.decision_function(turned))
     assert one.feature_importances_[2] > 0
 
@@ -244,7 +242,7 @@ def test_rules_account_for_every_training_case(kind, case):
 def test_an_unseen_category_is_scored_like_a_missing_value_with_a_warning(kind):
     X, y = make_cases(600)
     X.loc[::7, "place"] = None
-    model = clone(RANKERS[kind]).set_params(min_samples_leaf=3).fit(X, y)
+    model = variant(kind, min_samples_leaf=3).fit(X, y)
     new, missing = X.copy(), X.copy()
     rows = X.index[X["place"].notna()]
     new.loc[rows, "place"], missing.loc[rows, "place"] = ["atlantis", *["moon"] * (len(rows) - 1)], None

@@ -60,6 +60,11 @@ def load_or_complain(path):
         return None, str(error)
 
 
+def plain(parameters):
+    """Parameters that are no estimators; those of an estimator are among them by name."""
+    return {name: value for name, value in parameters.items() if not hasattr(value, "fit")}
+
+
 @pytest.mark.parametrize("kind", RANKERS)
 def test_everything_comes_back(kind, tmp_path):
     X, y = make_cases(200)
@@ -69,7 +74,7 @@ def test_everything_comes_back(kind, tmp_path):
     model.save(str(path))
     back = load(path)
     assert type(back) is type(model)
-    assert back.get_params() == model.get_params()
+    assert plain(back.get_params()) == plain(model.get_params())
     assert {*vars(back)} == {*vars(model)}
     assert back.columns_ == model.columns_
     assert back.cutoff_ == model.cutoff_
@@ -197,7 +202,7 @@ def test_a_newer_file_and_an_unknown_class(saved, tmp_path):
     for name in ("os.system", "GridSearchCV", None):
         with pytest.raises(
             ModelFileError,
-            match=r"holds a model of class .*known are MetaAP, MetaAPForest, RankingTree, TAOTree, .*\. Hint:",
+            match=r"holds a model of class .*known are .*MetaAP, MetaAPForest, RankingTree, TAOTree, .*\. Hint:",
         ):
             load(write(tmp_path / "m", info | {"class": name}, raw))
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 from sklearn.base import clone
 
-from ranker_cases import ENSEMBLES, RANKERS, TREES, make_cases
+from ranker_cases import ENSEMBLES, RANKERS, TREES, make_cases, variant
 from toprank.rankers import frames
 from toprank.rankers.frames import backend_of, make_frame
 from toprank.tree.structure import Tree
@@ -26,7 +26,7 @@ LIBRARIES = {
 @pytest.fixture(scope="module", params=list(RANKERS))
 def fitted(request):
     X, y = make_cases(400)
-    model = clone(RANKERS[request.param]).set_params(min_samples_leaf=10, budget=40).fit(X, y)
+    model = variant(request.param, min_samples_leaf=10, budget=40).fit(X, y)
     model.kind = request.param
     return model
 
@@ -123,17 +123,20 @@ def test_explanations_agree_with_the_scores(fitted, rows):
 def test_the_text_shows_the_summary_and_the_conditions(fitted):
     text = fitted.to_text()
     assert text.startswith(fitted.summary().splitlines()[0])
-    tree = fitted.trees_[0] if fitted.kind in ENSEMBLES else fitted.tree_
+    if fitted.kind == "cost-curve":
+        tree = fitted.path_[fitted.base_point_].tree.tree_
+    else:
+        tree = fitted.trees_[0] if fitted.kind in ENSEMBLES else fitted.tree_
     used = {fitted.columns_[f].name for f in tree.feature[~tree.is_leaf]}
     assert used
     assert all(name in text for name in used)
-    if fitted.kind in ENSEMBLES:
-        assert "tree 1 of 3" in text
-        assert "tree 3 of 3" in fitted.to_text(2)
-        for wrong in (3, -1, "first"):
-            with pytest.raises(
-                ValueError, match=rf"{type(fitted).__name__}.to_text needs a tree from 0 to 2, got .*Hint"
-            ):
+    if fitted.kind in ENSEMBLES and fitted.kind != "cost-curve":  # which shows a tree by its point
+        n_trees = len(fitted.trees_)
+        assert f"tree 1 of {n_trees}" in text
+        assert f"tree 3 of {n_trees}" in fitted.to_text(2)
+        for wrong in (n_trees, -1, "first"):
+            message = rf"{type(fitted).__name__}.to_text needs a tree from 0 to {n_trees - 1}, got .*Hint"
+            with pytest.raises(ValueError, match=message):
                 fitted.to_text(wrong)
 
 

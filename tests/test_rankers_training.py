@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.base import clone
 
-from ranker_cases import RANKERS, cases, fewer, make_cases
+from ranker_cases import RANKERS, cases, fewer, make_cases, variant
 from tables import check_same_tree
 from toprank import MetaAP, RankingTree
 from toprank.rankers import base, growth, meta_ranker
@@ -52,7 +52,7 @@ def check_same_model(one, other, X):
 def test_models_that_share_data_are_those_that_do_not(weighed, splitter, monkeypatch):
     X, y = make_cases()
     weight = np.random.default_rng(0).integers(0, 4, len(y)).astype(float) if weighed else None
-    models = [clone(model).set_params(splitter=splitter, budget=30) for model in RANKERS.values()]
+    models = [variant(kind, splitter=splitter, budget=30) for kind in RANKERS]
     alone = [clone(model).fit(X, y, sample_weight=weight) for model in models]
     built = count_calls(monkeypatch, base, "TrainingData")
     read = count_calls(monkeypatch, base, "read_table")
@@ -222,8 +222,10 @@ def test_fits_leave_shared_data_as_they_are(splitter, monkeypatch):
     with shared_training_data([2, 3]):
         RankingTree(splitter=splitter).fit(X, y)
         before = contents()
-        for model in (*RANKERS.values(), MetaAP(leaf_depth=3), MetaAP(leaf_depth=2)):
-            clone(model).set_params(splitter=splitter).fit(X, y)
+        for kind in RANKERS:
+            variant(kind, splitter=splitter).fit(X, y)
+        for leaf_depth in (3, 2):
+            MetaAP(leaf_depth=leaf_depth, splitter=splitter).fit(X, y)
         assert contents() == before
     assert len(data) == 1
 

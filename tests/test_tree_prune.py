@@ -7,14 +7,15 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import reference
-from tables import make_splitter, tables
+from tables import make_splitter, plain_tree, ranked, tables
 from toprank import MetaAP
+from toprank._core.dtypes import GINI
 from toprank.metrics import average_precision
 from toprank.rankers.pruning import PENALTIES_TRIED, penalties_to_try
 from toprank.tree.grower import Limits
 from toprank.tree.meta import grow_meta_tree
 from toprank.tree.objectives import AVERAGE_PRECISION, ROC_AREA
-from toprank.tree.prune import collapse_penalties, prune, weakest_link_path
+from toprank.tree.prune import collapse_penalties, link_penalties, prune, prune_tree, weakest_link_path
 
 objectives = st.sampled_from([AVERAGE_PRECISION, ROC_AREA])
 
@@ -145,9 +146,51 @@ def test_penalties_tried_give_every_tree_of_the_sequence(meta):
     assert expected <= sizes
 
 
+@given(meta=meta_trees(), values=st.lists(st.integers(-8, 8), min_size=64, max_size=64))
+def test_links_of_any_sum_over_leaves_give_the_best_pruning_and_of_the_best_the_smallest(meta, values):
+    value = np.resize(np.array(values, float), len(meta.left))
+    penalty = link_penalties(meta.left, meta.right, value)
+    everything = [(value[leaves].sum(), len(leaves)) for leaves in prunings(meta)]
+    for alpha in np.arange(1, 24) / 8:
+        best = max(total - alpha * size for total, size in everything)
+        leaves = kept_leaves(meta, penalty, alpha)
+        assert value[leaves].sum() - alpha * len(leaves) == best
+        assert len(leaves) == min(size for total, size in everything if total - alpha * size == best)
+
+
+@given(table=tables(max_rows=20))
+def test_a_plain_tree_is_pruned_as_its_links_say(table):
+    tree = plain_tree(table, Limits(GINI))
+    penalty = link_penalties(tree.left, tree.right, -np.minimum(tree.positive, tree.negative))
+    where = tree.apply(table.X)
+    for alpha in interesting_penalties(penalty) if len(tree) > 1 else [0.5]:
+        pruned = prune_tree(tree, penalty, alpha)
+        if alpha == 0:
+            assert pruned is tree
+            continue
+        kept = kept_leaves(tree, penalty, alpha)
+        below = {int(node): leaf for leaf in kept for node in _nodes_below(tree, leaf)}
+        reached = pruned.apply(table.X)
+        assert len(pruned) == 2 * len(kept) - 1
+        assert len(pruned.category_bits) == (pruned.category_at >= 0).sum()
+        assert len({*zip(reached, (below[int(leaf)] for leaf in where), strict=True)}) == len({*reached})
+        for row, leaf in enumerate(where):
+            assert pruned.positive[reached[row]] == tree.positive[below[int(leaf)]]
+            assert pruned.negative[reached[row]] == tree.negative[below[int(leaf)]]
+        ranked(pruned)  # checks every invariant
+
+
+def _nodes_below(tree, node):
+    yield node
+    if not tree.is_leaf[node]:
+        for child in (tree.left[node], tree.right[node]):
+            yield from _nodes_below(tree, child)
+
+
 def test_many_penalties_are_thinned_out_from_end_to_end():
     tried = penalties_to_try(np.linspace(0.001, 1.0, 500))
     assert len(tried) == PENALTIES_TRIED
+    assert len(penalties_to_try(np.linspace(0.001, 1.0, 500), 1000)) == 501
     assert (tried[0], tried[-1]) == (0.0, 1.0)
     assert penalties_to_try(np.array([])).tolist() == [0.0]
 

@@ -75,7 +75,10 @@ def test_a_random_tree_is_complete_and_the_same_for_the_same_seed(is_oblique, ki
     assert [split is None for split in one.splits] == [False] * 7 + [True] * 8
     assert {split.kind for split in one.splits[:7]} == {kind}
     assert one.depth.tolist() == [0, 1, 1, 2, 2, 2, 2] + [3] * 8
-    assert one.norm == 7
+    drawn = np.random.default_rng(0)
+    n_columns = len(problem.rows.standard[0])
+    norms = [np.abs(drawn.standard_normal(n_columns + 1)[:-1]).sum() if is_oblique else 1 for _ in range(7)]
+    assert one.norm == pytest.approx(sum(norms))
 
 
 @given(st.integers(0, 2**32 - 1))

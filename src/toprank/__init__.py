@@ -11,6 +11,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from toprank import datasets, metrics
     from toprank.drift import two_sample_test
+    from toprank.rankers.cost_curve import CostOptimalCurve
+    from toprank.rankers.cost_forest import CostOptimalForest
+    from toprank.rankers.cost_tree import CostTree
     from toprank.rankers.meta_ap import MetaAP
     from toprank.rankers.meta_ap_forest import MetaAPForest
     from toprank.rankers.model_file import load
@@ -24,6 +27,9 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "CostOptimalCurve",
+    "CostOptimalForest",
+    "CostTree",
     "MetaAP",
     "MetaAPForest",
     "RankingTree",
@@ -40,6 +46,9 @@ __all__ = [
 ]
 
 _HOME = {
+    "CostOptimalCurve": "toprank.rankers.cost_curve",
+    "CostOptimalForest": "toprank.rankers.cost_forest",
+    "CostTree": "toprank.rankers.cost_tree",
     "MetaAP": "toprank.rankers.meta_ap",
     "MetaAPForest": "toprank.rankers.meta_ap_forest",
     "RankingTree": "toprank.rankers.ranking_tree",

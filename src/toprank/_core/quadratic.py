@@ -27,7 +27,12 @@ CONSTANT = 1e-13
 RIDGE = 1e-10
 """Share of a diagonal entry of a Gram matrix that counts as rounding."""
 
-MAX_ROUNDS = 100
+MAX_ROUNDS = 5
+"""Rounds on a Gram matrix: where they are not enough, the step would be too long to be taken, and the next one is
+better spent on a new matrix."""
+
+MAX_SWEEPS = 100
+"""Sweeps over the columns themselves, which cost much more."""
 
 
 @kernel
@@ -272,7 +277,7 @@ def descend_on_columns(X, columns, curvature, curvature_sum, balance, slope, val
     pulled = np.zeros(n)  # h_i times the change of z_i, the intercept's part aside
     pulled_sum = -balance
     is_full = True
-    for _ in range(MAX_ROUNDS):
+    for _ in range(MAX_SWEEPS):
         worst = 0.0
         for a in range(k):
             if not is_full and value[a] == 0.0:

@@ -4,45 +4,36 @@ import numpy as np
 
 from toprank._core.dtypes import LEAF, NUMERIC, OBLIQUE
 from toprank._core.jit import kernel
-from toprank._core.traverse import category_side, child_of, number_side, weighted_sum
+from toprank._core.traverse import category_side, number_side, weighted_sum
 
 
 @kernel
-def side_of(block, i, node, nodes, category_bits, oblique_at, oblique_feature, oblique_weight):
-    """Return 1 where row i goes left at an inner node; exactly the comparison of `walk`."""
-    condition = nodes[node]
-    if condition["kind"] == OBLIQUE:
-        value = weighted_sum(block, i, oblique_at[node], oblique_at[node + 1], oblique_feature, oblique_weight)
-        return number_side(value, condition["threshold"], condition["missing_left"])
-    value = block[i, condition["feature"]]
-    if condition["kind"] == NUMERIC:
-        return number_side(value, condition["threshold"], condition["missing_left"])
-    return category_side(value, category_bits, condition["category_at"], condition["missing_left"])
+def four_sums(block, rows, k, start, stop, feature, weight):
+    """Return the weighted sums of rows[k:k + 4], to the last bit those of `weighted_sum`.
 
-
-@kernel
-def sides_at(block, rows, node, nodes, category_bits, oblique_at, oblique_feature, oblique_weight, out):
-    """Write 1 for each of the rows that goes left at a node, 0 for the others.
-
-    Pre: block float64 (n, n_features), C order; rows int64 (m,); nodes CONDITION; out bool (m,).
+    A sum waits for its last addition before it makes the next one; four of them wait together.
     """
-    for k in range(rows.shape[0]):
-        out[k] = side_of(block, rows[k], node, nodes, category_bits, oblique_at, oblique_feature, oblique_weight) == 1
+    i0, i1, i2, i3 = rows[k], rows[k + 1], rows[k + 2], rows[k + 3]
+    s0 = s1 = s2 = s3 = 0.0
+    for t in range(start, stop):
+        f = feature[t]
+        w = weight[t]
+        s0 += w * block[i0, f]
+        s1 += w * block[i1, f]
+        s2 += w * block[i2, f]
+        s3 += w * block[i3, f]
+    return s0, s1, s2, s3
 
 
 @kernel
-def labels_below(block, rows, start, nodes, category_bits, oblique_at, oblique_feature, oblique_weight, label, out):
-    """Write the label that each of the rows gets when it enters the tree at node `start`.
-
-    Pre:  as in `sides_at`; label int64 (n_nodes,), that of each leaf; out int64 (m,).
-    Cost: one condition a level.
-    """
-    for k in range(rows.shape[0]):
-        node = np.int64(start)
-        while nodes[node]["kind"] != LEAF:
-            side = side_of(block, rows[k], node, nodes, category_bits, oblique_at, oblique_feature, oblique_weight)
-            node = child_of(nodes[node], side)
-        out[k] = label[node]
+def write_sums(block, rows, start, stop, feature, weight, out):
+    """Write the weighted sum, of the terms from start to stop, of each of the rows."""
+    n = rows.shape[0]
+    whole = n - n % 4
+    for k in range(0, whole, 4):
+        out[k], out[k + 1], out[k + 2], out[k + 3] = four_sums(block, rows, k, start, stop, feature, weight)
+    for k in range(whole, n):
+        out[k] = weighted_sum(block, rows[k], start, stop, feature, weight)
 
 
 @kernel
@@ -51,8 +42,68 @@ def sums_at(block, rows, feature, weight, out):
 
     Pre: block float64 (n, n_features), C order; rows int64 (m,); feature int32, weight float64; out float64 (m,).
     """
-    for k in range(rows.shape[0]):
-        out[k] = weighted_sum(block, rows[k], 0, feature.shape[0], feature, weight)
+    write_sums(block, rows, 0, feature.shape[0], feature, weight, out)
+
+
+@kernel
+def sides_at(block, rows, node, nodes, category_bits, oblique_at, oblique_feature, oblique_weight, out):
+    """Write 1 for each of the rows that goes left at a node, 0 for the others; exactly the comparison of `walk`.
+
+    Pre: block float64 (n, n_features), C order; rows int64 (m,); nodes CONDITION; out bool (m,).
+    """
+    condition = nodes[node]
+    missing_left = condition["missing_left"]
+    if condition["kind"] == OBLIQUE:
+        value = np.empty(rows.shape[0])
+        write_sums(block, rows, oblique_at[node], oblique_at[node + 1], oblique_feature, oblique_weight, value)
+        for k in range(rows.shape[0]):
+            out[k] = number_side(value[k], condition["threshold"], missing_left) == 1
+    elif condition["kind"] == NUMERIC:
+        for k in range(rows.shape[0]):
+            out[k] = number_side(block[rows[k], condition["feature"]], condition["threshold"], missing_left) == 1
+    else:
+        for k in range(rows.shape[0]):
+            value_here = block[rows[k], condition["feature"]]
+            out[k] = category_side(value_here, category_bits, condition["category_at"], missing_left) == 1
+
+
+@kernel
+def labels_below(block, rows, start, nodes, category_bits, oblique_at, oblique_feature, oblique_weight, label, out):
+    """Write the label that each of the rows gets when it enters the tree at node `start`.
+
+    Node by node, so that the rows of a node are handled together.
+
+    Pre:  as in `sides_at`; label int64 (n_nodes,), that of each leaf; out int64 (m,).
+    Cost: one condition a level.
+    """
+    n = rows.shape[0]
+    place = np.arange(n)  # of the rows in out, those of one node next to each other
+    is_left = np.empty(n, np.bool_)
+    to_do = np.empty((nodes.shape[0], 3), np.int64)  # node, its first place and the end of its places
+    to_do[0, 0], to_do[0, 1], to_do[0, 2] = start, 0, n
+    count = 1
+    while count > 0:
+        count -= 1
+        node, first, end = to_do[count, 0], to_do[count, 1], to_do[count, 2]
+        own = place[first:end].copy()
+        if nodes[node]["kind"] == LEAF:
+            for k in own:
+                out[k] = label[node]
+        elif first < end:
+            side = is_left[first:end]
+            sides_at(block, rows[own], node, nodes, category_bits, oblique_at, oblique_feature, oblique_weight, side)
+            middle = first + np.sum(side)
+            at_left, at_right = first, middle
+            for k in range(own.shape[0]):
+                if side[k]:
+                    place[at_left] = own[k]
+                    at_left += 1
+                else:
+                    place[at_right] = own[k]
+                    at_right += 1
+            to_do[count, 0], to_do[count, 1], to_do[count, 2] = nodes[node]["left"], first, middle
+            to_do[count + 1, 0], to_do[count + 1, 1], to_do[count + 1, 2] = nodes[node]["right"], middle, end
+            count += 2
 
 
 @kernel

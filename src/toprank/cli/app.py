@@ -14,6 +14,7 @@ import typer
 from rich.text import Text
 
 from toprank.cli.compare import compare
+from toprank.cli.curve import curve
 from toprank.cli.demo import demo
 from toprank.cli.describe import describe
 from toprank.cli.drift import drift
@@ -48,7 +49,7 @@ def _help(text: str | None) -> str:
     return inspect.cleandoc(text or "").replace(r"\b", "\b")
 
 
-for command in (demo, fit, topk, evaluate, describe, drift, compare, benchmark, warmup):
+for command in (demo, fit, topk, evaluate, describe, curve, drift, compare, benchmark, warmup):
     app.command(help=_help(command.__doc__))(command)
 
 experiment = typer.Typer(no_args_is_help=True, rich_markup_mode="rich", help="Look at experiments and go on with them.")

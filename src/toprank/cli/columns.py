@@ -14,6 +14,8 @@ from toprank.cli.terminal import Terminal
 if TYPE_CHECKING:
     import polars
 
+    from toprank.tree.columns import Column
+
 POSITIVE_OF: dict[frozenset[str], str] = {
     frozenset(pair): pair[1]
     for pair in (("0", "1"), ("-1", "1"), ("false", "true"), ("no", "yes"), ("n", "y"), ("f", "t"))
@@ -176,9 +178,15 @@ def text_columns(columns: Sequence[Any]) -> list[str]:
 
 def model_features(frame: polars.DataFrame, model: Any, file: str) -> Any:
     """Return the columns that a model was trained on, in its order, their kinds checked."""
+    features = select_columns(frame, model.columns_, file)
+    return features if hasattr(model, "feature_names_in_") else features.to_numpy()
+
+
+def select_columns(frame: polars.DataFrame, columns: Sequence[Column], file: str) -> polars.DataFrame:
+    """Return the columns of a training, in its order; raise InputError where one is missing or of another kind."""
     import polars as pl
 
-    for column in model.columns_:
+    for column in columns:
         if column.name not in frame.columns:
             raise InputError(
                 f"Column {column.name!r} was used to train this model but is missing from {file} "
@@ -187,7 +195,7 @@ def model_features(frame: polars.DataFrame, model: Any, file: str) -> Any:
         values = frame[column.name]
         if not column.is_categorical and not values.dtype.is_numeric():
             raise InputError(_no_number(values, file))
-        if column.is_categorical and values.null_count() < len(values):
+        if column.categories is not None and values.null_count() < len(values):
             trained_text, is_number = isinstance(column.categories[0], str), values.dtype.is_numeric()
             if trained_text and (is_number or values.dtype == pl.Boolean):
                 raise InputError(
@@ -195,9 +203,9 @@ def model_features(frame: polars.DataFrame, model: Any, file: str) -> Any:
                     f"in {file}. "
                     "Hint: convert it to text before saving."
                 )
-    features = frame.select(column.name for column in model.columns_)
+    features = frame.select(column.name for column in columns)
     check_finite(features, file)
-    return features if hasattr(model, "feature_names_in_") else features.to_numpy()
+    return features
 
 
 def _no_number(values: polars.Series, file: str) -> str:

@@ -48,12 +48,44 @@ def describe(
 
 
 def _describe_model(path: Path, terminal: Terminal) -> None:
-    from toprank.cli.show import grid, model_card, rules_list
+    from toprank.cli.show import rules_list
     from toprank.rankers.model_file import read_model_info
 
     info = read_model_info(path)
+    if info["class"] == "CostOptimalCurve":
+        _describe_curve(path, info, terminal)
+        return
     rules = _rules(path, info)
     terminal.finish({"kind": "model", "file": str(path), "info": info, "rules": rules})
+    _print_model(info, terminal)
+    if rules:
+        terminal.heading(
+            f"The first {len(rules)} of {info['figures']['n_leaves']:,} rules, in the order of the ranking, "
+            "and what they caught in training"
+        )
+        terminal.show(rules_list(rules))
+
+
+def _describe_curve(path: Path, info: dict[str, Any], terminal: Terminal) -> None:
+    """Say what a file with a cost-optimal curve holds: also the choice, and the rules of the chosen tree."""
+    from toprank.cli.choice import called_rules, choice_dict, show_tree
+    from toprank.rankers.model_file import load
+
+    with terminal.working(f"Loading {path.name}"):
+        curve = load(path)
+    chosen = curve.selected_
+    rules = called_rules(curve.path_[curve.base_point_].tree if chosen is None else chosen.tree)
+    found = {"kind": "model", "file": str(path), "info": info, "chosen": choice_dict(chosen), "rules": rules}
+    terminal.finish(found)
+    _print_model(info, terminal, is_chosen=chosen is not None)
+    show_tree(curve, chosen, rules, terminal)
+    terminal.hint(f"\n`toprank curve {path}` lists all trees, and chooses another.")
+
+
+def _print_model(info: dict[str, Any], terminal: Terminal, *, is_chosen: bool = False) -> None:
+    """Print the card of a model, and its columns."""
+    from toprank.cli.show import grid, model_card
+
     packages = ", ".join(f"{name} {version}" for name, version in info["packages"].items())
     written = info["created"].replace("T", " ").replace("+00:00", " UTC")
     parameters = ", ".join(f"{name}={_parameter(value)}" for name, value in info["parameters"].items())
@@ -63,23 +95,28 @@ def _describe_model(path: Path, terminal: Terminal) -> None:
         ("packages", packages),
         ("parameters", parameters),
     ]
-    terminal.show(model_card(info, more))
+    terminal.show(model_card(info, more, is_chosen=is_chosen))
     terminal.heading("Columns")
     rows = [
         [column["name"], column["kind"], f"{100 * share:.1f} %", _categories(column)]
         for column, share in zip(info["columns"], info["importances"], strict=True)
     ]
     terminal.show(grid([("name", "left"), ("kind", "left"), ("share of gain", "right"), ("categories", "left")], rows))
-    if rules:
-        terminal.heading(
-            f"The first {len(rules)} of {info['figures']['n_leaves']:,} rules, in the order of the ranking, "
-            "and what they caught in training"
-        )
-        terminal.show(rules_list(rules))
 
 
 def _parameter(value: Any) -> Any:
-    return value["float"] if isinstance(value, dict) else repr(value) if isinstance(value, str) else value
+    """Return a parameter of a model file as it would be written; of a ranker only what differs from its defaults."""
+    if not isinstance(value, dict):
+        return repr(value) if isinstance(value, str) else value
+    if "ranker" not in value:
+        return value["float"]
+    import inspect
+
+    import toprank
+
+    defaults = inspect.signature(getattr(toprank, value["ranker"])).parameters
+    other = {name: each for name, each in value["parameters"].items() if each != defaults[name].default}
+    return f"{value['ranker']}({', '.join(f'{name}={_parameter(each)}' for name, each in other.items())})"
 
 
 def _categories(column: dict[str, Any]) -> str:

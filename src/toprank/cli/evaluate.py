@@ -74,8 +74,26 @@ def evaluate(
         "at_k": [figures_at(is_positive, score, depth) for depth in depths],
         "gains": gains(is_positive, score, worth),
     }
+    if getattr(ranker, "selected_", None) is not None:
+        result["chosen"] = _calls_of_choice(ranker, features, is_positive)
     terminal.finish(result)
     _print_result(result, interval, model.name, table.name, terminal)
+
+
+def _calls_of_choice(curve: Any, features: Any, is_positive: np.ndarray) -> dict[str, Any]:
+    """Return what the chosen point of a curve calls the cases, beside what they are."""
+    from toprank.metrics import proportion_interval
+
+    called = curve.predict(features) == curve.classes_[curve.positive_index_]
+    hits, alerts = int((called & is_positive).sum()), int(called.sum())
+    out: dict[str, Any] = {"wish": curve.selected_.wish, "point": curve.selected_.position}
+    out |= {"alerts": alerts, "found": hits}
+    shares = {"precision": (hits, alerts), "recall": (hits, int(is_positive.sum())),
+              "false_positive_rate": (alerts - hits, int((~is_positive).sum()))}  # fmt: skip
+    for name, (part, whole) in shares.items():
+        low, high = proportion_interval(part, whole)
+        out[name] = {"value": part / whole if whole else None, "low": float(low), "high": float(high)}
+    return out
 
 
 def _amounts(frame: polars.DataFrame, name: str, file: str) -> np.ndarray:
@@ -116,8 +134,26 @@ def _print_result(result: dict[str, Any], interval: Any, model: str, table: str,
         bounds = f"{percent(at['precision_worst'])} to {percent(at['precision_best'])}" if ties else "no ties"
         rows.append([plural(at["k"], "case"), count(at["precision"] * at["k"]), percent(at["precision"]), bounds,
                      percent(at["recall"]), times(at["lift"])])  # fmt: skip
+    if "chosen" in result:
+        _print_choice(result["chosen"], n, terminal)
     terminal.heading("Checking the first k cases")
     columns = ("checked", "found", "precision", "worst to best order of ties", "recall", "lift")
     terminal.show(grid([(name, "right") for name in columns], rows))
     terminal.heading("Down the ranking")
     terminal.show(gains_grid(result["gains"], n))
+
+
+def _print_choice(chosen: dict[str, Any], n_cases: int, terminal: Terminal) -> None:
+    from toprank.cli.show import count, facts, percent
+
+    def share(name: str) -> str:
+        each = chosen[name]
+        return f"{percent(each['value'])} ({percent(each['low'])} to {percent(each['high'])})"
+
+    terminal.heading(f"The chosen tree ({chosen['wish']})")
+    hits = f"; {share('precision')} of them positive" if chosen["alerts"] else ""
+    terminal.show(facts([
+        ("alerts", f"{count(chosen['alerts'])} of {count(n_cases)} cases{hits}"),
+        ("found", f"{count(chosen['found'])} positives, {share('recall')} of them"),
+        ("false alarms", f"{share('false_positive_rate')} of the negatives"),
+    ]))  # fmt: skip

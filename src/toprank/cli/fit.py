@@ -33,6 +33,9 @@ ESTIMATORS = {
     "treerank": "TreeRank",
     "treerank-forest": "TreeRankForest",
     "treerank-boost": "TreeRankBoost",
+    "cost-curve": "CostOptimalCurve",
+    "tao": "TAOTree",
+    "cost-tree": "CostTree",
     "tree": "RankingTree",
 }
 RULES_SHOWN = 3
@@ -89,7 +92,8 @@ def fit(
     features, values, pos_label = read_history(history, label, positive, left_out, terminal)
     with terminal.working("Loading the estimators"):
         estimator = make_estimator(model, settings, parameters | {"pos_label": pos_label}, features.columns)
-    fit_and_save(estimator, features, values, out, terminal)
+    fit_with_progress(estimator, features, values, terminal)
+    estimator.save(out)
     judged = judge(estimator, features, values == pos_label, cv, terminal)
     report(estimator, out, judged, terminal)
 
@@ -132,31 +136,37 @@ def make_estimator(
     if twice:
         option = {"budget": "--budget", "pos_label": "--positive"}[twice[0]]
         raise InputError(f"--set {twice[0]} says again what {option} says. Hint: use {option} alone.")
-    for column in chosen.get("categorical_features") or ():
+    check_categories(chosen, columns)
+    return estimator(**(chosen | parameters))
+
+
+def check_categories(settings: dict[str, Any], columns: Sequence[str]) -> None:
+    """Raise InputError where `categorical_features` of --set names a column that is not there."""
+    for column in settings.get("categorical_features") or ():
         if isinstance(column, str) and column not in columns:
             raise InputError(
                 f"categorical_features names {column!r}, but there is no such column to learn from "
                 f"({len(columns):,} columns).{nearest(column, columns)}"
             )
-    return estimator(**(chosen | parameters))
 
 
-def fit_and_save(estimator: Any, features: polars.DataFrame, values: np.ndarray, out: Path, terminal: Terminal) -> None:
-    """Fit with a status line, and write the model file."""
+def fit_with_progress(
+    estimator: Any, features: polars.DataFrame, values: np.ndarray, terminal: Terminal, **validation: Any
+) -> None:
+    """Fit while a line tells how far it is; `validation` goes to `fit` as well."""
     name = type(estimator).__name__
-    is_forest = hasattr(estimator, "n_estimators")
-    if is_forest and terminal.shows_progress and not estimator.verbose:
-        # A forest counts its trees on a line of its own, which a status line would overwrite.
+    counts = hasattr(estimator, "verbose") and getattr(estimator, "cv", 0) is not None
+    if counts and terminal.shows_progress and not estimator.verbose:
+        # A forest counts its trees, a curve its folds, on a line of its own, which a status line would overwrite.
         estimator.set_params(verbose=1)
         terminal.quiet, quiet = True, terminal.quiet
         with terminal.working(name):
-            estimator.fit(features, values)
+            estimator.fit(features, values, **validation)
         terminal.quiet = quiet
         estimator.set_params(verbose=0)
     else:
         with terminal.working(f"Fitting {name} on {features.height:,} cases{compiling()}"):
-            estimator.fit(features, values)
-    estimator.save(out)
+            estimator.fit(features, values, **validation)
 
 
 def compiling() -> str:

@@ -41,22 +41,35 @@ def split_names(given: Sequence[str] | None, known: Sequence[str], option: str, 
     return list(dict.fromkeys(names))
 
 
-def parse_budget(text: str | None) -> int | float | None:
+def parse_budget(text: str | None, option: str = "--budget") -> int | float | None:
     """Cases as an int, a share as a float; "2%" is 0.02."""
     if text is None:
         return None
-    try:
-        if text.isdecimal() and int(text) >= 1:
-            return int(text)
-        number = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
-    except ValueError:
-        number = float("nan")
+    if text.isdecimal() and int(text) >= 1:
+        return int(text)
+    number = _share(text)
     if 0 < number < 1:
         return number
     raise InputError(
-        f"--budget must be a number of cases such as 500 or a share such as 0.02 or 2%, got {text!r}. "
+        f"{option} must be a number of cases such as 500 or a share such as 0.02 or 2%, got {text!r}. "
         "Hint: the budget is how many cases you can check."
     )
+
+
+def parse_share(text: str, option: str) -> float:
+    """Share from 0 to 1; "5%" is 0.05."""
+    number = _share(text)
+    if 0 <= number <= 1:
+        return number
+    raise InputError(f"{option} must be a share from 0 to 1 such as 0.05 or 5%, got {text!r}. Hint: 5% is 0.05.")
+
+
+def _share(text: str) -> float:
+    """Number in a text, percents as a share; NaN where there is none."""
+    try:
+        return float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
+    except ValueError:
+        return float("nan")
 
 
 def parse_settings(given: Sequence[str] | None, parameters: Sequence[str], owner: str) -> dict[str, Any]:

@@ -62,14 +62,17 @@ def grid(columns: Sequence[tuple[str, str]], rows: Iterable[Sequence[RenderableT
 # --- models -------------------------------------------------------------------------------------------------
 
 
-def model_card(info: dict[str, Any], more: Sequence[tuple[str, str]] = ()) -> Group:
-    """Return a fitted model in a few lines, from what its file says of it, and further lines."""
+def model_card(info: dict[str, Any], more: Sequence[tuple[str, str]] = (), *, is_chosen: bool = False) -> Group:
+    """Return a fitted model in a few lines, from what its file says of it, and further lines.
+
+    `is_chosen` says of a curve whether one of its trees was chosen.
+    """
     figures, columns, cutoff = info["figures"], info["columns"], info["cutoff"]
     n_categorical = sum(column["kind"] == "category" for column in columns)
     rate = figures["n_positives"] / figures["n_cases"]
     classes, positive = info["classes"]["values"], info["positive_index"]
     rows = [
-        ("size", model_size(figures)),
+        ("size", curve_size(figures, is_chosen) if info["class"] == "CostOptimalCurve" else model_size(figures)),
         (
             "trained on",
             f"{plural(figures['n_cases'], 'case')}, {count(figures['n_positives'])} positive ({percent(rate)})",
@@ -92,6 +95,12 @@ def model_size(figures: dict[str, Any]) -> str:
     leaves = "1 leaf" if figures["n_leaves"] == 1 else f"{figures['n_leaves']:,} leaves"
     parts += [leaves, plural(figures["n_conditions"], "condition")]
     return ", ".join(parts + ([f"depth {figures['depth']}"] if "depth" in figures else []))
+
+
+def curve_size(figures: dict[str, Any], is_chosen: bool) -> str:
+    """Return the number of trees of a curve, and how large the one is that `rules` shows."""
+    one = model_size({name: value for name, value in figures.items() if name != "n_trees"})
+    return f"{plural(figures['n_trees'], 'tree')}; the {'chosen' if is_chosen else 'base'} one has {one}"
 
 
 def main_columns(info: dict[str, Any]) -> str:

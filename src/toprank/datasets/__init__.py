@@ -1,8 +1,9 @@
 """Data with a known optimum, and data sets from files.
 
 `make_audit` simulates an audit campaign together with the true probability of every case. `make_gaussians`,
-`make_quadratic_gaussians`, `make_checkerboard` and `make_boxes` draw from a population whose optimal ROC curve is known
-exactly. The functions around them say how well the best ranking would do. `load` reads a data set by name or path.
+`make_quadratic_gaussians`, `make_checkerboard`, `make_boxes` and `make_quadrants` draw from a population whose optimal
+ROC curve is known exactly. The functions around them say how well the best ranking would do. `load` reads a data set by
+name or path.
 """
 
 from .audit import AuditData, make_audit
@@ -22,6 +23,7 @@ from .optimum import (
     optimal_roc,
 )
 from .populations import Population, SimulatedData
+from .quadrants import QuadrantPopulation, make_quadrants
 
 __all__ = [
     "AuditData",
@@ -30,6 +32,7 @@ __all__ = [
     "Dataset",
     "GaussianPopulation",
     "Population",
+    "QuadrantPopulation",
     "QuadraticGaussianPopulation",
     "SimulatedData",
     "approximate_roc",
@@ -40,6 +43,7 @@ __all__ = [
     "make_boxes",
     "make_checkerboard",
     "make_gaussians",
+    "make_quadrants",
     "make_quadratic_gaussians",
     "optimal_auc",
     "optimal_average_precision",

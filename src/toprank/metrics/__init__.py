@@ -34,6 +34,7 @@ from toprank.metrics.confusion import balanced_accuracy, f_beta, g_mean, g_measu
 from toprank.metrics.curves import gain_at_k_curve, gains_table, precision_at_k_curve, recall_at_k_curve
 from toprank.metrics.entities import EntityCases, distinct_entity_precision_at_k, per_entity
 from toprank.metrics.intervals import Interval, bootstrap_interval, proportion_interval
+from toprank.metrics.operating_points import OperatingPoints
 from toprank.metrics.periods import PeriodValues, per_period, values_per_period
 from toprank.metrics.ranking import average_precision, pos_at_top, roc_auc
 from toprank.metrics.roc import RocCurve, roc_curve
@@ -46,6 +47,7 @@ __all__ = [
     "Comparison",
     "EntityCases",
     "Interval",
+    "OperatingPoints",
     "PeriodValues",
     "RocBand",
     "RocCurve",

@@ -1,12 +1,14 @@
 """Displays: the data of a plot first (`.frame()`), its drawing second (`.plot(ax=None)`).
 
-A display takes plain arrays, dictionaries and frames; it knows no estimator and no experiment. `method_styles` gives
-every method one colour, line and marker for all plots of a page. matplotlib is imported when something is drawn, and
+A display takes plain arrays, dictionaries and frames; it knows no experiment, and only
+`CostOptimalCurveDisplay.from_curve` asks a fitted model for what it draws. `method_styles` gives every method one
+colour, line and marker for all plots of a page. matplotlib is imported when something is drawn, and
 pyplot never: nothing is shown by itself, no figure stays open, no setting of the caller changes.
 """
 
 from __future__ import annotations
 
+from toprank.plots.cost_curve import CostOptimalCurveDisplay
 from toprank.plots.critical_difference import CriticalDifferenceDisplay
 from toprank.plots.curves import PrecisionAtKDisplay
 from toprank.plots.dependence import DependenceDisplay
@@ -21,6 +23,7 @@ from toprank.plots.saving import save_figure
 from toprank.plots.style import MethodStyle, method_styles
 
 __all__ = [
+    "CostOptimalCurveDisplay",
     "CriticalDifferenceDisplay",
     "DependenceDisplay",
     "DepthDisplay",

@@ -31,6 +31,9 @@ from toprank.rankers.validation import (
     warn_of_light_weights,
 )
 
+TABLE_FACTS = ("columns_", "classes_", "positive_index_", "n_features_in_", "feature_names_in_", "_backend")
+"""What is known of a table whichever of its rows a model is fitted on."""
+
 
 class BaseRanker(ClassifierMixin, BaseEstimator):
     """Base of all rankers: higher scores are more suspicious, rank 1 is the top.
@@ -137,6 +140,18 @@ class BaseRanker(ClassifierMixin, BaseEstimator):
     @abstractmethod
     def _fit_model(self, data: TrainingData, threads: Threads) -> None:
         """Grow the model."""
+
+    def _fit_prepared(self, data: TrainingData, owner: BaseRanker, threads: Threads) -> Self:
+        """Fit on training data, all rows or some, of a table that another ranker has read."""
+        self._validate_params()
+        for name in TABLE_FACTS:
+            if hasattr(owner, name):
+                setattr(self, name, copy(getattr(owner, name)))
+        self.n_cases_, self.n_positives_ = _count(data.is_positive, data.weight)
+        self.data_hash_ = data.once("fingerprint", data.fingerprint)
+        self._fit_model(data, threads)
+        self._set_cutoff(data, threads)
+        return self
 
     def _set_cutoff(self, data: TrainingData, threads: Threads) -> None:
         """Find the score that parts alerts from the rest."""

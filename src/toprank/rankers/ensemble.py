@@ -153,6 +153,9 @@ class Ensemble(BaseRanker):
         self._path_counts = [
             PathCounts.from_arrays(without_prefix(arrays, f"paths{i}_"), tree) for i, tree in enumerate(self.trees_)
         ]
+        self._rates_from_arrays(arrays)
+
+    def _rates_from_arrays(self, arrays: dict[str, np.ndarray]) -> None:
         self._rate_score, self._rate_value = arrays["rate_score"], arrays["rate_value"]
         if self._rate_score.shape != self._rate_value.shape or self._rate_value.ndim != 1 or not len(self._rate_value):
             raise ValueError("The model's rates and their scores do not fit together.")

@@ -31,6 +31,9 @@ COLUMNS_DRAWN: list[Any] = [StrOptions({"sqrt", "log2"}), Interval(Integral, 1, 
                             Interval(Real, 0, 1, closed="right"), None]  # fmt: skip
 """What scikit-learn checks of a number of columns to draw."""
 
+ROWS_DRAWN: list[Any] = [Interval(Integral, 1, None, closed="left"), Interval(Real, 0, 1, closed="right"), None]
+"""What scikit-learn checks of a number of rows to draw."""
+
 
 @dataclass(frozen=True)
 class Judgement:
@@ -58,7 +61,7 @@ class Forest(Ensemble):
         "leaf_score": [StrOptions({"constant", "margin"})],
         "max_features": COLUMNS_DRAWN,
         "bootstrap": ["boolean"],
-        "max_samples": [Interval(Integral, 1, None, closed="left"), Interval(Real, 0, 1, closed="right"), None],
+        "max_samples": ROWS_DRAWN,
         "random_state": ["random_state"],
         "verbose": ["verbose"],
     }
@@ -166,19 +169,10 @@ class Forest(Ensemble):
         self._judge_out_of_bag(data, *ballot.result(threads))
 
     def _draw_weights(self, data: TrainingData, rng: np.random.Generator) -> np.ndarray:
-        """Weights of one tree's rows: how often each was drawn, times its own weight."""
-        weight = np.ones(len(data.X)) if data.weight is None else data.weight
-        if not self.bootstrap:
-            return weight
-        present = np.flatnonzero(weight)
-        size = len(present) if self.max_samples is None else self.max_samples
-        if not isinstance(size, int | np.integer):
-            size = max(1, round(size * len(present)))
-        for _ in range(MAX_REDRAWS):
-            drawn = present[rng.integers(0, len(present), min(int(size), len(present)))]
-            if 0 < data.is_positive[drawn].sum() < len(drawn):
-                break
-        return weight * np.bincount(drawn, minlength=len(weight))
+        """Weights of one tree's rows: those of a bootstrap, or their own."""
+        if self.bootstrap:
+            return draw_bootstrap(data, self.max_samples, rng)
+        return np.ones(len(data.X)) if data.weight is None else data.weight
 
     def _feature_sampler(self, n_features: int, rng: np.random.Generator) -> FeatureSampler | None:
         """Random choice of columns; None where all are allowed."""
@@ -235,3 +229,25 @@ class Forest(Ensemble):
         for judgement in self._judgements:
             setattr(self, judgement.attribute, float(arrays[judgement.attribute.rstrip("_")]))
         self.oob_decision_function_ = arrays["oob_decision_function"]
+
+
+def draw_bootstrap(data: TrainingData, max_samples: int | float | None, rng: np.random.Generator) -> np.ndarray:
+    """Weights of the rows in one bootstrap: how often each was drawn, times its own weight; float64 (n,).
+
+    Parameters
+    ----------
+    data : TrainingData
+    max_samples : int, float or None
+        Rows drawn: a number, or a share; None = as many as there are.
+    rng : Generator
+    """
+    weight = np.ones(len(data.X)) if data.weight is None else data.weight
+    present = np.flatnonzero(weight)
+    size = len(present) if max_samples is None else max_samples
+    if not isinstance(size, int | np.integer):
+        size = max(1, round(size * len(present)))
+    for _ in range(MAX_REDRAWS):
+        drawn = present[rng.integers(0, len(present), min(int(size), len(present)))]
+        if 0 < data.is_positive[drawn].sum() < len(drawn):
+            break
+    return weight * np.bincount(drawn, minlength=len(weight))

@@ -27,6 +27,9 @@ from toprank.tree.columns import Column
 FORMAT = "toprank-model"
 FORMAT_VERSION = 1
 ESTIMATORS = {
+    "CostOptimalCurve": "toprank.rankers.cost_curve",
+    "CostOptimalForest": "toprank.rankers.cost_forest",
+    "CostTree": "toprank.rankers.cost_tree",
     "MetaAP": "toprank.rankers.meta_ap",
     "MetaAPForest": "toprank.rankers.meta_ap_forest",
     "RankingTree": "toprank.rankers.ranking_tree",
@@ -103,8 +106,7 @@ def load(path: str | Path) -> Any:
     info, arrays = _read(path)
     try:
         columns = [Column.from_dict(column) for column in info["columns"]]
-        estimator = getattr(import_module(ESTIMATORS[info["class"]]), info["class"])
-        model = estimator(**{name: _from_plain(value) for name, value in info["parameters"].items()})
+        model = _class_of(info["class"])(**{name: _from_plain(value) for name, value in info["parameters"].items()})
         model._validate_params()
         model.columns_ = columns
         model.n_features_in_ = len(columns)
@@ -234,8 +236,20 @@ def _plain(value: Any) -> Any:
         value = value.item()
     if isinstance(value, float) and not math.isfinite(value):
         return {"float": repr(value)}
+    if type(value).__name__ in ESTIMATORS and not hasattr(value, "classes_"):  # what another ranker is made of
+        parameters = {name: _plain(each) for name, each in value.get_params(deep=False).items()}
+        return {"ranker": type(value).__name__, "parameters": parameters}
     return value if isinstance(value, str | bool | int | float | None) else None
 
 
 def _from_plain(value: Any) -> Any:
-    return float(value["float"]) if isinstance(value, dict) else value
+    if not isinstance(value, dict):
+        return value
+    if "ranker" in value:
+        return _class_of(value["ranker"])(**{name: _from_plain(each) for name, each in value["parameters"].items()})
+    return float(value["float"])
+
+
+def _class_of(name: str) -> Any:
+    """Class of a ranker by its name, of those that a file may name."""
+    return getattr(import_module(ESTIMATORS[name]), name)

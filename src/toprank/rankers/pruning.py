@@ -105,10 +105,11 @@ class CellPruner:
         return meta, Arrangement(leaves, place[leaves])
 
 
-def penalties_to_try(steps: np.ndarray) -> np.ndarray:
+def penalties_to_try(steps: np.ndarray, limit: int = PENALTIES_TRIED) -> np.ndarray:
     """Penalties between the steps of a pruning sequence: 0, geometric means of neighbours, and the last step.
 
-    Where something is merged at any penalty above 0, however small, half of the first such step is one of them.
+    Where something is merged at any penalty above 0, however small, half of the first such step is one of them. Of
+    more than `limit` penalties so many are taken at equal distances.
     """
     steps = np.unique(np.maximum(steps, 0.0))
     if len(steps) == 0:
@@ -117,8 +118,8 @@ def penalties_to_try(steps: np.ndarray) -> np.ndarray:
     if steps[0] == 0 and len(steps) > 1:
         between[0] = steps[1] / 2
     tried = np.unique(np.concatenate(([0.0], between, steps[-1:])))
-    if len(tried) > PENALTIES_TRIED:
-        tried = tried[np.linspace(0, len(tried) - 1, PENALTIES_TRIED).astype(int)]
+    if len(tried) > limit:
+        tried = tried[np.linspace(0, len(tried) - 1, limit).astype(int)]
     return tried
 
 

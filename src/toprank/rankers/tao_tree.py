@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from numbers import Integral, Real
 from typing import Any, Self
@@ -13,30 +12,18 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from toprank._core.dtypes import GINI
-from toprank._core.threads import Threads, resolve_n_jobs
-from toprank.rankers.growth import GROWTH_CONSTRAINTS
-from toprank.rankers.leaf_rates import finish_tree, order_by_rate, parents_of, smoothed_rates
+from toprank._core.threads import Threads
+from toprank.rankers.labelled_tree import BALANCED, LABELLED_CONSTRAINTS, LabelledTree
 from toprank.rankers.training import TrainingData
-from toprank.rankers.tree_ranker import TreeRanker
-from toprank.tree.flatten import flatten_tree
-from toprank.tree.grower import Limits, grow
-from toprank.tree.scoring import Scoring
 from toprank.tree.structure import Tree
 from toprank.tree.tao import Alternation
-from toprank.tree.tao_problem import CostProblem, DistinctRows, integer_costs
+from toprank.tree.tao_problem import CostProblem, DistinctRows
 from toprank.tree.tao_starts import random_tree, tree_of
 from toprank.tree.tao_tree import AlternatingTree, pruned, to_tree
-from toprank.tree.weights import FIXED_POINT_BITS, RowWeights, integer_weights
-
-BALANCED = "balanced"
-
-SHARED = ("min_samples_leaf", "smoothing", "smoothing_strength", "splitter", "max_bins", "categorical_features",
-          "budget", "pos_label", "n_jobs")  # fmt: skip
-"""Parameters that all tree rankers have."""
+from toprank.tree.weights import integer_weights
 
 
-class TAOTree(TreeRanker):
+class TAOTree(LabelledTree):
     """A small tree of weighted sums, optimised as a whole for what false alarms and missed cases cost.
 
     Greedy trees choose a condition once, by an impurity. Here all conditions and labels of a tree of fixed shape are
@@ -111,16 +98,13 @@ class TAOTree(TreeRanker):
     """
 
     _parameter_constraints: dict[str, list[Any]] = {
-        **{name: GROWTH_CONSTRAINTS[name] for name in SHARED},
+        **LABELLED_CONSTRAINTS,
         "split": [StrOptions({"oblique", "axis"})],
         "max_depth": [Interval(Integral, 1, 20, closed="both")],
         "alpha": [Interval(Real, 0, None, closed="left")],
-        "fp_cost": [Interval(Real, 0, None, closed="neither"), StrOptions({BALANCED})],
-        "fn_cost": [Interval(Real, 0, None, closed="neither")],
         "n_iter": [Interval(Integral, 0, None, closed="left")],
         "init": [StrOptions({"cart", "random"}), HasMethods(["decision_function"]), None],
         "n_restarts": [Interval(Integral, 1, None, closed="left")],
-        "leaf_score": [StrOptions({"margin", "constant"})],
         "random_state": ["random_state"],
     }
 
@@ -176,8 +160,7 @@ class TAOTree(TreeRanker):
     # --- optimising ---------------------------------------------------------------------------------------------
 
     def _fit_model(self, data: TrainingData, threads: Threads) -> None:
-        self.fp_cost_ = self._false_positive_cost()
-        costs = np.array([[0.0, self.fp_cost_], [self.fn_cost, 0.0]])
+        costs = self._set_costs()
         problem = CostProblem.of(distinct_rows(data), costs, self.alpha, self.split == "oblique")
         best: Alternation | None = None
         for start in self._starts(problem, data, costs, threads):
@@ -186,17 +169,12 @@ class TAOTree(TreeRanker):
             if best is None or found.objective_path[-1] < best.objective_path[-1]:
                 best, self.n_iter_ = found, n_iter
         assert best is not None
-        self._whole: AlternatingTree | None = (
-            best.tree
-        )  # with the branches that no case takes, which another cost may need
-        self._finish(pruned(best.tree, problem), problem, data)
+        # Branches that no case takes are kept here: another cost may need them.
+        self._whole: AlternatingTree | None = best.tree
+        small = pruned(best.tree, problem)
+        self._finish(to_tree(small, problem), small.label, data)
+        self.objective_ = small.objective(problem)
         self.objective_path_ = np.array([*best.objective_path, self.objective_])
-
-    def _false_positive_cost(self) -> float:
-        """Lambda; the base cost of section H.1.1 gives both classes the same total cost."""
-        if isinstance(self.fp_cost, str):
-            return self.fn_cost * self.n_positives_ / (self.n_cases_ - self.n_positives_)
-        return float(self.fp_cost)
 
     def _starts(
         self, problem: CostProblem, data: TrainingData, costs: np.ndarray, threads: Threads
@@ -209,23 +187,18 @@ class TAOTree(TreeRanker):
         if not (isinstance(self.init, str) and self.init == "random"):
             n_random -= 1
             if self.init is None or isinstance(self.init, str):
-                yield tree_of(self._greedy_tree(data, costs, threads), problem)
+                yield tree_of(self._first_tree(data, costs, threads), problem)
             else:
                 yield self._given_tree(problem)
         for _ in range(n_random):
             yield random_tree(problem, self.max_depth, random)
 
-    def _greedy_tree(self, data: TrainingData, costs: np.ndarray, threads: Threads) -> Tree:
-        """A greedy tree by the Gini index; each case weighs what a mistake on it costs."""
+    def _first_tree(self, data: TrainingData, costs: np.ndarray, threads: Threads) -> Tree:
+        """The greedy tree of init="cart"."""
         weights = integer_weights(data.is_positive, data.weight)
-        total, whole, unit = integer_costs(weights.total, costs, FIXED_POINT_BITS)
-        total = total * np.where(data.is_positive, whole[1, 0], whole[0, 1])
-        costly = RowWeights(np.where(data.is_positive, total, 0), total, unit * weights.unit)
+        costly = self._weigh_by_cost(data, weights, costs)
         average = costly.sum_of_total / (weights.sum_of_total * weights.unit)
-        min_leaf = max(1, math.ceil(min(self.min_samples_leaf * average, costly.sum_of_total)))
-        splitter = data.splitter(costly, threads)
-        limits = Limits(GINI, self.max_depth, min_leaf)
-        return flatten_tree(grow(splitter, splitter.root(), limits), costly.unit, data.is_categorical)
+        return self._greedy_tree(data, costly, self.max_depth, self.min_samples_leaf * average, threads)
 
     def _given_tree(self, problem: CostProblem) -> AlternatingTree:
         """The tree of another model, after a look at its columns."""
@@ -252,56 +225,15 @@ class TAOTree(TreeRanker):
             )
         return tree_of(tree, problem)
 
-    def _finish(self, grown: AlternatingTree, problem: CostProblem, data: TrainingData) -> None:
-        """Leaf order, rates and scores; what the tree costs."""
-        tree = to_tree(grown, problem)
-        parent = parents_of(np.where(tree.is_leaf, -1, tree.left), tree.right)
-        rates = smoothed_rates(
-            tree.positive, tree.positive + tree.negative, parent, self.smoothing, self.smoothing_strength
-        )
-        scoring = Scoring()
-        if self.leaf_score == "margin":
-            turn = self.fp_cost_ / (self.fp_cost_ + self.fn_cost)  # theorem 4.2: richer leaves are positive
-            scoring = Scoring("margin", scale=data.column_scales(), turn=min(turn, 1 - 1e-9))
-        self.tree_ = finish_tree(tree, *order_by_rate(tree, rates), scoring)
-        self._label = np.where(tree.is_leaf, grown.label, -1).astype(np.int8)
-        self.n_fp_ = float(tree.negative[self._label == 1].sum())
-        self.n_fn_ = float(tree.positive[self._label == 0].sum())
-        self.objective_ = grown.objective(problem)
-
-    # --- labels -------------------------------------------------------------------------------------------------
-
-    def cost_predict(self, X: Any) -> np.ndarray:
-        """Class of each row: the label of its leaf, which costs least at `fp_cost` and `fn_cost`.
-
-        `predict` draws its line at the cutoff of `budget` instead, as all rankers do.
-        """
-        matrix = self._encode(X)
-        with Threads(resolve_n_jobs(self.n_jobs)) as threads:
-            is_positive = self._label[self.tree_.apply(matrix, threads)] == 1
-        return self.classes_[np.where(is_positive, self.positive_index_, 1 - self.positive_index_)]
-
     # --- files --------------------------------------------------------------------------------------------------
 
-    def _figures(self) -> dict[str, Any]:
-        return super()._figures() | {"objective": self.objective_, "n_fp": self.n_fp_, "n_fn": self.n_fn_}
-
     def _to_arrays(self) -> dict[str, np.ndarray]:
-        figures = np.array([self.fp_cost_, self.n_fp_, self.n_fn_, self.n_iter_], np.float64)
-        return super()._to_arrays() | {
-            "label": self._label,
-            "objective_path": self.objective_path_,
-            "tao_figures": figures,
-        }
+        path = {"objective_path": self.objective_path_, "n_iter": np.array(self.n_iter_)}
+        return super()._to_arrays() | path
 
     def _from_arrays(self, arrays: dict[str, np.ndarray]) -> None:
         super()._from_arrays(arrays)
-        self._label, self.objective_path_ = arrays["label"], arrays["objective_path"]
-        if self._label.shape != (len(self.tree_),) or not np.isin(self._label[self.tree_.is_leaf], (0, 1)).all():
-            raise ValueError("The model's leaves lack labels.")
-        self.objective_ = float(self.objective_path_[-1])
-        self.fp_cost_, self.n_fp_, self.n_fn_, n_iter = arrays["tao_figures"].tolist()
-        self.n_iter_ = int(n_iter)
+        self.objective_path_, self.n_iter_ = arrays["objective_path"], int(arrays["n_iter"])
         self._whole = None  # files hold the finished tree alone
 
 

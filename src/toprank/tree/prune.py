@@ -1,21 +1,26 @@
-"""Cost-complexity pruning of meta-trees: siblings are merged, the weakest link first.
+"""Cost-complexity pruning of trees and meta-trees: siblings are merged, the weakest link first.
 
-Training AP and AUC with constant leaves are sums over leaves: what a leaf adds (`Objective.share`) depends only on what
-stands to its left, and merging other subtrees does not change that. So weakest-link pruning (Breiman et al., 1984) is
-exact for the measure of the meta-tree's own order of leaves, and its sequence is nested: remark 18 of the TreeRank
-paper. Where leaves are sorted by rate afterwards, the sequence is the same and its value a close guide.
+`link_penalties` prunes on any measure that is a sum over leaves, such as the weighted 0/1 loss. Training AP and AUC
+with constant leaves are sums over leaves, too: what a leaf adds (`Objective.share`) depends only on what stands to its
+left, and merging other subtrees does not change that. So weakest-link pruning (Breiman et al., 1984) is exact for the
+measure of the meta-tree's own order of leaves, and its sequence is nested: remark 18 of the TreeRank paper. Where
+leaves are sorted by rate afterwards, the sequence is the same and its value a close guide.
 
 `toprank.tree.merge` merges any neighbours, whether siblings or not.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from toprank._core.dtypes import NODE
+from toprank.tree.flatten import BLANK
 from toprank.tree.meta import MetaTree
 from toprank.tree.objectives import AVERAGE_PRECISION, Objective
+from toprank.tree.structure import Tree
 
 SMALLEST_PENALTY = float(np.nextafter(0.0, 1.0))
 """What adds nothing goes as soon as leaves cost anything at all."""
@@ -59,9 +64,34 @@ def collapse_penalties(meta: MetaTree, objective: Objective = AVERAGE_PRECISION)
     >>> collapse_penalties(meta, ROC_AREA).round(4)
     array([0.3333, 0.1111,    inf,    inf,    inf])
     """
-    whole = _shares_as_leaves(meta, objective)
-    sequence = _Sequence(meta, whole)
-    penalty = np.full(len(meta.left), np.inf)
+    return link_penalties(meta.left, meta.right, _shares_as_leaves(meta, objective))
+
+
+def link_penalties(left: np.ndarray, right: np.ndarray, value: np.ndarray) -> np.ndarray:
+    """Penalty per leaf at which each node becomes a leaf: infinity at leaves, non-decreasing towards the root.
+
+    The pruned tree for a penalty alpha turns every node with a result <= alpha into a leaf; it maximises the sum of
+    its leaves' values - alpha * (number of leaves) over all prunings, and of the best it is the smallest.
+
+    Parameters
+    ----------
+    left, right : int arrays of shape (n_nodes,)
+        Children, larger than their parent, -1 at leaves.
+    value : float64 array of shape (n_nodes,)
+        What each node adds to the measure when it is a leaf; whole numbers below 2**52 give exact sums.
+
+    Examples
+    --------
+    A root with 4 mistakes; its left child, with 2, has two leaves without any; its right child is a leaf with 1.
+
+    >>> import numpy as np
+    >>> from toprank.tree.prune import link_penalties
+    >>> left, right = np.array([1, 3, -1, -1, -1]), np.array([2, 4, -1, -1, -1])
+    >>> link_penalties(left, right, -np.array([4.0, 2.0, 1.0, 0.0, 0.0]))
+    array([1.5, 1.5, inf, inf, inf])
+    """
+    sequence = _Sequence(left, right, value)
+    penalty = np.full(len(left), np.inf)
     floor = -np.inf
     while sequence.is_open[0]:
         link, weakest = sequence.weakest_links()
@@ -69,9 +99,9 @@ def collapse_penalties(meta: MetaTree, objective: Objective = AVERAGE_PRECISION)
         penalty[weakest] = floor
         for node in weakest[::-1].tolist():  # children first
             sequence.collapse(node)
-    for node in np.flatnonzero(~meta.is_leaf):  # what stands below a collapsed node goes with it
-        for child in (meta.left[node], meta.right[node]):
-            if not meta.is_leaf[child]:
+    for node in np.flatnonzero(left >= 0):  # what stands below a collapsed node goes with it
+        for child in (left[node], right[node]):
+            if left[child] >= 0:
                 penalty[child] = min(penalty[child], penalty[node])
     return penalty
 
@@ -81,6 +111,31 @@ def prune(meta: MetaTree, penalty: np.ndarray, alpha: float) -> MetaTree:
     if alpha <= 0:
         return meta
     return meta.collapsed(np.flatnonzero(penalty <= alpha))
+
+
+def prune_tree(tree: Tree, penalty: np.ndarray, alpha: float) -> Tree:
+    """`prune` for a plain tree of conditions on one column, without its order of leaves."""
+    if alpha <= 0:
+        return tree
+    parent = _parents(tree.left, tree.right)
+    # Penalties do not fall towards the root: a node stays where its parent does not collapse.
+    kept = np.flatnonzero((parent < 0) | (penalty[parent] > alpha))
+    is_end = penalty[kept] <= alpha
+    new_index = np.zeros(len(tree), NODE)
+    new_index[kept] = np.arange(len(kept))
+    columns: dict[str, Any] = {
+        name: np.where(is_end, BLANK[name], getattr(tree, name)[kept])
+        for name in ("kind", "feature", "threshold", "missing_left", "category_at", "gain")
+    }
+    for name in ("left", "right"):
+        child = getattr(tree, name)[kept]
+        columns[name] = np.where(is_end | (child < 0), -1, new_index[child])
+    has_categories = columns["category_at"] >= 0
+    columns["category_bits"] = tree.category_bits[columns["category_at"][has_categories]]
+    columns["category_at"][has_categories] = np.arange(has_categories.sum())
+    columns |= {name: np.full(len(kept), BLANK[name]) for name in ("leaf", "score", "rate")}
+    columns |= {name: getattr(tree, name)[kept] for name in ("positive", "negative")}
+    return replace(tree, **columns, oblique_at=np.zeros(len(kept) + 1, NODE))
 
 
 def weakest_link_path(meta: MetaTree, objective: Objective = AVERAGE_PRECISION) -> PruningPath:
@@ -100,7 +155,7 @@ def weakest_link_path(meta: MetaTree, objective: Objective = AVERAGE_PRECISION) 
     """
     penalty = np.maximum(collapse_penalties(meta, objective), SMALLEST_PENALTY)
     penalties = np.append(0.0, np.unique(penalty[~meta.is_leaf]))
-    whole, parent = _shares_as_leaves(meta, objective), _parents(meta)
+    whole, parent = _shares_as_leaves(meta, objective), _parents(meta.left, meta.right)
     # A node is a leaf from its own penalty on, up to that of its parent.
     first = np.where(meta.is_leaf, 0.0, penalty)
     last = np.where(parent < 0, np.inf, penalty[parent])
@@ -112,10 +167,10 @@ def weakest_link_path(meta: MetaTree, objective: Objective = AVERAGE_PRECISION) 
 class _Sequence:
     """The tree that is left while links are cut: each subtree's value and number of leaves, nodes still open."""
 
-    def __init__(self, meta: MetaTree, whole: np.ndarray):
-        self.left, self.right, self.parent = meta.left.tolist(), meta.right.tolist(), _parents(meta).tolist()
+    def __init__(self, left: np.ndarray, right: np.ndarray, whole: np.ndarray):
+        self.left, self.right, self.parent = left.tolist(), right.tolist(), _parents(left, right).tolist()
         self.whole, self.value, self.leaves = whole, whole.copy(), np.ones(len(whole))
-        self.is_open = ~meta.is_leaf
+        self.is_open = left >= 0
         for node in np.flatnonzero(self.is_open)[::-1].tolist():  # children first
             self._sum(node)
 
@@ -143,11 +198,11 @@ class _Sequence:
             sums[node] = sums[self.left[node]] + sums[self.right[node]]
 
 
-def _parents(meta: MetaTree) -> np.ndarray:
-    """Parent of each meta-node, -1 at the root."""
-    parent = np.full(len(meta.left), -1)
-    inner = np.flatnonzero(~meta.is_leaf)
-    parent[meta.left[inner]] = parent[meta.right[inner]] = inner
+def _parents(left: np.ndarray, right: np.ndarray) -> np.ndarray:
+    """Parent of each node, -1 at the root."""
+    parent = np.full(len(left), -1)
+    inner = np.flatnonzero(left >= 0)
+    parent[left[inner]] = parent[right[inner]] = inner
     return parent
 
 

@@ -1,4 +1,4 @@
-"""Rankers of this library as methods: MetaAP and TreeRank, their forests, and single greedy trees."""
+"""Rankers of this library as methods: MetaAP and TreeRank, their forests, trees for costs, and single greedy trees."""
 
 from __future__ import annotations
 
@@ -8,9 +8,12 @@ from typing import Any
 import numpy as np
 
 from toprank.experiment.registry import Method, Sweep, register
+from toprank.rankers.cost_curve import CostOptimalCurve
+from toprank.rankers.cost_tree import CostTree
 from toprank.rankers.meta_ap import MetaAP
 from toprank.rankers.meta_ap_forest import MetaAPForest
 from toprank.rankers.ranking_tree import RankingTree
+from toprank.rankers.tao_tree import TAOTree
 from toprank.rankers.treerank import TreeRank
 from toprank.rankers.treerank_boost import TreeRankBoost
 from toprank.rankers.treerank_forest import TreeRankForest
@@ -20,6 +23,7 @@ LEAF_DEPTHS = (2, 3, 4)
 PAPER_DEPTHS = tuple(range(2, 11))
 TREE_DEPTHS = (*PAPER_DEPTHS, *range(20, 101, 10))
 """Depths of the MetaAP paper, section 5: of meta-trees and forests, and of plain trees."""
+TAO_SPACE = {"max_depth": (1, 2, 4), "alpha": (0.3, 1.0, 3.0, 10.0)}
 
 
 def make_meta_ap(leaf_score: str) -> Callable[..., MetaAP]:
@@ -71,6 +75,25 @@ def make_treerank_boost(random_state: Any = 0, n_jobs: int | None = 1, **setting
     return TreeRankBoost(**{"n_jobs": n_jobs} | setting)
 
 
+def make_tao(split: str) -> Callable[..., TAOTree]:
+    """`make` of a tree optimised as a whole, of weighted sums or of conditions on one column."""
+
+    def make(random_state: Any = 0, n_jobs: int | None = 1, **setting: Any) -> TAOTree:
+        return TAOTree(**{"split": split, "random_state": random_state, "n_jobs": n_jobs} | setting)
+
+    return make
+
+
+def make_cost_curve(random_state: Any = 0, n_jobs: int | None = 1, **setting: Any) -> CostOptimalCurve:
+    """Trees of weighted sums for every cost; it chooses their depth and penalty by folds of its own."""
+    return CostOptimalCurve(**{"random_state": random_state, "n_jobs": n_jobs} | setting)
+
+
+def make_cost_tree(random_state: Any = 0, n_jobs: int | None = 1, **setting: Any) -> CostTree:
+    """CART with costs; it chooses its pruning by folds of its own."""
+    return CostTree(**{"random_state": random_state, "n_jobs": n_jobs} | setting)
+
+
 def make_tree(random_state: Any = 0, n_jobs: int | None = 1, **setting: Any) -> RankingTree:
     """Greedy tree that maximises average precision; nothing in it is random."""
     return RankingTree(**{"criterion": "ap", "n_jobs": n_jobs} | setting)
@@ -88,7 +111,10 @@ def make_plain_tree(criterion: str, leaf_score: str) -> Callable[..., RankingTre
 
 
 def leaves_of_ranker(ranker: Any) -> tuple[int, str]:
-    """Leaves of a fitted ranker, all trees together; with the coefficients of a linear score inside them."""
+    """Leaves of a fitted ranker, with the coefficients of a linear score inside them.
+
+    Of a forest all trees together; of a cost-optimal curve the tree at the base cost, which a person reads.
+    """
     scoring = ranker.tree_.scoring if hasattr(ranker, "tree_") else None
     if scoring is None or scoring.kind != "linear":
         return ranker.n_leaves_, "leaves"
@@ -193,6 +219,29 @@ register_forest(
     make_published_forest,
     "The forest as published: one depth for both levels, no stopping, no smoothing.",
     space={"depth": PAPER_DEPTHS},
+)
+for split, name, title, conditions in (
+    ("oblique", "tao", "TAO tree", "weighted sums"),
+    ("axis", "tao-axis", "TAO tree, axis-aligned", "single columns"),
+):
+    register_tree(
+        name,
+        title,
+        make_tao(split),
+        f"Small tree of conditions on {conditions}, optimised as a whole for the cost of mistakes.",
+        space=TAO_SPACE,
+    )
+register_tree(
+    "cost-curve",
+    "Cost-optimal curve",
+    make_cost_curve,
+    "TAO trees for all costs; rows by the costs at which they turn positive. Size: the base tree.",
+)
+register_tree(
+    "cost-tree",
+    "CART with costs",
+    make_cost_tree,
+    "Greedy Gini tree for balanced costs, pruned by cross-validation on what mistakes cost.",
 )
 register_tree(
     "tree",

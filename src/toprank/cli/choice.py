@@ -1,0 +1,232 @@
+"""A cost-optimal curve in words: its points, the one that was chosen, its rules, and how they differ from others."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from rich.console import Group, RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from toprank.cli.show import count, facts, grid, percent, plural, rules_list, ways_of
+from toprank.cli.terminal import Terminal
+
+if TYPE_CHECKING:
+    from toprank.metrics import Interval, OperatingPoints
+    from toprank.rankers.cost_curve import CostOptimalCurve
+    from toprank.rankers.curve_choice import Selection
+    from toprank.rankers.tao_tree import TAOTree
+
+POINTS_SHOWN = 15
+RULES_SHOWN = 8
+LOOKS = {"goes": "red", "comes": "green", "changes": "yellow", "stays": "dim"}
+
+
+# --- the points ---------------------------------------------------------------------------------------------
+
+
+def judged_points(curve: CostOptimalCurve) -> OperatingPoints:
+    """Return the mistakes that a choice goes by: of cases not seen, where there are any."""
+    return curve.points_ if curve.held_out_points_ is None else curve.held_out_points_
+
+
+def path_rows(curve: CostOptimalCurve) -> list[dict[str, Any]]:
+    """Return one dictionary a point; alerts are those among as many cases as there are training cases."""
+    points = judged_points(curve)
+    total = points.positives + points.negatives
+    return [
+        {
+            "point": i,
+            "cost_ratio": point.cost_ratio,
+            "leaves": point.tree.n_leaves_,
+            "alerts": float(points.alerts[i] / total * curve.n_cases_),
+            "recall": float(points.true_positive_rate[i]),
+            "false_positive_rate": float(points.false_positive_rate[i]),
+            "precision": _precision(points, i),
+            "is_dominated": bool(points.is_dominated[i]),
+        }
+        for i, point in enumerate(curve.path_)
+    ]
+
+
+def _precision(points: OperatingPoints, i: int) -> float | None:
+    alerts = float(points.alerts[i])
+    return (alerts - float(points.false_positives[i])) / alerts if alerts > 0 else None
+
+
+def points_shown(points: OperatingPoints, marked: Mapping[int, str]) -> list[int]:
+    """Return the positions of a path that are printed: all of a short one.
+
+    Of a long one first go points that others beat or repeat, then some of the rest, so that the others spread evenly;
+    marked points stay.
+    """
+    n = len(points)
+    if n <= POINTS_SHOWN:
+        return list(range(n))
+    mistakes = list(zip(points.false_positives.tolist(), points.false_negatives.tolist(), strict=True))
+    free = [
+        i for i in range(n) if i not in marked and not points.is_dominated[i] and mistakes[i] not in mistakes[:i]
+    ]  # fmt: skip
+    room = max(POINTS_SHOWN - len(marked), 0)
+    if len(free) > room:
+        free = [free[place] for place in np.linspace(0, len(free) - 1, room).round().astype(int)]
+    return sorted({*free, *marked})
+
+
+def path_table(curve: CostOptimalCurve, marked: Mapping[int, str]) -> Group:
+    """Return the points as a table, from many alerts to few, and what the figures are; marks are written beside."""
+    rows, shown = path_rows(curve), points_shown(judged_points(curve), marked)
+    columns = ("point", "false alarm costs", "leaves", "alerts", "found", "false alarms", "hit rate")
+    beaten = {i for i in shown if rows[i]["is_dominated"] and i not in marked}
+    cells: list[list[RenderableType]] = []
+    for row in (rows[i] for i in shown):
+        mark = "beaten" if row["point"] in beaten else marked.get(row["point"], "")
+        texts = [count(row["point"]), f"{row['cost_ratio']:.3g}", count(row["leaves"]), f"{row['alerts']:,.0f}",
+                 percent(row["recall"]), percent(row["false_positive_rate"]),
+                 "-" if row["precision"] is None else percent(row["precision"]), mark]  # fmt: skip
+        cells.append(
+            [Text(text, style="dim" if mark == "beaten" else "bold" if "chosen" in mark else "") for text in texts]
+        )
+    titles = [*((name, "right") for name in columns), ("", "left")]
+    note = Text(_footnote(curve, len(rows) - len(shown), bool(beaten)), style="dim")
+    return Group(grid(titles, cells), Padding(note, (0, 0, 0, 2)))
+
+
+def _footnote(curve: CostOptimalCurve, n_hidden: int, has_beaten: bool) -> str:
+    """Say what the figures of the table are, and what it leaves out."""
+    source = {
+        "cross-validation": "Figures by cross-validation",
+        "validation data": "Figures of the validation data",
+    }.get(curve.held_out_by_, "Figures of the training data themselves, hence too hopeful")
+    beaten = " Beaten: another tree has no more mistakes of either kind." if has_beaten else ""
+    hidden = f" {plural(n_hidden, 'point')} not shown; --json lists all." if n_hidden else ""
+    return (
+        f"A cost of 1: a false alarm is as bad as a missed positive. {source}: alerts among {count(curve.n_cases_)} "
+        f"cases, found as a share of the positives, false alarms of the negatives.{beaten}{hidden}"
+    )
+
+
+# --- the choice ---------------------------------------------------------------------------------------------
+
+
+def choice_facts(selection: Selection, why: str = "") -> Table:
+    """Return what to expect of a chosen point, and why it was taken where that is said."""
+    alerts, cost = selection.alerts, f"{selection.point.cost_ratio:.3g}"
+    leaves = "1 leaf" if selection.tree.n_leaves_ == 1 else f"{selection.tree.n_leaves_} leaves"
+    hits = "" if np.isnan(selection.precision.value) else f"; {_share(selection.precision)} of them positive"
+    rows = [
+        ("tree", f"point {selection.position}, {leaves}, made for false alarms that cost {cost}"),
+        ("alerts", f"{alerts.value:,.0f} ({alerts.low:,.0f} to {alerts.high:,.0f}) among as many cases as in "
+                   f"training{hits}"),
+        ("found", f"{_share(selection.recall)} of the positives"),
+        ("false alarms", f"{_share(selection.false_positive_rate)} of the negatives"),
+        ("judged by", f"{selection.judged_by}; in brackets where the figure may lie, with "
+                      f"{100 * selection.recall.level:.0f} % confidence"),
+    ]  # fmt: skip
+    return facts([*rows[:1], ("because", why), *rows[1:]] if why else rows)
+
+
+def _share(interval: Interval) -> str:
+    return f"{percent(interval.value)} ({percent(interval.low)} to {percent(interval.high)})"
+
+
+def choice_dict(selection: Selection | None) -> dict[str, Any] | None:
+    """Return a choice as plain values."""
+    if selection is None:
+        return None
+    names = ("false_positive_rate", "recall", "precision", "alerts", "cost")
+    figures = {name: getattr(selection, name) for name in names}
+    return {
+        "point": selection.position,
+        "wish": selection.wish,
+        "judged_by": selection.judged_by,
+        "cost_ratio": selection.point.cost_ratio,
+        "leaves": selection.tree.n_leaves_,
+    } | {name: {"value": each.value, "low": each.low, "high": each.high} for name, each in figures.items()}
+
+
+def show_tree(
+    curve: CostOptimalCurve,
+    chosen: Selection | None,
+    rules: Sequence[dict[str, Any]],
+    terminal: Terminal,
+    why: str = "",
+) -> None:
+    """Print what is to be expected of the chosen tree and its rules for positives, or those of the base tree."""
+    whose = f"base tree (point {curve.base_point_}, at which both classes weigh alike)"
+    if chosen is not None:
+        terminal.heading(f"Chosen: {chosen.wish}")
+        terminal.show(choice_facts(chosen, why))
+        whose = "chosen tree"
+    terminal.heading(f"Rules of the {whose} that call a case positive")
+    terminal.show(called_list(rules))
+
+
+# --- its rules ----------------------------------------------------------------------------------------------
+
+
+def called_rules(tree: TAOTree) -> list[dict[str, Any]]:
+    """Return the rules that call a case positive, best first, with what each caught in training."""
+    from toprank.explain import leaf_rules
+    from toprank.rankers.curve_changes import positive_rules
+
+    called = positive_rules(tree, tree.columns_)
+    table = leaf_rules(tree.tree_, tree.columns_, tree.path_counts_)
+    rows = (dict(zip(table, row, strict=True)) for row in zip(*table.values(), strict=True))
+    return [row for row in rows if row["rule"] in called]
+
+
+def called_list(rules: Sequence[dict[str, Any]]) -> RenderableType:
+    """Return the first rules to read, and how many more there are."""
+    if not rules:
+        return Text("  None: this tree calls no case positive.")
+    more = len(rules) - RULES_SHOWN
+    parts: list[RenderableType] = [rules_list(rules[:RULES_SHOWN])]
+    return Group(*parts, *([Text(f"\n   and {plural(more, 'more rule')}", style="dim")] if more > 0 else []))
+
+
+def changes_between(before: TAOTree, after: TAOTree) -> list[dict[str, Any]]:
+    """Return the rules for positives of two trees side by side, one dictionary a rule."""
+    from toprank.rankers.curve_changes import rule_changes
+
+    table = rule_changes(before, after, after.columns_)
+    return [dict(zip(table, row, strict=True)) for row in zip(*table.values(), strict=True)]
+
+
+def changes_summary(changes: Sequence[dict[str, Any]]) -> str:
+    """Return how many rules go, come, change and stay: 2 rules go, 1 comes, 1 stays."""
+    found = Counter(change["change"] for change in changes)
+    verbs = {"goes": "go", "comes": "come", "changes": "change", "stays": "stay"}
+    parts = [f"{n:,} {name if n == 1 else verbs[name]}" for name in verbs if (n := found[name])]
+    return f"Of the rules for positives {', '.join(parts)}." if parts else "Neither tree calls a case positive."
+
+
+def changes_list(changes: Sequence[dict[str, Any]]) -> Group:
+    """Return the rules that go, come, change and stay, with what they caught in training."""
+    parts: list[RenderableType] = []
+    for change in changes:
+        name = change["change"]
+        parts += [Text(), Text.assemble((f"{name}: ", LOOKS[name]), _caught(change))]
+        lines = [("", way) for way in ways_of(change["rule"])]
+        if name == "changes":
+            lines = [("was ", change["rule_before"]), ("now ", change["rule"])]
+        for i, (lead, way) in enumerate(lines):
+            lead = lead or ("or " if i else "")
+            parts.append(Padding(Text.assemble((lead, "dim"), way), (0, 0, 0, 5)))
+    return Group(*parts[1:])
+
+
+def _caught(change: dict[str, Any]) -> str:
+    """Return positives, cases and hit rate of a rule before and after, as far as it was there."""
+    texts = [
+        f"{count(change[f'positives_{when}'])} of {plural(change[f'n_{when}'], 'case')} positive, "
+        f"{percent(change[f'hit_rate_{when}'])}"
+        for when in ("before", "after")
+        if change[f"n_{when}"] == change[f"n_{when}"]  # not NaN: there was such a rule
+    ]
+    texts = list(dict.fromkeys(texts))
+    return texts[0] if len(texts) == 1 else f"{texts[1]}; before {texts[0]}"

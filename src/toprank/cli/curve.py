@@ -1,0 +1,371 @@
+"""`toprank curve`: a tree for every balance of false alarms and missed cases, and the choice among them."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import numpy as np
+import typer
+
+from toprank.cli.errors import InputError, nearest
+from toprank.cli.options import AsJson, Debug, Ids, Positive, Quiet, parse_budget, parse_settings, parse_share
+from toprank.cli.terminal import Terminal
+
+if TYPE_CHECKING:
+    import polars
+
+    from toprank.rankers.cost_curve import CostOptimalCurve
+    from toprank.rankers.curve_choice import Selection
+
+SPLITS = ("oblique", "axis")
+PLOT_SUFFIXES = (".png", ".svg", ".pdf")
+OF_THE_CURVE = ("max_depth", "alpha", "fp_cost", "fn_cost")
+"""Parameters of a tree that the curve sets itself."""
+
+WHY = {
+    "k": "of the trees with no more alerts it finds the most positives",
+    "max_fpr": "of the trees with no more false alarms it finds the most positives",
+    "min_recall": "of the trees that find so many it has the fewest false alarms",
+    "cost_ratio": "its false alarms and missed positives together cost least",
+    "max_leaves": "of the trees so small it costs least where both classes weigh alike",
+}
+"""What decides between points, by the option that asks."""
+
+
+def curve(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="Past cases: CSV, CSV.gz or Parquet; or a saved curve.")],
+    label: Annotated[str | None, typer.Option(metavar="COLUMN", help="The column with the outcome.")] = None,
+    id_columns: Ids = None,
+    drop: Annotated[
+        list[str] | None, typer.Option(metavar="COLUMNS", help="Columns to leave out: a,b; may be repeated.")
+    ] = None,
+    positive: Positive = None,
+    k: Annotated[
+        str | None, typer.Option("--k", "-k", metavar="CASES", help="At most so many alerts: 200, or a share: 2%.")
+    ] = None,
+    max_fpr: Annotated[
+        str | None, typer.Option(metavar="SHARE", help="At most this share of the negatives called positive: 5%.")
+    ] = None,
+    min_recall: Annotated[
+        str | None, typer.Option(metavar="SHARE", help="At least this share of the positives found: 80%.")
+    ] = None,
+    cost_ratio: Annotated[
+        float | None, typer.Option(metavar="COST", help="What a false alarm costs when a missed positive costs 1.")
+    ] = None,
+    max_leaves: Annotated[
+        int | None, typer.Option(metavar="N", min=1, help="No larger tree; alone, or with one of those above.")
+    ] = None,
+    from_k: Annotated[
+        str | None, typer.Option(metavar="CASES", help="Say how the rules differ from those for so many alerts.")
+    ] = None,
+    validation: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Other past cases, such as later ones, to judge the trees by.")
+    ] = None,
+    split: Annotated[
+        str | None, typer.Option(metavar="NAME", help="oblique: weighted sums (default); axis: one column a condition.")
+    ] = None,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="NAME=VALUE", help="Any parameter of the curve or its trees; may be repeated."),
+    ] = None,
+    plot: Annotated[Path | None, typer.Option(metavar="FILE", help="A picture of the curve: PNG, SVG or PDF.")] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", metavar="FILE", help="The model file to write, with the choice.")
+    ] = None,
+    jobs: Annotated[
+        int | None, typer.Option("--jobs", "-j", metavar="N", min=1, help="Threads (default: one a processor).")
+    ] = None,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> None:
+    r"""Learn a tree for every balance of false alarms and missed positives, and choose one.
+
+    \b
+    toprank curve history.csv --label fraud -o curve.toprank
+    toprank curve curve.toprank --k 200
+    toprank curve history.csv --label fraud --k 200 --from-k 100 --plot curve.png
+    """
+    terminal = Terminal(as_json=as_json, quiet=quiet)
+    wish = read_wish({"k": k, "max_fpr": max_fpr, "min_recall": min_recall, "cost_ratio": cost_ratio})
+    before = None if from_k is None else parse_budget(from_k, "--from-k")
+    if before is not None and not (wish or max_leaves):
+        raise InputError(
+            "--from-k compares two trees of the curve, and a second one is not named. Hint: name it with --k."
+        )
+    is_model = file.name.lower().endswith(".toprank")
+    _check_files(file, validation, plot, out, is_model)
+    if is_model:
+        options = {"--label": label, "--id": id_columns, "--drop": drop, "--positive": positive, "--jobs": jobs,
+                   "--validation": validation, "--split": split, "--set": settings}  # fmt: skip
+        model = load_curve(file, options, terminal)
+    else:
+        how = {"split": split, "n_jobs": jobs, "budget": wish.get("k")}
+        columns = {"--id": id_columns, "--drop": drop}
+        model = fit_curve(file, label, positive, columns, validation, settings, how, terminal)
+        if out is not None:
+            model.save(out)  # so that a wish that no tree fulfils does not cost the work
+    start, chosen = choose(model, wish, max_leaves, before, None if is_model else out)
+    if out is not None and chosen is not None:
+        model.save(out)
+    if plot is not None:
+        draw(model, plot, terminal)
+    wished = next(iter(wish), "" if max_leaves is None else "max_leaves")
+    report(model, file, start, chosen, wished, (out, plot), terminal)
+
+
+# --- what is asked for --------------------------------------------------------------------------------------
+
+
+def read_wish(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the wish by its name in `select`, its value checked; empty where there is none."""
+    options = {name: f"--{name.replace('_', '-')}" for name in given}
+    asked = {name: value for name, value in given.items() if value is not None}
+    if len(asked) > 1:
+        both = " and ".join(options[name] for name in asked)
+        raise InputError(f"{both} ask for different trees, expected one of them. Hint: --max-leaves goes with each.")
+    if "k" in asked:
+        return {"k": parse_budget(asked["k"], "--k")}
+    if "cost_ratio" in asked and not 0 <= asked["cost_ratio"] < np.inf:
+        raise InputError(
+            f"--cost-ratio must be a number of at least 0, got {asked['cost_ratio']:g}. Hint: 0.1 where a false alarm "
+            "costs a tenth of a missed positive."
+        )
+    return {name: parse_share(value, options[name]) if isinstance(value, str) else value
+            for name, value in asked.items()}  # fmt: skip
+
+
+def choose(
+    model: CostOptimalCurve, wish: Mapping[str, Any], max_leaves: int | None, before: Any, saved: Path | None
+) -> tuple[Selection | None, Selection | None]:
+    """Return the choice for `before` alerts, and the one that is wished for, which the model keeps."""
+    if not wish and max_leaves is None:
+        return None, model.selected_
+    try:
+        start = None if before is None else model.select(k=before, max_leaves=max_leaves)
+        return start, model.select(**wish, max_leaves=max_leaves)
+    except ValueError as error:
+        sentence, _, _ = str(error).partition(" Hint:")
+        again = (
+            f"`toprank curve {saved}` lists the trees and chooses without learning anew."
+            if saved is not None
+            else "without it the command lists the trees."
+        )
+        raise InputError(f"{sentence} Hint: relax the wish; {again}") from error
+
+
+def _check_files(file: Path, validation: Path | None, plot: Path | None, out: Path | None, is_model: bool) -> None:
+    """Raise where a file cannot be read or written, before the work begins."""
+    from toprank.cli.reading import check_readable
+    from toprank.cli.writing import check_output
+
+    if not is_model:
+        check_readable(file)
+    if validation is not None:
+        check_readable(validation)
+    inputs = [path for path in (file, validation) if path is not None]
+    if out is not None:
+        # A saved curve may be replaced by itself: only the choice differs.
+        check_output(out, inputs=inputs[1:] if is_model else inputs)
+    if plot is not None:
+        from toprank.plots.style import import_matplotlib
+
+        check_output(plot, PLOT_SUFFIXES, inputs=[*inputs, *([out] if out is not None else [])])
+        import_matplotlib("toprank curve --plot")
+
+
+# --- a saved curve ------------------------------------------------------------------------------------------
+
+
+def load_curve(path: Path, options: Mapping[str, Any], terminal: Terminal) -> CostOptimalCurve:
+    """Return the curve of a model file; options that only a fit can follow are refused."""
+    from toprank.rankers.model_file import load
+
+    for option, value in options.items():
+        if value:
+            raise InputError(
+                f"{option} cannot be followed: {path.name} holds a curve that was learned already. "
+                "Hint: name the file of past cases to learn a new one."
+            )
+    with terminal.working(f"Loading {path.name}"):
+        model = load(path)
+    if type(model).__name__ != "CostOptimalCurve":
+        raise InputError(
+            f"{path.name} holds a model of class {type(model).__name__}, expected CostOptimalCurve. "
+            "Hint: use a file that `toprank curve` wrote."
+        )
+    return model
+
+
+# --- a new curve --------------------------------------------------------------------------------------------
+
+
+def fit_curve(
+    file: Path, label: str | None, positive: str | None, left_out: dict[str, list[str] | None],
+    validation: Path | None, settings: Sequence[str] | None, how: dict[str, Any], terminal: Terminal,
+) -> CostOptimalCurve:  # fmt: skip
+    """Return the curve learned from a file, judged by another one where there is one."""
+    from toprank.cli.fit import fit_with_progress, read_history
+
+    if label is None:
+        raise InputError(f"The column of {file.name} with the outcome is not named. Hint: name it with --label COLUMN.")
+    features, values, pos_label = read_history(file, label, positive, left_out, terminal)
+    with terminal.working("Loading the estimators"):
+        model = make_curve(settings, how | {"pos_label": pos_label}, features.columns)
+    later: dict[str, Any] = {}
+    if validation is not None:
+        seen, is_positive = read_validation(validation, label, features, pos_label, terminal)
+        other = next(value for value in np.unique(values) if value != pos_label)
+        later = {"X_val": seen, "y_val": np.where(is_positive, pos_label, other)}
+    fit_with_progress(model, features, values, terminal, **later)
+    return model
+
+
+def make_curve(settings: Sequence[str] | None, how: Mapping[str, Any], columns: Sequence[str]) -> CostOptimalCurve:
+    """Return the curve with its parameters and those of its trees set; the same file gives the same curve."""
+    from toprank import CostOptimalCurve, TAOTree
+    from toprank.cli.fit import check_categories
+
+    own = [name for name in inspect.signature(CostOptimalCurve).parameters if name != "base"]
+    of_trees = [name for name in inspect.signature(TAOTree).parameters if name not in (*own, *OF_THE_CURVE)]
+    chosen = parse_settings(settings, [*own, *of_trees], "CostOptimalCurve")
+    options = {"split": "--split", "n_jobs": "--jobs", "budget": "--k", "pos_label": "--positive"}
+    given = {name: value for name, value in how.items() if value is not None}
+    for name in sorted(chosen.keys() & given.keys()):
+        raise InputError(f"--set {name} says again what {options[name]} says. Hint: use {options[name]} alone.")
+    check_categories(chosen, columns)
+    parameters = {"random_state": 0, "n_jobs": -1} | chosen | given
+    split = parameters.get("split", SPLITS[0])
+    if split not in SPLITS:
+        raise InputError(f"--split must be {' or '.join(SPLITS)}, got {split!r}.{nearest(str(split), SPLITS)}")
+    of_base = {name: value for name, value in parameters.items() if name in of_trees}
+    base = TAOTree(**of_base) if of_base else None
+    return CostOptimalCurve(base, **{name: value for name, value in parameters.items() if name in own})
+
+
+def read_validation(
+    path: Path, label: str, features: polars.DataFrame, pos_label: Any, terminal: Terminal
+) -> tuple[polars.DataFrame, np.ndarray]:
+    """Return the columns of a file that `features` has, of the same kinds, and which cases are positive."""
+    import polars as pl
+
+    from toprank.cli.columns import choose_positive, label_values, outcomes, select_columns
+    from toprank.cli.reading import read_table
+    from toprank.tree.columns import Column
+
+    texts = [column.name for column in features if not (column.dtype.is_numeric() or column.dtype == pl.Boolean)]
+    with terminal.working(f"Reading {path.name}"):
+        frame = read_table(path, texts)
+    values = label_values(frame, label, path.name)
+    wanted = choose_positive(outcomes(values, label, path.name), None, label, path.name, trained=pos_label)
+    columns = [Column(c.name, None if c.dtype.is_numeric() else ("text",) if c.name in texts else (False, True))
+               for c in features]  # fmt: skip
+    return select_columns(frame, columns, path.name), values == wanted
+
+
+# --- what comes out -----------------------------------------------------------------------------------------
+
+
+def draw(model: CostOptimalCurve, path: Path, terminal: Terminal) -> None:
+    """Write the picture of the curve."""
+    from toprank.plots import CostOptimalCurveDisplay, save_figure
+
+    with terminal.working(f"Drawing {path.name}"):
+        save_figure(CostOptimalCurveDisplay.from_curve(model), path)
+
+
+def report(
+    model: CostOptimalCurve, file: Path, start: Selection | None, chosen: Selection | None, wished: str,
+    written: tuple[Path | None, Path | None], terminal: Terminal,
+) -> None:  # fmt: skip
+    """Print the curve, the choice, its rules and what differs; or all of it as JSON."""
+    from toprank.cli.choice import called_rules, changes_between, choice_dict, judged_points, path_rows, show_tree
+    from toprank.rankers.model_file import describe_model
+
+    out, plot = written
+    point = model.base_point_ if chosen is None else chosen.position
+    rules = called_rules(model.path_[point].tree)
+    changes = [] if start is None or chosen is None else changes_between(start.tree, chosen.tree)
+    terminal.finish({
+        "model": None if out is None else str(out),
+        "plot": None if plot is None else str(plot),
+        "seconds": round(terminal.seconds, 3),
+        "judged_by": model.held_out_by_,
+        "hull_area": judged_points(model).hull_area,
+        "base_point": model.base_point_,
+        "points": path_rows(model),
+        "chosen": choice_dict(chosen),
+        "compared_with": choice_dict(start),
+        "rules": rules,
+        "changes": changes,
+        "info": describe_model(model),
+    })  # fmt: skip
+    if terminal.quiet and out is not None:
+        return
+    _print_curve(model, file, start, chosen, terminal)
+    show_tree(model, chosen, rules, terminal, WHY.get(wished, ""))
+    if start is not None and chosen is not None:
+        _print_changes(start, chosen, changes, terminal)
+    if not terminal.quiet:
+        _print_next(model, file, chosen, out, plot, terminal)
+
+
+def _print_curve(
+    model: CostOptimalCurve, file: Path, start: Selection | None, chosen: Selection | None, terminal: Terminal
+) -> None:
+    from rich.text import Text
+
+    from toprank.cli.choice import judged_points, path_table
+    from toprank.cli.show import count, facts, main_columns, percent, plural
+    from toprank.rankers.model_file import describe_model
+
+    n_categorical = sum(column.is_categorical for column in model.columns_)
+    rate = model.n_positives_ / model.n_cases_
+    terminal.show(Text(f"Cost-optimal curve of {file.name}", style="bold"), facts([
+        ("trees", f"{len(model.path_)}, of depth {model.max_depth_} at most; weights cost {model.alpha_:g} (alpha)"),
+        ("trained on", f"{plural(model.n_cases_, 'case')}, {count(model.n_positives_)} positive ({percent(rate)})"),
+        ("columns", f"{len(model.columns_):,}, {n_categorical:,} of them categorical"),
+        ("main columns", main_columns(describe_model(model)) or "none: no column tells the cases apart"),
+        ("area", f"{judged_points(model).hull_area:.3f} under the hull of the curve; 0.5 = no better than chance"),
+    ]))  # fmt: skip
+    marked = {model.base_point_: "base tree"}
+    for selection, word in ((start, "compared with"), (chosen, "chosen")):
+        if selection is not None:
+            at = selection.position
+            marked[at] = ", ".join([*([marked[at]] if at in marked else []), word])
+    terminal.heading("The trees, from many alerts to few")
+    terminal.show(path_table(model, marked))
+
+
+def _print_changes(start: Selection, chosen: Selection, changes: Sequence[dict[str, Any]], terminal: Terminal) -> None:
+    from toprank.cli.choice import changes_list, changes_summary
+
+    terminal.heading(f"What changes from the tree for {start.wish} (point {start.position})")
+    if start.position == chosen.position:
+        terminal.show("  Nothing: it is the chosen tree.")
+        return
+    terminal.show(f"  {changes_summary(changes)}", "", changes_list(changes))
+
+
+def _print_next(
+    model: CostOptimalCurve, file: Path, chosen: Selection | None, out: Path | None, plot: Path | None,
+    terminal: Terminal,
+) -> None:  # fmt: skip
+    """Print what was written, and what to do next."""
+    written = [str(path) for path in (out, plot) if path is not None]
+    lines = [f"Wrote {' and '.join(written)} in {terminal.seconds:.1f} s."] if written else []
+    saved = out if out is not None else file if file.name.lower().endswith(".toprank") else None
+    if chosen is None:
+        ways = "--k 200, --max-fpr 5%, --min-recall 80%, --cost-ratio 0.1, --max-leaves 4"
+        lines.append(f"Choose a tree with one of {ways}.")
+        lines.append("Keep the curve with -o curve.toprank." if saved is None else f"  toprank curve {saved} --k 200")
+    else:
+        if out is None:
+            lines.append("Keep the choice with -o curve.toprank.")
+        if saved is not None:
+            k = max(1, round(chosen.alerts.value))
+            lines += ["Next:", f"  toprank topk {saved} NEW_CASES.csv --k {k} -o alerts.csv"]
+    terminal.hint("\n" + "\n".join(lines))

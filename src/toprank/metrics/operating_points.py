@@ -1,0 +1,358 @@
+"""`OperatingPoints`: classifiers as points in the plane of their two errors.
+
+One frame for whatever calls some cases positive: trees of a cost-optimal curve, models fitted at several costs or
+sampling ratios, the thresholds of a score, exact optima. Weights of cases are kept, rates are read off them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from toprank.metrics._ties import last_of_group
+from toprank.metrics._validation import (
+    as_vector,
+    check_both_classes_weigh,
+    check_rows,
+    check_weight,
+    choose_pos_label,
+    is_real,
+    two_classes,
+)
+from toprank.metrics.roc import RocCurve
+
+Floats = NDArray[np.float64]
+ROUNDING = 1e-9
+"""Share of a class's weight that is put down to the order in which weights were added up."""
+
+
+@dataclass(frozen=True, eq=False)
+class OperatingPoints:
+    """Classifiers and the weight of the cases they get wrong.
+
+    Parameters
+    ----------
+    cost_ratio : array-like of shape (m,) or None
+        What a false positive costs when a false negative costs 1 (lambda of the paper), at which each classifier was
+        found; NaN, or None for all of them, where that is not known.
+    false_positives, false_negatives : array-like of shape (m,)
+        Weight of the negative cases called positive, and of the positive cases called negative.
+    positives, negatives : float
+        Weight of either class.
+
+    References
+    ----------
+    Gabidolla, Zharmagambetov, Carreira-Perpiñán. Beyond the ROC curve: classification trees using cost-optimal curves,
+    with application to imbalanced datasets. ICML 2024. Section 3.
+
+    Examples
+    --------
+    >>> points = OperatingPoints([4, 1, 0.5], [0, 2, 3], [3, 1, 1], positives=4, negatives=10)
+    >>> points.true_positive_rate.tolist(), points.is_dominated.tolist()
+    ([0.25, 0.75, 0.75], [False, False, True])
+    >>> points.cost(1.0).tolist(), points.cheapest(1.0)
+    ([3.0, 3.0, 4.0], 0)
+    """
+
+    cost_ratio: Any
+    false_positives: Any
+    false_negatives: Any
+    positives: float
+    negatives: float
+
+    def __post_init__(self) -> None:
+        for name in ("positives", "negatives"):
+            object.__setattr__(self, name, _class_weight(getattr(self, name), name))
+        for name, most in (("false_positives", self.negatives), ("false_negatives", self.positives)):
+            object.__setattr__(self, name, _errors(getattr(self, name), name, most))
+        if self.cost_ratio is None:
+            object.__setattr__(self, "cost_ratio", np.full(len(self.false_positives), np.nan))
+        object.__setattr__(self, "cost_ratio", _cost_ratios(self.cost_ratio))
+        lengths = [len(self.cost_ratio), len(self.false_positives), len(self.false_negatives)]
+        if len(set(lengths)) > 1:
+            raise ValueError(
+                "OperatingPoints needs a cost ratio, false positives and false negatives of every point. Got "
+                f"{lengths[0]:,}, {lengths[1]:,} and {lengths[2]:,} values. Hint: an unknown cost ratio is NaN."
+            )
+
+    @classmethod
+    def of_labels(
+        cls,
+        y: ArrayLike,
+        labels: ArrayLike,
+        *,
+        cost_ratio: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+        pos_label: Any = None,
+    ) -> OperatingPoints:
+        """Points of classifiers given by what they call each case.
+
+        Parameters
+        ----------
+        y : array-like of shape (n,)
+            Labels of two values.
+        labels : array-like of shape (m, n) or (n,)
+            Predicted labels of m classifiers, or of one: values of y, or booleans, True = called positive.
+        cost_ratio : array-like of shape (m,), optional
+        sample_weight : array-like of shape (n,), optional
+        pos_label : optional
+            The positive label; the larger of the two by default.
+
+        Examples
+        --------
+        >>> OperatingPoints.of_labels([0, 0, 1, 1], [[0, 0, 0, 1], [0, 1, 1, 1]]).false_positives.tolist()
+        [0.0, 1.0]
+        """
+        caller = "OperatingPoints.of_labels"
+        truth = as_vector(y, "y_true", caller=caller)
+        low, high = two_classes(truth, caller=caller)
+        chosen = choose_pos_label(pos_label, low, high, caller=caller)
+        called = _called_positive(labels, truth, low, high, chosen, caller)
+        positive, weight = truth == chosen, check_weight(sample_weight, len(truth), caller=caller)
+        check_both_classes_weigh(positive[weight > 0], caller)
+        return cls(
+            cost_ratio,
+            [weight[row & ~positive].sum() for row in called],
+            [weight[positive & ~row].sum() for row in called],
+            float(weight[positive].sum()),
+            float(weight[~positive].sum()),
+        )
+
+    @classmethod
+    def of_scores(
+        cls, y: ArrayLike, score: ArrayLike, *, sample_weight: ArrayLike | None = None, pos_label: Any = None
+    ) -> OperatingPoints:
+        """Points of all thresholds of a score, from nothing called positive to everything.
+
+        Parameters
+        ----------
+        y : array-like of shape (n,)
+            Labels of two values.
+        score : array-like of shape (n,)
+            Larger is more suspicious.
+        sample_weight : array-like of shape (n,), optional
+        pos_label : optional
+            The positive label; the larger of the two by default.
+
+        Examples
+        --------
+        >>> points = OperatingPoints.of_scores([1, 0, 0, 1], [0.9, 0.5, 0.4, 0.5])
+        >>> points.false_positives.tolist(), points.false_negatives.tolist()
+        ([0.0, 0.0, 1.0, 2.0], [2.0, 1.0, 0.0, 0.0])
+        """
+        rows = check_rows(
+            y, score, sample_weight=sample_weight, pos_label=pos_label, caller="OperatingPoints.of_scores"
+        )
+        order = np.argsort(rows.score, kind="stable")[::-1]
+        last = last_of_group(rows.score[order])
+        weight, positive = rows.weight[order], rows.positive[order]
+        false_positives = np.append(0.0, np.cumsum(np.where(positive, 0.0, weight))[last])
+        found = np.append(0.0, np.cumsum(np.where(positive, weight, 0.0))[last])
+        return cls(None, false_positives, found[-1] - found, found[-1], false_positives[-1])
+
+    def __len__(self) -> int:
+        return len(self.false_positives)
+
+    @property
+    def false_positive_rate(self) -> Floats:
+        """Share of the negative cases called positive, (m,)."""
+        return self.false_positives / self.negatives
+
+    @property
+    def true_positive_rate(self) -> Floats:
+        """Share of the positive cases called positive, (m,)."""
+        return 1.0 - self.false_negatives / self.positives
+
+    @property
+    def alerts(self) -> Floats:
+        """Weight of the cases called positive, (m,)."""
+        return self.false_positives + (self.positives - self.false_negatives)
+
+    @property
+    def is_dominated(self) -> NDArray[np.bool_]:
+        """Whether another point has no more of both errors and fewer of one, (m,)."""
+        order = np.lexsort((self.false_negatives, self.false_positives))
+        values, start, size = np.unique(self.false_positives[order], return_index=True, return_counts=True)
+        least = self.false_negatives[order][start]  # of each number of false positives,
+        before = np.append(np.inf, np.minimum.accumulate(least))[: len(values)]  # and of all smaller numbers
+        missed = self.false_negatives[order]
+        dominated = np.empty(len(self), bool)
+        dominated[order] = (np.repeat(before, size) <= missed) | (np.repeat(least, size) < missed)
+        return dominated
+
+    def cost(self, cost_ratio: float) -> Floats:
+        """False negatives + cost_ratio * false positives, eq. (2), (m,)."""
+        return self.false_negatives + check_cost_ratio(cost_ratio, "OperatingPoints.cost") * self.false_positives
+
+    def cheapest(self, cost_ratio: float) -> int:
+        """Position of the point of least cost; of equals the one with the fewest false positives, then the first."""
+        if not len(self):
+            raise ValueError(
+                "OperatingPoints.cheapest needs at least one point, but there is none. Hint: check select."
+            )
+        return int(np.lexsort((self.false_positives, self.cost(cost_ratio)))[0])
+
+    def curve(self) -> RocCurve:
+        """ROC curve through the points that are not dominated, and the corners (0, 0) and (1, 1).
+
+        Straight pieces are what tossing a coin between two classifiers gives.
+
+        Examples
+        --------
+        >>> points = OperatingPoints(None, [0, 2, 3], [3, 1, 1], positives=4, negatives=10)
+        >>> points.curve().to_dict()
+        {'alpha': [0.0, 0.0, 0.2, 1.0], 'beta': [0.0, 0.25, 0.75, 1.0]}
+        """
+        kept = np.flatnonzero(~self.is_dominated)
+        kept = kept[np.argsort(self.false_positives[kept], kind="stable")]
+        alpha, beta = self.false_positive_rate[kept], self.true_positive_rate[kept]
+        return RocCurve(np.concatenate(([0.0], alpha, [1.0])), np.concatenate(([0.0], beta, [1.0])))
+
+    def hull(self) -> RocCurve:
+        """Concave hull of the points and the corners (0, 0) and (1, 1)."""
+        return self.curve().hull()
+
+    @property
+    def hull_area(self) -> float:
+        """Area under the hull."""
+        return self.hull().area
+
+    def dominates(self, other: OperatingPoints) -> bool:
+        """Whether for every point of `other` there is one of these with no more of both errors.
+
+        Both must be counted on the same cases. Differences below 1e-9 of a class's weight are rounding.
+
+        Examples
+        --------
+        >>> y = [0, 0, 1, 1]
+        >>> found = OperatingPoints.of_labels(y, [0, 0, 1, 1])
+        >>> found.dominates(OperatingPoints.of_scores(y, [1, 3, 2, 4]))
+        True
+        """
+        if not isinstance(other, OperatingPoints):
+            raise TypeError(
+                f"OperatingPoints.dominates needs other OperatingPoints. Got {type(other).__name__} instead. "
+                "Hint: OperatingPoints.of_scores makes them of a score."
+            )
+        mine, theirs = (self.positives, self.negatives), (other.positives, other.negatives)
+        if not np.allclose(mine, theirs, rtol=ROUNDING, atol=0):
+            raise ValueError(
+                f"OperatingPoints.dominates compares points of the same cases, but one side has {mine[0]:g} positives "
+                f"and {mine[1]:g} negatives, the other {theirs[0]:g} and {theirs[1]:g}. Hint: compare hull_area."
+            )
+        order = np.argsort(self.false_positives, kind="stable")
+        least = np.append(np.inf, np.minimum.accumulate(self.false_negatives[order]))
+        allowed = other.false_positives + ROUNDING * self.negatives
+        at = np.searchsorted(self.false_positives[order], allowed, side="right")
+        return bool((least[at] <= other.false_negatives + ROUNDING * self.positives).all())
+
+    def select(self, which: ArrayLike) -> OperatingPoints:
+        """Some of the points, by a mask or by their positions."""
+        chosen = np.atleast_1d(np.asarray(which))
+        if chosen.size == 0:
+            chosen = chosen.astype(np.intp)
+        return OperatingPoints(
+            self.cost_ratio[chosen],
+            self.false_positives[chosen],
+            self.false_negatives[chosen],
+            self.positives,
+            self.negatives,
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """The fields as plain lists and numbers; ``OperatingPoints(**fields)`` gives the points back."""
+        return {
+            "cost_ratio": self.cost_ratio.tolist(),
+            "false_positives": self.false_positives.tolist(),
+            "false_negatives": self.false_negatives.tolist(),
+            "positives": self.positives,
+            "negatives": self.negatives,
+        }
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, OperatingPoints):
+            return NotImplemented
+        return (
+            (self.positives, self.negatives) == (other.positives, other.negatives)
+            and np.array_equal(self.cost_ratio, other.cost_ratio, equal_nan=True)
+            and np.array_equal(self.false_positives, other.false_positives)
+            and np.array_equal(self.false_negatives, other.false_negatives)
+        )
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        classes = f"{self.positives:g} positives and {self.negatives:g} negatives"
+        return f"<OperatingPoints: {len(self):,} classifiers of {classes}>"
+
+
+def check_cost_ratio(value: Any, caller: str, name: str = "cost_ratio") -> float:
+    """Return what a mistake costs as a finite float, at least 0."""
+    if not is_real(value) or not 0 <= value < np.inf:
+        hint = "what a false positive costs when a false negative costs 1" if name == "cost_ratio" else "what one costs"
+        raise ValueError(
+            f"The '{name}' parameter of {caller} must be a float in the range [0, inf). Got {value!r} instead. "
+            f"Hint: it is {hint}."
+        )
+    return float(value)
+
+
+def _called_positive(labels: ArrayLike, truth: Any, low: Any, high: Any, chosen: Any, caller: str) -> Any:
+    """True where a classifier calls a case positive, (m, n)."""
+    array = np.asarray(labels)
+    rows = array[np.newaxis] if array.ndim == 1 else array
+    if rows.ndim != 2 or rows.shape[1] != len(truth):
+        raise ValueError(
+            f"'labels' of {caller} must have a row for each classifier and a column for each of the {len(truth):,} "
+            f"cases. Got an array of shape {array.shape}. Hint: np.array([model.predict(X) for model in models])."
+        )
+    if rows.dtype.kind == "b" and truth.dtype.kind != "b":
+        return rows
+    is_strange = ~((rows == low) | (rows == high))
+    if is_strange.any():
+        raise ValueError(
+            f"'labels' of {caller} must be values of y, {low!r} or {high!r}, or booleans. "
+            f"Got {rows[is_strange][0].item()!r} among them. Hint: pass labels == the positive label."
+        )
+    return rows == chosen
+
+
+def _class_weight(value: Any, name: str) -> float:
+    if not is_real(value) or not 0 < value < np.inf:
+        raise ValueError(
+            f"'{name}' of OperatingPoints must be the weight of a class, a float in the range (0, inf). "
+            f"Got {value!r} instead. Hint: rates need cases of both classes."
+        )
+    return float(value)
+
+
+def _errors(values: Any, name: str, most: float) -> Floats:
+    """A read-only copy of weights between 0 and that of the class."""
+    array = np.array(values, dtype=np.float64)
+    if array.ndim != 1 or not ((array >= -ROUNDING * most) & (array <= most * (1 + ROUNDING))).all():
+        raise ValueError(
+            f"'{name}' of OperatingPoints must be weights, none below 0 or above {most:g}, that of the class. "
+            f"Got {_shown(values)} instead. Hint: they are weights of cases, not rates."
+        )
+    array = np.clip(array, 0.0, most)
+    array.flags.writeable = False
+    return array
+
+
+def _cost_ratios(values: Any) -> Floats:
+    array = np.array(values, dtype=np.float64)
+    if array.ndim != 1 or not (np.isnan(array) | ((array >= 0) & (array < np.inf))).all():
+        raise ValueError(
+            "'cost_ratio' of OperatingPoints must be a list of finite numbers, none below 0. "
+            f"Got {_shown(values)} instead. Hint: an unknown one is NaN."
+        )
+    array.flags.writeable = False
+    return array
+
+
+def _shown(values: Any) -> str:
+    text = repr(values)
+    return text if len(text) <= 60 else text[:57] + "..."

@@ -1,0 +1,411 @@
+"""`CostOptimalCurveDisplay`: classifiers of several costs as points, their hull, and ROC curves beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from toprank.metrics.operating_points import OperatingPoints
+from toprank.metrics.roc import RocCurve
+from toprank.plots.display import Display
+from toprank.plots.labels import check_labels
+from toprank.plots.lines import write_axis_labels
+from toprank.plots.models import check_test_cases, judged, roc_of_leaves, roc_of_scores
+from toprank.plots.points import check_limits, draw_points, draw_ring, has_ratio, label_ratios, prepare_zoom
+from toprank.plots.roc import HANDLE, LEGEND, LINE_HEIGHT, RATES, draw_curve, prepare_rates
+from toprank.plots.style import (
+    INK,
+    TEXT_SIZE,
+    MethodStyle,
+    axes_width,
+    complete_styles,
+    house_style,
+    new_figure,
+    percent,
+    settle_layout,
+    short_names,
+    text_width,
+    write_over,
+    write_title,
+)
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+SIDE = 5.6  # inches of a panel
+BORDER = 0.07  # inches below everything
+ROC_LINE = (0, (1.3, 1.3))  # apart from the lines that join points
+TRAINING, TEST = "training cases", "test cases"
+CURVE, BASE = "cost-optimal curve", "ROC of the base tree"
+WITH_RATIOS = ("auto", "direct")  # ways of naming lines that go with cost ratios beside points
+RATIOS_NOTE = "Small figures: cost of a false alarm in misses"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class CostOptimalCurveDisplay(Display):
+    """Classifiers in the plane of their two error rates: points, their hulls, and ROC curves.
+
+    A point is a classifier of its own, a ROC curve one score with a moving threshold. Points that another one of their
+    set dominates are hollow; the others are joined. What tossing a coin between classifiers can reach, the hull, is a
+    thin dashed line.
+
+    Parameters
+    ----------
+    points : dict of str to OperatingPoints
+        By method.
+    curves : dict of str to RocCurve, optional
+        ROC curves of the same cases, by method.
+    test_points, test_curves : dicts, optional
+        The same for fresh cases: drawn in a panel of their own.
+    selected : dict of str to int, optional
+        Position of the point that was chosen, by method.
+    title : str, optional
+        Takes the place of the title; "" leaves it out.
+
+    References
+    ----------
+    Gabidolla, Zharmagambetov, Carreira-Perpiñán. Beyond the ROC curve: classification trees using cost-optimal curves,
+    with application to imbalanced datasets. ICML 2024. Figures 1, 2 and 4.
+
+    Examples
+    --------
+    >>> from toprank.metrics import OperatingPoints
+    >>> trees = OperatingPoints([0.1, 0.5, 2.0], [4, 1, 0], [0, 1, 3], positives=4, negatives=10)
+    >>> display = CostOptimalCurveDisplay.from_points({"trees": trees}, {"score": trees.hull()})
+    >>> display
+    <CostOptimalCurveDisplay of 2 methods: trees, score>
+    >>> [text.get_text() for text in display.plot().ax_.get_legend().get_texts()]
+    ['hull 0.913  trees', 'AUC 0.913  score']
+    """
+
+    points: Mapping[str, OperatingPoints]
+    curves: Mapping[str, RocCurve] | None = None
+    test_points: Mapping[str, OperatingPoints] | None = None
+    test_curves: Mapping[str, RocCurve] | None = None
+    selected: Mapping[str, int] | None = None
+    title: str | None = None
+
+    def __post_init__(self) -> None:
+        caller = type(self).__name__
+        checked: dict[str, Any] = {}
+        for name in ("points", "test_points", "curves", "test_curves"):
+            kind = OperatingPoints if name.endswith("points") else RocCurve
+            checked[name] = _check_each(getattr(self, name), kind, name, caller)
+        for points, curves in (("points", "curves"), ("test_points", "test_curves")):
+            twice = [name for name in checked[points] if name in checked[curves]]
+            if twice:
+                raise ValueError(
+                    f"{caller} has both points and a ROC curve named {twice[0]!r}. Hint: names tell methods apart."
+                )
+        if not checked["points"]:
+            raise TypeError(
+                f"'points' of {caller} must be a dictionary with OperatingPoints for every method. Got an empty one "
+                "instead. Hint: RocDisplay draws ROC curves alone."
+            )
+        _check_selected(self.selected or {}, checked["points"], checked["test_points"], caller)
+        self._set(**checked, selected=dict(self.selected or {}))
+
+    @classmethod
+    def from_points(
+        cls,
+        points: Mapping[str, OperatingPoints],
+        curves: Mapping[str, RocCurve] | None = None,
+        *,
+        test_points: Mapping[str, OperatingPoints] | None = None,
+        test_curves: Mapping[str, RocCurve] | None = None,
+        selected: Mapping[str, int] | None = None,
+        title: str | None = None,
+    ) -> CostOptimalCurveDisplay:
+        """Display of points and curves that are there already; parameters as of the class."""
+        return cls(points, curves, test_points, test_curves, selected, title)
+
+    @classmethod
+    def from_curve(
+        cls,
+        curve: Any,
+        X: Any = None,
+        y: Any = None,
+        sample_weight: Any = None,
+        *,
+        others: Mapping[str, Any] | None = None,
+        title: str | None = None,
+    ) -> CostOptimalCurveDisplay:
+        """Display of a fitted `CostOptimalCurve`: training cases, and test cases where they are given.
+
+        Drawn are its points, those out of fold or on the validation data, the ROC curve of its base tree (leaves by
+        their rate, as in the paper), and the selected point where there is one.
+
+        Parameters
+        ----------
+        curve : CostOptimalCurve
+        X, y : optional
+            Test cases.
+        sample_weight : array-like of shape (n,), optional
+            Of the test cases.
+        others : dict, optional
+            Further models, by name: OperatingPoints or a RocCurve of the test cases (of the training cases where there
+            are none), or, to be judged by the test cases, what has `points(X, y)`, such as another curve, or scores
+            them, such as any ranker or classifier.
+        title : str, optional
+
+        Examples
+        --------
+        >>> from toprank import CostOptimalCurve
+        >>> from toprank.datasets import make_audit
+        >>> train, test = make_audit(1500, random_state=0).split()
+        >>> curve = CostOptimalCurve(depths=[1], alphas=[3], cv=None).fit(train.X, train.y)
+        >>> display = CostOptimalCurveDisplay.from_curve(curve, test.X, test.y)
+        >>> display.methods, sorted(set(display.columns()["sample"]))
+        (['cost-optimal curve', 'ROC of the base tree'], ['test cases', 'training cases'])
+        """
+        caller = f"{cls.__name__}.from_curve"
+        check_test_cases(curve, X, y, caller)
+        positive = curve.classes_[curve.positive_index_]
+        tree = curve.path_[curve.base_point_].tree
+        seen: dict[str, Any] = {CURVE: curve.points_}
+        if curve.held_out_points_ is not None:
+            words = "out of fold" if curve.held_out_by_ == "cross-validation" else "validation data"
+            seen[f"{CURVE}, {words}"] = curve.held_out_points_
+        seen[BASE] = roc_of_leaves(tree.tree_)
+        fresh: dict[str, Any] = {}
+        if X is not None:
+            fresh[CURVE] = curve.points(X, y, sample_weight)
+            fresh[BASE] = roc_of_scores(tree.predict_proba(X)[:, curve.positive_index_], y, sample_weight, positive)
+        target = seen if X is None else fresh
+        for name, model in (others or {}).items():
+            target[str(name)] = judged(model, str(name), X, y, sample_weight, positive, caller)
+        position = None if curve.selected_ is None else curve.selected_.position
+        selected = {} if position is None else {name: position for name in seen if name.startswith(CURVE)}
+        (points, curves), (test_points, test_curves) = _parted(seen), _parted(fresh)
+        return cls(points, curves, test_points, test_curves, selected, title)
+
+    @property
+    def methods(self) -> list[str]:
+        """Names of the methods: points first, then ROC curves, in the order given."""
+        return list(dict.fromkeys([*self.points, *(self.test_points or {}), *self._all_curves()]))
+
+    def _all_curves(self) -> dict[str, RocCurve]:
+        return {**(self.curves or {}), **(self.test_curves or {})}
+
+    def _panels(self) -> dict[str, tuple[Mapping[str, OperatingPoints], Mapping[str, RocCurve]]]:
+        """Points and curves by sample; test cases where there are any."""
+        panels: dict[str, Any] = {TRAINING: (self.points, self.curves)}
+        if self.test_points or self.test_curves:
+            panels[TEST] = (self.test_points, self.test_curves)
+        return panels
+
+    def columns(self) -> dict[str, Any]:
+        """The data, a row for each point and each knot.
+
+        Columns sample, method, kind ("point", "hull" or "curve"), cost_ratio (NaN but for points), alpha, beta,
+        is_dominated and is_selected.
+        """
+        rows = list(self._rows())
+        texts = [row[:3] for row in rows for _ in row[3]]
+        arrays = [np.concatenate(parts) for parts in zip(*(row[3:] for row in rows), strict=True)]
+        names = ("alpha", "beta", "cost_ratio", "is_dominated", "is_selected")
+        columns: dict[str, Any] = {
+            name: [text[place] for text in texts] for place, name in enumerate(("sample", "method", "kind"))
+        }
+        return columns | dict(zip(names, arrays, strict=True))
+
+    def _rows(self) -> Iterator[tuple[Any, ...]]:
+        """Sample, method and kind of everything drawn, with its arrays."""
+        for sample, (points, curves) in self._panels().items():
+            for name, what in points.items():
+                is_selected = np.arange(len(what)) == (self.selected or {}).get(name, -1)
+                rates = what.false_positive_rate, what.true_positive_rate
+                yield sample, name, "point", *rates, what.cost_ratio, what.is_dominated, is_selected
+            lines = [(name, "hull", what.hull()) for name, what in points.items()]
+            for name, kind, line in [*lines, *((name, "curve", curve) for name, curve in curves.items())]:
+                no, unknown = np.zeros(len(line.alpha), bool), np.full(len(line.alpha), np.nan)
+                yield sample, name, kind, line.alpha, line.beta, unknown, no, no
+
+    def plot(
+        self,
+        ax: Any = None,
+        *,
+        styles: Mapping[str, MethodStyle] | None = None,
+        labels: str = "auto",
+        xlim: tuple[float, float] | None = None,
+    ) -> CostOptimalCurveDisplay:
+        """Draw the points with their hulls, and the ROC curves; training and test cases side by side.
+
+        Parameters
+        ----------
+        ax : matplotlib.axes.Axes or pair of them, optional
+            A pair where there are test cases. Without, the display has a figure of its own, `figure_`; `ax_` is the
+            axes, or the pair.
+        styles : dict of str to MethodStyle, optional
+            From `method_styles`, so that a method looks the same in all plots.
+        labels : {"auto", "direct", "legend", "none"}
+            All but "none" write a legend with the areas; "auto" and "direct" also the cost ratio of a few points of the
+            first method, where there is room.
+        xlim : pair of float, optional
+            False positive rates to show, such as (0, 0.1).
+        """
+        caller = type(self).__name__
+        check_labels(labels, caller=f"{caller}.plot")
+        limits = check_limits(xlim, f"{caller}.plot")
+        panels, chosen = self._panels(), complete_styles(self.methods, styles)
+        with house_style(f"{caller}.plot"):
+            axes = self._axes(ax, len(panels))
+            for each, (sample, (points, curves)) in zip(axes, panels.items(), strict=True):
+                handles = self._draw_panel(each, points, curves, chosen, limits)
+                if len(panels) > 1:
+                    each.set_title(sample, loc="left", fontsize=TEXT_SIZE, color=INK)
+                if labels != "none":
+                    self._add_legend(each, handles, points, curves, is_own=ax is None, is_zoomed=limits is not None)
+            self._write_title(axes[0], is_own=ax is None, is_pair=len(axes) > 1)
+            firsts = [list(points.values())[:1] for points, _ in panels.values()] if labels in WITH_RATIOS else []
+            known = [
+                (each, first) for each, some in zip(axes, firsts, strict=False) for first in some if has_ratio(first)
+            ]
+            for each in axes:
+                write_axis_labels(each, *RATES, RATIOS_NOTE if known else "")
+            for each in axes[1:]:
+                each.set_ylabel("")
+            if ax is None:
+                _make_room_below(axes[0].figure.figure)
+            settle_layout(axes[0].figure.figure)
+            for each, first in known:
+                label_ratios(each, first)
+        self._keep(axes[0])
+        self._set(ax_=axes[0] if len(axes) == 1 else tuple(axes))
+        return self
+
+    def _axes(self, ax: Any, n: int) -> list[Axes]:
+        if ax is None:
+            figure = new_figure((n * SIDE + (0.4 if n == 1 else -0.2), SIDE + 0.4))
+            return [figure.add_subplot(1, n, place + 1) for place in range(n)]
+        given = list(np.ravel(np.asarray(ax, dtype=object)))
+        if len(given) != n:
+            wanted = "a pair of axes, for training and test cases" if n == 2 else "one axes"
+            raise ValueError(
+                f"The 'ax' parameter of {type(self).__name__}.plot must be {wanted}. Got {len(given)} instead. "
+                "Hint: figure.subplots(1, 2) makes a pair."
+            )
+        return given
+
+    def _draw_panel(
+        self,
+        ax: Axes,
+        points: Mapping[str, OperatingPoints],
+        curves: Mapping[str, RocCurve],
+        styles: Mapping[str, MethodStyle],
+        limits: tuple[float, float] | None,
+    ) -> dict[str, Any]:
+        """Draw all that one panel shows; the handle of every method, and that of selected points by name."""
+        if limits is None:
+            prepare_rates(ax)
+        else:
+            prepare_zoom(ax, limits)
+        handles: dict[str, Any] = {}
+        for position, (name, curve) in enumerate(curves.items()):
+            look: dict[str, Any] = {"color": styles[name].colour, "zorder": 2.6 - position / 100, "linewidth": 2.0}
+            handles[name] = draw_curve(ax, curve, linestyle=ROC_LINE, gid=f"method: {name}", **look)
+        for position, (name, what) in enumerate(points.items()):
+            handles[name] = draw_points(ax, what, styles[name], name, 3 - position / 100)
+        for name, position in (self.selected or {}).items():
+            if name in points:
+                handles[f"selected: {name}"] = draw_ring(ax, points[name], position, styles[name], name)
+        return handles
+
+    def _write_title(self, ax: Axes, *, is_own: bool, is_pair: bool) -> None:
+        title = "Cost-optimal curve" if self.title is None else self.title
+        if is_own and title:
+            write_over(ax.figure.figure, title)
+        elif not is_pair:
+            write_title(ax, title, is_own=False)
+
+    def _add_legend(
+        self,
+        ax: Axes,
+        handles: Mapping[str, Any],
+        points: Mapping[str, OperatingPoints],
+        curves: Mapping[str, RocCurve],
+        *,
+        is_own: bool,
+        is_zoomed: bool,
+    ) -> None:
+        """Names and areas in the order given, then what was selected: below the diagonal, or the axes without room."""
+        short = short_names([*points, *curves])
+        entries = [(handles[name], f"hull {what.hull_area:.3f}  {short[name]}") for name, what in points.items()]
+        entries += [(handles[name], f"AUC {what.area:.3f}  {short[name]}") for name, what in curves.items()]
+        for name in points:
+            if f"selected: {name}" in handles:
+                text = _selected_in_words(points[name], (self.selected or {})[name])
+                entries.append((handles[f"selected: {name}"], text))
+        lines, texts = [line for line, _ in entries], [text for _, text in entries]
+        width = text_width(ax.figure.figure, texts, TEXT_SIZE) + HANDLE
+        height = LINE_HEIGHT * len(entries)
+        fits = width + height <= 1.05 * axes_width(ax)
+        if not is_own or (fits and not is_zoomed):
+            ax.legend(lines, texts, loc="best" if is_zoomed else "lower right", **LEGEND)
+            return
+        figure = ax.figure.figure
+        figure.set_figheight(max(figure.get_figheight(), SIDE + 0.6 + height))
+        ax.set_anchor("N")  # room that squares leave over belongs to the legend
+        ax.legend(lines, texts, loc="upper left", bbox_to_anchor=(-0.12, -0.2), borderaxespad=0, **LEGEND)
+
+
+def _check_each(given: Any, kind: type, name: str, caller: str) -> dict[str, Any]:
+    """A dictionary of objects of one kind, with names that are texts; empty where nothing is given."""
+    if given is None:
+        return {}
+    if not isinstance(given, Mapping):
+        raise TypeError(
+            f"'{name}' of {caller} must be a dictionary with {kind.__name__} for every method. "
+            f"Got {type(given).__name__} instead."
+        )
+    for method, value in given.items():
+        if not isinstance(value, kind):
+            raise TypeError(
+                f"'{name}[{method!r}]' of {caller} must be {kind.__name__}. Got {type(value).__name__} instead."
+            )
+    return {str(method): value for method, value in given.items()}
+
+
+def _check_selected(
+    selected: Any, points: Mapping[str, OperatingPoints], test_points: Mapping[str, OperatingPoints], caller: str
+) -> None:
+    """Raise unless the selected points are points of methods that are there."""
+    if not isinstance(selected, Mapping):
+        raise TypeError(
+            f"'selected' of {caller} must be a dictionary of positions. Got {type(selected).__name__} instead."
+        )
+    for name, position in selected.items():
+        sizes = [len(part[name]) for part in (points, test_points) if name in part]
+        if not sizes:
+            raise ValueError(
+                f"'selected' of {caller} names {name!r}, which is none of the methods with points. "
+                f"Hint: they are {', '.join({**points, **test_points})}."
+            )
+        if isinstance(position, bool) or not isinstance(position, int | np.integer) or not 0 <= position < min(sizes):
+            raise ValueError(
+                f"'selected[{name!r}]' of {caller} must be a position from 0 to {min(sizes) - 1}. Got {position!r} "
+                "instead."
+            )
+
+
+def _parted(mixed: Mapping[str, Any]) -> tuple[dict[str, OperatingPoints], dict[str, RocCurve]]:
+    """Points and ROC curves apart."""
+    points = {name: what for name, what in mixed.items() if isinstance(what, OperatingPoints)}
+    return points, {name: what for name, what in mixed.items() if name not in points}
+
+
+def _selected_in_words(points: OperatingPoints, position: int) -> str:
+    found, alarms = points.true_positive_rate[position], points.false_positive_rate[position]
+    return f"selected: {percent(float(found))} found, {percent(float(alarms))} false alarms"
+
+
+def _make_room_below(figure: Figure) -> None:
+    """Make a figure higher where a legend below its axes would leave it: squares do not shrink to make room."""
+    settle_layout(figure)
+    lacking = BORDER - figure.get_tightbbox().y0
+    if lacking > 0:
+        figure.set_figheight(figure.get_figheight() + lacking)

@@ -1,0 +1,78 @@
+"""What fitted models look like in the plane of their two error rates: operating points, or a ROC curve.
+
+The only part of the displays that asks models for anything.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from toprank.metrics.operating_points import OperatingPoints
+from toprank.metrics.roc import RocCurve, roc_curve
+from toprank.tree.structure import Tree
+
+
+def check_test_cases(curve: Any, X: Any, y: Any, caller: str) -> None:
+    """Raise unless `curve` is a fitted cost-optimal curve and the test cases have outcomes."""
+    if not hasattr(curve, "path_") or not hasattr(curve, "points_"):
+        raise TypeError(
+            f"{caller} needs a fitted CostOptimalCurve. Got {type(curve).__name__} instead. "
+            "Hint: call fit first; from_points draws points of any origin."
+        )
+    if (X is None) != (y is None):
+        given, lacking = ("X", "y") if y is None else ("y", "X")
+        raise ValueError(f"{caller} got {given} but no {lacking}. Hint: test data are cases and outcomes.")
+
+
+def judged(model: Any, name: str, X: Any, y: Any, sample_weight: Any, positive: Any, caller: str) -> Any:
+    """Points of a model that has a choice of classifiers, else the ROC curve of its score, on test cases.
+
+    Parameters
+    ----------
+    model : OperatingPoints, RocCurve or fitted model
+    name : str
+    X, y, sample_weight
+        The test cases, None where there are none.
+    positive : label
+    caller : str
+    """
+    if isinstance(model, OperatingPoints | RocCurve):
+        return model
+    is_scorer = hasattr(model, "decision_function") or hasattr(model, "predict_proba")
+    if not is_scorer and not hasattr(model, "points"):
+        raise TypeError(
+            f"'others[{name!r}]' of {caller} must be OperatingPoints, a RocCurve or a fitted model. "
+            f"Got {type(model).__name__} instead."
+        )
+    if X is None:
+        raise ValueError(
+            f"'others[{name!r}]' of {caller} is a model, for which test cases are needed. Hint: pass X and y."
+        )
+    if hasattr(model, "points"):
+        return model.points(X, y, sample_weight)
+    return roc_of_scores(_scores(model, X, positive), y, sample_weight, positive)
+
+
+def roc_of_scores(score: Any, y: Any, sample_weight: Any, positive: Any) -> RocCurve:
+    """ROC curve of a score, with the positive label given."""
+    return roc_curve(y, score, sample_weight=sample_weight, pos_label=positive)
+
+
+def roc_of_leaves(tree: Tree) -> RocCurve:
+    """ROC curve of a tree on its training cases: a threshold on the rate of a leaf (section 3.1 of the paper)."""
+    ends = np.flatnonzero(tree.is_leaf)
+    positive, negative = (np.bincount(tree.leaf[ends], part[ends]) for part in (tree.positive, tree.negative))
+    return RocCurve.of_cells(positive, negative)
+
+
+def _scores(model: Any, X: Any, positive: Any) -> np.ndarray:
+    """A score that is larger for what is more likely of the positive label."""
+    classes = list(getattr(model, "classes_", []))
+    if not hasattr(model, "decision_function"):
+        return np.asarray(model.predict_proba(X))[:, classes.index(positive) if positive in classes else -1]
+    score = np.asarray(model.decision_function(X))
+    # A classifier of scikit-learn scores the larger label; a ranker of this package the one that it calls positive.
+    is_turned = not hasattr(model, "positive_index_") and len(classes) == 2 and classes[0] == positive
+    return -score if is_turned else score

@@ -1,0 +1,182 @@
+"""Operating points as they are drawn: markers, the line that joins them, their hull, the cost ratios beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from toprank.metrics.operating_points import OperatingPoints
+from toprank.plots.inputs import Floats
+from toprank.plots.roc import draw_curve
+from toprank.plots.style import FAINT, INK, SMALL_SIZE, MethodStyle, dress_axes, text_width
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+Box = tuple[Floats, Floats]
+HULL_LINE = (0, (4, 2.5))
+MOST_RATIOS = 7  # cost ratios written beside points
+FINENESS = 2.0  # pixels between places of a line that a text must not touch
+AWAY = 9.0  # points from the middle of a marker to the nearest edge of its text
+MARGIN = 2.5  # points that a text keeps away from anything else
+DISTANCES = (1.0, 2.2, 3.5, 5.0)  # in units of AWAY; from the second on a thread leads to the point
+DIRECTIONS = ((1, -1), (1, 0), (-1, 1), (0, -1), (1, 1), (0, 1), (-1, 0), (-1, -1))
+"""Where a text may stand, seen from its point, the best first: below a curve there is most room."""
+
+
+def check_limits(xlim: Any, caller: str) -> tuple[float, float] | None:
+    """A pair of rates, the lower one first, or None."""
+    if xlim is None:
+        return None
+    try:
+        low, high = (float(end) for end in xlim)
+    except (TypeError, ValueError):
+        low, high = np.nan, np.nan
+    if not 0 <= low < high <= 1:  # NaN fails here too
+        raise ValueError(
+            f"The 'xlim' parameter of {caller} must be two rates from 0 to 1, the lower one first. Got {xlim!r} "
+            "instead. Hint: (0, 0.1) shows false positive rates up to 10 %."
+        )
+    return low, high
+
+
+def prepare_zoom(ax: Axes, limits: tuple[float, float]) -> None:
+    """Axes of a part of the false positive rates, with the diagonal of a random order."""
+    dress_axes(ax)
+    low, high = (100 * end for end in limits)
+    ax.set_xlim(low - 0.01 * (high - low), high + 0.01 * (high - low))
+    ax.set_ylim(-1, 101)
+    ax.plot([0, 100], [0, 100], color=FAINT, linestyle=(0, (2, 2)), linewidth=1.3, zorder=1.8, gid="random")
+
+
+def draw_points(ax: Axes, points: OperatingPoints, style: MethodStyle, name: str, zorder: float) -> Any:
+    """Draw points, hollow where dominated, joined where not, and their hull; return the line for a legend."""
+    draw_curve(
+        ax,
+        points.hull(),
+        color=style.colour,
+        linestyle=HULL_LINE,
+        linewidth=1.0,
+        zorder=zorder - 0.5,
+        gid=f"hull: {name}",
+    )
+    alpha, beta = 100 * points.false_positive_rate, 100 * points.true_positive_rate
+    hidden = points.is_dominated
+    shape: dict[str, Any] = {"marker": style.marker, "color": style.colour, "markersize": 5.8, "zorder": zorder}
+    ax.plot(
+        alpha[hidden],
+        beta[hidden],
+        linestyle="none",
+        markerfacecolor="white",
+        gid=f"dominated: {name}",
+        **{**shape, "zorder": zorder - 0.1},
+    )
+    kept = np.flatnonzero(~hidden)
+    kept = kept[np.argsort(points.false_positives[kept], kind="stable")]
+    options: dict[str, Any] = {"linestyle": "-", "linewidth": 1.5, "markeredgecolor": "white", "markeredgewidth": 0.6}
+    return ax.plot(alpha[kept], beta[kept], gid=f"method: {name}", **options, **shape)[0]
+
+
+def draw_ring(ax: Axes, points: OperatingPoints, position: int, style: MethodStyle, name: str) -> Any:
+    """Draw a ring around one of the points, and return it."""
+    place = 100 * points.false_positive_rate[[position]], 100 * points.true_positive_rate[[position]]
+    look: dict[str, Any] = {"markerfacecolor": "none", "markeredgecolor": style.colour}
+    look |= {"markeredgewidth": 1.8, "markersize": 13}
+    return ax.plot(*place, marker="o", linestyle="none", zorder=4, gid=f"selected: {name}", **look)[0]
+
+
+def has_ratio(points: OperatingPoints) -> bool:
+    """Whether the cost ratio of any point is known."""
+    return bool(np.isfinite(points.cost_ratio).any())
+
+
+def label_ratios(ax: Axes, points: OperatingPoints) -> None:
+    """Write the cost ratio beside a few points along the curve, where nothing is in the way.
+
+    The layout of the figure must be settled: places are measured in pixels.
+    """
+    scale = ax.figure.figure.dpi / 72
+    obstacles, boxes = np.vstack(list(_drawn(ax))), _taken(ax)
+    for place, ratio in zip(*_apart(ax, points), strict=True):
+        text = f"{ratio:.2g}" if ratio < 100 else f"{ratio:.0f}"
+        size = np.array([text_width(ax.figure.figure, [text], SMALL_SIZE) * 72, SMALL_SIZE]) * scale
+        found = _free_place(ax, place, size / 2, obstacles, boxes)
+        if found is None:
+            continue
+        boxes.append(_box(found, size / 2, scale))
+        is_far = bool((np.abs(found - place) > size / 2 + AWAY * scale).any())
+        thread = {"arrowstyle": "-", "color": FAINT, "linewidth": 0.7, "shrinkA": 0, "shrinkB": 4}
+        ax.annotate(
+            text,
+            tuple(ax.transData.inverted().transform(place).tolist()),
+            tuple(((found - place) / scale).tolist()),
+            textcoords="offset points",
+            ha="center",
+            va="center_baseline",
+            fontsize=SMALL_SIZE,
+            color=INK,
+            gid="label: ratio",
+            zorder=4,
+            arrowprops=thread if is_far else None,
+        )
+
+
+def _free_place(ax: Axes, place: Floats, half: Floats, obstacles: Floats, boxes: list[Box]) -> Floats | None:
+    """Middle of a text of that half size beside a point, where it is inside the axes and touches nothing; in pixels."""
+    scale = ax.figure.figure.dpi / 72
+    frame = ax.get_window_extent()
+    for distance in DISTANCES:
+        for direction in np.array(DIRECTIONS, float):
+            middle = place + direction * (distance * AWAY * scale / np.hypot(*direction) + half)
+            low, high = _box(middle, half, scale)
+            is_inside = (low >= (frame.x0, frame.y0)).all() and (high <= (frame.x1, frame.y1)).all()
+            is_free = not ((obstacles > low) & (obstacles < high)).all(axis=1).any()
+            if is_inside and is_free and not any((low < top).all() and (high > bottom).all() for bottom, top in boxes):
+                return middle
+    return None
+
+
+def _box(middle: Floats, half: Floats, scale: float) -> Box:
+    """Lower left and upper right corner of a text with a margin around it."""
+    return middle - half - MARGIN * scale, middle + half + MARGIN * scale
+
+
+def _apart(ax: Axes, points: OperatingPoints) -> tuple[Floats, Floats]:
+    """Pixels and cost ratios of points that are not dominated and lie far apart along the curve."""
+    kept = np.flatnonzero(~points.is_dominated & np.isfinite(points.cost_ratio))
+    _, first = np.unique(points.false_positives[kept], return_index=True)  # of equal points one
+    kept = kept[first]
+    rates = np.column_stack((points.false_positive_rate, points.true_positive_rate))[kept]
+    places = ax.transData.transform(100 * rates)
+    low, high = ax.get_xlim()
+    shown = (100 * rates[:, 0] >= low) & (100 * rates[:, 0] <= high)
+    places, ratios = places[shown], points.cost_ratio[kept][shown]
+    if len(places) <= MOST_RATIOS:
+        return places, ratios
+    along = np.append(0.0, np.cumsum(np.hypot(*np.diff(places, axis=0).T)))
+    wanted = np.linspace(0, along[-1], MOST_RATIOS)
+    chosen = np.unique(np.abs(along[:, np.newaxis] - wanted).argmin(axis=0))
+    return places[chosen], ratios[chosen]
+
+
+def _drawn(ax: Axes) -> Iterator[Floats]:
+    """Pixels that lines and markers of the axes go through, (n, 2) each."""
+    for line in ax.get_lines():
+        corners = line.get_transform().transform(np.column_stack(line.get_data()).astype(np.float64))
+        yield corners
+        if line.get_linestyle() in ("None", "none"):
+            continue
+        for start, stop in pairwise(corners):
+            n_steps = int(np.hypot(*(stop - start)) / FINENESS) + 1
+            yield start + np.linspace(0, 1, n_steps)[:, np.newaxis] * (stop - start)
+
+
+def _taken(ax: Axes) -> list[Box]:
+    """Boxes of texts and of the legend, in pixels: lower left and upper right corners."""
+    legend = ax.get_legend()
+    artists: list[Any] = [*ax.texts] + ([] if legend is None else [legend])
+    boxes = (artist.get_window_extent() for artist in artists)
+    return [(np.array([box.x0, box.y0]), np.array([box.x1, box.y1])) for box in boxes]

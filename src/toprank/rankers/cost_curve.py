@@ -1,0 +1,308 @@
+"""`CostOptimalCurve`: a tree for every balance of false alarms and missed cases, and the choice among them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from copy import copy
+from dataclasses import astuple
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.utils._param_validation import Interval
+from sklearn.utils.validation import check_is_fitted
+
+from toprank._core.threads import Threads
+from toprank.budget import Cutoff
+from toprank.explain import PathCounts
+from toprank.export import to_text
+from toprank.metrics import OperatingPoints
+from toprank.rankers.base import TABLE_FACTS
+from toprank.rankers.curve_changes import rule_changes
+from toprank.rankers.curve_choice import Selection
+from toprank.rankers.curve_folds import CurveFolds
+from toprank.rankers.curve_path import (
+    CurvePoint,
+    FitTree,
+    Start,
+    both_ways,
+    fit_start,
+    order_of,
+    starts_to_try,
+    votes_and_scores,
+)
+from toprank.rankers.curve_ranker import OF_VALIDATION, Calls, CurveRanker
+from toprank.rankers.frames import make_frame
+from toprank.rankers.growth import GROWTH_CONSTRAINTS
+from toprank.rankers.pruning import held_out_folds
+from toprank.rankers.tao_tree import TAOTree
+from toprank.rankers.training import TrainingData
+from toprank.rankers.tree_ranker import without_prefix
+from toprank.tree.structure import Tree
+
+OF_FOLDS = "cross-validation"
+
+
+class CostOptimalCurve(CurveRanker):
+    """A tree for every balance of false alarms and missed cases.
+
+    A ROC curve moves a threshold over one model. Here every point is a tree of its own, optimised for its own cost of
+    a false positive: a base tree at the cost that weighs both classes alike, then two paths of costs times and divided
+    by `beta`, each tree started from its neighbour, until the training data have no false positive at one end and no
+    missed positive at the other (section 4 and figure 7 of the paper). `select` picks a point for a budget, a ceiling
+    or a cost, and `diff` tells which rules change between two points.
+
+    As a ranker the curve orders cases by the number of costs at which they are called positive, and inside by the mean
+    score of its trees: a case that is positive although false alarms are dear comes first.
+
+    Parameters
+    ----------
+    base : TAOTree or None, default None
+        Trees of the curve; None is `TAOTree()`. `TAOTree(split="axis")` gives plain thresholds. Its costs do not count.
+    beta : float, default 1.5
+        Factor from one cost to the next, more than 1; smaller ones give more points.
+    depths : list of int or None, default (1, 2, 3, 4)
+        Values of `max_depth` of which cross-validation of the base tree takes the best; None: the base's own.
+    alphas : list of float or None, default (0.3, 1, 3, 10)
+        Values of `alpha`, likewise.
+    cv : int, splitter or None, default 5
+        Folds for that choice and for the figures that `select` goes by; None: no folds.
+    budget, categorical_features, pos_label, n_jobs
+        As in `MetaAP`.
+    random_state : int, RandomState or None
+        Folds, and random starts of the base tree, the same each time for None.
+    verbose : int, default 0
+        1 shows the progress on standard error.
+
+    Attributes
+    ----------
+    path_ : list of CurvePoint
+        Costs of a false positive ascending, so from many alerts to few.
+    base_point_ : int
+        Position of the base tree in `path_`.
+    points_, held_out_points_ : OperatingPoints
+        Mistakes on the training data; and on the validation data or out of fold, None where there are neither.
+    held_out_by_ : {"validation data", "cross-validation", "training data"}
+        What `select` goes by.
+    selected_ : Selection or None
+        What `select` chose last.
+    max_depth_, alpha_ : int and float
+        As chosen for the trees.
+    grid_ : dict of list
+        Depths, penalties and held-out costs a case that the choice was made by, in units of a false negative.
+
+    References
+    ----------
+    .. [1] Gabidolla, Zharmagambetov, Carreira-Perpiñán. Beyond the ROC curve: classification trees using cost-optimal
+       curves, with application to imbalanced datasets. ICML 2024.
+
+    Examples
+    --------
+    >>> from toprank.datasets import make_audit
+    >>> from toprank.rankers.cost_curve import CostOptimalCurve
+    >>> data = make_audit(2000, random_state=0)
+    >>> curve = CostOptimalCurve(depths=[2], alphas=[3], cv=3).fit(data.X, data.y)
+    >>> curve.path_[0].false_negatives, curve.path_[-1].false_positives
+    (0.0, 0.0)
+    >>> curve.select(max_fpr=0.1).false_positive_rate.value <= 0.1
+    True
+    """
+
+    _parameter_constraints: dict[str, list[Any]] = {
+        "base": [TAOTree, None],
+        "beta": [Interval(Real, 1, None, closed="neither")],
+        "depths": ["array-like", None],
+        "alphas": ["array-like", None],
+        "cv": [Interval(Integral, 2, None, closed="left"), "cv_object"],
+        **{name: GROWTH_CONSTRAINTS[name] for name in ("categorical_features", "budget", "pos_label", "n_jobs")},
+        "random_state": ["random_state"],
+        "verbose": ["verbose"],
+    }
+
+    def __init__(
+        self,
+        base: TAOTree | None = None,
+        *,
+        beta: float = 1.5,
+        depths: Sequence[int] | None = (1, 2, 3, 4),
+        alphas: Sequence[float] | None = (0.3, 1, 3, 10),
+        cv: Any = 5,
+        categorical_features: Any = None,
+        budget: int | float | None = None,
+        pos_label: Any = None,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ):
+        self.base = base
+        self.beta = beta
+        self.depths = depths
+        self.alphas = alphas
+        self.cv = cv
+        self.categorical_features = categorical_features
+        self.budget = budget
+        self.pos_label = pos_label
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    # --- fitting ------------------------------------------------------------------------------------------------
+
+    def _fit_model(self, data: TrainingData, threads: Threads) -> None:
+        base = clone(self._base)
+        if self.random_state is not None:
+            base.set_params(random_state=self.random_state)
+        held_out = [] if self.cv is None else held_out_folds(data, self.cv, self.random_state)
+        folds = CurveFolds(data, held_out, base, lambda part: self._fitter(part, Threads()), threads,
+                           bool(self.verbose))  # fmt: skip
+        ratio = self.n_positives_ / (self.n_cases_ - self.n_positives_)
+        start = self._choose_start(folds, ratio)
+        self.max_depth_, self.alpha_ = start.max_depth, start.alpha
+        first = fit_start(base, start, ratio, self._fitter(data, threads))
+        path = both_ways(first, ratio, self.beta, self._fitter(data, Threads()), threads)
+        trees = list(path.values())
+        ratios = np.array(list(path))
+        self.base_point_ = next(i for i, tree in enumerate(trees) if tree is first)
+        seen = Calls(data.is_positive, data.weight, *_calls(trees, data.X, threads))
+        unseen, source = self._on_validation(lambda matrix: _calls(trees, matrix, threads)), OF_VALIDATION
+        if unseen is None:
+            unseen, source = self._out_of_fold(folds, start, ratios), OF_FOLDS
+        self._judge(ratios, trees, seen, unseen, source)
+
+    def _fitter(self, data: TrainingData, threads: Threads) -> FitTree:
+        return lambda tree: tree._fit_prepared(data, self, threads)
+
+    def _choose_start(self, folds: CurveFolds, ratio: float) -> Start:
+        """Depth and penalty whose base tree costs least out of fold (section H.1.2); of equals the smallest model."""
+        tried = starts_to_try(self._base, self.depths, self.alphas)
+        self.grid_: dict[str, list[float]] = {}
+        if len(tried) == 1:
+            return tried[0]
+        if not len(folds):
+            reason = "cv is None" if self.cv is None else "the data have too few cases of a class for folds"
+            raise ValueError(
+                f"CostOptimalCurve needs folds to choose among {len(tried)} pairs of depth and alpha, but {reason}. "
+                "Hint: give one depth and one alpha, as depths=[3], alphas=[1], or None for those of the base."
+            )
+        costs = folds.costs(tried, ratio)
+        self.grid_ = {"max_depth": [s.max_depth for s in tried], "alpha": [s.alpha for s in tried],
+                      "cost": costs.tolist()}  # fmt: skip
+        return tried[int(np.argmin(costs))]
+
+    def _out_of_fold(self, folds: CurveFolds, start: Start, ratios: np.ndarray) -> Calls | None:
+        """What curves that were fitted on other folds call the cases of each; None without folds."""
+        if not len(folds):
+            return None
+        votes, score = folds.votes(start, ratios, self.base_point_)
+        weight = None if folds.data.weight is None else folds.data.weight[folds.rows]
+        return Calls(folds.data.is_positive[folds.rows], weight, votes, order_of(votes, score))
+
+    # --- scoring ------------------------------------------------------------------------------------------------
+
+    @property
+    def trees_(self) -> list[Tree]:  # type: ignore[override]
+        """The trees of the path."""
+        return [point.tree.tree_ for point in self.path_]
+
+    @property
+    def _path_counts(self) -> list[PathCounts]:  # type: ignore[override]
+        return [point.tree.path_counts_ for point in self.path_]
+
+    def _calls(self, matrix: np.ndarray, threads: Threads) -> tuple[np.ndarray, np.ndarray]:
+        return _calls([point.tree for point in self.path_], matrix, threads)
+
+    def _call_at(self, position: int, matrix: np.ndarray, threads: Threads) -> np.ndarray:
+        return votes_and_scores([self.path_[position].tree], matrix, threads)[0][0]
+
+    def _how(self) -> str:
+        return "costs at which it is positive, then mean"
+
+    # --- reading ------------------------------------------------------------------------------------------------
+
+    def diff(self, before: int | Selection, after: int | Selection) -> Any:
+        """Which rules for positives come, go, change their numbers or stay between two points; a frame as in fit.
+
+        Parameters
+        ----------
+        before, after : int or Selection
+            Positions in `path_`, or what `select` returned.
+        """
+        one, other = self._point(before), self._point(after)
+        return make_frame(rule_changes(one.tree, other.tree, self.columns_), self._backend)
+
+    def _point(self, which: int | Selection | None) -> CurvePoint:
+        """A point by its position or selection; None is the selected one, else the base."""
+        check_is_fitted(self)
+        if which is None:
+            return self.path_[self.base_point_] if self.selected_ is None else self.selected_.point
+        if isinstance(which, Selection):
+            return which.point
+        if not isinstance(which, int | np.integer) or not -len(self.path_) <= which < len(self.path_):
+            raise ValueError(
+                f"CostOptimalCurve has points 0 to {len(self.path_) - 1}, got {which!r}. "
+                "Hint: frame() lists them; select() finds one."
+            )
+        return self.path_[which]
+
+    def rules(self, point: int | Selection | None = None) -> Any:
+        """Rules of one tree, best first, as those of `TAOTree`: the selected one, before that the base tree."""
+        return self._point(point).tree.rules()
+
+    def to_text(self, point: int | Selection | None = None) -> str:
+        """One tree as text: the selected one, before that the base tree."""
+        chosen = self._point(point)
+        title = f"{self.summary()}\ntree at a cost ratio of {chosen.cost_ratio:.3g}:"
+        return to_text(chosen.tree.tree_, self.columns_, title=title)
+
+    def _figures(self) -> dict[str, Any]:
+        shown = self._point(None).tree
+        return super()._figures() | {
+            "n_conditions": shown.n_conditions_,
+            "max_depth": self.max_depth_,
+            "alpha": self.alpha_,
+        }
+
+    @property
+    def n_leaves_(self) -> int:
+        """Number of leaves of the selected tree, before that of the base tree."""
+        return self._point(None).tree.n_leaves_
+
+    def _size_in_words(self) -> str:
+        which = "base" if self.selected_ is None else "selected"
+        return f"{len(self.path_)} trees, the {which} one with {self._point(None).tree._size_in_words()}"
+
+    # --- files --------------------------------------------------------------------------------------------------
+
+    def _to_arrays(self) -> dict[str, np.ndarray]:
+        arrays = self._judged_to_arrays() | {"rate_score": self._rate_score, "rate_value": self._rate_value}
+        arrays["curve"] = np.array([self.max_depth_, self.alpha_, len(self.path_)], np.float64)
+        arrays |= {f"grid_{name}": np.array(values, np.float64) for name, values in self.grid_.items()}
+        for i, point in enumerate(self.path_):
+            arrays |= {f"tree{i}_{name}": array for name, array in point.tree._to_arrays().items()}
+            arrays[f"cutoff{i}"] = np.array(astuple(point.tree.cutoff_), np.float64)
+        return arrays
+
+    def _from_arrays(self, arrays: dict[str, np.ndarray]) -> None:
+        self._rates_from_arrays(arrays)
+        depth, self.alpha_, n_points = arrays["curve"].tolist()
+        self.max_depth_ = int(depth)
+        self.grid_ = {name: values.tolist() for name, values in without_prefix(arrays, "grid_").items()}
+
+        def tree_at(i: int, points: OperatingPoints) -> TAOTree:
+            settings = {"max_depth": self.max_depth_, "alpha": self.alpha_, "fp_cost": float(points.cost_ratio[i])}
+            tree = clone(self._base).set_params(fn_cost=1.0, **settings)
+            for name in (*TABLE_FACTS, "n_cases_", "n_positives_", "data_hash_"):
+                if hasattr(self, name):
+                    setattr(tree, name, copy(getattr(self, name)))
+            tree.cutoff_ = Cutoff(*arrays[f"cutoff{i}"].tolist())
+            tree._from_arrays(without_prefix(arrays, f"tree{i}_"))
+            return tree
+
+        self._judged_from_arrays(arrays, int(n_points), tree_at)
+
+
+def _calls(trees: list[TAOTree], matrix: np.ndarray, threads: Threads) -> tuple[np.ndarray, np.ndarray]:
+    """What each tree calls each row, and the score of each row."""
+    votes, score = votes_and_scores(trees, matrix, threads)
+    return votes, order_of(votes, score)

@@ -1,0 +1,183 @@
+"""The path of a cost-optimal curve: one tree a cost, each improved from its neighbour (figure 7 of the paper)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+
+from toprank._core.threads import Threads
+from toprank.metrics import OperatingPoints
+from toprank.rankers.tao_tree import TAOTree
+from toprank.rankers.training import TrainingData
+
+
+@dataclass(frozen=True, eq=False)
+class CurvePoint:
+    """One tree of a cost-optimal curve, and the mistakes it makes.
+
+    Attributes
+    ----------
+    cost_ratio : float
+        What a false positive costs when a false negative costs 1: lambda of the paper.
+    tree : TAOTree
+        Fitted at that cost.
+    false_positives, false_negatives : float
+        On the training data.
+    held_out_false_positives, held_out_false_negatives : float or None
+        On the validation data, or out of fold; None where there are neither.
+    is_dominated : bool
+        Whether another tree of the curve makes no more mistakes of either kind on the training data, and fewer of one.
+    """
+
+    cost_ratio: float
+    tree: TAOTree
+    false_positives: float
+    false_negatives: float
+    held_out_false_positives: float | None = None
+    held_out_false_negatives: float | None = None
+    is_dominated: bool = False
+
+
+@dataclass(frozen=True)
+class Start:
+    """Size of the trees and penalty of their weights: what is chosen on the base tree."""
+
+    max_depth: int
+    alpha: float
+
+
+FitTree = Callable[[TAOTree], TAOTree]
+"""Fits a tree on one table, the preparation of which is shared."""
+
+
+def starts_to_try(base: TAOTree, depths: Sequence[int] | None, alphas: Sequence[float] | None) -> list[Start]:
+    """All pairs of a depth and a penalty, the smallest models first."""
+    all_depths = [base.max_depth] if depths is None else sorted({int(depth) for depth in depths})
+    all_alphas = [base.alpha] if alphas is None else sorted({float(alpha) for alpha in alphas}, reverse=True)
+    return [Start(*pair) for pair in product(all_depths, all_alphas)]
+
+
+def fit_start(base: TAOTree, start: Start, ratio: float, fit: FitTree) -> TAOTree:
+    """The base tree of a curve, at the base cost."""
+    return fit(clone(base).set_params(max_depth=start.max_depth, alpha=start.alpha, fp_cost=ratio, fn_cost=1.0))
+
+
+def follow(base: TAOTree, ratios: Any, fit: FitTree, is_last: Callable[[TAOTree], bool]) -> list[TAOTree]:
+    """Trees at the costs, each started from the one before; ends with the first that is the last one.
+
+    Parameters
+    ----------
+    base : TAOTree
+        Where the path begins; not among the trees returned.
+    ratios : iterable of float
+        Costs of a false positive.
+    fit : callable
+    is_last : callable
+    """
+    found: list[TAOTree] = []
+    tree = base
+    for ratio in ratios:
+        before, tree = tree, fit(clone(tree).set_params(fp_cost=ratio, init=tree, n_restarts=1))
+        tree.init = before.init  # else every tree would hold all those before it
+        found.append(tree)
+        if is_last(tree):
+            break
+    return found
+
+
+def both_ways(base: TAOTree, ratio: float, beta: float, fit: FitTree, threads: Threads) -> dict[float, TAOTree]:
+    """The whole path: costlier false positives until there are none, and cheaper ones until no positive is missed.
+
+    Returns
+    -------
+    dict of float to TAOTree
+        By cost ratio, ascending.
+    """
+    ends = {1: lambda tree: tree.n_fp_ == 0, -1: lambda tree: tree.n_fn_ == 0}
+
+    def one_way(sign: int) -> list[TAOTree]:
+        if ends[sign](base):
+            return []
+        steps = iter(lambda: None, 0)  # without end: one error costs more than all cases after about log(n) steps
+        ratios = (ratio * beta ** (sign * step) for step, _ in enumerate(steps, 1))
+        return follow(base, ratios, fit, ends[sign])
+
+    up, down = threads.run(one_way, (1, -1))
+    trees = [*reversed(down), base, *up]
+    return {ratio * beta**step: tree for step, tree in enumerate(trees, -len(down))}
+
+
+def same_path(base: TAOTree, ratios: np.ndarray, at: int, fit: FitTree) -> list[TAOTree]:
+    """A path over given ascending costs from the one at position `at`, which is that of the base tree."""
+    down = follow(base, ratios[:at][::-1], fit, lambda tree: False)
+    return [*reversed(down), base, *follow(base, ratios[at + 1 :], fit, lambda tree: False)]
+
+
+def votes_and_scores(trees: Sequence[TAOTree], matrix: np.ndarray, threads: Threads) -> tuple[np.ndarray, np.ndarray]:
+    """What the trees of a path call each row, bool (n_trees, n), and the mean of their scores, float64 (n,)."""
+    votes, total = np.empty((len(trees), len(matrix)), bool), np.zeros(len(matrix))
+    for i, tree in enumerate(trees):
+        score, leaf = tree.tree_.scores_and_leaves(matrix, threads)
+        votes[i] = tree._label[leaf] == 1
+        total += score
+    return votes, total / len(trees)
+
+
+def order_of(votes: np.ndarray, score: np.ndarray) -> np.ndarray:
+    """One score in (0, 1] a row: by the number of costs at which it is positive, inside by the mean score in (0, 1].
+
+    Where the positives of a cost are among those of all lower ones, this is the order of the costs at which rows turn
+    positive.
+    """
+    return (votes.sum(axis=0) + (1 - 1e-9) * score) / (len(votes) + 1)
+
+
+def points_of_path(
+    ratios: np.ndarray, trees: Sequence[TAOTree], seen: OperatingPoints, held_out: OperatingPoints | None
+) -> list[CurvePoint]:
+    """Trees with their costs and mistakes, on the training data and on rows that they have not seen."""
+    dominated = seen.is_dominated
+    return [
+        CurvePoint(
+            float(ratio),
+            tree,
+            float(seen.false_positives[i]),
+            float(seen.false_negatives[i]),
+            None if held_out is None else float(held_out.false_positives[i]),
+            None if held_out is None else float(held_out.false_negatives[i]),
+            bool(dominated[i]),
+        )
+        for i, (ratio, tree) in enumerate(zip(ratios, trees, strict=True))
+    ]
+
+
+def path_table(path: Sequence[CurvePoint], seen: OperatingPoints, held_out: OperatingPoints | None) -> dict[str, Any]:
+    """Columns of a table of the path, one row a point."""
+    columns: dict[str, Any] = {
+        "point": np.arange(len(path)),
+        "cost_ratio": [point.cost_ratio for point in path],
+        "leaves": [point.tree.n_leaves_ for point in path],
+        "is_dominated": [point.is_dominated for point in path],
+    }
+    for prefix, points in (("", seen), ("held_out_", held_out)):
+        if points is not None:
+            columns |= {
+                f"{prefix}false_positives": points.false_positives,
+                f"{prefix}false_negatives": points.false_negatives,
+                f"{prefix}false_positive_rate": points.false_positive_rate,
+                f"{prefix}recall": points.true_positive_rate,
+            }
+    return columns
+
+
+def subset(data: TrainingData, rows: np.ndarray, base: TAOTree) -> TrainingData:
+    """Training data of some rows."""
+    weight = None if data.weight is None else data.weight[rows]
+    return TrainingData(
+        data.X[rows], data.is_positive[rows], weight, data.columns, splitter=base.splitter, max_bins=base.max_bins
+    )

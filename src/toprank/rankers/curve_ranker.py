@@ -1,0 +1,275 @@
+"""`CurveRanker`: a model for every balance of false alarms and missed cases, and the choice among them.
+
+What curves of trees and of bags of trees share: validation data, the mistakes of all points, the choice of one, and
+their place in files. How the models are found, and what they call a row, is for the subclass to say.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from toprank._core.threads import Threads, resolve_n_jobs
+from toprank.metrics import OperatingPoints
+from toprank.rankers.curve_choice import Selection, choose
+from toprank.rankers.curve_path import CurvePoint, path_table, points_of_path
+from toprank.rankers.ensemble import Ensemble
+from toprank.rankers.frames import make_frame
+from toprank.rankers.tao_tree import TAOTree
+from toprank.rankers.tree_ranker import without_prefix
+from toprank.rankers.validation import check_labels
+
+OF_TRAINING, OF_VALIDATION = "training data", "validation data"
+"""What the figures of points may be taken from, whichever the ranker."""
+
+Call = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
+"""What the models of a curve call the rows of a matrix, bool (n_points, n), and the rows' scores, float64 (n,)."""
+
+
+@dataclass(frozen=True, eq=False)
+class Calls:
+    """What the models of a curve call cases whose class is known.
+
+    Attributes
+    ----------
+    is_positive : bool array of shape (n,)
+    weight : float64 array of shape (n,) or None
+    called : bool array of shape (n_points, n)
+        Whether each model calls each case positive.
+    score : float64 array of shape (n,)
+    """
+
+    is_positive: np.ndarray
+    weight: np.ndarray | None
+    called: np.ndarray
+    score: np.ndarray
+
+    def points(self, ratios: np.ndarray) -> OperatingPoints:
+        """Mistakes of the models, which were found at these costs."""
+        return OperatingPoints.of_labels(
+            self.is_positive, self.called, cost_ratio=ratios, sample_weight=self.weight, pos_label=True
+        )
+
+
+class CurveRanker(Ensemble):
+    """Base of the rankers that hold a model for every cost of a false positive.
+
+    A subclass finds the models in `_fit_model` and hands them to `_judge`; `_calls` and `_call_at` say what they make
+    of rows.
+
+    Attributes
+    ----------
+    path_ : list of CurvePoint
+    base_point_ : int
+    points_, held_out_points_ : OperatingPoints
+    held_out_by_ : str
+    selected_ : Selection or None
+    """
+
+    base: TAOTree | None
+    path_: list[CurvePoint]
+    base_point_: int
+    points_: OperatingPoints
+    held_out_points_: OperatingPoints | None
+    held_out_by_: str
+    selected_: Selection | None
+
+    # --- what the base says -------------------------------------------------------------------------------------
+
+    @property
+    def _base(self) -> TAOTree:
+        return TAOTree() if self.base is None else self.base
+
+    @property
+    def splitter(self) -> str:
+        """How columns are cut: "hist" or "exact", as the base has it."""
+        return self._base.splitter
+
+    @property
+    def max_bins(self) -> int:
+        """Bins of a column at most, as the base has it."""
+        return self._base.max_bins
+
+    @property
+    def min_samples_leaf(self) -> int:
+        """Least weight of a leaf of the greedy tree that the base starts from."""
+        return self._base.min_samples_leaf
+
+    @property
+    def smoothing(self) -> str | None:  # type: ignore[override]
+        """How rates are smoothed, as the base has it."""
+        return self._base.smoothing
+
+    @property
+    def smoothing_strength(self) -> float:  # type: ignore[override]
+        """Cases of the average rate that smoothing adds, as the base has it."""
+        return self._base.smoothing_strength
+
+    # --- what a subclass says -----------------------------------------------------------------------------------
+
+    @abstractmethod
+    def _calls(self, matrix: np.ndarray, threads: Threads) -> tuple[np.ndarray, np.ndarray]:
+        """What each model calls each row, bool (n_points, n), and the score of each row, float64 (n,)."""
+
+    @abstractmethod
+    def _call_at(self, position: int, matrix: np.ndarray, threads: Threads) -> np.ndarray:
+        """What the model of one point calls each row, bool (n,)."""
+
+    # --- fitting ------------------------------------------------------------------------------------------------
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, X_val: Any = None, y_val: Any = None) -> Self:
+        """Learn the curve from past cases.
+
+        Parameters
+        ----------
+        X : array or data frame of shape (n, n_features)
+        y : array of shape (n,)
+        sample_weight : array of shape (n,), optional
+        X_val, y_val : optional
+            Validation data, such as a later year: `select` then goes by them.
+        """
+        if (X_val is None) != (y_val is None):
+            given, lacking = ("X_val", "y_val") if y_val is None else ("y_val", "X_val")
+            raise ValueError(
+                f"{type(self).__name__}.fit got {given} but no {lacking}. Hint: validation data are cases and outcomes."
+            )
+        self._validation = None if X_val is None else (X_val, y_val)
+        try:
+            return super().fit(X, y, sample_weight)
+        finally:
+            del self._validation
+
+    def _on_validation(self, call: Call) -> Calls | None:
+        """What the models call the validation data; None where `fit` was given none."""
+        if self._validation is None:
+            return None
+        matrix = self._encode(self._validation[0])
+        is_positive = self._are_positive(self._validation[1], len(matrix), "fit (y_val)")
+        return Calls(is_positive, None, *call(matrix))
+
+    def _judge(self, ratios: np.ndarray, models: Sequence[Any], seen: Calls, unseen: Calls | None, source: str) -> None:
+        """Mistakes of the models on the training data and on cases that they have not seen; rates by score of these.
+
+        `source` says in words what the unseen cases are.
+        """
+        self.points_ = seen.points(ratios)
+        self.held_out_points_ = None if unseen is None else unseen.points(ratios)
+        self.held_out_by_ = OF_TRAINING if unseen is None else source
+        judged = seen if unseen is None else unseen
+        weight = np.ones(len(judged.score)) if judged.weight is None else judged.weight
+        self._set_rates(judged.score, judged.is_positive, weight)
+        self.path_ = points_of_path(ratios, models, self.points_, self.held_out_points_)
+        self.selected_ = None
+
+    # --- scoring ------------------------------------------------------------------------------------------------
+
+    def _decide(self, matrix: np.ndarray, threads: Threads) -> np.ndarray:
+        return self._calls(matrix, threads)[1]
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Class of each row: by the point that `select` chose; before that, positive above the cutoff of `budget`."""
+        check_is_fitted(self)
+        if self.selected_ is None:
+            return super().predict(X)
+        matrix = self._encode(X)
+        with Threads(resolve_n_jobs(self.n_jobs)) as threads:
+            is_positive = self._call_at(self.selected_.position, matrix, threads)
+        return self.classes_[np.where(is_positive, self.positive_index_, 1 - self.positive_index_)]
+
+    # --- choosing -----------------------------------------------------------------------------------------------
+
+    def points(self, X: Any, y: Any, sample_weight: Any = None) -> OperatingPoints:
+        """Mistakes of every point of the curve on other data."""
+        matrix = self._encode(X)
+        is_positive = self._are_positive(y, len(matrix), "points")
+        with Threads(resolve_n_jobs(self.n_jobs)) as threads:
+            calls = Calls(is_positive, sample_weight, *self._calls(matrix, threads))
+        return calls.points(self.points_.cost_ratio)
+
+    def _are_positive(self, y: Any, n_rows: int, caller: str) -> np.ndarray:
+        labels = check_labels(y, n_rows, f"{type(self).__name__}.{caller}")
+        return labels == self.classes_[self.positive_index_]
+
+    def select(
+        self,
+        *,
+        max_fpr: float | None = None,
+        k: int | float | None = None,
+        cost_ratio: float | None = None,
+        min_recall: float | None = None,
+        max_leaves: int | None = None,
+    ) -> Selection:
+        """Choose the point of the curve that `predict` uses from now on.
+
+        Judged by the validation data where `fit` was given any, else by what `held_out_by_` says. Points that are
+        equally good by it differ in size: the one with the fewest leaves is taken.
+
+        Parameters
+        ----------
+        max_fpr : float from 0 to 1
+            At most this share of the negatives is called positive; as many positives as possible are found.
+        k : int or float
+            At most so many alerts among as many cases as there are training cases, a float is a share of them; as many
+            positives as possible are found.
+        cost_ratio : float
+            A false positive costs so many false negatives; the costs together are least.
+        min_recall : float from 0 to 1
+            At least this share of the positives is found, with as few false positives as possible.
+        max_leaves : int
+            Points with more leaves are left out; goes with any of the others. Alone: the best at the base cost.
+
+        Returns
+        -------
+        Selection
+            The point with its figures and their intervals; also kept as `selected_`.
+        """
+        check_is_fitted(self)
+        points = self.points_ if self.held_out_points_ is None else self.held_out_points_
+        self.selected_ = choose(
+            f"{type(self).__name__}.select", self.path_, points, self.held_out_by_, self.n_cases_,
+            base_ratio=self.path_[self.base_point_].cost_ratio, max_leaves=max_leaves,
+            max_fpr=max_fpr, k=k, cost_ratio=cost_ratio, min_recall=min_recall,
+        )  # fmt: skip
+        return self.selected_
+
+    def frame(self) -> Any:
+        """The path as a table: one row a point, with cost ratio, leaves, mistakes and shares; a frame as in fit."""
+        check_is_fitted(self)
+        return make_frame(path_table(self.path_, self.points_, self.held_out_points_), self._backend)
+
+    # --- files --------------------------------------------------------------------------------------------------
+
+    def _judged_to_arrays(self) -> dict[str, np.ndarray]:
+        """Mistakes of the points, and the choice among them."""
+        arrays = {"held_out_by": np.array(self.held_out_by_), "base_point": np.array(self.base_point_)}
+        for prefix, points in (("points_", self.points_), ("held_out_points_", self.held_out_points_)):
+            if points is not None:
+                arrays |= {f"{prefix}{name}": np.array(value) for name, value in points.to_dict().items()}
+        return arrays | ({} if self.selected_ is None else self.selected_.to_arrays())
+
+    def _judged_from_arrays(
+        self, arrays: dict[str, np.ndarray], n_points: int, model_at: Callable[[int, OperatingPoints], Any]
+    ) -> None:
+        """Take these from arrays of a file; `model_at` gives the model of a point, by its position and all mistakes."""
+        self.held_out_by_, self.base_point_ = str(arrays["held_out_by"]), int(arrays["base_point"])
+        if not 0 <= self.base_point_ < n_points:
+            raise ValueError("The model's base point is none of its points.")
+        self.points_ = _points_of(without_prefix(arrays, "points_"), n_points)
+        held_out = without_prefix(arrays, "held_out_points_")
+        self.held_out_points_ = _points_of(held_out, n_points) if held_out else None
+        models = [model_at(i, self.points_) for i in range(n_points)]
+        self.path_ = points_of_path(self.points_.cost_ratio, models, self.points_, self.held_out_points_)
+        self.selected_ = Selection.from_arrays(arrays, self.path_, self.held_out_by_)
+
+
+def _points_of(arrays: dict[str, np.ndarray], n_points: int) -> OperatingPoints:
+    values: dict[str, Any] = {name: array if array.ndim else float(array) for name, array in arrays.items()}
+    points = OperatingPoints(**values)
+    if len(points) != n_points or n_points == 0:
+        raise ValueError("The model's points and their mistakes do not fit together.")
+    return points

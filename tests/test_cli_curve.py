@@ -1,0 +1,318 @@
+"""`toprank curve`: the points, the choice, what it writes, what other commands make of it, and what it refuses."""
+
+import json
+import sys
+
+import numpy as np
+import polars as pl
+import pytest
+
+from cli_files import case_lines, run, write_cases
+from toprank import CostOptimalCurve, RankingTree, TAOTree, load
+from toprank.cli.choice import POINTS_SHOWN, called_rules, changes_list, changes_summary, path_rows, points_shown
+from toprank.cli.terminal import Terminal
+from toprank.metrics import OperatingPoints
+
+COLUMNS = ("--label", "fraud", "--id", "case_id")
+SMALL = ("--set", "depths=[2]", "--set", "alphas=[1]", "--set", "cv=2", "--split", "axis", "--jobs", 1)
+FAST = ("--set", "depths=[1]", "--set", "alphas=[1]", "--set", "cv=none", "--set", "beta=9", "--split", "axis")
+
+
+def lines_with_noise():
+    """Rows of the small table, every seventh with the other outcome, so that the trees of the costs differ."""
+    return [line[:-1] + str(1 - int(line[-1])) if i % 7 == 0 else line for i, line in enumerate(case_lines())]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("curve")
+    write_cases(folder / "history.csv", lines=lines_with_noise())
+    done = run("curve", folder / "history.csv", *COLUMNS, *SMALL, "-o", folder / "curve.toprank")
+    assert (done.code, done.err) == (0, "")
+    (folder / "printed.txt").write_text(done.out, encoding="utf-8")
+    table = pl.read_csv(folder / "history.csv")
+    table.drop("age").write_csv(folder / "short.csv")
+    table.with_columns(age=pl.lit("old")).write_csv(folder / "words.csv")
+    table.with_columns(fraud=0).write_csv(folder / "one.csv")
+    RankingTree(max_depth=1).fit(table.select("age"), table["fraud"]).save(folder / "model.toprank")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def fitted(folder):
+    """The same curve by the library."""
+    table = pl.read_csv(folder / "history.csv").drop("case_id")
+    model = CostOptimalCurve(TAOTree(split="axis"), depths=[2], alphas=[1], cv=2, random_state=0, pos_label=1)
+    return model.fit(table.drop("fraud"), table["fraud"].to_numpy())
+
+
+def test_without_a_wish_the_points_the_base_tree_and_how_to_choose(folder, fitted):
+    printed = (folder / "printed.txt").read_text(encoding="utf-8")
+    lines = printed.splitlines()
+    assert lines[0] == "Cost-optimal curve of history.csv"
+    assert lines[1] == f"  trees         {len(fitted.path_)}, of depth 2 at most; weights cost 1 (alpha)"
+    assert "  trained on    300 cases, " in printed
+    assert f"  area          {fitted.held_out_points_.hull_area:.3f} under the hull" in printed
+    assert "  point  false alarm costs  leaves  alerts   found  false alarms  hit rate" in lines
+    assert sum(line.endswith("base tree") for line in lines) == 1
+    assert "Figures by cross-validation: alerts" in printed
+    assert f"Rules of the base tree (point {fitted.base_point_}, at which both classes weigh alike)" in printed
+    assert "Chosen" not in printed
+    assert "Choose a tree with one of --k 200, --max-fpr 5%" in printed
+    assert printed.replace("\n", "").endswith(f"toprank curve {folder / 'curve.toprank'} --k 200")
+    assert max(len(line) for line in lines if "curve.toprank" not in line) <= 100
+
+
+def test_the_file_holds_what_the_library_learns(folder, fitted):
+    saved = load(folder / "curve.toprank")
+    assert saved.points_.to_dict() == fitted.points_.to_dict()
+    assert saved.held_out_points_.to_dict() == fitted.held_out_points_.to_dict()
+    assert saved.selected_ is None
+    assert (saved.random_state, saved.verbose, saved.base.split) == (0, 0, "axis")
+
+
+@pytest.mark.parametrize(
+    ("options", "wish", "why"),
+    [
+        (("--k", "40"), {"k": 40}, "with no more alerts"),
+        (("--k", "10%"), {"k": 0.1}, "with no more alerts"),
+        (("--max-fpr", "5%"), {"max_fpr": 0.05}, "with no more false alarms"),
+        (("--min-recall", "0.5"), {"min_recall": 0.5}, "that find so many"),
+        (("--cost-ratio", "0.5", "--max-leaves", 3), {"cost_ratio": 0.5, "max_leaves": 3}, "together cost least"),
+        (("--max-leaves", 2), {"max_leaves": 2}, "so small"),
+    ],
+)
+def test_a_saved_curve_chooses_as_the_library_does(folder, fitted, options, wish, why):
+    expected = fitted.select(**wish)
+    done = run("curve", folder / "curve.toprank", *options)
+    assert (done.code, done.err) == (0, "")
+    assert f"\nChosen: {expected.wish}\n  tree          point {expected.position}, " in done.out
+    assert f"  because       {'its' if 'cost_ratio' in wish else 'of'} " in done.out
+    assert why in done.out
+    assert "Keep the choice with -o" in done.out
+    marks = [line for line in done.out.splitlines() if line.endswith("chosen")]
+    assert [int(line.split()[0]) for line in marks] == [expected.position]
+    found = json.loads(run("curve", folder / "curve.toprank", *options, "--json").out)
+    assert (found["chosen"]["point"], found["chosen"]["wish"]) == (expected.position, expected.wish)
+    assert found["chosen"]["recall"]["value"] == expected.recall.value
+    assert [rule["rule"] for rule in found["rules"]] == [rule["rule"] for rule in called_rules(expected.tree)]
+
+
+def test_the_rules_are_those_that_call_cases_positive(fitted):
+    table = pl.DataFrame([line.split(",") for line in lines_with_noise()], orient="row",
+                         schema=["case_id", "sector", "amount", "age", "staff", "fraud"])  # fmt: skip
+    X = table.select("sector", *(pl.col(name).cast(pl.Float64, strict=False) for name in ("amount", "age", "staff")))
+    for point in fitted.path_:
+        rules = called_rules(point.tree)
+        is_called = point.tree.cost_predict(X) == 1
+        assert sum(rule["n"] for rule in rules) == is_called.sum()
+        hits = table.filter(pl.Series(is_called))["fraud"].cast(int).sum()
+        assert sum(rule["positives"] for rule in rules) == hits
+
+
+def test_rows_of_the_table_agree_with_the_selection(fitted):
+    rows = path_rows(fitted)
+    for ratio in (0.1, 0.5, 2.0):
+        chosen = fitted.select(cost_ratio=ratio)
+        row = rows[chosen.position]
+        assert row["recall"] == pytest.approx(chosen.recall.value)
+        assert row["false_positive_rate"] == pytest.approx(chosen.false_positive_rate.value)
+        assert row["alerts"] == pytest.approx(chosen.alerts.value)
+        assert row["leaves"] == chosen.tree.n_leaves_
+        if row["precision"] is not None:
+            assert row["precision"] == pytest.approx(chosen.precision.value)
+
+
+def test_long_paths_lose_beaten_and_repeated_points_first():
+    alarms, missed = np.arange(30)[::-1], np.arange(30)
+    points = OperatingPoints(np.arange(1, 31), alarms, missed, positives=40, negatives=40)
+    shown = points_shown(points, {7: "base tree", 13: "chosen"})
+    assert len(shown) == POINTS_SHOWN
+    assert {0, 7, 13, 29} <= set(shown)
+    assert shown == sorted(shown)
+    alarms[1:20], missed[1:20] = 29, 5  # one that point 0 beats, nineteen times
+    beaten = OperatingPoints(np.arange(1, 31), alarms, missed, positives=40, negatives=40)
+    assert points_shown(beaten, {7: "base tree"}) == [0, 7, *range(20, 30)]
+    alarms[:20], missed[:20] = 29, 0
+    repeated = OperatingPoints(np.arange(1, 31), alarms, missed, positives=40, negatives=40)
+    assert points_shown(repeated, {7: "base tree"}) == [0, 7, *range(20, 30)]
+    assert points_shown(OperatingPoints([1] * 15, [1] * 15, [1] * 15, 2, 2), {}) == list(range(15))
+
+
+def test_changes_between_two_budgets(folder, fitted):
+    few, many = fitted.select(k=40), fitted.select(k=120)
+    changes = fitted.diff(few, many).to_dicts()
+    done = run("curve", folder / "curve.toprank", "--k", 120, "--from-k", 40)
+    assert (done.code, done.err) == (0, "")
+    _, _, told = done.out.partition(f"What changes from the tree for {few.wish} (point {few.position})\n")
+    assert told.startswith(f"  {changes_summary(changes)}\n\n{changes[0]['change']}: ")
+    assert sum(line.endswith("compared with") for line in done.out.splitlines()) == 1
+    assert [change["change"] for change in changes] == ["goes", "comes", "comes"]
+    found = json.loads(run("curve", folder / "curve.toprank", "--k", 120, "--from-k", 40, "--json").out)
+    assert [change["rule"] for change in found["changes"]] == [change["rule"] for change in changes]
+    assert found["compared_with"]["point"] == few.position
+    done = run("curve", folder / "curve.toprank", "--k", 120, "--from-k", 120)
+    assert f"(point {many.position})\n  Nothing: it is the chosen tree.\n" in done.out
+
+
+def test_changes_in_words(capsys):
+    figures = {"n_before": 4.0, "n_after": 5.0, "positives_before": 2.0, "positives_after": 4.0,
+               "hit_rate_before": 0.5, "hit_rate_after": 0.8}  # fmt: skip
+    gone = {name: float("nan") if name.endswith("after") else value for name, value in figures.items()}
+    new = {name: float("nan") if name.endswith("before") else value for name, value in figures.items()}
+    changes = [
+        {"change": "goes", "rule": "a > 1", "rule_before": "a > 1"} | gone,
+        {"change": "comes", "rule": "(b > 1 and c is x) or (b > 2 and d > 3)", "rule_before": None} | new,
+        {"change": "changes", "rule": "a > 3", "rule_before": "a > 2"} | figures,
+    ]
+    Terminal().show(changes_list(changes))
+    assert capsys.readouterr().out.splitlines() == [
+        "goes: 2 of 4 cases positive, 50.0 %",
+        "     a > 1",
+        "",
+        "comes: 4 of 5 cases positive, 80.0 %",
+        "     b > 1 and c is x",
+        "     or b > 2 and d > 3",
+        "",
+        "changes: 4 of 5 cases positive, 80.0 %; before 2 of 4 cases positive, 50.0 %",
+        "     was a > 2",
+        "     now a > 3",
+    ]
+    assert changes_summary([*changes, changes[0]]) == "Of the rules for positives 2 go, 1 comes, 1 changes."
+    assert changes_summary([]) == "Neither tree calls a case positive."
+
+
+def test_the_choice_is_kept_and_other_commands_know_it(folder, tmp_path):
+    out = tmp_path / "chosen.toprank"
+    done = run("curve", folder / "curve.toprank", "--min-recall", "50%", "-o", out)
+    assert (done.code, done.err) == (0, "")
+    saved = load(out)
+    assert f"--k {round(saved.selected_.alerts.value)} -o alerts.csv" in done.out.replace("\n", " ")
+
+    again = run("curve", out)
+    assert f"Chosen: {saved.selected_.wish}" in again.out
+    assert "because" not in again.out
+
+    told = run("describe", out)
+    assert (told.code, told.err) == (0, "")
+    size = f"{saved.n_leaves_} leaves, {saved.n_leaves_ - 1} condition"
+    assert f"{len(saved.path_)} trees; the chosen one has {size}" in told.out
+    assert "base=TAOTree(split='axis')," in told.out
+    assert f"Chosen: {saved.selected_.wish}\n  tree          point {saved.selected_.position}, " in told.out
+    assert "trees; the base one has" in run("describe", folder / "curve.toprank").out
+    assert json.loads(run("describe", out, "--json").out)["chosen"]["point"] == saved.selected_.position
+
+    judged = run("evaluate", out, folder / "history.csv", "--label", "fraud", "--json")
+    table = pl.read_csv(folder / "history.csv")
+    called, is_positive = saved.predict(table.drop("case_id", "fraud")) == 1, table["fraud"].to_numpy() == 1
+    chosen = json.loads(judged.out)["chosen"]
+    assert (chosen["alerts"], chosen["found"]) == (called.sum(), (called & is_positive).sum())
+    assert chosen["recall"]["value"] == pytest.approx(called[is_positive].mean())
+    assert chosen["false_positive_rate"]["value"] == pytest.approx(called[~is_positive].mean())
+    printed = run("evaluate", out, folder / "history.csv", "--label", "fraud").out
+    assert f"The chosen tree ({saved.selected_.wish})\n  alerts        {called.sum()} of 300 cases; " in printed
+    assert "chosen" not in json.loads(
+        run("evaluate", folder / "curve.toprank", folder / "history.csv", "--label", "fraud", "--json").out
+    )
+    top = run("topk", out, folder / "history.csv", "--k", 5, "--id", "case_id")
+    assert (top.code, top.err) == (0, "")
+
+
+def test_a_wish_at_once_with_a_picture(folder, tmp_path):
+    out, picture = tmp_path / "curve.toprank", tmp_path / "curve.svg"
+    done = run("curve", folder / "history.csv", *COLUMNS, *FAST, "--k", 150, "-o", out, "--plot", picture)
+    assert (done.code, done.err) == (0, "")
+    assert "hence too hopeful: alerts among 300 cases" in done.out
+    assert picture.read_text(encoding="utf-8").startswith("<?xml")
+    saved = load(out)
+    assert (saved.selected_.wish, saved.budget) == ("at most 150 alerts among 300 cases", 150)
+    quiet = run("curve", folder / "history.csv", *COLUMNS, *FAST, "-o", out, "-q")
+    assert (quiet.code, quiet.out, quiet.err) == (0, "", "")
+
+
+def test_other_cases_to_judge_by(folder, tmp_path):
+    later = pl.read_csv(folder / "history.csv").sample(120, seed=1)
+    later.with_columns(pl.when(pl.col("fraud") == 1).then(pl.lit("yes")).otherwise(pl.lit("no")).alias("fraud")
+    ).select("fraud", *later.columns[:-1]).write_csv(tmp_path / "later.csv")  # fmt: skip
+    done = run("curve", folder / "history.csv", *COLUMNS, *FAST, "--validation", tmp_path / "later.csv", "--json")
+    assert (done.code, done.err) == (0, "")
+    found = json.loads(done.out)
+    assert found["judged_by"] == "validation data"
+    table = pl.read_csv(folder / "history.csv").drop("case_id")
+    base = TAOTree(split="axis")
+    model = CostOptimalCurve(base, depths=[1], alphas=[1], cv=None, beta=9, random_state=0)
+    model.fit(table.drop("fraud"), table["fraud"].to_numpy())
+    points = model.points(later.drop("case_id", "fraud"), later["fraud"].to_numpy())
+    assert [row["recall"] for row in found["points"]] == pytest.approx(points.true_positive_rate)
+    assert [row["false_positive_rate"] for row in found["points"]] == pytest.approx(points.false_positive_rate)
+
+
+def test_a_wish_that_no_tree_fulfils_does_not_cost_the_work(folder, tmp_path):
+    out = tmp_path / "curve.toprank"
+    done = run("curve", folder / "history.csv", *COLUMNS, *SMALL, "--k", 5, "-o", out)
+    assert (done.code, done.out) == (2, "")
+    sentence = "No tree of the curve fulfils the wish (at most 5 alerts among 300 cases): the fewest alerts are 20."
+    again = f"`toprank curve {out}` lists the trees and chooses without learning anew."
+    assert done.err.replace("\n", "") == f"{sentence} Hint: relax the wish; {again}"
+    assert load(out).selected_ is None
+    done = run("curve", folder / "curve.toprank", "--k", 5, "-o", tmp_path / "none.toprank")
+    assert done.err.replace("\n", "") == f"{sentence} Hint: relax the wish; without it the command lists the trees."
+    assert not (tmp_path / "none.toprank").exists()
+
+
+def test_trees_that_call_everything_or_nothing_positive(folder, tmp_path):
+    out = tmp_path / "curve.toprank"
+    done = run("curve", folder / "history.csv", *COLUMNS, *FAST, "--min-recall", "100%", "-o", out)
+    assert "1. 60 of 300 cases positive: 20.0 % (15.9 % to 24.9 %), lift 1.0x\n     all cases\n" in done.out
+    done = run("curve", out, "--max-fpr", 0, "-o", out)  # a curve may be replaced by itself
+    assert "  alerts        0 (0 to 4) among as many cases as in training\n" in done.out
+    assert "  None: this tree calls no case positive.\n" in done.out
+    assert "-  chosen\n" in done.out
+    judged = run("evaluate", out, folder / "history.csv", "--label", "fraud").out
+    assert "  alerts        0 of 300 cases\n  found         0 positives, 0.00 % (0.00 % to 6.02 %) of them" in judged
+
+
+BAD = [
+    (["history.csv"], "The column of history.csv with the outcome is not named. Hint: name it with --label"),
+    (["histroy.csv", "--label", "fraud"], "There is no file histroy.csv. Hint: did you mean 'history.csv'"),
+    (["history.csv", "--label", "fruad"], "The label column 'fruad' is missing .* did you mean 'fraud'"),
+    (["curve.toprank", "--k", "5", "--max-fpr", "0.1"], "--k and --max-fpr ask for different trees, expected one"),
+    (["curve.toprank", "--k", "0"], "--k must be a number of cases such as 500 or a share .* got '0'"),
+    (["curve.toprank", "--max-fpr", "5"], "--max-fpr must be a share from 0 to 1 such as 0.05 or 5%, got '5'"),
+    (["curve.toprank", "--min-recall", "most"], "--min-recall must be a share from 0 to 1 .* got 'most'"),
+    (["curve.toprank", "--cost-ratio", "-1"], "--cost-ratio must be a number of at least 0, got -1"),
+    (["curve.toprank", "--max-leaves", "0"], "Invalid value for '--max-leaves'"),
+    (["curve.toprank", "--from-k", "5"], "--from-k compares two trees .* Hint: name it with --k"),
+    (["curve.toprank", "--k", "5", "--from-k", "x"], "--from-k must be a number of cases"),
+    (["curve.toprank", "--label", "fraud"], "--label cannot be followed: curve.toprank holds a curve that was learned"),
+    (["curve.toprank", "--set", "cv=3"], "--set cannot be followed"),
+    (["curve.toprank", "--plot", "curve.gif"], "curve.gif has an ending that is not supported, .* .png, .svg, .pdf"),
+    (["missing.toprank"], "There is no model file missing.toprank"),
+    (["model.toprank"], "model.toprank holds a model of class RankingTree, expected CostOptimalCurve"),
+    (["history.csv", "--label", "fraud", "-o", "history.csv"], "history.csv is also an input"),
+    (["history.csv", "--label", "fraud", "--split", "axes"], "--split must be oblique or axis, .* mean 'axis'"),
+    (["history.csv", "--label", "fraud", "--set", "alpha=3"], "no parameter 'alpha' .*Hint: did you mean 'alphas'"),
+    (["history.csv", "--label", "fraud", "--jobs", "1", "--set", "n_jobs=2"], "--set n_jobs says again what --jobs"),
+    (["history.csv", "--label", "fraud", "--set", "categorical_features=x"], "categorical_features names 'x'"),
+    (["history.csv", "--label", "fraud", "--validation", "short.csv"], "Column 'age' was used to train .* short.csv"),
+    (["history.csv", "--label", "fraud", "--validation", "words.csv"], "'age' held numbers in training but holds text"),
+    (["history.csv", "--label", "fraud", "--validation", "one.csv"], "all 300 rows hold 0"),
+]
+
+
+@pytest.mark.parametrize(("args", "message"), BAD)
+def test_what_cannot_be_done_gets_a_sentence(folder, monkeypatch, args, message):
+    monkeypatch.chdir(folder)
+    done = run("curve", *args)
+    assert (done.code, done.out) == (2, "")
+    with pytest.raises(AssertionError, match=message):
+        raise AssertionError(done.err)
+    assert len(done.err.splitlines()) == 1
+
+
+def test_a_missing_matplotlib_is_said_before_the_work_begins(folder, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    done = run("curve", folder / "history.csv", *COLUMNS, "--plot", folder / "curve.png")
+    assert (done.code, done.out) == (2, "")
+    assert "toprank curve --plot needs the package 'matplotlib'" in done.err
+    assert "pip install toprank[plots]" in done.err

@@ -1,0 +1,313 @@
+"""`CostOptimalCurve`: the path of figure 7, what is held out, the choice of a point, changes between points, files."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+
+from ranker_cases import make_cases
+from toprank import CostOptimalCurve, TAOTree, load
+from toprank.metrics import OperatingPoints
+from toprank.rankers.curve_changes import rule_changes
+from toprank.rankers.curve_path import order_of
+
+ONE = {"depths": None, "alphas": None}
+SMALL = CostOptimalCurve(TAOTree(max_depth=2), cv=3, beta=2.0, **ONE)
+
+
+@pytest.fixture(scope="module")
+def table():
+    return make_cases(500)
+
+
+@pytest.fixture(scope="module")
+def fitted(table):
+    return clone(SMALL).fit(*table)
+
+
+@pytest.fixture
+def curve(fitted):
+    fitted.selected_ = None
+    return fitted
+
+
+def test_the_path_goes_from_no_missed_positive_to_no_false_positive(curve, table):
+    y = table[1]
+    ratios = np.array([point.cost_ratio for point in curve.path_])
+    assert np.allclose(ratios[1:] / ratios[:-1], 2.0)
+    assert ratios[curve.base_point_] == y.sum() / (y == 0).sum()
+    assert curve.path_[0].false_negatives == 0 < curve.path_[1].false_negatives
+    assert curve.path_[-1].false_positives == 0 < curve.path_[-2].false_positives
+    assert all(point.tree.fp_cost_ == point.cost_ratio for point in curve.path_)
+
+
+def test_every_tree_starts_from_its_neighbour(curve, table):
+    """Each costs no more, at its own price, than the neighbour it was improved from."""
+    for at, point in enumerate(curve.path_):
+        if at != curve.base_point_:
+            neighbour = curve.path_[at - 1 if at > curve.base_point_ else at + 1].tree
+            again = clone(point.tree).set_params(init=neighbour).fit(*table)
+            assert again.objective_ == point.tree.objective_ <= again.objective_path_[0]
+
+
+def test_mistakes_are_those_of_the_trees(curve, table):
+    X, y = table
+    points = curve.points(X, y)
+    for i, point in enumerate(curve.path_):
+        called = point.tree.cost_predict(X)
+        assert (called[y == 0] == 1).sum() == point.false_positives == points.false_positives[i]
+        assert (called[y == 1] == 0).sum() == point.false_negatives == points.false_negatives[i]
+    assert np.array_equal(curve.points_.is_dominated, [point.is_dominated for point in curve.path_])
+
+
+def test_no_tree_of_a_path_holds_those_before_it(curve):
+    assert all(point.tree.init == "cart" for point in curve.path_)
+
+
+def test_cases_are_ordered_by_the_costs_at_which_they_are_positive(curve, table):
+    X, _ = table
+    votes = np.array([point.tree.cost_predict(X) for point in curve.path_]).sum(axis=0)
+    order = np.argsort(-curve.decision_function(X), kind="stable")
+    assert (np.diff(votes[order]) <= 0).all()
+    inside = np.mean([point.tree.decision_function(X) for point in curve.path_], axis=0)
+    for count in np.unique(votes):
+        group = order[votes[order] == count]
+        assert (np.diff(inside[group]) <= 1e-9).all()
+
+
+def test_a_full_score_inside_does_not_reach_the_next_cost():
+    votes = np.array([[True, False, True], [False, False, True]])
+    score = order_of(votes, np.array([1.0, 1.0, 1e-300]))
+    assert score[1] < score[0] < score[2] <= 1
+
+
+# --- what is held out ---------------------------------------------------------------------------------------------
+
+
+def test_held_out_mistakes_are_made_on_rows_that_trees_have_not_seen(table):
+    """A column that names each row helps on training data only."""
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"noise": rng.normal(size=300)})
+    y = (rng.random(300) < 0.2).astype(int)
+    curve = CostOptimalCurve(TAOTree(max_depth=4, alpha=0.0, min_samples_leaf=1), cv=3, **ONE).fit(X, y)
+    assert curve.held_out_by_ == "cross-validation"
+    assert curve.points_.hull_area > 0.6
+    assert curve.held_out_points_.hull_area < 0.6
+    assert curve.held_out_points_.positives + curve.held_out_points_.negatives == 300
+
+
+def test_validation_data_take_the_place_of_folds(table):
+    X, y = table
+    later, outcome = make_cases(300, seed=5)
+    curve = clone(SMALL).fit(X, y, X_val=later, y_val=outcome)
+    assert curve.held_out_by_ == "validation data"
+    ours, theirs = curve.held_out_points_, curve.points(later, outcome)
+    assert np.array_equal(ours.false_positives, theirs.false_positives)
+    assert np.array_equal(ours.false_negatives, theirs.false_negatives)
+    assert not hasattr(curve, "_validation")
+    with pytest.raises(ValueError, match=r"fit got X_val but no y_val\. Hint"):
+        clone(SMALL).fit(X, y, X_val=later)
+
+
+def test_without_folds_the_training_data_are_all_there_is(table):
+    curve = clone(SMALL).set_params(cv=None).fit(*table)
+    assert (curve.held_out_by_, curve.held_out_points_) == ("training data", None)
+    assert curve.path_[0].held_out_false_positives is None
+    assert curve.select(max_fpr=0.1).judged_by == "training data"
+
+
+def test_depth_and_alpha_are_those_that_cost_least_out_of_fold(table):
+    curve = CostOptimalCurve(depths=[2, 1], alphas=[1, 30], cv=3, beta=4.0).fit(*table)
+    grid = pd.DataFrame(curve.grid_)
+    assert grid[["max_depth", "alpha"]].to_numpy().tolist() == [[1, 30], [1, 1], [2, 30], [2, 1]]
+    best = grid.loc[grid["cost"].idxmin()]
+    assert (curve.max_depth_, curve.alpha_) == (best["max_depth"], best["alpha"])
+    assert all(p.tree.max_depth == curve.max_depth_ and p.tree.alpha == curve.alpha_ for p in curve.path_)
+    with pytest.raises(ValueError, match=r"needs folds to choose among 4 pairs .*, but cv is None\. Hint"):
+        clone(curve).set_params(cv=None).fit(*table)
+
+
+def test_the_base_is_left_as_it_was(table):
+    base = TAOTree(max_depth=2)
+    CostOptimalCurve(base, cv=None, beta=4.0, random_state=3, **ONE).fit(*table)
+    assert base.get_params() == TAOTree(max_depth=2).get_params()
+    assert not hasattr(base, "tree_")
+
+
+def test_an_axis_path_has_plain_thresholds(table):
+    X, y = table
+    curve = CostOptimalCurve(TAOTree(split="axis", max_depth=3), cv=None, **ONE).fit(X[["size", "age"]], y)
+    assert all(" x " not in rule for i in range(len(curve.path_)) for rule in curve.rules(i)["rule"])
+    oblique = CostOptimalCurve(TAOTree(max_depth=3), cv=None, **ONE).fit(X[["size", "age"]], y)
+    assert any(" x " in rule for i in range(len(oblique.path_)) for rule in oblique.rules(i)["rule"])
+
+
+# --- choosing -----------------------------------------------------------------------------------------------------
+
+
+def brute(curve, is_fine, worth):
+    """Position of the best point that is fine; of equals the smallest tree, then fewest false positives."""
+    points = curve.held_out_points_
+    rows = [(-worth(points, i), curve.path_[i].tree.n_leaves_, points.false_positives[i], i)
+            for i in range(len(points)) if is_fine(points, i)]  # fmt: skip
+    return min(rows)[-1]
+
+
+def fpr(points, i):
+    return points.false_positives[i] / points.negatives
+
+
+def recall(points, i):
+    return 1 - points.false_negatives[i] / points.positives
+
+
+def alerts(points, i):
+    return points.false_positives[i] + points.positives - points.false_negatives[i]
+
+
+@pytest.mark.parametrize(
+    ("wish", "is_fine", "worth"),
+    [
+        ({"max_fpr": 0.1}, lambda p, i: fpr(p, i) <= 0.1, recall),
+        ({"min_recall": 0.5}, lambda p, i: recall(p, i) >= 0.5, lambda p, i: -fpr(p, i)),
+        ({"k": 60}, lambda p, i: alerts(p, i) <= 60, recall),
+        ({"k": 0.12}, lambda p, i: alerts(p, i) <= 60, recall),
+        ({"cost_ratio": 0.3}, lambda p, i: True, lambda p, i: -(p.false_negatives[i] + 0.3 * p.false_positives[i])),
+    ],
+)
+def test_the_choice_is_the_best_of_those_that_fulfil_the_wish(curve, wish, is_fine, worth):
+    selection = curve.select(**wish)
+    assert selection.position == brute(curve, is_fine, worth)
+    assert selection is curve.selected_
+    assert selection.point is curve.path_[selection.position]
+    points, i = curve.held_out_points_, selection.position
+    assert selection.recall.value == pytest.approx(recall(points, i))
+    assert selection.false_positive_rate.value == pytest.approx(fpr(points, i))
+    assert selection.alerts.value == pytest.approx(alerts(points, i))
+    for figure in ("false_positive_rate", "recall", "precision", "alerts", "cost"):
+        interval = getattr(selection, figure)
+        assert interval.low <= interval.value <= interval.high
+
+
+def test_size_goes_with_any_wish(curve):
+    sizes = [point.tree.n_leaves_ for point in curve.path_]
+    assert len(set(sizes)) > 1
+    least = min(sizes)
+    for wish in ({}, {"max_fpr": 0.5}, {"cost_ratio": 0.1}):
+        assert curve.select(max_leaves=least, **wish).tree.n_leaves_ == least
+    assert str(curve.select(max_leaves=least)).startswith(f"at most {least} leaves: ")
+
+
+def test_predict_rules_and_text_follow_the_choice(curve, table):
+    X, _ = table
+    by_budget = curve.predict(X)
+    assert by_budget.sum() == pytest.approx(table[1].sum(), abs=25)
+    selection = curve.select(min_recall=0.9)
+    assert np.array_equal(curve.predict(X), selection.tree.cost_predict(X))
+    assert curve.rules().equals(selection.tree.rules())
+    assert f"tree at a cost ratio of {selection.point.cost_ratio:.3g}" in curve.to_text()
+    assert curve.n_leaves_ == selection.tree.n_leaves_
+    assert "the selected one" in curve.summary()
+
+
+@pytest.mark.parametrize(
+    ("wish", "message"),
+    [
+        ({}, "needs one of max_fpr, k, cost_ratio, min_recall, or max_leaves"),
+        ({"max_fpr": 0.1, "k": 5}, "got max_fpr, k"),
+        ({"max_fpr": 1.5}, r"needs a number from 0 to 1 as max_fpr, got 1\.5"),
+        ({"min_recall": True}, "needs a number from 0 to 1 as min_recall, got True"),
+        ({"cost_ratio": -1}, "needs a number from 0 or more as cost_ratio, got -1"),
+        ({"max_leaves": 0}, "needs a number from 1 or more as max_leaves, got 0"),
+        ({"k": 0}, "budget must be at least 1 case"),
+    ],
+)
+def test_wishes_that_make_no_sense_are_refused(curve, wish, message):
+    with pytest.raises(ValueError, match=message):
+        curve.select(**wish)
+    assert curve.selected_ is None
+
+
+def test_a_wish_that_no_tree_fulfils_says_how_near_the_curve_comes(table):
+    X = table[0][["size"]]
+    easy = CostOptimalCurve(TAOTree(max_depth=1), cv=None, **ONE).fit(X, X["size"] > 1)
+    n = (X["size"] > 1).sum()
+    with pytest.raises(ValueError, match=rf"at most 1 alerts among 500 cases\): the fewest alerts are {n}\. Hint"):
+        easy.select(k=1)
+    noisy = CostOptimalCurve(TAOTree(max_depth=1), cv=3, **ONE).fit(*table)
+    with pytest.raises(ValueError, match=r"100 % of the positives found.*\): the highest share is 95\.5 %\. Hint"):
+        noisy.select(min_recall=1.0, max_leaves=2)
+
+
+# --- changes ------------------------------------------------------------------------------------------------------
+
+
+def test_a_point_does_not_differ_from_itself(curve):
+    changes = curve.diff(curve.base_point_, curve.base_point_)
+    assert set(changes["change"]) == {"stays"}
+    assert (changes["rule"] == changes["rule_before"]).all()
+
+
+def test_changes_cover_the_rules_of_both_points(curve):
+    last = len(curve.path_) - 1
+    changes = curve.diff(0, last)
+    before, after = (point.tree for point in (curve.path_[0], curve.path_[last]))
+    gone = changes[changes["change"] != "comes"]
+    assert gone["n_before"].sum() == pytest.approx(500 - before.tree_.positive[0] - before.tree_.negative[0] +
+                                                  (before.n_fp_ + before.tree_.positive[0] - before.n_fn_))  # fmt: skip
+    kept = changes[changes["change"] != "goes"]
+    assert kept["n_after"].sum() == pytest.approx(after.n_fp_ + after.tree_.positive[0] - after.n_fn_)
+    assert curve.diff(-1, curve.select(cost_ratio=0.1))["change"].isin(["goes", "comes", "changes", "stays"]).all()
+
+
+def test_a_rule_with_other_numbers_changes(table):
+    X, y = table
+    one, other = (TAOTree(split="axis", max_depth=1, fp_cost=cost).fit(X[["size"]], y) for cost in (0.25, 0.6))
+    changes = rule_changes(one, other, one.columns_)
+    assert changes["change"] == ["changes"]
+    assert changes["rule"] != changes["rule_before"]
+    assert changes["n_after"][0] < changes["n_before"][0]
+
+
+def test_points_are_called_by_their_number(curve):
+    assert curve.rules(0).equals(curve.path_[0].tree.rules())
+    last = len(curve.path_) - 1
+    for wrong in (last + 1, "first", 1.0):
+        with pytest.raises(ValueError, match=rf"has points 0 to {last}, got .*Hint"):
+            curve.rules(wrong)
+
+
+def test_the_table_of_the_path(curve):
+    frame = curve.frame()
+    assert isinstance(frame, pd.DataFrame)
+    assert list(frame["point"]) == list(range(len(curve.path_)))
+    assert np.array_equal(frame["held_out_recall"], curve.held_out_points_.true_positive_rate)
+
+
+# --- files and threads --------------------------------------------------------------------------------------------
+
+
+def test_points_and_choice_come_back_from_a_file(curve, table, tmp_path):
+    X, _ = table
+    selection = curve.select(max_fpr=0.1)
+    curve.save(tmp_path / "curve.toprank")
+    back = load(tmp_path / "curve.toprank")
+    assert str(back.selected_) == str(selection)
+    assert np.array_equal(back.predict(X), curve.predict(X))
+    assert back.frame().equals(curve.frame())
+    assert back.diff(0, 3).equals(curve.diff(0, 3))
+    assert isinstance(back.held_out_points_, OperatingPoints)
+    assert str(back.select(k=40)) == str(curve.select(k=40))
+    assert all(
+        np.array_equal(a.tree.predict(X), b.tree.predict(X)) for a, b in zip(back.path_, curve.path_, strict=True)
+    )
+
+
+def test_threads_do_not_change_the_curve(table):
+    X, y = table
+    grid = CostOptimalCurve(depths=[1, 2], alphas=[1], cv=3, beta=3.0)
+    one, two = (clone(grid).set_params(n_jobs=n).fit(X, y) for n in (1, 2))
+    assert one.grid_ == two.grid_
+    assert one.trees_ == two.trees_
+    assert np.array_equal(one.held_out_points_.false_positives, two.held_out_points_.false_positives)
+    assert np.array_equal(one.decision_function(X), two.decision_function(X))
