@@ -9,7 +9,7 @@ from ranker_cases import make_cases
 from toprank import CostOptimalCurve, TAOTree, load
 from toprank.metrics import OperatingPoints
 from toprank.rankers.curve_changes import rule_changes
-from toprank.rankers.curve_path import order_of
+from toprank.rankers.curve_path import follow, order_of, settle
 
 ONE = {"depths": None, "alphas": None}
 SMALL = CostOptimalCurve(TAOTree(max_depth=2), cv=3, beta=2.0, **ONE)
@@ -36,18 +36,36 @@ def test_the_path_goes_from_no_missed_positive_to_no_false_positive(curve, table
     ratios = np.array([point.cost_ratio for point in curve.path_])
     assert np.allclose(ratios[1:] / ratios[:-1], 2.0)
     assert ratios[curve.base_point_] == y.sum() / (y == 0).sum()
-    assert curve.path_[0].false_negatives == 0 < curve.path_[1].false_negatives
-    assert curve.path_[-1].false_positives == 0 < curve.path_[-2].false_positives
+    assert curve.path_[0].false_negatives == 0 < curve.path_[curve.base_point_].false_negatives
+    assert curve.path_[-1].false_positives == 0 < curve.path_[curve.base_point_].false_positives
     assert all(point.tree.fp_cost_ == point.cost_ratio for point in curve.path_)
 
 
-def test_every_tree_starts_from_its_neighbour(curve, table):
-    """Each costs no more, at its own price, than the neighbour it was improved from."""
-    for at, point in enumerate(curve.path_):
-        if at != curve.base_point_:
-            neighbour = curve.path_[at - 1 if at > curve.base_point_ else at + 1].tree
-            again = clone(point.tree).set_params(init=neighbour).fit(*table)
-            assert again.objective_ == point.tree.objective_ <= again.objective_path_[0]
+def test_every_tree_starts_from_the_one_before(table):
+    """Each costs no more, at its own price, than the one it was improved from."""
+    before = TAOTree(max_depth=2).fit(*table)
+    trees = follow(before, [0.4, 0.8, 1.6], lambda tree: tree.fit(*table), lambda tree: False)
+    assert [tree.fp_cost_ for tree in trees] == [0.4, 0.8, 1.6]
+    for tree in trees:
+        again = clone(tree).set_params(init=before).fit(*table)
+        assert again.objective_ == tree.objective_ <= again.objective_path_[0]
+        before = tree
+
+
+def test_a_path_that_went_astray_is_mended(table):
+    """A tree that is dearer at its own price than another of the path is found anew from that one; others stay."""
+
+    def fit(tree):
+        return tree.fit(*table)
+
+    ratios = [0.05, 0.2, 0.4, 1.6]
+    good = [fit(TAOTree(max_depth=3, fp_cost=ratio)) for ratio in ratios]
+    poor = fit(TAOTree(max_depth=1, fp_cost=0.2, alpha=300.0))  # one leaf
+    mended = settle([good[0], poor, good[2], good[3]], ratios, fit)
+    assert [tree is before for tree, before in zip(mended, good, strict=True)] == [True, False, True, True]
+    at_that_price = good[2].objective_ - 0.2 * good[2].n_fp_
+    assert mended[1].fp_cost_ == 0.2
+    assert mended[1].objective_ <= at_that_price < poor.objective_
 
 
 def test_mistakes_are_those_of_the_trees(curve, table):
@@ -177,7 +195,10 @@ def alerts(points, i):
 )
 def test_the_choice_is_the_best_of_those_that_fulfil_the_wish(curve, wish, is_fine, worth):
     selection = curve.select(**wish)
-    assert selection.position == brute(curve, is_fine, worth)
+    has_alerts = curve.points_.alerts > 0
+    assert selection.position == brute(
+        curve, lambda p, i: is_fine(p, i) and (has_alerts[i] or "cost_ratio" in wish), worth
+    )
     assert selection is curve.selected_
     assert selection.point is curve.path_[selection.position]
     points, i = curve.held_out_points_, selection.position
@@ -192,10 +213,10 @@ def test_the_choice_is_the_best_of_those_that_fulfil_the_wish(curve, wish, is_fi
 def test_size_goes_with_any_wish(curve):
     sizes = [point.tree.n_leaves_ for point in curve.path_]
     assert len(set(sizes)) > 1
-    least = min(sizes)
+    least = min(size for size, alerts in zip(sizes, curve.points_.alerts, strict=True) if alerts)
     for wish in ({}, {"max_fpr": 0.5}, {"cost_ratio": 0.1}):
         assert curve.select(max_leaves=least, **wish).tree.n_leaves_ == least
-    assert str(curve.select(max_leaves=least)).startswith(f"at most {least} leaves: ")
+    assert str(curve.select(max_leaves=least)).startswith(f"at most {least} lea")
 
 
 def test_predict_rules_and_text_follow_the_choice(curve, table):
@@ -232,7 +253,7 @@ def test_a_wish_that_no_tree_fulfils_says_how_near_the_curve_comes(table):
     X = table[0][["size"]]
     easy = CostOptimalCurve(TAOTree(max_depth=1), cv=None, **ONE).fit(X, X["size"] > 1)
     n = (X["size"] > 1).sum()
-    with pytest.raises(ValueError, match=rf"at most 1 alerts among 500 cases\): the fewest alerts are {n}\. Hint"):
+    with pytest.raises(ValueError, match=rf"at most 1 alert among 500 cases\): the fewest alerts are {n}\. Hint"):
         easy.select(k=1)
     noisy = CostOptimalCurve(TAOTree(max_depth=1), cv=3, **ONE).fit(*table)
     with pytest.raises(ValueError, match=r"100 % of the positives found.*\): the highest share is 95\.5 %\. Hint"):

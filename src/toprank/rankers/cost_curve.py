@@ -160,10 +160,7 @@ class CostOptimalCurve(CurveRanker):
         start = self._choose_start(folds, ratio)
         self.max_depth_, self.alpha_ = start.max_depth, start.alpha
         first = fit_start(base, start, ratio, self._fitter(data, threads))
-        path = both_ways(first, ratio, self.beta, self._fitter(data, Threads()), threads)
-        trees = list(path.values())
-        ratios = np.array(list(path))
-        self.base_point_ = next(i for i, tree in enumerate(trees) if tree is first)
+        ratios, trees, self.base_point_ = both_ways(first, ratio, self.beta, self._fitter(data, Threads()), threads)
         seen = Calls(data.is_positive, data.weight, *_calls(trees, data.X, threads))
         unseen, source = self._on_validation(lambda matrix: _calls(trees, matrix, threads)), OF_VALIDATION
         if unseen is None:

@@ -174,8 +174,7 @@ class CostOptimalForest(CurveRanker):
             return tree._fit_prepared(drawn, self, Threads())
 
         first = fit_start(base, Start(base.max_depth, base.alpha), ratio, fit)
-        path = list(both_ways(first, ratio, self.beta, fit, Threads()).values())
-        at = next(i for i, tree in enumerate(path) if tree is first)
+        _, path, at = both_ways(first, ratio, self.beta, fit, Threads())
         # Only what votes and explains is kept: a fitted tree holds much more, such as the fits of its nodes.
         return Member(
             [tree.tree_ for tree in path],

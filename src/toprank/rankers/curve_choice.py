@@ -102,6 +102,7 @@ def choose(
     judged_by: str,
     n_cases: float,
     *,
+    has_alerts: np.ndarray,
     base_ratio: float,
     max_leaves: int | None = None,
     **wishes: Any,
@@ -118,6 +119,8 @@ def choose(
     judged_by : str
     n_cases : float
         Of the training data: alerts are counted for so many.
+    has_alerts : bool array of shape (n_points,)
+        Whether a tree calls any training case positive.
     base_ratio : float
         Cost ratio that decides where only max_leaves is given.
     max_leaves : int, optional
@@ -133,9 +136,12 @@ def choose(
         )
     name, value = next(iter(asked.items()), ("cost_ratio", base_ratio))
     wish, is_fine, worth = _judge(owner, name, value, points, n_cases)
+    if "cost_ratio" not in asked:  # who asks for alerts is not served by a tree that has none
+        is_fine = is_fine & has_alerts
     size = np.array([point.tree.n_leaves_ for point in path])
     if max_leaves is not None:
-        small = f"at most {_check_number(owner, 'max_leaves', max_leaves, 1, np.inf):g} leaves"
+        most = _check_number(owner, "max_leaves", max_leaves, 1, np.inf)
+        small = f"at most {most:g} {'leaf' if most == 1 else 'leaves'}"
         _refuse_none(size <= max_leaves, small, f"the smallest tree of the curve has {size.min()}")
         is_fine = is_fine & (size <= max_leaves)
         wish = f"{wish}, {small}" if asked else small
@@ -163,7 +169,8 @@ def _judge(
         wish = f"a false positive costs {ratio:.3g} false negatives"
         return wish, np.ones(len(points), bool), -points.cost(ratio)
     k = cases_of_budget(value, n_cases, 0.0)
-    return f"at most {k:,.0f} alerts among {n_cases:,.0f} cases", _alerts(points, n_cases) <= k, recall
+    alerts = "1 alert" if k == 1 else f"{k:,.0f} alerts"
+    return f"at most {alerts} among {n_cases:,.0f} cases", _alerts(points, n_cases) <= k, recall
 
 
 def _alerts(points: OperatingPoints, n_cases: float) -> np.ndarray:
@@ -181,6 +188,8 @@ def _check_number(owner: str, name: str, value: Any, low: float, high: float) ->
 def _nearest(name: str, points: OperatingPoints, n_cases: float, size: np.ndarray, max_leaves: int | None) -> str:
     """How near the curve comes to a wish, in words."""
     among = np.ones(len(points), bool) if max_leaves is None else size <= max_leaves
+    if name == "cost_ratio":
+        return "trees that small call no case positive"
     if name == "max_fpr":
         return f"the lowest share is {percent_text(points.false_positive_rate[among].min())}"
     if name == "min_recall":

@@ -82,21 +82,31 @@ def follow(base: TAOTree, ratios: Any, fit: FitTree, is_last: Callable[[TAOTree]
     found: list[TAOTree] = []
     tree = base
     for ratio in ratios:
-        before, tree = tree, fit(clone(tree).set_params(fp_cost=ratio, init=tree, n_restarts=1))
-        tree.init = before.init  # else every tree would hold all those before it
+        tree = started_from(tree, ratio, fit)
         found.append(tree)
         if is_last(tree):
             break
     return found
 
 
-def both_ways(base: TAOTree, ratio: float, beta: float, fit: FitTree, threads: Threads) -> dict[float, TAOTree]:
+def started_from(tree: TAOTree, ratio: float, fit: FitTree) -> TAOTree:
+    """The tree at another cost that is found from this one."""
+    new = fit(clone(tree).set_params(fp_cost=ratio, init=tree, n_restarts=1))
+    new.init = tree.init  # else every tree would hold all those before it
+    return new
+
+
+def both_ways(
+    base: TAOTree, ratio: float, beta: float, fit: FitTree, threads: Threads
+) -> tuple[np.ndarray, list[TAOTree], int]:
     """The whole path: costlier false positives until there are none, and cheaper ones until no positive is missed.
 
     Returns
     -------
-    dict of float to TAOTree
-        By cost ratio, ascending.
+    ratios : float64 array of shape (n,), ascending
+    trees : list of TAOTree
+    base_point : int
+        Position of the base cost.
     """
     ends = {1: lambda tree: tree.n_fp_ == 0, -1: lambda tree: tree.n_fn_ == 0}
 
@@ -108,14 +118,15 @@ def both_ways(base: TAOTree, ratio: float, beta: float, fit: FitTree, threads: T
         return follow(base, ratios, fit, ends[sign])
 
     up, down = threads.run(one_way, (1, -1))
-    trees = [*reversed(down), base, *up]
-    return {ratio * beta**step: tree for step, tree in enumerate(trees, -len(down))}
+    ratios = np.array([ratio * beta**step for step in range(-len(down), len(up) + 1)])
+    return ratios, settle([*reversed(down), base, *up], ratios, fit), len(down)
 
 
 def same_path(base: TAOTree, ratios: np.ndarray, at: int, fit: FitTree) -> list[TAOTree]:
     """A path over given ascending costs from the one at position `at`, which is that of the base tree."""
     down = follow(base, ratios[:at][::-1], fit, lambda tree: False)
-    return [*reversed(down), base, *follow(base, ratios[at + 1 :], fit, lambda tree: False)]
+    up = follow(base, ratios[at + 1 :], fit, lambda tree: False)
+    return settle([*reversed(down), base, *up], ratios, fit)
 
 
 def votes_and_scores(trees: Sequence[TAOTree], matrix: np.ndarray, threads: Threads) -> tuple[np.ndarray, np.ndarray]:
@@ -135,6 +146,31 @@ def order_of(votes: np.ndarray, score: np.ndarray) -> np.ndarray:
     positive.
     """
     return (votes.sum(axis=0) + (1 - 1e-9) * score) / (len(votes) + 1)
+
+
+def settle(trees: Sequence[TAOTree], ratios: Sequence[float] | np.ndarray, fit: FitTree) -> list[TAOTree]:
+    """The trees of a path, each improved anew from another one where that is cheaper at its cost than itself.
+
+    A path ends in a poor place where the tree it came from was one. What a tree costs at another's price is known
+    from its mistakes and the norm of its weights, without a look at the data, so bad ones are found at once. Both ends
+    stay, where one kind of mistake is gone.
+    """
+    settled, tried = list(trees), set()
+    for i in (*range(len(settled)), *reversed(range(len(settled)))):
+        costs = [_cost_at(tree, float(ratios[i])) for tree in settled]
+        best = int(np.argmin(costs))
+        if 0 < i < len(settled) - 1 and costs[best] < costs[i] and (i, id(settled[best])) not in tried:
+            tried.add((i, id(settled[best])))
+            new = started_from(settled[best], float(ratios[i]), fit)
+            if new.objective_ < costs[i]:
+                settled[i] = new
+    return settled
+
+
+def _cost_at(tree: TAOTree, ratio: float) -> float:
+    """Eq. (3) of a tree where a false positive costs `ratio` false negatives."""
+    penalty = tree.objective_ - tree.fp_cost_ * tree.n_fp_ - tree.n_fn_
+    return ratio * tree.n_fp_ + tree.n_fn_ + penalty
 
 
 def points_of_path(

@@ -232,7 +232,8 @@ class CurveRanker(Ensemble):
         points = self.points_ if self.held_out_points_ is None else self.held_out_points_
         self.selected_ = choose(
             f"{type(self).__name__}.select", self.path_, points, self.held_out_by_, self.n_cases_,
-            base_ratio=self.path_[self.base_point_].cost_ratio, max_leaves=max_leaves,
+            has_alerts=self.points_.alerts > 0, base_ratio=self.path_[self.base_point_].cost_ratio,
+            max_leaves=max_leaves,
             max_fpr=max_fpr, k=k, cost_ratio=cost_ratio, min_recall=min_recall,
         )  # fmt: skip
         return self.selected_
