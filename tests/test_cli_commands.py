@@ -88,6 +88,14 @@ def test_fit_knows_the_models_and_their_parameters(folder, tmp_path, name, expec
     assert 0 < result["judged"]["average_precision"] <= 1
 
 
+@pytest.mark.parametrize(("budget", "option"), [((), " --k 100"), (("30",), " --k 30"), (("2%",), "")])
+def test_fit_says_what_to_do_next_with_the_budget(folder, tmp_path, budget, option):
+    asked = [word for value in budget for word in ("--budget", value)]
+    out = tmp_path / "m.toprank"
+    done = run("fit", folder / "history.csv", "--label", "fraud", "--cv", 0, "--model", "tree", *asked, "-o", out)
+    assert f"topk {out} NEW_CASES.csv{option} -o alerts.csv" in " ".join(done.out.split())
+
+
 def test_fit_says_how_the_quality_was_found(folder, tmp_path):
     common = ("fit", folder / "history.csv", "--label", "fraud", "--id", "case_id", "-o", tmp_path / "m.toprank")
     assert "on the training data itself, hence too hopeful" in run(*common, "--cv", 0).out.replace("\n", " ")

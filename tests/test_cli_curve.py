@@ -10,6 +10,8 @@ import pytest
 from cli_files import case_lines, run, write_cases
 from toprank import CostOptimalCurve, RankingTree, TAOTree, load
 from toprank.cli.choice import POINTS_SHOWN, called_rules, changes_list, changes_summary, path_rows, points_shown
+from toprank.cli.columns import check_outcomes
+from toprank.cli.errors import InputError
 from toprank.cli.terminal import Terminal
 from toprank.metrics import OperatingPoints
 
@@ -34,6 +36,7 @@ def folder(tmp_path_factory):
     table.drop("age").write_csv(folder / "short.csv")
     table.with_columns(age=pl.lit("old")).write_csv(folder / "words.csv")
     table.with_columns(fraud=0).write_csv(folder / "one.csv")
+    table.with_columns(fraud=2 - pl.col("fraud")).write_csv(folder / "strange.csv")
     RankingTree(max_depth=1).fit(table.select("age"), table["fraud"]).save(folder / "model.toprank")
     return folder
 
@@ -144,8 +147,10 @@ def test_changes_between_two_budgets(folder, fitted):
     changes = fitted.diff(few, many).to_dicts()
     done = run("curve", folder / "curve.toprank", "--k", 120, "--from-k", 40)
     assert (done.code, done.err) == (0, "")
-    _, _, told = done.out.partition(f"What changes from the tree for {few.wish} (point {few.position})\n")
-    assert told.startswith(f"  {changes_summary(changes)}\n\n{changes[0]['change']}: ")
+    title = f"What changes from the tree for {few.wish} (point {few.position}), with figures on the training cases"
+    words = " ".join(done.out.split())  # the title is longer than a line
+    assert f"{title} {changes_summary(changes)} {changes[0]['change']}: " in words
+    assert f"  {changes_summary(changes)}\n\n{changes[0]['change']}: " in done.out
     assert sum(line.endswith("compared with") for line in done.out.splitlines()) == 1
     assert [change["change"] for change in changes] == ["goes", "comes", "comes"]
     found = json.loads(run("curve", folder / "curve.toprank", "--k", 120, "--from-k", 40, "--json").out)
@@ -264,12 +269,58 @@ def test_trees_that_call_everything_or_nothing_positive(folder, tmp_path):
     out = tmp_path / "curve.toprank"
     done = run("curve", folder / "history.csv", *COLUMNS, *FAST, "--min-recall", "100%", "-o", out)
     assert "1. 60 of 300 cases positive: 20.0 % (15.9 % to 24.9 %), lift 1.0x\n     all cases\n" in done.out
-    done = run("curve", out, "--max-fpr", 0, "-o", out)  # a curve may be replaced by itself
+    done = run("curve", out, "--cost-ratio", 1000, "-o", out)  # a curve may be replaced by itself
     assert "  alerts        0 (0 to 4) among as many cases as in training\n" in done.out
     assert "  None: this tree calls no case positive.\n" in done.out
     assert "-  chosen\n" in done.out
     judged = run("evaluate", out, folder / "history.csv", "--label", "fraud").out
     assert "  alerts        0 of 300 cases\n  found         0 positives, 0.00 % (0.00 % to 6.02 %) of them" in judged
+
+
+def test_a_copy_of_a_saved_curve_is_written_without_a_wish(folder, tmp_path):
+    out = tmp_path / "copy.toprank"
+    done = run("curve", folder / "curve.toprank", "-o", out, "--json")
+    assert (done.code, json.loads(done.out)["model"]) == (0, str(out))
+    assert load(out).points_.to_dict() == load(folder / "curve.toprank").points_.to_dict()
+
+
+def test_figures_of_rules_are_said_to_be_of_the_training_cases(folder):
+    for command in (("curve", folder / "curve.toprank", "--k", 40), ("curve", folder / "curve.toprank"),
+                    ("describe", folder / "curve.toprank")):  # fmt: skip
+        _, _, heading = run(*command).out.partition("\nRules of the ")
+        assert "that call a case positive, with figures on the training cases 1." in " ".join(heading.split())
+
+
+def test_figures_of_the_training_data_are_said_to_be_too_hopeful(folder):
+    done = run("curve", folder / "history.csv", *COLUMNS, *FAST, "--k", 150)
+    words = " ".join(done.out.split())
+    assert "no better than chance; on the training data themselves, hence too hopeful" in words
+    assert "judged by the training data themselves, hence too hopeful: use `toprank evaluate`" in words
+    kept_apart = " ".join(run("curve", folder / "curve.toprank", "--k", 40).out.split())
+    assert "judged by cross-validation; in brackets" in kept_apart
+    assert "too hopeful" not in kept_apart
+
+
+@pytest.mark.parametrize(
+    ("found", "trained", "is_fine"),
+    [
+        (["no", "yes"], (0, 1), True),
+        (["No", "Yes"], ("no", "yes"), True),
+        ([0, 1], (-1, 1), True),
+        (["1", "0"], (0, 1), True),
+        ([True, False], ("False", "True"), True),
+        (["no", "yes"], (1, 0), False),  # zeros are looked for: what yes means is not clear
+        (["fraud", "open"], ("fine", "fraud"), False),
+        (["Fine", "fraud"], ("fine", "fraud"), False),
+        (["no", "fraud"], ("fine", "fraud"), False),
+    ],
+)
+def test_outcomes_must_be_those_of_the_training(found, trained, is_fine):
+    if is_fine:
+        check_outcomes(found, trained, "fraud", "later.csv")
+        return
+    with pytest.raises(InputError, match=r"'fraud' of later.csv holds '.*', but the outcomes in training were .* Hint"):
+        check_outcomes(found, trained, "fraud", "later.csv")
 
 
 BAD = [
@@ -297,6 +348,10 @@ BAD = [
     (["history.csv", "--label", "fraud", "--validation", "short.csv"], "Column 'age' was used to train .* short.csv"),
     (["history.csv", "--label", "fraud", "--validation", "words.csv"], "'age' held numbers in training but holds text"),
     (["history.csv", "--label", "fraud", "--validation", "one.csv"], "all 300 rows hold 0"),
+    (
+        ["history.csv", "--label", "fraud", "--validation", "strange.csv"],
+        "'fraud' of strange.csv holds 2, but the outcomes in training were 0 and 1. Hint",
+    ),
 ]
 
 

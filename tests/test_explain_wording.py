@@ -129,13 +129,16 @@ def test_odd_names_stay_on_one_line():
     assert category_text(column, [5], True, np.nan) == category_text(column, [5], True, 99.0) == "a b is missing"
 
 
-def test_weighted_sums_name_the_heaviest_first():
+def test_weighted_sums_keep_the_order_of_their_terms():
     columns = [Column(name) for name in ("age", "turnover_gap", "c", "d", "e", "f")]
-    assert projection_text(columns, [0, 1], [-0.3, 0.8]) == "0.8 x turnover_gap - 0.3 x age"
+    assert projection_text(columns, [1, 0], [0.8, -0.3]) == "0.8 x turnover_gap - 0.3 x age"
+    assert projection_text(columns, [1, 0], [3e-7, -0.3]) == "3e-7 x turnover_gap - 0.3 x age"
     assert projection_text(columns, [0], [-0.3]) == "-0.3 x age"
-    assert projection_text(columns, range(6), [1, 2, 3, 4, 5, 6]).endswith(
-        "- 3 x c + 2 smaller terms".replace("- ", "+ ")
-    )
+    assert projection_text(columns, [], []) == "0"
+    six = projection_text(columns, range(6), [6, 5, -4, 3, 2, 1])
+    assert six == "6 x age + 5 x turnover_gap - 4 x c + 3 x d + 2 smaller terms"
+    assert projection_text(columns, range(5), [5, 4, 3, 2, 1]).endswith("+ 2 x d + 1 smaller term")
+    assert projection_text(columns, range(4), [5, 4, 3, 2]).endswith("+ 2 x d")
 
 
 def test_figures():

@@ -9,11 +9,13 @@ from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 from test_plots_cases import names
 from test_plots_drawing import assert_apart, assert_inside, texts_of
 from test_plots_roc import legend_of, lines_of
-from toprank import CostOptimalCurve
+from toprank import CostOptimalCurve, CostOptimalForest, RankingTree, TAOTree
 from toprank.metrics import OperatingPoints, RocCurve, roc_curve
 from toprank.plots import CostOptimalCurveDisplay, method_styles, save_figure
 from toprank.plots.models import roc_of_leaves
@@ -106,8 +108,60 @@ def test_what_was_selected_is_ringed_in_every_set(curve, cases):
         (x,), (y,) = lines_of(ax)["selected: cost-optimal curve"].get_data()
         assert (x, y) == (100 * points.false_positive_rate[position], 100 * points.true_positive_rate[position])
         share = f"{100 * points.true_positive_rate[position]:.3g} % found"
-        assert any(text.startswith(f"selected: {share}") for text in legend_of(ax))
+        source = "training" if ax is display.ax_[0] else "test"
+        assert any(text.startswith(f"selected, {source}: {share}") for text in legend_of(ax))
+        ratio = f"{points.cost_ratio[position]:.2g}"
+        assert ratio in [text.get_text() for text in texts_of(ax, ("label: ratio",))]
     assert "selected: cost-optimal curve, out of fold" in lines_of(display.ax_[0])
+    assert any(text.startswith("selected, out of fold: ") for text in legend_of(display.ax_[0]))
+    assert any(text.endswith("  cost-optimal curve") for text in legend_of(display.ax_[0]))  # the title says the rest
+
+
+def test_one_panel_alone_says_what_is_of_the_training_cases(curve):
+    texts = legend_of(CostOptimalCurveDisplay.from_curve(curve, others={"trees": TREES}).plot().ax_)
+    assert [text.split("  ")[1] for text in texts] == [
+        "cost-optimal curve, training", "cost-optimal curve, out of fold", "trees", "ROC of the base tree, training",
+    ]  # fmt: skip
+
+
+def test_names_of_others_are_theirs(curve):
+    curve.select(max_fpr=0.2)
+    by_hand = "cost-optimal curve by hand"
+    display = CostOptimalCurveDisplay.from_curve(curve, others={by_hand: OTHERS})
+    curve.selected_ = None
+    assert set(display.selected) == {"cost-optimal curve", "cost-optimal curve, out of fold"}
+    assert by_hand in display.points
+    for name in ("cost-optimal curve", "cost-optimal curve, out of fold", "ROC of the base tree"):
+        with pytest.raises(ValueError, match=f"'others' of .* has a model named '{name}', .* Hint: give it another"):
+            CostOptimalCurveDisplay.from_curve(curve, others={name: OTHERS})
+
+
+def test_the_cost_of_the_chosen_point_is_written_even_where_it_is_dominated():
+    for position, ratio in enumerate(("0.1", "0.2", "0.5", "2")):
+        ax = CostOptimalCurveDisplay.from_points({"a": TREES}, selected={"a": position}).plot().ax_
+        assert ratio in [text.get_text() for text in texts_of(ax, ("label: ratio",))]
+
+
+def test_a_forest_has_no_base_tree_and_is_judged_by_its_votes(cases):
+    X, y, X_test, y_test = cases
+    forest = CostOptimalForest(TAOTree(max_depth=1), n_estimators=3, beta=4.0, pos_label="fraud", random_state=0)
+    forest.fit(X[:200], y[:200])
+    display = CostOptimalCurveDisplay.from_curve(forest, X_test, y_test)
+    assert display.methods == ["cost-optimal curve", "cost-optimal curve, out-of-bag votes"]
+    assert display.test_points["cost-optimal curve"] == forest.points(X_test, y_test)
+    forest.fit(X[:200], y[:200], X_val=X_test, y_val=y_test)
+    assert "cost-optimal curve, validation data" in CostOptimalCurveDisplay.from_curve(forest).points
+
+
+def test_a_pipeline_that_ends_in_a_ranker_is_not_drawn_upside_down(curve, cases):
+    X, y, X_test, y_test = cases
+    turned, test = (np.where(labels == "fraud", "a", "b") for labels in (y, y_test))
+    first = CostOptimalCurve(depths=[1], alphas=[1], cv=None, beta=9.0, pos_label="a").fit(X, turned)
+    ranker = RankingTree(max_depth=2, pos_label="a")
+    others = {"alone": ranker.fit(X, turned), "in a pipeline": make_pipeline(StandardScaler(), ranker).fit(X, turned)}
+    shown = CostOptimalCurveDisplay.from_curve(first, X_test, test, others=others).test_curves
+    assert shown["in a pipeline"].area == pytest.approx(shown["alone"].area, abs=0.05)
+    assert shown["alone"].area > 0.6
 
 
 # --- data ---------------------------------------------------------------------------------------------------

@@ -4,6 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import TimeSeriesSplit
 
 from ranker_cases import make_cases
 from toprank import CostOptimalCurve, TAOTree, load
@@ -160,6 +162,74 @@ def test_an_axis_path_has_plain_thresholds(table):
     assert any(" x " in rule for i in range(len(oblique.path_)) for rule in oblique.rules(i)["rule"])
 
 
+def test_a_tree_of_one_leaf_calls_held_out_cases_what_it_calls_all(curve):
+    constant = [i for i, point in enumerate(curve.path_) if point.tree.n_leaves_ == 1]
+    assert constant
+    for i in constant:
+        assert curve.held_out_points_.alerts[i] == curve.points_.alerts[i]
+
+
+def test_folds_learn_from_the_rows_that_the_splitter_says(table):
+    X, y = table
+    seen = []
+
+    class Watched(TAOTree):
+        def _fit_model(self, data, threads):
+            seen.append(len(data.X))
+            super()._fit_model(data, threads)
+
+    CostOptimalCurve(Watched(max_depth=1), cv=TimeSeriesSplit(3), beta=8.0, **ONE).fit(X, y)
+    assert set(seen) == {500, 125, 250, 375}
+
+
+def test_rows_without_weight_are_no_rows(table):
+    X, y = table
+    weight = np.where(np.arange(500) % 7 == 0, 0.0, 1.0)
+    free = clone(SMALL).set_params(cv=None)
+    one = clone(free).fit(X, y, weight)
+    other = clone(free).fit(X[weight > 0].reset_index(drop=True), y[weight > 0])
+    assert np.array_equal(one.decision_function(X), other.decision_function(X))
+    assert np.array_equal(one.predict_proba(X), other.predict_proba(X))
+
+
+def test_a_very_light_case_does_not_make_the_path_endless(table):
+    X, y = table
+    X = pd.concat([X[["size"]], pd.DataFrame({"size": [99.0]})], ignore_index=True)
+    weight = np.append(np.full(500, 0.7), 1e-11)
+    curve = CostOptimalCurve(TAOTree(max_depth=1, alpha=0.0), cv=None, **ONE).fit(X, np.append(y, 0), weight)
+    assert len(curve.path_) < 60
+
+
+@pytest.mark.parametrize(
+    ("how", "message"),
+    [
+        ({"depths": []}, r"depths of a CostOptimalCurve is empty.*Hint"),
+        ({"depths": [2.5]}, r"depths of a CostOptimalCurve must be ints of 1 or more, got 2\.5\. Hint"),
+        ({"alphas": [-1]}, r"alphas of a CostOptimalCurve must be numbers of 0 or more, got -1\. Hint"),
+        ({"base": TAOTree(pos_label=0)}, r"The base of a CostOptimalCurve has a pos_label of its own.*Hint"),
+    ],
+)
+def test_what_cannot_be_tried_is_refused(table, how, message):
+    with pytest.raises(ValueError, match=message):
+        clone(SMALL).set_params(**how).fit(*table)
+
+
+@pytest.mark.parametrize(("y_val", "message"), [([2, 1] * 10, "found the label 2 in y"), ([0] * 20, "both classes")])
+def test_bad_validation_data_are_found_first_and_leave_nothing_behind(table, y_val, message):
+    X, y = table
+    curve = clone(SMALL)
+    with pytest.raises(ValueError, match=message):
+        curve.fit(X, y, X_val=X.head(20), y_val=np.array(y_val))
+    with pytest.raises(NotFittedError):
+        curve.predict(X)
+
+
+def test_points_know_the_labels_of_training(curve, table):
+    X, y = table
+    with pytest.raises(ValueError, match=r"points found the label 5 in y"):
+        curve.points(X, np.where(y, 5, 0))
+
+
 # --- choosing -----------------------------------------------------------------------------------------------------
 
 
@@ -238,9 +308,9 @@ def test_predict_rules_and_text_follow_the_choice(curve, table):
         ({"max_fpr": 0.1, "k": 5}, "got max_fpr, k"),
         ({"max_fpr": 1.5}, r"needs a number from 0 to 1 as max_fpr, got 1\.5"),
         ({"min_recall": True}, "needs a number from 0 to 1 as min_recall, got True"),
-        ({"cost_ratio": -1}, "needs a number from 0 or more as cost_ratio, got -1"),
-        ({"max_leaves": 0}, "needs a number from 1 or more as max_leaves, got 0"),
-        ({"k": 0}, "budget must be at least 1 case"),
+        ({"cost_ratio": -1}, "needs a number of 0 or more as cost_ratio, got -1"),
+        ({"max_leaves": 0}, "needs a number of 1 or more as max_leaves, got 0"),
+        ({"k": 0}, "needs as k an int, the number of alerts, or a share between 0 and 1, got 0"),
     ],
 )
 def test_wishes_that_make_no_sense_are_refused(curve, wish, message):
@@ -255,9 +325,8 @@ def test_a_wish_that_no_tree_fulfils_says_how_near_the_curve_comes(table):
     n = (X["size"] > 1).sum()
     with pytest.raises(ValueError, match=rf"at most 1 alert among 500 cases\): the fewest alerts are {n}\. Hint"):
         easy.select(k=1)
-    noisy = CostOptimalCurve(TAOTree(max_depth=1), cv=3, **ONE).fit(*table)
-    with pytest.raises(ValueError, match=r"100 % of the positives found.*\): the highest share is 95\.5 %\. Hint"):
-        noisy.select(min_recall=1.0, max_leaves=2)
+    with pytest.raises(ValueError, match=r"at most 1 leaf\): the smallest tree of the curve has 2\. Hint"):
+        easy.select(max_leaves=1)
 
 
 # --- changes ------------------------------------------------------------------------------------------------------

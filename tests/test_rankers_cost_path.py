@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from joblib import parallel_config
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.neighbors import KNeighborsClassifier
@@ -19,7 +19,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
 from toprank import CostTree, TAOTree
-from toprank.rankers.cost_path import copies, cost_ratios_around, fit_at_costs
+from toprank.rankers.cost_path import copies, cost_ratios_around, fit_at_costs, last_step
 
 RATIOS = [0.1, 0.25, 1.0, 2.5]
 SAMPLES = ["oversample", "undersample", "smote"]
@@ -100,6 +100,29 @@ def test_labels_of_any_kind_come_back():
         assert np.array_equal(path.predict(X) == "bad", plain.predict(X) == 1)
         assert path.points(X, named).to_dict() == plain.points(X, y).to_dict()
         assert np.array_equal(path.n_leaves, plain.n_leaves)
+
+
+@pytest.mark.parametrize("estimator", [TAOTree(max_depth=1), CostTree(max_depth=1, ccp_alpha=0)])
+@pytest.mark.parametrize("wrap", [lambda model: model, lambda model: make_pipeline(StandardScaler(), model)])
+def test_the_classifiers_own_positive_label_counts_unless_another_is_named(estimator, wrap):
+    X, y = overlapping()
+    plain = fit_at_costs(wrap(estimator), X, y, [0.2, 5.0]).predict(X)
+    own = clone(estimator).set_params(pos_label=0)
+    path = fit_at_costs(wrap(own), X, 1 - y, [0.2, 5.0])
+    assert path.pos_label == 0
+    assert plain[0].sum() > plain[1].sum()
+    assert np.array_equal(path.predict(X), 1 - plain)
+    named = fit_at_costs(wrap(own), X, y, [0.2, 5.0], pos_label=1)
+    assert np.array_equal(named.predict(X), plain)
+    assert [last_step(model)[1].pos_label for model in named.models] == [1, 1]
+
+
+def test_a_classifier_with_a_positive_label_is_told_the_one_that_costs_are_about():
+    X, y = overlapping()
+    model = fit_at_costs(TAOTree(max_depth=1), X, y, [0.5]).models[0]
+    assert repr(model.pos_label) == "1"
+    with pytest.raises(ValueError, match="pos_label=7 is not a label"):
+        fit_at_costs(TAOTree(max_depth=1, pos_label=7), X, y, [0.5])
 
 
 # --- samples -----------------------------------------------------------------------------------------------------

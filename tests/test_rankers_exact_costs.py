@@ -4,6 +4,8 @@ from fractions import Fraction
 from itertools import pairwise, product
 
 import numpy as np
+import pandas as pd
+import polars as pl
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
@@ -171,10 +173,32 @@ def test_impossible_requests_are_refused():
         curve.constrained(-1)
     with pytest.raises(ValueError, match=r"ExactCurve.minimum must be a float in the range"):
         curve.minimum([1.0, -1.0])
-    with pytest.raises(ValueError, match="NaN"):
-        exact_stumps([[np.nan], [2.0]], [0, 1])
     with pytest.raises(ValueError, match="exact_stumps needs both classes"):
         exact_stumps([[1.0], [2.0]], [0, 0])
+
+
+@pytest.mark.parametrize(
+    ("X", "expected"),
+    [
+        ([["a"], ["b"]], r"needs columns of numbers, but column 'x0' holds 'a'. Hint: encode"),
+        (np.array([[1.0, None], [2.0, "b"]], object), r"column 'x1' holds 'b'. Hint: encode"),
+        (pd.DataFrame({"age": [1, 2], "town": ["Oslo", None]}), r"column 'town' holds 'Oslo'. Hint: encode"),
+        ([[np.nan], [2.0]], r"of the 2 values of column 'x0' 1 is missing \(NaN\). Hint: fill"),
+        (np.array([[None], [None]], object), r"column 'x0' 2 are missing \(NaN\). Hint: fill"),
+        (pl.DataFrame({"age": [1, None]}), r"column 'age' 1 is missing \(NaN\). Hint: fill"),
+        ([[1.0, np.inf], [2.0, 1.0]], r"column 'x1' 1 is infinite. Hint: replace"),
+        ([1.0, 2.0], "Expected 2D array"),
+    ],
+)
+def test_columns_without_numbers_are_refused_in_a_sentence(X, expected):
+    for refuses in (exact_stumps, lambda X, y: exact_linear(X, y, fp_cost=1.0)):
+        with pytest.raises(ValueError, match=expected):
+            refuses(X, [0, 1])
+
+
+def test_booleans_and_numbers_of_any_frame_are_numbers():
+    for X in (pd.DataFrame({"a": [True, False]}), pl.DataFrame({"a": [2, 1]}), np.array([[2], [1]], object)):
+        assert exact_stumps(X, [1, 0]).minimum(1.0) == 0
 
 
 # --- appendix B ---------------------------------------------------------------------------------------------

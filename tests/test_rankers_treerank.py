@@ -190,6 +190,16 @@ def test_weighted_sums_follow_an_oblique_boundary_and_are_read_in_words():
     assert np.array_equal(better, low if y[low].mean() > y.mean() else ~low)
 
 
+def test_the_terms_of_a_sum_come_by_what_they_move_whatever_their_units():
+    X, y = diagonal()
+    X = X * [1e-3, 1.0, 1e6, 1.0]
+    tree = TreeRank(leaf_ranker="oblique", max_depth=1).fit(X, y).tree_
+    feature, weight = tree.oblique_feature, tree.oblique_weight
+    assert set(feature[:2]) == {0, 1}
+    assert feature[2] == 2
+    assert (np.diff(np.abs(weight) * X.std(axis=0)[feature]) <= 0).all()
+
+
 def test_rows_that_lack_a_value_of_a_sum_go_where_that_adds_most():
     X, y = diagonal()
     gone = np.random.default_rng(1).random(len(X)) < 0.3

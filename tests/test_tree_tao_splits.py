@@ -137,6 +137,19 @@ def test_a_sum_in_other_units_is_the_same_sum():
     assert np.allclose(splits[0].weights, 1024.0 * splits[1].weights, rtol=1e-3)
 
 
+def test_the_terms_of_a_sum_come_by_what_they_move_whatever_their_units():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 6))
+    label = (X @ [0.5, 1.0, 4.0, 3.0, 0.7, 2.0] > 0).astype(np.int64)
+    problem = make_problem(X * [1e-3, 1.0, 1e6, 1.0, 1e3, 1.0], label, [[0, 1.0], [1.0, 0]])
+    split, fit = fitted_sum(problem, label_or_other(problem), None)
+    assert split.columns.tolist() == np.argsort(-np.abs(fit.weight)).tolist()
+    assert split.columns[:3].tolist() == [2, 3, 5]
+    assert abs(split.weights[0]) == np.abs(split.weights).min()
+    influence = np.abs(split.weights) * problem.rows.X.std(axis=0)[split.columns]
+    assert (np.diff(influence) <= 0).all()
+
+
 def test_a_sample_of_many_care_points_gives_nearly_the_same_direction(monkeypatch):
     X, label = blobs(2000)
     problem = make_problem(X, label, [[0, 1.0], [1.0, 0]])

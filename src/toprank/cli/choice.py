@@ -113,6 +113,13 @@ def _footnote(curve: CostOptimalCurve, n_hidden: int, has_beaten: bool) -> str:
 # --- the choice ---------------------------------------------------------------------------------------------
 
 
+def judged_in_words(source: str) -> str:
+    """Return what figures are taken from, with a warning where it is what the trees were made for."""
+    if source != "training data":
+        return source
+    return "the training data themselves, hence too hopeful: use `toprank evaluate` with cases kept apart"
+
+
 def choice_facts(selection: Selection, why: str = "") -> Table:
     """Return what to expect of a chosen point, and why it was taken where that is said."""
     alerts, cost = selection.alerts, f"{selection.point.cost_ratio:.3g}"
@@ -124,7 +131,7 @@ def choice_facts(selection: Selection, why: str = "") -> Table:
                    f"training{hits}"),
         ("found", f"{_share(selection.recall)} of the positives"),
         ("false alarms", f"{_share(selection.false_positive_rate)} of the negatives"),
-        ("judged by", f"{selection.judged_by}; in brackets where the figure may lie, with "
+        ("judged by", f"{judged_in_words(selection.judged_by)}; in brackets where the figure may lie, with "
                       f"{100 * selection.recall.level:.0f} % confidence"),
     ]  # fmt: skip
     return facts([*rows[:1], ("because", why), *rows[1:]] if why else rows)
@@ -162,7 +169,7 @@ def show_tree(
         terminal.heading(f"Chosen: {chosen.wish}")
         terminal.show(choice_facts(chosen, why))
         whose = "chosen tree"
-    terminal.heading(f"Rules of the {whose} that call a case positive")
+    terminal.heading(f"Rules of the {whose} that call a case positive, with figures on the training cases")
     terminal.show(called_list(rules))
 
 
@@ -171,13 +178,9 @@ def show_tree(
 
 def called_rules(tree: TAOTree) -> list[dict[str, Any]]:
     """Return the rules that call a case positive, best first, with what each caught in training."""
-    from toprank.explain import leaf_rules
     from toprank.rankers.curve_changes import positive_rules
 
-    called = positive_rules(tree, tree.columns_)
-    table = leaf_rules(tree.tree_, tree.columns_, tree.path_counts_)
-    rows = (dict(zip(table, row, strict=True)) for row in zip(*table.values(), strict=True))
-    return [row for row in rows if row["rule"] in called]
+    return positive_rules(tree, tree.columns_)
 
 
 def called_list(rules: Sequence[dict[str, Any]]) -> RenderableType:

@@ -92,6 +92,22 @@ def choose_positive(found: Sequence[Any], wanted: str | None, label: str, file: 
     return next(value for text, value in key.items() if text.lower() == understood)
 
 
+def check_outcomes(found: Sequence[Any], trained: tuple[Any, Any], label: str, file: str) -> None:
+    """Raise InputError where outcomes are not those of the training, the positive one last, nor mean the same.
+
+    Both pairs may be among those that everybody understands: yes and no for 1 and 0.
+    """
+    known = [text_of(value) for value in trained]
+    texts = [text_of(value) for value in found]
+    strange = [value for value, text in zip(found, texts, strict=True) if text not in known]
+    is_understood = frozenset(text.lower() for text in texts) in POSITIVE_OF
+    if strange and not (is_understood and POSITIVE_OF.get(frozenset(map(str.lower, known))) == known[1].lower()):
+        raise InputError(
+            f"The label column {label!r} of {file} holds {strange[0]!r}, but the outcomes in training were "
+            f"{trained[0]!r} and {trained[1]!r}.{nearest(str(strange[0]), known) or ' Hint: use the same words.'}"
+        )
+
+
 def text_of(value: Any) -> str:
     """Return an outcome as text, the same for 1, 1.0 and "1"."""
     if isinstance(value, bool | np.bool_):

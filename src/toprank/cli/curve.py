@@ -109,7 +109,7 @@ def curve(
         if out is not None:
             model.save(out)  # so that a wish that no tree fulfils does not cost the work
     start, chosen = choose(model, wish, max_leaves, before, None if is_model else out)
-    if out is not None and chosen is not None:
+    if out is not None and (is_model or chosen is not None):
         model.save(out)
     if plot is not None:
         draw(model, plot, terminal)
@@ -217,8 +217,8 @@ def fit_curve(
         model = make_curve(settings, how | {"pos_label": pos_label}, features.columns)
     later: dict[str, Any] = {}
     if validation is not None:
-        seen, is_positive = read_validation(validation, label, features, pos_label, terminal)
-        other = next(value for value in np.unique(values) if value != pos_label)
+        other = next(value for value in np.unique(values).tolist() if value != pos_label)
+        seen, is_positive = read_validation(validation, label, features, (other, pos_label), terminal)
         later = {"X_val": seen, "y_val": np.where(is_positive, pos_label, other)}
     fit_with_progress(model, features, values, terminal, **later)
     return model
@@ -247,12 +247,15 @@ def make_curve(settings: Sequence[str] | None, how: Mapping[str, Any], columns: 
 
 
 def read_validation(
-    path: Path, label: str, features: polars.DataFrame, pos_label: Any, terminal: Terminal
+    path: Path, label: str, features: polars.DataFrame, trained: tuple[Any, Any], terminal: Terminal
 ) -> tuple[polars.DataFrame, np.ndarray]:
-    """Return the columns of a file that `features` has, of the same kinds, and which cases are positive."""
+    """Return the columns of a file that `features` has, of the same kinds, and which cases are positive.
+
+    `trained` are the outcomes of the training, the positive one last.
+    """
     import polars as pl
 
-    from toprank.cli.columns import choose_positive, label_values, outcomes, select_columns
+    from toprank.cli.columns import check_outcomes, choose_positive, label_values, outcomes, select_columns
     from toprank.cli.reading import read_table
     from toprank.tree.columns import Column
 
@@ -260,7 +263,9 @@ def read_validation(
     with terminal.working(f"Reading {path.name}"):
         frame = read_table(path, texts)
     values = label_values(frame, label, path.name)
-    wanted = choose_positive(outcomes(values, label, path.name), None, label, path.name, trained=pos_label)
+    found = outcomes(values, label, path.name)
+    check_outcomes(found, trained, label, path.name)
+    wanted = choose_positive(found, None, label, path.name, trained=trained[1])
     columns = [Column(c.name, None if c.dtype.is_numeric() else ("text",) if c.name in texts else (False, True))
                for c in features]  # fmt: skip
     return select_columns(frame, columns, path.name), values == wanted
@@ -324,12 +329,14 @@ def _print_curve(
 
     n_categorical = sum(column.is_categorical for column in model.columns_)
     rate = model.n_positives_ / model.n_cases_
+    hopeful = "" if model.held_out_points_ is not None else "; on the training data themselves, hence too hopeful"
     terminal.show(Text(f"Cost-optimal curve of {file.name}", style="bold"), facts([
         ("trees", f"{len(model.path_)}, of depth {model.max_depth_} at most; weights cost {model.alpha_:g} (alpha)"),
         ("trained on", f"{plural(model.n_cases_, 'case')}, {count(model.n_positives_)} positive ({percent(rate)})"),
         ("columns", f"{len(model.columns_):,}, {n_categorical:,} of them categorical"),
         ("main columns", main_columns(describe_model(model)) or "none: no column tells the cases apart"),
-        ("area", f"{judged_points(model).hull_area:.3f} under the hull of the curve; 0.5 = no better than chance"),
+        ("area", f"{judged_points(model).hull_area:.3f} under the hull of the curve; 0.5 = no better than chance"
+                 f"{hopeful}"),
     ]))  # fmt: skip
     marked = {model.base_point_: "base tree"}
     for selection, word in ((start, "compared with"), (chosen, "chosen")):
@@ -343,10 +350,12 @@ def _print_curve(
 def _print_changes(start: Selection, chosen: Selection, changes: Sequence[dict[str, Any]], terminal: Terminal) -> None:
     from toprank.cli.choice import changes_list, changes_summary
 
-    terminal.heading(f"What changes from the tree for {start.wish} (point {start.position})")
+    title = f"What changes from the tree for {start.wish} (point {start.position})"
     if start.position == chosen.position:
+        terminal.heading(title)
         terminal.show("  Nothing: it is the chosen tree.")
         return
+    terminal.heading(f"{title}, with figures on the training cases")
     terminal.show(f"  {changes_summary(changes)}", "", changes_list(changes))
 
 

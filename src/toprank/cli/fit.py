@@ -261,5 +261,13 @@ def report(model: Any, out: Path, judged: dict[str, Any], terminal: Terminal) ->
         )
         terminal.show(rules_list(rules))
     terminal.hint(
-        f"\nWrote {out} in {terminal.seconds:.1f} s. Next:\n  toprank topk {out} NEW_CASES.csv --k 100 -o alerts.csv"
+        f"\nWrote {out} in {terminal.seconds:.1f} s. Next:\n"
+        f"  toprank topk {out} NEW_CASES.csv{_cases_option(model.budget)} -o alerts.csv"
     )
+
+
+def _cases_option(budget: int | float | None) -> str:
+    """Return the option of `topk` for as many cases as the budget has; none for a share, which it knows by itself."""
+    if budget is None:
+        return " --k 100"
+    return f" --k {budget}" if isinstance(budget, int) else ""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -42,6 +42,9 @@ ROC_LINE = (0, (1.3, 1.3))  # apart from the lines that join points
 TRAINING, TEST = "training cases", "test cases"
 CURVE, BASE = "cost-optimal curve", "ROC of the base tree"
 WITH_RATIOS = ("auto", "direct")  # ways of naming lines that go with cost ratios beside points
+IN_TRAINING, IN_TEST = "training", "test"
+WORDS_OF = {"cross-validation": "out of fold"}
+"""What points are called by the data behind them, where that is not the name of the data itself."""
 RATIOS_NOTE = "Small figures: cost of a false alarm in misses"
 
 
@@ -65,6 +68,8 @@ class CostOptimalCurveDisplay(Display):
         Position of the point that was chosen, by method.
     title : str, optional
         Takes the place of the title; "" leaves it out.
+    sources : dict of str to str, optional
+        The cases behind `points` and `curves` in a word or two, by method, for the legend: "training", "out of fold".
 
     References
     ----------
@@ -88,6 +93,7 @@ class CostOptimalCurveDisplay(Display):
     test_curves: Mapping[str, RocCurve] | None = None
     selected: Mapping[str, int] | None = None
     title: str | None = None
+    sources: Mapping[str, str] | None = None
 
     def __post_init__(self) -> None:
         caller = type(self).__name__
@@ -107,7 +113,7 @@ class CostOptimalCurveDisplay(Display):
                 "instead. Hint: RocDisplay draws ROC curves alone."
             )
         _check_selected(self.selected or {}, checked["points"], checked["test_points"], caller)
-        self._set(**checked, selected=dict(self.selected or {}))
+        self._set(**checked, selected=dict(self.selected or {}), sources=dict(self.sources or {}))
 
     @classmethod
     def from_points(
@@ -136,12 +142,12 @@ class CostOptimalCurveDisplay(Display):
     ) -> CostOptimalCurveDisplay:
         """Display of a fitted `CostOptimalCurve`: training cases, and test cases where they are given.
 
-        Drawn are its points, those out of fold or on the validation data, the ROC curve of its base tree (leaves by
-        their rate, as in the paper), and the selected point where there is one.
+        Drawn are its points, those out of fold, out of bag or on the validation data, the ROC curve of its base tree
+        (leaves by their rate, as in the paper; a forest has none), and the selected point where there is one.
 
         Parameters
         ----------
-        curve : CostOptimalCurve
+        curve : CostOptimalCurve or CostOptimalForest
         X, y : optional
             Test cases.
         sample_weight : array-like of shape (n,), optional
@@ -167,21 +173,22 @@ class CostOptimalCurveDisplay(Display):
         positive = curve.classes_[curve.positive_index_]
         tree = curve.path_[curve.base_point_].tree
         seen: dict[str, Any] = {CURVE: curve.points_}
+        sources = {CURVE: IN_TRAINING}
         if curve.held_out_points_ is not None:
-            words = "out of fold" if curve.held_out_by_ == "cross-validation" else "validation data"
-            seen[f"{CURVE}, {words}"] = curve.held_out_points_
-        seen[BASE] = roc_of_leaves(tree.tree_)
-        fresh: dict[str, Any] = {}
-        if X is not None:
-            fresh[CURVE] = curve.points(X, y, sample_weight)
-            fresh[BASE] = roc_of_scores(tree.predict_proba(X)[:, curve.positive_index_], y, sample_weight, positive)
+            words = WORDS_OF.get(curve.held_out_by_, curve.held_out_by_)
+            seen[f"{CURVE}, {words}"], sources[f"{CURVE}, {words}"] = curve.held_out_points_, words
+        selected = {} if curve.selected_ is None else dict.fromkeys(seen, curve.selected_.position)
+        fresh: dict[str, Any] = {} if X is None else {CURVE: curve.points(X, y, sample_weight)}
+        if hasattr(tree, "tree_"):  # a bag of trees has no leaves to order
+            seen[BASE], sources[BASE] = roc_of_leaves(tree.tree_), IN_TRAINING
+            if X is not None:
+                fresh[BASE] = roc_of_scores(tree.predict_proba(X)[:, curve.positive_index_], y, sample_weight, positive)
+        _check_free(others or {}, {**seen, **fresh}, caller)
         target = seen if X is None else fresh
         for name, model in (others or {}).items():
             target[str(name)] = judged(model, str(name), X, y, sample_weight, positive, caller)
-        position = None if curve.selected_ is None else curve.selected_.position
-        selected = {} if position is None else {name: position for name in seen if name.startswith(CURVE)}
         (points, curves), (test_points, test_curves) = _parted(seen), _parted(fresh)
-        return cls(points, curves, test_points, test_curves, selected, title)
+        return cls(points, curves, test_points, test_curves, selected, title, sources)
 
     @property
     def methods(self) -> list[str]:
@@ -259,12 +266,15 @@ class CostOptimalCurveDisplay(Display):
                 if len(panels) > 1:
                     each.set_title(sample, loc="left", fontsize=TEXT_SIZE, color=INK)
                 if labels != "none":
-                    self._add_legend(each, handles, points, curves, is_own=ax is None, is_zoomed=limits is not None)
+                    sources = self._sources(sample)
+                    entries = self._entries(handles, points, curves, sources, is_alone=len(panels) == 1)
+                    _add_legend(each, entries, is_own=ax is None, is_zoomed=limits is not None)
             self._write_title(axes[0], is_own=ax is None, is_pair=len(axes) > 1)
-            firsts = [list(points.values())[:1] for points, _ in panels.values()] if labels in WITH_RATIOS else []
+            firsts = [list(points.items())[:1] for points, _ in panels.values()] if labels in WITH_RATIOS else []
             known = [
-                (each, first) for each, some in zip(axes, firsts, strict=False) for first in some if has_ratio(first)
-            ]
+                (each, first, (self.selected or {}).get(name))
+                for each, some in zip(axes, firsts, strict=False) for name, first in some if has_ratio(first)
+            ]  # fmt: skip
             for each in axes:
                 write_axis_labels(each, *RATES, RATIOS_NOTE if known else "")
             for each in axes[1:]:
@@ -272,8 +282,8 @@ class CostOptimalCurveDisplay(Display):
             if ax is None:
                 _make_room_below(axes[0].figure.figure)
             settle_layout(axes[0].figure.figure)
-            for each, first in known:
-                label_ratios(each, first)
+            for each, first, position in known:
+                label_ratios(each, first, position)
         self._keep(axes[0])
         self._set(ax_=axes[0] if len(axes) == 1 else tuple(axes))
         return self
@@ -322,35 +332,50 @@ class CostOptimalCurveDisplay(Display):
         elif not is_pair:
             write_title(ax, title, is_own=False)
 
-    def _add_legend(
+    def _sources(self, sample: str) -> dict[str, str]:
+        """The cases behind the methods of a panel, where they are known."""
+        known = self.sources or {}
+        return dict(known) if sample == TRAINING else dict.fromkeys(known, IN_TEST)
+
+    def _entries(
         self,
-        ax: Axes,
         handles: Mapping[str, Any],
         points: Mapping[str, OperatingPoints],
         curves: Mapping[str, RocCurve],
+        sources: Mapping[str, str],
         *,
-        is_own: bool,
-        is_zoomed: bool,
-    ) -> None:
-        """Names and areas in the order given, then what was selected: below the diagonal, or the axes without room."""
+        is_alone: bool,
+    ) -> list[tuple[Any, str]]:
+        """Handles and texts of a legend: names and areas in the order given, then what was selected.
+
+        A panel that is alone has no title, and its names say what training cases are behind.
+        """
         short = short_names([*points, *curves])
+        for name, source in sources.items():
+            if is_alone and name in short and source == IN_TRAINING:
+                short[name] += f", {source}"
         entries = [(handles[name], f"hull {what.hull_area:.3f}  {short[name]}") for name, what in points.items()]
         entries += [(handles[name], f"AUC {what.area:.3f}  {short[name]}") for name, what in curves.items()]
-        for name in points:
+        for name, what in points.items():
             if f"selected: {name}" in handles:
-                text = _selected_in_words(points[name], (self.selected or {})[name])
+                text = _selected_in_words(what, (self.selected or {})[name], sources.get(name, ""))
                 entries.append((handles[f"selected: {name}"], text))
-        lines, texts = [line for line, _ in entries], [text for _, text in entries]
-        width = text_width(ax.figure.figure, texts, TEXT_SIZE) + HANDLE
-        height = LINE_HEIGHT * len(entries)
-        fits = width + height <= 1.05 * axes_width(ax)
-        if not is_own or (fits and not is_zoomed):
-            ax.legend(lines, texts, loc="best" if is_zoomed else "lower right", **LEGEND)
-            return
-        figure = ax.figure.figure
-        figure.set_figheight(max(figure.get_figheight(), SIDE + 0.6 + height))
-        ax.set_anchor("N")  # room that squares leave over belongs to the legend
-        ax.legend(lines, texts, loc="upper left", bbox_to_anchor=(-0.12, -0.2), borderaxespad=0, **LEGEND)
+        return entries
+
+
+def _add_legend(ax: Axes, entries: Sequence[tuple[Any, str]], *, is_own: bool, is_zoomed: bool) -> None:
+    """Write a legend below the diagonal, or below the axes where there is no room."""
+    lines, texts = [line for line, _ in entries], [text for _, text in entries]
+    width = text_width(ax.figure.figure, texts, TEXT_SIZE) + HANDLE
+    height = LINE_HEIGHT * len(entries)
+    fits = width + height <= 1.05 * axes_width(ax)
+    if not is_own or (fits and not is_zoomed):
+        ax.legend(lines, texts, loc="best" if is_zoomed else "lower right", **LEGEND)
+        return
+    figure = ax.figure.figure
+    figure.set_figheight(max(figure.get_figheight(), SIDE + 0.6 + height))
+    ax.set_anchor("N")  # room that squares leave over belongs to the legend
+    ax.legend(lines, texts, loc="upper left", bbox_to_anchor=(-0.12, -0.2), borderaxespad=0, **LEGEND)
 
 
 def _check_each(given: Any, kind: type, name: str, caller: str) -> dict[str, Any]:
@@ -392,15 +417,26 @@ def _check_selected(
             )
 
 
+def _check_free(others: Mapping[str, Any], taken: Mapping[str, Any], caller: str) -> None:
+    """Raise where a further model has the name of a line that the curve itself has."""
+    for name in others:
+        if str(name) in taken:
+            raise ValueError(
+                f"'others' of {caller} has a model named {name!r}, which is the name of a line of the curve itself. "
+                "Hint: give it another name."
+            )
+
+
 def _parted(mixed: Mapping[str, Any]) -> tuple[dict[str, OperatingPoints], dict[str, RocCurve]]:
     """Points and ROC curves apart."""
     points = {name: what for name, what in mixed.items() if isinstance(what, OperatingPoints)}
     return points, {name: what for name, what in mixed.items() if name not in points}
 
 
-def _selected_in_words(points: OperatingPoints, position: int) -> str:
+def _selected_in_words(points: OperatingPoints, position: int, source: str) -> str:
     found, alarms = points.true_positive_rate[position], points.false_positive_rate[position]
-    return f"selected: {percent(float(found))} found, {percent(float(alarms))} false alarms"
+    where = f", {source}" if source else ""
+    return f"selected{where}: {percent(float(found))} found, {percent(float(alarms))} false alarms"
 
 
 def _make_room_below(figure: Figure) -> None:

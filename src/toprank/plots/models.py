@@ -69,10 +69,13 @@ def roc_of_leaves(tree: Tree) -> RocCurve:
 
 def _scores(model: Any, X: Any, positive: Any) -> np.ndarray:
     """A score that is larger for what is more likely of the positive label."""
+    from toprank.rankers.cost_path import last_step
+
     classes = list(getattr(model, "classes_", []))
     if not hasattr(model, "decision_function"):
         return np.asarray(model.predict_proba(X))[:, classes.index(positive) if positive in classes else -1]
     score = np.asarray(model.decision_function(X))
     # A classifier of scikit-learn scores the larger label; a ranker of this package the one that it calls positive.
-    is_turned = not hasattr(model, "positive_index_") and len(classes) == 2 and classes[0] == positive
+    is_ranker = hasattr(last_step(model)[1], "positive_index_")
+    is_turned = not is_ranker and len(classes) == 2 and classes[0] == positive
     return -score if is_turned else score

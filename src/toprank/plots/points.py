@@ -93,14 +93,14 @@ def has_ratio(points: OperatingPoints) -> bool:
     return bool(np.isfinite(points.cost_ratio).any())
 
 
-def label_ratios(ax: Axes, points: OperatingPoints) -> None:
-    """Write the cost ratio beside a few points along the curve, where nothing is in the way.
+def label_ratios(ax: Axes, points: OperatingPoints, chosen: int | None = None) -> None:
+    """Write the cost ratio beside a few points along the curve, where nothing is in the way; first the chosen one's.
 
     The layout of the figure must be settled: places are measured in pixels.
     """
     scale = ax.figure.figure.dpi / 72
     obstacles, boxes = np.vstack(list(_drawn(ax))), _taken(ax)
-    for place, ratio in zip(*_apart(ax, points), strict=True):
+    for place, ratio in zip(*_apart(ax, points, chosen), strict=True):
         text = f"{ratio:.2g}" if ratio < 100 else f"{ratio:.0f}"
         size = np.array([text_width(ax.figure.figure, [text], SMALL_SIZE) * 72, SMALL_SIZE]) * scale
         found = _free_place(ax, place, size / 2, obstacles, boxes)
@@ -144,22 +144,27 @@ def _box(middle: Floats, half: Floats, scale: float) -> Box:
     return middle - half - MARGIN * scale, middle + half + MARGIN * scale
 
 
-def _apart(ax: Axes, points: OperatingPoints) -> tuple[Floats, Floats]:
-    """Pixels and cost ratios of points that are not dominated and lie far apart along the curve."""
+def _apart(ax: Axes, points: OperatingPoints, chosen: int | None = None) -> tuple[Floats, Floats]:
+    """Pixels and cost ratios of the chosen point, and of some not dominated that lie far apart along the curve."""
     kept = np.flatnonzero(~points.is_dominated & np.isfinite(points.cost_ratio))
     _, first = np.unique(points.false_positives[kept], return_index=True)  # of equal points one
     kept = kept[first]
-    rates = np.column_stack((points.false_positive_rate, points.true_positive_rate))[kept]
-    places = ax.transData.transform(100 * rates)
+    rates = np.column_stack((points.false_positive_rate, points.true_positive_rate))
     low, high = ax.get_xlim()
-    shown = (100 * rates[:, 0] >= low) & (100 * rates[:, 0] <= high)
-    places, ratios = places[shown], points.cost_ratio[kept][shown]
-    if len(places) <= MOST_RATIOS:
-        return places, ratios
-    along = np.append(0.0, np.cumsum(np.hypot(*np.diff(places, axis=0).T)))
-    wanted = np.linspace(0, along[-1], MOST_RATIOS)
-    chosen = np.unique(np.abs(along[:, np.newaxis] - wanted).argmin(axis=0))
-    return places[chosen], ratios[chosen]
+    is_shown = (100 * rates[:, 0] >= low) & (100 * rates[:, 0] <= high)
+    kept = kept[is_shown[kept]]
+    places = ax.transData.transform(100 * rates)
+    special = np.array([] if chosen is None else [chosen], np.int64)
+    special = special[is_shown[special] & np.isfinite(points.cost_ratio[special])]
+    for each in special:  # an equal point would say another cost at the same place
+        kept = kept[(rates[kept] != rates[each]).any(axis=1)]
+    most = MOST_RATIOS - len(special)
+    if len(kept) > most:
+        along = np.append(0.0, np.cumsum(np.hypot(*np.diff(places[kept], axis=0).T)))
+        wanted = np.linspace(0, along[-1], most)
+        kept = kept[np.unique(np.abs(along[:, np.newaxis] - wanted).argmin(axis=0))]
+    kept = np.append(special, kept)
+    return places[kept], points.cost_ratio[kept]
 
 
 def _drawn(ax: Axes) -> Iterator[Floats]:

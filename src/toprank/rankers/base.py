@@ -25,6 +25,7 @@ from toprank.rankers.training import TrainingData, shared_tables
 from toprank.rankers.validation import (
     check_classes,
     check_finite,
+    check_known_labels,
     check_labels,
     check_weights,
     warn_of_common_text_label,
@@ -62,8 +63,19 @@ class BaseRanker(ClassifierMixin, BaseEstimator):
         self
         """
         self._validate_params()
+        self._forget()
+        try:
+            return self._fit(X, y, sample_weight)
+        except BaseException:
+            self._forget()  # a fit that fails leaves nothing half-made behind
+            raise
+
+    def _forget(self) -> None:
+        """Be as before any fit."""
         for name in [name for name in vars(self) if name.endswith("_")]:
-            delattr(self, name)  # a fit that fails leaves no part of an older model behind
+            delattr(self, name)
+
+    def _fit(self, X: Any, y: Any, sample_weight: Any) -> Self:
         data, weight = self._take_over(X, y, sample_weight)
         if data is None:
             table = self._read(X, reset=True)
@@ -261,12 +273,7 @@ class BaseRanker(ClassifierMixin, BaseEstimator):
         score = self.decision_function(X)
         owner = f"{type(self).__name__}.score"
         labels = check_labels(y, len(score), owner)
-        unknown = sorted(set(np.unique(labels).tolist()) - set(self.classes_.tolist()), key=str)
-        if unknown:
-            raise ValueError(
-                f"{owner} found the label {unknown[0]!r} in y, but the model was trained with "
-                f"{self.classes_[0]!r} and {self.classes_[1]!r}. Hint: use the labels of the training data."
-            )
+        check_known_labels(labels, self.classes_, owner)
         return average_precision(
             labels == self.classes_[self.positive_index_], score, sample_weight=sample_weight, pos_label=True
         )

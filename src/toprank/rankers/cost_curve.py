@@ -150,11 +150,10 @@ class CostOptimalCurve(CurveRanker):
     # --- fitting ------------------------------------------------------------------------------------------------
 
     def _fit_model(self, data: TrainingData, threads: Threads) -> None:
-        base = clone(self._base)
-        if self.random_state is not None:
-            base.set_params(random_state=self.random_state)
-        held_out = [] if self.cv is None else held_out_folds(data, self.cv, self.random_state)
-        folds = CurveFolds(data, held_out, base, lambda part: self._fitter(part, Threads()), threads,
+        validation = self._read_validation()
+        base = self._plain_base()
+        parts = [] if self.cv is None else held_out_folds(data, self.cv, self.random_state)
+        folds = CurveFolds(data, parts, base, lambda part: self._fitter(part, Threads()), threads,
                            bool(self.verbose))  # fmt: skip
         ratio = self.n_positives_ / (self.n_cases_ - self.n_positives_)
         start = self._choose_start(folds, ratio)
@@ -162,9 +161,11 @@ class CostOptimalCurve(CurveRanker):
         first = fit_start(base, start, ratio, self._fitter(data, threads))
         ratios, trees, self.base_point_ = both_ways(first, ratio, self.beta, self._fitter(data, Threads()), threads)
         seen = Calls(data.is_positive, data.weight, *_calls(trees, data.X, threads))
-        unseen, source = self._on_validation(lambda matrix: _calls(trees, matrix, threads)), OF_VALIDATION
-        if unseen is None:
-            unseen, source = self._out_of_fold(folds, start, ratios), OF_FOLDS
+        if validation is None:
+            unseen, source = self._out_of_fold(folds, start, ratios, trees), OF_FOLDS
+        else:
+            matrix, is_positive = validation
+            unseen, source = Calls(is_positive, None, *_calls(trees, matrix, threads)), OF_VALIDATION
         self._judge(ratios, trees, seen, unseen, source)
 
     def _fitter(self, data: TrainingData, threads: Threads) -> FitTree:
@@ -187,11 +188,17 @@ class CostOptimalCurve(CurveRanker):
                       "cost": costs.tolist()}  # fmt: skip
         return tried[int(np.argmin(costs))]
 
-    def _out_of_fold(self, folds: CurveFolds, start: Start, ratios: np.ndarray) -> Calls | None:
-        """What curves that were fitted on other folds call the cases of each; None without folds."""
+    def _out_of_fold(self, folds: CurveFolds, start: Start, ratios: np.ndarray, trees: list[TAOTree]) -> Calls | None:
+        """What curves that were fitted on other folds call the cases of each; None without folds.
+
+        What a tree of one leaf calls any case is known, whatever those of the folds do.
+        """
         if not len(folds):
             return None
         votes, score = folds.votes(start, ratios, self.base_point_)
+        for i, tree in enumerate(trees):
+            if tree.n_leaves_ == 1:
+                votes[i] = tree._label[0] == 1
         weight = None if folds.data.weight is None else folds.data.weight[folds.rows]
         return Calls(folds.data.is_positive[folds.rows], weight, votes, order_of(votes, score))
 
@@ -249,8 +256,15 @@ class CostOptimalCurve(CurveRanker):
     def to_text(self, point: int | Selection | None = None) -> str:
         """One tree as text: the selected one, before that the base tree."""
         chosen = self._point(point)
-        title = f"{self.summary()}\ntree at a cost ratio of {chosen.cost_ratio:.3g}:"
-        return to_text(chosen.tree.tree_, self.columns_, title=title)
+        tree, label = chosen.tree.tree_, chosen.tree._label
+        called = sorted({int(place) + 1 for place in tree.leaf[label == 1]})
+        which = (
+            f"leaves {', '.join(map(str, called))}" if len(called) > 1 else f"leaf {called[0]}" if called else "no leaf"
+        )
+        title = f"tree at a cost ratio of {chosen.cost_ratio:.3g}, which calls the cases of {which} positive:"
+        if point is None:
+            title = f"{self.summary()}\n{title}"
+        return to_text(tree, self.columns_, title=title)
 
     def _figures(self) -> dict[str, Any]:
         shown = self._point(None).tree

@@ -8,7 +8,6 @@ from numbers import Integral, Real
 from typing import Any, NamedTuple
 
 import numpy as np
-from sklearn.base import clone
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval
 
@@ -152,6 +151,7 @@ class CostOptimalForest(CurveRanker):
     # --- fitting ------------------------------------------------------------------------------------------------
 
     def _fit_model(self, data: TrainingData, threads: Threads) -> None:
+        validation = self._read_validation()
         ratio = self.n_positives_ / (self.n_cases_ - self.n_positives_)
         seeds = check_random_state(self.random_state).randint(np.iinfo(np.int32).max, size=self.n_estimators)
         grown = threads.map(lambda seed: self._follow_path(data, ratio, int(seed)), seeds)
@@ -161,13 +161,14 @@ class CostOptimalForest(CurveRanker):
         self._path_counts = [paths for member in members for paths in member.path_counts]
         self._tree_at, self.base_point_ = _side_by_side(members)
         ratios = [ratio * self.beta ** (i - self.base_point_) for i in range(self._tree_at.shape[1])]
-        self._judge_members(np.array(ratios), data, [member.is_unseen for member in members], threads)
+        is_unseen = [member.is_unseen for member in members]
+        self._judge_members(np.array(ratios), data, is_unseen, validation, threads)
 
     def _follow_path(self, data: TrainingData, ratio: float, seed: int) -> Member:
         """The curve of one member."""
         rng = np.random.default_rng(seed)
         weight = draw_bootstrap(data, self.max_samples, rng)
-        base = clone(self._base).set_params(random_state=seed, budget=None)
+        base = self._plain_base().set_params(random_state=seed)
         drawn = self._drawn(data, weight, base, rng)
 
         def fit(tree: TAOTree) -> TAOTree:
@@ -196,7 +197,12 @@ class CostOptimalForest(CurveRanker):
         )
 
     def _judge_members(
-        self, ratios: np.ndarray, data: TrainingData, is_unseen: list[np.ndarray], threads: Threads
+        self,
+        ratios: np.ndarray,
+        data: TrainingData,
+        is_unseen: list[np.ndarray],
+        validation: tuple[np.ndarray, np.ndarray] | None,
+        threads: Threads,
     ) -> None:
         """Mistakes on the training data by all members, and by those that did not draw a case."""
         by_all, by_others = self._tally(len(data.X)), self._tally(len(data.X))
@@ -213,9 +219,11 @@ class CostOptimalForest(CurveRanker):
         self.oob_score_ = float("nan")
         if has_both:
             self.oob_score_ = average_precision(is_positive, score, sample_weight=weight, pos_label=True)
-        unseen, source = self._on_validation(lambda matrix: self._calls(matrix, threads)), OF_VALIDATION
-        if unseen is None and has_both:
-            unseen, source = Calls(is_positive, weight, called[:, rows], score), OUT_OF_BAG
+        unseen, source = None, OUT_OF_BAG
+        if validation is not None:
+            unseen, source = Calls(validation[1], None, *self._calls(validation[0], threads)), OF_VALIDATION
+        elif has_both:
+            unseen = Calls(is_positive, weight, called[:, rows], score)
         self._judge(ratios, [self._bag(i) for i in range(len(ratios))], seen, unseen, source)
 
     # --- scoring ------------------------------------------------------------------------------------------------

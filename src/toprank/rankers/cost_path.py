@@ -104,7 +104,7 @@ def fit_at_costs(
     sample_weight : array-like of shape (n,), optional
         Weights of cases; a row keeps its weight when it is sampled.
     pos_label : optional
-        The positive label; the larger of the two by default.
+        The positive label; by default the classifier's own `pos_label` where it has one, else the larger of the two.
     random_state : int, RandomState or None
         Rows that are sampled, the same each time for None.
     n_jobs : int or None
@@ -134,12 +134,14 @@ def fit_at_costs(
             "Hint: weight is exact, the others are samples."
         )
     labels = check_labels(y, _num_samples(X), "fit_at_costs")
+    if pos_label is None:
+        pos_label = last_step(estimator)[1].get_params(deep=False).get("pos_label")
     classes, positive_index = check_classes(labels, pos_label, "fit_at_costs")
     is_positive = labels == classes[positive_index]
     weight = check_weights(sample_weight, is_positive, "fit_at_costs")
     _check_way(estimator, by, weight)
     seed = check_random_state(0 if random_state is None else random_state).randint(2**31 - 1)
-    task = _Task(estimator, X, y, is_positive, weight, classes, positive_index, by, seed, pos_label is not None)
+    task = _Task(estimator, X, y, is_positive, weight, classes, positive_index, by, seed)
     with shared_training_data():  # rankers of ours prepare the table once
         models = Parallel(n_jobs=n_jobs)(delayed(task.fit)(ratio) for ratio in ratios.tolist())
     return CostPath(ratios, models, classes[positive_index])
@@ -189,15 +191,13 @@ class _Task:
     positive_index: int
     by: str
     seed: int
-    names_positive: bool
 
     def fit(self, ratio: float) -> Any:
         """A fitted clone for one cost ratio."""
         model, (prefix, last) = clone(self.estimator), last_step(self.estimator)
         known, is_weighted = last.get_params(deep=False), self.by == "weight"
         told = {"fp_cost": ratio if is_weighted else 1.0, "fn_cost": 1.0} if "fp_cost" in known else {}
-        if self.names_positive:
-            told["pos_label"] = self.classes[self.positive_index]
+        told["pos_label"] = self.classes.tolist()[self.positive_index]
         model.set_params(**{prefix + name: value for name, value in told.items() if name in known})
         X, y, weight = self._rows(ratio)
         if is_weighted and "fp_cost" not in known:

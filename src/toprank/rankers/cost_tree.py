@@ -11,7 +11,7 @@ from toprank._core.threads import Threads
 from toprank.rankers.growth import CCP_ALPHA, DEPTH
 from toprank.rankers.labelled_tree import BALANCED, LABELLED_CONSTRAINTS, LabelledTree
 from toprank.rankers.leaf_rates import parents_of
-from toprank.rankers.pruning import best_penalty, held_out_folds, penalties_to_try
+from toprank.rankers.pruning import best_penalty, held_out_folds, penalties_to_try, weight_of
 from toprank.rankers.training import TrainingData
 from toprank.rankers.tree_ranker import without_prefix
 from toprank.tree.prune import SMALLEST_PENALTY, link_penalties, prune_tree
@@ -161,10 +161,8 @@ class CostTree(LabelledTree):
             return float(tried[0])
         weight = np.ones(len(data.X)) if data.weight is None else data.weight
         share = np.zeros((len(folds), len(tried)))
-        for i, held_out in enumerate(folds):
-            inside = weight.copy()
-            inside[held_out] = 0.0
-            weights = integer_weights(data.is_positive, inside)
+        for i, (inside, held_out) in enumerate(folds):
+            weights = integer_weights(data.is_positive, weight_of(weight, inside))
             part = self._grow(data, self._weigh_by_cost(data, weights, costs), threads)
             # A leaf of a part of the cases must save that part of the penalty: penalties belong to sums of costs.
             scaled = tried * (part.cost / full.cost)

@@ -145,7 +145,8 @@ def choose(
         _refuse_none(size <= max_leaves, small, f"the smallest tree of the curve has {size.min()}")
         is_fine = is_fine & (size <= max_leaves)
         wish = f"{wish}, {small}" if asked else small
-    _refuse_none(is_fine, wish, _nearest(name, points, n_cases, size, max_leaves))
+    among = has_alerts if max_leaves is None else has_alerts & (size <= max_leaves)
+    _refuse_none(is_fine, wish, _nearest(name, points, n_cases, among))
     # The best; of equals the smallest tree, then the one with fewest false positives.
     order = np.lexsort((points.false_positives, size, -worth, ~is_fine))
     at = int(order[0])
@@ -166,9 +167,14 @@ def _judge(
         return f"at least {percent_text(limit)} of the positives found", recall >= limit, -fpr
     if name == "cost_ratio":
         ratio = _check_number(owner, name, value, 0, np.inf)
-        wish = f"a false positive costs {ratio:.3g} false negatives"
+        wish = f"a false positive costs {ratio:.3g} false negative{'' if ratio == 1 else 's'}"
         return wish, np.ones(len(points), bool), -points.cost(ratio)
-    k = cases_of_budget(value, n_cases, 0.0)
+    try:
+        k = cases_of_budget(value, n_cases, 0.0)
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"{owner} needs as k an int, the number of alerts, or a share between 0 and 1, got {value!r}."
+        ) from None
     alerts = "1 alert" if k == 1 else f"{k:,.0f} alerts"
     return f"at most {alerts} among {n_cases:,.0f} cases", _alerts(points, n_cases) <= k, recall
 
@@ -179,16 +185,14 @@ def _alerts(points: OperatingPoints, n_cases: float) -> np.ndarray:
 
 def _check_number(owner: str, name: str, value: Any, low: float, high: float) -> float:
     if isinstance(value, bool | np.bool_) or not isinstance(value, NUMBER) or not low <= value <= high:
-        upper = "more" if high == np.inf else f"{high:g}"
-        between = f"from {low:g} {'or' if high == np.inf else 'to'} {upper}"
+        between = f"of {low:g} or more" if high == np.inf else f"from {low:g} to {high:g}"
         raise ValueError(f"{owner} needs a number {between} as {name}, got {value!r}.")
     return float(value)
 
 
-def _nearest(name: str, points: OperatingPoints, n_cases: float, size: np.ndarray, max_leaves: int | None) -> str:
+def _nearest(name: str, points: OperatingPoints, n_cases: float, among: np.ndarray) -> str:
     """How near the curve comes to a wish, in words."""
-    among = np.ones(len(points), bool) if max_leaves is None else size <= max_leaves
-    if name == "cost_ratio":
+    if not among.any():
         return "trees that small call no case positive"
     if name == "max_fpr":
         return f"the lowest share is {percent_text(points.false_positive_rate[among].min())}"
@@ -200,8 +204,8 @@ def _nearest(name: str, points: OperatingPoints, n_cases: float, size: np.ndarra
 def _refuse_none(is_fine: np.ndarray, wish: str, nearest: str) -> None:
     if not is_fine.any():
         raise ValueError(
-            f"No tree of the curve fulfils the wish ({wish}): {nearest}. Hint: ask for less, or list cases with top_k, "
-            "which cuts the ranking anywhere."
+            f"No tree of the curve fulfils the wish ({wish}): {nearest}. Hint: change the wish, or list cases with "
+            "top_k, which cuts the ranking anywhere."
         )
 
 

@@ -19,8 +19,8 @@ class CurveFolds:
     Parameters
     ----------
     data : TrainingData
-    held_out : list of int arrays
-        Rows of each fold.
+    folds : list of (int array, int array)
+        Rows to learn from and held-out rows of each fold.
     base : TAOTree
         Not fitted.
     fitter : callable
@@ -33,28 +33,28 @@ class CurveFolds:
     def __init__(
         self,
         data: TrainingData,
-        held_out: list[np.ndarray],
+        folds: list[tuple[np.ndarray, np.ndarray]],
         base: TAOTree,
         fitter: Callable[[TrainingData], FitTree],
         threads: Threads,
         verbose: bool,
     ):
-        self.data, self.held_out, self.base, self.fitter = data, held_out, base, fitter
+        self.data, self.folds, self.base, self.fitter = data, folds, base, fitter
         self.threads, self.verbose = threads, verbose
 
     def __len__(self) -> int:
-        return len(self.held_out)
+        return len(self.folds)
 
     @property
     def rows(self) -> np.ndarray:
         """Rows of all folds, one fold after the other."""
-        return np.concatenate(self.held_out)
+        return np.concatenate([held_out for _, held_out in self.folds])
 
     def costs(self, starts: Sequence[Start], ratio: float) -> np.ndarray:
         """What a case costs out of fold with each start, in units of a false negative, float64 (n_starts,)."""
 
-        def judge(held_out: np.ndarray) -> list[float]:
-            fit = self._fit_without(held_out)
+        def judge(inside: np.ndarray, held_out: np.ndarray) -> list[float]:
+            fit = self._fit_on(inside)
             is_positive = self.data.is_positive[held_out]
             weight = np.ones(len(held_out)) if self.data.weight is None else self.data.weight[held_out]
             cost = weight * np.where(is_positive, 1.0, ratio)
@@ -70,18 +70,16 @@ class CurveFolds:
     def votes(self, start: Start, ratios: np.ndarray, base_point: int) -> tuple[np.ndarray, np.ndarray]:
         """Votes and scores of paths over the given costs for the rows of all folds, as in `votes_and_scores`."""
 
-        def judge(held_out: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-            fit = self._fit_without(held_out)
+        def judge(inside: np.ndarray, held_out: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+            fit = self._fit_on(inside)
             base = fit_start(self.base, start, float(ratios[base_point]), fit)
             return votes_and_scores(same_path(base, ratios, base_point, fit), self.data.X[held_out], Threads())
 
         votes, scores = zip(*self._each(judge, "curves out of fold"), strict=True)
         return np.concatenate(votes, axis=1), np.concatenate(scores)
 
-    def _fit_without(self, held_out: np.ndarray) -> FitTree:
-        is_inside = np.ones(len(self.data.X), bool) if self.data.weight is None else self.data.weight > 0
-        is_inside[held_out] = False
-        return self.fitter(subset(self.data, np.flatnonzero(is_inside), self.base))
+    def _fit_on(self, rows: np.ndarray) -> FitTree:
+        return self.fitter(subset(self.data, rows, self.base))
 
     def _each(self, judge: Callable, label: str) -> list:
-        return list(progress(self.threads.map(judge, self.held_out), len(self), label, self.verbose))
+        return list(progress(self.threads.map(judge, *zip(*self.folds, strict=True)), len(self), label, self.verbose))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import product
@@ -51,15 +52,41 @@ class Start:
     alpha: float
 
 
+COST_RANGE = 30
+NEGLIGIBLE = 2.0**-COST_RANGE
+"""Share of the weight of a class below which its mistakes are none: lighter cases cost nothing (`WEIGHT_BITS`)."""
+
 FitTree = Callable[[TAOTree], TAOTree]
 """Fits a tree on one table, the preparation of which is shared."""
 
 
 def starts_to_try(base: TAOTree, depths: Sequence[int] | None, alphas: Sequence[float] | None) -> list[Start]:
     """All pairs of a depth and a penalty, the smallest models first."""
-    all_depths = [base.max_depth] if depths is None else sorted({int(depth) for depth in depths})
-    all_alphas = [base.alpha] if alphas is None else sorted({float(alpha) for alpha in alphas}, reverse=True)
+    all_depths = [base.max_depth] if depths is None else sorted({_check_depth(depth) for depth in depths})
+    all_alphas = [base.alpha] if alphas is None else sorted({_check_alpha(alpha) for alpha in alphas}, reverse=True)
+    for name, values in (("depths", all_depths), ("alphas", all_alphas)):
+        if not values:
+            raise ValueError(
+                f"{name} of a CostOptimalCurve is empty. Hint: give values to try, or None for the base's own."
+            )
     return [Start(*pair) for pair in product(all_depths, all_alphas)]
+
+
+def _check_depth(value: Any) -> int:
+    if isinstance(value, bool | np.bool_) or not isinstance(value, int | np.integer) or value < 1:
+        raise ValueError(
+            f"depths of a CostOptimalCurve must be ints of 1 or more, got {value!r}. Hint: depths=[1, 2, 3]."
+        )
+    return int(value)
+
+
+def _check_alpha(value: Any) -> float:
+    is_number = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool | np.bool_)
+    if not is_number or not 0 <= value < np.inf:
+        raise ValueError(
+            f"alphas of a CostOptimalCurve must be numbers of 0 or more, got {value!r}. Hint: alphas=[1, 10]."
+        )
+    return float(value)
 
 
 def fit_start(base: TAOTree, start: Start, ratio: float, fit: FitTree) -> TAOTree:
@@ -108,13 +135,17 @@ def both_ways(
     base_point : int
         Position of the base cost.
     """
-    ends = {1: lambda tree: tree.n_fp_ == 0, -1: lambda tree: tree.n_fn_ == 0}
+    ends = {
+        1: lambda tree: tree.n_fp_ <= NEGLIGIBLE * (tree.n_cases_ - tree.n_positives_),
+        -1: lambda tree: tree.n_fn_ <= NEGLIGIBLE * tree.n_positives_,
+    }
 
     def one_way(sign: int) -> list[TAOTree]:
         if ends[sign](base):
             return []
-        steps = iter(lambda: None, 0)  # without end: one error costs more than all cases after about log(n) steps
-        ratios = (ratio * beta ** (sign * step) for step, _ in enumerate(steps, 1))
+        # One case costs more than all others of the other class long before the last of these.
+        n_steps = math.ceil(2 * COST_RANGE / math.log2(beta))
+        ratios = (ratio * beta ** (sign * step) for step in range(1, n_steps + 1))
         return follow(base, ratios, fit, ends[sign])
 
     up, down = threads.run(one_way, (1, -1))
@@ -155,12 +186,14 @@ def settle(trees: Sequence[TAOTree], ratios: Sequence[float] | np.ndarray, fit: 
     from its mistakes and the norm of its weights, without a look at the data, so bad ones are found at once. Both ends
     stay, where one kind of mistake is gone.
     """
-    settled, tried = list(trees), set()
+    settled = list(trees)
+    tried: list[tuple[int, TAOTree]] = []
     for i in (*range(len(settled)), *reversed(range(len(settled)))):
         costs = [_cost_at(tree, float(ratios[i])) for tree in settled]
         best = int(np.argmin(costs))
-        if 0 < i < len(settled) - 1 and costs[best] < costs[i] and (i, id(settled[best])) not in tried:
-            tried.add((i, id(settled[best])))
+        is_new = not any(i == place and settled[best] is tree for place, tree in tried)
+        if 0 < i < len(settled) - 1 and costs[best] < costs[i] and is_new:
+            tried.append((i, settled[best]))
             new = started_from(settled[best], float(ratios[i]), fit)
             if new.objective_ < costs[i]:
                 settled[i] = new

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
+from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from toprank._core.threads import Threads, resolve_n_jobs
@@ -22,13 +23,10 @@ from toprank.rankers.ensemble import Ensemble
 from toprank.rankers.frames import make_frame
 from toprank.rankers.tao_tree import TAOTree
 from toprank.rankers.tree_ranker import without_prefix
-from toprank.rankers.validation import check_labels
+from toprank.rankers.validation import check_known_labels, check_labels
 
 OF_TRAINING, OF_VALIDATION = "training data", "validation data"
 """What the figures of points may be taken from, whichever the ranker."""
-
-Call = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
-"""What the models of a curve call the rows of a matrix, bool (n_points, n), and the rows' scores, float64 (n,)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,6 +70,7 @@ class CurveRanker(Ensemble):
     """
 
     base: TAOTree | None
+    random_state: Any
     path_: list[CurvePoint]
     base_point_: int
     points_: OperatingPoints
@@ -144,13 +143,31 @@ class CurveRanker(Ensemble):
         finally:
             del self._validation
 
-    def _on_validation(self, call: Call) -> Calls | None:
-        """What the models call the validation data; None where `fit` was given none."""
+    def _plain_base(self) -> TAOTree:
+        """A copy of the base, with the random state of this model; what concerns the table is this model's own."""
+        base = clone(self._base)
+        for name in ("pos_label", "categorical_features"):
+            if getattr(base, name) is not None:
+                raise ValueError(
+                    f"The base of a {type(self).__name__} has a {name} of its own, expected None. "
+                    f"Hint: give {name} to the {type(self).__name__}."
+                )
+        if self.random_state is not None:
+            base.set_params(random_state=self.random_state)
+        return base.set_params(budget=None)
+
+    def _read_validation(self) -> tuple[np.ndarray, np.ndarray] | None:
+        """Encoded validation data and which of them are positive; None where `fit` was given none."""
         if self._validation is None:
             return None
         matrix = self._encode(self._validation[0])
         is_positive = self._are_positive(self._validation[1], len(matrix), "fit (y_val)")
-        return Calls(is_positive, None, *call(matrix))
+        if is_positive.all() or not is_positive.any():
+            raise ValueError(
+                f"{type(self).__name__}.fit needs validation data of both classes, but all {len(is_positive):,} "
+                f"outcomes in y_val are {'positive' if is_positive[0] else 'negative'}. Hint: take more cases."
+            )
+        return matrix, is_positive
 
     def _judge(self, ratios: np.ndarray, models: Sequence[Any], seen: Calls, unseen: Calls | None, source: str) -> None:
         """Mistakes of the models on the training data and on cases that they have not seen; rates by score of these.
@@ -193,6 +210,7 @@ class CurveRanker(Ensemble):
 
     def _are_positive(self, y: Any, n_rows: int, caller: str) -> np.ndarray:
         labels = check_labels(y, n_rows, f"{type(self).__name__}.{caller}")
+        check_known_labels(labels, self.classes_, f"{type(self).__name__}.{caller}")
         return labels == self.classes_[self.positive_index_]
 
     def select(

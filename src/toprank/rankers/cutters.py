@@ -184,6 +184,9 @@ class ObliqueCutter:
         feature = np.flatnonzero(slope)
         if len(feature) < 2:  # a sum of one column is a condition on one column
             return single
+        # The column that moves rows most comes first, whatever its units: so the sum is read, and cut off, in words.
+        influence = [abs(slope[f]) * self._spread(np.array([f]), np.ones(1)) for f in feature]
+        feature = feature[np.argsort(-np.array(influence), kind="stable")]
         found = self._along(rows, feature, slope[feature] / self._spread(feature, slope[feature]), worth)
         return single if found is None or (single is not None and found.value <= single.value) else found
 

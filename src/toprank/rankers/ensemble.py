@@ -42,6 +42,8 @@ class Ensemble(BaseRanker):
 
     def _set_rates(self, score: np.ndarray, is_positive: np.ndarray, weight: np.ndarray) -> None:
         """Learn the expected hit rate from scored rows; without rows of both classes it is that of all cases."""
+        has_weight = weight > 0
+        score, is_positive, weight = score[has_weight], is_positive[has_weight], weight[has_weight]
         if 0 < is_positive.sum() < len(score):
             strength = self.smoothing_strength if self.smoothing else 0.0
             self._rate_score, self._rate_value = rates_by_score(score, is_positive, weight, strength, self.base_rate_)

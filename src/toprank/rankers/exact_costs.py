@@ -15,6 +15,8 @@ import numpy as np
 from sklearn.utils import check_array
 
 from toprank.metrics.operating_points import OperatingPoints, check_cost_ratio
+from toprank.rankers.encoding import is_missing, read_table
+from toprank.rankers.frames import backend_of
 from toprank.rankers.linear_cells import LinearProblem, search_directions
 from toprank.rankers.validation import check_classes, check_labels, check_weights
 from toprank.tree.bin_mapper import between
@@ -309,11 +311,47 @@ def _check_cases(
     X: Any, y: Any, sample_weight: Any, pos_label: Any, owner: str
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray | None, np.ndarray]:
     """Matrix, whether each row is positive, weights (None = 1 each), and the negative and the positive label."""
-    X = check_array(X, dtype=np.float64)
+    X = _check_numbers(X, owner)
     labels = check_labels(y, len(X), owner)
     classes, position = check_classes(labels, pos_label, owner)
     is_positive = labels == classes[position]
     return X, is_positive, check_weights(sample_weight, is_positive, owner), classes[[1 - position, position]]
+
+
+def _check_numbers(X: Any, owner: str) -> np.ndarray:
+    """Matrix of finite numbers, float64 (n, n_features)."""
+    try:
+        numbers = check_array(X, dtype=np.float64, ensure_all_finite=False)
+    except (TypeError, ValueError):
+        _refuse_text(X, owner)
+        raise  # not about text: scikit-learn's sentences on shapes say what to do
+    names = read_table(X).names if backend_of(X) else [f"x{i}" for i in range(numbers.shape[1])]
+    for name, column in zip(names, numbers.T, strict=True):
+        for is_bad, words, remedy in (
+            (np.isnan(column), "missing (NaN)", "fill them first, for example with SimpleImputer"),
+            (np.isinf(column), "infinite", "replace them first"),
+        ):
+            if is_bad.any():
+                raise ValueError(
+                    f"{owner} needs a finite number in every row, but of the {len(column):,} values of column {name!r} "
+                    f"{int(is_bad.sum()):,} {'are' if is_bad.sum() > 1 else 'is'} {words}. "
+                    f"Hint: {remedy}, or drop these rows."
+                )
+    return numbers
+
+
+def _refuse_text(X: Any, owner: str) -> None:
+    """Raise ValueError at the first column that holds something else than numbers."""
+    table = read_table(X if backend_of(X) else check_array(X, dtype=None, ensure_all_finite=False))
+    for i, name in enumerate(table.names):
+        for value in () if table.is_numeric(i) else table.values(i):
+            try:
+                float(0 if is_missing(value) else value)
+            except (TypeError, ValueError):
+                raise ValueError(
+                    f"{owner} needs columns of numbers, but column {name!r} holds {value!r}. "
+                    "Hint: encode text and categories first, for example with OneHotEncoder."
+                ) from None
 
 
 def _all_stumps(X: np.ndarray, positive: np.ndarray, negative: np.ndarray) -> Iterator[tuple[np.ndarray, ...]]:

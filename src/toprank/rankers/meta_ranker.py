@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from toprank._core.threads import Threads, resolve_n_jobs
 from toprank.rankers.growth import Arrangement, Growth, stages_of
 from toprank.rankers.linear import fit_linear_scoring
-from toprank.rankers.pruning import Pruner, best_penalty, held_out_folds, penalties_to_try
+from toprank.rankers.pruning import Pruner, best_penalty, held_out_folds, penalties_to_try, weight_of
 from toprank.rankers.training import TrainingData
 from toprank.rankers.tree_ranker import TreeRanker, without_prefix
 from toprank.tree.meta import MetaTree
@@ -110,9 +110,8 @@ class MetaRanker(TreeRanker):
             return float(tried[0])
         weight = np.ones(len(data.X)) if data.weight is None else data.weight
         scores = np.zeros((len(folds), len(tried)))
-        for i, held_out in enumerate(folds):
-            inside = weight.copy()
-            inside[held_out] = 0.0
+        for i, (rows, held_out) in enumerate(folds):
+            inside = weight_of(weight, rows)
             grown = self._grow(growth, data, inside, threads)
             scores[i] = self._held_out_scores(growth, data, grown, tried, inside, held_out, weight[held_out])
         self.ccp_path_ = {"ccp_alpha": tried, self._measure_name: scores.mean(axis=0)}

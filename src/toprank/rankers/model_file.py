@@ -81,7 +81,7 @@ def describe_model(model: Any) -> dict[str, Any]:
         "format": FORMAT,
         "format_version": FORMAT_VERSION,
         "class": type(model).__name__,
-        "parameters": {name: _plain(value) for name, value in model.get_params(deep=False).items()},
+        "parameters": _parameters(model),
         "columns": [column.to_dict() for column in model.columns_],
         "feature_names": list(getattr(model, "feature_names_in_", [])) or None,
         "classes": {"dtype": classes.dtype.str if classes.dtype.kind != "O" else "object", "values": classes.tolist()},
@@ -226,6 +226,13 @@ def write_atomically(path: Path, content: bytes) -> None:
         ) from error
 
 
+def _parameters(model: Any) -> dict[str, Any]:
+    """Parameters of a model as JSON; of fitted models among them nothing is kept where it is but a start."""
+    given = model.get_params(deep=False)
+    return {name: None if name == "init" and not isinstance(value, str) else _plain(value)
+            for name, value in given.items()}  # fmt: skip
+
+
 def _plain(value: Any) -> Any:
     """A parameter as JSON: numpy scalars and arrays as Python values, non-finite floats as {"float": "-inf"}."""
     if isinstance(value, np.ndarray):
@@ -236,9 +243,8 @@ def _plain(value: Any) -> Any:
         value = value.item()
     if isinstance(value, float) and not math.isfinite(value):
         return {"float": repr(value)}
-    if type(value).__name__ in ESTIMATORS and not hasattr(value, "classes_"):  # what another ranker is made of
-        parameters = {name: _plain(each) for name, each in value.get_params(deep=False).items()}
-        return {"ranker": type(value).__name__, "parameters": parameters}
+    if type(value).__name__ in ESTIMATORS:  # what another ranker is made of
+        return {"ranker": type(value).__name__, "parameters": _parameters(value)}
     return value if isinstance(value, str | bool | int | float | None) else None
 
 

@@ -123,8 +123,8 @@ def penalties_to_try(steps: np.ndarray, limit: int = PENALTIES_TRIED) -> np.ndar
     return tried
 
 
-def held_out_folds(data: TrainingData, cv: Any, random_state: Any) -> list[np.ndarray]:
-    """Held-out rows of each fold that leaves both classes on both sides."""
+def held_out_folds(data: TrainingData, cv: Any, random_state: Any) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Rows to learn from and held-out rows of each fold that leaves both classes on both sides."""
     has_weight = np.ones(len(data.X), bool) if data.weight is None else data.weight > 0
     position = np.arange(len(data.X))
     cv = 5 if cv is None else cv
@@ -136,8 +136,15 @@ def held_out_folds(data: TrainingData, cv: Any, random_state: Any) -> list[np.nd
         cv = StratifiedKFold(n_folds, shuffle=True, random_state=0 if random_state is None else random_state)
     splits = check_cv(cv, classifier=True).split(position.reshape(-1, 1), data.is_positive[position])
     folds = [(position[np.asarray(inside)], position[np.asarray(held_out)]) for inside, held_out in splits]
-    return [held_out[has_weight[held_out]] for inside, held_out in folds
-            if all(_has_both(data.is_positive[rows[has_weight[rows]]]) for rows in (inside, held_out))]  # fmt: skip
+    present = [(inside[has_weight[inside]], held_out[has_weight[held_out]]) for inside, held_out in folds]
+    return [fold for fold in present if all(_has_both(data.is_positive[rows]) for rows in fold)]
+
+
+def weight_of(weight: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """The weights of some rows, 0 for all others."""
+    out = np.zeros_like(weight)
+    out[rows] = weight[rows]
+    return out
 
 
 def best_penalty(tried: np.ndarray, scores: np.ndarray) -> float:

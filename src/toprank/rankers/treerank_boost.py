@@ -18,7 +18,7 @@ from toprank.rankers.growth import DEPTH, GROWTH_CONSTRAINTS, Growth
 from toprank.rankers.pair_rule import PLACE, PairRule
 from toprank.rankers.pair_weights import STEP_UNIT, PairWeights, best_step, discordant_pairs
 from toprank.rankers.progress import progress
-from toprank.rankers.pruning import held_out_folds
+from toprank.rankers.pruning import held_out_folds, weight_of
 from toprank.rankers.training import TrainingData
 from toprank.tree.objectives import ROC_AREA
 from toprank.tree.scoring import Scoring
@@ -241,10 +241,9 @@ class TreeRankBoost(Ensemble):
         Where a class is too small for folds, the rows' own scores, which promise too much.
         """
         rows, scores = [], []
-        for held_out in held_out_folds(data, CALIBRATION_FOLDS, 0):
+        for inside, held_out in held_out_folds(data, CALIBRATION_FOLDS, 0):
             part, others = copy(self), copy(data)
-            part.verbose, others.weight = 0, weight.copy()
-            others.weight[held_out] = 0.0
+            part.verbose, others.weight = 0, weight_of(weight, inside)
             part._fit_model(others, threads)
             rows.append(held_out)
             scores.append(part._decide(data.X[held_out], threads))

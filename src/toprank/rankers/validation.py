@@ -171,3 +171,13 @@ def _to_numpy(values: Any) -> np.ndarray:
     if hasattr(values, "to_numpy") and not hasattr(values, "to_pylist"):
         values = values.to_numpy()
     return np.asarray(values)  # of a pyarrow column too, also where it has missing values
+
+
+def check_known_labels(labels: np.ndarray, classes: np.ndarray, owner: str) -> None:
+    """Raise ValueError at a label that the model was not trained with."""
+    unknown = sorted(set(np.unique(labels).tolist()) - set(classes.tolist()), key=str)
+    if unknown:
+        raise ValueError(
+            f"{owner} found the label {unknown[0]!r} in y, but the model was trained with "
+            f"{classes[0]!r} and {classes[1]!r}. Hint: use the labels of the training data."
+        )

@@ -45,7 +45,7 @@ class Split:
     categories : bool array of shape (256,)
         Category codes that go left.
     columns, weights : int32 and float64 arrays
-        Terms of a weighted sum, in original units.
+        Terms of a weighted sum, in original units; a fitted or drawn one has the heaviest standardised weight first.
     """
 
     kind: int
@@ -214,7 +214,7 @@ def fitted_sum(problem: CostProblem, care: Care, start: LinearFit | None) -> tup
 
     Each care point weighs what the wrong child would cost it; the penalty is alpha. None where the fit has no weights.
     """
-    feature, spread, standard = problem.rows.standard
+    feature, _, standard = problem.rows.standard
     prefers_right = care.saving < 0
     if len(feature) == 0 or prefers_right.all() or not prefers_right.any():
         return None
@@ -237,12 +237,22 @@ def fitted_sum(problem: CostProblem, care: Care, start: LinearFit | None) -> tup
         return None
     if len(used) == 1:  # a sum of one column is a condition on one column
         return Split(NUMERIC, 1.0, int(feature[used[0]])), fit
-    return sum_split(
-        problem, feature[used], fit.weight[used] / spread[used], float(np.abs(fit.weight[used]).sum())
-    ), fit
+    return sum_split(problem, used, fit.weight[used]), fit
 
 
-def sum_split(problem: CostProblem, columns: np.ndarray, weights: np.ndarray, norm: float) -> Split:
-    """A weighted sum of columns in units of its standard deviation, so that margins are comparable."""
+def sum_split(problem: CostProblem, used: np.ndarray, weight: np.ndarray) -> Split:
+    """A weighted sum of columns in units of its standard deviation, so that margins are comparable.
+
+    Parameters
+    ----------
+    problem : CostProblem
+    used : int array of shape (m,)
+        Positions among the columns of `problem.rows.standard`.
+    weight : float64 array of shape (m,)
+        Weights on these columns, standardised.
+    """
+    feature, spread, _ = problem.rows.standard
+    order = np.argsort(-np.abs(weight), kind="stable")
+    columns, weights = feature[used[order]], weight[order] / spread[used[order]]
     weights = weights / problem.rows.spread_of_sum(columns, weights)
-    return Split(OBLIQUE, norm, columns=columns, weights=weights)
+    return Split(OBLIQUE, float(np.abs(weight).sum()), columns=columns, weights=weights)

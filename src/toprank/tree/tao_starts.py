@@ -52,9 +52,9 @@ def _split_of(tree: Tree, node: int, problem: CostProblem) -> Split:
 def random_tree(problem: CostProblem, depth: int, random: np.random.Generator) -> AlternatingTree:
     """A complete tree of random conditions.
 
-    Weights on standardised columns and the intercept are drawn from a standard normal distribution (section H.1.1);
-    their norm counts as drawn, so that nothing is gained by keeping a direction that means nothing. Where there is
-    nothing to add up, and in trees of single columns, a column and one of its values are drawn.
+    Weights on standardised columns and the intercept are drawn from a standard normal distribution (section H.1.1),
+    the weights then scaled to a norm of 1, which changes no side. Where there is nothing to add up, and in trees of
+    single columns, a column and one of its values are drawn.
     """
     n_inner = 2**depth - 1
     node = np.arange(2 * n_inner + 1)
@@ -65,16 +65,16 @@ def random_tree(problem: CostProblem, depth: int, random: np.random.Generator) -
 
 
 def _random_sum(problem: CostProblem, random: np.random.Generator) -> Split:
-    feature, spread, standard = problem.rows.standard
+    feature, _, standard = problem.rows.standard
     weight, intercept = random.standard_normal(len(feature)), float(random.standard_normal())
-    norm = float(np.abs(weight).sum())
-    split = sum_split(problem, feature, weight / spread, norm)
+    split = sum_split(problem, np.arange(len(feature)), weight)
+    assert split.columns is not None
     assert split.weights is not None
     # The row whose sum is nearest to the drawn boundary marks it in original units.
     sums = standard[problem.rows.sample] @ weight + intercept
     nearest = problem.rows.sample[[int(np.argmin(np.abs(sums)))]]
-    boundary = float(problem.rows.sums(nearest, feature, split.weights)[0])
-    return replace(split, threshold=0.0 if np.isnan(boundary) else boundary)
+    boundary = float(problem.rows.sums(nearest, split.columns, split.weights)[0])
+    return replace(split, norm=1.0, threshold=0.0 if np.isnan(boundary) else boundary)
 
 
 def _random_column(problem: CostProblem, random: np.random.Generator) -> Split:

@@ -206,14 +206,16 @@ def category_text(column: Column, codes: Collection[int], missing: bool, value: 
 
 
 def projection_text(columns: Sequence[Column], features: Sequence[int], weights: Sequence[float]) -> str:
-    """Words for a weighted sum, heaviest first: 0.8 x turnover_gap - 0.3 x age."""
-    order = sorted(range(len(weights)), key=lambda i: (-abs(weights[i]), i))
+    """Words for a weighted sum, in the order of its terms: 0.8 x turnover_gap - 0.3 x age.
+
+    Trees hold the term that moves their rows most first. A weight alone does not tell: it is small where units are.
+    """
     words = ""
-    for i in order[:MAX_NAMES]:
-        sign = ("-" if weights[i] < 0 else "") if not words else (" - " if weights[i] < 0 else " + ")
-        words += f"{sign}{number_text(abs(weights[i]), 3)} x {one_line(columns[features[i]].name)}"
-    left_out = len(order) - MAX_NAMES
-    return (words or "0") + (f" + {left_out} smaller terms" if left_out > 0 else "")
+    for feature, weight in list(zip(features, weights, strict=True))[:MAX_NAMES]:
+        sign = ("-" if weight < 0 else "") if not words else (" - " if weight < 0 else " + ")
+        words += f"{sign}{number_text(abs(weight), 3)} x {one_line(columns[feature].name)}"
+    left_out = len(weights) - MAX_NAMES
+    return (words or "0") + (f" + {left_out} smaller term{'s' if left_out > 1 else ''}" if left_out > 0 else "")
 
 
 def question_text(tree: Tree, columns: Sequence[Column], node: int) -> str:
