@@ -289,15 +289,15 @@ def test_a_display_is_saved_undrawn(tmp_path):
     [
         (lambda: CostOptimalCurveDisplay({}), "'points' of CostOptimalCurveDisplay .* Got an empty one .*Hint"),
         (lambda: CostOptimalCurveDisplay(NUMBERS), "'points' of CostOptimalCurveDisplay must be .* Got list"),
-        (lambda: CostOptimalCurveDisplay({"a": SCORE}), r"'points\['a'\]' .* must be OperatingPoints. Got RocCurve"),
-        (lambda: CostOptimalCurveDisplay({"a": TREES}, {"b": TREES}), r"'curves\['b'\]' .* must be RocCurve"),
+        (lambda: CostOptimalCurveDisplay({"a": SCORE}), r"'points\['a'\]' .* must be OperatingPoints. Got RocCurve"),  # type: ignore
+        (lambda: CostOptimalCurveDisplay({"a": TREES}, {"b": TREES}), r"'curves\['b'\]' .* must be RocCurve"),  # type: ignore
         (lambda: CostOptimalCurveDisplay({"a": TREES}, {"a": SCORE}), "both points and a ROC curve named 'a'"),
         (lambda: CostOptimalCurveDisplay({"a": TREES}, selected=NUMBERS), "'selected' .* must be a dictionary"),
         (lambda: CostOptimalCurveDisplay({"a": TREES}, selected={"b": 0}), "names 'b', .* Hint: they are a"),
         (lambda: CostOptimalCurveDisplay({"a": TREES}, selected={"a": 4}), "position from 0 to 3. Got 4"),
         (lambda: CostOptimalCurveDisplay({"a": TREES}).plot(labels="beside"), "'labels' parameter of"),
         (lambda: CostOptimalCurveDisplay({"a": TREES}).plot(xlim=(0.2, 0.1)), r"'xlim' .* Got \(0.2, 0.1\)"),
-        (lambda: CostOptimalCurveDisplay({"a": TREES}).plot(xlim=0.1), "'xlim' .* two rates from 0 to 1"),
+        (lambda: CostOptimalCurveDisplay({"a": TREES}).plot(xlim=0.1), "'xlim' .* two rates from 0 to 1"),  # type: ignore
         (
             lambda: CostOptimalCurveDisplay({"a": TREES}, test_points={"a": OTHERS}).plot(Figure().add_subplot()),
             "a pair of axes, for training and test cases. Got 1",

@@ -1,5 +1,7 @@
 """`CostOptimalCurve`: the path of figure 7, what is held out, the choice of a point, changes between points, files."""
 
+from typing import Any
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -13,7 +15,7 @@ from toprank.metrics import OperatingPoints
 from toprank.rankers.curve_changes import rule_changes
 from toprank.rankers.curve_path import follow, order_of, settle
 
-ONE = {"depths": None, "alphas": None}
+ONE: dict[str, Any] = {"depths": None, "alphas": None}
 SMALL = CostOptimalCurve(TAOTree(max_depth=2), cv=3, beta=2.0, **ONE)
 
 
