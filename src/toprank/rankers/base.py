@@ -65,36 +65,33 @@ class BaseRanker(ClassifierMixin, BaseEstimator):
         self._validate_params()
         self._forget()
         try:
-            return self._fit(X, y, sample_weight)
+            data, weight = self._take_over(X, y, sample_weight)
+            if data is None:
+                table = self._read(X, reset=True)
+                is_positive, weight = self._read_labels(y, sample_weight, len(table))
+            warn_of_light_weights(self.n_cases_, self.min_samples_leaf, weight)
+            warn_of_common_text_label(
+                self.classes_, self.positive_index_, self.pos_label, self.n_positives_ / self.n_cases_
+            )
+            cases_of_budget(self.budget, self.n_cases_, self.n_positives_)  # complains before the work begins
+            with Threads(resolve_n_jobs(self.n_jobs)) as threads:
+                if data is None:
+                    self.columns_ = learn_columns(table, self.categorical_features)
+                    matrix = encode(table, self.columns_)
+                    data = self._make_training_data(matrix, is_positive, weight, threads)
+                    self._backend = backend_of(X)
+                    self._hand_on(X, y, sample_weight, data)
+                self._fit_model(data, threads)
+                self._set_cutoff(data, threads)
         except BaseException:
             self._forget()  # a fit that fails leaves nothing half-made behind
             raise
+        return self
 
     def _forget(self) -> None:
         """Be as before any fit."""
         for name in [name for name in vars(self) if name.endswith("_")]:
             delattr(self, name)
-
-    def _fit(self, X: Any, y: Any, sample_weight: Any) -> Self:
-        data, weight = self._take_over(X, y, sample_weight)
-        if data is None:
-            table = self._read(X, reset=True)
-            is_positive, weight = self._read_labels(y, sample_weight, len(table))
-        warn_of_light_weights(self.n_cases_, self.min_samples_leaf, weight)
-        warn_of_common_text_label(
-            self.classes_, self.positive_index_, self.pos_label, self.n_positives_ / self.n_cases_
-        )
-        cases_of_budget(self.budget, self.n_cases_, self.n_positives_)  # complains before the work begins
-        with Threads(resolve_n_jobs(self.n_jobs)) as threads:
-            if data is None:
-                self.columns_ = learn_columns(table, self.categorical_features)
-                matrix = encode(table, self.columns_)
-                data = self._make_training_data(matrix, is_positive, weight, threads)
-                self._backend = backend_of(X)
-                self._hand_on(X, y, sample_weight, data)
-            self._fit_model(data, threads)
-            self._set_cutoff(data, threads)
-        return self
 
     def _read_labels(self, y: Any, sample_weight: Any, n_rows: int) -> tuple[np.ndarray, np.ndarray | None]:
         """Which rows are positive, and their weights."""
