@@ -50,7 +50,8 @@ class CostOptimalCurve(CurveRanker):
     A ROC curve moves a threshold over one model. Here every point is a tree of its own, optimised for its own cost of
     a false positive: a base tree at the cost that weighs both classes alike, then two paths of costs times and divided
     by `beta`, each tree started from its neighbour, until the training data have no false positive at one end and no
-    missed positive at the other (section 4 and figure 7 of the paper). `select` picks a point for a budget, a ceiling
+    missed positive at the other (section 4 and figure 7 of the paper). Beyond the paper, a tree that is dearer at its
+    own cost than another of the path is found anew from that one. `select` picks a point for a budget, a ceiling
     or a cost, and `diff` tells which rules change between two points.
 
     As a ranker the curve orders cases by the number of costs at which they are called positive, and inside by the mean
@@ -59,7 +60,8 @@ class CostOptimalCurve(CurveRanker):
     Parameters
     ----------
     base : TAOTree or None, default None
-        Trees of the curve; None is `TAOTree()`. `TAOTree(split="axis")` gives plain thresholds. Its costs do not count.
+        Trees of the curve; None is `TAOTree()`. `TAOTree(split="axis")` gives plain thresholds. Its costs and its
+        budget do not count; pos_label and categorical_features are given to the curve.
     beta : float, default 1.5
         Factor from one cost to the next, more than 1; smaller ones give more points.
     depths : list of int or None, default (1, 2, 3, 4)

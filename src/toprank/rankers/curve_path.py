@@ -15,6 +15,7 @@ from toprank._core.threads import Threads
 from toprank.metrics import OperatingPoints
 from toprank.rankers.tao_tree import TAOTree
 from toprank.rankers.training import TrainingData
+from toprank.tree.tao_problem import WEIGHT_BITS
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,7 +27,7 @@ class CurvePoint:
     cost_ratio : float
         What a false positive costs when a false negative costs 1: lambda of the paper.
     tree : TAOTree
-        Fitted at that cost.
+        Fitted at that cost; in a `CostOptimalForest` the `Bag` of that cost.
     false_positives, false_negatives : float
         On the training data.
     held_out_false_positives, held_out_false_negatives : float or None
@@ -52,9 +53,8 @@ class Start:
     alpha: float
 
 
-COST_RANGE = 30
-NEGLIGIBLE = 2.0**-COST_RANGE
-"""Share of the weight of a class below which its mistakes are none: lighter cases cost nothing (`WEIGHT_BITS`)."""
+NEGLIGIBLE = 2.0**-WEIGHT_BITS
+"""Share of the weight of a class below which its mistakes are none: lighter cases cost a tree nothing."""
 
 FitTree = Callable[[TAOTree], TAOTree]
 """Fits a tree on one table, the preparation of which is shared."""
@@ -144,7 +144,7 @@ def both_ways(
         if ends[sign](base):
             return []
         # One case costs more than all others of the other class long before the last of these.
-        n_steps = math.ceil(2 * COST_RANGE / math.log2(beta))
+        n_steps = math.ceil(2 * WEIGHT_BITS / math.log2(beta))
         ratios = (ratio * beta ** (sign * step) for step in range(1, n_steps + 1))
         return follow(base, ratios, fit, ends[sign])
 
