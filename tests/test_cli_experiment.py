@@ -46,30 +46,21 @@ def measured(folder: Path) -> dict[str, bytes]:
 
 
 def test_a_run_killed_five_times_ends_with_the_same_bytes(plan, tmp_path):
-    command = [
-        sys.executable,
-        "-m",
-        "toprank",
-        "benchmark",
-        str(plan),
-        "--data",
-        str(tmp_path),
-        "--jobs",
-        "2",
-        "--quiet",
-    ]
-    assert subprocess.run([*command, "-o", str(tmp_path / "whole")], check=False).returncode == 0
+    command = [sys.executable, "-m", "toprank", "benchmark", str(plan), "--data", str(tmp_path), "--quiet"]
+    whole = [*command, "-o", str(tmp_path / "whole"), "--jobs", "2"]
+    killed = [*command, "-o", str(tmp_path / "killed"), "--jobs", "1"]
+    assert subprocess.run(whole, check=False).returncode == 0
     store = tmp_path / "killed" / "trials.sqlite"
     rng, finished = random.Random(7), [0]
     for _ in range(5):
-        with subprocess.Popen([*command, "-o", str(tmp_path / "killed")]) as process:
+        with subprocess.Popen(killed) as process:
             while process.poll() is None and n_stored(store) == finished[-1]:
                 time.sleep(0.02)
             time.sleep(rng.random() * 0.4)
             os.kill(process.pid, signal.SIGKILL)
         finished.append(n_stored(store))
     assert 0 < finished[1] < 24, "it was killed on the way"
-    assert subprocess.run([*command, "-o", str(tmp_path / "killed")], check=False).returncode == 0
+    assert subprocess.run(killed, check=False).returncode == 0
     assert n_stored(store) == 24
     assert measured(tmp_path / "killed") == measured(tmp_path / "whole")
 

@@ -392,3 +392,11 @@ def test_entries_that_are_no_numbers_are_an_error(bad, is_warm):
         fit_l1_logistic(X, case.is_positive, case.weight, 0.1, start=start)
     with pytest.raises(ValueError, match="X must hold finite numbers"):
         penalty_max(X, case.is_positive, case.weight)
+
+
+def test_next_to_no_weight_leaves_no_weights():
+    X, is_positive = np.arange(6.0).reshape(-1, 1), np.arange(6) > 2
+    fit = fit_l1_logistic(X, is_positive, np.full(6, 1e-310), 1.0)
+    assert fit.weight.tolist() == [0.0]
+    assert fit.is_converged
+    assert fit.intercept == pytest.approx(0.0, abs=1e-6)

@@ -23,10 +23,10 @@ if TYPE_CHECKING:
     import polars
 
 METHODS = (
-    "metaap", "metaap-margin", "treerank", "tree", "cost-tree", "cart", "logistic-l1", "logistic-splines", "lightgbm",
-    "xgboost", "xgb-ranker", "catboost", "hist-gradient-boosting", "random-forest", "balanced-random-forest",
-    "metaap-forest", "treerank-forest", "tao", "treerank-boost", "rus-boost", "knn", "smote+logistic-l2",
-    "easy-ensemble", "balance-cascade", "cost-curve", "ebm",
+    "metaap", "metaap-margin", "treerank", "treerank-pruned", "tree", "cost-tree", "cart", "logistic-l1",
+    "logistic-splines", "lightgbm", "xgboost", "xgb-ranker", "catboost", "hist-gradient-boosting", "random-forest",
+    "balanced-random-forest", "metaap-forest", "treerank-forest", "tao", "treerank-boost", "rus-boost", "knn",
+    "smote+logistic-l2", "easy-ensemble", "balance-cascade", "cost-curve", "ebm",
 )  # fmt: skip
 """Compared unless others are named, the quick ones first: this library's rankers and one of each kind of the usual."""
 

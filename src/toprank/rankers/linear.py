@@ -1,25 +1,25 @@
-"""The sparse linear score inside leaves: L1 logistic regression on standardised columns, through liblinear."""
+"""The sparse linear score inside leaves, and slanted cuts: L1 logistic regression on standardised columns."""
 
 from __future__ import annotations
 
-import warnings
-from threading import Lock
-
 import numpy as np
-import scipy.sparse as sp
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.linear_model import LogisticRegression
 
 from toprank.rankers.training import TrainingData
 from toprank.tree.bin_mapper import center_and_spread, distinct_values
+from toprank.tree.logistic import fit_l1_logistic
+from toprank.tree.rows import find_equal_rows
 from toprank.tree.scoring import Scoring
 from toprank.tree.weights import integer_weights
-
-_WARNINGS = Lock()
 
 LINEAR_ROWS = 50_000
 """Rows that the linear score is fitted on at most: all positives that fit in half of it, negatives at random. Their
 weight adds up to no more than this either, so that the penalty keeps its meaning on larger tables."""
+
+LINEAR_CELLS = 2**26
+"""Cells of the table of a fit, which has a column a category: 512 MiB. Wide tables give fewer rows."""
+
+TOLERANCE = 1e-5
+"""Relative accuracy of a fit: a ranking needs no last digits."""
 
 
 def fit_linear_direction(data: TrainingData, weight: np.ndarray, C: float, allowed: np.ndarray) -> np.ndarray:
@@ -35,8 +35,8 @@ def fit_linear_direction(data: TrainingData, weight: np.ndarray, C: float, allow
         Inverse penalty.
     allowed : uint8 array of shape (n_features,): columns that may have a slope
     """
-    rows, row_weight = _choose_rows(data.is_positive, weight)
     numeric = np.flatnonzero((data.is_categorical == 0) & (allowed > 0))
+    rows, row_weight = _choose_rows(data.is_positive, weight, len(numeric))
     slope = np.zeros(data.X.shape[1])
     if len(numeric) == 0:
         return slope
@@ -45,49 +45,52 @@ def fit_linear_direction(data: TrainingData, weight: np.ndarray, C: float, allow
     for of_class in (is_positive, ~is_positive):
         row_weight[of_class] *= half / row_weight[of_class].sum()
     center, spread = _center_and_spread(X, row_weight)
-    slope[numeric] = _fit_logistic(sp.csr_array(_standardised(X, center, spread)), is_positive, row_weight, C) / spread
+    slope[numeric] = _fit_logistic(_standardised(X, center, spread), is_positive, row_weight, C) / spread
     return slope
 
 
 def fit_linear_scoring(data: TrainingData, weight: np.ndarray | None, C: float) -> Scoring:
     """Scorecard of an L1-penalised logistic regression with penalty 1 / C; rows of weight 0 are left out."""
-    rows, row_weight = _choose_rows(data.is_positive, weight)
+    n_features, points_at = data.X.shape[1], np.append(0, np.cumsum(data.n_categories))
+    rows, row_weight = _choose_rows(data.is_positive, weight, 2 * n_features + int(points_at[-1]))
     X, is_positive, row_weight = _merge_equal_rows(data.X[rows], data.is_positive[rows], row_weight)
     numeric = np.flatnonzero(data.is_categorical == 0)
-    categorical = np.flatnonzero(data.is_categorical)
     center, spread = _center_and_spread(X, row_weight)
     known = ~np.isnan(X)
-    standard = _standardised(X, center, spread)[:, numeric]
     gaps = np.flatnonzero(known.any(axis=0) & ~known.all(axis=0))
-    blocks = [sp.csr_array(standard), sp.csr_array((~known[:, gaps]).astype(float))]
-    blocks += [_one_hot(X[:, f], int(data.n_categories[f])) for f in categorical]
-    coefficients = _fit_logistic(sp.hstack(blocks, format="csr"), is_positive, row_weight, C)
+    n_plain = len(numeric) + len(gaps)
+    table = np.zeros((len(X), n_plain + int(points_at[-1])), order="F")
+    table[:, : len(numeric)] = _standardised(X, center, spread)[:, numeric]
+    table[:, len(numeric) : n_plain] = ~known[:, gaps]
+    for f in np.flatnonzero(data.is_categorical):
+        _mark_categories(X[:, f], table[:, n_plain + points_at[f] : n_plain + points_at[f + 1]])
+    coefficients = _fit_logistic(table, is_positive, row_weight, C)
 
-    n_features = X.shape[1]
     slope, missing = np.zeros(n_features), np.zeros(n_features)
     slope[numeric] = coefficients[: len(numeric)] / spread[numeric]
-    missing[gaps] = coefficients[len(numeric) : len(numeric) + len(gaps)]
+    missing[gaps] = coefficients[len(numeric) : n_plain]
     return Scoring(
         "linear",
         center=np.where(slope != 0, center, 0.0),
         weight=slope,
         missing=missing,
-        points_at=np.append(0, np.cumsum(data.n_categories)),
-        points=coefficients[len(numeric) + len(gaps) :],
+        points_at=points_at,
+        points=coefficients[n_plain:],
     )
 
 
-def _choose_rows(is_positive: np.ndarray, weight: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
+def _choose_rows(is_positive: np.ndarray, weight: np.ndarray | None, n_columns: int) -> tuple[np.ndarray, np.ndarray]:
     """Rows to fit on, and their weights, which add up to at most LINEAR_ROWS."""
+    n_rows = min(LINEAR_ROWS, LINEAR_CELLS // max(n_columns, 1))
     weights = integer_weights(is_positive, weight)
     present = np.flatnonzero(weights.total)
     row_weight = weights.total.astype(np.float64)
-    if len(present) > LINEAR_ROWS:
+    if len(present) > n_rows:
         rng = np.random.default_rng(0)
         chosen, factor = [], np.zeros(len(is_positive))
         positive, negative = present[is_positive[present]], present[~is_positive[present]]
-        n_positive = min(len(positive), max(LINEAR_ROWS // 2, LINEAR_ROWS - len(negative)))
-        for rows, size in ((positive, n_positive), (negative, LINEAR_ROWS - n_positive)):
+        n_positive = min(len(positive), max(n_rows // 2, n_rows - len(negative)))
+        for rows, size in ((positive, n_positive), (negative, n_rows - n_positive)):
             picked = rng.choice(rows, min(size, len(rows)), replace=False)
             factor[picked] = len(rows) / len(picked)
             chosen.append(picked)
@@ -101,12 +104,9 @@ def _merge_equal_rows(
     X: np.ndarray, is_positive: np.ndarray, weight: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Distinct rows in an order of their own, labels and summed weights: the fit depends on what the rows are alone."""
-    key = np.column_stack((is_positive, X)).astype(np.float64, order="C")
-    key[np.isnan(key)] = np.nan  # one pattern of bits for missing,
-    key += 0.0  # and one for zero
     # Big-endian bytes sort category codes as numbers, so codes that no row uses do not change the order either.
-    sortable = key.astype(">f8").view(f"V{key.strides[0]}").ravel()
-    _, first, which = np.unique(sortable, return_index=True, return_inverse=True)
+    key = np.column_stack((is_positive, X)).astype(np.float64, order="C")
+    first, which = find_equal_rows(key)
     return key[first, 1:], is_positive[first], np.bincount(which, weight)
 
 
@@ -124,29 +124,14 @@ def _standardised(X: np.ndarray, center: np.ndarray, spread: np.ndarray) -> np.n
     return np.where(np.isnan(X), 0.0, (0.5 * X - 0.5 * center) / (0.5 * spread))  # halves do not overflow
 
 
-def _one_hot(codes: np.ndarray, n_categories: int) -> sp.csr_array:
-    """Indicators of the categories; none where all rows hold the same one, which would be a second intercept."""
-    known = np.flatnonzero((codes >= 0) & (codes < n_categories))
-    if len(known) == len(codes) and np.all(codes == codes[0]):
-        known = known[:0]
-    entries = (np.ones(len(known)), (known, codes[known].astype(np.int64)))
-    return sp.csr_array(entries, shape=(len(codes), n_categories))
+def _mark_categories(codes: np.ndarray, table: np.ndarray) -> None:
+    """Write 1 to the column of each row's category, where it has one."""
+    known = np.flatnonzero((codes >= 0) & (codes < table.shape[1]))
+    table[known, codes[known].astype(np.int64)] = 1.0
 
 
-def _narrow(X: sp.csr_array) -> sp.csr_array:
-    """The same matrix with 32-bit indices, which liblinear asks for."""
-    return sp.csr_array((X.data, X.indices.astype(np.int32), X.indptr.astype(np.int32)), shape=X.shape)
-
-
-def _fit_logistic(X: sp.csr_array, y: np.ndarray, weight: np.ndarray, C: float) -> np.ndarray:
-    """Coefficients, without the intercept: a constant does not change an order. Columns of zeros get 0."""
-    used = np.flatnonzero(np.bincount(X.indices, minlength=X.shape[1]))
-    coefficients = np.zeros(X.shape[1])
-    if len(used) == 0:
-        return coefficients
-    model = LogisticRegression(C=C, l1_ratio=1.0, solver="liblinear", max_iter=300, random_state=0)
-    with _WARNINGS, warnings.catch_warnings():  # filters belong to the whole process
-        warnings.simplefilter("ignore", ConvergenceWarning)  # a ranking needs no last digits
-        model.fit(_narrow(X[:, used]), y, sample_weight=weight)
-    coefficients[used] = model.coef_[0]
-    return coefficients
+def _fit_logistic(X: np.ndarray, is_positive: np.ndarray, weight: np.ndarray, C: float) -> np.ndarray:
+    """Coefficients, without the intercept: a constant does not change an order. Constant columns get 0."""
+    if is_positive.all() or not is_positive.any():
+        return np.zeros(X.shape[1])
+    return fit_l1_logistic(X, is_positive, weight, 1.0 / C, tolerance=TOLERANCE).weight

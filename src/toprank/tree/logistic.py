@@ -19,6 +19,9 @@ from toprank._core.quadratic import correlate
 ONE_CLASS_INTERCEPT = 30.0
 """Intercept where one class has all the weight: the loss, 1e-13 of the weight, has no minimum to go to."""
 
+LARGEST_PENALTY = 1e300
+"""Penalty of weights beside rows of weight 1 at most: what is above has the same, empty, solution."""
+
 COPIED_ROWS = 2_048
 """Rows that are turned from row-major to feature-major together, so that they stay in the cache."""
 
@@ -201,8 +204,9 @@ def _fit(
         objective = gap = (positive + negative) * math.log1p(math.exp(-ONE_CLASS_INTERCEPT))
         return LinearFit(problem.spread_out(value), intercept, objective, 0, True, gap)
     unit = math.ldexp(1.0, math.frexp(problem.weight.max())[1])  # products of small weights must not vanish
+    penalty = min(penalty / unit, LARGEST_PENALTY)
     intercept, objective, gap, n_iter = solve(
-        problem.X, problem.target, problem.weight / unit, penalty / unit, value, start[1], float(tolerance), max_iter
+        problem.X, problem.target, problem.weight / unit, penalty, value, start[1], float(tolerance), max_iter
     )
     _check_finite(math.isfinite(gap))
     is_converged = bool(gap <= tolerance * objective)

@@ -16,6 +16,7 @@ import numpy as np
 from toprank._core.dtypes import VALUE, WEIGHT
 from toprank._core.tao import sums_at
 from toprank.tree.bin_mapper import SAMPLE_ROWS
+from toprank.tree.rows import find_equal_rows
 from toprank.tree.weights import RowWeights
 
 WEIGHT_BITS = 30
@@ -83,11 +84,7 @@ class DistinctRows:
         key = np.empty((len(present), X.shape[1] + 1))
         key[:, 0] = label[present]
         key[:, 1:] = X[present][:, columns]
-        key[np.isnan(key)] = np.nan  # one pattern of bits for missing,
-        key += 0.0  # and one for zero
-        _, first, which = np.unique(
-            key.astype(">f8").view(f"V{key.strides[0]}").ravel(), return_index=True, return_inverse=True
-        )
+        first, which = find_equal_rows(key)
         chosen = present[first]
         coded = [codes_of(f) for f in range(X.shape[1])]
         return cls(

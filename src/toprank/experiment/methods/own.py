@@ -62,6 +62,13 @@ def make_published_treerank(random_state: Any = 0, n_jobs: int | None = 1, depth
     return TreeRank.paper(depth, **{"random_state": random_state, "n_jobs": n_jobs} | setting)
 
 
+def make_pruned_treerank(random_state: Any = 0, n_jobs: int | None = 1, **setting: Any) -> TreeRank:
+    """TreeRank grown deep, then pruned by folds of its own, with a sparse scorecard inside the cells that are left."""
+    deep: dict[str, Any] = {"max_depth": 8, "min_samples_leaf": 1, "leaf_order": "meta", "ccp_alpha": "cv",
+                            "leaf_score": "linear"}  # fmt: skip
+    return TreeRank(**deep | {"random_state": random_state, "n_jobs": n_jobs} | setting)
+
+
 def make_treerank_forest(random_state: Any = 0, n_jobs: int | None = 1, **setting: Any) -> TreeRankForest:
     """Ranking forest: 100 TreeRank trees on bootstraps, a few columns drawn for each condition.
 
@@ -184,6 +191,13 @@ register_tree(
     "Tree of trees for the area under the ROC curve.",
     space={"max_depth": META_DEPTHS, "leaf_depth": LEAF_DEPTHS},
     sweep=BY_DEPTH,
+)
+register_tree(
+    "treerank-pruned",
+    "TreeRank pruned",
+    make_pruned_treerank,
+    "TreeRank grown deep and pruned by cross-validation, with a sparse score in its cells.",
+    space={"leaf_depth": LEAF_DEPTHS},
 )
 register_tree(
     "treerank-paper",
