@@ -40,9 +40,16 @@ def test_all_tables_and_plots_are_written(folder, tmp_path):
     assert "seconds" not in page.lower()
 
 
-@pytest.mark.parametrize("n_trials", [0, 1, 2, 3, 7])
 @pytest.mark.parametrize(
-    "methods", [{"Gini": TREE}, {"Gini": TREE, "Entropy": OTHER}, {"Gini": TREE, "AP": THIRD, "E": OTHER}]
+    ("methods", "n_trials"),
+    [
+        ({"Gini": TREE}, 0),
+        ({"Gini": TREE}, 1),
+        ({"Gini": TREE, "Entropy": OTHER}, 1),
+        ({"Gini": TREE, "Entropy": OTHER}, 3),
+        ({"Gini": TREE, "AP": THIRD, "E": OTHER}, 2),
+        ({"Gini": TREE, "AP": THIRD, "E": OTHER}, 7),
+    ],
 )
 def test_an_unfinished_run_is_shown_as_far_as_it_is(folder, tmp_path, methods, n_trials):
     with store_of(make_plan(methods=methods, reference="Gini"), folder, n_trials or 1) as store:

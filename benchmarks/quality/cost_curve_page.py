@@ -17,6 +17,7 @@ from toprank.plots.style import TEXT_SIZE, house_style, method_styles, new_figur
 
 NAMES = {
     "oblique": "COC, weighted sums",
+    "fine": "the same, in steps of 1.1",
     "axis": "COC, single columns",
     "tree": "tree at 15 costs",
     "cart": "pruned CART at 15 costs",
@@ -31,6 +32,7 @@ NAMES = {
     "classes-tao": "TAO",
 }
 CURVES = ("oblique", "axis", "tree", "cart", "logistic")
+AREAS = ("oblique", "fine", "axis", "tree", "cart")
 WAYS = ("weight", "oversample", "undersample", "smote")
 LOGISTIC = ("logistic", "balanced")
 JUDGED = ("oblique", "tree", "logistic")
@@ -102,13 +104,13 @@ def most_leaves(result: Result) -> float:
 
 def areas_table(results: Results) -> str:
     """Area under the hull, by set and method."""
-    head = ["data set", "cases", "columns", "positives", "seeds", *(NAMES[method] for method in CURVES[:-1])]
+    head = ["data set", "cases", "columns", "positives", "seeds", *(NAMES[method] for method in AREAS)]
     head += [cell for method in LOGISTIC for cell in (f"{NAMES[method]}, ROC", "its hull")]
     rows = []
     for dataset in results.sets("tree", "logistic"):
         first = next(iter(results.of[dataset, "tree"].values()))
-        there = [method for method in (*CURVES, "balanced") if (dataset, method) in results.of]
-        areas = [results.mean(dataset, method, "hull_area", there) for method in CURVES[:-1]]
+        there = [method for method in (*AREAS, *LOGISTIC) if (dataset, method) in results.of]
+        areas = [results.mean(dataset, method, "hull_area", there) for method in AREAS]
         areas += [results.mean(dataset, method, figure, there) for method in LOGISTIC
                   for figure in ("roc_auc", "hull_area")]  # fmt: skip
         size = [f"{first['n_train']:,}", first["n_columns"], f"{first['positives']:,}"]
@@ -116,14 +118,14 @@ def areas_table(results: Results) -> str:
     return table(head, rows)
 
 
-def differences(results: Results, others: dict[str, str]) -> dict[str, np.ndarray]:
-    """By set, for each seed: area of the curve minus that of the best of others, by method the area that counts.
+def differences(results: Results, others: dict[str, str], curve: str = "oblique") -> dict[str, np.ndarray]:
+    """By set, for each seed: area of a curve minus that of the best of others, by method the area that counts.
 
     Best in the mean over the seeds: the best one of each seed would owe part of its lead to luck.
     """
-    found, methods = {}, ("oblique", *others)
+    found, methods = {}, (curve, *others)
     for dataset in results.sets(*methods):
-        own = results.values(dataset, "oblique", "hull_area", methods)
+        own = results.values(dataset, curve, "hull_area", methods)
         if len(own):
             theirs = [results.values(dataset, method, area, methods) for method, area in others.items()]
             found[dataset] = own - max(theirs, key=np.mean)
@@ -137,27 +139,30 @@ def standard_error(values: np.ndarray) -> float:
 def judgement(results: Results) -> str:
     """The three claims, set by set and together."""
     gaps = differences(results, {"tree": "hull_area", "logistic": "roc_auc"})
-    of_hulls = differences(results, dict.fromkeys(("tree", *LOGISTIC), "hull_area"))
+    hulls = dict.fromkeys(("tree", *LOGISTIC), "hull_area")
+    of_hulls, of_fine = (differences(results, hulls, curve) for curve in ("oblique", "fine"))
     rows, has_fewer = [], []
     for dataset, gap in gaps.items():
         own, tree = (results.mean(dataset, method, mean_leaves, JUDGED) for method in JUDGED[:2])
         has_fewer.append(own < tree)
         rows.append([dataset, len(gap), shown(gap.mean(), "+.4f"), shown(standard_error(gap)),
                      yes_or_no(gap.mean() >= -MARGIN), shown(own, ".1f"), shown(tree, ".1f"),
-                     yes_or_no(own < tree), shown(np.mean(of_hulls.get(dataset, np.nan)), "+.4f")])  # fmt: skip
+                     yes_or_no(own < tree), *(shown(np.mean(each.get(dataset, np.nan)), "+.4f")
+                                              for each in (of_hulls, of_fine))])  # fmt: skip
     if not rows:
         return "No results yet."
     head = ["data set", "seeds", "COC minus the better", "standard error", f"within {MARGIN:g} or above",
-            "leaves of the COC", "leaves of the tree", "fewer", "COC minus the best hull"]  # fmt: skip
-    means, of_hulls = (np.array([gap.mean() for gap in each.values()]) for each in (gaps, of_hulls))
-    hulls = [f"- The same beside hulls only: {(of_hulls >= -MARGIN).sum()} of {len(of_hulls)} sets, mean "
-             f"{of_hulls.mean():+.4f}."] if len(of_hulls) else []  # fmt: skip
+            "leaves of the COC", "leaves of the tree", "fewer", "COC minus the best hull",
+            "in steps of 1.1"]  # fmt: skip
+    means = np.array([gap.mean() for gap in gaps.values()])
     return "\n".join([
         table(head, rows),
         "",
         f"- Within {MARGIN:g} of the better of the two, or above: {(means >= -MARGIN).sum()} of {len(means)} sets.",
         f"- Mean over the sets: {means.mean():+.4f}; above on average: {yes_or_no(means.mean() > 0)}.",
-        *hulls,
+        *(f"- {name}: {sum(gap.mean() >= -MARGIN for gap in each.values())} of {len(each)} sets, mean "
+          f"{np.mean([gap.mean() for gap in each.values()]):+.4f}."
+          for name, each in (("The same beside hulls only", of_hulls), ("In steps of 1.1", of_fine)) if each),
         f"- Fewer leaves than the tree: {sum(has_fewer)} of {len(means)} sets.",
     ])  # fmt: skip
 
@@ -286,8 +291,8 @@ PROTOCOL = """\
 method is a set of classifiers; the figure is the area under the concave hull of their points (FPR, TPR) on the test
 part and the corners, mean over the seeds.
 
-- COC: `CostOptimalCurve()`, depth and alpha by cross-validation of the base tree; single columns:
-  `CostOptimalCurve(TAOTree(split="axis"))`.
+- COC: `CostOptimalCurve()`, depth and alpha by cross-validation of the base tree; in steps of 1.1: with the same depth
+  and alpha and `beta=1.1`, so with four times the trees; single columns: `CostOptimalCurve(TAOTree(split="axis"))`.
 - Tree: scikit-learn's, depth 6, at least 5 cases a leaf, at 15 costs. Pruned CART: `CostTree()` at the same costs.
 - Logistic regression: L1 penalty, C = 1; its ROC curve, and the hull of that. Balanced: with weights that make both
   classes count alike.
@@ -340,8 +345,8 @@ def curve_sections(results: Results, folder: Path) -> list[str]:
         "## Area under the hull",
         areas_table(results),
         "## Judgement",
-        "The better of the tree and the ROC of logistic regression, by the mean over the seeds. The last column takes "
-        "the best of the hulls: of the tree, and of logistic regression with and without weights.",
+        "The better of the tree and the ROC of logistic regression, by the mean over the seeds. The last two columns "
+        "take the best of the hulls: of the tree, and of logistic regression with and without weights.",
         judgement(results),
         "![Test points of all methods](figure4.png)",
         "As figure 4 of the paper: points are means over the seeds at each cost that all seeds have.",

@@ -104,7 +104,6 @@ def _merge_equal_rows(
     X: np.ndarray, is_positive: np.ndarray, weight: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Distinct rows in an order of their own, labels and summed weights: the fit depends on what the rows are alone."""
-    # Big-endian bytes sort category codes as numbers, so codes that no row uses do not change the order either.
     key = np.column_stack((is_positive, X)).astype(np.float64, order="C")
     first, which = find_equal_rows(key)
     return key[first, 1:], is_positive[first], np.bincount(which, weight)
@@ -132,6 +131,4 @@ def _mark_categories(codes: np.ndarray, table: np.ndarray) -> None:
 
 def _fit_logistic(X: np.ndarray, is_positive: np.ndarray, weight: np.ndarray, C: float) -> np.ndarray:
     """Coefficients, without the intercept: a constant does not change an order. Constant columns get 0."""
-    if is_positive.all() or not is_positive.any():
-        return np.zeros(X.shape[1])
     return fit_l1_logistic(X, is_positive, weight, 1.0 / C, tolerance=TOLERANCE).weight

@@ -30,7 +30,7 @@ def find_equal_rows(table: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """
     table[np.isnan(table)] = np.nan
     table += 0.0
-    # Big-endian bytes of numbers that are not negative sort as the numbers do.
+    # Big-endian bytes sort category codes as numbers, so codes that no row uses do not change the order either.
     keys = table.astype(">f8").view(f"V{table.shape[1] * 8}").ravel()
     _, first, which = np.unique(keys, return_index=True, return_inverse=True)
     return first, which
