@@ -268,7 +268,8 @@ def weighted_sum(tree, node, row):
     """What an oblique condition looks at."""
     total = 0.0
     for i in range(tree.oblique_at[node], tree.oblique_at[node + 1]):
-        total += tree.oblique_weight[i] * row[tree.oblique_feature[i]]
+        value = row[tree.oblique_feature[i]]
+        total += tree.oblique_weight[i] * (tree.oblique_fill[i] if math.isnan(value) else value)
     return total
 
 

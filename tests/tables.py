@@ -236,6 +236,7 @@ def trees(draw, n_features=3, kinds=(NUMERIC, CATEGORY, OBLIQUE), shared=True):
         oblique_at=np.append(0, np.cumsum(size)),
         oblique_feature=rng.integers(0, n_features, size.sum()),
         oblique_weight=rng.choice([-1.0, 0.5, 2.0], size.sum()),
+        oblique_fill=rng.choice([np.nan, 0.0, 0.5], size.sum()),
     )
 
 

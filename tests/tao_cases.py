@@ -65,8 +65,8 @@ def goes_left(split, x):
         value = x[split.feature]
     else:
         value = 0.0
-        for feature, weight in zip(split.columns, split.weights, strict=True):
-            value += weight * x[feature]
+        for feature, weight, fill in zip(split.columns, split.weights, split.fill, strict=True):
+            value += weight * (fill if np.isnan(x[feature]) else x[feature])
     return bool(split.missing_left) if np.isnan(value) else bool(value <= split.threshold)
 
 
@@ -86,7 +86,8 @@ def same_trees(one, other):
     """Whether two alternating trees have the same conditions, children and labels."""
 
     def parts(split):
-        lists = [None if part is None else part.tolist() for part in (split.categories, split.columns, split.weights)]
+        arrays = split.categories, split.columns, split.weights, split.fill
+        lists = [None if part is None else part.tolist() for part in arrays]
         return repr((split.kind, split.norm, split.feature, split.threshold, bool(split.missing_left), lists))
 
     return (

@@ -2,10 +2,12 @@
 
 import gzip
 import json
+import os
 import re
 import shlex
 import subprocess
 import sys
+from pathlib import Path
 
 import polars as pl
 import pytest
@@ -316,6 +318,37 @@ def test_warmup_says_how_long_it_took():
     result = parsed(run("warmup", "--json"))
     assert result["seconds"] > 0
     assert len(result["steps"]) > 10
+    compiled = {step["name"].partition(",")[0].partition(" (")[0] for step in result["steps"]}
+    assert {"MetaAP", "TreeRank", "TreeRankBoost", "TAOTree", "CostOptimalCurve"} <= compiled
+
+
+AFTER_WARMUP = """
+import os, sys
+from pathlib import Path
+from cli_files import run
+from toprank.cli.fit import ESTIMATORS
+
+def compiled():
+    return {path.name for path in Path(os.environ["NUMBA_CACHE_DIR"]).rglob("*.nbc")}
+
+assert run("warmup", "--quiet").code == 0
+history, out = sys.argv[1:]
+before = compiled()
+assert before
+for name in ESTIMATORS:
+    done = run("fit", history, "--label", "fraud", "--id", "case_id", "--model", name, "--cv", 0, "-o", out)
+    assert done.code == 0, done.err
+    assert compiled() == before, (name, sorted(compiled() - before))
+"""
+
+
+@pytest.mark.slow
+def test_nothing_is_compiled_after_warmup(folder, tmp_path):
+    modules = os.pathsep.join([str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")]).rstrip(os.pathsep)
+    places = {"NUMBA_CACHE_DIR": str(tmp_path / "cache"), "PYTHONPATH": modules}
+    command = [sys.executable, "-c", AFTER_WARMUP, str(folder / "history.csv"), str(tmp_path / "model.toprank")]
+    done = subprocess.run(command, env=os.environ | places, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
 
 
 def test_version_and_help():
@@ -343,3 +376,25 @@ def test_python_m_toprank():
     done = subprocess.run([*command, "describe", "no.csv"], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == "There is no file no.csv.\n"
+
+
+# --- describe: the scorecard inside leaves ------------------------------------------------------------------
+
+
+def test_describe_shows_the_scorecard_inside_leaves(tmp_path):
+    path = fit_cases(tmp_path, "--set", "leaf_score=linear")
+    done = run("describe", path)
+    assert done.code == 0, done.err
+    fitted = toprank.load(path)
+    block = fitted.to_text().partition("Inside a leaf, cases with more points come first:\n")[2]
+    assert done.out.endswith(f"\n\nInside a leaf, cases with more points come first\n{block}\n")
+    assert re.search(r"\n  inside leaves  scorecard of \d columns?: \w+", done.out)
+    assert max(len(line) for line in done.out.splitlines()) <= 100
+    card = parsed(run("describe", path, "--json"))["scorecard"]
+    assert [row["points"] for row in card] == list(fitted.scorecard()["points"])
+    assert {row["center"] is None for row in card if row["counts"] != "per unit"} <= {True}
+
+
+def test_describe_says_nothing_of_a_scorecard_where_there_is_none(model):
+    assert "inside" not in run("describe", model).out.lower()
+    assert "scorecard" not in parsed(run("describe", model, "--json"))

@@ -122,6 +122,8 @@ def test_rows_of_the_table_agree_with_the_selection(fitted):
         assert row["false_positive_rate"] == pytest.approx(chosen.false_positive_rate.value)
         assert row["alerts"] == pytest.approx(chosen.alerts.value)
         assert row["leaves"] == chosen.tree.n_leaves_
+        assert row["is_dominated"] == fitted.points_.is_dominated[chosen.position]
+        assert row["held_out_is_dominated"] == fitted.held_out_points_.is_dominated[chosen.position]
         if row["precision"] is not None:
             assert row["precision"] == pytest.approx(chosen.precision.value)
 
@@ -252,6 +254,21 @@ def test_other_cases_to_judge_by(folder, tmp_path):
     assert [row["false_positive_rate"] for row in found["points"]] == pytest.approx(points.false_positive_rate)
 
 
+def test_dominated_points_are_told_by_the_same_names_as_in_the_library(folder, fitted):
+    found = json.loads(run("curve", folder / "curve.toprank", "--json").out)["points"]
+    for name in ("is_dominated", "held_out_is_dominated"):
+        assert [row[name] for row in found] == [getattr(point, name) for point in fitted.path_]
+    done = run("curve", folder / "history.csv", *COLUMNS, *FAST, "--json")
+    assert {row["held_out_is_dominated"] for row in json.loads(done.out)["points"]} == {None}
+
+
+def test_one_depth_and_one_alpha_need_no_brackets(folder):
+    how = ("--set", "depths=1", "--set", "alphas=3", "--set", "cv=none", "--set", "beta=9", "--split", "axis")
+    done = run("curve", folder / "history.csv", *COLUMNS, *how)
+    assert (done.code, done.err) == (0, "")
+    assert "of depth 1 at most; weights cost 3 (alpha)" in done.out
+
+
 def test_a_wish_that_no_tree_fulfils_does_not_cost_the_work(folder, tmp_path):
     out = tmp_path / "curve.toprank"
     done = run("curve", folder / "history.csv", *COLUMNS, *SMALL, "--k", 5, "-o", out)
@@ -342,6 +359,7 @@ BAD = [
     (["model.toprank"], "model.toprank holds a model of class RankingTree, expected CostOptimalCurve"),
     (["history.csv", "--label", "fraud", "-o", "history.csv"], "history.csv is also an input"),
     (["history.csv", "--label", "fraud", "--split", "axes"], "--split must be oblique or axis, .* mean 'axis'"),
+    (["history.csv", "--label", "fraud", "--set", "alphas=few"], "alphas of a .* must be numbers .* got 'few'. Hint"),
     (["history.csv", "--label", "fraud", "--set", "alpha=3"], "no parameter 'alpha' .*Hint: did you mean 'alphas'"),
     (["history.csv", "--label", "fraud", "--jobs", "1", "--set", "n_jobs=2"], "--set n_jobs says again what --jobs"),
     (["history.csv", "--label", "fraud", "--set", "categorical_features=x"], "categorical_features names 'x'"),

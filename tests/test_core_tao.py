@@ -34,10 +34,10 @@ def test_sums_are_added_up_term_by_term(seed, n_rows):
     """However many rows there are: four of them are added up side by side, the last ones alone."""
     rng = np.random.default_rng(seed)
     X, rows = matrix(rng), rng.integers(0, 20, n_rows)
-    feature, weight = np.array([2, 0], np.int32), rng.normal(size=2)
+    feature, weight, fill = np.array([2, 0], np.int32), rng.normal(size=2), np.array([np.nan, 7.0])
     out = np.empty(n_rows)
-    sums_at(X, rows, feature, weight, out)
-    expected = [(0.0 + weight[0] * X[i, 2]) + weight[1] * X[i, 0] for i in rows]
+    sums_at(X, rows, feature, weight, fill, out)
+    expected = [(0.0 + weight[0] * X[i, 2]) + weight[1] * (7.0 if np.isnan(X[i, 0]) else X[i, 0]) for i in rows]
     assert np.array_equal(out, expected, equal_nan=True)
 
 

@@ -1,4 +1,5 @@
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -7,8 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from grown_trees import AUDIT_COLUMNS, audit_tree, grown_cases, make_tree, node, oblique_tree, shared_tree
-from toprank.export import to_text
+from toprank.export import checked_spread, scorecard_lines, scorecard_summary, scorecard_table, to_text
 from toprank.tree.columns import Column
+from toprank.tree.scoring import Scoring
 from toprank.tree.wording import question_text
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -101,3 +103,85 @@ def test_deep_trees_and_long_names_keep_to_the_width():
     assert max(map(len, text.splitlines())) <= 100
     assert "[3] from one branch: 2 of 100 positive" in text
     assert sorted(map(int, re.findall(r"leaf (\d+): ", text))) == list(range(1, depth + 2))
+
+
+# --- the scorecard inside leaves ----------------------------------------------------------------------------
+
+CARD = Scoring(
+    "linear",
+    center=np.array([0.31, 0, 1_234_567.8, 0]),
+    weight=np.array([0.8, 0, -1.234e-5, 0]),
+    missing=np.array([0, -0.25, 0.5, -0.1]),
+    points_at=np.array([0, 0, 6, 6, 6]),
+    points=np.array([0.4, 0, -1.5, 0, 0.2, 0]),
+)
+
+
+def test_golden_scorecard():
+    tree = replace(shared_tree(), scoring=CARD).check()
+    expected = (GOLDEN / "tree_scorecard.txt").read_text(encoding="utf-8")
+    assert (
+        to_text(tree, AUDIT_COLUMNS, title="Tree: scorecard", spread=np.array([0.1, 0.5, 0.3, 0.02])) + "\n" == expected
+    )
+
+
+def test_columns_of_a_scorecard_come_as_the_model_has_them_where_nothing_else_is_known():
+    assert scorecard_lines(CARD, AUDIT_COLUMNS) == [
+        "  +0.8 a unit of vat_gap above 0.31",
+        "  sector = retail +0.4, health +0.2, construction -1.5; missing: -0.25",
+        "  -0.123 per 10,000 of turnover above 1,234,568; missing: +0.5",
+        "  age_years missing: -0.1",
+    ]
+    table = scorecard_table(CARD, AUDIT_COLUMNS)
+    assert table["column"] == ["vat_gap", *["sector"] * 4, "turnover", "turnover", "age_years"]
+    assert table["category"] == [None, "retail", "health", "construction", None, None, None, None]
+    assert table["points"] == [0.8, 0.4, 0.2, -1.5, -0.25, -1.234e-5, 0.5, -0.1]
+    assert [x for x in table["center"] if x == x] == [0.31, 1_234_567.8]  # NaN elsewhere
+    assert scorecard_summary(CARD, AUDIT_COLUMNS) == "scorecard of 4 columns: vat_gap, sector, turnover, age_years"
+
+
+def test_rare_categories_share_their_points():
+    column = Column("town", ("a", "b"), shared=("c", "d"))
+    card = Scoring("linear", center=[0], weight=[0], missing=[0], points_at=[0, 2], points=[0.1, 0.2])
+    assert scorecard_lines(card, [column]) == ["  town = b and 2 rare others +0.2, a +0.1"]
+    assert scorecard_table(card, [column])["category"] == ["b", "c", "d", "a"]
+
+
+def test_of_many_categories_those_with_most_points_are_told():
+    n = 300
+    column = Column("a rather long name " * 8, tuple(f"a town of some name {i}" for i in range(n)))
+    points = np.linspace(-1, 1, n)
+    card = Scoring("linear", center=[0], weight=[0], missing=[0], points_at=[0, n], points=points)
+    lines = scorecard_lines(card, [column])
+    text = " ".join(" ".join(lines).split())
+    told = [float(number) for number in re.findall(r"name \d+ ([+-][\d.]+)", text)]
+    assert len(told) == 12
+    assert told == sorted(told, reverse=True)
+    assert min(map(abs, told)) > 0.95
+    assert text.endswith(" and 288 more")
+    assert max(map(len, lines)) <= 100
+
+
+def test_without_points_there_is_no_scorecard_to_show():
+    empty = replace(CARD, weight=np.zeros(4), missing=np.zeros(4), points=np.zeros(6))
+    for scoring in (empty, Scoring()):
+        tree = replace(shared_tree(), scoring=scoring)
+        assert to_text(tree, AUDIT_COLUMNS) == to_text(shared_tree(), AUDIT_COLUMNS)
+        assert scorecard_table(scoring, AUDIT_COLUMNS)["points"] == []
+    assert scorecard_summary(empty, AUDIT_COLUMNS) == "scorecard without points: cases of a leaf tie"
+    assert scorecard_summary(Scoring(), AUDIT_COLUMNS) == ""
+
+
+@pytest.mark.parametrize("weight", [5e-324, -1e-300, 1e-4, 0.001, 1.0, 1e20])
+def test_a_weight_of_any_size_is_a_number_to_read(weight):
+    card = Scoring("linear", center=[0], weight=[weight], missing=[0], points_at=[0, 0], points=[])
+    (line,) = scorecard_lines(card, [Column("x")])
+    assert line.startswith("  -" if weight < 0 else "  +")
+    assert line.endswith(" of x above 0")
+
+
+@pytest.mark.parametrize("spread", [[1.0], [1.0, -1.0], [1.0, np.nan], ["x", "x"]])
+def test_a_spread_that_cannot_be_one_is_refused(spread):
+    with pytest.raises(ValueError, match=r"spread|convert"):
+        checked_spread(np.array(spread), 2)
+    assert checked_spread(None, 2) is None

@@ -82,21 +82,25 @@ def test_labels_of_mixed_types():
 
 def test_pos_label_that_is_not_there():
     X, y = numbers()
-    with pytest.raises(ValueError, match=r"pos_label='yes' is not a label: y holds .*0.* and .*1.*Hint:"):
+    with pytest.raises(ValueError, match=r"pos_label='yes' is not a label: y holds 0 and 1\. Hint:"):
         clone(FAST).set_params(pos_label="yes").fit(X, y)
+    with pytest.raises(ValueError, match=r"pos_label=7 is not a label: y holds 'no' and 'yes'\. Hint:"):
+        clone(FAST).set_params(pos_label=np.int64(7)).fit(X, np.where(y, "yes", "no"))
 
 
 def test_labels_of_score():
     X, y = numbers()
     model = clone(FAST).fit(X, y)
     with pytest.raises(
-        ValueError, match=r"MetaAP\.score found the label 2 in y, but .* trained with .*0.* and .*1.*Hint:"
+        ValueError, match=r"MetaAP\.score found the label 2 in y, but the model was trained with 0 and 1\. Hint:"
     ):
         model.score(X, y * 2)
     with pytest.raises(ValueError, match=r"MetaAP\.score needs one label a row"):
         model.score(X, y[:-1])
     with pytest.raises(ValueError, match=r"MetaAP\.score .*missing \(NaN\)"):
         model.score(X, np.where(y, np.nan, 0.0))
+    with pytest.raises(ValueError, match=r"MetaAP\.score needs both classes in y, but all 3 labels equal 0: .*Hint:"):
+        model.score(X[:3], [0, 0, 0])
     assert model.score(X, y.astype(bool)) == model.score(X, y)
 
 
@@ -107,14 +111,14 @@ def test_labels_of_score():
     ("weight", "sentence"),
     [
         (np.where(np.arange(40) < 2, -1.0, 1.0), r"must not be negative, but 2 weights are\. Hint: use 0"),
-        (np.zeros(40), r"every positive row is zero: only one class is left\. Hint:"),
-        (np.arange(40) % 4 != 0, r"every positive row is zero"),
+        (np.zeros(40), r"MetaAP\.fit needs rows that weigh more than zero, but all 40 weights are 0\. Hint:"),
+        (np.arange(40) % 4 != 0, r"every positive row is zero: only one class is left\. Hint:"),
         (np.arange(40) % 4 == 0, r"every negative row is zero"),
         (np.where(np.arange(40) % 4 == 0, 1e-30, 1.0), r"every positive row is zero"),
         (np.full(40, np.nan), r"sample_weight holds NaN or infinite values, expected finite numbers\. Hint:"),
         (np.full(40, np.inf), r"sample_weight holds NaN or infinite values"),
         (np.full(40, 1e308), r"sample_weight adds up to more than a float can hold\. Hint:"),
-        (np.ones(39), r"inconsistent numbers of samples: \[40, 39\]"),
+        (np.ones(39), r"MetaAP\.fit needs one weight a row, but sample_weight has 39 for 40 rows\. Hint: were rows"),
         (np.ones((40, 2)), r"Sample weights must be 1D array or scalar, one weight a row"),
     ],
     ids=["negative", "all zero", "no positive", "no negative", "tiny", "NaN", "infinite", "huge", "length", "2-D"],
@@ -175,7 +179,8 @@ def test_infinite_category():
 def test_no_rows_and_no_columns(make):
     with pytest.raises(ValueError, match=r"0 sample\(s\).*minimum of 1 is required"):
         clone(FAST).fit(make({"a": np.zeros(0), "b": np.zeros(0)}), [])
-    with pytest.raises(ValueError, match=r"0 feature\(s\).*minimum of 1 is required"):
+    sentence = r"X has 0 feature\(s\).*minimum of 1 is required: MetaAP needs columns\. Hint: did a selection"
+    with pytest.raises(ValueError, match=sentence):
         clone(FAST).fit(np.zeros((5, 0)) if isinstance(make({"a": np.zeros(2)}), np.ndarray) else make({}), [0, 1])
     model = clone(FAST).fit(make({"a": numbers()[0][:, 0], "b": numbers()[0][:, 1]}), numbers()[1])
     with pytest.raises(ValueError, match=r"0 sample\(s\)"):
@@ -272,6 +277,25 @@ def test_a_missing_column_is_named_with_the_nearest_match(fitted, rows, method):
         ValueError, match=r"Column 'age' was used to train this model but is missing from X \(2 columns read\)"
     ):
         getattr(fitted, method)(rows.drop(columns="age"))
+
+
+@pytest.mark.parametrize("name", ["PLACE", "pLaCe", "PLACES"])
+def test_the_nearest_match_is_blind_to_case(fitted, rows, name):
+    with pytest.raises(ValueError, match=rf"'place' was used .* Hint: did you mean '{name}'\?"):
+        fitted.decision_function(rows.rename(columns={"place": name}))
+
+
+def test_a_frame_that_has_not_been_read(fitted, rows):
+    lazy = pl.LazyFrame(rows.to_dict("list"))
+    sentence = r"^X is a LazyFrame, expected a table that has been read\. Hint: pass X\.collect\(\)\.$"
+    for call in (
+        lambda: clone(FAST).fit(lazy, make_cases(200)[1]),
+        lambda: fitted.decision_function(lazy),
+        lambda: fitted.top_k(lazy, 3),
+    ):
+        with pytest.raises(TypeError, match=sentence):
+            call()
+    assert np.array_equal(fitted.decision_function(lazy.collect()), fitted.decision_function(rows))
 
 
 @pytest.mark.parametrize("form", [pd.DataFrame, lambda f: pl.DataFrame(f.to_dict("list")), pa.Table.from_pandas])

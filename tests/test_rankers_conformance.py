@@ -11,6 +11,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from ranker_cases import RANKERS, make_cases
 from toprank import (
+    CostOptimalCurve,
     CostOptimalForest,
     CostTree,
     MetaAP,
@@ -56,6 +57,7 @@ def expected_failures(estimator):
         MetaAP(ccp_alpha="cv"),
         MetaAPForest(n_estimators=5),
         CostTree(),
+        CostOptimalCurve(depths=None, alphas=None, cv=2, beta=8.0),
         CostOptimalForest(n_estimators=2, beta=8.0),
         TAOTree(),
         TAOClassifier(),

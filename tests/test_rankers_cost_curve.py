@@ -1,5 +1,6 @@
 """`CostOptimalCurve`: the path of figure 7, what is held out, the choice of a point, changes between points, files."""
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,9 +12,13 @@ from sklearn.model_selection import TimeSeriesSplit
 
 from ranker_cases import make_cases
 from toprank import CostOptimalCurve, TAOTree, load
+from toprank._core.threads import Threads
+from toprank.datasets import make_audit
 from toprank.metrics import OperatingPoints
+from toprank.rankers import curve_path
 from toprank.rankers.curve_changes import rule_changes
-from toprank.rankers.curve_path import follow, order_of, settle
+from toprank.rankers.curve_choice import Selection
+from toprank.rankers.curve_path import both_ways, follow, order_of, settle
 
 ONE: dict[str, Any] = {"depths": None, "alphas": None}
 SMALL = CostOptimalCurve(TAOTree(max_depth=2), cv=3, beta=2.0, **ONE)
@@ -70,6 +75,64 @@ def test_a_path_that_went_astray_is_mended(table):
     at_that_price = good[2].objective_ - 0.2 * good[2].n_fp_
     assert mended[1].fp_cost_ == 0.2
     assert mended[1].objective_ <= at_that_price < poor.objective_
+
+
+class Made:
+    """A tree of which only the mistakes count."""
+
+    n_cases_, n_positives_ = 200, 100
+
+    def __init__(self, n_fp, n_fn):
+        self.n_fp_, self.n_fn_ = n_fp, n_fn
+
+
+@pytest.mark.parametrize(
+    ("mistakes", "at", "kept"),
+    [
+        ([(9, 0), (9, 0), (8, 0), (4, 2), (3, 3), (0, 6), (2, 5), (0, 7)], 3, slice(2, 6)),
+        ([(9, 0), (4, 2), (0, 7)], 1, slice(0, 3)),
+        ([(9, 1), (4, 2), (1, 7)], 1, slice(0, 3)),  # no end was reached
+        ([(9, 0), (9, 0), (8, 0), (0, 3)], 0, slice(0, 4)),  # the base stays, though the next ones miss nothing either
+        ([(9, 0), (8, 0), (0, 3), (0, 3), (0, 4)], 3, slice(1, 4)),
+        ([(0, 0)], 0, slice(0, 1)),
+    ],
+)
+def test_the_path_ends_with_the_first_trees_that_have_reached_an_end(monkeypatch, mistakes, at, kept):
+    """However the trees settled: one without false positives at the top, one without missed positives at the bottom."""
+    settled = [Made(*each) for each in mistakes]
+    base, n_ways = Made(5, 5), iter((len(mistakes) - at - 1, at))
+    monkeypatch.setattr(curve_path, "follow", lambda *_: [None] * next(n_ways))
+    monkeypatch.setattr(curve_path, "settle", lambda *_: settled)
+    ratios, trees, base_point = both_ways(base, 0.5, 2.0, None, Threads())
+    assert trees == settled[kept]
+    assert trees[base_point] is settled[at]
+    assert ratios[base_point] == 0.5
+    assert np.allclose(ratios, 0.5 * 2.0 ** (np.arange(len(mistakes))[kept] - at))
+
+
+@pytest.fixture(scope="module")
+def long_path():
+    """A path that had more than one tree at both ends before it was trimmed; and its outcomes."""
+    data = make_audit(1000, random_state=3)
+    return CostOptimalCurve(depths=[2], alphas=[1], cv=3).fit(data.X, data.y), data.y
+
+
+def test_a_path_that_settled_has_one_tree_at_each_end(long_path):
+    """Out of fold the same costs are gone over."""
+    curve, y = long_path
+    assert (curve.points_.false_positives == 0).tolist() == [False] * (len(curve.path_) - 1) + [True]
+    assert (curve.points_.false_negatives == 0).tolist() == [True] + [False] * (len(curve.path_) - 1)
+    assert curve.path_[curve.base_point_].cost_ratio == pytest.approx(y.sum() / (y == 0).sum())
+    assert np.array_equal(curve.held_out_points_.cost_ratio, [point.cost_ratio for point in curve.path_])
+    assert [point.tree.fp_cost_ for point in curve.path_] == [point.cost_ratio for point in curve.path_]
+
+
+def test_points_are_dominated_on_the_training_data_or_on_held_out_data(long_path):
+    curve, _ = long_path
+    seen, held_out = curve.points_.is_dominated, curve.held_out_points_.is_dominated
+    assert not np.array_equal(seen, held_out)  # else this says nothing
+    assert [point.is_dominated for point in curve.path_] == seen.tolist()
+    assert [point.held_out_is_dominated for point in curve.path_] == held_out.tolist()
 
 
 def test_mistakes_are_those_of_the_trees(curve, table):
@@ -134,7 +197,8 @@ def test_validation_data_take_the_place_of_folds(table):
 def test_without_folds_the_training_data_are_all_there_is(table):
     curve = clone(SMALL).set_params(cv=None).fit(*table)
     assert (curve.held_out_by_, curve.held_out_points_) == ("training data", None)
-    assert curve.path_[0].held_out_false_positives is None
+    assert curve.path_[0].held_out_false_positives is curve.path_[0].held_out_is_dominated is None
+    assert not any(name.startswith("held_out") for name in curve.frame().columns)
     assert curve.select(max_fpr=0.1).judged_by == "training data"
 
 
@@ -206,7 +270,8 @@ def test_a_very_light_case_does_not_make_the_path_endless(table):
     ("how", "message"),
     [
         ({"depths": []}, r"depths of a CostOptimalCurve is empty.*Hint"),
-        ({"depths": [2.5]}, r"depths of a CostOptimalCurve must be ints of 1 or more, got 2\.5\. Hint"),
+        ({"depths": [2.5]}, r"depths of a CostOptimalCurve must be ints from 1 to 20, got 2\.5\. Hint"),
+        ({"depths": [2, 30]}, r"depths of a CostOptimalCurve must be ints from 1 to 20, got 30\. Hint"),
         ({"alphas": [-1]}, r"alphas of a CostOptimalCurve must be numbers of 0 or more, got -1\. Hint"),
         ({"base": TAOTree(pos_label=0)}, r"The base of a CostOptimalCurve has a pos_label of its own.*Hint"),
     ],
@@ -311,7 +376,8 @@ def test_predict_rules_and_text_follow_the_choice(curve, table):
         ({"max_fpr": 1.5}, r"needs a number from 0 to 1 as max_fpr, got 1\.5"),
         ({"min_recall": True}, "needs a number from 0 to 1 as min_recall, got True"),
         ({"cost_ratio": -1}, "needs a number of 0 or more as cost_ratio, got -1"),
-        ({"max_leaves": 0}, "needs a number of 1 or more as max_leaves, got 0"),
+        ({"max_leaves": 0}, r"needs an int of 1 or more as max_leaves, got 0\. Hint"),
+        ({"max_leaves": 2.5}, r"needs an int of 1 or more as max_leaves, got 2\.5\. Hint"),
         ({"k": 0}, "needs as k an int, the number of alerts, or a share between 0 and 1, got 0"),
     ],
 )
@@ -319,6 +385,13 @@ def test_wishes_that_make_no_sense_are_refused(curve, wish, message):
     with pytest.raises(ValueError, match=message):
         curve.select(**wish)
     assert curve.selected_ is None
+
+
+def test_docs_say_what_weights_are_to_intervals_and_where_sums_win():
+    page = (Path(__file__).parents[1] / "docs/choosing-errors.md").read_text(encoding="utf-8")
+    assert "Intervals take weights as counts of cases" in Selection.__doc__
+    assert "**Weights are counts of cases** to the intervals" in page
+    assert "(results/cost_curve/quality.md)" in page.partition("## Oblique or axis-aligned?")[2].partition("\n## ")[0]
 
 
 def test_a_wish_that_no_tree_fulfils_says_how_near_the_curve_comes(table):
@@ -374,6 +447,8 @@ def test_the_table_of_the_path(curve):
     assert isinstance(frame, pd.DataFrame)
     assert list(frame["point"]) == list(range(len(curve.path_)))
     assert np.array_equal(frame["held_out_recall"], curve.held_out_points_.true_positive_rate)
+    assert np.array_equal(frame["is_dominated"], curve.points_.is_dominated)
+    assert np.array_equal(frame["held_out_is_dominated"], curve.held_out_points_.is_dominated)
 
 
 # --- files and threads --------------------------------------------------------------------------------------------

@@ -247,6 +247,9 @@ def test_a_choice_is_made_by_the_votes_and_predict_follows_it(fitted):
     assert not np.array_equal(forest.predict(X), before)
     fewest = min(point.tree.n_leaves_ for point in forest.path_)
     assert forest.select(cost_ratio=0.1, max_leaves=fewest).tree.n_leaves_ == fewest
+    words = rf"No bag of trees of the forest .*: the smallest bag of trees of the forest has {fewest}\. Hint"
+    with pytest.raises(ValueError, match=words):
+        forest.select(max_leaves=fewest - 1)
 
 
 def test_the_path_is_a_table(fitted):

@@ -255,6 +255,16 @@ def test_what_cannot_be_fitted_is_refused_in_a_sentence(estimator, how, message)
         fit_at_costs(estimator, X, **({"y": y, "cost_ratios": [0.5]} | how))
 
 
+@pytest.mark.parametrize("frame", [None, *FRAMES])
+def test_smote_names_a_column_that_has_no_numbers(frame):
+    X, y = overlapping()
+    X = X.astype(object)
+    X[:, 1] = np.where(np.arange(len(X)) > 3, "north", None)
+    table, name = (X, "1") if frame is None else (FRAMES[frame](X), "'b'")
+    with pytest.raises(ValueError, match=rf"needs a table of numbers, but column {name} of X has the value 'north'\."):
+        fit_at_costs(Recorder(), table, y, [0.5], by="smote")
+
+
 def test_smote_without_its_package_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "imblearn", None)
     X, y = overlapping()

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from toprank import CostOptimalCurve, RankingTree, TAOTree
 from toprank.rankers.encoding import encode, is_missing, learn_columns, read_table
 from toprank.tree.columns import Column
 
@@ -151,3 +152,30 @@ def test_unseen_categories_of_a_column_without_known_ones():
     ):
         matrix = encode(read_table(pl.DataFrame({"c": ["x", "y"]})), [column])
     assert np.isnan(matrix).all()
+
+
+@pytest.mark.parametrize("method", ["decision_function", "predict", "top_k", "explain"])
+def test_warnings_of_unseen_categories_point_to_the_caller(method):
+    X = pd.DataFrame({"c": ["a", "b"] * 20})
+    model = RankingTree(max_depth=1, min_samples_leaf=1).fit(X, [0, 1] * 20)
+    with pytest.warns(UserWarning, match="training never saw") as caught:
+        getattr(model, method)(pd.DataFrame({"c": ["z"]}), *([1] if method == "top_k" else []))
+    assert {warning.filename for warning in caught} == {__file__}
+
+
+def test_warnings_of_fit_point_to_the_caller():
+    y, many = [0, 1] * 150, pd.DataFrame({"c": [f"{i:03d}" for i in range(300)]})
+    tree = RankingTree(max_depth=1)
+    curve = CostOptimalCurve(TAOTree(), depths=[1], alphas=[1.0], beta=9.0, cv=None)  # its fit calls that of its base
+    for model in (tree, curve):
+        with pytest.warns(UserWarning, match="300 categories") as caught:
+            model.fit(many, y)
+        assert {warning.filename for warning in caught} == {__file__}
+    numbers = np.arange(300.0).reshape(-1, 1)
+    for weight, labels, words in (
+        (np.full(300, 1e-6), y, "weights add up to"),
+        (None, ["no", "yes", "yes"] * 100, "'yes' is taken as the label"),
+    ):
+        with pytest.warns(UserWarning, match=words) as caught:
+            curve.fit(numbers, labels, sample_weight=weight)
+        assert {warning.filename for warning in caught} == {__file__}

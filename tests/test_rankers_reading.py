@@ -12,9 +12,11 @@ import pytest
 from sklearn.base import clone
 
 from ranker_cases import ENSEMBLES, RANKERS, TREES, make_cases, variant
+from toprank import RankingTree
 from toprank.rankers import frames
 from toprank.rankers.frames import backend_of, make_frame
 from toprank.tree.structure import Tree
+from toprank.tree.wording import percent_text
 
 LIBRARIES = {
     "pandas": (lambda f: f, pd.DataFrame),
@@ -145,10 +147,21 @@ def test_the_summary_names_size_training_figures_budget_and_columns(fitted):
     assert summary.startswith(f"{type(fitted).__name__}: ")
     assert f"{fitted.n_leaves_} leaves" in summary
     positives = int(fitted.n_positives_)
-    assert f"trained on 400 cases, {positives} positive ({positives / 4:.2f} %), 3 columns (1 categorical)" in summary
+    assert (
+        f"trained on 400 cases, {positives} positive ({percent_text(positives / 400)}), 3 columns (1 categorical)"
+        in summary
+    )
     assert f"budget 40 cases: score >= {fitted.cutoff_.threshold:.4f}" in summary
     best = fitted.columns_[int(np.argmax(fitted.feature_importances_))].name
     assert f"main columns: {best} " in summary
+
+
+def test_the_summary_and_the_text_round_the_same_share_alike():
+    X, y = np.arange(4000.0).reshape(-1, 1), (np.arange(4000) < 87).astype(int)
+    model = RankingTree(max_depth=1).fit(X, y)
+    assert "87 positive (2.18 %), 1 columns" in model.summary()
+    assert "87 positive (2.18 %);" in model.to_text()
+    assert "100 % of them positive" in model.summary()
 
 
 def test_the_dictionary_holds_the_model_in_plain_values(fitted):

@@ -1,6 +1,10 @@
 """Scores and rates against their definitions."""
 
+import re
+
 import numpy as np
+import polars as pl
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -10,7 +14,7 @@ from sklearn.preprocessing import StandardScaler
 
 import reference
 from ranker_cases import RANKERS, cases, fewer, make_cases, variant
-from toprank import MetaAP, RankingTree
+from toprank import MetaAP, RankingTree, TreeRank, load
 from toprank.rankers.leaf_rates import finish_tree, smoothed_rates
 from toprank.rankers.linear import LINEAR_CELLS, LINEAR_ROWS, _choose_rows, _merge_equal_rows
 from toprank.tree.bin_mapper import center_and_spread, distinct_values
@@ -319,3 +323,100 @@ def test_the_cutoff_holds_the_budget_on_a_large_table():
     half = np.where(np.arange(120_000) % 2, 1.0, 0.0)
     weighted = MetaAP(max_depth=2, leaf_depth=2, budget=40).fit(X, y, half)
     assert weighted.predict(X[half > 0]).sum() == pytest.approx(40, abs=3)
+
+
+# The scorecard as it is shown
+
+
+def points_by_hand(text, row):
+    """Points of a row, added up from what the text of a model says."""
+    block = text.partition("Inside a leaf, cases with more points come first:\n")[2]
+    total = 0.0
+    for line in re.sub(r"\n {6}", " ", block).splitlines():
+        number = re.match(r"  (\S+) (?:a unit|per (\S+)) of (\w+) above ([^\s;]+)", line)
+        name = number[3] if number else line.split()[0]
+        value = row[name]
+        if value is None or value != value:
+            missing = re.search(r"missing: (\S+)", line)
+            total += float(missing[1]) if missing else 0.0
+        elif number:
+            unit, center = (float(part.replace(",", "")) for part in (number[2] or "1", number[4]))
+            total += float(number[1]) / unit * (value - center)
+        else:
+            own = re.search(rf"[ ,]{value} ([+-][\d.]+)", line)
+            total += float(own[1]) if own else 0.0
+    return total
+
+
+@pytest.mark.parametrize("ranker", [MetaAP, TreeRank])
+def test_points_added_up_from_the_text_order_the_rows_inside_a_leaf(ranker):
+    X, y = make_cases(600)
+    X = X.assign(size=1000 * X["size"])
+    model = ranker(max_depth=2, leaf_score="linear", linear_C=10.0).fit(X, y)
+    text = model.to_text()
+    assert " per " in text
+    by_hand = np.array([points_by_hand(text, row) for row in X.to_dict("records")])
+    exact = np.array([reference.scorecard(row.tolist(), model.tree_.scoring) for row in model._encode(X)])
+    assert np.ptp(by_hand - exact) < 0.02 * np.ptp(exact)  # three digits
+    place, score = model.tree_.leaf[model.apply(X)], model.decision_function(X)
+    for leaf in range(model.tree_.n_leaves):
+        own = np.flatnonzero(place == leaf)
+        apart = by_hand[own][:, None] > by_hand[own] + 0.02 * np.ptp(exact)
+        assert np.all((score[own][:, None] > score[own])[apart])
+        assert apart.any()
+
+
+@pytest.mark.parametrize("form", ["pandas", "polars", "pyarrow"])
+def test_the_scorecard_is_a_frame_of_what_has_points(form):
+    X, y = make_cases(600)
+    frame = {"pandas": lambda: X, "polars": lambda: pl.from_pandas(X), "pyarrow": lambda: pa.Table.from_pandas(X)}[
+        form
+    ]()
+    model = MetaAP(leaf_score="linear", linear_C=10.0).fit(frame, y)
+    card = model.scorecard()
+    assert isinstance(card, type(frame))
+    table = pl.DataFrame(card) if form == "pandas" else pl.DataFrame(pl.from_arrow(card)) if form == "pyarrow" else card
+    assert table.columns == ["column", "category", "counts", "points", "center"]
+    scoring = model.tree_.scoring
+    size = table.filter((pl.col("column") == "size") & (pl.col("counts") == "per unit"))
+    assert size["points"].to_list() == [scoring.weight[0]]
+    assert size["center"].to_list() == [scoring.center[0]]
+    places = table.filter(pl.col("counts") == "category")
+    assert set(zip(places["category"], places["points"], strict=True)) == {
+        (name, points) for name, points in zip(model.columns_[2].categories, scoring.points, strict=True) if points
+    }
+    assert table.filter(pl.col("counts") == "missing")["points"].to_list() == [scoring.missing[1]]
+    listed = ", ".join(dict.fromkeys(table["column"]))
+    assert f"inside leaves: scorecard of 3 columns: {listed}" in model.summary()
+
+
+def test_the_column_that_moves_rows_most_comes_first_in_any_unit():
+    X, y = numeric_rows()
+    model = MetaAP(leaf_score="linear").fit(X, y)
+    points = model.tree_.scoring.weight * X.std(axis=0)
+    assert model._points_spread == pytest.approx(np.abs(points))
+    order = [f"x{f}" for f in np.argsort(-np.abs(points)) if points[f]]
+    assert list(model.scorecard()["column"]) == order
+    twice = MetaAP(leaf_score="linear").fit(X, y, np.full(len(X), 2.0))
+    assert twice._points_spread == pytest.approx(np.abs(twice.tree_.scoring.weight) * X.std(axis=0))
+
+
+def test_a_scorecard_comes_back_from_a_file_also_from_an_older_one(tmp_path):
+    X, y = make_cases(300)
+    model = MetaAP(leaf_score="linear").fit(X, y)
+    model.save(tmp_path / "model.toprank")
+    assert load(tmp_path / "model.toprank").scorecard().equals(model.scorecard())
+    arrays = model._to_arrays()
+    older = clone(model).fit(X, y)
+    older._from_arrays({name: array for name, array in arrays.items() if name != "points_spread"})
+    assert sorted(older.scorecard()["points"]) == sorted(model.scorecard()["points"])
+    assert older.scorecard()["column"].drop_duplicates().tolist() == ["size", "age", "place"]
+
+
+@pytest.mark.parametrize("model", [MetaAP(), RankingTree()])
+def test_a_ranker_without_a_scorecard_says_so(model):
+    X, y = make_cases(200)
+    model = clone(model).fit(X, y)
+    with pytest.raises(ValueError, match=rf"{type(model).__name__}\.scorecard needs .*Hint: .*leaf_score='linear'"):
+        model.scorecard()
+    assert "inside leaves: scorecard" not in model.summary()

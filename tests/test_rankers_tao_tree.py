@@ -1,5 +1,7 @@
 """TAOTree: the estimator around alternating optimisation."""
 
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -12,9 +14,11 @@ from sklearn.model_selection import cross_val_score
 from ranker_cases import cases, fewer, make_cases
 from toprank import MetaAP, RankingTree, load
 from toprank._core.dtypes import CATEGORY, NUMERIC, OBLIQUE
+from toprank.metrics import roc_auc
 from toprank.rankers import model_file
 from toprank.rankers.tao_tree import TAOTree
 from toprank.rankers.training import shared_training_data
+from toprank.tree.tao_splits import FIT_ROWS
 
 SMALL = {"max_depth": 2, "alpha": 0.1, "min_samples_leaf": 1}
 KINDS = {
@@ -127,6 +131,15 @@ def test_more_starts_never_end_higher():
     assert with_greedy <= TAOTree(max_depth=3).fit(X, y).objective_
 
 
+@pytest.mark.parametrize("how", [{"init": "random"}, {"n_restarts": 2}])
+def test_random_starts_are_not_too_deep(how):
+    X, y = diagonal(60)
+    words = r"'max_depth' parameter of TAOTree must be at most 12 where a start is random, .* Got 13 instead.* Hint"
+    with pytest.raises(ValueError, match=words):
+        TAOTree(max_depth=13, **how).fit(X, y)
+    assert TAOTree(max_depth=13).fit(X, y).n_leaves_ > 1
+
+
 def test_random_starts_depend_on_the_seed_alone():
     X, y = make_cases(300)
     one, two, other = (TAOTree(init="random", random_state=seed).fit(X, y) for seed in (0, 0, 5))
@@ -212,6 +225,20 @@ def test_cases_that_lack_a_value_of_a_sum_go_where_they_cost_less():
         assert np.all(model.cost_predict(X)[np.isnan(X[:, 0])] == positive)
 
 
+def test_values_that_are_missing_here_and_there_cost_little():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(3000, 20))
+    y = (X.sum(axis=1) + rng.normal(size=3000) > 6).astype(int)
+    gappy = np.where(rng.random(X.shape) < 0.05, np.nan, X)  # two rows of three lack a value
+    whole, model = (TAOTree(max_depth=1, alpha=1).fit(table, y) for table in (X, gappy))
+    assert model.objective_ < 1.5 * whole.objective_
+    assert roc_auc(y, model.decision_function(gappy)) > roc_auc(y, whole.decision_function(X)) - 0.03
+    assert np.isfinite(model.tree_.oblique_fill).all()
+    assert "missing" not in model.to_text()
+    filled = np.where(np.isnan(gappy), np.nanmean(gappy, axis=0), gappy)
+    np.testing.assert_allclose(model.decision_function(filled), model.decision_function(gappy), rtol=1e-6)
+
+
 def test_categories_are_conditions_of_their_own():
     rng = np.random.default_rng(0)
     place = rng.choice(list("abcdef"), 500)
@@ -279,6 +306,12 @@ def test_a_file_keeps_labels_objective_and_counts(tmp_path, monkeypatch):
     assert loaded.init is None
     again = TAOTree(init=loaded, fp_cost=0.3, n_iter=0).fit(X, y)
     assert np.array_equal(again.cost_predict(X), model.cost_predict(X))
+
+
+def test_docs_say_how_many_care_points_a_direction_is_fitted_on():
+    page = Path(__file__).parents[1] / "docs/choosing-errors.md"
+    for text in (TAOTree.__doc__, page.read_text(encoding="utf-8")):
+        assert f"on at most {FIT_ROWS:,} of" in " ".join(text.split())
 
 
 def test_a_file_without_labels_is_refused():

@@ -139,6 +139,24 @@ def test_a_stump_is_the_best_half_line_and_of_equals_the_larger(rows):
         assert model.nodes_["n"][1] == size
 
 
+@pytest.mark.parametrize(("rule", "order"), [("stump", "rate"), ("stump", "growth"), ("oblique", "rate")])
+@pytest.mark.parametrize("columns", [[0, 1], [1, 0]])
+def test_of_equal_cuts_of_two_columns_the_larger_is_taken(rule, order, columns):
+    X, y = np.zeros((100, 2)), np.repeat([1, 0], 50)
+    X[:20, 0] = X[:80, 1] = 1  # both part off 0.4 more of one class than of the other
+    model = TreeRank(max_depth=1, leaf_ranker=rule, leaf_order=order, min_samples_leaf=1).fit(X[:, columns], y)
+    assert list(model.nodes_["n"]) == [100, 80, 20]
+
+
+@pytest.mark.parametrize(
+    ("rule", "order"), [("oblique", "rate"), ("tree", "growth"), ("stump", "growth"), (LogisticRegression(), "rate")]
+)
+def test_a_tree_without_a_greatest_depth_ends_by_itself(rule, order):
+    X, y = diagonal()
+    model = TreeRank(max_depth=None, leaf_ranker=rule, leaf_order=order, min_samples_leaf=40).fit(X, y)
+    assert model.n_leaves_ > 2
+
+
 def test_a_cell_is_left_whole_where_no_cut_adds_area():
     X = np.array([[0.0], [0.0], [1.0], [1.0]])
     model = TreeRank(min_samples_leaf=1).fit(X, [0, 1, 0, 1])
@@ -183,7 +201,7 @@ def test_weighted_sums_follow_an_oblique_boundary_and_are_read_in_words():
     assert " x a - " in model.to_text()
     tree = model.tree_
     own = slice(tree.oblique_at[0], tree.oblique_at[1])
-    value = weighted_sums(X, tree.oblique_feature[own], tree.oblique_weight[own])
+    value = weighted_sums(X, tree.oblique_feature[own], tree.oblique_weight[own], tree.oblique_fill[own])
     assert value.std() == pytest.approx(1.0)  # so that margins are in standard deviations
     better = model.node_classifier(0).predict(pd.DataFrame(X, columns=list("abcd")))
     low = value <= tree.threshold[0]
@@ -206,6 +224,16 @@ def test_rows_that_lack_a_value_of_a_sum_go_where_that_adds_most():
     X[gone & (y == 1), 0] = np.nan
     model = TreeRank(leaf_ranker="oblique", max_depth=1, leaf_order="meta").fit(X, y)
     assert model.node_classifier(0).predict(np.array([[np.nan, 0.0, 0.0, 0.0]]))[0]
+
+
+def test_values_that_are_missing_here_and_there_cost_a_sum_little():
+    X, y = diagonal()
+    rng = np.random.default_rng(2)
+    gappy = np.where(rng.random(X.shape) < 0.05, np.nan, X)
+    whole, model = (TreeRank(leaf_ranker="oblique", max_depth=1).fit(table, y) for table in (X, gappy))
+    assert np.isfinite(model.tree_.oblique_fill).all()
+    assert roc_auc(y, model.decision_function(gappy)) > roc_auc(y, whole.decision_function(X)) - 0.03
+    assert "missing" not in model.to_text()
 
 
 @pytest.mark.parametrize("rule", ["tree", "stump"])

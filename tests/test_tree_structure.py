@@ -285,3 +285,9 @@ def test_leaves_may_share_a_position():
         "leaf": [-1, 0, 0], "score": [np.nan, 1.0, 1.0], "rate": [np.nan, 0.5, 0.5],
         "category_at": [-1, -1, -1], "gain": [0.0, 0.0, 0.0]}.items()}, n_features=1)  # fmt: skip
     assert tree.check().n_leaves == 1
+
+
+def test_the_representation_is_one_line_of_sizes(tree):
+    assert repr(tree) == "Tree(6 nodes, 3 leaves, 3 features)"
+    only = {name: getattr(tree, name)[5:] for name in PER_NODE} | {"leaf": np.array([0]), "n_features": 1}
+    assert repr(Tree(**only)) == "Tree(1 node, 1 leaf, 1 feature)"

@@ -173,7 +173,7 @@ def test_a_weighted_sum_is_found_where_classes_differ_along_one():
     assert alternation.tree.cost(problem) * problem.unit < 0.02 * 200
     assert split.columns.tolist()[:2] == [1, 0]  # what moves the sum most comes first
     assert split.weights[0] / split.weights[1] == pytest.approx(-2, rel=0.2)
-    assert np.std(problem.rows.sums(np.arange(200), split.columns, split.weights)) == pytest.approx(1.0)
+    assert np.std(problem.rows.sums(np.arange(200), split.columns, split.weights, split.fill)) == pytest.approx(1.0)
 
 
 def test_a_large_penalty_leaves_no_condition():

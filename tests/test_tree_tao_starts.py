@@ -84,7 +84,7 @@ def test_random_sums_cut_at_a_value_that_the_rows_have(seed):
     X[::7, 1] = np.nan
     problem = make_problem(X, label, BINARY)
     split = random_tree(problem, 1, np.random.default_rng(seed)).splits[0]
-    sums = problem.rows.sums(np.arange(len(problem)), split.columns, split.weights)
+    sums = problem.rows.sums(np.arange(len(problem)), split.columns, split.weights, split.fill)
     assert split.threshold in (*sums.tolist(), 0.0)
     assert np.nanstd(sums) == pytest.approx(1.0)
     influence = np.abs(split.weights) * np.nanstd(X, axis=0)[split.columns]

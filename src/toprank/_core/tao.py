@@ -8,7 +8,7 @@ from toprank._core.traverse import category_side, number_side, weighted_sum
 
 
 @kernel
-def four_sums(block, rows, k, start, stop, feature, weight):
+def four_sums(block, rows, k, start, stop, feature, weight, fill):
     """Return the weighted sums of rows[k:k + 4], to the last bit those of `weighted_sum`.
 
     A sum waits for its last addition before it makes the next one; four of them wait together.
@@ -17,36 +17,38 @@ def four_sums(block, rows, k, start, stop, feature, weight):
     s0 = s1 = s2 = s3 = 0.0
     for t in range(start, stop):
         f = feature[t]
-        w = weight[t]
-        s0 += w * block[i0, f]
-        s1 += w * block[i1, f]
-        s2 += w * block[i2, f]
-        s3 += w * block[i3, f]
+        w, instead = weight[t], fill[t]
+        x0, x1, x2, x3 = block[i0, f], block[i1, f], block[i2, f], block[i3, f]
+        s0 += w * (x0 if x0 == x0 else instead)
+        s1 += w * (x1 if x1 == x1 else instead)
+        s2 += w * (x2 if x2 == x2 else instead)
+        s3 += w * (x3 if x3 == x3 else instead)
     return s0, s1, s2, s3
 
 
 @kernel
-def write_sums(block, rows, start, stop, feature, weight, out):
+def write_sums(block, rows, start, stop, feature, weight, fill, out):
     """Write the weighted sum, of the terms from start to stop, of each of the rows."""
     n = rows.shape[0]
     whole = n - n % 4
     for k in range(0, whole, 4):
-        out[k], out[k + 1], out[k + 2], out[k + 3] = four_sums(block, rows, k, start, stop, feature, weight)
+        out[k], out[k + 1], out[k + 2], out[k + 3] = four_sums(block, rows, k, start, stop, feature, weight, fill)
     for k in range(whole, n):
-        out[k] = weighted_sum(block, rows[k], start, stop, feature, weight)
+        out[k] = weighted_sum(block, rows[k], start, stop, feature, weight, fill)
 
 
 @kernel
-def sums_at(block, rows, feature, weight, out):
+def sums_at(block, rows, feature, weight, fill, out):
     """Write a weighted sum of the features of each of the rows, added up in the order in which trees do.
 
-    Pre: block float64 (n, n_features), C order; rows int64 (m,); feature int32, weight float64; out float64 (m,).
+    Pre: block float64 (n, n_features), C order; rows int64 (m,); feature int32, weight and fill float64 (k,); out
+         float64 (m,).
     """
-    write_sums(block, rows, 0, feature.shape[0], feature, weight, out)
+    write_sums(block, rows, 0, feature.shape[0], feature, weight, fill, out)
 
 
 @kernel
-def sides_at(block, rows, node, nodes, category_bits, oblique_at, oblique_feature, oblique_weight, out):
+def sides_at(block, rows, node, nodes, category_bits, oblique_at, oblique_feature, oblique_weight, oblique_fill, out):
     """Write 1 for each of the rows that goes left at a node, 0 for the others; exactly the comparison of `walk`.
 
     Pre: block float64 (n, n_features), C order; rows int64 (m,); nodes CONDITION; out bool (m,).
@@ -55,7 +57,8 @@ def sides_at(block, rows, node, nodes, category_bits, oblique_at, oblique_featur
     missing_left = condition["missing_left"]
     if condition["kind"] == OBLIQUE:
         value = np.empty(rows.shape[0])
-        write_sums(block, rows, oblique_at[node], oblique_at[node + 1], oblique_feature, oblique_weight, value)
+        start, stop = oblique_at[node], oblique_at[node + 1]
+        write_sums(block, rows, start, stop, oblique_feature, oblique_weight, oblique_fill, value)
         for k in range(rows.shape[0]):
             out[k] = number_side(value[k], condition["threshold"], missing_left) == 1
     elif condition["kind"] == NUMERIC:
@@ -68,7 +71,9 @@ def sides_at(block, rows, node, nodes, category_bits, oblique_at, oblique_featur
 
 
 @kernel
-def labels_below(block, rows, start, nodes, category_bits, oblique_at, oblique_feature, oblique_weight, label, out):
+def labels_below(
+    block, rows, start, nodes, category_bits, oblique_at, oblique_feature, oblique_weight, oblique_fill, label, out
+):
     """Write the label that each of the rows gets when it enters the tree at node `start`.
 
     Node by node, so that the rows of a node are handled together.
@@ -91,7 +96,18 @@ def labels_below(block, rows, start, nodes, category_bits, oblique_at, oblique_f
                 out[k] = label[node]
         elif first < end:
             side = is_left[first:end]
-            sides_at(block, rows[own], node, nodes, category_bits, oblique_at, oblique_feature, oblique_weight, side)
+            sides_at(
+                block,
+                rows[own],
+                node,
+                nodes,
+                category_bits,
+                oblique_at,
+                oblique_feature,
+                oblique_weight,
+                oblique_fill,
+                side,
+            )
             middle = first + np.sum(side)
             at_left, at_right = first, middle
             for k in range(own.shape[0]):

@@ -23,11 +23,12 @@ def category_side(value, category_bits, at, missing_left):
 
 
 @kernel
-def weighted_sum(block, i, start, stop, oblique_feature, oblique_weight):
-    """Return a weighted sum of row i's features; missing where one of them is."""
+def weighted_sum(block, i, start, stop, oblique_feature, oblique_weight, oblique_fill):
+    """Return a weighted sum of row i's features; a missing one counts as its fill, which may be missing, too."""
     total = 0.0
     for k in range(start, stop):
-        total += oblique_weight[k] * block[i, oblique_feature[k]]
+        value = block[i, oblique_feature[k]]
+        total += oblique_weight[k] * (value if value == value else oblique_fill[k])
     return total
 
 
@@ -39,7 +40,20 @@ def child_of(condition, is_left):
 
 
 @kernel
-def walk(block, nodes, category_bits, oblique_at, oblique_feature, oblique_weight, scale, leaf, margin, length, path):
+def walk(
+    block,
+    nodes,
+    category_bits,
+    oblique_at,
+    oblique_feature,
+    oblique_weight,
+    oblique_fill,
+    scale,
+    leaf,
+    margin,
+    length,
+    path,
+):
     """Write the leaf that each row reaches and, on demand, its margin and its path.
 
     The steps stand in this loop: handing all arrays to a function would cost more than its work.
@@ -64,7 +78,9 @@ def walk(block, nodes, category_bits, oblique_at, oblique_feature, oblique_weigh
                 n += 1
             condition = nodes[node]
             if condition["kind"] == OBLIQUE:
-                value = weighted_sum(block, i, oblique_at[node], oblique_at[node + 1], oblique_feature, oblique_weight)
+                value = weighted_sum(
+                    block, i, oblique_at[node], oblique_at[node + 1], oblique_feature, oblique_weight, oblique_fill
+                )
                 side = number_side(value, condition["threshold"], condition["missing_left"])
                 if wants_margin:
                     distance = abs(value - condition["threshold"])
@@ -89,7 +105,17 @@ def walk(block, nodes, category_bits, oblique_at, oblique_feature, oblique_weigh
 
 @kernel
 def walk_stages(
-    block, nodes, category_bits, oblique_at, oblique_feature, oblique_weight, scale, part_at, reached, margin
+    block,
+    nodes,
+    category_bits,
+    oblique_at,
+    oblique_feature,
+    oblique_weight,
+    oblique_fill,
+    scale,
+    part_at,
+    reached,
+    margin,
 ):
     """Write the part of the tree that each row is in after 1, 2, ... stages and, on demand, its margin up to there.
 
@@ -109,7 +135,9 @@ def walk_stages(
         while stage < n_stages and nodes[node]["kind"] != LEAF:
             condition = nodes[node]
             if condition["kind"] == OBLIQUE:
-                value = weighted_sum(block, i, oblique_at[node], oblique_at[node + 1], oblique_feature, oblique_weight)
+                value = weighted_sum(
+                    block, i, oblique_at[node], oblique_at[node + 1], oblique_feature, oblique_weight, oblique_fill
+                )
                 side = number_side(value, condition["threshold"], condition["missing_left"])
                 if wants_margin:
                     distance = abs(value - condition["threshold"])
@@ -137,7 +165,9 @@ def walk_stages(
 
 
 @kernel
-def confusion_scores(block, nodes, category_bits, oblique_at, oblique_feature, oblique_weight, rate, confusion, out):
+def confusion_scores(
+    block, nodes, category_bits, oblique_at, oblique_feature, oblique_weight, oblique_fill, rate, confusion, out
+):
     """Write each row's mean leaf rate, a leaf weighing confusion ** (conditions the row breaks on the way to it).
 
     Pre:  every node has one parent (a tree, not a meta-tree).
@@ -154,7 +184,9 @@ def confusion_scores(block, nodes, category_bits, oblique_at, oblique_feature, o
                 weight[node] = 1.0
                 continue
             if condition["kind"] == OBLIQUE:
-                value = weighted_sum(block, i, oblique_at[node], oblique_at[node + 1], oblique_feature, oblique_weight)
+                value = weighted_sum(
+                    block, i, oblique_at[node], oblique_at[node + 1], oblique_feature, oblique_weight, oblique_fill
+                )
                 side = number_side(value, condition["threshold"], condition["missing_left"])
             elif condition["kind"] == NUMERIC:
                 side = number_side(block[i, condition["feature"]], condition["threshold"], condition["missing_left"])

@@ -35,7 +35,10 @@ def judged_points(curve: CostOptimalCurve) -> OperatingPoints:
 
 
 def path_rows(curve: CostOptimalCurve) -> list[dict[str, Any]]:
-    """Return one dictionary a point; alerts are those among as many cases as there are training cases."""
+    """Return one dictionary a point; alerts are those among as many cases as there are training cases.
+
+    All figures are those that a choice goes by, but for `is_dominated`, which is by the training data.
+    """
     points = judged_points(curve)
     total = points.positives + points.negatives
     return [
@@ -47,7 +50,8 @@ def path_rows(curve: CostOptimalCurve) -> list[dict[str, Any]]:
             "recall": float(points.true_positive_rate[i]),
             "false_positive_rate": float(points.false_positive_rate[i]),
             "precision": _precision(points, i),
-            "is_dominated": bool(points.is_dominated[i]),
+            "is_dominated": point.is_dominated,
+            "held_out_is_dominated": point.held_out_is_dominated,
         }
         for i, point in enumerate(curve.path_)
     ]
@@ -79,9 +83,10 @@ def points_shown(points: OperatingPoints, marked: Mapping[int, str]) -> list[int
 
 def path_table(curve: CostOptimalCurve, marked: Mapping[int, str]) -> Group:
     """Return the points as a table, from many alerts to few, and what the figures are; marks are written beside."""
-    rows, shown = path_rows(curve), points_shown(judged_points(curve), marked)
+    points = judged_points(curve)
+    rows, shown = path_rows(curve), points_shown(points, marked)
     columns = ("point", "false alarm costs", "leaves", "alerts", "found", "false alarms", "hit rate")
-    beaten = {i for i in shown if rows[i]["is_dominated"] and i not in marked}
+    beaten = {i for i in shown if points.is_dominated[i] and i not in marked}
     cells: list[list[RenderableType]] = []
     for row in (rows[i] for i in shown):
         mark = "beaten" if row["point"] in beaten else marked.get(row["point"], "")

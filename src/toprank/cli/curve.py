@@ -237,6 +237,9 @@ def make_curve(settings: Sequence[str] | None, how: Mapping[str, Any], columns: 
     for name in sorted(chosen.keys() & given.keys()):
         raise InputError(f"--set {name} says again what {options[name]} says. Hint: use {options[name]} alone.")
     check_categories(chosen, columns)
+    for name in ("depths", "alphas"):
+        if name in chosen and not isinstance(chosen[name], list | tuple | None):
+            chosen[name] = [chosen[name]]  # one value to try
     parameters = {"random_state": 0, "n_jobs": -1} | chosen | given
     split = parameters.get("split", SPLITS[0])
     if split not in SPLITS:

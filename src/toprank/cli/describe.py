@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import io
 import zipfile
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from toprank.cli.options import AsJson, Debug, Positive, Quiet
-from toprank.cli.terminal import Terminal
+from toprank.cli.terminal import WIDTH, Terminal
 
 if TYPE_CHECKING:
     import polars
@@ -55,15 +56,20 @@ def _describe_model(path: Path, terminal: Terminal) -> None:
     if info["class"] == "CostOptimalCurve":
         _describe_curve(path, info, terminal)
         return
-    rules = _rules(path, info)
-    terminal.finish({"kind": "model", "file": str(path), "info": info, "rules": rules})
-    _print_model(info, terminal)
+    read = _read_tree(path, info, min(terminal.out.width, WIDTH))
+    rules = read.rules
+    found = {"kind": "model", "file": str(path), "info": info, "rules": rules}
+    terminal.finish(found | ({"scorecard": read.scorecard} if read.inside else {}))
+    _print_model(info, terminal, inside=read.inside)
     if rules:
         terminal.heading(
             f"The first {len(rules)} of {info['figures']['n_leaves']:,} rules, in the order of the ranking, "
             "and what they caught in training"
         )
         terminal.show(rules_list(rules))
+    if read.lines:
+        terminal.heading(read.title)
+        terminal.show(*read.lines)
 
 
 def _describe_curve(path: Path, info: dict[str, Any], terminal: Terminal) -> None:
@@ -82,14 +88,15 @@ def _describe_curve(path: Path, info: dict[str, Any], terminal: Terminal) -> Non
     terminal.hint(f"\n`toprank curve {path}` lists all trees, and chooses another.")
 
 
-def _print_model(info: dict[str, Any], terminal: Terminal, *, is_chosen: bool = False) -> None:
-    """Print the card of a model, and its columns."""
+def _print_model(info: dict[str, Any], terminal: Terminal, *, is_chosen: bool = False, inside: str = "") -> None:
+    """Print the card of a model, with what orders rows inside its leaves, and its columns."""
     from toprank.cli.show import grid, model_card
 
     packages = ", ".join(f"{name} {version}" for name, version in info["packages"].items())
     written = info["created"].replace("T", " ").replace("+00:00", " UTC")
     parameters = ", ".join(f"{name}={_parameter(value)}" for name, value in info["parameters"].items())
     more = [
+        *([("inside leaves", inside)] if inside else []),
         ("data hash", info["data_hash"]),
         ("written", written),
         ("packages", packages),
@@ -125,17 +132,29 @@ def _categories(column: dict[str, Any]) -> str:
     return ", ".join(names[:CATEGORIES_SHOWN]) + (f" and {rest:,} more" if rest > 0 else "")
 
 
-def _rules(path: Path, info: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the first rules of a tree, read off the arrays without scikit-learn; none of a forest."""
+@dataclass(frozen=True)
+class _Read:
+    """What a tree in a file says: its first rules, and the scorecard inside its leaves, as data and in words."""
+
+    rules: list[dict[str, Any]] = field(default_factory=list)
+    scorecard: list[dict[str, Any]] = field(default_factory=list)
+    inside: str = ""
+    title: str = ""
+    lines: list[str] = field(default_factory=list)
+
+
+def _read_tree(path: Path, info: dict[str, Any], width: int) -> _Read:
+    """Return what is read off the arrays of a tree without scikit-learn; nothing of a forest."""
     import numpy as np
 
     from toprank.explain import PathCounts, leaf_rules
+    from toprank.export import CARD_TITLE, checked_spread, scorecard_lines, scorecard_summary, scorecard_table
     from toprank.rankers.model_file import ModelFileError
     from toprank.tree.columns import Column
     from toprank.tree.structure import Tree
 
     if info["figures"].get("n_trees"):
-        return []
+        return _Read()
     with (
         zipfile.ZipFile(path) as archive,
         np.load(io.BytesIO(archive.read("arrays.npz")), allow_pickle=False) as saved,
@@ -149,10 +168,21 @@ def _rules(path: Path, info: dict[str, Any]) -> list[dict[str, Any]]:
         tree = Tree.from_arrays(parts[0])
         columns = [Column.from_dict(column) for column in info["columns"]]
         found = leaf_rules(tree, columns, PathCounts.from_arrays(parts[1], tree))
+        card = (tree.scoring, columns, checked_spread(arrays.get("points_spread"), tree.n_features))
+        return _Read(
+            _rows({name: list(values)[:RULES_SHOWN] for name, values in found.items()}),
+            _rows(scorecard_table(*card)),
+            scorecard_summary(*card),
+            CARD_TITLE,
+            scorecard_lines(*card, width),
+        )
     except (KeyError, TypeError, ValueError, IndexError) as error:
         raise ModelFileError(f"{path} is a damaged toprank model: {error} Hint: save it again.") from error
-    listed = {name: list(values)[:RULES_SHOWN] for name, values in found.items()}
-    return [dict(zip(listed, row, strict=True)) for row in zip(*listed.values(), strict=True)]
+
+
+def _rows(table: dict[str, list[Any]]) -> list[dict[str, Any]]:
+    """Return the rows of a table that is held by columns."""
+    return [dict(zip(table, row, strict=True)) for row in zip(*table.values(), strict=True)]
 
 
 # --- tables -------------------------------------------------------------------------------------------------

@@ -34,7 +34,7 @@ def fits() -> Iterator[tuple[str, Callable[[], None]]]:
     """Yield small fits that between them use every kernel, each with its name."""
     import polars as pl
 
-    from toprank import MetaAP, MetaAPForest, RankingTree
+    from toprank import CostOptimalCurve, MetaAP, MetaAPForest, RankingTree, TAOTree, TreeRank, TreeRankBoost
 
     rng = np.random.default_rng(0)
     numbers = rng.normal(size=(N_ROWS, 4))
@@ -75,3 +75,18 @@ def fits() -> Iterator[tuple[str, Callable[[], None]]]:
                             step(make, splitter, X, weight),
                         )
     yield "linear scores", step(lambda splitter: MetaAP(leaf_score="linear", **small), "hist", frame, None)
+    others: dict[str, Callable[[str], Any]] = {
+        "TreeRank, oblique cut": lambda splitter: TreeRank(splitter=splitter, leaf_ranker="oblique", **small),
+        "TreeRank, merged cells": lambda splitter: TreeRank(
+            splitter=splitter, pruning="cells", ccp_alpha=0.001, **small
+        ),
+        "TreeRankBoost": lambda splitter: TreeRankBoost(splitter=splitter, n_estimators=2, **small),
+        "TAOTree": lambda splitter: TAOTree(splitter=splitter, max_depth=2),
+        "TAOTree, axis": lambda splitter: TAOTree(splitter=splitter, max_depth=2, split="axis"),
+        "CostOptimalCurve": lambda splitter: CostOptimalCurve(
+            TAOTree(splitter=splitter), depths=[1], alphas=[1.0], beta=9.0, cv=2
+        ),
+    }
+    for model_name, make in others.items():
+        for table_name, X in tables.items():
+            yield f"{model_name}{table_name}", step(make, "hist", X, None)

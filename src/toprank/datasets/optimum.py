@@ -109,9 +109,8 @@ def optimal_roc(probability):
 
     Parameters
     ----------
-    probability : array-like of shape (n,), SimulatedData or Population
-        The true P(y = 1 | row), such as ``AuditData.probability``; not all 0 and not all 1. Or a population, or data
-        drawn from one.
+    probability : array-like of shape (n,), AuditData, SimulatedData or Population
+        The true P(y = 1 | row), or data that know it; not all 0 and not all 1. Or a population, or data drawn from one.
 
     Returns
     -------
@@ -134,7 +133,7 @@ def optimal_roc(probability):
     population = _population_of(probability)
     if population is not None:
         return population.optimal_roc()
-    return _roc_of_rows(probability, "optimal_roc")
+    return _roc_of_rows(getattr(probability, "probability", probability), "optimal_roc")
 
 
 def optimal_auc(probability):
@@ -161,7 +160,7 @@ def optimal_auc(probability):
     population = _population_of(probability)
     if population is not None:
         return population.optimal_auc()
-    return RocCurve(*_roc_of_rows(probability, "optimal_auc")).area
+    return RocCurve(*_roc_of_rows(getattr(probability, "probability", probability), "optimal_auc")).area
 
 
 def approximate_roc(population, depth):

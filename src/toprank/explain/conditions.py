@@ -121,7 +121,8 @@ def side_condition(tree: Tree, columns: Sequence[Column], node: int, left: bool)
     features, weights = tree.oblique_feature[own].tolist(), tree.oblique_weight[own].tolist()
     name = projection_text(columns, features, weights)
     terms = tuple(zip(features, weights, strict=True))
-    return Condition(-1, Column(name), low, high, missing, terms=terms)
+    column = Column(name, has_missing=bool(np.isnan(tree.oblique_fill[own]).any()))
+    return Condition(-1, column, low, high, missing, terms=terms)
 
 
 def merge_path(tree: Tree, columns: Sequence[Column], nodes: Sequence[int] | np.ndarray) -> list[Condition]:

@@ -1,15 +1,21 @@
 """The measures as scorers for scikit-learn: ``GridSearchCV(..., scoring=average_precision_scorer)``.
 
 The only file of the folder that imports scikit-learn. A scorer reads the estimator's ``decision_function``,
-or the positive column of ``predict_proba`` where there is none. It is scikit-learn's own kind of object, so
-it can be pickled, and weights reach it through ``set_score_request(sample_weight=True)``.
+or the positive column of ``predict_proba`` where there is none. It can be pickled, and weights reach it through
+``set_score_request(sample_weight=True)``.
+
+scikit-learn takes every ``decision_function`` to be large for the second of ``classes_``. That of a ranker of toprank
+is large for the label that the ranker looks for, whichever that is, and a scorer from here asks the ranker for it.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from inspect import signature
 from typing import Any
 
 from sklearn.metrics import make_scorer
+from sklearn.pipeline import Pipeline
 
 from toprank.metrics._ties import TIES
 from toprank.metrics._validation import check_choice
@@ -19,7 +25,91 @@ from toprank.metrics.ranking import average_precision
 _RESPONSE = ("decision_function", "predict_proba")
 _AT_K = {"precision": precision_at_k, "recall": recall_at_k, "lift": lift_at_k}
 
-average_precision_scorer = make_scorer(average_precision, response_method=_RESPONSE)
+
+class RankingScorer:
+    """A scorer, called as ``scorer(estimator, X, y)``.
+
+    For a fitted ranker of toprank, a pipeline that ends in one or a search over either, the positive label is the one
+    that the ranker looks for. For all else the scorer is that of ``make_scorer(metric, ...)``.
+
+    Parameters
+    ----------
+    metric : callable
+        Called as ``metric(y, score, **options)``.
+    **options
+        Further arguments of the metric.
+
+    Examples
+    --------
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from toprank.metrics import roc_auc
+    >>> X, y = [[1], [2], [3], [4]], [0, 0, 1, 1]
+    >>> RankingScorer(roc_auc)(LogisticRegression().fit(X, y), X, y)
+    1.0
+    """
+
+    def __init__(self, metric: Callable[..., float], **options: Any) -> None:
+        self._metric = metric
+        self._options = options
+        self._scorer = make_scorer(metric, response_method=_RESPONSE, **options)
+
+    def __call__(self, estimator: Any, X: Any, y: Any, sample_weight: Any = None, **params: Any) -> float:
+        """Return the measure of the estimator's scores of X.
+
+        Parameters
+        ----------
+        estimator : fitted estimator
+        X : array or data frame of shape (n, n_features)
+        y : array-like of shape (n,)
+        sample_weight : array-like of shape (n,), optional
+        **params
+            Further arguments of the metric, where metadata routing is on.
+        """
+        if sample_weight is not None:
+            params["sample_weight"] = sample_weight
+        ranker = _ranker_of(estimator)
+        if ranker is None:
+            return self._scorer(estimator, X, y, **params)
+        options = {**self._options, **params}
+        options["pos_label"] = self._positive_label(ranker, options.get("pos_label"))
+        return self._metric(y, estimator.decision_function(X), **options)
+
+    def _positive_label(self, ranker: Any, pos_label: Any) -> Any:
+        """Return the label that the ranker looks for; raise where the scorer was made for the other one."""
+        positive = ranker.classes_.tolist()[ranker.positive_index_]
+        if pos_label is not None and pos_label != positive:
+            name = type(ranker).__name__
+            raise ValueError(
+                f"The scorer of {self._metric.__name__} must have the pos_label of the {name} it scores, {positive!r}. "
+                f"Got {pos_label!r} instead. Hint: leave it out of the scorer, or give pos_label to {name}."
+            )
+        return positive
+
+    def __repr__(self) -> str:
+        return repr(self._scorer)
+
+    # --- what scikit-learn asks a scorer, beside the score ------------------------------------------------------
+
+    def set_score_request(self, **requests: Any) -> RankingScorer:
+        """Say which metadata the scorer wants, as scorers of scikit-learn do; returns the scorer itself.
+
+        Parameters
+        ----------
+        **requests
+            ``sample_weight=True``, or another argument of the metric.
+        """
+        self._scorer.set_score_request(**requests)
+        return self
+
+    def get_metadata_routing(self) -> Any:
+        """Return the metadata that the scorer wants."""
+        return self._scorer.get_metadata_routing()
+
+    def _accept_sample_weight(self) -> bool:
+        return "sample_weight" in signature(self._metric).parameters
+
+
+average_precision_scorer = RankingScorer(average_precision)
 
 
 def make_at_k_scorer(
@@ -29,7 +119,7 @@ def make_at_k_scorer(
     of: str = "positives",
     ties: str = "expected",
     pos_label: Any = None,
-) -> Any:
+) -> RankingScorer:
     """Scorer of the first k cases of each test fold.
 
     Parameters
@@ -42,7 +132,7 @@ def make_at_k_scorer(
         What a float `k` is a share of.
     ties : {"expected", "best", "worst"}
     pos_label : optional
-        The positive label; the larger of the two by default.
+        The positive label; by default the one that a ranker of toprank looks for, otherwise the larger of the two.
 
     Returns
     -------
@@ -64,4 +154,18 @@ def make_at_k_scorer(
     check_choice(of, "of", ("positives", "cases"), caller=caller)
     check_choice(ties, "ties", TIES, caller=caller)
     keywords = {"k": k, "of": of, "ties": ties} | ({} if pos_label is None else {"pos_label": pos_label})
-    return make_scorer(_AT_K[metric], response_method=_RESPONSE, **keywords)
+    return RankingScorer(_AT_K[metric], **keywords)
+
+
+def _ranker_of(estimator: Any) -> Any:
+    """Return the fitted ranker whose scores a pipeline, a search or a threshold hands on; None where there is none."""
+    while not hasattr(estimator, "positive_index_"):
+        if isinstance(estimator, Pipeline):
+            estimator = estimator[-1]
+        elif hasattr(estimator, "best_estimator_"):
+            estimator = estimator.best_estimator_
+        elif hasattr(estimator, "estimator_"):
+            estimator = estimator.estimator_
+        else:
+            return None
+    return estimator

@@ -1,9 +1,10 @@
 """Displays: the data of a plot first (`.frame()`), its drawing second (`.plot(ax=None)`).
 
 A display takes plain arrays, dictionaries and frames; it knows no experiment, and only
-`CostOptimalCurveDisplay.from_curve` asks a fitted model for what it draws. `method_styles` gives every method one
-colour, line and marker for all plots of a page. matplotlib is imported when something is drawn, and
-pyplot never: nothing is shown by itself, no figure stays open, no setting of the caller changes.
+`CostOptimalCurveDisplay.from_curve` and `TreeDisplay.from_estimator` ask a fitted model for what they draw.
+`method_styles` gives every method one colour, line and marker for all plots of a page. matplotlib is imported when
+something is drawn, and pyplot never: nothing is shown by itself, no figure stays open, no setting of the caller
+changes.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from toprank.plots.roc import RocDisplay
 from toprank.plots.roc_levels import RocLevelsDisplay
 from toprank.plots.saving import save_figure
 from toprank.plots.style import MethodStyle, method_styles
+from toprank.plots.tree import TreeDisplay
 
 __all__ = [
     "CostOptimalCurveDisplay",
@@ -35,6 +37,7 @@ __all__ = [
     "PrecisionAtKDisplay",
     "RocDisplay",
     "RocLevelsDisplay",
+    "TreeDisplay",
     "method_styles",
     "plot_panels",
     "save_figure",

@@ -14,7 +14,7 @@ from toprank.plots.display import Display
 from toprank.plots.labels import check_labels
 from toprank.plots.lines import write_axis_labels
 from toprank.plots.models import check_test_cases, judged, roc_of_leaves, roc_of_scores
-from toprank.plots.points import check_limits, draw_points, draw_ring, has_ratio, label_ratios, prepare_zoom
+from toprank.plots.points import check_limits, draw_points, draw_ring, has_ratio, label_ratios, prepare_zoom, signs
 from toprank.plots.roc import HANDLE, LEGEND, LINE_HEIGHT, RATES, draw_curve, prepare_rates
 from toprank.plots.style import (
     INK,
@@ -84,7 +84,7 @@ class CostOptimalCurveDisplay(Display):
     >>> display
     <CostOptimalCurveDisplay of 2 methods: trees, score>
     >>> [text.get_text() for text in display.plot().ax_.get_legend().get_texts()]
-    ['hull 0.913  trees', 'AUC 0.913  score']
+    ['hull 0.913  trees', 'AUC 0.913  score', 'hull of the points']
     """
 
     points: Mapping[str, OperatingPoints]
@@ -346,7 +346,7 @@ class CostOptimalCurveDisplay(Display):
         *,
         is_alone: bool,
     ) -> list[tuple[Any, str]]:
-        """Handles and texts of a legend: names and areas in the order given, then what was selected.
+        """Handles and texts of a legend: names and areas in the order given, what was selected, then how to read them.
 
         A panel that is alone has no title, and its names say what training cases are behind.
         """
@@ -360,7 +360,7 @@ class CostOptimalCurveDisplay(Display):
             if f"selected: {name}" in handles:
                 text = _selected_in_words(what, (self.selected or {})[name], sources.get(name, ""))
                 entries.append((handles[f"selected: {name}"], text))
-        return entries
+        return entries + list(signs(points))
 
 
 def _add_legend(ax: Axes, entries: Sequence[tuple[Any, str]], *, is_own: bool, is_zoomed: bool) -> None:

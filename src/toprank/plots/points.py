@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 Box = tuple[Floats, Floats]
 HULL_LINE = (0, (4, 2.5))
+DOMINATED, HULL = "hollow: dominated by another point", "hull of the points"
 MOST_RATIOS = 7  # cost ratios written beside points
 FINENESS = 2.0  # pixels between places of a line that a text must not touch
 AWAY = 9.0  # points from the middle of a marker to the nearest edge of its text
@@ -185,3 +186,14 @@ def _taken(ax: Axes) -> list[Box]:
     artists: list[Any] = [*ax.texts] + ([] if legend is None else [legend])
     boxes = (artist.get_window_extent() for artist in artists)
     return [(np.array([box.x0, box.y0]), np.array([box.x1, box.y1])) for box in boxes]
+
+
+def signs(points: Mapping[str, OperatingPoints]) -> Iterator[tuple[Any, str]]:
+    """Handles and texts of what looks alike in all methods: hollow points, where there are any, and hulls."""
+    from matplotlib.lines import Line2D
+
+    if any(what.is_dominated.any() for what in points.values()):
+        look: dict[str, Any] = {"marker": "o", "markersize": 5.8, "markerfacecolor": "white", "linestyle": "none"}
+        yield Line2D([], [], color=FAINT, **look), DOMINATED
+    if points:
+        yield Line2D([], [], color=FAINT, linestyle=HULL_LINE, linewidth=1.0), HULL

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import math
 from abc import abstractmethod
 from collections import Counter
@@ -11,6 +10,7 @@ from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
+from narwhals.dependencies import is_polars_lazyframe
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
@@ -27,10 +27,13 @@ from toprank.rankers.validation import (
     check_finite,
     check_known_labels,
     check_labels,
+    check_two_labels,
     check_weights,
+    nearest_name,
     warn_of_common_text_label,
     warn_of_light_weights,
 )
+from toprank.tree.wording import percent_text
 
 TABLE_FACTS = ("columns_", "classes_", "positive_index_", "n_features_in_", "feature_names_in_", "_backend")
 """What is known of a table whichever of its rows a model is fitted on."""
@@ -181,8 +184,12 @@ class BaseRanker(ClassifierMixin, BaseEstimator):
 
     def _read(self, X: Any, reset: bool) -> Table:
         """Table of X, its columns checked against training unless `reset`."""
+        if is_polars_lazyframe(X):
+            raise TypeError("X is a LazyFrame, expected a table that has been read. Hint: pass X.collect().")
         _check_names(X)
         if backend_of(X) is None:
+            if isinstance(X, np.ndarray) and X.ndim == 2 and X.shape[1] == 0:
+                raise self._no_columns(len(X))
             X = validate_data(self, X, reset=reset, dtype=None, ensure_all_finite=False, accept_sparse=False)
             if X.dtype.kind in "mM":
                 raise TypeError(
@@ -207,21 +214,22 @@ class BaseRanker(ClassifierMixin, BaseEstimator):
         """Column names of a data frame: at least one, the same as in training."""
         names = _names_of(X)
         if not names:
-            raise ValueError(
-                f"0 feature(s) (shape=({len(X)}, 0)) while a minimum of 1 is required: "
-                f"{type(self).__name__} needs columns."
-            )
+            raise self._no_columns(len(X))
         try:
             validate_data(self, X, reset=reset, skip_check_array=True)
         except ValueError as error:
             trained = list(getattr(self, "feature_names_in_", []))
             for name in trained:
                 if name not in names:
-                    near = difflib.get_close_matches(name, names, 1, 0.6)
-                    hint = f" Hint: did you mean {near[0]!r}?" if near else ""
                     raise ValueError(f"{error}\nColumn {name!r} was used to train this model but is missing from X "
-                                     f"({len(names)} columns read).{hint}") from None  # fmt: skip
+                                     f"({len(names)} columns read).{nearest_name(name, names)}") from None  # fmt: skip
             raise ValueError(f"{error}\nHint: pass X[model.feature_names_in_] to select the trained columns.") from None
+
+    def _no_columns(self, n_rows: int) -> ValueError:
+        return ValueError(
+            f"X has 0 feature(s) (shape=({n_rows}, 0)) while a minimum of 1 is required: {type(self).__name__} needs "
+            "columns. Hint: did a selection drop them all?"
+        )
 
     def _encode(self, X: Any) -> np.ndarray:
         """Matrix of new rows, checked against training."""
@@ -271,6 +279,7 @@ class BaseRanker(ClassifierMixin, BaseEstimator):
         owner = f"{type(self).__name__}.score"
         labels = check_labels(y, len(score), owner)
         check_known_labels(labels, self.classes_, owner)
+        check_two_labels(labels, owner)
         return average_precision(
             labels == self.classes_[self.positive_index_], score, sample_weight=sample_weight, pos_label=True
         )
@@ -371,13 +380,13 @@ class BaseRanker(ClassifierMixin, BaseEstimator):
         lines = [f"{type(self).__name__}: {self._size_in_words()}"]
         lines.append(
             f"trained on {self.n_cases_:,.0f} cases, {self.n_positives_:,.0f} positive "
-            f"({100 * self.base_rate_:.2f} %), {len(self.columns_)} columns "
+            f"({percent_text(self.base_rate_)}), {len(self.columns_)} columns "
             f"({sum(c.is_categorical for c in self.columns_)} categorical)"
         )
         cutoff: Cutoff = self.cutoff_
         lines.append(
             f"budget {cutoff.k:,.0f} cases: score >= {cutoff.threshold:.4f}; {cutoff.n_above:,.0f} training cases are "
-            f"above it, {100 * cutoff.hit_rate:.1f} % of them positive"
+            f"above it, {percent_text(cutoff.hit_rate)} of them positive"
         )
         names = [c.name for c in self.columns_]
         order = np.argsort(-self.feature_importances_, kind="stable")[:5]

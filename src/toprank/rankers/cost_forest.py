@@ -118,6 +118,7 @@ class CostOptimalForest(CurveRanker):
     }
 
     trees_: list[Tree]
+    _what_a_point_is = "bag of trees of the forest"
     _labels: list[np.ndarray]  # of the nodes of each tree: 1 positive, 0 negative, -1 inside
     _tree_at: np.ndarray  # int (n_estimators, n_points): which tree of a member stands at each cost
 

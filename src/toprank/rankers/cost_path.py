@@ -140,6 +140,8 @@ def fit_at_costs(
     is_positive = labels == classes[positive_index]
     weight = check_weights(sample_weight, is_positive, "fit_at_costs")
     _check_way(estimator, by, weight)
+    if by == "smote":
+        _check_numbers(X)
     seed = check_random_state(0 if random_state is None else random_state).randint(2**31 - 1)
     task = _Task(estimator, X, y, is_positive, weight, classes, positive_index, by, seed)
     with shared_training_data():  # rankers of ours prepare the table once
@@ -307,6 +309,33 @@ def _check_ratios(cost_ratios: ArrayLike) -> np.ndarray:
             f"{cost_ratios!r} instead. Hint: cost_ratios_around(y) makes some."
         )
     return ratios
+
+
+def _check_numbers(X: Any) -> None:
+    """Raise an error where a column has values that are no numbers: SMOTE sets rows between others."""
+    if backend_of(X) is not None:
+        frame = nw.from_native(X, eager_only=True)
+        columns = [(f"column {c.name!r}", c.to_list()) for c in frame.iter_columns() if not c.dtype.is_numeric()]
+    else:
+        matrix = np.asarray(X)
+        is_doubtful = matrix.ndim == 2 and matrix.dtype.kind not in "biuf"
+        columns = [(f"column {i}", matrix[:, i].tolist()) for i in range(matrix.shape[1])] if is_doubtful else []
+    for name, values in columns:
+        wrong = next((value for value in values if not _is_number(value)), None)
+        if wrong is not None:
+            raise ValueError(
+                f"fit_at_costs with by='smote' needs a table of numbers, but {name} of X has the value {wrong!r}. "
+                "Hint: encode such columns first, or use by='oversample'."
+            )
+
+
+def _is_number(value: Any) -> bool:
+    """Whether a value of a table is a number, a text of one, or missing."""
+    try:
+        float(np.nan if value is None else value)
+    except (TypeError, ValueError):
+        return False
+    return True
 
 
 def _check_way(estimator: Any, by: str, weight: np.ndarray | None) -> None:

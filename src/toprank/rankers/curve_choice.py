@@ -20,11 +20,16 @@ LEVEL = 0.95
 NUMBER = int | float | np.integer | np.floating
 FIGURES = ("false_positive_rate", "recall", "precision", "alerts", "cost")
 WISHES = ("max_fpr", "k", "cost_ratio", "min_recall")
+TREE_OF = "tree of the curve"
+"""What a point is in error messages, unless a ranker says something else."""
 
 
 @dataclass(frozen=True, eq=False)
 class Selection:
     """A point of a cost-optimal curve, why it was taken, and what to expect of it.
+
+    Intervals take weights as counts of cases: a case of weight 3 is three cases that agree. Weights that say something
+    else, such as amounts, make them too narrow or too wide.
 
     Attributes
     ----------
@@ -105,6 +110,7 @@ def choose(
     has_alerts: np.ndarray,
     base_ratio: float,
     max_leaves: int | None = None,
+    of: str = TREE_OF,
     **wishes: Any,
 ) -> Selection:
     """The point that a wish asks for, by the mistakes in `points`.
@@ -124,6 +130,8 @@ def choose(
     base_ratio : float
         Cost ratio that decides where only max_leaves is given.
     max_leaves : int, optional
+    of : str
+        What a point is, for error messages.
     **wishes
         max_fpr, k, cost_ratio, min_recall: one of them, or none where max_leaves is given.
     """
@@ -140,13 +148,13 @@ def choose(
         is_fine = is_fine & has_alerts
     size = np.array([point.tree.n_leaves_ for point in path])
     if max_leaves is not None:
-        most = _check_number(owner, "max_leaves", max_leaves, 1, np.inf)
-        small = f"at most {most:g} {'leaf' if most == 1 else 'leaves'}"
-        _refuse_none(size <= max_leaves, small, f"the smallest tree of the curve has {size.min()}")
+        most = _check_leaves(owner, max_leaves)
+        small = f"at most {most} {'leaf' if most == 1 else 'leaves'}"
+        _refuse_none(of, size <= max_leaves, small, f"the smallest {of} has {size.min()}")
         is_fine = is_fine & (size <= max_leaves)
         wish = f"{wish}, {small}" if asked else small
     among = has_alerts if max_leaves is None else has_alerts & (size <= max_leaves)
-    _refuse_none(is_fine, wish, _nearest(name, points, n_cases, among))
+    _refuse_none(of, is_fine, wish, _nearest(name, points, n_cases, among))
     # The best; of equals the smallest tree, then the one with fewest false positives.
     order = np.lexsort((points.false_positives, size, -worth, ~is_fine))
     at = int(order[0])
@@ -190,10 +198,16 @@ def _check_number(owner: str, name: str, value: Any, low: float, high: float) ->
     return float(value)
 
 
+def _check_leaves(owner: str, value: Any) -> int:
+    if isinstance(value, bool | np.bool_) or not isinstance(value, int | np.integer) or value < 1:
+        raise ValueError(f"{owner} needs an int of 1 or more as max_leaves, got {value!r}. Hint: max_leaves=4.")
+    return int(value)
+
+
 def _nearest(name: str, points: OperatingPoints, n_cases: float, among: np.ndarray) -> str:
     """How near the curve comes to a wish, in words."""
     if not among.any():
-        return "trees that small call no case positive"
+        return "those that small call no case positive"
     if name == "max_fpr":
         return f"the lowest share is {percent_text(points.false_positive_rate[among].min())}"
     if name == "min_recall":
@@ -201,10 +215,10 @@ def _nearest(name: str, points: OperatingPoints, n_cases: float, among: np.ndarr
     return f"the fewest alerts are {_alerts(points, n_cases)[among].min():,.0f}"
 
 
-def _refuse_none(is_fine: np.ndarray, wish: str, nearest: str) -> None:
+def _refuse_none(of: str, is_fine: np.ndarray, wish: str, nearest: str) -> None:
     if not is_fine.any():
         raise ValueError(
-            f"No tree of the curve fulfils the wish ({wish}): {nearest}. Hint: change the wish, or list cases with "
+            f"No {of} fulfils the wish ({wish}): {nearest}. Hint: change the wish, or list cases with "
             "top_k, which cuts the ranking anywhere."
         )
 

@@ -13,7 +13,7 @@ from sklearn.base import clone
 
 from toprank._core.threads import Threads
 from toprank.metrics import OperatingPoints
-from toprank.rankers.tao_tree import TAOTree
+from toprank.rankers.tao_tree import DEEPEST, TAOTree
 from toprank.rankers.training import TrainingData
 from toprank.tree.tao_problem import WEIGHT_BITS
 
@@ -34,6 +34,8 @@ class CurvePoint:
         On the validation data, or out of fold; None where there are neither.
     is_dominated : bool
         Whether another tree of the curve makes no more mistakes of either kind on the training data, and fewer of one.
+    held_out_is_dominated : bool or None
+        The same on the validation data, or out of fold; None where there are neither.
     """
 
     cost_ratio: float
@@ -43,6 +45,7 @@ class CurvePoint:
     held_out_false_positives: float | None = None
     held_out_false_negatives: float | None = None
     is_dominated: bool = False
+    held_out_is_dominated: bool | None = None
 
 
 @dataclass(frozen=True)
@@ -73,9 +76,10 @@ def starts_to_try(base: TAOTree, depths: Sequence[int] | None, alphas: Sequence[
 
 
 def _check_depth(value: Any) -> int:
-    if isinstance(value, bool | np.bool_) or not isinstance(value, int | np.integer) or value < 1:
+    is_int = isinstance(value, int | np.integer) and not isinstance(value, bool | np.bool_)
+    if not is_int or not 1 <= value <= DEEPEST:
         raise ValueError(
-            f"depths of a CostOptimalCurve must be ints of 1 or more, got {value!r}. Hint: depths=[1, 2, 3]."
+            f"depths of a CostOptimalCurve must be ints from 1 to {DEEPEST}, got {value!r}. Hint: depths=[1, 2, 3]."
         )
     return int(value)
 
@@ -128,6 +132,9 @@ def both_ways(
 ) -> tuple[np.ndarray, list[TAOTree], int]:
     """The whole path: costlier false positives until there are none, and cheaper ones until no positive is missed.
 
+    Trees beyond the first ones, seen from the base, that have reached this repeat them, and are left out; the base
+    stays.
+
     Returns
     -------
     ratios : float64 array of shape (n,), ascending
@@ -150,7 +157,11 @@ def both_ways(
 
     up, down = threads.run(one_way, (1, -1))
     ratios = np.array([ratio * beta**step for step in range(-len(down), len(up) + 1)])
-    return ratios, settle([*reversed(down), base, *up], ratios, fit), len(down)
+    trees, at = settle([*reversed(down), base, *up], ratios, fit), len(down)
+    # Trees that settled anew may have reached an end before the last one of their way did.
+    first = next((i for i in range(at, -1, -1) if ends[-1](trees[i])), 0)
+    last = next((i for i in range(at, len(trees)) if ends[1](trees[i])), len(trees) - 1)
+    return ratios[first : last + 1], trees[first : last + 1], at - first
 
 
 def same_path(base: TAOTree, ratios: np.ndarray, at: int, fit: FitTree) -> list[TAOTree]:
@@ -210,7 +221,7 @@ def points_of_path(
     ratios: np.ndarray, trees: Sequence[TAOTree], seen: OperatingPoints, held_out: OperatingPoints | None
 ) -> list[CurvePoint]:
     """Trees with their costs and mistakes, on the training data and on rows that they have not seen."""
-    dominated = seen.is_dominated
+    dominated, beaten = seen.is_dominated, None if held_out is None else held_out.is_dominated
     return [
         CurvePoint(
             float(ratio),
@@ -220,6 +231,7 @@ def points_of_path(
             None if held_out is None else float(held_out.false_positives[i]),
             None if held_out is None else float(held_out.false_negatives[i]),
             bool(dominated[i]),
+            None if beaten is None else bool(beaten[i]),
         )
         for i, (ratio, tree) in enumerate(zip(ratios, trees, strict=True))
     ]
@@ -231,7 +243,7 @@ def path_table(path: Sequence[CurvePoint], seen: OperatingPoints, held_out: Oper
         "point": np.arange(len(path)),
         "cost_ratio": [point.cost_ratio for point in path],
         "leaves": [point.tree.n_leaves_ for point in path],
-        "is_dominated": [point.is_dominated for point in path],
+        "is_dominated": seen.is_dominated,
     }
     for prefix, points in (("", seen), ("held_out_", held_out)):
         if points is not None:
@@ -241,6 +253,8 @@ def path_table(path: Sequence[CurvePoint], seen: OperatingPoints, held_out: Oper
                 f"{prefix}false_positive_rate": points.false_positive_rate,
                 f"{prefix}recall": points.true_positive_rate,
             }
+    if held_out is not None:
+        columns["held_out_is_dominated"] = held_out.is_dominated
     return columns
 
 

@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from toprank._core.threads import Threads, resolve_n_jobs
 from toprank.metrics import OperatingPoints
-from toprank.rankers.curve_choice import Selection, choose
+from toprank.rankers.curve_choice import TREE_OF, Selection, choose
 from toprank.rankers.curve_path import CurvePoint, path_table, points_of_path
 from toprank.rankers.ensemble import Ensemble
 from toprank.rankers.frames import make_frame
@@ -77,6 +77,7 @@ class CurveRanker(Ensemble):
     held_out_points_: OperatingPoints | None
     held_out_by_: str
     selected_: Selection | None
+    _what_a_point_is: str = TREE_OF
 
     # --- what the base says -------------------------------------------------------------------------------------
 
@@ -239,7 +240,8 @@ class CurveRanker(Ensemble):
         min_recall : float from 0 to 1
             At least this share of the positives is found, with as few false positives as possible.
         max_leaves : int
-            Points with more leaves are left out; goes with any of the others. Alone: the best at the base cost.
+            Points with more leaves, in a forest those of all trees of a bag, are left out; goes with any of the others.
+            Alone: the best at the base cost.
 
         Returns
         -------
@@ -251,13 +253,17 @@ class CurveRanker(Ensemble):
         self.selected_ = choose(
             f"{type(self).__name__}.select", self.path_, points, self.held_out_by_, self.n_cases_,
             has_alerts=self.points_.alerts > 0, base_ratio=self.path_[self.base_point_].cost_ratio,
-            max_leaves=max_leaves,
+            max_leaves=max_leaves, of=self._what_a_point_is,
             max_fpr=max_fpr, k=k, cost_ratio=cost_ratio, min_recall=min_recall,
         )  # fmt: skip
         return self.selected_
 
     def frame(self) -> Any:
-        """The path as a table: one row a point, with cost ratio, leaves, mistakes and shares; a frame as in fit."""
+        """The path as a table: one row a point, with cost ratio, leaves, mistakes and shares; a frame as in fit.
+
+        Columns that begin with `held_out_` are by what `held_out_by_` says, and are left out where there is nothing
+        held out; the others are by the training data. So `is_dominated` and `held_out_is_dominated` may differ.
+        """
         check_is_fitted(self)
         return make_frame(path_table(self.path_, self.points_, self.held_out_points_), self._backend)
 

@@ -105,6 +105,8 @@ def grow_by_cuts(
     level = [(0, np.flatnonzero(weights.total))]
     unit = area_unit(weights)
     for _ in range(max_depth):
+        if not level:
+            break
         below: list[tuple[int, np.ndarray]] = []
         for node, rows in level:
             if not limits.may_split(_batch(*_pairs([cells[node]])), np.zeros(1))[0]:

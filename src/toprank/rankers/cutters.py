@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
@@ -23,6 +24,10 @@ from toprank.tree.weights import RowWeights
 
 Worth = Callable[[np.ndarray, np.ndarray], np.ndarray]
 """Area that is gained where a node is parted so that this positive and total weight stands on one side."""
+
+
+Rank = tuple[float, int]
+"""What a cut is worth, and the weight of its richer side: of equal ones the larger is taken (remark 10)."""
 
 
 @dataclass(frozen=True)
@@ -54,11 +59,8 @@ class Candidates:
     positive: np.ndarray
     total: np.ndarray
 
-    def best(self, worth: Worth, all_positive: int, all_total: int, min_leaf: int) -> tuple[int, float, bool] | None:
-        """Place of the best candidate, its worth, and whether the lower side is the richer; None where none is any.
-
-        Of equals the one with the larger richer side is taken (remark 10).
-        """
+    def best(self, worth: Worth, all_positive: int, all_total: int, min_leaf: int) -> tuple[int, Rank, bool] | None:
+        """Place of the best candidate, its rank, and whether the lower side is the richer; None where none is any."""
         allowed = (self.total >= min_leaf) & (all_total - self.total >= min_leaf)
         if not allowed.any():
             return None
@@ -69,7 +71,7 @@ class Candidates:
         richer = np.where(is_low, self.total, all_total - self.total)
         best = np.flatnonzero(value == value.max())
         chosen = int(best[np.argmax(richer[best])])
-        return chosen, float(value[chosen]), bool(is_low[chosen])
+        return chosen, (float(value[chosen]), int(richer[chosen])), bool(is_low[chosen])
 
 
 @dataclass(frozen=True)
@@ -94,7 +96,7 @@ class InnerTreeCutter:
         is_left = np.zeros(len(trees.root), bool)
         is_left[cells[order[: best[0] + 1]]] = True
         trees = replace(trees, gain=trees.gain * area_unit(self.weights))
-        return _found_tree(self.data, trees, is_left, rows, best[1])
+        return _found_tree(self.data, trees, is_left, rows, best[1][0])
 
 
 @dataclass(frozen=True)
@@ -106,14 +108,14 @@ class StumpCutter:
     limits: Limits
 
     def cut(self, rows: np.ndarray, worth: Worth) -> Found | None:
-        """The best condition; of equals that on the first column."""
+        """The best condition; of equals that with the larger richer side, of these that on the first column."""
         return self.cut_by(np.flatnonzero(drawn_columns(self.data, self.limits)), rows, worth)
 
     def cut_by(self, features: np.ndarray, rows: np.ndarray, worth: Worth) -> Found | None:
         """The best condition on some of the columns."""
         positive, total = self.weights.positive[rows], self.weights.total[rows]
         everything = int(positive.sum()), int(total.sum())
-        best: tuple[float, Splits, bool] | None = None
+        best: tuple[Rank, Splits, bool] | None = None
         for feature in features.tolist():
             codes, n_codes = self.data.codes(feature)
             found = _best_condition(codes[rows], n_codes, bool(self.data.is_categorical[feature]), positive, total,
@@ -123,7 +125,7 @@ class StumpCutter:
                 best[1].record["feature"] = feature
         if best is None:
             return None
-        value, splits, is_low = best
+        (value, _), splits, is_low = best
         splitter = self.data.splitter(_only(self.weights, rows), Threads())
         root = splitter.root()
         trees = single_split(root, splits, splitter.thresholds(splits), splitter.split(root, splits))
@@ -133,24 +135,24 @@ class StumpCutter:
 def _best_condition(
     codes: np.ndarray, n_codes: int, is_categorical: bool, positive: np.ndarray, total: np.ndarray,
     everything: tuple[int, int], worth: Worth, min_leaf: int,
-) -> tuple[float, Splits, bool] | None:  # fmt: skip
-    """Worth of the best condition on one column, the condition, and whether its left side is the richer."""
+) -> tuple[Rank, Splits, bool] | None:  # fmt: skip
+    """Rank of the best condition on one column, the condition, and whether its left side is the richer."""
     sums = [np.bincount(codes, values, n_codes + 1).astype(WEIGHT) for values in (positive, total)]
     present = np.flatnonzero(sums[1])
     if is_categorical:  # a missing category is one more category
         present = present[ROC_AREA.order(sums[0][present], sums[1][present])]
     known = present if is_categorical else present[present < n_codes]
     missing = present[:0] if is_categorical else present[present == n_codes]
-    best: tuple[float, Splits, bool] | None = None
+    best: tuple[Rank, Splits, bool] | None = None
     for missing_left in (False, True)[: 1 + len(missing)]:
         cumulated = [np.cumsum(values[known]) + missing_left * values[missing].sum() for values in sums]
         found = Candidates(*cumulated).best(worth, *everything, min_leaf)
         if found is None or (best is not None and found[1] <= best[0]):
             continue
-        at, value, is_low = found
+        at, rank, is_low = found
         splits = Splits(1)
         record = splits.record[0]
-        record["gain"] = value
+        record["gain"] = rank[0]
         record["positive_left"], record["total_left"] = (values[at] for values in cumulated)
         record["last_left"], record["first_right"] = known[at], known[at + 1] if at + 1 < len(known) else -1
         left_is_heavier = 2 * int(record["total_left"]) >= everything[1]
@@ -161,7 +163,7 @@ def _best_condition(
             splits.goes_left[0] = left_is_heavier
             splits.goes_left[0, known] = np.arange(len(known)) <= at
             record["missing_left"] = splits.goes_left[0, n_codes]
-        best = value, splits, is_low
+        best = rank, splits, is_low
     return best
 
 
@@ -193,32 +195,51 @@ class ObliqueCutter:
     def _spread(self, feature: np.ndarray, weight: np.ndarray) -> float:
         """Standard deviation of a weighted sum over the training rows: its unit, so that margins are comparable."""
         rows = self.data.sample(SAMPLE_ROWS)
-        value = weighted_sums(self.data.X[rows], feature, weight)
+        value = weighted_sums(self.data.X[rows], feature, weight, self._means[feature])
         spread = center_and_spread(*distinct_values(value, self.weights.total[rows]))[1]
         return float(spread) if spread > 0 else 1.0
 
+    @cached_property
+    def _means(self) -> np.ndarray:
+        """Mean of each column over the training rows that have it, 0 where none has."""
+        rows = self.data.sample(SAMPLE_ROWS)
+        weight = self.weights.total[rows]
+        return np.array([center_and_spread(*distinct_values(column, weight))[0] for column in self.data.X[rows].T])
+
     def _along(self, rows: np.ndarray, feature: np.ndarray, weight: np.ndarray, worth: Worth) -> Found | None:
-        """The best threshold on a weighted sum, for rows that lack a value on either side: one sort."""
-        value = weighted_sums(self.data.X[rows], feature, weight)
+        """The best threshold on a weighted sum; missing values count as means, or their rows go to one side.
+
+        What is worth more, and of equals the means.
+        """
+        found = [self._filled(rows, feature, weight, self._means[feature], worth)]
+        if np.isnan(self.data.X[rows][:, feature]).any():
+            found.append(self._filled(rows, feature, weight, np.full(len(feature), np.nan), worth))
+        return max((each for each in found if each is not None), key=lambda each: each.value, default=None)
+
+    def _filled(
+        self, rows: np.ndarray, feature: np.ndarray, weight: np.ndarray, fill: np.ndarray, worth: Worth
+    ) -> Found | None:
+        """The best threshold where missing values count as `fill`; where that is none, on either side: one sort."""
+        value = weighted_sums(self.data.X[rows], feature, weight, fill)
         positive, total = self.weights.positive[rows], self.weights.total[rows]
         everything = int(positive.sum()), int(total.sum())
         is_missing = np.isnan(value)
         distinct, which = np.unique(value[~is_missing], return_inverse=True)
         sums = [np.bincount(which, part[~is_missing], len(distinct)) for part in (positive, total)]
         gaps = [int(part[is_missing].sum()) for part in (positive, total)]
-        best: tuple[float, float, bool, bool] | None = None
+        best: tuple[Rank, float, bool, bool] | None = None
         for missing_low in (False, True)[: 1 + (gaps[1] > 0)]:
             shift = [missing_low * gap for gap in gaps]
             cumulated = [(np.cumsum(part) + plus)[:-1] for part, plus in zip(sums, shift, strict=True)]
             found = Candidates(*cumulated).best(worth, *everything, self.limits.min_leaf)
             if found is not None and (best is None or found[1] > best[0]):
-                at, value_of, is_low = found
+                at, rank, is_low = found
                 threshold = float(between(distinct[at], distinct[at + 1]))
-                best = value_of, threshold, is_low, missing_low if gaps[1] else not is_low
+                best = rank, threshold, is_low, missing_low if gaps[1] else not is_low
         if best is None:
             return None
-        gain, threshold, is_low, missing_low = best
-        rule = ObliqueCut(feature.astype(NODE), weight, threshold, missing_low, is_low, gain)
+        (gain, _), threshold, is_low, missing_low = best
+        rule = ObliqueCut(feature.astype(NODE), weight, fill, threshold, missing_low, is_low, gain)
         low = np.where(is_missing, missing_low, value <= threshold)
         return Found(rule, low == is_low, gain)
 
@@ -259,7 +280,7 @@ class ClassifierCutter:
         best = candidate.best(worth, int(positive.sum()), int(total.sum()), self.limits.min_leaf)
         if best is None:
             return None
-        return Found(ClassifierRule(model, turned=not best[2]), called == best[2], best[1])
+        return Found(ClassifierRule(model, turned=not best[2]), called == best[2], best[1][0])
 
 
 def seeded(estimator: Any, random: np.random.RandomState) -> Any:
@@ -303,12 +324,13 @@ def equal_class_weights(weights: RowWeights, rows: np.ndarray) -> np.ndarray:
     return positive * (half / positive.sum()) + negative * (half / negative.sum())
 
 
-def weighted_sums(X: np.ndarray, feature: np.ndarray, weight: np.ndarray) -> np.ndarray:
-    """Weighted sum of columns for each row, added up in the order in which trees do."""
+def weighted_sums(X: np.ndarray, feature: np.ndarray, weight: np.ndarray, fill: np.ndarray) -> np.ndarray:
+    """Weighted sum of columns for each row, missing values as `fill`, added up in the order in which trees do."""
     total = np.zeros(len(X))
     with np.errstate(over="ignore", invalid="ignore"):  # sums that overflow both ways count as missing
-        for f, w in zip(feature, weight, strict=True):
-            total += w * X[:, f].astype(np.float64)
+        for f, w, instead in zip(feature, weight, fill, strict=True):
+            value = X[:, f].astype(np.float64)
+            total += w * np.where(np.isnan(value), instead, value)
     return total
 
 

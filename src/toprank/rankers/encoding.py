@@ -7,10 +7,13 @@ numbers pass through uncopied.
 from __future__ import annotations
 
 import math
+import os
+import sys
 import warnings
 from collections import Counter
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import narwhals as nw
@@ -20,6 +23,9 @@ from toprank.tree.columns import Column
 
 MAX_CATEGORIES = 254
 """Categories of one column; beyond that the rarest share one code."""
+
+PACKAGE = str(Path(__file__).parents[1]) + os.sep
+"""Folder of toprank's own files."""
 
 
 @dataclass(frozen=True)
@@ -74,6 +80,14 @@ def is_missing(value: Any) -> bool:
     if isinstance(value, float | np.floating):
         return bool(value != value)
     return value is None or type(value).__name__ in ("NAType", "NaTType")
+
+
+def warn_caller(message: str) -> None:
+    """Warn with a UserWarning that points to the first line outside toprank on the way to here."""
+    level, frame = 1, sys._getframe()
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(PACKAGE):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, UserWarning, stacklevel=level)
 
 
 def read_table(X: Any) -> Table:
@@ -173,11 +187,9 @@ def _learn_categories(name: str, counts: Counter[Any]) -> Column:
         return Column(name, tuple(sorted(counts)))
     by_count = sorted(counts, key=lambda c: (-counts[c], c))
     kept, rare = sorted(by_count[: MAX_CATEGORIES - 1]), sorted(by_count[MAX_CATEGORIES - 1 :])
-    warnings.warn(
+    warn_caller(
         f"Column {name!r} has {len(counts):,} categories; the {len(rare):,} rarest share one bin. "
-        f"Hint: drop the column if it is an identifier, or group its values.",
-        UserWarning,
-        stacklevel=5,
+        "Hint: drop the column if it is an identifier, or group its values."
     )
     return Column(name, (*kept, rare[0]), tuple(rare[1:]))
 
@@ -215,11 +227,9 @@ def _encode_column(table: Table, i: int, column: Column) -> np.ndarray:
     unseen = [v for v in counts if v not in code]
     if unseen:
         rows = sum(counts[v] for v in unseen)
-        warnings.warn(
+        warn_caller(
             f"Column {column.name!r} holds {len(unseen):,} categories in {rows:,} rows that training never saw, "
-            f"such as {min(unseen, key=str)!r}; they are scored like missing values.",
-            UserWarning,
-            stacklevel=5,
+            f"such as {min(unseen, key=str)!r}; they are scored like missing values."
         )
     return encoded
 

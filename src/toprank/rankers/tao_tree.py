@@ -22,6 +22,12 @@ from toprank.tree.tao_starts import random_tree, tree_of
 from toprank.tree.tao_tree import AlternatingTree, pruned, to_tree
 from toprank.tree.weights import integer_weights
 
+DEEPEST = 20
+"""Conditions on a path at most, whatever the start."""
+
+DEEPEST_RANDOM = 12
+"""The same for random starts: these are complete trees, with 2 ** max_depth leaves."""
+
 
 class TAOTree(LabelledTree):
     """A small tree of weighted sums, optimised as a whole for what false alarms and missed cases cost.
@@ -32,16 +38,20 @@ class TAOTree(LabelledTree):
     that no case takes and conditions that change no label disappear at the end.
 
     Weighted sums are of numeric columns; a condition on one column, of numbers or of categories, takes their place
-    wherever that makes the objective lower. In the fit of a sum a missing value counts as the mean of its column; in
-    the tree, cases that lack a value of a sum go to the side that costs less. Columns are standardised for the fit and
-    for the norm; weights of `tree_` are in original units. A condition on one column has a norm of 1.
+    wherever that makes the objective lower. Categories take no part in sums. In a sum a missing value counts as the
+    mean of its column, unless it costs less to send all cases that lack a value of it to one side. Columns are
+    standardised for the fit and for the norm; weights of `tree_` are in original units. A condition on one column has a
+    norm of 1.
+
+    A node is decided by its care points, the cases for which it matters where they go. The direction of a sum is fitted
+    on at most 100,000 of them, drawn at random; its threshold is the best one on all.
 
     Parameters
     ----------
     split : {"oblique", "axis"}, default "oblique"
         Weighted sums of columns, or conditions on one column only.
     max_depth : int, default 4
-        Conditions on a path at most.
+        Conditions on a path at most, up to 20; up to 12 where a start is random.
     alpha : float, default 1.0
         What a weight of 1 on a standardised column costs: larger values give fewer columns and fewer conditions.
     fp_cost : float or "balanced", default "balanced"
@@ -100,7 +110,7 @@ class TAOTree(LabelledTree):
     _parameter_constraints: dict[str, list[Any]] = {
         **LABELLED_CONSTRAINTS,
         "split": [StrOptions({"oblique", "axis"})],
-        "max_depth": [Interval(Integral, 1, 20, closed="both")],
+        "max_depth": [Interval(Integral, 1, DEEPEST, closed="both")],
         "alpha": [Interval(Real, 0, None, closed="left")],
         "n_iter": [Interval(Integral, 0, None, closed="left")],
         "init": [StrOptions({"cart", "random"}), HasMethods(["decision_function"]), None],
@@ -160,6 +170,7 @@ class TAOTree(LabelledTree):
     # --- optimising ---------------------------------------------------------------------------------------------
 
     def _fit_model(self, data: TrainingData, threads: Threads) -> None:
+        self._check_random_depth()
         costs = self._set_costs()
         problem = CostProblem.of(distinct_rows(data), costs, self.alpha, self.split == "oblique")
         best: Alternation | None = None
@@ -175,6 +186,15 @@ class TAOTree(LabelledTree):
         self._finish(to_tree(small, problem), small.label, data)
         self.objective_ = small.objective(problem)
         self.objective_path_ = np.array([*best.objective_path, self.objective_])
+
+    def _check_random_depth(self) -> None:
+        is_random = self.n_restarts > 1 or (isinstance(self.init, str) and self.init == "random")
+        if is_random and self.max_depth > DEEPEST_RANDOM:
+            raise ValueError(
+                f"The 'max_depth' parameter of {type(self).__name__} must be at most {DEEPEST_RANDOM} where a start is "
+                f"random, which is a complete tree. Got {self.max_depth} instead, so 2 ** {self.max_depth} leaves. "
+                "Hint: init='cart' with n_restarts=1 has no random start."
+            )
 
     def _starts(
         self, problem: CostProblem, data: TrainingData, costs: np.ndarray, threads: Threads

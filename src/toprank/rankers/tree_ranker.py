@@ -18,11 +18,18 @@ from toprank.explain import (
     leaf_rules,
     reasons,
 )
-from toprank.export import to_text
+from toprank.explain.reasons import feature_points
+from toprank.export import checked_spread, scorecard_features, scorecard_summary, scorecard_table, to_text
 from toprank.rankers.base import BaseRanker
 from toprank.rankers.frames import make_frame
 from toprank.rankers.training import TrainingData
+from toprank.tree.bin_mapper import center_and_spread, distinct_values
+from toprank.tree.scoring import Scoring
 from toprank.tree.structure import Tree
+from toprank.tree.weights import integer_weights
+
+SPREAD_ROWS = 10_000
+"""Rows that tell how much the points of a scorecard differ; they order its columns, nothing else."""
 
 
 class TreeRanker(BaseRanker):
@@ -41,10 +48,13 @@ class TreeRanker(BaseRanker):
 
     tree_: Tree
     path_counts_: PathCounts
+    _points_spread: np.ndarray | None = None
+    """Of a scorecard: standard deviation of each column's points in training; None where a file does not say."""
 
     def _review(self, data: TrainingData, threads: Threads) -> tuple[slice, np.ndarray]:
         score, leaf = self.tree_.scores_and_leaves(data.X, threads)
         self.path_counts_ = count_paths(self.tree_, data.X, data.weight, leaf=leaf)  # how leaves are usually reached
+        self._points_spread = points_spread(self.tree_.scoring, data) if self._has_scorecard else None
         return slice(None), score
 
     @property
@@ -61,7 +71,10 @@ class TreeRanker(BaseRanker):
 
     @property
     def feature_importances_(self) -> np.ndarray:
-        """Share of the total gain that each column's conditions brought, float64 (n_features,)."""
+        """Share of the total gain that each column's conditions brought, float64 (n_features,).
+
+        What orders the rows inside leaves is not counted: see `scorecard`.
+        """
         check_is_fitted(self)
         return gain_importance(self.tree_)
 
@@ -97,15 +110,56 @@ class TreeRanker(BaseRanker):
         check_is_fitted(self)
         return make_frame(leaf_rules(self.tree_, self.columns_, self.path_counts_), self._backend)
 
+    def scorecard(self) -> Any:
+        """One row a part of the score inside leaves that has points; a frame as in fit.
+
+        Of two rows in one leaf, the one with more points stands first.
+
+        Returns
+        -------
+        frame
+            The column that counts most in training first. `column`; `category`, by name, or None; `counts`: "per unit"
+            of a number, "category", or "missing", which an unknown category is, too; `points`; `center`: a number x is
+            worth points * (x - center). What is not listed has no points.
+
+        Examples
+        --------
+        >>> from toprank import MetaAP
+        >>> from toprank.datasets import make_audit
+        >>> data = make_audit(4000, random_state=0)
+        >>> model = MetaAP(max_depth=2, leaf_depth=2, leaf_score="linear").fit(data.X, data.y)
+        >>> list(model.scorecard().columns)
+        ['column', 'category', 'counts', 'points', 'center']
+        """
+        check_is_fitted(self)
+        if not self._has_scorecard:
+            raise ValueError(
+                f"{type(self).__name__}.scorecard needs leaves with a linear score inside, but what orders rows inside "
+                f"the leaves of this model is of kind {self.tree_.scoring.kind!r}. Hint: fit MetaAP or TreeRank with "
+                "leaf_score='linear'."
+            )
+        return make_frame(scorecard_table(self.tree_.scoring, self.columns_, self._points_spread), self._backend)
+
+    @property
+    def _has_scorecard(self) -> bool:
+        return self.tree_.scoring.kind == "linear"
+
+    def summary(self) -> str:
+        """A few lines about the fitted model: size, training figures, cutoff, columns of a scorecard inside leaves."""
+        lines = super().summary()
+        if not self._has_scorecard:
+            return lines
+        return f"{lines}\ninside leaves: {scorecard_summary(self.tree_.scoring, self.columns_, self._points_spread)}"
+
     def explain(self, X: Any) -> list[Explanation]:
         """Why each row stands where it stands: the path in words, original units, categories by name."""
         matrix = self._encode(X)
         return explain_rows(self.tree_, self.columns_, matrix)
 
     def to_text(self) -> str:
-        """The whole tree as text."""
+        """The whole tree as text, and the scorecard inside its leaves where it has one."""
         check_is_fitted(self)
-        return to_text(self.tree_, self.columns_, title=self.summary())
+        return to_text(self.tree_, self.columns_, title=self.summary(), spread=self._points_spread)
 
     def to_dict(self) -> dict[str, Any]:
         """The model as plain values: class, columns, tree."""
@@ -123,7 +177,8 @@ class TreeRanker(BaseRanker):
     def _to_arrays(self) -> dict[str, np.ndarray]:
         """Arrays of the fitted model for a file."""
         paths = {f"paths_{name}": array for name, array in self.path_counts_.to_arrays().items()}
-        return {f"tree_{name}": array for name, array in self.tree_.to_arrays().items()} | paths
+        card = {} if self._points_spread is None else {"points_spread": self._points_spread}
+        return {f"tree_{name}": array for name, array in self.tree_.to_arrays().items()} | paths | card
 
     def _from_arrays(self, arrays: dict[str, np.ndarray]) -> None:
         """Take the fitted model from arrays of a file."""
@@ -131,6 +186,31 @@ class TreeRanker(BaseRanker):
         if self.tree_.n_features != len(self.columns_):
             raise ValueError("The model's tree and its list of columns do not fit together.")
         self.path_counts_ = PathCounts.from_arrays(without_prefix(arrays, "paths_"), self.tree_)
+        self._points_spread = checked_spread(arrays.get("points_spread"), self.tree_.n_features)
+
+
+def points_spread(scoring: Scoring, data: TrainingData) -> np.ndarray:
+    """Standard deviation of the points that a scorecard gives each column of the training rows: float64 (n_features,).
+
+    Of a number that is never missing: weight times the spread of the column.
+    """
+    rows = data.sample(SPREAD_ROWS)
+    weight = None if data.weight is None else integer_weights(data.is_positive, data.weight).total[rows]
+    out = np.zeros(len(scoring.weight))
+    for f in scorecard_features(scoring):
+        start, stop = scoring.points_at[f : f + 2]
+        own = slice(f, f + 1)
+        alone = Scoring(
+            "linear",
+            center=scoring.center[own],
+            weight=scoring.weight[own],
+            missing=scoring.missing[own],
+            points_at=np.array([0, stop - start]),
+            points=scoring.points[start:stop],
+        )
+        points = feature_points(alone, data.X[rows, own])[:, 0]
+        out[f] = center_and_spread(*distinct_values(points, weight))[1]
+    return out
 
 
 def path_indicator(tree: Tree, matrix: np.ndarray) -> sp.csr_array:

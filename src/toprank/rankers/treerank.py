@@ -353,9 +353,9 @@ class TreeRank(MetaParts):
         X : array or data frame of shape (n, n_features)
         scale : {"level", "rate", "step"}
             level: s-tilde of remark 8, one minus the share of training negatives ranked before the cell, an estimate
-            of H*(eta(x)). rate: eta-tilde, the positive rate of the cell in training, without smoothing; it is not
-            monotone where the order of cells is not by rate. step: s_D of section IV-A, the number of cells from this
-            one on; cells that were never parted count once.
+            of H*(eta(x)); a cell without negatives ties with the next one. rate: eta-tilde, the positive rate of the
+            cell in training, without smoothing; it is not monotone where the order of cells is not by rate. step: s_D
+            of section IV-A, the number of cells from this one on; cells that were never parted count once.
 
         Examples
         --------

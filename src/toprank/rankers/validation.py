@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Sequence
+import difflib
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 from sklearn.utils.multiclass import type_of_target
-from sklearn.utils.validation import check_consistent_length, column_or_1d
+from sklearn.utils.validation import column_or_1d
 
-from toprank.rankers.encoding import is_missing
+from toprank.rankers.encoding import is_missing, warn_caller
 from toprank.tree.bin_mapper import row_blocks
 from toprank.tree.columns import Column
 
@@ -58,12 +58,7 @@ def check_labels(y: Any, n_rows: int, owner: str) -> np.ndarray:
 
 def check_classes(labels: np.ndarray, pos_label: Any, owner: str) -> tuple[np.ndarray, int]:
     """Both classes, sorted, and the position of the positive one."""
-    classes = distinct_labels(labels)
-    if len(classes) == 1:
-        raise ValueError(
-            f"{owner} needs both classes in y, but all {len(labels):,} labels equal {classes[0]}: only one class. "
-            "Hint: check pos_label, or use StratifiedKFold."
-        )
+    classes = check_two_labels(labels, owner)
     if len(classes) > 2:
         raise ValueError(
             f"Only binary classification is supported. The type of the target is multiclass: {owner} found "
@@ -74,10 +69,21 @@ def check_classes(labels: np.ndarray, pos_label: Any, owner: str) -> tuple[np.nd
     position = np.flatnonzero(classes == pos_label)
     if len(position) == 0:
         raise ValueError(
-            f"pos_label={pos_label!r} is not a label: y holds {classes[0]!r} and {classes[1]!r}. "
+            f"pos_label={_plain(pos_label)!r} is not a label: y holds {_both(classes)}. "
             "Hint: use one of these, with the same type."
         )
     return classes, int(position[0])
+
+
+def check_two_labels(labels: np.ndarray, owner: str) -> np.ndarray:
+    """Distinct labels, sorted; raise ValueError where all are the same."""
+    classes = distinct_labels(labels)
+    if len(classes) == 1:
+        raise ValueError(
+            f"{owner} needs both classes in y, but all {len(labels):,} labels equal {classes[0]}: only one class. "
+            "Hint: check pos_label, or use StratifiedKFold."
+        )
+    return classes
 
 
 def distinct_labels(labels: np.ndarray) -> np.ndarray:
@@ -98,7 +104,11 @@ def check_weights(sample_weight: Any, is_positive: np.ndarray, owner: str) -> np
         weight = np.full(len(is_positive), float(weight))
     if weight.ndim != 1:
         raise ValueError("Sample weights must be 1D array or scalar, one weight a row.")
-    check_consistent_length(is_positive, weight)
+    if len(weight) != len(is_positive):
+        raise ValueError(
+            f"{owner} needs one weight a row, but sample_weight has {len(weight):,} for {len(is_positive):,} rows. "
+            "Hint: were rows dropped from only one of X and sample_weight?"
+        )
     if not np.isfinite(weight).all():
         raise ValueError(
             "sample_weight holds NaN or infinite values, expected finite numbers. Hint: fill or clip them."
@@ -112,6 +122,11 @@ def check_weights(sample_weight: Any, is_positive: np.ndarray, owner: str) -> np
         total = weight.sum()
     if not np.isfinite(total):
         raise ValueError("sample_weight adds up to more than a float can hold. Hint: divide the weights by their mean.")
+    if not weight.any():
+        raise ValueError(
+            f"{owner} needs rows that weigh more than zero, but all {len(weight):,} weights are 0. "
+            "Hint: leave sample_weight out to have all rows weigh 1."
+        )
     for kind, rows in (("positive", is_positive), ("negative", ~is_positive)):
         if weight[rows].sum() <= total * NEGLIGIBLE:
             raise ValueError(
@@ -128,11 +143,9 @@ def warn_of_light_weights(n_cases: float, min_samples_leaf: int, weight: np.ndar
         and n_cases < 2 * min_samples_leaf
         and np.count_nonzero(weight) >= max(20, 2 * min_samples_leaf)
     ):
-        warnings.warn(
+        warn_caller(
             f"The weights add up to {n_cases:.4g} cases, too few for min_samples_leaf={min_samples_leaf}: the model "
-            "will have no conditions. Hint: weights are copies of rows; scale them so that a usual case weighs 1.",
-            UserWarning,
-            stacklevel=3,
+            "will have no conditions. Hint: weights are copies of rows; scale them so that a usual case weighs 1."
         )
 
 
@@ -140,11 +153,9 @@ def warn_of_common_text_label(classes: np.ndarray, positive_index: int, pos_labe
     """Warn where the later of two words was taken as the rare class but is the common one."""
     if pos_label is None and classes.dtype.kind in "OU" and rate > 0.6:
         positive, other = classes[positive_index], classes[1 - positive_index]
-        warnings.warn(
+        warn_caller(
             f"{str(positive)!r} is taken as the label to look for, as the later of the two, but {100 * rate:.0f} % of "
-            f"the cases have it. Hint: pass pos_label={str(other)!r} to look for the others.",
-            UserWarning,
-            stacklevel=3,
+            f"the cases have it. Hint: pass pos_label={str(other)!r} to look for the others."
         )
 
 
@@ -178,6 +189,28 @@ def check_known_labels(labels: np.ndarray, classes: np.ndarray, owner: str) -> N
     unknown = sorted(set(np.unique(labels).tolist()) - set(classes.tolist()), key=str)
     if unknown:
         raise ValueError(
-            f"{owner} found the label {unknown[0]!r} in y, but the model was trained with "
-            f"{classes[0]!r} and {classes[1]!r}. Hint: use the labels of the training data."
+            f"{owner} found the label {unknown[0]!r} in y, but the model was trained with {_both(classes)}. "
+            "Hint: use the labels of the training data."
         )
+
+
+def nearest_name(name: str, known: Iterable[str]) -> str:
+    """Return a hint with the most similar known name, upper and lower case alike, led by a space; or nothing.
+
+    Examples
+    --------
+    >>> nearest_name("turnover", ["age", "TURNOVER"])
+    " Hint: did you mean 'TURNOVER'?"
+    """
+    lowered = {each.lower(): each for each in reversed(list(known))}
+    match = difflib.get_close_matches(name.lower(), lowered, n=1)
+    return f" Hint: did you mean {lowered[match[0]]!r}?" if match else ""
+
+
+def _plain(label: Any) -> Any:
+    """A label as Python writes it, not as numpy does."""
+    return label.item() if isinstance(label, np.generic) else label
+
+
+def _both(classes: np.ndarray) -> str:
+    return " and ".join(repr(_plain(label)) for label in classes)

@@ -70,6 +70,7 @@ class _Builder:
             oblique_at=np.append(0, np.cumsum(n_terms)),
             oblique_feature=np.concatenate([cut.feature for cut in cuts]) if cuts else np.zeros(0),
             oblique_weight=np.concatenate([cut.weight for cut in cuts]) if cuts else np.zeros(0),
+            oblique_fill=np.concatenate([cut.fill for cut in cuts]) if cuts else np.zeros(0),
         )
 
 

@@ -32,7 +32,8 @@ class ObliqueCut:
 
     Attributes
     ----------
-    feature, weight : int32 and float64 arrays of shape (n_terms,)
+    feature, weight, fill : int32 and float64 arrays of shape (n_terms,)
+        fill: what a missing value counts as, NaN where rows that lack it go to one side.
     threshold : float
     missing_low : bool
         Rows that lack one of the values go to the low side.
@@ -44,6 +45,7 @@ class ObliqueCut:
 
     feature: np.ndarray
     weight: np.ndarray
+    fill: np.ndarray
     threshold: float
     missing_low: bool
     low_is_left: bool

@@ -23,7 +23,7 @@ DTYPES: dict[str, Any] = {
     "kind": np.uint8, "feature": NODE, "threshold": np.float64, "left": NODE, "right": NODE, "missing_left": np.uint8,
     "positive": np.float64, "negative": np.float64, "leaf": NODE, "score": np.float64, "rate": np.float64,
     "category_at": NODE, "category_bits": np.uint64, "oblique_at": NODE, "oblique_feature": NODE,
-    "oblique_weight": np.float64, "gain": np.float64,
+    "oblique_weight": np.float64, "oblique_fill": np.float64, "gain": np.float64,
 }  # fmt: skip
 """Fixed-width type of every array of a tree."""
 
@@ -50,8 +50,9 @@ class Tree:
         Leaves: smoothed positive rate, non-increasing along the positions.
     category_at, category_bits : int32 (n_nodes,), uint64 (m, 4)
         Row of `category_bits` that lists the codes going left.
-    oblique_at, oblique_feature, oblique_weight
-        Weights of oblique conditions: node i owns entries oblique_at[i]:oblique_at[i + 1].
+    oblique_at, oblique_feature, oblique_weight, oblique_fill
+        Terms of oblique conditions: node i owns entries oblique_at[i]:oblique_at[i + 1]. A missing value counts as the
+        term's fill; where that is NaN, a row that lacks the value goes as missing_left says.
     gain : float64
         What the condition added to the criterion; 0 at leaves.
     n_features : int
@@ -78,10 +79,13 @@ class Tree:
     oblique_at: np.ndarray = field(default_factory=lambda: np.zeros(0, NODE))
     oblique_feature: np.ndarray = field(default_factory=lambda: np.zeros(0, NODE))
     oblique_weight: np.ndarray = field(default_factory=lambda: np.zeros(0))
+    oblique_fill: np.ndarray = field(default_factory=lambda: np.zeros(0))
 
     def __post_init__(self) -> None:
         if len(self.oblique_at) == 0:
             object.__setattr__(self, "oblique_at", np.zeros(len(self.kind) + 1, NODE))
+        if len(self.oblique_fill) == 0:
+            object.__setattr__(self, "oblique_fill", np.full(len(self.oblique_weight), np.nan))
         for name, dtype in DTYPES.items():
             array = np.array(getattr(self, name), dtype, order="C")
             array.flags.writeable = False
@@ -89,6 +93,11 @@ class Tree:
 
     def __len__(self) -> int:
         return len(self.kind)
+
+    def __repr__(self) -> str:
+        n_leaves = int(self.leaf.max(initial=-1)) + 1
+        sizes = ((len(self), "node", "nodes"), (n_leaves, "leaf", "leaves"), (self.n_features, "feature", "features"))
+        return f"Tree({', '.join(f'{n:,} {one if n == 1 else many}' for n, one, many in sizes)})"
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Tree):
@@ -129,7 +138,8 @@ class Tree:
         nodes = np.empty(len(self), CONDITION)
         for name in CONDITION.names or ():
             nodes[name] = getattr(self, name)
-        return nodes, self.category_bits, self.oblique_at, self.oblique_feature, self.oblique_weight
+        terms = self.oblique_at, self.oblique_feature, self.oblique_weight, self.oblique_fill
+        return nodes, self.category_bits, *terms
 
     def categories_left(self, node: int) -> np.ndarray:
         """Category codes that go left at a node."""
@@ -295,9 +305,11 @@ def _rules(tree: Tree) -> Iterator[tuple[bool | np.bool, str]]:
 
     at, weighed = tree.oblique_at, tree.oblique_feature
     yield at.shape == (n + 1,) and at[0] == 0 and np.all(np.diff(at) >= 0), "has consistent oblique weights"
-    yield weighed.shape == tree.oblique_weight.shape == (at[-1],), "has consistent oblique weights"
+    per_term = [weighed.shape, tree.oblique_weight.shape, tree.oblique_fill.shape]
+    yield all(shape == (at[-1],) for shape in per_term), "has consistent oblique weights"
     yield np.all((weighed >= 0) & (weighed < tree.n_features)), "weighs columns it has"
     yield np.isfinite(tree.oblique_weight).all(), "has finite oblique weights"
+    yield not np.isinf(tree.oblique_fill).any(), "has finite values in the place of missing ones"
 
     yield np.all(tree.leaf[tree.kind != LEAF] == -1), "gives places in the ranking to leaves alone"
     positions = np.unique(tree.leaf[leaves])

@@ -106,21 +106,44 @@ class DistinctRows:
 
         Missing values are 0 there, the mean. Categories and constant columns are left out.
         """
-        with np.errstate(invalid="ignore"):
-            size = np.nan_to_num(np.nanmax(np.abs(self.X), axis=0, initial=0.0))
-        exponent = np.frexp(size)[1]
-        known = ~np.isnan(self.X)
-        scaled = np.where(known, np.ldexp(self.X, -exponent), 0.0)  # squares do not overflow
-        mass = self.weight.astype(np.float64) @ known
-        center = np.divide(self.weight @ scaled, mass, out=np.zeros_like(size), where=mass > 0)
+        exponent, known, scaled, mass = self._scaled()
+        center = np.ldexp(self.means, -exponent)
         scaled -= center
         scaled[~known] = 0.0
-        spread = np.sqrt(np.divide(self.weight @ scaled**2, mass, out=np.zeros_like(size), where=mass > 0))
+        spread = np.sqrt(np.divide(self.weight @ scaled**2, mass, out=np.zeros_like(mass), where=mass > 0))
         original = np.ldexp(spread, exponent)
         varies = (spread > CONSTANT * (1.0 + np.abs(center))) & (original > SMALLEST_SPREAD)
         feature = np.flatnonzero(varies & (self.is_categorical == 0))
         values = np.asfortranarray(scaled[:, feature] / spread[feature])
         return feature.astype(np.int32), original[feature], values
+
+    @cached_property
+    def means(self) -> np.ndarray:
+        """Mean of each column over the rows that have it, 0 where none has: float64 (n_features,)."""
+        exponent, _, scaled, mass = self._scaled()
+        return np.ldexp(np.divide(self.weight @ scaled, mass, out=np.zeros_like(mass), where=mass > 0), exponent)
+
+    @cached_property
+    def has_missing(self) -> np.ndarray:
+        """Columns that a row lacks: bool (n_features,)."""
+        return np.isnan(self.X).any(axis=0)
+
+    def _scaled(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """Columns in units of a power of 2 near their size, so that squares do not overflow.
+
+        Returns the exponents, (n_features,); known values, bool (n, n_features); the scaled ones, missing ones 0; and
+        the weight of the rows that have a value, (n_features,).
+        """
+        with np.errstate(invalid="ignore"):
+            size = np.nan_to_num(np.nanmax(np.abs(self.X), axis=0, initial=0.0))
+        exponent = np.frexp(size)[1]
+        known = ~np.isnan(self.X)
+        return (
+            exponent,
+            known,
+            np.where(known, np.ldexp(self.X, -exponent), 0.0),
+            self.weight.astype(np.float64) @ known,
+        )
 
     @cached_property
     def sample(self) -> np.ndarray:
@@ -129,15 +152,15 @@ class DistinctRows:
             return np.arange(len(self))
         return np.sort(np.random.default_rng(0).choice(len(self), SAMPLE_ROWS, replace=False))
 
-    def sums(self, rows: np.ndarray, feature: np.ndarray, weight: np.ndarray) -> np.ndarray:
-        """Weighted sum of columns for some rows, to the last bit as in a tree; NaN where one of them is missing."""
+    def sums(self, rows: np.ndarray, feature: np.ndarray, weight: np.ndarray, fill: np.ndarray) -> np.ndarray:
+        """Weighted sum of columns for some rows, to the last bit as in a tree; missing values count as `fill`."""
         out = np.empty(len(rows))
-        sums_at(self.X, rows, feature, weight, out)
+        sums_at(self.X, rows, feature, weight, fill, out)
         return out
 
     def spread_of_sum(self, feature: np.ndarray, weight: np.ndarray) -> float:
-        """Standard deviation of a weighted sum of columns; 1 where it has none."""
-        value = self.sums(self.sample, feature, weight)
+        """Standard deviation of a weighted sum of columns, missing values at their means; 1 where it has none."""
+        value = self.sums(self.sample, feature, weight, self.means[feature])
         known = np.isfinite(value)
         if not known.any():
             return 1.0

@@ -44,8 +44,9 @@ class Split:
         As in `Tree`.
     categories : bool array of shape (256,)
         Category codes that go left.
-    columns, weights : int32 and float64 arrays
+    columns, weights, fill : int32 and float64 arrays
         Terms of a weighted sum, in original units; a fitted or drawn one has the heaviest standardised weight first.
+        A missing value counts as its term's fill; where that is NaN, the row goes as missing_left says.
     """
 
     kind: int
@@ -56,6 +57,7 @@ class Split:
     categories: np.ndarray | None = None
     columns: np.ndarray | None = None
     weights: np.ndarray | None = None
+    fill: np.ndarray | None = None
 
     @classmethod
     def one_way(cls, goes_left: bool) -> Split:
@@ -138,11 +140,27 @@ def best_threshold(value: np.ndarray, saving: np.ndarray) -> tuple[int, float, b
 
 
 def numeric_candidate(problem: CostProblem, care: Care, split: Split, fit: LinearFit | None = None) -> Candidate | None:
-    """The best threshold of a condition on one column or on a weighted sum; None where it parts nothing."""
+    """The best threshold of a condition on one column or on a weighted sum; None where it parts nothing.
+
+    Where columns of a sum have missing values, these count as means, or all rows that lack one go to one child: what
+    saves more, and of equals the means.
+    """
     if split.columns is None or split.weights is None:
-        value = problem.rows.X[care.rows, split.feature]
-    else:
-        value = problem.rows.sums(care.rows, split.columns, split.weights)
+        return _thresholded(problem.rows.X[care.rows, split.feature], care, split, fit)
+    fills = [problem.rows.means[split.columns]]
+    if problem.rows.has_missing[split.columns].any():
+        fills.append(np.full(len(split.columns), np.nan))
+    found = [
+        _thresholded(
+            problem.rows.sums(care.rows, split.columns, split.weights, fill), care, replace(split, fill=fill), fit
+        )
+        for fill in fills
+    ]
+    return max((each for each in found if each is not None), key=lambda each: each.saved, default=None)
+
+
+def _thresholded(value: np.ndarray, care: Care, split: Split, fit: LinearFit | None) -> Candidate | None:
+    """The best threshold along the number that a condition asks for."""
     found = best_threshold(value, care.saving)
     if found is None:
         return None
@@ -255,4 +273,5 @@ def sum_split(problem: CostProblem, used: np.ndarray, weight: np.ndarray) -> Spl
     order = np.argsort(-np.abs(weight), kind="stable")
     columns, weights = feature[used[order]], weight[order] / spread[used[order]]
     weights = weights / problem.rows.spread_of_sum(columns, weights)
-    return Split(OBLIQUE, float(np.abs(weight).sum()), columns=columns, weights=weights)
+    fill = problem.rows.means[columns]
+    return Split(OBLIQUE, float(np.abs(weight).sum()), columns=columns, weights=weights, fill=fill)

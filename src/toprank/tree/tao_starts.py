@@ -41,12 +41,13 @@ def _split_of(tree: Tree, node: int, problem: CostProblem) -> Split:
         categories[tree.categories_left(node)] = True
         return Split(CATEGORY, 1.0, feature, missing_left=missing_left, categories=categories)
     own = slice(tree.oblique_at[node], tree.oblique_at[node + 1])
-    columns, weights = tree.oblique_feature[own], tree.oblique_weight[own]
+    columns, weights, fill = tree.oblique_feature[own], tree.oblique_weight[own], tree.oblique_fill[own]
     usable, spread, _ = problem.rows.standard
     scale = np.zeros(problem.rows.X.shape[1])
     scale[usable] = spread
     norm = float(np.abs(weights * scale[columns]).sum())
-    return Split(OBLIQUE, norm, feature, float(tree.threshold[node]), missing_left, columns=columns, weights=weights)
+    threshold = float(tree.threshold[node])
+    return Split(OBLIQUE, norm, feature, threshold, missing_left, columns=columns, weights=weights, fill=fill)
 
 
 def random_tree(problem: CostProblem, depth: int, random: np.random.Generator) -> AlternatingTree:
@@ -70,10 +71,11 @@ def _random_sum(problem: CostProblem, random: np.random.Generator) -> Split:
     split = sum_split(problem, np.arange(len(feature)), weight)
     assert split.columns is not None
     assert split.weights is not None
+    assert split.fill is not None
     # The row whose sum is nearest to the drawn boundary marks it in original units.
     sums = standard[problem.rows.sample] @ weight + intercept
     nearest = problem.rows.sample[[int(np.argmin(np.abs(sums)))]]
-    boundary = float(problem.rows.sums(nearest, split.columns, split.weights)[0])
+    boundary = float(problem.rows.sums(nearest, split.columns, split.weights, split.fill)[0])
     return replace(split, norm=1.0, threshold=0.0 if np.isnan(boundary) else boundary)
 
 

@@ -139,8 +139,9 @@ def pack_conditions(left: np.ndarray, right: np.ndarray, splits: list[Split | No
         terms[node + 1] = 0 if split.columns is None else len(split.columns)
     sums = [split for split in splits if split is not None and split.columns is not None]
     columns = np.concatenate([np.zeros(0, NODE), *(split.columns for split in sums)]).astype(NODE)
-    weights = np.concatenate([np.zeros(0), *(split.weights for split in sums)])
-    return nodes, np.array(bits, np.uint64).reshape(-1, 4), np.cumsum(terms, dtype=NODE), columns, weights
+    weights, fill = (np.concatenate([np.zeros(0), *(getattr(split, name) for split in sums)])
+                     for name in ("weights", "fill"))  # fmt: skip
+    return nodes, np.array(bits, np.uint64).reshape(-1, 4), np.cumsum(terms, dtype=NODE), columns, weights, fill
 
 
 def pruned(tree: AlternatingTree, problem: CostProblem) -> AlternatingTree:
@@ -192,7 +193,7 @@ def to_tree(tree: AlternatingTree, problem: CostProblem) -> Tree:
     The last label counts as the positive one. A condition's gain is what it saves over sending all rows to the better
     child.
     """
-    nodes, bits, terms, columns, weights = tree.arrays
+    nodes, bits, terms, columns, weights, fill = tree.arrays
     reached = tree.reduced_sets(problem)
     mass = problem.rows.weight * problem.rows.unit
     is_positive = problem.rows.label == problem.n_classes - 1
@@ -224,4 +225,5 @@ def to_tree(tree: AlternatingTree, problem: CostProblem) -> Tree:
         oblique_at=terms,
         oblique_feature=columns,
         oblique_weight=weights,
+        oblique_fill=fill,
     )

@@ -230,7 +230,7 @@ def question_text(tree: Tree, columns: Sequence[Column], node: int) -> str:
         return range_text(column.name, -np.inf, high, missing and column.has_missing)
     own = slice(tree.oblique_at[node], tree.oblique_at[node + 1])
     name = projection_text(columns, tree.oblique_feature[own].tolist(), tree.oblique_weight[own].tolist())
-    return range_text(name, -np.inf, high, missing)
+    return range_text(name, -np.inf, high, missing and bool(np.isnan(tree.oblique_fill[own]).any()))
 
 
 def hits_text(positive: float, total: float, base_rate: float) -> str:

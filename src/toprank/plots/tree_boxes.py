@@ -1,0 +1,190 @@
+"""What a picture of a tree shows: which nodes, and what each of them says. No places, no drawing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from toprank._core.dtypes import OBLIQUE
+from toprank.tree.columns import Column
+from toprank.tree.structure import Tree
+from toprank.tree.wording import lift_text, number_text, one_line, percent_text, projection_text, question_text
+
+CONDITION, LEAF, MORE, CHIP, JUMP = "condition", "leaf", "more", "chip", "jump"
+
+
+@dataclass(frozen=True)
+class Content:
+    """What stands in one box.
+
+    Attributes
+    ----------
+    kind : str
+        "condition", "leaf", "more" (what lies deeper than is shown), "chip" (a leaf that is listed below) or "jump" (a
+        node that is drawn elsewhere).
+    node : int
+    title : str
+        In bold.
+    lines : tuple of str
+        Below the title.
+    share : float
+        Share of positives, NaN where it is not shown.
+    """
+
+    kind: str
+    node: int
+    title: str = ""
+    lines: tuple[str, ...] = ()
+    share: float = float("nan")
+
+
+class ShownNodes:
+    """Nodes of a tree that a picture shows: those with at most `max_depth` conditions above them.
+
+    Attributes
+    ----------
+    nodes : list of int
+        All that are shown, parents first.
+    is_open : bool array
+        Conditions that are shown with their branches; the other nodes shown are ends.
+    n_parents : int array
+        Branches shown that lead to a node.
+    number : dict of int to int
+        Numbers of the conditions, open or not, that several branches lead to.
+    lists_leaves : bool
+        True where several branches lead to one leaf: leaves are then listed.
+    """
+
+    def __init__(self, tree: Tree, max_depth: int | None):
+        self.tree = tree
+        depth = np.full(len(tree), len(tree), np.int64)
+        depth[0] = 0
+        self.is_open = np.zeros(len(tree), bool)
+        for node in np.flatnonzero(~tree.is_leaf):
+            if depth[node] < (len(tree) if max_depth is None else max_depth):
+                self.is_open[node] = True
+                for child in (tree.left[node], tree.right[node]):
+                    depth[child] = min(depth[child], depth[node] + 1)
+        opened = np.flatnonzero(self.is_open)
+        self.n_parents = np.bincount(np.concatenate((tree.left[opened], tree.right[opened])), minlength=len(tree))
+        self.nodes = np.flatnonzero((self.n_parents > 0) | (np.arange(len(tree)) == 0)).tolist()
+        shared = [node for node in self.nodes if self.n_parents[node] > 1]
+        self.number = {node: i for i, node in enumerate((n for n in shared if not tree.is_leaf[n]), 1)}
+        self.lists_leaves = any(tree.is_leaf[node] for node in shared)
+        self.total = tree.positive + tree.negative
+        self.base_rate = float(tree.positive[0] / self.total[0]) if self.total[0] > 0 else 0.0
+
+    @property
+    def leaves(self) -> list[int]:
+        """Leaves that are shown, best first."""
+        leaves = [node for node in self.nodes if self.tree.is_leaf[node]]
+        return sorted(leaves, key=lambda node: (self.tree.leaf[node], node))
+
+    @property
+    def n_conditions(self) -> int:
+        """Conditions that are shown."""
+        return int(self.is_open.sum())
+
+    @property
+    def n_ends(self) -> int:
+        """Leaves, and boxes for what lies deeper."""
+        return len(self.nodes) - self.n_conditions
+
+    @property
+    def is_cut(self) -> bool:
+        """True where something lies deeper than is shown."""
+        return any(not self.is_open[node] and not self.tree.is_leaf[node] for node in self.nodes)
+
+    def share(self, node: int) -> float:
+        """Share of positives among the training cases of a node, NaN where it has none."""
+        return float(self.tree.positive[node] / self.total[node]) if self.total[node] > 0 else float("nan")
+
+    def lift(self, node: int) -> float:
+        """Share of positives over that of all cases."""
+        return self.share(node) / self.base_rate if self.base_rate > 0 else float("nan")
+
+    def figures(self, node: int) -> tuple[str, ...]:
+        """Lines on the training cases of a node."""
+        if not self.total[node] > 0:
+            return ("no training cases",)
+        lift = f", lift {lift_text(self.lift(node))}" if self.base_rate > 0 else ""
+        held = f"{number_text(self.tree.positive[node])} of {number_text(self.total[node])} positive"
+        return held, f"{percent_text(self.share(node))}{lift}"
+
+    def leaf(self, node: int) -> Content:
+        """A leaf with all its figures."""
+        return Content(LEAF, node, f"leaf {self.tree.leaf[node] + 1:,}", self.figures(node), self.share(node))
+
+    def end(self, node: int) -> Content:
+        """What is written for a leaf, or for what lies deeper, at the end of a branch."""
+        if not self.tree.is_leaf[node]:
+            return Content(MORE, node, "…", (self._rest(node), *self.figures(node)), self.share(node))
+        leaf = self.leaf(node)
+        if not self.lists_leaves:
+            return leaf
+        rate = (percent_text(leaf.share),) if self.total[node] > 0 else ()
+        return Content(CHIP, node, leaf.title, rate, leaf.share)
+
+    def jump(self, node: int) -> Content:
+        """A reference to a condition that is drawn under its number."""
+        return Content(JUMP, node, f"→ [{self.number[node]}]")
+
+    def _rest(self, node: int) -> str:
+        """Words for the leaves that can be reached from a node."""
+        tree, reached = self.tree, np.zeros(len(self.tree), bool)
+        reached[node] = True
+        for inner in range(node, len(tree)):
+            if reached[inner] and not tree.is_leaf[inner]:
+                reached[[tree.left[inner], tree.right[inner]]] = True
+        n = len(np.unique(tree.leaf[reached & tree.is_leaf]))
+        return "1 leaf below" if n == 1 else f"{n:,} leaves below"
+
+    def origin(self, node: int) -> tuple[str, str]:
+        """Number of a condition that several branches lead to, and where its cases come from."""
+        figures = self.figures(node)
+        words = f"{figures[0]} ({figures[1]})" if len(figures) == 2 else figures[0]
+        return f"[{self.number[node]}]", f"from {self.n_parents[node]:,} branches: {words}"
+
+
+def condition_lines(tree: Tree, columns: Sequence[Column], node: int, terms: int) -> list[str]:
+    """The question of a node; a weighted sum with one term a line."""
+    if tree.kind[node] != OBLIQUE:
+        return [f"{question_text(tree, columns, node)}?"]
+    own = slice(tree.oblique_at[node], tree.oblique_at[node + 1])
+    weighed = list(zip(tree.oblique_feature[own].tolist(), tree.oblique_weight[own].tolist(), strict=True))
+    lines: list[str] = []
+    for feature, weight in weighed[:terms]:
+        sign = ("- " if weight < 0 else "") if not lines else ("- " if weight < 0 else "+ ")
+        lines.append(f"{sign}{number_text(abs(weight), 3)} x {one_line(columns[feature].name)}")
+    if len(weighed) > terms:
+        lines.append(f"+ {len(weighed) - terms:,} smaller")
+    asked = question_text(tree, columns, node)
+    name = one_line(projection_text(columns, *map(list, zip(*weighed, strict=True)))) if weighed else "0"
+    if not asked.startswith(f"{name} "):  # a sum without a bound
+        return [f"{asked}?"]
+    return [*(lines or ["0"]), f"{asked.removeprefix(f'{name} ')}?"]
+
+
+def missing_side(tree: Tree, columns: Sequence[Column], node: int) -> str:
+    """The branch that missing values take: "yes" or "no"; "" where training saw none, or where they count as values."""
+    own = slice(tree.oblique_at[node], tree.oblique_at[node + 1])
+    unfilled = tree.oblique_feature[own][np.isnan(tree.oblique_fill[own])]
+    asked = unfilled if tree.kind[node] == OBLIQUE else tree.feature[node : node + 1]
+    if not any(columns[feature].has_missing for feature in asked):
+        return ""
+    return "yes" if tree.missing_left[node] else "no"
+
+
+def fills_missing(tree: Tree, columns: Sequence[Column], node: int) -> bool:
+    """Tell whether a missing value in the weighted sum of a node counts as another one: the mean of its column."""
+    own = slice(tree.oblique_at[node], tree.oblique_at[node + 1])
+    filled = tree.oblique_feature[own][~np.isnan(tree.oblique_fill[own])]
+    return any(columns[feature].has_missing for feature in filled)
+
+
+def branch_labels(tree: Tree, columns: Sequence[Column], node: int) -> tuple[str, str]:
+    """What the branches of a condition say; its own words tell if missing values go with a yes."""
+    is_told = missing_side(tree, columns, node) != "no" or question_text(tree, columns, node).endswith("not missing")
+    return "yes", "no" if is_told else "no, or\nmissing"

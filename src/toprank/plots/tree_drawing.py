@@ -1,0 +1,299 @@
+"""A picture of a tree: boxes as large as their texts, put in place, and drawn."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from toprank.plots.style import FAINT, INK, PALETTE, RESOLUTION, SMALL_SIZE, TEXT_SIZE
+from toprank.plots.tree_boxes import (
+    CHIP,
+    CONDITION,
+    JUMP,
+    MORE,
+    Content,
+    ShownNodes,
+    branch_labels,
+    condition_lines,
+    fills_missing,
+)
+from toprank.plots.tree_layout import SHEET_GAP, SIDE_GAP, Box, lay_out, pack
+from toprank.tree.columns import Column
+from toprank.tree.wording import number_text, percent_text
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+LABEL_SIZE = 9.5
+QUESTION_LENGTH, ORIGIN_LENGTH, LONGEST_WORD = 26, 38, 44  # letters of a line before it is broken
+LEAST_WIDTH = 5.4  # of a page
+PAD_X, PAD_Y, LINE_GAP, ROUND = 0.1, 0.075, 0.035, 0.06
+EDGE, PAPER, BRANCH = "#B0B0B0", "#F6F6F6", "#9A9A9A"
+PALE, DARK = "#F1F6FA", PALETTE[0]
+JUMP_COLOUR = PALETTE[-1]
+SPACING = 1.2
+
+
+class TreePage:
+    """The picture of a tree in inches, from its upper left corner downwards.
+
+    Attributes
+    ----------
+    width, height : float
+        What it needs at full size.
+    """
+
+    def __init__(self, shown: ShownNodes, columns: Sequence[Column], terms: int):
+        self.shown, self.columns, self.terms = shown, columns, terms
+        self._measure = TextMeasure()
+        self.texts: list[tuple[float, float, str, dict[str, Any]]] = []
+        self.boxes: list[Box] = []
+        self.roots: list[Box] = []
+        shares = [shown.share(node) for node in shown.nodes if not shown.is_open[node]]
+        self.largest = float(np.nanmax([*shares, 0.0]))
+        self._compose()
+
+    # --- sizes --------------------------------------------------------------------------------------------------
+
+    def _size(self, text: str, size: float, weight: str = "normal") -> tuple[float, float]:
+        return self._measure(text, size, weight)
+
+    def _box(self, content: Content) -> Box:
+        """A box that its texts fill."""
+        title = self._size(content.title, SMALL_SIZE, "bold")
+        body = self._size("\n".join(content.lines), SMALL_SIZE)
+        gap = LINE_GAP if content.title and content.lines else 0.0
+        pad = PAD_Y * (0.8 if content.kind in (CHIP, JUMP) else 1)
+        return Box(max(title[0], body[0]) + 2 * PAD_X, title[1] + body[1] + gap + 2 * pad, content=content)
+
+    def _condition(self, node: int) -> Box:
+        lines = condition_lines(self.shown.tree, self.columns, node, self.terms)
+        length = QUESTION_LENGTH if len(lines) == 1 else LONGEST_WORD
+        wrapped = [part for line in lines for part in broken(line, length)]
+        return self._box(Content(CONDITION, node, lines=tuple(wrapped)))
+
+    def _grown(self, node: int, head: int) -> Box:
+        """The box of a node with all that is drawn below it, in the part of the tree that begins with `head`."""
+        shown, tree = self.shown, self.shown.tree
+        if node != head and node in shown.number:
+            return self._box(shown.jump(node))
+        if not shown.is_open[node]:
+            return self._box(shown.end(node))
+        box = self._condition(node)
+        box.children = [self._grown(int(child), head) for child in (tree.left[node], tree.right[node])]
+        for child, label in zip(box.children, branch_labels(tree, self.columns, node), strict=True):
+            child.label, child.label_size = label, self._size(label, LABEL_SIZE)
+        return box
+
+    # --- places -------------------------------------------------------------------------------------------------
+
+    def _compose(self) -> None:
+        """Put everything in its place: a note, the parts of the tree, and the leaves where they are listed."""
+        parts = [self._part(head) for head in (0, *self.shown.number)]
+        places, wide, high = pack([size for _, size, _ in parts])
+        self.width = max(wide, LEAST_WIDTH)
+        note = self._note()
+        self.texts.append((0.0, 0.0, note, {"size": SMALL_SIZE, "color": FAINT, "ha": "left", "gid": "note"}))
+        top, left = self._size(note, SMALL_SIZE)[1] + 0.3, (self.width - wide) / 2
+        for (root, _, texts), (x, y) in zip(parts, places, strict=True):
+            for box in root.walk():
+                box.x, box.y, box.bar = box.x + x + left, box.y + y + top, box.bar + y + top
+                self.boxes.append(box)
+            self.roots.append(root)
+            self.texts += [(a + x + left, b + y + top, text, look) for a, b, text, look in texts]
+        self.height = top + high
+        if self.shown.lists_leaves:
+            self._list_leaves()
+        self.height += 0.05
+
+    def _part(self, head: int) -> tuple[Box, tuple[float, float], list[Any]]:
+        """A part of the tree, its size, and the texts above it: its number and where its cases come from."""
+        root = self._grown(head, head)
+        width, height = lay_out(root)
+        if head not in self.shown.number:
+            return root, (width, height), []
+        number, origin = self.shown.origin(head)
+        origin = "\n".join(broken(origin, ORIGIN_LENGTH))
+        (name_width, name_height), (words, lines) = (
+            self._size(number, TEXT_SIZE, "bold"),
+            self._size(origin, LABEL_SIZE),
+        )
+        half = max(name_width / 2 + PAD_X, words / 2)
+        shift, above = max(0.0, half - root.x), name_height + lines + 3 * PAD_Y + 0.1
+        for box in root.walk():
+            box.x, box.y, box.bar = box.x + shift, box.y + above, box.bar + above
+        plate = {"boxstyle": "round,pad=0.3,rounding_size=0.3", "facecolor": JUMP_COLOUR, "edgecolor": "none"}
+        look: dict[str, Any] = {"size": SMALL_SIZE, "weight": "bold", "color": "white", "bbox": plate}
+        texts = [
+            (root.x, PAD_Y, number, look | {"gid": f"number: {number}"}),
+            (
+                root.x,
+                name_height + 2.2 * PAD_Y,
+                origin,
+                {"size": LABEL_SIZE, "color": FAINT, "gid": f"origin: {number}"},
+            ),
+        ]
+        return root, (max(width + shift, root.x + half), height + above), texts
+
+    def _note(self) -> str:
+        """What the picture is about: in one line, or where that is too long in one for each sentence."""
+        shown = self.shown
+        sentences = [
+            f"{number_text(shown.total[0])} training cases, {number_text(shown.tree.positive[0])} positive "
+            f"({percent_text(shown.base_rate)}).",
+            ("Leaf 1 ranks highest; the darker a leaf" if shown.leaves else "The darker a box")
+            + ", the larger its share of positives.",
+        ]
+        if shown.number:
+            sentences.append("A number in brackets stands for the part of the tree that is drawn under it.")
+        if any(fills_missing(shown.tree, self.columns, node) for node in np.flatnonzero(shown.is_open).tolist()):
+            sentences.append("In weighted sums that do not speak of them, missing values count as their column's mean.")
+        line = " ".join(sentences)
+        if self._size(line, SMALL_SIZE)[0] <= self.width:
+            return line
+        length = int(self.width / 0.088)  # letters of the note, on average
+        return "\n".join(part for sentence in sentences for part in broken(sentence, length))
+
+    def _list_leaves(self) -> None:
+        """Put the leaves below the tree, best first, in rows."""
+        cards = [self._box(self.shown.leaf(node)) for node in self.shown.leaves]
+        wide, high = max(card.width for card in cards), max(card.height for card in cards)
+        per_row = max(1, int((self.width + SIDE_GAP) / (wide + SIDE_GAP)))
+        per_row = -(-len(cards) // -(-len(cards) // per_row))  # rows of about one length
+        top = self.height + 0.8 * SHEET_GAP
+        heading = "The leaves, best first"
+        self.texts.append((0.0, top, heading, {"size": SMALL_SIZE, "weight": "bold", "ha": "left", "gid": "heading"}))
+        top += self._size(heading, SMALL_SIZE, "bold")[1] + 0.12
+        for i, card in enumerate(cards):
+            row, place = divmod(i, per_row)
+            card.width, card.height = wide, high
+            card.x, card.y = wide / 2 + place * (wide + SIDE_GAP), top + row * (high + SIDE_GAP)
+        self.boxes += cards
+        self.height = cards[-1].y + high
+
+    # --- drawing ------------------------------------------------------------------------------------------------
+
+    def draw(self, ax: Axes, width: float, height: float, scale: float) -> None:
+        """Draw on axes of this size in inches, texts at `scale`; in the middle, from the top."""
+        spare = (width / scale - self.width) / 2
+        ax.set_xlim(-spare, self.width + spare)
+        ax.set_ylim(height / scale, 0)
+        for root in self.roots:
+            for box in root.walk():
+                self._draw_branches(ax, box, scale)
+        for box in self.boxes:
+            self._draw_box(ax, box, scale)
+        for x, y, text, look in self.texts:
+            self._write(ax, x, y, text, scale, **look)
+
+    def _write(self, ax: Axes, x: float, y: float, text: str, scale: float, size: float, **look: Any) -> None:
+        options: dict[str, Any] = {"ha": "center", "va": "top", "color": INK, "linespacing": SPACING} | look
+        ax.text(x, y, text, clip_on=False, fontsize=size * scale, parse_math=False, zorder=4, **options)
+
+    def _draw_branches(self, ax: Axes, box: Box, scale: float) -> None:
+        line: dict[str, Any] = {"color": BRANCH, "linewidth": 1.3 * scale, "zorder": 1.5, "clip_on": False}
+        line |= {"solid_joinstyle": "round", "solid_capstyle": "round"}
+        for child in box.children:
+            ax.plot([box.x, box.x, child.x, child.x], [box.y + box.height, box.bar, box.bar, child.y], **line)
+            middle = (box.bar + child.y) / 2
+            plate = {"boxstyle": "square,pad=0.12", "facecolor": "white", "edgecolor": "none"}
+            gid = f"branch: {box.content.node} {child.label.split(',')[0]}"
+            look: dict[str, Any] = {"size": LABEL_SIZE, "color": FAINT, "va": "center", "bbox": plate, "gid": gid}
+            self._write(ax, child.x, middle, child.label, scale, **look)
+
+    def _draw_box(self, ax: Axes, box: Box, scale: float) -> None:
+        from matplotlib.patches import FancyBboxPatch
+
+        content: Content = box.content
+        fill, ink = self._colours(content)
+        round_by = min(ROUND if content.kind != JUMP else 0.14, box.height / 2)
+        ax.add_patch(
+            FancyBboxPatch(
+                (box.x - box.width / 2, box.y),
+                box.width,
+                box.height,
+                boxstyle=f"round,pad=0,rounding_size={round_by}",
+                facecolor=fill,
+                edgecolor="none" if content.kind == JUMP else EDGE,
+                linestyle=(0, (3, 2)) if content.kind == MORE else "-",
+                linewidth=0.9 * scale,
+                zorder=2,
+                clip_on=False,
+                gid=f"box: {content.kind} {content.node}",
+            )
+        )
+        body = "\n".join(content.lines)
+        title = self._size(content.title, SMALL_SIZE, "bold")[1]
+        below = self._size(body, SMALL_SIZE)[1]
+        gap = LINE_GAP if title and below else 0.0
+        top = box.y + (box.height - title - below - gap) / 2
+        look: dict[str, Any] = {"size": SMALL_SIZE, "color": ink}
+        if content.title:
+            self._write(ax, box.x, top, content.title, scale, weight="bold", gid=f"title: {content.node}", **look)
+        if body:
+            align = "left" if content.kind == CONDITION and " x " in content.lines[0] else "center"
+            look |= {"multialignment": align, "gid": f"text: {content.node}"}
+            self._write(ax, box.x, top + title + gap, body, scale, **look)
+
+    def _colours(self, content: Content) -> tuple[Any, str]:
+        """Fill and ink of a box; the root of the share spreads the small ones, which most leaves have."""
+        from matplotlib.colors import to_rgb
+
+        if content.kind == JUMP:
+            return JUMP_COLOUR, "white"
+        if content.kind == CONDITION:
+            return PAPER, INK
+        strength = np.sqrt(content.share / self.largest) if self.largest > 0 and content.share > 0 else 0.0
+        fill = tuple((1 - strength) * np.array(to_rgb(PALE)) + strength * np.array(to_rgb(DARK)))
+        linear = np.where(np.array(fill) <= 0.04045, np.array(fill) / 12.92, ((np.array(fill) + 0.055) / 1.055) ** 2.4)
+        luminance = float(linear @ [0.2126, 0.7152, 0.0722])
+        return fill, "white" if luminance < 0.213 else INK  # whichever has more contrast
+
+
+class TextMeasure:
+    """Sizes of texts in inches, at the resolution of our files; each is measured once."""
+
+    def __init__(self) -> None:
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
+        from matplotlib.figure import Figure
+
+        self._figure = Figure(figsize=(1, 1), dpi=RESOLUTION)
+        self._renderer = FigureCanvasAgg(self._figure).get_renderer()
+        self._known: dict[tuple[str, float, str], tuple[float, float]] = {}
+
+    def __call__(self, text: str, size: float, weight: str = "normal") -> tuple[float, float]:
+        """Width and height of a text, of nothing where there is none."""
+        if not text:
+            return 0.0, 0.0
+        if (text, size, weight) not in self._known:
+            look: dict[str, Any] = {"fontsize": size, "weight": weight, "linespacing": SPACING, "parse_math": False}
+            probe = self._figure.text(0, 0, text, **look)
+            box = probe.get_window_extent(self._renderer)
+            probe.remove()
+            self._known[text, size, weight] = box.width / RESOLUTION, box.height / RESOLUTION
+        return self._known[text, size, weight]
+
+
+def broken(text: str, length: int) -> list[str]:
+    """The text in as few lines of about `length` letters as possible, all about as long; names stay whole.
+
+    Examples
+    --------
+    >>> broken("subcontracting_share <= 0.4445 or missing?", 26)
+    ['subcontracting_share', '<= 0.4445 or missing?']
+    """
+    text = text.replace("<= ", "<=\0")  # a bound stays with its sign
+    least = min(max(map(len, text.split(" "))), LONGEST_WORD)
+
+    def lines_of(letters: int) -> list[str]:
+        return textwrap.wrap(text, letters, break_on_hyphens=False)
+
+    letters = max(length, least)
+    lines = lines_of(letters)
+    while letters > least and len(lines_of(letters - 1)) == len(lines):
+        letters -= 1
+        lines = lines_of(letters)
+    return [line.replace("\0", " ") for line in lines]

@@ -1,0 +1,301 @@
+"""`ClassTree`: a tree whose leaves carry one of several classes; labels, words and plain values are read off it."""
+
+from __future__ import annotations
+
+import textwrap
+from typing import Any, Self
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.validation import check_is_fitted
+
+from toprank._core.threads import Threads, resolve_n_jobs
+from toprank.explain.conditions import merge_path
+from toprank.explain.paths import ways_up
+from toprank.export import INDENT, WIDTH
+from toprank.metrics.intervals import proportion_interval
+from toprank.rankers.base import BaseRanker
+from toprank.rankers.frames import make_frame
+from toprank.rankers.tree_ranker import path_indicator
+from toprank.tree.columns import Column
+from toprank.tree.structure import Tree
+from toprank.tree.wording import MAX_NAMES, label_text, number_text, percent_text, question_text
+
+ARRAYS: dict[str, Any] = {
+    "label": np.int64,
+    "class_counts": np.float64,
+    "costs": np.float64,
+    "objective_path": np.float64,
+}
+"""Fitted arrays of a `ClassTree` beside those of its tree."""
+
+
+class ClassTree(ClassifierMixin, BaseEstimator):
+    """Base of the classifiers that are one tree: a subclass finds the tree and the classes of its leaves in `fit`."""
+
+    tree_: Tree
+    columns_: list[Column]
+    classes_: np.ndarray
+    data_hash_: str
+
+    label_: np.ndarray
+    class_counts_: np.ndarray
+    costs_: np.ndarray
+    objective_path_: np.ndarray
+    objective_: float
+    n_iter_: int
+    n_jobs: int | None
+    costs: Any
+    init: Any
+    categorical_features: Any
+    random_state: Any
+    _backend: str | None
+    _whole: Any
+
+    # Tables are read as all rankers read them.
+    _read: Any = BaseRanker._read
+    _check_frame: Any = BaseRanker._check_frame
+    _no_columns: Any = BaseRanker._no_columns
+    _encode: Any = BaseRanker._encode
+    _make_training_data: Any = BaseRanker._make_training_data
+    _forget: Any = BaseRanker._forget
+
+    # --- labels -------------------------------------------------------------------------------------------------
+
+    @property
+    def n_leaves_(self) -> int:
+        """Number of leaves."""
+        check_is_fitted(self)
+        return int(self.tree_.is_leaf.sum())
+
+    @property
+    def n_conditions_(self) -> int:
+        """Number of conditions in the tree."""
+        check_is_fitted(self)
+        return int((~self.tree_.is_leaf).sum())
+
+    def _leaves(self, matrix: np.ndarray) -> np.ndarray:
+        with Threads(resolve_n_jobs(self.n_jobs)) as threads:
+            return self.tree_.apply(matrix, threads)
+
+    def apply(self, X: Any) -> np.ndarray:
+        """Leaf node of `tree_` that each row reaches, int32 (n,)."""
+        return self._leaves(self._encode(X))
+
+    def decision_path(self, X: Any) -> sp.csr_array:
+        """Nodes of `tree_` on each row's path: sparse indicator of shape (n, n_nodes)."""
+        matrix = self._encode(X)
+        return path_indicator(self.tree_, matrix)
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Class of each row: the label of its leaf, the cheapest one for the training cases there."""
+        leaf = self._leaves(self._encode(X))
+        return self.classes_[self.label_[leaf]]
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Share of each class among the training cases of a row's leaf, float64 (n, K)."""
+        leaf = self._leaves(self._encode(X))
+        counts = self.class_counts_[leaf]
+        return counts / counts.sum(axis=1, keepdims=True)
+
+    # --- text ---------------------------------------------------------------------------------------------------
+
+    def rules(self) -> Any:
+        """One row a leaf, from left to right: the conditions in words and the cases it had in training.
+
+        Returns
+        -------
+        frame as in fit, with the columns
+            leaf, rule, class, n (cases), of_class (cases of the leaf's class), hit_rate (their share of the leaf) with
+            the ends of its interval, coverage (their share of all cases of the class).
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> from toprank import TAOClassifier
+        >>> X, y = load_iris(return_X_y=True, as_frame=True)
+        >>> table = TAOClassifier(max_depth=2, split="axis").fit(X, y).rules()
+        >>> table[["rule", "class", "n"]].values.tolist()[0]
+        ['petal width (cm) <= 0.8', 0, 50.0]
+        """
+        check_is_fitted(self)
+        leaves = np.flatnonzero(self.tree_.is_leaf)
+        label, n = self.label_[leaves], self.class_counts_[leaves].sum(axis=1)
+        own = self.class_counts_[leaves, label]
+        low, high = proportion_interval(own, n)
+        columns = {
+            "leaf": np.arange(1, len(leaves) + 1),
+            "rule": [self._rule(leaf) for leaf in range(len(leaves))],
+            "class": self.classes_[label].tolist(),
+            "n": n,
+            "of_class": own,
+            "hit_rate": own / n,
+            "hit_rate_low": low,
+            "hit_rate_high": high,
+            "coverage": own / self.class_counts_[0, label],
+        }
+        return make_frame(columns, self._backend)
+
+    def _rule(self, leaf: int) -> str:
+        """Conditions on the way to a leaf, in the order of the path."""
+        path = next(ways_up(self.tree_, leaf))
+        texts = [c.text() for c in merge_path(self.tree_, self.columns_, path) if not c.is_open]
+        if len(texts) < 2:
+            return texts[0] if texts else "all cases"
+        return " and ".join(f"({text})" if " or " in text else text for text in texts)
+
+    def summary(self) -> str:
+        """A few lines about the fitted model: size, training figures, classes."""
+        check_is_fitted(self)
+        tree, n = self.tree_, self.class_counts_[0].sum()
+        leaves = np.flatnonzero(tree.is_leaf)
+        wrong = n - self.class_counts_[leaves, self.label_[leaves]].sum()
+        names = [label_text(label) for label in self.classes_.tolist()]
+        counts = [f"class {name}: {number_text(c)}" for name, c in zip(names, self.class_counts_[0], strict=True)]
+        sizes = [f"{self.n_leaves_} {'leaf' if self.n_leaves_ == 1 else 'leaves'}",
+                 f"{self.n_conditions_} condition{'' if self.n_conditions_ == 1 else 's'}"]  # fmt: skip
+        return "\n".join([
+            f"{type(self).__name__}: {', '.join(sizes)}, depth {tree.depth}",
+            f"trained on {number_text(n)} cases, {len(self.columns_)} columns "
+            f"({sum(c.is_categorical for c in self.columns_)} categorical)",
+            f"{', '.join(counts)}; {number_text(wrong)} called wrongly ({percent_text(wrong / n)})"
+        ])  # fmt: skip
+
+    def to_text(self) -> str:
+        """The whole tree as text, each leaf with its class and the training cases of every class.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> from toprank import TAOClassifier
+        >>> X, y = load_iris(return_X_y=True, as_frame=True)
+        >>> print(TAOClassifier(max_depth=2, split="axis").fit(X, y).to_text())
+        TAOClassifier: 3 leaves, 2 conditions, depth 2
+        trained on 150 cases, 4 columns (0 categorical)
+        class 0: 50, class 1: 50, class 2: 50; 6 called wrongly (4 %)
+        <BLANKLINE>
+        petal width (cm) <= 0.8?
+        |   yes: leaf 1: class 0, 50 of 50 cases (100 %)
+        |   no:  petal width (cm) <= 1.75?
+        |   |   yes: leaf 2: class 1, 49 of 54 cases (90.7 %); class 2: 5
+        |   |   no:  leaf 3: class 2, 45 of 46 cases (97.8 %); class 1: 1
+        """
+        lines = [part for line in self.summary().splitlines() for part in textwrap.wrap(line, WIDTH)]
+        lines.append("")
+        number = np.cumsum(self.tree_.is_leaf)
+        stack = [(0, 0, "")]
+        while stack:
+            node, level, answer = stack.pop()
+            is_leaf = self.tree_.is_leaf[node]
+            text = (
+                self._leaf_text(node, number[node]) if is_leaf else f"{question_text(self.tree_, self.columns_, node)}?"
+            )
+            bars, prefix = INDENT * level, INDENT * level + answer
+            room = max(WIDTH - len(prefix), 20)
+            first, *rest = textwrap.wrap(text, room, break_on_hyphens=False)
+            lines += [prefix + first, *(bars + " " * len(answer) + line for line in rest)]
+            if not is_leaf:
+                stack += [
+                    (int(self.tree_.right[node]), level + 1, "no:  "),
+                    (int(self.tree_.left[node]), level + 1, "yes: "),
+                ]
+        return "\n".join(line.rstrip() for line in lines)
+
+    def _leaf_text(self, node: int, number: int) -> str:
+        """Words for a leaf: leaf 2: class red, 47 of 52 cases (90.4 %); class blue: 5."""
+        counts, own = self.class_counts_[node], int(self.label_[node])
+        names = [label_text(label) for label in self.classes_.tolist()]
+        n, total = number_text(counts[own]), number_text(counts.sum())
+        words = f"leaf {number}: class {names[own]}, {n} of {total} cases ({percent_text(counts[own] / counts.sum())})"
+        others = [i for i in np.argsort(-counts, kind="stable").tolist() if i != own and counts[i] > 0]
+        listed = [f"class {names[i]}: {number_text(counts[i])}" for i in others[:MAX_NAMES]]
+        if len(others) > MAX_NAMES:
+            listed.append(f"{len(others) - MAX_NAMES} more classes: {number_text(counts[others[MAX_NAMES:]].sum())}")
+        return f"{words}; {', '.join(listed)}" if listed else words
+
+    def to_dict(self) -> dict[str, Any]:
+        """The fitted model as plain values, for a JSON file; `from_dict` gives it back.
+
+        A fitted model to start from and a `random_state` that is no number become None.
+        """
+        check_is_fitted(self)
+        parameters = {name: value.item() if isinstance(value, np.generic) else value
+                      for name, value in self.get_params(deep=False).items()}  # fmt: skip
+        chosen, costs = self.categorical_features, self.costs
+        parameters |= {
+            "costs": costs if costs is None or isinstance(costs, str) else self.costs_.tolist(),
+            "categorical_features": None if chosen is None else np.asarray(chosen).tolist(),
+            "init": self.init if isinstance(self.init, str) else None,
+            "random_state": self.random_state if isinstance(self.random_state, int) else None,
+        }
+        dtype = "object" if self.classes_.dtype.kind == "O" else self.classes_.dtype.str
+        return {
+            "class": type(self).__name__,
+            "parameters": parameters,
+            "columns": [column.to_dict() for column in self.columns_],
+            "feature_names": list(getattr(self, "feature_names_in_", [])) or None,
+            "classes": {"dtype": dtype, "values": self.classes_.tolist()},
+            "tree": self.tree_.to_dict(),
+            "backend": self._backend,
+            "data_hash": self.data_hash_,
+            "n_iter": self.n_iter_,
+        } | {name: getattr(self, f"{name}_").tolist() for name in ARRAYS}
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> Self:
+        """Model of a dictionary that `to_dict` made; checked.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> from toprank import TAOClassifier
+        >>> X, y = load_iris(return_X_y=True)
+        >>> model = TAOClassifier(max_depth=2).fit(X, y)
+        >>> bool((TAOClassifier.from_dict(model.to_dict()).predict(X) == model.predict(X)).all())
+        True
+        """
+        try:
+            model = cls(**data["parameters"])
+            model._validate_params()
+            model.columns_ = [Column.from_dict(column) for column in data["columns"]]
+            model.n_features_in_ = len(model.columns_)
+            if data["feature_names"]:
+                model.feature_names_in_ = np.array(data["feature_names"], dtype=object)
+            model.classes_ = np.array(data["classes"]["values"], dtype=data["classes"]["dtype"])
+            model.tree_ = Tree.from_dict(data["tree"])
+            model._backend, model.data_hash_, model.n_iter_ = data["backend"], data["data_hash"], int(data["n_iter"])
+            model._whole = None  # the finished tree alone is kept
+            for name, dtype in ARRAYS.items():
+                setattr(model, f"{name}_", np.array(data[name], dtype))
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise ValueError(
+                f"Not a valid {cls.__name__}: {error!r}. Hint: use a dictionary that `to_dict` made."
+            ) from error
+        model._check()
+        model.objective_ = float(model.objective_path_[-1])
+        return model
+
+    def _check(self) -> None:
+        """Raise ValueError where the parts of a model do not fit together."""
+        n, k = len(self.tree_), len(self.classes_)
+        label = self.label_[self.tree_.is_leaf] if self.label_.shape == (n,) else np.array([-1])
+        for holds, what in (
+            (self.tree_.n_features == len(self.columns_), "tree and columns"),
+            (np.all((label >= 0) & (label < k)), "labels and classes"),
+            (self.class_counts_.shape == (n, k) and np.all(self.class_counts_.sum(axis=1) > 0), "counts and classes"),
+            (self.costs_.shape == (k, k), "costs and classes"),
+            (self.objective_path_.ndim == 1 and len(self.objective_path_) > 0, "objectives"),
+        ):
+            if not holds:
+                raise ValueError(
+                    f"Not a valid {type(self).__name__}: its {what} do not fit. "
+                    "Hint: use a dictionary that `to_dict` made."
+                )
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.input_tags.categorical = True
+        tags.input_tags.string = True
+        return tags
