@@ -26,7 +26,7 @@ demo: $(VENV)/.stamp-cli ## simulate an audit campaign, fit a model, print the t
 	$(BIN)/toprank demo $(DEMO_ARGS)
 
 test: $(VENV)/.stamp-dev ## run the test suite (TEST_ARGS="-k name", WORKERS=0)
-	$(BIN)/python -m pytest -n $(WORKERS) $(TEST_ARGS)
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal $(TEST_ARGS)
 
 lint: $(VENV)/.stamp-dev ## check style, formatting and types
 	$(BIN)/ruff check
