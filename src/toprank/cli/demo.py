@@ -141,7 +141,7 @@ def write_files(out: Path, model: Any, alerts: polars.DataFrame, campaign: Campa
     return {
         "alerts.csv": f"the {alerts.height:,} cases to check, best first, with reasons",
         "model.toprank": "the model",
-        "rules.txt": "all its rules, and the tree they are read off",
+        "rules.txt": "the main ways into each leaf, and the whole tree",
         "history.csv": f"the {campaign.history.height:,} cases the model learned from",
         "new.csv": f"the {campaign.new.height:,} cases of {campaign.year}, with what the audits found",
     }
