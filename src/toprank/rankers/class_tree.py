@@ -17,7 +17,7 @@ from toprank.export import INDENT, WIDTH
 from toprank.metrics.intervals import proportion_interval
 from toprank.rankers.base import BaseRanker
 from toprank.rankers.frames import make_frame
-from toprank.rankers.tree_ranker import path_indicator
+from toprank.rankers.tree_ranker import TreeRanker, path_indicator
 from toprank.tree.columns import Column
 from toprank.tree.structure import Tree
 from toprank.tree.wording import MAX_NAMES, label_text, number_text, percent_text, question_text
@@ -60,20 +60,10 @@ class ClassTree(ClassifierMixin, BaseEstimator):
     _encode: Any = BaseRanker._encode
     _make_training_data: Any = BaseRanker._make_training_data
     _forget: Any = BaseRanker._forget
+    n_leaves_: Any = TreeRanker.n_leaves_
+    n_conditions_: Any = TreeRanker.n_conditions_
 
     # --- labels -------------------------------------------------------------------------------------------------
-
-    @property
-    def n_leaves_(self) -> int:
-        """Number of leaves."""
-        check_is_fitted(self)
-        return int(self.tree_.is_leaf.sum())
-
-    @property
-    def n_conditions_(self) -> int:
-        """Number of conditions in the tree."""
-        check_is_fitted(self)
-        return int((~self.tree_.is_leaf).sum())
 
     def _leaves(self, matrix: np.ndarray) -> np.ndarray:
         with Threads(resolve_n_jobs(self.n_jobs)) as threads:
