@@ -1,7 +1,14 @@
-"""Settings of all tests: hypothesis profiles without deadlines (kernels compile first) and without luck."""
+"""Settings of all tests: one thread for linear algebra, hypothesis profiles without deadlines and without luck."""
+
+import os
 
 from hypothesis import HealthCheck, settings
 
+# Read when numpy and scikit-learn are loaded, which is later. On small tables a second thread of theirs mostly waits,
+# and takes the processor from the test beside it. Threads of kernels have a number of their own.
+os.environ |= {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+
+# Kernels compile first: the first example takes long.
 steady = settings(deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 
 settings.register_profile("default", steady, max_examples=30)

@@ -7,7 +7,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from tables import falling
-from toprank._core.dtypes import AP, GINI
+from toprank._core.dtypes import AP, CATEGORY, GINI
 from toprank._core.threads import Threads
 from toprank.tree.columns import Column
 from toprank.tree.exact_splitter import ExactSplitter, Presorted
@@ -161,3 +161,16 @@ def oblique_tree() -> Tree:
         ],
         oblique_at=[0, 2, 2, 4, 4, 4], oblique_feature=[0, 3, 0, 3], oblique_weight=[0.8, -0.3, 0.8, -0.3],
     )  # fmt: skip
+
+
+def columns_for(tree: Tree, n_codes: int = 256) -> list[Column]:
+    """Columns of a tree of `tables.trees`: a name for every code of the features that it takes for categories."""
+    named = {*tree.feature[tree.kind == CATEGORY].tolist(), *tree.oblique_feature[tree.oblique_code >= 0].tolist()}
+    names = tuple(f"name {code}" for code in range(n_codes))
+    return [Column(f"c{f}", names if f in named else None, has_missing=False) for f in range(tree.n_features)]
+
+
+def with_whole_codes(columns: list[Column], X: np.ndarray) -> np.ndarray:
+    """Rows of `tables.blocks` with missing values in the place of what is no code of a category."""
+    is_number = np.array([column.categories is None for column in columns])
+    return np.where(is_number | (X % 1 == 0), X, np.nan)

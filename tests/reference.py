@@ -46,8 +46,11 @@ def entropy(positive, total):
     return -sum(f * math.log2(f) for f in shares if f > 0)
 
 
-def gain(criterion, left_positive, left_total, positive, total):
-    """Gain of a split from the definition of its criterion, in units of weight."""
+def gain(criterion, left_positive, left_total, positive, total, whole=None):
+    """Gain of a split from the definition of its criterion, in units of weight.
+
+    `whole` is (positive, total) of the root, where the classes are weighed; None: those of the node.
+    """
     right_positive, right_total = positive - left_positive, total - left_total
     if criterion == "ap":
         left = left_total * two_leaf_average_precision(left_positive, left_total, positive, total)
@@ -57,6 +60,17 @@ def gain(criterion, left_positive, left_total, positive, total):
         negative = total - positive
         sides = [(left_positive, left_total - left_positive), (right_positive, right_total - right_positive)]
         return 2 * positive * negative * abs(area_under_roc(sides) - Fraction(1, 2))
+    if criterion == "error":
+        all_positive, all_total = whole or (positive, total)
+        miss, false_alarm = all_total - all_positive, all_positive  # costs: both classes of the whole cost the same
+        mistakes = min(
+            miss * missed + false_alarm * (rest - found)
+            for missed, found, rest in (
+                (right_positive, left_positive, left_total),
+                (left_positive, right_positive, right_total),
+            )
+        )
+        return Fraction(miss * positive + false_alarm * (total - positive), 2) - mistakes
     impurity = {"gini": gini, "entropy": entropy}[criterion]
     return (
         total * impurity(positive, total)
@@ -131,7 +145,7 @@ def conditions(column, categorical, rows):
         yield left | groups[values[-1]]
 
 
-def best_split(table, rows, criterion, min_leaf=1):
+def best_split(table, rows, criterion, min_leaf=1, whole=None):
     """Largest gain over all conditions, and (feature, left rows) of every condition that reaches it.
 
     None where no condition leaves min_leaf on both sides.
@@ -144,7 +158,7 @@ def best_split(table, rows, criterion, min_leaf=1):
             left_total = weight_of(left, total)
             if min(left_total, all_total - left_total) < max(min_leaf, 1):
                 continue
-            value = gain(criterion, weight_of(left, positive), left_total, all_positive, all_total)
+            value = gain(criterion, weight_of(left, positive), left_total, all_positive, all_total, whole)
             found.append((float(value), f, left))
     if not found:
         return None
@@ -152,13 +166,14 @@ def best_split(table, rows, criterion, min_leaf=1):
     return best, [(f, left) for value, f, left in found if math.isclose(value, best, rel_tol=1e-9, abs_tol=1e-9)]
 
 
-def greedy_leaves(table, rows, criterion, depth, min_leaf=1, min_split=2):
+def greedy_leaves(table, rows, criterion, depth, min_leaf=1, min_split=2, whole=None):
     """Leaves of the greedy tree, as lists of rows; raises where partitions tie for the best."""
     _, _, positive, total = table
     n_positive, n = weight_of(rows, positive), weight_of(rows, total)
     if depth == 0 or n_positive in (0, n) or n < max(min_split, 2 * min_leaf):
         return [rows]
-    found = best_split(table, rows, criterion, min_leaf)
+    whole = whole or (n_positive, n)
+    found = best_split(table, rows, criterion, min_leaf, whole)
     if found is None:
         return [rows]
     left = found[1][0][1]
@@ -166,7 +181,9 @@ def greedy_leaves(table, rows, criterion, depth, min_leaf=1, min_split=2):
     if any({other, frozenset(rows) - other} != partition for _, other in found[1]):
         raise ArithmeticError("The best split is tied: this table has several greedy trees.")
     parts = [row for row in rows if row in left], [row for row in rows if row not in left]
-    return [leaf for part in parts for leaf in greedy_leaves(table, part, criterion, depth - 1, min_leaf, min_split)]
+    return [
+        leaf for part in parts for leaf in greedy_leaves(table, part, criterion, depth - 1, min_leaf, min_split, whole)
+    ]
 
 
 # Meta-trees
@@ -268,7 +285,9 @@ def weighted_sum(tree, node, row):
     """What an oblique condition looks at."""
     total = 0.0
     for i in range(tree.oblique_at[node], tree.oblique_at[node + 1]):
-        value = row[tree.oblique_feature[i]]
+        value, code = row[tree.oblique_feature[i]], tree.oblique_code[i]
+        if code >= 0:
+            value = 1.0 if value == code else 0.0
         total += tree.oblique_weight[i] * (tree.oblique_fill[i] if math.isnan(value) else value)
     return total
 

@@ -213,13 +213,18 @@ def trees(draw, n_features=3, kinds=(NUMERIC, CATEGORY, OBLIQUE), shared=True):
     kind = np.append(rng.choice(kinds, n_inner), np.full(n_leaves, LEAF)) if n_inner else np.full(n_leaves, LEAF)
     is_oblique, is_category = kind == OBLIQUE, kind == CATEGORY
     size = np.where(is_oblique, rng.integers(1, n_features + 1, n), 0)
+    # Columns of numbers and of categories, one of each at least; terms of sums are of both.
+    numbers, categories = np.split(rng.permutation(n_features), [rng.integers(1, n_features)])
+    feature = np.where(is_category, rng.choice(categories, n), rng.choice(numbers, n))
+    weighed = rng.integers(0, n_features, size.sum())
+    is_named = np.isin(weighed, categories)
     threshold = np.where((kind == LEAF) | is_category, np.nan, rng.choice([-1.0, 0.0, 0.5, 1.0, np.inf], n))
     position = np.full(n, -1)
     position[n_inner:] = rng.permutation(n_leaves)
     leaf_rate = np.sort(rng.random(n_leaves))[::-1]
     return Tree(
         kind=kind,
-        feature=np.where((kind == LEAF) | is_oblique, -1, rng.integers(0, n_features, n)),
+        feature=np.where((kind == LEAF) | is_oblique, -1, feature),
         threshold=threshold,
         left=np.append(edges[:, 0], np.full(n_leaves, -1)),
         right=np.append(edges[:, 1], np.full(n_leaves, -1)),
@@ -234,9 +239,10 @@ def trees(draw, n_features=3, kinds=(NUMERIC, CATEGORY, OBLIQUE), shared=True):
         n_features=n_features,
         category_bits=rng.integers(0, 2**64, (is_category.sum(), 4), np.uint64),
         oblique_at=np.append(0, np.cumsum(size)),
-        oblique_feature=rng.integers(0, n_features, size.sum()),
+        oblique_feature=weighed,
+        oblique_code=np.where(is_named, rng.choice([0, 1, 64, 255], size.sum()), -1),
         oblique_weight=rng.choice([-1.0, 0.5, 2.0], size.sum()),
-        oblique_fill=rng.choice([np.nan, 0.0, 0.5], size.sum()),
+        oblique_fill=np.where(is_named, 0.0, rng.choice([np.nan, 0.0, 0.5], size.sum())),
     )
 
 

@@ -65,8 +65,11 @@ def goes_left(split, x):
         value = x[split.feature]
     else:
         value = 0.0
-        for feature, weight, fill in zip(split.columns, split.weights, split.fill, strict=True):
-            value += weight * (fill if np.isnan(x[feature]) else x[feature])
+        for feature, code, weight, fill in zip(split.columns, split.codes, split.weights, split.fill, strict=True):
+            if code >= 0:
+                value += weight * (1.0 if x[feature] == code else 0.0)
+            else:
+                value += weight * (fill if np.isnan(x[feature]) else x[feature])
     return bool(split.missing_left) if np.isnan(value) else bool(value <= split.threshold)
 
 
@@ -86,7 +89,7 @@ def same_trees(one, other):
     """Whether two alternating trees have the same conditions, children and labels."""
 
     def parts(split):
-        arrays = split.categories, split.columns, split.weights, split.fill
+        arrays = split.categories, split.columns, split.codes, split.weights, split.fill
         lists = [None if part is None else part.tolist() for part in arrays]
         return repr((split.kind, split.norm, split.feature, split.threshold, bool(split.missing_left), lists))
 

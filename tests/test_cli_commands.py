@@ -386,7 +386,7 @@ def test_describe_shows_the_scorecard_inside_leaves(tmp_path):
     done = run("describe", path)
     assert done.code == 0, done.err
     fitted = toprank.load(path)
-    block = fitted.to_text().partition("Inside a leaf, cases with more points come first:\n")[2]
+    block = fitted.to_text().partition("Inside a leaf, cases with more points come first:\n")[2].partition("\n\n")[0]
     assert done.out.endswith(f"\n\nInside a leaf, cases with more points come first\n{block}\n")
     assert re.search(r"\n  inside leaves  scorecard of \d columns?: \w+", done.out)
     assert max(len(line) for line in done.out.splitlines()) <= 100
@@ -398,3 +398,27 @@ def test_describe_shows_the_scorecard_inside_leaves(tmp_path):
 def test_describe_says_nothing_of_a_scorecard_where_there_is_none(model):
     assert "inside" not in run("describe", model).out.lower()
     assert "scorecard" not in parsed(run("describe", model, "--json"))
+
+
+# --- describe: the exact text -------------------------------------------------------------------------------
+
+
+def test_describe_prints_the_exact_text(model, folder, tmp_path):
+    fitted = toprank.load(model)
+    done = run("describe", model, "--exact")
+    assert (done.code, done.out, done.err) == (0, f"{fitted.to_text(exact=True)}\n", "")
+    assert parsed(run("describe", model, "--exact", "--json"))["text"] == fitted.to_text(exact=True)
+    done = run("describe", folder / "history.csv", "--exact")
+    assert (done.code, done.out) == (2, "")
+    assert "--exact prints the tree of a model file, but history.csv is none. Hint: " in done.err
+
+
+def test_describe_prints_all_trees_of_a_forest_exactly(folder, tmp_path):
+    path = fit_cases(tmp_path, "--model", "metaap-forest", "--set", "n_estimators=2")
+    out = run("describe", path, "--exact").out
+    forest = toprank.load(path)
+    assert out.startswith(forest.summary())
+    for tree in range(2):
+        below = forest.to_text(tree, exact=True).partition(f"tree {tree + 1} of 2:\n")[2]
+        assert below
+        assert f"tree {tree + 1} of 2:\n{below}\n" in out

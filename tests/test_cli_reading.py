@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from toprank.cli import reading
 from toprank.cli.errors import InputError, nearest
 from toprank.cli.options import parse_budget, parse_value
-from toprank.cli.show import count, percent, times, ways_of
+from toprank.cli.show import expected, percent, rules_title, times, ways_of
 
 
 def read(tmp_path, content, **keywords):
@@ -95,9 +95,15 @@ def test_parsing_of_options():
 
 
 def test_numbers_for_people():
-    assert [count(1234567), count(0.58 * 100), count(12.5)] == ["1,234,567", "58", "12.5"]
+    assert [expected(1234567), expected(0.58 * 100), expected(12.5)] == ["1,234,567", "58", "about 12"]
     assert [percent(0.467), percent(0.0022), percent(1.0)] == ["46.7 %", "0.22 %", "100.0 %"]
     assert [times(31.2), times(2.34), times(0.052)] == ["31x", "2.3x", "0.05x"]
+
+
+def test_titles_of_rules():
+    assert rules_title(1, 1) == "The only rule, and what it caught in training"
+    assert rules_title(2, 2).startswith("All 2 rules, in the order")
+    assert rules_title(3, 1600).startswith("The first 3 of 1,600 rules, in the order")
 
 
 def test_ways_into_a_leaf_are_told_apart():

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 import reference
 from toprank._core.dtypes import CRITERIA, SPLIT
-from toprank._core.splitting import best_cut, exact_splits, histogram_splits, order_by_rate, split_gain
+from toprank._core.splitting import best_cut, exact_splits, histogram_splits, most_auc_gain, order_by_rate, split_gain
 
 criteria = st.sampled_from(sorted(CRITERIA))
 
@@ -24,23 +24,36 @@ def is_impure(pairs):
     return 0 < positive < total
 
 
-@given(criteria, groups(2, 2, 10**6))
-@example("entropy", [(0, 3), (3, 3)])
-@example("gini", [(1, 2), (0, 7)])
-def test_gain_is_the_one_from_first_principles(criterion, pairs):
+@given(criteria, groups(2, 2, 10**6), groups(0, 2, 10**6))
+@example("entropy", [(0, 3), (3, 3)], [])
+@example("gini", [(1, 2), (0, 7)], [])
+@example("error", [(1, 2), (0, 7)], [(5, 6)])
+def test_gain_is_the_one_from_first_principles(criterion, pairs, elsewhere):
     assume(is_impure(pairs))
     (left_positive, left_total), (right_positive, right_total) = pairs
     positive, total = left_positive + right_positive, left_total + right_total
-    found = split_gain(CRITERIA[criterion], float(left_positive), float(left_total), float(positive), float(total))
-    expected = float(reference.gain(criterion, left_positive, left_total, positive, total))
+    whole = positive + sum(p for p, _ in elsewhere), total + sum(t for _, t in elsewhere)
+    weights = left_positive, left_total, positive, total
+    found = split_gain(CRITERIA[criterion], *map(float, weights), *map(float, whole))
+    expected = float(reference.gain(criterion, *weights, whole))
     assert found == pytest.approx(expected, rel=1e-9, abs=1e-9 * total)
+
+
+@given(groups(2, 2, 10**6))
+def test_at_the_root_error_and_area_are_the_same(pairs):
+    assume(is_impure(pairs))
+    everything = [float(sum(values)) for values in zip(*pairs, strict=True)]
+    area, error = (
+        split_gain(CRITERIA[name], *map(float, pairs[0]), *everything, *everything) for name in ("auc", "error")
+    )
+    assert area == error
 
 
 def test_gain_of_the_papers_two_leaves():
     """4 positives of 10; 3 of them among 4 on the left: 4 * AP_left + 6 * AP_right - 10 * 0.4."""
     left, right = 3 / 4 * 3 / 4 + 1 / 4 * 4 / 10, 1 / 4 * 1 / 6 + 3 / 4 * 4 / 10
     expected = 4 * left + 6 * right - 4
-    assert split_gain(CRITERIA["ap"], 3.0, 4.0, 4.0, 10.0) == pytest.approx(expected)
+    assert split_gain(CRITERIA["ap"], 3.0, 4.0, 4.0, 10.0, 4.0, 10.0) == pytest.approx(expected)
 
 
 def cut(criterion, pairs, missing, min_leaf=1):
@@ -48,7 +61,7 @@ def cut(criterion, pairs, missing, min_leaf=1):
     total = np.array([t for _, t in pairs], np.int64)
     everything = positive.sum() + missing[0], total.sum() + missing[1]
     missing = np.array(missing, np.int64)
-    return best_cut(CRITERIA[criterion], positive, total, len(pairs), *missing, *everything, min_leaf)
+    return best_cut(CRITERIA[criterion], positive, total, len(pairs), *missing, *everything, *everything, min_leaf)
 
 
 def cuts_by_enumeration(criterion, pairs, missing, min_leaf):
@@ -77,7 +90,7 @@ def test_best_cut_is_the_best_of_all_cuts(criterion, pairs, missing, min_leaf):
     assert found == pytest.approx(max(every)[0], rel=1e-9, abs=1e-9), (found, at, missing_left, sorted(every))
     left = pairs[: at + 1] + (missing if missing_left and missing[0][1] else [])
     assert (left_positive, left_total) == (sum(p for p, _ in left), sum(t for _, t in left))
-    assert richer == (richer_weight(left, pairs + missing) if criterion == "auc" else 0)
+    assert richer == (richer_weight(left, pairs + missing) if criterion in ("auc", "error") else 0)
     if missing[0][1]:
         assert (pytest.approx(found), at, missing_left) in every
     else:
@@ -136,13 +149,14 @@ def empty_splits(n_nodes):
 
 
 def find_splits(mode, data, criterion, min_leaf, nodes, allowed=None, features=None):
-    """Best splits of the nodes (lists of rows) from histograms or from sorted rows."""
+    """Best splits of the nodes (lists of rows of one tree) from histograms or from sorted rows."""
     codes, n_codes, is_categorical, positive, total = data
     d = len(codes)
     allowed = np.ones((len(nodes), d), np.uint8) if allowed is None else allowed
     first, last = features or (0, d)
     all_positive = np.array([positive[node].sum() for node in nodes])
     all_total = np.array([total[node].sum() for node in nodes])
+    whole = np.full(len(nodes), positive.sum()), np.full(len(nodes), total.sum())
     splits, goes_left = empty_splits(len(nodes))
     if mode == "histogram":
         sizes = n_codes.astype(np.uintp) + np.uintp(1)
@@ -150,14 +164,14 @@ def find_splits(mode, data, criterion, min_leaf, nodes, allowed=None, features=N
         flat = np.array([[cell for feature in h for cell in feature] for h in histograms], np.int64)
         slot = np.arange(len(nodes), dtype=np.int32)[::-1].copy()
         histogram_splits(CRITERIA[criterion], flat[::-1].copy(), slot, np.cumsum(sizes) - sizes, n_codes,
-                         is_categorical, allowed, first, last, all_positive, all_total, min_leaf, splits,
+                         is_categorical, allowed, first, last, all_positive, all_total, *whole, min_leaf, splits,
                          goes_left)  # fmt: skip
     else:
         stop = np.cumsum([len(node) for node in nodes])
         start = stop - [len(node) for node in nodes]
         order = [[row for node in nodes for row in sorted(node, key=lambda r: codes[f, r])] for f in range(d)]
         exact_splits(CRITERIA[criterion], codes, np.array(order, np.int32), start, stop, positive, total,
-                     n_codes, is_categorical, allowed, first, last, all_positive, all_total, min_leaf, splits,
+                     n_codes, is_categorical, allowed, first, last, all_positive, all_total, *whole, min_leaf, splits,
                      goes_left)  # fmt: skip
     return splits, goes_left
 
@@ -197,7 +211,13 @@ def in_rate_order(data, rows, criterion, min_leaf):
             place = {v: i for i, v in enumerate(sorted(rate, key=lambda v: (-rate[v], v)))}
             column = np.array([place.get(v, 0) for v in level], float)
         ordered.append(column)
-    return reference.best_split((ordered, [0] * len(ordered), positive, total), rows, criterion, min_leaf)
+    table = ordered, [0] * len(ordered), positive, total
+    return reference.best_split(table, rows, criterion, min_leaf, weights_of_all(data))
+
+
+def weights_of_all(data):
+    """Positive and total weight of the whole table."""
+    return int(data[3].sum()), int(data[4].sum())
 
 
 @given(st.sampled_from(["histogram", "exact"]), coded_tables(), criteria, st.integers(1, 4), st.data())
@@ -216,7 +236,8 @@ def test_splits_are_the_best_of_all(mode, data, criterion, min_leaf, draw):
         if subsets_in_order:
             expected = in_rate_order(data, node, criterion, min_leaf)
         else:
-            expected = reference.best_split(as_values(data), node.tolist(), criterion, min_leaf)
+            whole = weights_of_all(data)
+            expected = reference.best_split(as_values(data), node.tolist(), criterion, min_leaf, whole)
         if expected is None:
             assert split["feature"] == -1
             continue
@@ -225,12 +246,14 @@ def test_splits_are_the_best_of_all(mode, data, criterion, min_leaf, draw):
         assert split["total_left"] == data[4][list(rows)].sum()
         assert split["positive_left"] == data[3][list(rows)].sum()
         found = reference.gain(
-            criterion, int(split["positive_left"]), int(split["total_left"]), int(positive), int(total)
+            criterion,
+            *(int(weight) for weight in (split["positive_left"], split["total_left"], positive, total)),
+            weights_of_all(data),
         )
         assert float(found) == pytest.approx(expected[0], rel=1e-9, abs=1e-9), (split, expected)
 
 
-@given(coded_tables(kinds=(1,), max_codes=6), st.sampled_from(["gini", "entropy", "auc"]))
+@given(coded_tables(kinds=(1,), max_codes=6), st.sampled_from(["gini", "entropy", "auc", "error"]))
 def test_category_subsets_in_rate_order_are_the_best_of_all_subsets(data, criterion):
     rows = np.arange(data[0].shape[1])
     assume(0 < data[3].sum() < data[4].sum())
@@ -261,6 +284,38 @@ def test_histogram_and_exact_splits_are_equal_to_the_last_bit(data, criterion, m
     assert one == other
     if one["feature"] >= 0 and data[2][one["feature"][0]]:
         assert np.array_equal(left, left_too)
+
+
+@given(coded_tables(), st.integers(1, 3), st.integers(0, 45))
+@example(([[0, 0, 1, 1], [0, 1, 0, 1]], [2, 2], [0, 1], [1, 1, 0, 0], [1, 1, 1, 1]), 1, 26)  # the second adds nothing
+@example(([[0, 1, 1, 1, 1, 1], [0, 0, 0, 0, 1, 1]], [2, 2], [0, 0], [1, 1, 0, 0, 0, 0], [1] * 6), 1, 0)  # as much
+def test_features_passed_over_do_not_change_the_best_auc_split(data, min_leaf, doublings):
+    """Whatever the weights: from a certain size on products are rounded, and no feature is passed over."""
+    codes, n_codes, is_categorical, positive, total = (np.asarray(part) for part in data)
+    codes, n_codes = codes.astype(np.int32), n_codes.astype(np.int32)
+    assume(0 < positive.sum() < total.sum())
+    heavy = codes, n_codes, is_categorical.astype(np.uint8), positive << doublings, total << doublings
+    nodes = [np.arange(codes.shape[1])]
+    (one, _), (other, _) = (
+        find_splits(mode, heavy, "auc", min_leaf << doublings, nodes) for mode in ("histogram", "exact")
+    )
+    assert one == other
+
+
+@given(groups(), groups(1, 1), st.sampled_from([0, 1]))
+@example([(3, 4), (0, 2)], [(0, 0)], 0)
+@example([(0, 2), (1, 9), (3, 4)], [(0, 0)], 1)
+def test_no_cut_gains_more_than_the_most_that_a_feature_could(pairs, missing, categorical):
+    assume(is_impure(pairs + missing))
+    histogram = np.array([(7, 7), *pairs, *missing], np.int64)  # the first bin is another feature's
+    everything = histogram[1:].sum(axis=0)
+    bound = most_auc_gain(histogram, np.uintp(1), np.uintp(len(pairs) + 1), categorical, *everything)
+    if categorical:
+        present = sorted((pair for pair in pairs + missing if pair[1]), key=lambda pair: -Fraction(*pair))
+        assert bound == max(cut("auc", present, (0, 0))[0], 0)
+    else:
+        found = cut("auc", pairs, missing[0])[0]
+        assert found == bound if missing[0][1] == 0 and len(pairs) > 1 else found <= bound
 
 
 @pytest.mark.parametrize("mode", ["histogram", "exact"])

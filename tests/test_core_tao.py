@@ -29,15 +29,20 @@ def test_rows_go_where_the_finished_tree_sends_them(tree, seed):
             assert np.array_equal(out[side], below)
 
 
-@given(st.integers(0, 2**32 - 1), st.integers(0, 9))
-def test_sums_are_added_up_term_by_term(seed, n_rows):
+@given(st.integers(0, 2**32 - 1), st.integers(0, 9), st.booleans())
+def test_sums_are_added_up_term_by_term(seed, n_rows, has_categories):
     """However many rows there are: four of them are added up side by side, the last ones alone."""
     rng = np.random.default_rng(seed)
     X, rows = matrix(rng), rng.integers(0, 20, n_rows)
-    feature, weight, fill = np.array([2, 0], np.int32), rng.normal(size=2), np.array([np.nan, 7.0])
+    feature, weight, fill = np.array([2, 0, 1, 1], np.int32), rng.normal(size=4), np.array([np.nan, 7.0, 0.0, 0.0])
+    code = np.array([-1, -1, 3, 0], np.int32)
+    n = 4 if has_categories else 2
     out = np.empty(n_rows)
-    sums_at(X, rows, feature, weight, fill, out)
+    sums_at(X, rows, feature[:n], code[:n], weight[:n], fill[:n], out)
     expected = [(0.0 + weight[0] * X[i, 2]) + weight[1] * (7.0 if np.isnan(X[i, 0]) else X[i, 0]) for i in rows]
+    if has_categories:  # 1 where a row has the category; a missing one is none of them
+        expected = [(s + weight[2] * (X[i, 1] == 3)) + weight[3] * (X[i, 1] == 0)
+                    for s, i in zip(expected, rows, strict=True)]  # fmt: skip
     assert np.array_equal(out, expected, equal_nan=True)
 
 

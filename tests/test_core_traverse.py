@@ -58,7 +58,7 @@ def test_confusion_score_of_one_split():
     bits, at, feature, weight = np.zeros((0, 4), np.uint64), np.zeros(4, np.int32), np.zeros(0, np.int32), np.zeros(0)
     out = np.empty(1)
     rate = np.array([np.nan, 0.9, 0.1])
-    confusion_scores(np.zeros((1, 1)), nodes, bits, at, feature, weight, weight, rate, 0.5, out)
+    confusion_scores(np.zeros((1, 1)), nodes, bits, at, feature, feature, weight, weight, rate, 0.5, out)
     assert out[0] == pytest.approx(0.95 / 1.5)
 
 

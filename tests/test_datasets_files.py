@@ -130,7 +130,7 @@ def test_labels(tmp_path, values, pos_label, expected):
         ("t.csv", "x,,label\n1,1,0\n2,2,1\n", "t.csv has an empty name"),
         ("t.csv", "", "must start with a row of column names"),
         ("t.csv", "x,label\n", "Got 0 rows and 2 columns"),
-        ("t.csv", "label\n0\n1\n", "Got 2 rows and 1 columns"),
+        ("t.csv", "label\n0\n1\n", "Got 2 rows and 1 column"),
         ("t.csv", "x,label\né,0\ny,1\n".encode("latin-1"), "t.csv cannot be read as UTF-8 CSV"),
         ("t.csv.gz", b"x,label\n1,0\n2,1\n", "t.csv.gz cannot be read as UTF-8 CSV"),
         ("t.csv.gz", gzip.compress(b"x,label\n" + b"1,0\n2,1\n" * 999, mtime=0)[:-20], "t.csv.gz cannot be read"),

@@ -1,7 +1,11 @@
-"""The Python examples in README and docs run as they are written."""
+"""Examples in README and docs run as they are written, links lead somewhere, and every public name has its place."""
 
 import re
+import tomllib
+from importlib import import_module
 from pathlib import Path
+from pkgutil import resolve_name
+from types import ModuleType
 
 import pytest
 
@@ -38,6 +42,11 @@ def test_examples_of_choosing_errors_run():
     assert len(names["points"]) == 5
 
 
+def test_examples_of_data_sets_run():
+    for block in blocks("docs/datasets.md"):
+        exec(compile(block, "docs/datasets.md", "exec"), {})
+
+
 @pytest.mark.parametrize(
     "page", [p.relative_to(ROOT).as_posix() for p in [ROOT / "README.md", *ROOT.glob("docs/*.md")]]
 )
@@ -45,3 +54,61 @@ def test_links_between_pages_lead_somewhere(page):
     folder = (ROOT / page).parent
     for target in re.findall(r"\]\(([^)#:]+?)(?:#[^)]*)?\)", (ROOT / page).read_text()):
         assert (folder / target).exists(), f"{page} links to {target}, which does not exist"
+
+
+# --- the reference --------------------------------------------------------------------------------------------------
+
+PUBLIC = ["toprank", "toprank.datasets", "toprank.drift", "toprank.experiment", "toprank.metrics", "toprank.plots"]
+HELD_OR_RETURNED = ["toprank.tree.structure.Tree", "toprank.tree.columns.Column", "toprank.tree.bin_mapper.BinMapper",
+                    "toprank.budget.Cutoff", "toprank.explain.Explanation", "toprank.explain.VoteExplanation",
+                    "toprank.explain.Dependence", "toprank.rankers.curve_choice.Selection"]  # fmt: skip
+"""What rankers keep and return, though nobody has to import it."""
+
+
+def described() -> list[object]:
+    """Objects that the pages describe: by name, or with all that their module makes public."""
+    found: list[object] = []
+    for page in ROOT.glob("docs/*.md"):
+        for name in re.findall(r"^::: ([\w.]+)$", page.read_text(encoding="utf-8"), re.MULTILINE):
+            target = resolve_name(name)
+            found += _contents(target) if isinstance(target, ModuleType) else [target]
+    return found
+
+
+def _contents(module: ModuleType) -> list[object]:
+    """What a page on a module shows: the names it makes public, or else what it defines."""
+    if hasattr(module, "__all__"):
+        return [getattr(module, name) for name in module.__all__]
+    return [value for name, value in vars(module).items()
+            if not name.startswith("_") and getattr(value, "__module__", "") == module.__name__]  # fmt: skip
+
+
+@pytest.mark.parametrize("module", PUBLIC)
+def test_the_reference_describes_every_public_name(module):
+    pages = described()
+    home = import_module(module)
+    for name in home.__all__:
+        target = getattr(home, name)
+        if isinstance(target, str | ModuleType):
+            continue
+        assert any(target is each for each in pages), f"no page of docs has '::: {module}.{name}'"
+        assert target.__doc__, f"{module}.{name} has no docstring, and the reference leaves it out"
+
+
+@pytest.mark.parametrize("name", HELD_OR_RETURNED)
+def test_the_reference_describes_what_rankers_hold_and_return(name):
+    assert any(resolve_name(name) is each for each in described()), f"no page of docs has '::: {name}'"
+
+
+def test_every_page_is_in_the_menu():
+    menu = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
+    for page in ROOT.glob("docs/*.md"):
+        assert f": {page.name}\n" in menu, f"{page.name} is in no menu of mkdocs.yml"
+
+
+def test_the_source_distribution_holds_what_pages_link_to_and_tests_read():
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    included = settings["tool"]["hatch"]["build"]["targets"]["sdist"]["include"]
+    assert {"src", "tests", "docs", "benchmarks"} <= set(included)
+    for target in re.findall(r"\]\(([^)#:]+?)(?:#[^)]*)?\)", (ROOT / "README.md").read_text(encoding="utf-8")):
+        assert target.split("/")[0] in included, f"README.md links to {target}, which is not in the source distribution"

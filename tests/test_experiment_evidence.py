@@ -15,6 +15,12 @@ def folder(tmp_path):
     return write_tables(tmp_path, positive_rate=0.1)
 
 
+@pytest.fixture
+def no_plots(monkeypatch):
+    """Tables alone: drawing takes most of the time, and the tests of all plots and of unfinished runs draw."""
+    monkeypatch.setattr("toprank.experiment.evidence._save", lambda plots, folder, methods: [])
+
+
 def store_of(plan, folder, n_trials=None):
     store = Store(":memory:")
     store.keep_plan(plan, folder)
@@ -51,7 +57,8 @@ def test_all_tables_and_plots_are_written(folder, tmp_path):
         ({"Gini": TREE, "AP": THIRD, "E": OTHER}, 7),
     ],
 )
-def test_an_unfinished_run_is_shown_as_far_as_it_is(folder, tmp_path, methods, n_trials):
+def test_an_unfinished_run_is_shown_as_far_as_it_is(folder, tmp_path, methods, n_trials, monkeypatch):
+    monkeypatch.setattr("toprank.experiment.evidence.LEVELS", (50,))  # both tables lie below all levels
     with store_of(make_plan(methods=methods, reference="Gini"), folder, n_trials or 1) as store:
         if n_trials == 0:
             store._connection.execute("DELETE FROM trials")
@@ -62,6 +69,7 @@ def test_an_unfinished_run_is_shown_as_far_as_it_is(folder, tmp_path, methods, n
     assert f"{done} of {4 * len(methods)} trials done" in (tmp_path / "out" / "results.md").read_text()
 
 
+@pytest.mark.usefixtures("no_plots")
 def test_methods_with_fewer_seeds_stand_in_a_table_of_their_own(folder, tmp_path):
     methods = {"Gini": TREE, "Entropy": OTHER, "AP": THIRD | {"seeds": "1"}}
     with store_of(make_plan(methods=methods), folder) as store:
@@ -72,12 +80,14 @@ def test_methods_with_fewer_seeds_stand_in_a_table_of_their_own(folder, tmp_path
     assert "| AP |" in (tables / "leaderboard_all.md").read_text()
 
 
+@pytest.mark.usefixtures("no_plots")
 def test_methods_whose_seeds_cover_the_plan_belong_to_the_main_tables(folder, tmp_path):
     with store_of(make_plan(methods={"Gini": TREE, "AP": THIRD | {"seeds": "1-5"}}), folder) as store:
         write_evidence(store, tmp_path / "out")
     assert "| AP |" in (tmp_path / "out" / "tables" / "leaderboard.md").read_text()
 
 
+@pytest.mark.usefixtures("no_plots")
 def test_what_failed_is_counted_and_disappears_when_it_is_mended(folder, tmp_path):
     plan = make_plan(
         methods={"Gini": {"method": "gini-rate", "parameters": {"max_depth": -1}, "search": {}}, "E": OTHER}
@@ -90,6 +100,7 @@ def test_what_failed_is_counted_and_disappears_when_it_is_mended(folder, tmp_pat
     assert not (tmp_path / "out" / "tables" / "unfinished.md").exists()
 
 
+@pytest.mark.usefixtures("no_plots")
 def test_published_runs_that_share_nothing_are_no_error(folder, tmp_path):
     other = tmp_path / "published.csv"
     other.write_text("dataset,seed,method,ap_test\nelsewhere,1,Gini,50.0\n")

@@ -18,12 +18,16 @@ from toprank.metrics import average_precision
 METHODS = {method.name: method for method in list_methods()}
 SWEPT = [name for name, method in METHODS.items() if method.sweep]
 
-# The strongest penalty leaves no coefficient on 120 rows; 2 bags take a quarter of the time of 8; 80 trees of the grid
-# of a curve are not fitted.
+# The strongest penalty leaves no coefficient on 80 rows; 2 bags take a quarter of the time of 8; 80 trees of the grid
+# of a curve are not fitted; 10 trees are a forest.
 FIRST: dict[str, dict[str, Any]] = {
     "logistic-l1": {"C": 1.0},
     "ebm": {"outer_bags": 2},
     "cost-curve": {"depths": [1], "alphas": [0.3], "cv": None},
+    **{name: {"n_estimators": 10} for name, method in METHODS.items() if method.family == "forest"},
+    **{name: {"n_estimators": 10} for name in ("metaap-forest", "metaap-forest-paper", "treerank-forest")},
+    **{name: {"n_estimators": 10} for name in ("treerank-boost", "rus-boost", "balanced-bagging")},
+    **{name: {"n_estimators": 3} for name in ("easy-ensemble", "balance-cascade")},
 }
 
 
@@ -54,19 +58,28 @@ def first_setting(method: Method) -> dict:
     return {parameter: values[0] for parameter, values in method.space.items()} | FIRST.get(method.name, {})
 
 
+def fit_first(method: Method) -> Any:
+    X, y = easy_table()
+    return method.make(random_state=3, **first_setting(method)).fit(as_read(method, X[:80]), y[:80])
+
+
+@cache
+def fitted(name: str) -> Any:
+    """The method fitted to the first 80 rows; tests read it and leave it as it is."""
+    return fit_first(METHODS[name])
+
+
 @pytest.mark.parametrize("name", METHODS)
 def test_a_method_fits_ranks_repeats_itself_and_tells_its_size(name, capfd):
     method = installed(name)
     X, y = easy_table()
-    rows = as_read(method, X)
-    made = method.make(random_state=3, **first_setting(method))
-    model = made.fit(rows, y)
+    rows = as_read(method, X[:80])
+    model = fit_first(method)
     score = scores_of(model, rows)
-    assert score.shape == (120,)
+    assert score.shape == (80,)
     assert np.isfinite(score).all()
-    assert average_precision(y, score) > 2 * y.mean()  # a constant has y.mean()
-    again = method.make(random_state=3, **first_setting(method)).fit(rows, y)
-    assert np.array_equal(score, scores_of(again, rows))
+    assert average_precision(y[:80], score) > 2 * y[:80].mean()  # a constant has y.mean()
+    assert np.array_equal(score, scores_of(fitted(name), rows))
     number, unit = method.size(model)
     assert number > 0
     assert unit in ("leaves", "leaves and coefficients", "coefficients", "rows", "terms")
@@ -77,8 +90,7 @@ def test_a_method_fits_ranks_repeats_itself_and_tells_its_size(name, capfd):
 def test_rows_that_were_not_seen_are_ranked_one_by_one(name):
     method = installed(name)
     X, y = easy_table()
-    model = method.make(**first_setting(method)).fit(as_read(method, X[:80]), y[:80])
-    new = as_read(method, X[80:])
+    model, new = fitted(name), as_read(method, X[80:])
     together = scores_of(model, new)
     assert average_precision(y[80:], together) > y[80:].mean()
     alone = [scores_of(model, new[i : i + 1])[0] for i in range(3)]
@@ -136,7 +148,7 @@ def test_a_sweep_says_what_refits_say(name):
     method = installed(name)
     X, y = easy_table()
     known, new, parameter = as_read(method, X[:90]), as_read(method, X[90:]), method.sweep.parameter
-    few = {"max_depth": (3, 1, 2), "n_neighbors": (9, 1, 200), "depth": (2, 3)}.get(parameter, (20, 5, 30))
+    few = {"max_depth": (3, 1, 2), "n_neighbors": (9, 1, 200), "depth": (2, 3)}.get(parameter, (10, 3, 15))
     few = tuple(v for v in few if v <= TIES.get(name, v))
     others = {p: v for p, v in first_setting(method).items() if p != parameter}
     largest = method.make(**others, **{parameter: max(few)}).fit(known, y[:90])

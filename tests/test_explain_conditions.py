@@ -1,9 +1,23 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
 
-from grown_trees import AUDIT_COLUMNS, audit_tree, grown_cases, make_tree, node, oblique_tree, shared_tree
+from grown_trees import (
+    AUDIT_COLUMNS,
+    audit_tree,
+    columns_for,
+    grown_cases,
+    make_tree,
+    node,
+    oblique_tree,
+    shared_tree,
+    with_whole_codes,
+)
+from tables import blocks, trees
 from toprank.explain import Condition, merge_path
+from toprank.explain.conditions import side_condition
 from toprank.explain.contributions import distinct_paths
 
 
@@ -82,3 +96,20 @@ def test_open_and_impossible_conditions_are_known():
 def test_nodes_that_are_no_path_are_refused():
     with pytest.raises(ValueError, match="node 5 is not a child of node 0, whose children are 1 and 2"):
         merge_path(audit_tree(), AUDIT_COLUMNS, [0, 5])
+
+
+@given(trees(), blocks())
+def test_what_a_path_says_holds_for_the_rows_that_take_it(tree, X):
+    columns = columns_for(tree)
+    X = with_whole_codes(columns, X)
+    for row, path in zip(X, tree.paths(X)[0], strict=True):
+        for condition in merge_path(tree, columns, path):  # sums with fills and with categories among them
+            assert condition.holds(row[None]).all()
+
+
+def test_a_missing_value_in_a_sum_counts_as_it_does_in_the_tree():
+    tree = replace(oblique_tree(), oblique_fill=np.array([0.5, np.nan, 0.5, np.nan]))
+    X = np.array([[np.nan, 0, 0, 1.0], [2.0, 0, 0, np.nan]])
+    values = side_condition(tree, AUDIT_COLUMNS, 0, left=True).values(X)
+    assert values[0] == 0.8 * 0.5 - 0.3 * 1.0
+    assert np.isnan(values[1])

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -5,6 +7,7 @@ from hypothesis import given
 from grown_trees import audit_tree, grown_cases, make_tree, node, oblique_tree, shared_tree
 from toprank.explain import feature_contributions, gain_importance, path_contributions
 from toprank.explain.contributions import node_log_odds
+from toprank.tree.scoring import Scoring
 
 
 @given(grown_cases())
@@ -48,3 +51,15 @@ def test_importances_of_fixed_trees():
     np.testing.assert_allclose(gain_importance(shared_tree()), [0.6, 0.3, 0.0, 0.1])
     np.testing.assert_allclose(gain_importance(oblique_tree()), [0.8 / 1.1, 0, 0, 0.3 / 1.1])
     assert gain_importance(make_tree([node(leaf=0, positive=1, negative=3)])).tolist() == [0, 0, 0, 0]
+
+
+def test_categories_in_a_sum_count_half_of_what_they_move_it_by():
+    """Column 1 moves the sum by 0.5 to -1.5, as much as column 0, of spread 10, in a standard deviation."""
+    tree = make_tree(
+        [node(kind=3, threshold=0.0, left=1, right=2, positive=5, negative=9, gain=4),
+         node(leaf=1, positive=1, negative=5), node(leaf=0, positive=4, negative=4)],
+        n_features=2, oblique_at=[0, 4, 4, 4], oblique_feature=[0, 1, 1, 1], oblique_code=[-1, 0, 2, 3],
+        oblique_weight=[0.1, 0.5, -1.5, -1.0], oblique_fill=np.zeros(4),
+    )  # fmt: skip
+    tree = replace(tree, scoring=Scoring("margin", scale=np.array([10.0, 7.0]))).check()
+    np.testing.assert_allclose(gain_importance(tree), [0.5, 0.5])

@@ -9,6 +9,7 @@ from hypothesis import given
 from grown_trees import AUDIT_COLUMNS, audit_tree, grown_cases, make_tree, node, shared_tree
 from toprank.explain import PathCounts, count_paths, leaf_rules
 from toprank.explain.paths import PATHS_KEPT, ways_up
+from toprank.tree.wording import EXACT, SHORT
 
 GOLDEN = Path(__file__).parent / "golden"
 
@@ -122,6 +123,20 @@ def test_rows_of_no_weight_do_not_count():
 def test_all_cases():
     tree = make_tree([node(leaf=0, positive=1, negative=3)])
     assert leaf_rules(tree, AUDIT_COLUMNS, count_paths(tree, audit_rows()))["rule"] == ["all cases"]
+
+
+def test_exact_rules_tell_all_digits_all_names_and_all_known_ways():
+    tree = shared_tree()
+    paths = count_paths(tree, audit_rows())
+    short, exact = (leaf_rules(tree, AUDIT_COLUMNS, paths, detail=detail) for detail in (SHORT, EXACT))
+    assert list(short) == list(exact)
+    assert [rule.count(" other way") for rule in short["rule"]] == [1, 1, 0]
+    assert [rule.count(" other way") for rule in exact["rule"]] == [0, 0, 0]
+    assert exact["rule"][2] == (
+        "((vat_gap > 0.31 and not missing) and (turnover > 1234567.5 or missing) and (age_years > 2.5 or missing)) or "
+        "((sector is none of construction, transport, health and farming, or is missing) and "
+        "(turnover > 1234567.5 or missing) and (vat_gap <= 0.31 or missing))"
+    )
 
 
 @pytest.mark.parametrize(("name", "tree"), [("plain", audit_tree()), ("shared", shared_tree())])

@@ -6,6 +6,8 @@ from hypothesis import strategies as st
 from grown_trees import AUDIT_COLUMNS, audit_tree, oblique_tree
 from toprank.tree.columns import Column
 from toprank.tree.wording import (
+    EXACT,
+    Term,
     category_text,
     hits_text,
     number_text,
@@ -129,16 +131,30 @@ def test_odd_names_stay_on_one_line():
     assert category_text(column, [5], True, np.nan) == category_text(column, [5], True, 99.0) == "a b is missing"
 
 
+def terms(features, weights):
+    return [Term(feature, weight) for feature, weight in zip(features, weights, strict=True)]
+
+
 def test_weighted_sums_keep_the_order_of_their_terms():
     columns = [Column(name) for name in ("age", "turnover_gap", "c", "d", "e", "f")]
-    assert projection_text(columns, [1, 0], [0.8, -0.3]) == "0.8 x turnover_gap - 0.3 x age"
-    assert projection_text(columns, [1, 0], [3e-7, -0.3]) == "3e-7 x turnover_gap - 0.3 x age"
-    assert projection_text(columns, [0], [-0.3]) == "-0.3 x age"
-    assert projection_text(columns, [], []) == "0"
-    six = projection_text(columns, range(6), [6, 5, -4, 3, 2, 1])
+    assert projection_text(columns, terms([1, 0], [0.8, -0.3])) == "0.8 x turnover_gap - 0.3 x age"
+    assert projection_text(columns, terms([1, 0], [3e-7, -0.3])) == "3e-7 x turnover_gap - 0.3 x age"
+    assert projection_text(columns, terms([0], [-0.3])) == "-0.3 x age"
+    assert projection_text(columns, []) == "0"
+    six = projection_text(columns, terms(range(6), [6, 5, -4, 3, 2, 1]))
     assert six == "6 x age + 5 x turnover_gap - 4 x c + 3 x d + 2 smaller terms"
-    assert projection_text(columns, range(5), [5, 4, 3, 2, 1]).endswith("+ 2 x d + 1 smaller term")
-    assert projection_text(columns, range(4), [5, 4, 3, 2]).endswith("+ 2 x d")
+    assert projection_text(columns, terms(range(5), [5, 4, 3, 2, 1])).endswith("+ 2 x d + 1 smaller term")
+    assert projection_text(columns, terms(range(4), [5, 4, 3, 2])).endswith("+ 2 x d")
+
+
+def test_terms_of_categories_name_them():
+    column = Column("town", ("a", "b"), shared=("c", "d, e"))
+    sums = [Term(0, 0.5, code=0), Term(0, -1 / 3, code=1), Term(1, 2.0, fill=0.1)]
+    columns = [column, Column("age")]
+    assert projection_text(columns, sums) == "0.5 x (town is a) - 0.333 x (town is b, c or d, e) + 2 x age"
+    assert projection_text(columns, sums, EXACT) == (
+        '0.5 x (town is a) - 0.3333333333333333 x (town is b, c or "d, e") + 2.0 x age (missing: 0.1)'
+    )
 
 
 def test_figures():

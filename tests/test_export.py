@@ -58,7 +58,7 @@ def test_golden_text(name, tree):
 
 def test_figures_of_shared_nodes_stand_once():
     lines = to_text(shared_tree(), AUDIT_COLUMNS, max_leaves=2).splitlines()
-    assert lines[-1] == "all below leaf 2: 10 of 1,670 positive (0.6 %, lift 0.3)"
+    assert lines[-3] == "all below leaf 2: 10 of 1,670 positive (0.6 %, lift 0.3)"
     tree = make_tree(
         [
             node(kind=1, feature=0, threshold=1, left=1, right=2, positive=3, negative=7),
@@ -105,6 +105,77 @@ def test_deep_trees_and_long_names_keep_to_the_width():
     assert sorted(map(int, re.findall(r"leaf (\d+): ", text))) == list(range(1, depth + 2))
 
 
+# --- the last line of a short text --------------------------------------------------------------------------
+
+
+def last_line(tree, columns, **how):
+    return to_text(tree, columns, **how).splitlines()[-1]
+
+
+def test_nothing_is_said_where_nothing_was_shortened():
+    tree = make_tree(
+        [
+            node(kind=1, feature=0, threshold=0.5, left=1, right=2, positive=3, negative=3),
+            node(leaf=1, positive=1, negative=2),
+            node(leaf=0, positive=2, negative=1),
+        ]
+    )
+    assert "Shortened" not in to_text(tree, AUDIT_COLUMNS)
+    known = [Column("gap", has_missing=False), *AUDIT_COLUMNS[1:]]
+    assert last_line(tree, known) == "Shortened: missing values; to_text(exact=True) tells all."
+    fine = replace(tree, threshold=np.array([1 / 3, np.nan, np.nan]))
+    assert last_line(fine, AUDIT_COLUMNS) == "Shortened: 1 number; to_text(exact=True) tells all."
+    assert "Shortened" not in to_text(fine, AUDIT_COLUMNS, exact=True)
+
+
+@pytest.mark.parametrize(
+    ("fill", "weight", "said"), [(np.nan, 0.8, ""), (0.0, 0.8, "1 sum"), (np.nan, 0.81234, "1 sum")]
+)
+def test_sums_are_short_where_weights_are_rounded_or_missing_values_count(fill, weight, said):
+    tree = make_tree(
+        [
+            node(kind=3, threshold=0.5, left=1, right=2, positive=3, negative=3),
+            node(leaf=1, positive=1, negative=2),
+            node(leaf=0, positive=2, negative=1),
+        ],
+        oblique_at=[0, 2, 2, 2], oblique_feature=[0, 2], oblique_weight=[weight, -1.0], oblique_fill=[fill, np.nan],
+    )  # fmt: skip
+    shortened = f"Shortened: {said}; to_text(exact=True) tells all."
+    assert (last_line(tree, AUDIT_COLUMNS) == shortened) == bool(said)
+
+
+@pytest.mark.parametrize(
+    ("names", "codes", "said"),
+    [
+        ("abcdefgh", range(4), ""),
+        ("abcdefghij", range(5), "1 list"),
+        (["a", "b", "c" * 41], [2], "1 list"),
+        (["a", "b", "c" * 41], [0], ""),
+        (["a\nb", "c"], [0], "1 list"),
+    ],
+)
+def test_lists_are_short_where_names_are_left_out_or_changed(names, codes, said):
+    tree = make_tree(
+        [
+            node(kind=2, feature=0, category_at=0, left=1, right=2, positive=3, negative=3),
+            node(leaf=1, positive=1, negative=2),
+            node(leaf=0, positive=2, negative=1),
+        ],
+        n_features=1,
+        bits=[list(codes)],
+    )
+    shortened = f"Shortened: {said}; to_text(exact=True) tells all."
+    assert (last_line(tree, [Column("town", tuple(names))]) == shortened) == bool(said)
+
+
+@given(grown_cases())
+def test_an_exact_text_has_one_line_a_node(case):
+    text = to_text(case.tree, case.columns, exact=True)
+    asked = [line for line in text.splitlines() if line.endswith("?")]
+    assert len(asked) == (~case.tree.is_leaf).sum()
+    assert len(re.findall(r"leaf \d+: score ", text)) == case.tree.n_leaves
+
+
 # --- the scorecard inside leaves ----------------------------------------------------------------------------
 
 CARD = Scoring(
@@ -123,6 +194,13 @@ def test_golden_scorecard():
     assert (
         to_text(tree, AUDIT_COLUMNS, title="Tree: scorecard", spread=np.array([0.1, 0.5, 0.3, 0.02])) + "\n" == expected
     )
+
+
+def test_golden_exact_text():
+    tree = replace(shared_tree(), scoring=CARD).check()
+    expected = (GOLDEN / "tree_exact.txt").read_text(encoding="utf-8")
+    spread = np.array([0.1, 0.5, 0.3, 0.02])
+    assert to_text(tree, AUDIT_COLUMNS, title="Tree: exact", spread=spread, exact=True) + "\n" == expected
 
 
 def test_columns_of_a_scorecard_come_as_the_model_has_them_where_nothing_else_is_known():

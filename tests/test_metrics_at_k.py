@@ -136,6 +136,6 @@ def test_unknown_choices_are_refused():
 @pytest.mark.parametrize("amount", [[1, -1], [1, np.nan], [np.inf, 1]])
 def test_bad_amounts_are_refused(amount):
     with pytest.raises(
-        ValueError, match=r"'amount' of gain_at_k must be finite and at least 0, but 1 of 2 values are not"
+        ValueError, match=r"'amount' of gain_at_k must be finite and at least 0, but 1 of 2 values is not"
     ):
         gain_at_k([0, 1], [1, 2], amount, 1)

@@ -166,7 +166,7 @@ def test_bad_input_is_a_sentence():
             per_period(metric, [1, 1, 0], [1, 2, 3], [7, 7, 8])
     with pytest.raises(ValueError, match=r"'score' of precision_at_k must be free of NaN, but 1 of 2 scores are NaN"):
         per_period(precision_at_k, [1, 1, 0], [1, np.nan, 3], [7, 7, 8], k=1)
-    with pytest.raises(ValueError, match=r"'amount' of gain_at_k must be finite and at least 0, but 1 of 2 values are"):
+    with pytest.raises(ValueError, match=r"'amount' of gain_at_k must be finite and at least 0, but 1 of 2 values is"):
         per_period(gain_at_k, [1, 1, 0], [1, 2, 3], [7, 7, 8], amount=[1, -1, 1], k=1)
     with pytest.raises(ValueError, match=r"'of' parameter of precision_at_k must be one of 'positives', 'cases'"):
         per_period(precision_at_k, [1, 1, 0], [1, 2, 3], [7, 7, 8], of="rows")

@@ -111,7 +111,7 @@ def test_scores_that_are_not_numbers():
 @pytest.mark.parametrize("bad", [-1.0, np.nan, np.inf])
 def test_bad_weights(metric, bad):
     with refuses(
-        f"'sample_weight' of {metric.__name__} must be finite and at least 0, but 1 of 3 values are not "
+        f"'sample_weight' of {metric.__name__} must be finite and at least 0, but 1 of 3 values is not "
         f"(the first in row 2: {bad}). Hint: use 0"
     ):
         metric([0, 1, 0], [0, 1, 1], sample_weight=[1, 1, bad])
@@ -131,7 +131,7 @@ def test_a_class_without_weight(metric):
 
 @names(WEIGHTED)
 def test_weights_of_another_length(metric):
-    with refuses(f"'sample_weight' of {metric.__name__} must have one value per row of y_true (3 rows). Got 1 values."):
+    with refuses(f"'sample_weight' of {metric.__name__} must have one value per row of y_true (3 rows). Got 1 value."):
         metric([0, 1, 0], [0, 1, 1], sample_weight=[1])
 
 

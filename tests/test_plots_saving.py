@@ -7,7 +7,7 @@ import sys
 import pytest
 from matplotlib.figure import Figure
 
-from test_plots_cases import critical_difference, leaderboard, precision_at_k
+from test_plots_cases import critical_difference, gains, leaderboard, precision_at_k
 from toprank.plots import plot_panels, save_figure
 
 STARTS = {".png": b"\x89PNG", ".svg": b"<?xml", ".pdf": b"%PDF"}
@@ -16,7 +16,7 @@ STARTS = {".png": b"\x89PNG", ".svg": b"<?xml", ".pdf": b"%PDF"}
 @pytest.mark.parametrize("ending", STARTS)
 @pytest.mark.parametrize("make", [precision_at_k, critical_difference, leaderboard], ids=lambda make: make.__name__)
 def test_the_same_plot_gives_the_same_bytes(make, ending, tmp_path):
-    contents = [save_figure(make(6, True, True), tmp_path / f"{i}{ending}").read_bytes() for i in (1, 2)]
+    contents = [save_figure(make(3, True, True), tmp_path / f"{i}{ending}").read_bytes() for i in (1, 2)]
     assert contents[0].startswith(STARTS[ending])
     assert contents[0] == contents[1]
     for word in (b"Date", b"matplotlib.org", b"Matplotlib v"):
@@ -30,11 +30,11 @@ def test_another_process_on_another_day_gives_the_same_bytes(tmp_path):
         f"[save_figure(gains(6), sys.argv[1] + ending) for ending in {list(STARTS)}]"
     )
     tests = os.path.dirname(__file__)
-    for number in "12":
-        environment = os.environ | {"PYTHONPATH": tests, "PYTHONHASHSEED": number, "SOURCE_DATE_EPOCH": number * 9}
-        subprocess.run([sys.executable, "-c", code, str(tmp_path / number)], check=True, env=environment)
+    environment = os.environ | {"PYTHONPATH": tests, "PYTHONHASHSEED": "1", "SOURCE_DATE_EPOCH": "111111111"}
+    subprocess.run([sys.executable, "-c", code, str(tmp_path / "there")], check=True, env=environment)
     for ending in STARTS:
-        assert (tmp_path / f"1{ending}").read_bytes() == (tmp_path / f"2{ending}").read_bytes(), ending
+        here = save_figure(gains(6), tmp_path / f"here{ending}")
+        assert here.read_bytes() == (tmp_path / f"there{ending}").read_bytes(), ending
 
 
 def test_a_display_is_drawn_once_and_only_if_needed(tmp_path):

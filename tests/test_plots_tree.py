@@ -288,7 +288,7 @@ def test_the_curve_shows_its_selected_tree_else_the_base(curve):
 
 @pytest.mark.parametrize("ending", [".png", ".svg", ".pdf"])
 def test_the_same_tree_gives_the_same_bytes(ending, models, tmp_path):
-    displays = [TreeDisplay.from_estimator(models["meta-tree"]) for _ in range(2)]
+    displays = [TreeDisplay.from_estimator(models["TreeRank"]) for _ in range(2)]
     one, other = (save_figure(each, tmp_path / f"{i}{ending}").read_bytes() for i, each in enumerate(displays))
     assert one == other
 

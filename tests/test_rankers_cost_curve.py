@@ -15,10 +15,9 @@ from toprank import CostOptimalCurve, TAOTree, load
 from toprank._core.threads import Threads
 from toprank.datasets import make_audit
 from toprank.metrics import OperatingPoints
-from toprank.rankers import curve_path
 from toprank.rankers.curve_changes import rule_changes
 from toprank.rankers.curve_choice import Selection
-from toprank.rankers.curve_path import both_ways, follow, order_of, settle
+from toprank.rankers.curve_path import Follower, order_of
 
 ONE: dict[str, Any] = {"depths": None, "alphas": None}
 SMALL = CostOptimalCurve(TAOTree(max_depth=2), cv=3, beta=2.0, **ONE)
@@ -50,14 +49,17 @@ def test_the_path_goes_from_no_missed_positive_to_no_false_positive(curve, table
     assert all(point.tree.fp_cost_ == point.cost_ratio for point in curve.path_)
 
 
-def test_every_tree_starts_from_the_one_before(table):
+@pytest.mark.parametrize("n_iter", [1, 20])
+def test_every_tree_starts_from_the_one_before(table, n_iter):
     """Each costs no more, at its own price, than the one it was improved from."""
     before = TAOTree(max_depth=2).fit(*table)
-    trees = follow(before, [0.4, 0.8, 1.6], lambda tree: tree.fit(*table), lambda tree: False)
+    trees = Follower(lambda tree: tree.fit(*table), n_iter).follow(before, [0.4, 0.8, 1.6], lambda tree: False)
     assert [tree.fp_cost_ for tree in trees] == [0.4, 0.8, 1.6]
+    assert (max(tree.n_iter_ for tree in trees) > 1) == (n_iter > 1)
     for tree in trees:
-        again = clone(tree).set_params(init=before).fit(*table)
+        again = clone(tree).set_params(init=before, n_iter=n_iter).fit(*table)
         assert again.objective_ == tree.objective_ <= again.objective_path_[0]
+        assert (tree.init, tree.n_iter) == ("cart", 20)  # those of the base
         before = tree
 
 
@@ -70,7 +72,7 @@ def test_a_path_that_went_astray_is_mended(table):
     ratios = [0.05, 0.2, 0.4, 1.6]
     good = [fit(TAOTree(max_depth=3, fp_cost=ratio)) for ratio in ratios]
     poor = fit(TAOTree(max_depth=1, fp_cost=0.2, alpha=300.0))  # one leaf
-    mended = settle([good[0], poor, good[2], good[3]], ratios, fit)
+    mended = Follower(fit, 1).settle([good[0], poor, good[2], good[3]], ratios)
     assert [tree is before for tree, before in zip(mended, good, strict=True)] == [True, False, True, True]
     at_that_price = good[2].objective_ - 0.2 * good[2].n_fp_
     assert mended[1].fp_cost_ == 0.2
@@ -101,9 +103,9 @@ def test_the_path_ends_with_the_first_trees_that_have_reached_an_end(monkeypatch
     """However the trees settled: one without false positives at the top, one without missed positives at the bottom."""
     settled = [Made(*each) for each in mistakes]
     base, n_ways = Made(5, 5), iter((len(mistakes) - at - 1, at))
-    monkeypatch.setattr(curve_path, "follow", lambda *_: [None] * next(n_ways))
-    monkeypatch.setattr(curve_path, "settle", lambda *_: settled)
-    ratios, trees, base_point = both_ways(base, 0.5, 2.0, None, Threads())
+    monkeypatch.setattr(Follower, "follow", lambda *_: [None] * next(n_ways))
+    monkeypatch.setattr(Follower, "settle", lambda *_: settled)
+    ratios, trees, base_point = Follower(TAOTree.fit, 1).both_ways(base, 0.5, 2.0, Threads())
     assert trees == settled[kept]
     assert trees[base_point] is settled[at]
     assert ratios[base_point] == 0.5
@@ -228,7 +230,8 @@ def test_an_axis_path_has_plain_thresholds(table):
     assert any(" x " in rule for i in range(len(oblique.path_)) for rule in oblique.rules(i)["rule"])
 
 
-def test_a_tree_of_one_leaf_calls_held_out_cases_what_it_calls_all(curve):
+def test_a_tree_of_one_leaf_calls_held_out_cases_what_it_calls_all(table):
+    curve = clone(SMALL).set_params(base=TAOTree(max_depth=2, alpha=10.0)).fit(*table)
     constant = [i for i, point in enumerate(curve.path_) if point.tree.n_leaves_ == 1]
     assert constant
     for i in constant:

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from sklearn.base import clone
 
 from ranker_cases import make_cases
-from toprank import MetaAPForest
+from toprank import MetaAP, MetaAPForest
 from toprank.metrics import average_precision
 from toprank.rankers.ensemble import rates_by_score
 
@@ -176,3 +176,16 @@ def test_decision_path_joins_the_trees():
     for i, leaf in enumerate(forest.apply(X).T):
         assert np.all(paths[:, [offset[i]]].toarray() == 1)
         assert np.all(paths.toarray()[np.arange(50), offset[i] + leaf] == 1)
+
+
+def test_the_published_forest_averages_published_trees():
+    X, y = make_cases(200)
+    alone = MetaAPForest.paper(2, n_estimators=1, bootstrap=False, random_state=0).fit(X, y)
+    assert alone.trees_[0] == MetaAP.paper(2).fit(X, y).tree_
+    forest = MetaAPForest.paper(3)
+    shared = MetaAP.paper(3).get_params().keys() & forest.get_params().keys()
+    assert {name: getattr(forest, name) for name in shared} == {name: getattr(MetaAP.paper(3), name) for name in shared}
+    assert (forest.n_estimators, forest.bootstrap, forest.max_samples, forest.max_features) == (100, True, None, None)
+    assert MetaAPForest.paper(3, n_estimators=7, splitter="hist").get_params() | {"n_estimators": 100} == (
+        forest.get_params() | {"splitter": "hist"}
+    )

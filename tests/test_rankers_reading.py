@@ -129,6 +129,9 @@ def test_the_text_shows_the_summary_and_the_conditions(fitted):
         tree = fitted.path_[fitted.base_point_].tree.tree_
     else:
         tree = fitted.trees_[0] if fitted.kind in ENSEMBLES else fitted.tree_
+    if fitted.kind == "cost-forest":  # whose first tree, at one end of a path, may call all cases the same
+        at = next(i for i, tree in enumerate(fitted.trees_) if tree.n_leaves > 1)
+        text, tree = text + fitted.to_text(at), fitted.trees_[at]
     used = {fitted.columns_[f].name for f in tree.feature[~tree.is_leaf]}
     assert used
     assert all(name in text for name in used)
@@ -159,7 +162,7 @@ def test_the_summary_names_size_training_figures_budget_and_columns(fitted):
 def test_the_summary_and_the_text_round_the_same_share_alike():
     X, y = np.arange(4000.0).reshape(-1, 1), (np.arange(4000) < 87).astype(int)
     model = RankingTree(max_depth=1).fit(X, y)
-    assert "87 positive (2.18 %), 1 columns" in model.summary()
+    assert "87 positive (2.18 %), 1 column" in model.summary()
     assert "87 positive (2.18 %);" in model.to_text()
     assert "100 % of them positive" in model.summary()
 

@@ -330,7 +330,7 @@ def test_the_cutoff_holds_the_budget_on_a_large_table():
 
 def points_by_hand(text, row):
     """Points of a row, added up from what the text of a model says."""
-    block = text.partition("Inside a leaf, cases with more points come first:\n")[2]
+    block = text.partition("Inside a leaf, cases with more points come first:\n")[2].partition("\n\n")[0]
     total = 0.0
     for line in re.sub(r"\n {6}", " ", block).splitlines():
         number = re.match(r"  (\S+) (?:a unit|per (\S+)) of (\w+) above ([^\s;]+)", line)
@@ -420,3 +420,13 @@ def test_a_ranker_without_a_scorecard_says_so(model):
     with pytest.raises(ValueError, match=rf"{type(model).__name__}\.scorecard needs .*Hint: .*leaf_score='linear'"):
         model.scorecard()
     assert "inside leaves: scorecard" not in model.summary()
+
+
+def test_a_tree_whose_leaves_share_places_says_so():
+    X, y = make_cases(400)
+    model = RankingTree(leaf_score="geometric", max_depth=3, min_samples_leaf=1).fit(X, y)
+    assert model.tree_.n_leaves == 2 < model.n_leaves_
+    assert f"{model.n_leaves_} leaves, " in model.summary()
+    assert "; the leaves share 2 places in the ranking\n" in model.summary()
+    assert len(model.rules()) == 2
+    assert "share" not in RankingTree(max_depth=3).fit(X, y).summary()

@@ -251,6 +251,75 @@ def test_categories_are_conditions_of_their_own():
     assert not np.isin(model.tree_.oblique_feature, [0]).any()
 
 
+def additive(n, seed=0):
+    """Six columns of categories whose effects add up: their frame, and labels of which a sixth is positive."""
+    rng = np.random.default_rng(1)
+    effect = rng.normal(size=(6, 8))
+    rng = np.random.default_rng(seed)
+    codes = rng.choice(8, (n, 6), p=[0.3, 0.2, 0.15, 0.1, 0.1, 0.05, 0.05, 0.05])
+    total = effect[np.arange(6), codes].sum(axis=1) + 0.2 * rng.normal(size=n)
+    frame = pd.DataFrame({f"c{j}": np.array(list("abcdefgh"))[codes[:, j]] for j in range(6)})
+    return frame, (total > 1.8).astype(int)
+
+
+def test_sums_weigh_categories_as_if_they_were_one_hot():
+    X, y = additive(2000)
+    X_new, y_new = additive(2000, seed=5)
+    model = TAOTree(max_depth=1).fit(X, y)
+    assert (model.tree_.oblique_code >= 0).all()
+    by_hand = TAOTree(max_depth=1).fit(pd.get_dummies(X).astype(float), y)
+    scores = [model.decision_function(X_new), by_hand.decision_function(pd.get_dummies(X_new).astype(float))]
+    assert min(roc_auc(y_new, score) for score in scores) > 0.98
+    assert abs(roc_auc(y_new, scores[0]) - roc_auc(y_new, scores[1])) < 0.01  # by hand, weights cost less
+    single = TAOTree(max_depth=1, split="axis").fit(X, y)
+    assert roc_auc(y_new, single.decision_function(X_new)) < 0.8
+
+
+def test_a_sum_with_categories_scores_missing_and_unknown_ones_and_rows_alone(tmp_path):
+    X, y = additive(800)
+    X["size"] = y + np.random.default_rng(2).normal(size=800)
+    X.loc[::11, "c0"] = None
+    model = TAOTree(max_depth=1).fit(X, y)
+    assert -1 in model.tree_.oblique_code
+    assert model.tree_.oblique_code.max() >= 0
+    odd = X[:40].copy()
+    odd.loc[::2, "c1"] = None
+    with pytest.warns(UserWarning, match="c2"):
+        unknown = model.decision_function(odd.assign(c2="new"))
+    score = model.decision_function(odd)
+    assert np.array_equal(unknown, model.decision_function(odd.assign(c2=None)))
+    assert np.array_equal([model.decision_function(odd[i : i + 1])[0] for i in range(40)], score)
+    tree = model.tree_
+    code = {column.name: {name: i for i, name in enumerate(column.categories or ())} for column in model.columns_}
+    terms = list(zip(tree.oblique_feature, tree.oblique_code, tree.oblique_weight, tree.oblique_fill, strict=True))
+    for i, leaf in enumerate(model.apply(odd)):
+        total = 0.0
+        for f, c, weight, fill in terms:
+            value = odd.iloc[i, f]
+            if c >= 0:
+                total += weight * (code[odd.columns[f]].get(value, -1) == c)
+            else:
+                total += weight * (fill if np.isnan(value) else value)
+        assert leaf == (tree.left[0] if total <= tree.threshold[0] else tree.right[0])
+    model.save(tmp_path / "model.toprank")
+    again = load(tmp_path / "model.toprank")
+    assert again.tree_ == tree
+    assert np.array_equal(again.decision_function(odd), score)
+
+
+def test_names_of_categories_and_the_order_of_rows_do_not_matter_in_sums():
+    X, y = additive(600)
+    model = TAOTree(max_depth=2, alpha=0.3).fit(X, y)
+    assert (model.tree_.oblique_code >= 0).any()
+    renamed = X.replace(dict(zip("abcdefgh", "hbgafdec", strict=True)))
+    other = TAOTree(max_depth=2, alpha=0.3).fit(renamed, y)
+    assert other.objective_ == pytest.approx(model.objective_, rel=1e-9)
+    assert np.array_equal(other.cost_predict(renamed), model.cost_predict(X))
+    order = np.random.default_rng(0).permutation(600)
+    shuffled = TAOTree(max_depth=2, alpha=0.3).fit(X.iloc[order], y[order])
+    assert shuffled.tree_ == model.tree_
+
+
 def test_a_row_given_twice_is_a_row_of_weight_two():
     X, y = diagonal(200)
     weight = np.random.default_rng(0).integers(0, 4, 200)

@@ -484,6 +484,41 @@ def test_files_hold_no_meta_tree(tmp_path):
             use()
 
 
+# --- the criterion of inner trees --------------------------------------------------------------------------------
+
+
+def test_error_and_area_choose_the_same_first_condition_and_others_below_it():
+    """Both weigh the classes of the cell at the root of an inner tree; below it only the error does."""
+    X, y = make_cases(400)
+    stumps, trees = (
+        [clone(model).set_params(criterion=criterion).fit(X, y).tree_ for criterion in ("auc", "error")]
+        for model in (TreeRank(leaf_ranker="stump"), TreeRank(max_depth=1, leaf_depth=3, min_samples_leaf=1))
+    )
+    assert stumps[0] == stumps[1]
+    assert trees[0].feature[0] == trees[1].feature[0]
+    assert trees[0] != trees[1]
+
+
+@pytest.mark.parametrize("criterion", ["auc", "error"])
+def test_a_condition_of_an_inner_tree_gains_the_area_that_it_adds(criterion):
+    X, y = make_cases(400)
+    tree = TreeRank(max_depth=1, leaf_depth=4, min_samples_leaf=1, criterion=criterion).fit(X, y).tree_
+    inner = np.flatnonzero(~tree.is_leaf)
+    # Merged cells hold more than what the condition sends there.
+    own = [(node, child) for node in inner for child in (tree.left[node], tree.right[node]) if child in inner]
+    assert len(own) > 2
+    for node, child in own:
+        found = tree.positive[child] * tree.negative[node] - tree.negative[child] * tree.positive[node]
+        assert tree.gain[node] == pytest.approx(abs(found) / (2 * tree.positive[0] * tree.negative[0]))
+
+
+def test_the_published_settings_split_by_error():
+    """As the authors of MetaAP compared with it: weighted error, one depth, single cases, no order inside cells."""
+    model = TreeRank.paper(3)
+    assert (model.criterion, model.max_depth, model.leaf_depth, model.min_samples_leaf) == ("error", 3, None, 1)
+    assert (model.leaf_order, model.leaf_score, model.splitter, model.smoothing) == ("meta", "constant", "exact", None)
+
+
 # --- importances -------------------------------------------------------------------------------------------------
 
 

@@ -183,7 +183,7 @@ def test_where_there_is_nothing_to_find_all_cases_tie():
     assert (len(model.trees_), model.weights_.tolist(), model.criterion_.tolist()) == (1, [0.0], [1.0])
     assert model.decision_function(NOTHING.pandas()).tolist() == [0.0, 0.0, 0.0]
     assert model.feature_importances_.tolist() == [0.0]
-    assert model.summary().startswith("TreeRankBoost: 1 tree, 1 leaves in all")
+    assert model.summary().startswith("TreeRankBoost: 1 tree, 1 leaf in all")
 
 
 def test_boosting_ranks_better_than_its_first_tree():

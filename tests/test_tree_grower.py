@@ -38,19 +38,20 @@ def test_every_condition_is_the_best_of_its_node_and_every_leaf_has_a_reason(mod
         else:
             rows[node] = rows[trees.left[node]] + rows[trees.right[node]]
     positive, total = table.weights.positive, table.weights.total
+    whole = int(positive.sum()), int(total.sum())
     for node, own in rows.items():
         n_positive, n = positive[own].sum(), total[own].sum()
         assert (trees.segment.positive[node], trees.segment.total[node]) == (n_positive, n)
         if n_positive in (0, n) or n < max(4, 2 * min_leaf) or trees.depth[node] == 3:
             assert trees.is_leaf[node]
             continue
-        best = reference.best_split(table.for_reference, own, criterion, min_leaf)
+        best = reference.best_split(table.for_reference, own, criterion, min_leaf, whole)
         if best is None:
             assert trees.is_leaf[node]
             continue
         left = rows[trees.left[node]]
         found = float(
-            reference.gain(criterion, *(int(w[left].sum()) for w in (positive, total)), int(n_positive), int(n))
+            reference.gain(criterion, *(int(w[left].sum()) for w in (positive, total)), int(n_positive), int(n), whole)
         )
         assert found == pytest.approx(best[0], rel=1e-9, abs=1e-9), (found, trees.feature[node], left, best)
         assert trees.gain[node] == pytest.approx(best[0], rel=1e-9, abs=1e-9)
@@ -244,9 +245,10 @@ def test_every_node_asks_for_the_columns_of_its_root(leaves):
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_several_roots_grow_the_trees_they_would_grow_alone(mode):
+@pytest.mark.parametrize("criterion", ["gini", "error"])
+def test_several_roots_grow_the_trees_they_would_grow_alone(mode, criterion):
     table = without_ties(7)
-    rule = Limits(CRITERIA["gini"], max_depth=2)
+    rule = Limits(CRITERIA[criterion], max_depth=2)
     splitter = make_splitter(table, mode)
     root = splitter.root()
     halves = splitter.split(root, splitter.best_splits(root, rule.criterion, 1, None))
@@ -256,7 +258,7 @@ def test_several_roots_grow_the_trees_they_would_grow_alone(mode):
     assert trees.root[:2].tolist() == [0, 1]
     for i in (0, 1):
         own = [n for n in np.flatnonzero(trees.root == i) if trees.is_leaf[n]]
-        expected = reference.greedy_leaves(table.for_reference, members[i], "gini", 2)
+        expected = reference.greedy_leaves(table.for_reference, members[i], criterion, 2)
         assert sorted(rows_of(splitter, trees.segment, n) for n in own) == sorted(expected)
 
 

@@ -195,7 +195,7 @@ def test_many_penalties_are_thinned_out_from_end_to_end():
     assert penalties_to_try(np.array([])).tolist() == [0.0]
 
 
-def noisy_rows(n=500):
+def noisy_rows(n=250):
     rng = np.random.default_rng(3)
     X = rng.normal(size=(n, 4))
     return X, (rng.random(n) < 0.05 + 0.4 * (X[:, 0] > 1)).astype(int)
@@ -224,7 +224,7 @@ def test_a_larger_penalty_gives_fewer_leaves_and_the_stated_training_ap():
 def test_cross_validation_picks_a_penalty_of_its_path(leaf_score):
     X, y = noisy_rows()
     full = MetaAP(leaf_score=leaf_score, min_samples_leaf=5).fit(X, y)
-    model = MetaAP(leaf_score=leaf_score, min_samples_leaf=5, ccp_alpha="cv", random_state=0).fit(X, y)
+    model = MetaAP(leaf_score=leaf_score, min_samples_leaf=5, ccp_alpha="cv", cv=3, random_state=0).fit(X, y)
     tried, mean = model.ccp_path_["ccp_alpha"], model.ccp_path_["average_precision"]
     best = np.flatnonzero(tried == model.ccp_alpha_)
     assert len(best) == 1

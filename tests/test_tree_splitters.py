@@ -10,7 +10,7 @@ from tables import Table, check_same_tree, criteria, limits, make_splitter, plai
 from toprank._core.dtypes import CRITERIA
 from toprank._core.threads import Threads
 from toprank.tree import histogram_splitter
-from toprank.tree.batch import Batch, Splits, children_of, sum_of_cells, sweep_features
+from toprank.tree.batch import Batch, Splits, children_of, parts_of, sum_of_cells, sweep_features
 from toprank.tree.exact_splitter import Presorted
 from toprank.tree.grower import Limits, grow
 
@@ -167,7 +167,10 @@ def test_regroup_keeps_the_remembered_order_inside_both_parts(mode, table, rule,
     cells = trees.segment.take(np.flatnonzero(trees.is_leaf))
     is_left = np.array(data.draw(st.lists(st.booleans(), min_size=len(cells), max_size=len(cells))))
     left = {row for cell in np.flatnonzero(is_left) for row in rows_of(splitter, cells, cell)}
+    in_place = parts_of(root, cells, np.zeros(len(cells), int), is_left)
     parts = splitter.regroup(root, cells, np.zeros(len(cells), int), is_left)
+    for name in ("start", "stop", "positive", "total"):
+        assert np.array_equal(getattr(in_place, name), getattr(parts, name))
     after = [order.tolist() for order in (splitter.order if mode == "exact" else [splitter.rows])]
     assert after == [reference.stable_partition(order, left.__contains__) for order in before]
     assert parts.total.tolist() == [cells.total[is_left].sum(), cells.total[~is_left].sum()]

@@ -12,7 +12,7 @@ from toprank._core.dtypes import CATEGORY, NUMERIC
 from toprank._core.threads import Threads
 from toprank.tree import bin_mapper
 from toprank.tree.scoring import Scoring
-from toprank.tree.structure import DTYPES, Tree, squash
+from toprank.tree.structure import DTYPES, OPTIONAL, Tree, squash
 
 SCORINGS = {
     "constant": Scoring(),
@@ -234,6 +234,12 @@ BROKEN = {
     "oblique features left over": (lambda t: {"oblique_feature": np.zeros(3)}, "consistent oblique"),
     "oblique feature beyond the end": (changed("oblique_feature", 0, 3), "weighs columns"),
     "negative oblique feature": (changed("oblique_feature", 0, -1), "weighs columns"),
+    "oblique codes left over": (lambda t: {"oblique_code": np.full(3, -1)}, "consistent oblique"),
+    "oblique code below the first": (changed("oblique_code", 0, -2), "by their codes"),
+    "oblique code beyond the end": (changed("oblique_code", 1, 256), "by their codes"),
+    "number weighed as a category": (changed("oblique_code", 0, 1), "not for both"),
+    "category weighed as a number": (changed("oblique_feature", 1, 2), "not for both"),
+    "fill of a category": (lambda t: {"oblique_code": np.array([-1, 3]), "oblique_fill": np.ones(2)}, "nothing in the"),
     "oblique weight that is no number": (changed("oblique_weight", 0, np.nan), "finite oblique"),
     "missing values neither left nor right": (changed("missing_left", 0, 2), "left or right"),
     "place of an inner node": (changed("leaf", 0, 1), "leaves alone"),
@@ -272,10 +278,29 @@ def test_a_broken_tree_is_refused_with_a_sentence(tree, name):
 @pytest.mark.parametrize("name", DTYPES)
 def test_arrays_of_another_type_are_refused(tree, name):
     arrays = tree.to_arrays()
-    with pytest.raises(ValueError, match=f"lacks an array '{name}'"):
-        Tree.from_arrays({n: a for n, a in arrays.items() if n != name})
+    if name not in OPTIONAL:
+        with pytest.raises(ValueError, match=f"lacks an array '{name}'"):
+            Tree.from_arrays({n: a for n, a in arrays.items() if n != name})
     with pytest.raises(ValueError, match=f"lacks an array '{name}'"):
         Tree.from_arrays(arrays | {name: arrays[name].astype(np.float32)})
+
+
+def test_a_stored_tree_without_categories_in_its_sums_may_say_nothing_of_them(tree):
+    arrays, lists = tree.to_arrays(), tree.to_dict()
+    del arrays["oblique_code"], lists["oblique_code"]
+    assert Tree.from_arrays(arrays) == tree
+    assert Tree.from_dict(lists) == tree
+
+
+def test_categories_in_sums_are_stored_and_count_as_0_or_1(tree):
+    """Node 2 asks for 1 x first number - 2 x (category 3 of column 2) <= 1."""
+    change = {"oblique_feature": [0, 2], "oblique_code": [-1, 3], "oblique_fill": [np.nan, 0.0]}
+    mixed = replace(tree, **change).check()
+    assert mixed != tree
+    assert Tree.from_dict(mixed.to_dict()) == mixed == Tree.from_arrays(mixed.to_arrays())
+    X = np.array([[2.0, 0, 3], [2.0, 0, 2], [2.0, 0, np.nan], [2.0, 0, 999], [1.0, 0, 0], [3.5, 0, 3]])
+    assert mixed.apply(X).tolist() == [4, 5, 5, 5, 4, 5]
+    assert [mixed.apply(row[None])[0] for row in X] == mixed.apply(X).tolist()
 
 
 def test_leaves_may_share_a_position():

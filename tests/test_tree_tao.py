@@ -10,7 +10,8 @@ from tao_cases import blobs, label_of, make_problem, same_trees, tao_cases, tota
 from toprank._core.threads import Threads
 from toprank.tree.tao import Alternation, best_candidate, cheapest_label, idle_label
 from toprank.tree.tao_splits import Candidate
-from toprank.tree.tao_starts import random_tree
+from toprank.tree.tao_starts import random_tree, tree_of
+from toprank.tree.tao_tree import pruned, to_tree
 
 BINARY = np.array([[0.0, 0.3], [1.0, 0.0]])
 
@@ -173,7 +174,33 @@ def test_a_weighted_sum_is_found_where_classes_differ_along_one():
     assert alternation.tree.cost(problem) * problem.unit < 0.02 * 200
     assert split.columns.tolist()[:2] == [1, 0]  # what moves the sum most comes first
     assert split.weights[0] / split.weights[1] == pytest.approx(-2, rel=0.2)
-    assert np.std(problem.rows.sums(np.arange(200), split.columns, split.weights, split.fill)) == pytest.approx(1.0)
+    sums = problem.rows.sums(np.arange(200), split.columns, split.codes, split.weights, split.fill)
+    assert np.std(sums) == pytest.approx(1.0)
+
+
+@fewer(3)
+@given(st.integers(0, 2**32 - 1), st.sampled_from([0.0, 0.05, 1.0]), st.booleans())
+def test_the_objective_falls_where_sums_weigh_categories(seed, alpha, starts_at_random):
+    """Additive categories, some missing, beside a number: every pass lowers the objective, which is what it says."""
+    rng = np.random.default_rng(seed)
+    X = np.column_stack((rng.integers(0, 4, (60, 2)), rng.normal(size=60))).astype(float)
+    X[rng.random((60, 3)) < 0.1] = np.nan
+    effect = rng.normal(size=(2, 4))
+    total = np.where(np.isnan(X[:, 2]), 0.0, X[:, 2])
+    for f in (0, 1):
+        total += np.where(np.isnan(X[:, f]), 0.0, effect[f, np.nan_to_num(X[:, f]).astype(int)])
+    label = (total + 0.3 * rng.normal(size=60) > 0.3).astype(int)
+    problem = make_problem(X, label, BINARY, alpha, n_categories=np.array([4, 4, 0], np.int32))
+    tree = random_tree(problem, 2, rng)
+    if not starts_at_random:
+        first = Alternation(problem, tree)
+        first.improve()
+        tree = tree_of(to_tree(pruned(first.tree, problem), problem), problem)
+    alternation = Alternation(problem, tree)
+    alternation.run(10)
+    assert np.all(np.diff(alternation.objective_path) <= 0)
+    assert tree.cost(problem) == total_cost(tree, problem)
+    assert alternation.objective_path[-1] == pytest.approx(tree.objective(problem))
 
 
 def test_a_large_penalty_leaves_no_condition():

@@ -57,22 +57,63 @@ def test_rows_are_distinct_and_keep_all_weight(table):
 
 @fewer(2)
 @given(tables(kinds=("ties", "spread", "category", "constant")))
-def test_standardised_columns_have_mean_0_and_spread_1(table):
+def test_standardised_columns_have_mean_0_and_numbers_spread_1(table):
     rows = problem_of(table).rows
-    feature, spread, standard = rows.standard
-    assert not table.is_categorical[feature].any()
+    feature, code, spread, standard = rows.standard
+    assert np.array_equal(table.is_categorical[feature] == 1, code >= 0)
+    assert (np.diff(code >= 0) >= 0).all(), "numbers come first"
     assert (spread > 0).all()
     for j, f in enumerate(feature):
-        known = ~np.isnan(rows.X[:, f])
+        if code[j] >= 0:
+            value, known = (rows.X[:, f] == code[j]).astype(float), np.ones(len(rows), bool)
+        else:
+            value, known = rows.X[:, f], ~np.isnan(rows.X[:, f])
         assert not standard[~known, j].any()
         assert np.average(standard[known, j], weights=rows.weight[known]) == pytest.approx(0, abs=1e-9)
-        assert np.average(standard[known, j] ** 2, weights=rows.weight[known]) == pytest.approx(1)
-        assert np.ptp(rows.X[known, f]) == pytest.approx(np.ptp(standard[known, j]) * spread[j])
+        if code[j] < 0:
+            assert np.average(standard[known, j] ** 2, weights=rows.weight[known]) == pytest.approx(1)
+        else:
+            assert spread[j] == 1
+        assert np.ptp(value[known]) == pytest.approx(np.ptp(standard[known, j]) * spread[j])
+
+
+def categories_of(codes, n_categories, weight=None, number=None):
+    """(column, code) of the categories that sums over one column of codes may use."""
+    X = np.column_stack((np.asarray(codes, float), np.arange(len(codes)) if number is None else number))
+    label = np.zeros(len(codes), int)
+    sizes = np.array([n_categories, 0], np.int32)
+    feature, code, _, _ = make_problem(X, label, BINARY, weight=weight, n_categories=sizes).rows.standard
+    return code[feature == 0].tolist()
+
+
+def test_categories_are_terms_of_sums_the_most_frequent_first_but_not_rare_ones():
+    assert categories_of([2] * 3 + [0] * 5 + [1] * 4, 3) == [0, 1, 2]
+    assert categories_of([0] * 499 + [1] * 498 + [2] * 2 + [3], 4) == [0, 1, 2]
+    assert categories_of([0, 1, 2], 3, weight=np.array([1.0, 0.0, 1.0])) == [2]  # two are left, and one says it all
+    assert categories_of([0] * 10, 1) == []
+    assert categories_of([0] * 5 + [1] * 3 + [np.nan], 2) == [0, 1]
+    assert categories_of([0] * 5 + [1] * 3, 2) == [1]  # a missing or unknown one counts as the frequent one
+    assert len(categories_of(np.repeat(np.arange(40), 3), 40)) == tao_problem.MOST_CATEGORIES
+    # Of equally frequent ones the first in the order of the rows, whatever the code.
+    number = np.arange(6.0)
+    assert categories_of([0, 1, 2, 2, 1, 0], 3, number=number) == [0, 1, 2]
+    assert categories_of([2, 1, 0, 0, 1, 2], 3, number=number) == [2, 1, 0]
+
+
+def test_a_missing_category_is_none_of_the_categories_and_categories_have_no_mean():
+    X = np.array([[0.0, 1.0], [1.0, 2.0], [np.nan, 4.0], [0.0, np.nan]])
+    rows = make_problem(X, np.zeros(4, int), BINARY, n_categories=np.array([2, 0], np.int32)).rows
+    feature, code, spread, standard = rows.standard
+    assert (feature.tolist(), code.tolist()) == ([1, 0, 0], [-1, 0, 1])
+    assert rows.means.tolist() == [0.0, 7 / 3]
+    assert spread[1:].tolist() == [1.0, 1.0]
+    assert standard[np.isnan(rows.X[:, 0]), 1:].tolist() == [[-0.5, -0.25]]
+    assert standard[rows.X[:, 0] == 1, 1:].tolist() == [[-0.5, 0.75]]
 
 
 def test_columns_that_no_sum_can_use_are_left_out():
     X = np.array([[1.0, 0.0, 2.0, np.nan, -1.7e308], [np.nextafter(1.0, 2.0), 5e-324, 2.0, np.nan, 1.7e308]])
-    feature, spread, standard = make_problem(X, np.array([0, 1]), BINARY).rows.standard
+    feature, _, spread, standard = make_problem(X, np.array([0, 1]), BINARY).rows.standard
     assert feature.tolist() == [4]
     assert spread[0] == pytest.approx(1.7e308)
     assert np.sort(standard[:, 0]) == pytest.approx([-1, 1])
@@ -86,10 +127,13 @@ def test_a_sum_has_the_spread_that_it_has(monkeypatch):
         rows = make_problem(X, np.arange(300) % 2, BINARY).rows
         first = np.where(np.isnan(rows.X[:, 0]), np.nanmean(rows.X[:, 0]), rows.X[:, 0])
         value = 3.0 * first - rows.X[:, 1]
-        found = rows.spread_of_sum(np.array([0, 1], np.int32), np.array([3.0, -1.0]))
+        found = rows.spread_of_sum(np.array([0, 1], np.int32), np.full(2, -1, np.int32), np.array([3.0, -1.0]))
         assert found == pytest.approx(np.nanstd(value), rel=1e-12 if size > 300 else 0.2)
     missing = make_problem(np.full((2, 1), np.nan), np.array([0, 1]), BINARY).rows
-    assert missing.spread_of_sum(np.zeros(1, np.int32), np.ones(1)) == 1.0
+    assert missing.spread_of_sum(np.zeros(1, np.int32), np.full(1, -1, np.int32), np.ones(1)) == 1.0
+    one_hot = make_problem(np.array([[0.0], [1.0], [1.0], [np.nan]]), np.array([0, 0, 1, 1]), BINARY,
+                           n_categories=np.array([2], np.int32)).rows  # fmt: skip
+    assert one_hot.spread_of_sum(np.zeros(1, np.int32), np.ones(1, np.int32), np.full(1, 4.0)) == pytest.approx(2.0)
 
 
 COST = st.one_of(st.sampled_from([0.0, 0.1, 1.0]), st.floats(1e-6, 1e6))

@@ -117,12 +117,18 @@ def test_a_fitted_sum_saves_what_it_says_and_has_its_norm_on_standardised_column
     if fitted is None:
         return
     split, fit = fitted
+    if split is None:  # a column of categories: its best condition is at hand
+        used = np.unique(problem.rows.standard.feature[fit.weight != 0])
+        assert problem.rows.is_categorical[used].any()
+        return
     candidate = numeric_candidate(problem, care, split, fit)
     if candidate is not None:
         assert actually_saved(problem, care, candidate) == candidate.saved
     if split.kind == OBLIQUE:
         assert 0 < split.norm <= np.abs(fit.weight).sum() * (1 + 1e-12)
         assert len(split.columns) == np.count_nonzero(split.weights) > 1
+        assert np.array_equal(split.codes >= 0, problem.rows.is_categorical[split.columns] == 1)
+        assert not split.fill[split.codes >= 0].any()
     else:
         assert (split.kind, split.norm) == (NUMERIC, 1.0)
 
@@ -148,6 +154,45 @@ def test_the_terms_of_a_sum_come_by_what_they_move_whatever_their_units():
     assert abs(split.weights[0]) == np.abs(split.weights).min()
     influence = np.abs(split.weights) * problem.rows.X.std(axis=0)[split.columns]
     assert (np.diff(influence) <= 0).all()
+
+
+def additive_categories(n=400, seed=0):
+    """Two columns of four categories whose effects add up, and a number that has none."""
+    rng = np.random.default_rng(seed)
+    codes = rng.integers(0, 4, (n, 2))
+    effect = np.array([[-2.0, -0.5, 0.5, 2.0], [1.5, -1.5, 0.6, -0.6]])
+    label = (effect[0][codes[:, 0]] + effect[1][codes[:, 1]] > 0.2).astype(np.int64)
+    return np.column_stack((codes, rng.normal(size=n))).astype(float), label
+
+
+def test_a_sum_weighs_categories_where_they_add_up():
+    X, label = additive_categories()
+    problem = make_problem(X, label, [[0, 1.0], [1.0, 0]], n_categories=np.array([4, 4, 0], np.int32))
+    care = label_or_other(problem)
+    split, fit = fitted_sum(problem, care, None)
+    assert split.kind == OBLIQUE
+    assert set(split.columns[split.codes >= 0].tolist()) == {0, 1}
+    candidate = numeric_candidate(problem, care, split, fit)
+    best = int(np.maximum(care.saving, 0).sum())
+    assert candidate.saved > 0.97 * best > best_axis(problem, care).saved
+    X[::9, 0] = np.nan  # a missing category leaves no sum missing
+    X[::7, 2] = np.nan
+    problem = make_problem(X, label, [[0, 1.0], [1.0, 0]], n_categories=np.array([4, 4, 0], np.int32))
+    care = label_or_other(problem)
+    split = numeric_candidate(problem, care, *fitted_sum(problem, care, None)).split
+    assert np.array_equal(np.isnan(split.fill), np.isnan(split.fill) & (split.codes < 0))
+    assert not split.fill[split.codes >= 0].any()
+
+
+def test_a_sum_over_one_column_of_categories_is_left_to_conditions_on_it():
+    X, label = additive_categories()
+    label = np.isin(X[:, 0], [1.0, 3.0]).astype(np.int64)
+    problem = make_problem(X, label, [[0, 1.0], [1.0, 0]], 20.0, n_categories=np.array([4, 4, 0], np.int32))
+    care = label_or_other(problem)
+    split, fit = fitted_sum(problem, care, None)
+    assert split is None
+    assert np.count_nonzero(fit.weight)
+    assert best_axis(problem, care).saved == int(np.maximum(care.saving, 0).sum())
 
 
 def test_a_sample_of_many_care_points_gives_nearly_the_same_direction(monkeypatch):

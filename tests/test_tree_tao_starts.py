@@ -57,6 +57,27 @@ def test_the_norm_of_a_finished_sum_is_that_of_standard_deviations():
     assert split.norm == pytest.approx(np.abs(tree.oblique_weight * spread[tree.oblique_feature]).sum())
 
 
+def test_categories_in_sums_start_with_their_norm_and_where_they_were():
+    X, label = blobs()
+    X = np.column_stack((X, np.arange(len(X)) % 3))
+    problem = make_problem(X, label, BINARY, 0.01, n_categories=np.array([0, 0, 0, 3], np.int32))
+    first = Alternation(problem, random_tree(problem, 1, np.random.default_rng(0)))
+    tree = to_tree(first.tree, problem)
+    assert sorted(tree.oblique_code.tolist()) == [-1, -1, -1, 0, 1, 2]
+    split = tree_of(tree, problem).splits[0]
+    spread = np.where(tree.oblique_code < 0, X.std(axis=0)[tree.oblique_feature], 1.0)
+    assert split.norm == pytest.approx(np.abs(tree.oblique_weight * spread).sum())
+    assert np.array_equal(split.codes, tree.oblique_code)
+    rows = np.arange(len(problem))
+    again = tree_of(tree, problem)
+    assert np.array_equal(again.goes_left(problem, 0, rows), first.tree.goes_left(problem, 0, rows))
+    with pytest.raises(ValueError, match="takes column 3 for categories, and it holds numbers"):
+        tree_of(tree, make_problem(X, label, BINARY))
+    numbers = to_tree(random_tree(make_problem(X, label, BINARY), 1, np.random.default_rng(0)), problem)
+    with pytest.raises(ValueError, match="takes column 3 for numbers, and it holds categories"):
+        tree_of(numbers, problem)
+
+
 def test_a_tree_with_several_ways_to_a_node_is_refused():
     X = np.random.default_rng(0).normal(size=(60, 3))
     table = Table(X, np.zeros(3, np.int32), np.sin(3 * X[:, 0]) + X[:, 1] > 0.5, None)
@@ -84,7 +105,7 @@ def test_random_sums_cut_at_a_value_that_the_rows_have(seed):
     X[::7, 1] = np.nan
     problem = make_problem(X, label, BINARY)
     split = random_tree(problem, 1, np.random.default_rng(seed)).splits[0]
-    sums = problem.rows.sums(np.arange(len(problem)), split.columns, split.weights, split.fill)
+    sums = problem.rows.sums(np.arange(len(problem)), split.columns, split.codes, split.weights, split.fill)
     assert split.threshold in (*sums.tolist(), 0.0)
     assert np.nanstd(sums) == pytest.approx(1.0)
     influence = np.abs(split.weights) * np.nanstd(X, axis=0)[split.columns]

@@ -167,6 +167,7 @@ def curve(base: TAOTree | None) -> Callable[[Part, int, Result], Result]:
             "roc_auc": roc_auc(part.y_test, score),
             "average_precision": average_precision(part.y_test, score),
             "hull_area_of_kept": kept.hull_area,
+            "hull_area_of_ranking": OperatingPoints.of_scores(part.y_test, score).hull_area,
         }
 
     return measure

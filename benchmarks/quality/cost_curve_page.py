@@ -37,6 +37,7 @@ WAYS = ("weight", "oversample", "undersample", "smote")
 LOGISTIC = ("logistic", "balanced")
 JUDGED = ("oblique", "tree", "logistic")
 CLASS_METHODS = ("classes-cart", "classes-pruned", "classes-tao")
+RANKING = "hull_area_of_ranking"
 MARGIN = 0.01
 FPR_GRID = np.linspace(0, 1, 201)
 PANEL = 3.0  # inches of a panel
@@ -105,12 +106,14 @@ def most_leaves(result: Result) -> float:
 def areas_table(results: Results) -> str:
     """Area under the hull, by set and method."""
     head = ["data set", "cases", "columns", "positives", "seeds", *(NAMES[method] for method in AREAS)]
+    head += ["COC, its ranking"]
     head += [cell for method in LOGISTIC for cell in (f"{NAMES[method]}, ROC", "its hull")]
     rows = []
     for dataset in results.sets("tree", "logistic"):
         first = next(iter(results.of[dataset, "tree"].values()))
         there = [method for method in (*AREAS, *LOGISTIC) if (dataset, method) in results.of]
         areas = [results.mean(dataset, method, "hull_area", there) for method in AREAS]
+        areas.append(results.mean(dataset, "oblique", RANKING, there))
         areas += [results.mean(dataset, method, figure, there) for method in LOGISTIC
                   for figure in ("roc_auc", "hull_area")]  # fmt: skip
         size = [f"{first['n_train']:,}", first["n_columns"], f"{first['positives']:,}"]
@@ -118,16 +121,18 @@ def areas_table(results: Results) -> str:
     return table(head, rows)
 
 
-def differences(results: Results, others: dict[str, str], curve: str = "oblique") -> dict[str, np.ndarray]:
+def differences(
+    results: Results, others: dict[str, str], curve: str = "oblique", area: str = "hull_area"
+) -> dict[str, np.ndarray]:
     """By set, for each seed: area of a curve minus that of the best of others, by method the area that counts.
 
     Best in the mean over the seeds: the best one of each seed would owe part of its lead to luck.
     """
     found, methods = {}, (curve, *others)
     for dataset in results.sets(*methods):
-        own = results.values(dataset, curve, "hull_area", methods)
+        own = results.values(dataset, curve, area, methods)
         if len(own):
-            theirs = [results.values(dataset, method, area, methods) for method, area in others.items()]
+            theirs = [results.values(dataset, method, other, methods) for method, other in others.items()]
             found[dataset] = own - max(theirs, key=np.mean)
     return found
 
@@ -140,7 +145,11 @@ def judgement(results: Results) -> str:
     """The three claims, set by set and together."""
     gaps = differences(results, {"tree": "hull_area", "logistic": "roc_auc"})
     hulls = dict.fromkeys(("tree", *LOGISTIC), "hull_area")
-    of_hulls, of_fine = (differences(results, hulls, curve) for curve in ("oblique", "fine"))
+    beside_hulls = {
+        "COC": differences(results, hulls),
+        "in steps of 1.1": differences(results, hulls, "fine"),
+        "its ranking": differences(results, hulls, area=RANKING),
+    }
     rows, has_fewer = [], []
     for dataset, gap in gaps.items():
         own, tree = (results.mean(dataset, method, mean_leaves, JUDGED) for method in JUDGED[:2])
@@ -148,21 +157,21 @@ def judgement(results: Results) -> str:
         rows.append([dataset, len(gap), shown(gap.mean(), "+.4f"), shown(standard_error(gap)),
                      yes_or_no(gap.mean() >= -MARGIN), shown(own, ".1f"), shown(tree, ".1f"),
                      yes_or_no(own < tree), *(shown(np.mean(each.get(dataset, np.nan)), "+.4f")
-                                              for each in (of_hulls, of_fine))])  # fmt: skip
+                                              for each in beside_hulls.values())])  # fmt: skip
     if not rows:
         return "No results yet."
     head = ["data set", "seeds", "COC minus the better", "standard error", f"within {MARGIN:g} or above",
-            "leaves of the COC", "leaves of the tree", "fewer", "COC minus the best hull",
-            "in steps of 1.1"]  # fmt: skip
+            "leaves of the COC", "leaves of the tree", "fewer",
+            *(f"{name} minus the best hull" for name in beside_hulls)]  # fmt: skip
     means = np.array([gap.mean() for gap in gaps.values()])
     return "\n".join([
         table(head, rows),
         "",
         f"- Within {MARGIN:g} of the better of the two, or above: {(means >= -MARGIN).sum()} of {len(means)} sets.",
         f"- Mean over the sets: {means.mean():+.4f}; above on average: {yes_or_no(means.mean() > 0)}.",
-        *(f"- {name}: {sum(gap.mean() >= -MARGIN for gap in each.values())} of {len(each)} sets, mean "
-          f"{np.mean([gap.mean() for gap in each.values()]):+.4f}."
-          for name, each in (("The same beside hulls only", of_hulls), ("In steps of 1.1", of_fine)) if each),
+        *(f"- Beside hulls only, {name}: {sum(gap.mean() >= -MARGIN for gap in each.values())} of {len(each)} sets, "
+          f"mean {np.mean([gap.mean() for gap in each.values()]):+.4f}."
+          for name, each in beside_hulls.items() if each),
         f"- Fewer leaves than the tree: {sum(has_fewer)} of {len(means)} sets.",
     ])  # fmt: skip
 
@@ -293,6 +302,8 @@ part and the corners, mean over the seeds.
 
 - COC: `CostOptimalCurve()`, depth and alpha by cross-validation of the base tree; in steps of 1.1: with the same depth
   and alpha and `beta=1.1`, so with four times the trees; single columns: `CostOptimalCurve(TAOTree(split="axis"))`.
+  Its ranking: the classifiers "the first k cases", k = 1, 2, ..., in the order of `decision_function`, as the hull of
+  logistic regression has them.
 - Tree: scikit-learn's, depth 6, at least 5 cases a leaf, at 15 costs. Pruned CART: `CostTree()` at the same costs.
 - Logistic regression: L1 penalty, C = 1; its ROC curve, and the hull of that. Balanced: with weights that make both
   classes count alike.
@@ -345,8 +356,8 @@ def curve_sections(results: Results, folder: Path) -> list[str]:
         "## Area under the hull",
         areas_table(results),
         "## Judgement",
-        "The better of the tree and the ROC of logistic regression, by the mean over the seeds. The last two columns "
-        "take the best of the hulls: of the tree, and of logistic regression with and without weights.",
+        "The better of the tree and the ROC of logistic regression, by the mean over the seeds. The last three "
+        "columns take the best of the hulls: of the tree, and of logistic regression with and without weights.",
         judgement(results),
         "![Test points of all methods](figure4.png)",
         "As figure 4 of the paper: points are means over the seeds at each cost that all seeds have.",

@@ -67,4 +67,5 @@ AP = 0
 AUC = 1
 GINI = 2
 ENTROPY = 3
-CRITERIA = {"ap": AP, "auc": AUC, "gini": GINI, "entropy": ENTROPY}
+ERROR = 4
+CRITERIA = {"ap": AP, "auc": AUC, "gini": GINI, "entropy": ENTROPY, "error": ERROR}

@@ -8,7 +8,7 @@ from toprank._core.traverse import category_side, number_side, weighted_sum
 
 
 @kernel
-def four_sums(block, rows, k, start, stop, feature, weight, fill):
+def four_sums(block, rows, k, start, stop, feature, code, weight, fill):
     """Return the weighted sums of rows[k:k + 4], to the last bit those of `weighted_sum`.
 
     A sum waits for its last addition before it makes the next one; four of them wait together.
@@ -16,39 +16,57 @@ def four_sums(block, rows, k, start, stop, feature, weight, fill):
     i0, i1, i2, i3 = rows[k], rows[k + 1], rows[k + 2], rows[k + 3]
     s0 = s1 = s2 = s3 = 0.0
     for t in range(start, stop):
-        f = feature[t]
-        w, instead = weight[t], fill[t]
+        f = np.uint64(feature[t])
+        w, instead, c = weight[t], fill[t], code[t]
         x0, x1, x2, x3 = block[i0, f], block[i1, f], block[i2, f], block[i3, f]
-        s0 += w * (x0 if x0 == x0 else instead)
-        s1 += w * (x1 if x1 == x1 else instead)
-        s2 += w * (x2 if x2 == x2 else instead)
-        s3 += w * (x3 if x3 == x3 else instead)
+        if c < 0:
+            s0 += w * (x0 if x0 == x0 else instead)
+            s1 += w * (x1 if x1 == x1 else instead)
+            s2 += w * (x2 if x2 == x2 else instead)
+            s3 += w * (x3 if x3 == x3 else instead)
+        else:
+            s0 += w if x0 == c else 0.0
+            s1 += w if x1 == c else 0.0
+            s2 += w if x2 == c else 0.0
+            s3 += w if x3 == c else 0.0
     return s0, s1, s2, s3
 
 
 @kernel
-def write_sums(block, rows, start, stop, feature, weight, fill, out):
+def write_sums(block, rows, start, stop, feature, code, weight, fill, out):
     """Write the weighted sum, of the terms from start to stop, of each of the rows."""
     n = rows.shape[0]
     whole = n - n % 4
     for k in range(0, whole, 4):
-        out[k], out[k + 1], out[k + 2], out[k + 3] = four_sums(block, rows, k, start, stop, feature, weight, fill)
+        out[k], out[k + 1], out[k + 2], out[k + 3] = four_sums(block, rows, k, start, stop, feature, code, weight, fill)
     for k in range(whole, n):
-        out[k] = weighted_sum(block, rows[k], start, stop, feature, weight, fill)
+        out[k] = weighted_sum(block, rows[k], start, stop, feature, code, weight, fill)
 
 
 @kernel
-def sums_at(block, rows, feature, weight, fill, out):
-    """Write a weighted sum of the features of each of the rows, added up in the order in which trees do.
+def sums_at(block, rows, feature, code, weight, fill, out):
+    """Write a weighted sum of terms for each of the rows, added up in the order in which trees do.
 
-    Pre: block float64 (n, n_features), C order; rows int64 (m,); feature int32, weight and fill float64 (k,); out
-         float64 (m,).
+    Pre: block float64 (n, n_features), C order; rows int64 (m,); feature and code int32, weight and fill float64
+         (k,); out float64 (m,).
     """
-    write_sums(block, rows, 0, feature.shape[0], feature, weight, fill, out)
+    write_sums(block, rows, 0, feature.shape[0], feature, code, weight, fill, out)
 
 
 @kernel
-def sides_at(block, rows, node, nodes, category_bits, oblique_at, oblique_feature, oblique_weight, oblique_fill, out):
+def sides_at(
+    block,
+    rows,
+    node,
+    nodes,
+    category_bits,
+    oblique_at,
+    oblique_feature,
+    oblique_code,
+    oblique_weight,
+    oblique_fill,
+    out,
+):
     """Write 1 for each of the rows that goes left at a node, 0 for the others; exactly the comparison of `walk`.
 
     Pre: block float64 (n, n_features), C order; rows int64 (m,); nodes CONDITION; out bool (m,).
@@ -58,7 +76,7 @@ def sides_at(block, rows, node, nodes, category_bits, oblique_at, oblique_featur
     if condition["kind"] == OBLIQUE:
         value = np.empty(rows.shape[0])
         start, stop = oblique_at[node], oblique_at[node + 1]
-        write_sums(block, rows, start, stop, oblique_feature, oblique_weight, oblique_fill, value)
+        write_sums(block, rows, start, stop, oblique_feature, oblique_code, oblique_weight, oblique_fill, value)
         for k in range(rows.shape[0]):
             out[k] = number_side(value[k], condition["threshold"], missing_left) == 1
     elif condition["kind"] == NUMERIC:
@@ -72,7 +90,18 @@ def sides_at(block, rows, node, nodes, category_bits, oblique_at, oblique_featur
 
 @kernel
 def labels_below(
-    block, rows, start, nodes, category_bits, oblique_at, oblique_feature, oblique_weight, oblique_fill, label, out
+    block,
+    rows,
+    start,
+    nodes,
+    category_bits,
+    oblique_at,
+    oblique_feature,
+    oblique_code,
+    oblique_weight,
+    oblique_fill,
+    label,
+    out,
 ):
     """Write the label that each of the rows gets when it enters the tree at node `start`.
 
@@ -104,6 +133,7 @@ def labels_below(
                 category_bits,
                 oblique_at,
                 oblique_feature,
+                oblique_code,
                 oblique_weight,
                 oblique_fill,
                 side,

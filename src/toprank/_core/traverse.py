@@ -23,12 +23,18 @@ def category_side(value, category_bits, at, missing_left):
 
 
 @kernel
-def weighted_sum(block, i, start, stop, oblique_feature, oblique_weight, oblique_fill):
-    """Return a weighted sum of row i's features; a missing one counts as its fill, which may be missing, too."""
+def weighted_sum(block, i, start, stop, oblique_feature, oblique_code, oblique_weight, oblique_fill):
+    """Return a weighted sum over row i; a missing number counts as its fill, which may be missing, too.
+
+    A term of a category, code >= 0, counts where the row has it. The index is unsigned: it needs no look at its sign.
+    """
     total = 0.0
     for k in range(start, stop):
-        value = block[i, oblique_feature[k]]
-        total += oblique_weight[k] * (value if value == value else oblique_fill[k])
+        value = block[i, np.uint64(oblique_feature[k])]
+        if oblique_code[k] < 0:
+            total += oblique_weight[k] * (value if value == value else oblique_fill[k])
+        elif value == oblique_code[k]:
+            total += oblique_weight[k]
     return total
 
 
@@ -46,6 +52,7 @@ def walk(
     category_bits,
     oblique_at,
     oblique_feature,
+    oblique_code,
     oblique_weight,
     oblique_fill,
     scale,
@@ -78,9 +85,8 @@ def walk(
                 n += 1
             condition = nodes[node]
             if condition["kind"] == OBLIQUE:
-                value = weighted_sum(
-                    block, i, oblique_at[node], oblique_at[node + 1], oblique_feature, oblique_weight, oblique_fill
-                )
+                start, stop = oblique_at[node], oblique_at[node + 1]
+                value = weighted_sum(block, i, start, stop, oblique_feature, oblique_code, oblique_weight, oblique_fill)
                 side = number_side(value, condition["threshold"], condition["missing_left"])
                 if wants_margin:
                     distance = abs(value - condition["threshold"])
@@ -110,6 +116,7 @@ def walk_stages(
     category_bits,
     oblique_at,
     oblique_feature,
+    oblique_code,
     oblique_weight,
     oblique_fill,
     scale,
@@ -135,9 +142,8 @@ def walk_stages(
         while stage < n_stages and nodes[node]["kind"] != LEAF:
             condition = nodes[node]
             if condition["kind"] == OBLIQUE:
-                value = weighted_sum(
-                    block, i, oblique_at[node], oblique_at[node + 1], oblique_feature, oblique_weight, oblique_fill
-                )
+                start, stop = oblique_at[node], oblique_at[node + 1]
+                value = weighted_sum(block, i, start, stop, oblique_feature, oblique_code, oblique_weight, oblique_fill)
                 side = number_side(value, condition["threshold"], condition["missing_left"])
                 if wants_margin:
                     distance = abs(value - condition["threshold"])
@@ -166,7 +172,17 @@ def walk_stages(
 
 @kernel
 def confusion_scores(
-    block, nodes, category_bits, oblique_at, oblique_feature, oblique_weight, oblique_fill, rate, confusion, out
+    block,
+    nodes,
+    category_bits,
+    oblique_at,
+    oblique_feature,
+    oblique_code,
+    oblique_weight,
+    oblique_fill,
+    rate,
+    confusion,
+    out,
 ):
     """Write each row's mean leaf rate, a leaf weighing confusion ** (conditions the row breaks on the way to it).
 
@@ -184,9 +200,8 @@ def confusion_scores(
                 weight[node] = 1.0
                 continue
             if condition["kind"] == OBLIQUE:
-                value = weighted_sum(
-                    block, i, oblique_at[node], oblique_at[node + 1], oblique_feature, oblique_weight, oblique_fill
-                )
+                start, stop = oblique_at[node], oblique_at[node + 1]
+                value = weighted_sum(block, i, start, stop, oblique_feature, oblique_code, oblique_weight, oblique_fill)
                 side = number_side(value, condition["threshold"], condition["missing_left"])
             elif condition["kind"] == NUMERIC:
                 side = number_side(block[i, condition["feature"]], condition["threshold"], condition["missing_left"])

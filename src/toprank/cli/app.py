@@ -18,16 +18,13 @@ from toprank.cli.curve import curve
 from toprank.cli.demo import demo
 from toprank.cli.describe import describe
 from toprank.cli.drift import drift
-from toprank.cli.errors import sentence_of
+from toprank.cli.errors import is_bad_input, sentence_of
 from toprank.cli.evaluate import evaluate
 from toprank.cli.experiment import benchmark, export, methods, resume, show
 from toprank.cli.fit import fit
 from toprank.cli.terminal import make_console
 from toprank.cli.topk import topk
 from toprank.cli.warmup import warmup
-
-BAD_INPUT = (ValueError, TypeError, OSError, ImportError, MemoryError)
-"""What the library raises at input it cannot use; everything else is a mistake of ours."""
 
 INTERRUPTED = 130
 
@@ -100,13 +97,11 @@ def run(argv: Sequence[str] | None = None) -> int:
         return _fail("Interrupted.", INTERRUPTED)
     except USAGE_ERROR as error:
         return _fail(*_explain_usage(error))
-    except BAD_INPUT as error:
-        if "--debug" in args:
-            traceback.print_exc()
-        return _fail(sentence_of(error), 2)
     except Exception as error:
         if "--debug" in args:
             traceback.print_exc()
+        if is_bad_input(error):
+            return _fail(sentence_of(error), 2)
         return _fail(
             f"toprank made a mistake of its own ({type(error).__name__}: {sentence_of(error)}). "
             "Hint: run it again with --debug and report what it prints.",

@@ -12,8 +12,9 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from toprank.cli.show import count, facts, grid, percent, plural, rules_list, ways_of
+from toprank.cli.show import facts, grid, percent, rules_list, ways_of
 from toprank.cli.terminal import Terminal
+from toprank.tree.counts import count, plural
 
 if TYPE_CHECKING:
     from toprank.metrics import Interval, OperatingPoints
@@ -110,8 +111,9 @@ def _footnote(curve: CostOptimalCurve, n_hidden: int, has_beaten: bool) -> str:
     beaten = " Beaten: another tree has no more mistakes of either kind." if has_beaten else ""
     hidden = f" {plural(n_hidden, 'point')} not shown; --json lists all." if n_hidden else ""
     return (
-        f"A cost of 1: a false alarm is as bad as a missed positive. {source}: alerts among {count(curve.n_cases_)} "
-        f"cases, found as a share of the positives, false alarms of the negatives.{beaten}{hidden}"
+        f"A cost of 1: a false alarm is as bad as a missed positive. {source}: alerts among "
+        f"{plural(curve.n_cases_, 'case')}, found as a share of the positives, false alarms of the negatives."
+        f"{beaten}{hidden}"
     )
 
 
@@ -128,7 +130,7 @@ def judged_in_words(source: str) -> str:
 def choice_facts(selection: Selection, why: str = "") -> Table:
     """Return what to expect of a chosen point, and why it was taken where that is said."""
     alerts, cost = selection.alerts, f"{selection.point.cost_ratio:.3g}"
-    leaves = "1 leaf" if selection.tree.n_leaves_ == 1 else f"{selection.tree.n_leaves_} leaves"
+    leaves = plural(selection.tree.n_leaves_, "leaf", "leaves")
     hits = "" if np.isnan(selection.precision.value) else f"; {_share(selection.precision)} of them positive"
     rows = [
         ("tree", f"point {selection.position}, {leaves}, made for false alarms that cost {cost}"),

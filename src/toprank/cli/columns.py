@@ -10,6 +10,7 @@ import numpy as np
 from toprank.cli.errors import InputError, nearest
 from toprank.cli.reading import as_numbers
 from toprank.cli.terminal import Terminal
+from toprank.tree.counts import every, plural
 
 if TYPE_CHECKING:
     import polars
@@ -30,7 +31,7 @@ def label_values(frame: polars.DataFrame, label: str, file: str) -> np.ndarray:
     """Return the outcomes, none of them missing."""
     if label not in frame.columns:
         raise InputError(
-            f"The label column {label!r} is missing from {file} ({frame.width:,} columns read)."
+            f"The label column {label!r} is missing from {file} ({plural(frame.width, 'column')} read)."
             + nearest(label, frame.columns)
         )
     column = frame[label]
@@ -39,10 +40,9 @@ def label_values(frame: polars.DataFrame, label: str, file: str) -> np.ndarray:
     if column.null_count():
         row = int(np.argmax(column.is_null().to_numpy())) + 1
         raise InputError(
-            f"The label column {label!r} of {file} must have a value in every row, but "
-            f"{column.null_count():,} of "
-            f"{len(column):,} are missing, the first in row {row:,}. Hint: drop the cases whose outcome is "
-            "not known."
+            f"The label column {label!r} of {file} must have a value in every row, but {column.null_count():,} of "
+            f"{len(column):,} {'is' if column.null_count() == 1 else 'are'} missing, the first in row {row:,}. "
+            "Hint: drop the cases whose outcome is not known."
         )
     if column.dtype.is_temporal() or column.dtype.is_nested():
         raise InputError(f"The label column {label!r} of {file} must hold yes or no, found {column.dtype}.")
@@ -58,8 +58,8 @@ def outcomes(values: np.ndarray, label: str, file: str) -> list[Any]:
     where = f"The label column {label!r} of {file} must have two values"
     if len(found) == 1:
         raise InputError(
-            f"{where}, but all {len(values):,} rows hold {found[0]!r}. Hint: check that the file has cases "
-            "of both kinds."
+            f"{where}, but {every(len(values), 'row holds', 'rows hold')} {found[0]!r}. Hint: check that the "
+            "file has cases of both kinds."
         )
     if len(found) > 2:
         shown = ", ".join(map(repr, found[:4])) + (" and more" if len(found) > 4 else "")
@@ -128,9 +128,8 @@ def training_features(
     names = [name for name in frame.columns if name not in left_out]
     if not names:
         raise InputError(
-            f"No column of {file} is left to learn from: all {frame.width:,} are the label, an id or "
-            "dropped. "
-            "Hint: drop fewer columns."
+            f"No column of {file} is left to learn from: of {plural(frame.width, 'column')} each is the label, an id "
+            "or dropped. Hint: drop fewer columns."
         )
     features = frame.select(names)
     for column in features:
@@ -206,7 +205,7 @@ def select_columns(frame: polars.DataFrame, columns: Sequence[Column], file: str
         if column.name not in frame.columns:
             raise InputError(
                 f"Column {column.name!r} was used to train this model but is missing from {file} "
-                f"({frame.width:,} columns read).{nearest(column.name, frame.columns)}"
+                f"({plural(frame.width, 'column')} read).{nearest(column.name, frame.columns)}"
             )
         values = frame[column.name]
         if not column.is_categorical and not values.dtype.is_numeric():

@@ -9,8 +9,9 @@ import typer
 
 from toprank.cli.errors import InputError
 from toprank.cli.experiment import Jobs, show_progress
-from toprank.cli.options import AsJson, Debug, Ids, Label, Positive, Quiet, parse_budget
+from toprank.cli.options import AsJson, Debug, Ids, Label, Positive, Quiet, note_large_budget, parse_budget
 from toprank.cli.terminal import Terminal
+from toprank.tree.counts import count, plural
 
 if TYPE_CHECKING:
     import polars
@@ -63,6 +64,7 @@ def compare(
     folder = out or Path(f"{table.name.split('.')[0]}-compare")
     _check_folder(folder)
     features, values, pos_label = read_history(table, label, positive, {"--id": id_columns, "--drop": drop}, terminal)
+    note_large_budget(share, len(values), "--budget", table.name, terminal)
     with terminal.working("Preparing"):
         names = _chosen(methods)
     board = _run(features, values == pos_label, names, share, folds, repeats, minutes, jobs, terminal)
@@ -106,8 +108,8 @@ def _run(
     fewest = min(n_positives, features.height - n_positives)
     if fewest < 2 * folds:
         raise InputError(
-            f"The table has {fewest:,} cases of the rarer outcome, expected at least {2 * folds} for {folds} folds. "
-            "Hint: use fewer --folds, or collect more cases."
+            f"The table has {plural(fewest, 'case')} of the rarer outcome, expected at least {2 * folds} for {folds} "
+            "folds. Hint: use fewer --folds, or collect more cases."
         )
     with show_progress(terminal) as update:
         return compare_methods(features, is_positive, methods=names, budget=budget, n_splits=folds, n_repeats=repeats,
@@ -132,10 +134,10 @@ def _write(board: Leaderboard, folder: Path, table: str, terminal: Terminal) -> 
 
 
 def _print(board: Leaderboard, table: str, written: list[Path], terminal: Terminal) -> None:
-    from toprank.cli.show import count, facts, grid, percent, plural
+    from toprank.cli.show import facts, grid, percent
 
     k = count(max(1, round(board.share * board.n_cases)))
-    terminal.show(f"{table}: {count(board.n_cases)} cases, {count(board.n_positives)} positive "
+    terminal.show(f"{table}: {plural(board.n_cases, 'case')}, {count(board.n_positives)} positive "
                   f"({percent(board.n_positives / board.n_cases)}), {plural(board.n_splits, 'split')}")  # fmt: skip
     rows = []
     for place, entry in enumerate(board.entries, 1):

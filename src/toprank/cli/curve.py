@@ -11,8 +11,19 @@ import numpy as np
 import typer
 
 from toprank.cli.errors import InputError, nearest
-from toprank.cli.options import AsJson, Debug, Ids, Positive, Quiet, parse_budget, parse_settings, parse_share
+from toprank.cli.options import (
+    AsJson,
+    Debug,
+    Ids,
+    Positive,
+    Quiet,
+    note_large_budget,
+    parse_budget,
+    parse_settings,
+    parse_share,
+)
 from toprank.cli.terminal import Terminal
+from toprank.tree.counts import count, plural
 
 if TYPE_CHECKING:
     import polars
@@ -108,6 +119,8 @@ def curve(
         model = fit_curve(file, label, positive, columns, validation, settings, how, terminal)
         if out is not None:
             model.save(out)  # so that a wish that no tree fulfils does not cost the work
+    for asked, option in ((wish.get("k"), "--k"), (before, "--from-k")):
+        note_large_budget(asked, model.n_cases_, option, "the training data", terminal)
     start, chosen = choose(model, wish, max_leaves, before, None if is_model else out)
     if out is not None and (is_model or chosen is not None):
         model.save(out)
@@ -227,7 +240,7 @@ def fit_curve(
 def make_curve(settings: Sequence[str] | None, how: Mapping[str, Any], columns: Sequence[str]) -> CostOptimalCurve:
     """Return the curve with its parameters and those of its trees set; the same file gives the same curve."""
     from toprank import CostOptimalCurve, TAOTree
-    from toprank.cli.fit import check_categories
+    from toprank.cli.fit import check_settings
 
     own = [name for name in inspect.signature(CostOptimalCurve).parameters if name != "base"]
     of_trees = [name for name in inspect.signature(TAOTree).parameters if name not in (*own, *OF_THE_CURVE)]
@@ -236,7 +249,7 @@ def make_curve(settings: Sequence[str] | None, how: Mapping[str, Any], columns: 
     given = {name: value for name, value in how.items() if value is not None}
     for name in sorted(chosen.keys() & given.keys()):
         raise InputError(f"--set {name} says again what {options[name]} says. Hint: use {options[name]} alone.")
-    check_categories(chosen, columns)
+    check_settings(chosen, columns)
     for name in ("depths", "alphas"):
         if name in chosen and not isinstance(chosen[name], list | tuple | None):
             chosen[name] = [chosen[name]]  # one value to try
@@ -327,7 +340,7 @@ def _print_curve(
     from rich.text import Text
 
     from toprank.cli.choice import judged_points, path_table
-    from toprank.cli.show import count, facts, main_columns, percent, plural
+    from toprank.cli.show import facts, main_columns, percent
     from toprank.rankers.model_file import describe_model
 
     n_categorical = sum(column.is_categorical for column in model.columns_)

@@ -54,7 +54,7 @@ def demo(
     toprank demo --cases 200000 --seed 7 --out campaign
     """
     terminal = Terminal(as_json=as_json, quiet=quiet)
-    from toprank.cli.fit import best_rules, compiling
+    from toprank.cli.fit import compiling, rules_of
     from toprank.cli.judging import default_k, gains, precision_interval
     from toprank.rankers.model_file import describe_model
 
@@ -73,12 +73,13 @@ def demo(
         interval = precision_interval(is_positive, score)
         table = gains(is_positive, score, campaign.new["amount"].to_numpy())
     files = write_files(out, model, alerts, campaign)
-    rules = best_rules(model, RULES_SHOWN)
+    rules = rules_of(model)
     terminal.finish({
         "folder": str(out), "files": files, "seconds": round(terminal.seconds, 3), "info": info,
         "year": campaign.year, "k": k, "average_precision": asdict(interval),
         "optimal_average_precision": campaign.optimal_average_precision,
-        "gains": table, "alerts": alerts.head(ALERTS_SHOWN).to_dicts(), "rules": rules,
+        "gains": table, "alerts": alerts.head(ALERTS_SHOWN).to_dicts(),
+        "rules": rules[:RULES_SHOWN],
     })  # fmt: skip
     if not (quiet or as_json):
         _print_campaign(campaign, info, alerts, terminal)
@@ -181,18 +182,20 @@ def _print_campaign(campaign: Campaign, info: dict[str, Any], alerts: polars.Dat
 def _print_judgement(
     campaign: Campaign, interval: Any, table: dict[str, Any], rules: list[dict[str, Any]], terminal: Terminal
 ) -> None:
-    from toprank.cli.show import facts, gains_grid, interval_text, rules_list
+    from toprank.cli.show import facts, gains_grid, interval_text, rules_list, rules_title
 
     base = float(campaign.new["fraud"].mean())  # type: ignore[arg-type]
     terminal.heading(f"What the ranking would have found in {campaign.year}, a year it did not learn from")
     terminal.show(gains_grid(table, campaign.new.height))
+    terminal.hint("  Precision: share of frauds among the cases checked. Recall: share of all frauds that are found.")
     terminal.show("", facts([
         ("average precision", interval_text(interval)),
         ("at best possible", f"{campaign.optimal_average_precision:.3f}, known as the campaign is simulated"),
         ("in random order", f"{base:.3f}"),
     ]))  # fmt: skip
-    terminal.heading(f"The first {len(rules)} rules of the ranking, and what they caught in training")
-    terminal.show(rules_list(rules))
+    shown = rules[:RULES_SHOWN]
+    terminal.heading(rules_title(len(shown), len(rules)))
+    terminal.show(rules_list(shown))
 
 
 def _print_next_steps(out: Path, files: dict[str, str], terminal: Terminal) -> None:

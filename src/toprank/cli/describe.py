@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from toprank.cli.errors import InputError
 from toprank.cli.options import AsJson, Debug, Positive, Quiet
 from toprank.cli.terminal import WIDTH, Terminal
 
@@ -28,6 +29,10 @@ def describe(
         str | None, typer.Option(metavar="COLUMN", help="Of a table: the column with the outcome.")
     ] = None,
     positive: Positive = None,
+    exact: Annotated[
+        bool,
+        typer.Option("--exact", help="Of a model: print its tree to be applied, one line a node, nothing shortened."),
+    ] = False,
     as_json: AsJson = False,
     quiet: Quiet = False,
     debug: Debug = False,
@@ -36,11 +41,19 @@ def describe(
 
     \b
     toprank describe model.toprank
+    toprank describe model.toprank --exact > tree.txt
     toprank describe history.csv --label fraud
     """
     terminal = Terminal(as_json=as_json, quiet=quiet)
     if file.name.lower().endswith(".toprank") or (file.is_file() and zipfile.is_zipfile(file)):
-        _describe_model(file, terminal)
+        if exact:
+            _print_exactly(file, terminal)
+        else:
+            _describe_model(file, terminal)
+    elif exact:
+        raise InputError(
+            f"--exact prints the tree of a model file, but {file.name} is none. Hint: leave it out to describe a table."
+        )
     else:
         _describe_table(file, label, positive, terminal)
 
@@ -49,7 +62,7 @@ def describe(
 
 
 def _describe_model(path: Path, terminal: Terminal) -> None:
-    from toprank.cli.show import rules_list
+    from toprank.cli.show import rules_list, rules_title
     from toprank.rankers.model_file import read_model_info
 
     info = read_model_info(path)
@@ -62,14 +75,33 @@ def _describe_model(path: Path, terminal: Terminal) -> None:
     terminal.finish(found | ({"scorecard": read.scorecard} if read.inside else {}))
     _print_model(info, terminal, inside=read.inside)
     if rules:
-        terminal.heading(
-            f"The first {len(rules)} of {info['figures']['n_leaves']:,} rules, in the order of the ranking, "
-            "and what they caught in training"
-        )
+        terminal.heading(rules_title(len(rules), read.n_rules))
         terminal.show(rules_list(rules))
     if read.lines:
         terminal.heading(read.title)
         terminal.show(*read.lines)
+
+
+def _print_exactly(path: Path, terminal: Terminal) -> None:
+    """Print the text of a model that is to be applied, as it is: of a forest all trees, of a curve the chosen one."""
+    from toprank.export import to_text
+    from toprank.rankers.model_file import load, read_model_info
+
+    info = read_model_info(path)
+    with terminal.working(f"Loading {path.name}"):
+        model = load(path)
+    if info["class"] != "CostOptimalCurve" and info["figures"].get("n_trees"):
+        n = len(model.trees_)
+        trees = [
+            to_text(tree, model.columns_, title=f"tree {i} of {n}:", exact=True)
+            for i, tree in enumerate(model.trees_, 1)
+        ]
+        text = "\n\n".join([model.summary(), *trees])
+    else:
+        text = model.to_text(exact=True)
+    terminal.finish({"kind": "model", "file": str(path), "info": info, "text": text})
+    if not terminal.as_json:
+        terminal.out.file.write(f"{text}\n")  # not wrapped: a line is a node
 
 
 def _describe_curve(path: Path, info: dict[str, Any], terminal: Terminal) -> None:
@@ -137,6 +169,7 @@ class _Read:
     """What a tree in a file says: its first rules, and the scorecard inside its leaves, as data and in words."""
 
     rules: list[dict[str, Any]] = field(default_factory=list)
+    n_rules: int = 0
     scorecard: list[dict[str, Any]] = field(default_factory=list)
     inside: str = ""
     title: str = ""
@@ -171,6 +204,7 @@ def _read_tree(path: Path, info: dict[str, Any], width: int) -> _Read:
         card = (tree.scoring, columns, checked_spread(arrays.get("points_spread"), tree.n_features))
         return _Read(
             _rows({name: list(values)[:RULES_SHOWN] for name, values in found.items()}),
+            tree.n_leaves,
             _rows(scorecard_table(*card)),
             scorecard_summary(*card),
             CARD_TITLE,
@@ -191,7 +225,8 @@ def _rows(table: dict[str, list[Any]]) -> list[dict[str, Any]]:
 def _describe_table(path: Path, label: str | None, positive: str | None, terminal: Terminal) -> None:
     from toprank.cli.columns import choose_positive, label_values, outcomes
     from toprank.cli.reading import TABLE_SUFFIXES, check_readable, read_table
-    from toprank.cli.show import count, grid, percent, plural
+    from toprank.cli.show import grid, percent
+    from toprank.tree.counts import count, plural
 
     check_readable(path, (".toprank", *TABLE_SUFFIXES))
     with terminal.working(f"Reading {path.name}"):

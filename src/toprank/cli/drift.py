@@ -11,6 +11,7 @@ import typer
 from toprank.cli.errors import InputError, nearest
 from toprank.cli.options import AsJson, Debug, Quiet, split_names
 from toprank.cli.terminal import Terminal
+from toprank.tree.counts import plural
 
 if TYPE_CHECKING:
     import polars
@@ -131,7 +132,7 @@ def read_both(
     for frame, file in ((before, reference.name), (after, new.name)):
         if frame.height < MIN_ROWS:
             raise InputError(
-                f"{file} has {frame.height} rows, expected at least {MIN_ROWS}. "
+                f"{file} has {plural(frame.height, 'row')}, expected at least {MIN_ROWS}. "
                 "Hint: one part of the rows is learned from, the other is tested on."
             )
     for name in names:
@@ -156,7 +157,7 @@ def _compared_columns(
             if name not in frame.columns:
                 free = [each for each in frame.columns if each not in other.columns]
                 raise InputError(
-                    f"Column {name!r} is in {there} but missing from {here} ({frame.width:,} columns read)."
+                    f"Column {name!r} is in {there} but missing from {here} ({plural(frame.width, 'column')} read)."
                     + (nearest(name, free) or f" Hint: leave it out with --ignore {name}.")
                 )
     if not names:
@@ -231,7 +232,7 @@ def _note_new_values(before: polars.Series, after: polars.Series, files: tuple[s
 def _print(result: TwoSampleResult, reference: str, new: str, n_cells: int, terminal: Terminal) -> None:
     from rich.text import Text
 
-    from toprank.cli.show import facts, plural
+    from toprank.cli.show import facts
 
     verdict, colour = _verdict(result, reference, new)
     terminal.show(Text(verdict, style=f"bold {colour}"), facts(_figures_of(result, reference, new)))
@@ -271,10 +272,9 @@ def _figures_of(result: TwoSampleResult, reference: str, new: str) -> list[tuple
         return compared
     if result.n_shared:
         smaller, n_rows = min((new, result.n_rows_new), (reference, result.n_rows_reference), key=lambda file: file[1])
-        noun = "row" if result.n_shared == 1 else "rows"
         share = f"{100 * result.n_shared / n_rows:.{0 if 100 * result.n_shared >= n_rows else 1}f} % of {smaller}"
         verb = "is" if result.n_shared == 1 else "are"
-        compared.insert(1, ("shared", f"{result.n_shared:,} {noun} ({share}) {verb} in both files"))
+        compared.insert(1, ("shared", f"{plural(result.n_shared, 'row')} ({share}) {verb} in both files"))
     tested = ("tested on", f"{result.n_reference:,} and {result.n_new:,} of them; a model learned from the others")
     found = [
         ("AUC", f"{interval_text(result.auc_interval)}; 0.500 = cannot be told apart"),

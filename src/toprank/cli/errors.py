@@ -3,7 +3,16 @@
 from __future__ import annotations
 
 import difflib
+import dis
 from collections.abc import Iterable
+
+OF_THE_WORLD = (OSError, ImportError, MemoryError)
+"""What files, packages and memory have to do with."""
+
+CHECKED_BY = ("toprank", "sklearn.utils")
+"""Modules that look at what the user gave: ours, and scikit-learn's checks of parameters and tables."""
+
+RAISE = dis.opmap["RAISE_VARARGS"]
 
 
 class InputError(ValueError):
@@ -16,6 +25,24 @@ def nearest(name: str, known: Iterable[str]) -> str:
     lowered = {each.lower(): each for each in reversed(names)}
     match = difflib.get_close_matches(name.lower(), lowered, n=1)
     return f" Hint: did you mean {lowered[match[0]]!r}?" if match else ""
+
+
+def is_bad_input(error: BaseException) -> bool:
+    """Tell whether an error is about what the user gave; all others are mistakes of ours.
+
+    The library refuses input with `raise ValueError(...)` or `raise TypeError(...)`. The same errors come from Python
+    and numpy where our own code adds a number to a text or arrays of different lengths: there no `raise` was executed.
+    """
+    if isinstance(error, OF_THE_WORLD):
+        return True
+    if not isinstance(error, ValueError | TypeError) or error.__traceback__ is None:
+        return False
+    origin = error.__traceback__
+    while origin.tb_next is not None:
+        origin = origin.tb_next
+    module = f"{origin.tb_frame.f_globals.get('__name__', '')}."
+    is_raised = origin.tb_frame.f_code.co_code[origin.tb_lasti] == RAISE
+    return is_raised and module.startswith(tuple(f"{name}." for name in CHECKED_BY))
 
 
 def sentence_of(error: BaseException) -> str:

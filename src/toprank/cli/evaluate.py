@@ -12,6 +12,7 @@ import typer
 from toprank.cli.errors import InputError, nearest
 from toprank.cli.options import AsJson, Debug, Label, ModelFile, Positive, Quiet
 from toprank.cli.terminal import Terminal
+from toprank.tree.counts import count, plural
 
 if TYPE_CHECKING:
     import polars
@@ -58,9 +59,10 @@ def evaluate(
     found = outcomes(values, label, table.name)
     trained = ranker.classes_[ranker.positive_index_]
     is_positive = values == choose_positive(found, positive, label, table.name, trained=trained)
-    depths = [choose_k(each, ranker, frame.height, table.name) for each in (dict.fromkeys(k) if k else [None])]
+    wanted = dict.fromkeys(k) if k else [None]
+    depths = [choose_k(each, ranker, frame.height, table.name, terminal) for each in wanted]
     worth = None if amount is None else _amounts(frame, amount, table.name)
-    with terminal.working(f"Scoring {frame.height:,} cases"):
+    with terminal.working(f"Scoring {plural(frame.height, 'case')}"):
         score = ranker.decision_function(features)
     with terminal.working("Drawing the cases again and again for an interval"):
         interval = precision_interval(is_positive, score)
@@ -100,7 +102,7 @@ def _amounts(frame: polars.DataFrame, name: str, file: str) -> np.ndarray:
     """Return what each case is worth: numbers of at least 0, none missing."""
     if name not in frame.columns:
         raise InputError(
-            f"The amount column {name!r} is missing from {file} ({frame.width:,} columns read)."
+            f"The amount column {name!r} is missing from {file} ({plural(frame.width, 'column')} read)."
             + nearest(name, frame.columns)
         )
     column = frame[name]
@@ -119,7 +121,7 @@ def _amounts(frame: polars.DataFrame, name: str, file: str) -> np.ndarray:
 
 
 def _print_result(result: dict[str, Any], interval: Any, model: str, table: str, terminal: Terminal) -> None:
-    from toprank.cli.show import count, facts, gains_grid, grid, interval_text, percent, plural, times
+    from toprank.cli.show import expected, facts, gains_grid, grid, interval_text, percent, times
 
     n, n_positives = result["n_cases"], result["n_positives"]
     terminal.show(f"{model} on {table}")
@@ -132,7 +134,7 @@ def _print_result(result: dict[str, Any], interval: Any, model: str, table: str,
     for at in result["at_k"]:
         ties = at["precision_worst"] < at["precision_best"]
         bounds = f"{percent(at['precision_worst'])} to {percent(at['precision_best'])}" if ties else "no ties"
-        rows.append([plural(at["k"], "case"), count(at["precision"] * at["k"]), percent(at["precision"]), bounds,
+        rows.append([plural(at["k"], "case"), expected(at["precision"] * at["k"]), percent(at["precision"]), bounds,
                      percent(at["recall"]), times(at["lift"])])  # fmt: skip
     if "chosen" in result:
         _print_choice(result["chosen"], n, terminal)
@@ -144,7 +146,7 @@ def _print_result(result: dict[str, Any], interval: Any, model: str, table: str,
 
 
 def _print_choice(chosen: dict[str, Any], n_cases: int, terminal: Terminal) -> None:
-    from toprank.cli.show import count, facts, percent
+    from toprank.cli.show import facts, percent
 
     def share(name: str) -> str:
         each = chosen[name]
@@ -153,7 +155,7 @@ def _print_choice(chosen: dict[str, Any], n_cases: int, terminal: Terminal) -> N
     terminal.heading(f"The chosen tree ({chosen['wish']})")
     hits = f"; {share('precision')} of them positive" if chosen["alerts"] else ""
     terminal.show(facts([
-        ("alerts", f"{count(chosen['alerts'])} of {count(n_cases)} cases{hits}"),
-        ("found", f"{count(chosen['found'])} positives, {share('recall')} of them"),
+        ("alerts", f"{count(chosen['alerts'])} of {plural(n_cases, 'case')}{hits}"),
+        ("found", f"{plural(chosen['found'], 'positive')}, {share('recall')} of them"),
         ("false alarms", f"{share('false_positive_rate')} of the negatives"),
     ]))  # fmt: skip

@@ -13,6 +13,7 @@ import typer
 from toprank.cli.errors import InputError
 from toprank.cli.options import AsJson, Debug, Quiet
 from toprank.cli.terminal import Terminal
+from toprank.tree.counts import plural
 
 if TYPE_CHECKING:
     from toprank.experiment.runner import Progress
@@ -170,7 +171,8 @@ def _work_off(store: Store, folder: Path, jobs: int | None, retry: bool, termina
     except KeyboardInterrupt:
         total = len(store.plan.trials())
         done = progress.n_done if progress else total - len(missing)
-        terminal.err.print(f"Stopped with {done:,} of {total:,} trials done. `{again}` goes on.", soft_wrap=True)
+        said = f"Stopped with {done:,} of {plural(total, 'trial')} done. `{again}` goes on."
+        terminal.err.print(said, soft_wrap=True)
         raise
 
 
@@ -185,7 +187,8 @@ def show_progress(terminal: Terminal) -> Iterator[Any]:
                 return
             last[0] = time.monotonic()
             minutes = progress.seconds_left / 60
-            terminal.err.print(f"{progress.n_done:,} of {progress.n_trials:,} trials, about {minutes:.0f} min left")
+            at = f"{progress.n_done:,} of {plural(progress.n_trials, 'trial')}"
+            terminal.err.print(f"{at}, about {minutes:.0f} min left")
 
         yield line
         return
@@ -202,7 +205,7 @@ def show_progress(terminal: Terminal) -> Iterator[Any]:
         def update(progress: Progress) -> None:
             left = f"about {progress.seconds_left / 60:.0f} min left" if progress.n_run else "starting"
             at = f"{progress.trial.table.name}, {progress.trial.use.label}" if progress.trial else ""
-            text = f"{progress.n_done:,} of {progress.n_trials:,} trials, {left}  {at}"
+            text = f"{progress.n_done:,} of {plural(progress.n_trials, 'trial')}, {left}  {at}"
             bar.update(task, description=text, completed=progress.n_done, total=progress.n_trials)
 
         yield update
@@ -235,4 +238,4 @@ def _show(store: Store, published: Path | None, terminal: Terminal, written: lis
         terminal.hint("--retry runs again what failed or took too long.")
     if written:
         folders = sorted({str(path.parent) for path in written})
-        terminal.hint(f"{len(written)} files written to {', '.join(folders)}")
+        terminal.hint(f"{plural(len(written), 'file')} written to {', '.join(folders)}")

@@ -18,11 +18,13 @@ from toprank.cli.options import (
     Label,
     Positive,
     Quiet,
+    note_large_budget,
     parse_budget,
     parse_settings,
     split_names,
 )
 from toprank.cli.terminal import Terminal
+from toprank.tree.counts import plural
 
 if TYPE_CHECKING:
     import polars
@@ -90,6 +92,7 @@ def fit(
         raise InputError(f"--cv must be 0 or at least 2 folds, got {cv}. Hint: --cv 0 leaves cross-validation out.")
     left_out = {"--id": id_columns, "--drop": drop}
     features, values, pos_label = read_history(history, label, positive, left_out, terminal)
+    note_large_budget(parameters.get("budget"), len(values), "--budget", history.name, terminal)
     with terminal.working("Loading the estimators"):
         estimator = make_estimator(model, settings, parameters | {"pos_label": pos_label}, features.columns)
     fit_with_progress(estimator, features, values, terminal)
@@ -109,8 +112,15 @@ def read_history(
         frame = read_table(path)
     values = label_values(frame, label, path.name)
     pos_label = choose_positive(outcomes(values, label, path.name), positive, label, path.name)
-    unused = [name for option, given in left_out.items()
-              for name in split_names(given, frame.columns, option, path.name)]  # fmt: skip
+    unused: list[str] = []
+    for option, given in left_out.items():
+        names = split_names(given, frame.columns, option, path.name)
+        if label in names:
+            raise InputError(
+                f"{option} names {label!r}, which is the label column of {path.name}, expected another column. "
+                f"Hint: the label is not learned from anyway; leave it out of {option}, or correct --label."
+            )
+        unused += names
     features = training_features(frame, [label, *unused], path.name, terminal)
     share = float((values == pos_label).mean())
     if share > 0.5:
@@ -136,17 +146,28 @@ def make_estimator(
     if twice:
         option = {"budget": "--budget", "pos_label": "--positive"}[twice[0]]
         raise InputError(f"--set {twice[0]} says again what {option} says. Hint: use {option} alone.")
-    check_categories(chosen, columns)
+    check_settings(chosen, columns)
     return estimator(**(chosen | parameters))
 
 
-def check_categories(settings: dict[str, Any], columns: Sequence[str]) -> None:
-    """Raise InputError where `categorical_features` of --set names a column that is not there."""
-    for column in settings.get("categorical_features") or ():
+def check_settings(settings: dict[str, Any], columns: Sequence[str]) -> None:
+    """Raise InputError where --set has a `cv` that is no number, or `categorical_features` that are not there.
+
+    The estimators themselves also take splitters and masks, which cannot be said on a command line.
+    """
+    folds, categories = settings.get("cv"), settings.get("categorical_features")
+    if not isinstance(folds, int | None):
+        raise InputError(f"cv of --set must be a number of folds, got {folds!r}. Hint: for example --set cv=5.")
+    if not isinstance(categories, list | tuple | None):
+        raise InputError(
+            f"categorical_features of --set must be names of columns, got {categories!r}. "
+            "Hint: put commas between them, as in --set categorical_features=sector,region."
+        )
+    for column in categories or ():
         if isinstance(column, str) and column not in columns:
             raise InputError(
                 f"categorical_features names {column!r}, but there is no such column to learn from "
-                f"({len(columns):,} columns).{nearest(column, columns)}"
+                f"({plural(len(columns), 'column')}).{nearest(column, columns)}"
             )
 
 
@@ -165,7 +186,7 @@ def fit_with_progress(
         terminal.quiet = quiet
         estimator.set_params(verbose=0)
     else:
-        with terminal.working(f"Fitting {name} on {features.height:,} cases{compiling()}"):
+        with terminal.working(f"Fitting {name} on {plural(features.height, 'case')}{compiling()}"):
             estimator.fit(features, values, **validation)
 
 
@@ -228,23 +249,24 @@ def cross_validate(
     return values
 
 
-def best_rules(model: Any, n_rules: int = RULES_SHOWN) -> list[dict[str, Any]]:
-    """Return the first rules of a tree; none of a forest, which has too many to read."""
-    return [] if hasattr(model, "trees_") else model.rules().head(n_rules).to_dicts()
+def rules_of(model: Any) -> list[dict[str, Any]]:
+    """Return the rules of a tree, best first; none of a forest, which has too many to read."""
+    return [] if hasattr(model, "trees_") else model.rules().to_dicts()
 
 
 def report(model: Any, out: Path, judged: dict[str, Any], terminal: Terminal) -> None:
     """Print what was learned."""
-    from toprank.cli.show import model_card, rules_list
+    from toprank.cli.show import model_card, rules_list, rules_title
     from toprank.rankers.model_file import describe_model
 
-    info, rules = describe_model(model), best_rules(model)
+    info, rules = describe_model(model), rules_of(model)
+    shown = rules[:RULES_SHOWN]
     terminal.finish(
         {
             "model": str(out),
             "seconds": round(terminal.seconds, 3),
             "judged": judged,
-            "rules": rules,
+            "rules": shown,
             "info": info,
         }
     )
@@ -254,12 +276,8 @@ def report(model: Any, out: Path, judged: dict[str, Any], terminal: Terminal) ->
     quality = f"{judged['average_precision']:.3f}, a random order has {base:.3f}; {judged['how']}"
     terminal.show(model_card(info, [("AP", quality)]))
     if rules:
-        n_leaves = info["figures"]["n_leaves"]
-        terminal.heading(
-            f"The first {len(rules)} of {n_leaves:,} rules, in the order of the ranking, "
-            "and what they caught in training"
-        )
-        terminal.show(rules_list(rules))
+        terminal.heading(rules_title(len(shown), len(rules)))
+        terminal.show(rules_list(shown))
     terminal.hint(
         f"\nWrote {out} in {terminal.seconds:.1f} s. Next:\n"
         f"  toprank topk {out} NEW_CASES.csv{_cases_option(model.budget)} -o alerts.csv"

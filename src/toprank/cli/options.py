@@ -10,6 +10,8 @@ from typing import Annotated, Any
 import typer
 
 from toprank.cli.errors import InputError, nearest
+from toprank.cli.terminal import Terminal
+from toprank.tree.counts import count, plural
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print the result as one JSON object, and nothing else.")]
 Debug = Annotated[bool, typer.Option("--debug", help="On an error, show the traceback too.")]
@@ -35,7 +37,7 @@ def split_names(given: Sequence[str] | None, known: Sequence[str], option: str, 
             if name not in known:
                 raise InputError(
                     f"{option} names the column {name!r}, but {file} has no such column "
-                    f"({len(known):,} columns read).{nearest(name, known)}"
+                    f"({plural(len(known), 'column')} read).{nearest(name, known)}"
                 )
         names += parts
     return list(dict.fromkeys(names))
@@ -54,6 +56,12 @@ def parse_budget(text: str | None, option: str = "--budget") -> int | float | No
         f"{option} must be a number of cases such as 500 or a share such as 0.02 or 2%, got {text!r}. "
         "Hint: the budget is how many cases you can check."
     )
+
+
+def note_large_budget(budget: int | float | None, n_cases: float, option: str, table: str, terminal: Terminal) -> None:
+    """Note where there are fewer cases than can be checked, so that all of them are within the budget."""
+    if isinstance(budget, int) and budget > n_cases:
+        terminal.note(f"{option} is {plural(budget, 'case')}, but {table} has {count(n_cases)}: all of them are meant.")
 
 
 def parse_share(text: str, option: str) -> float:
@@ -89,6 +97,8 @@ def parse_settings(given: Sequence[str] | None, parameters: Sequence[str], owner
     names = settings.get("categorical_features")
     if isinstance(names, str):
         settings["categorical_features"] = [part.strip() for part in names.split(",")]
+    elif isinstance(names, int):
+        settings["categorical_features"] = [names]
     return settings
 
 

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from toprank.cli.errors import InputError, nearest
+from toprank.tree.counts import plural
 
 if TYPE_CHECKING:
     import polars
@@ -68,7 +69,8 @@ def read_table(path: Path, text_columns: Collection[str] = ()) -> polars.DataFra
     check_readable(path)
     frame = _read_parquet(path) if path.name.lower().endswith(".parquet") else _read_csv(path, text_columns)
     if frame.height == 0:
-        raise InputError(f"{path.name} has {frame.width:,} columns but no rows. Hint: did a filter drop them all?")
+        n_columns = plural(frame.width, "column")
+        raise InputError(f"{path.name} has {n_columns} but no rows. Hint: did a filter drop them all?")
     if frame.width == 0:
         raise InputError(f"{path.name} has no columns. Hint: was it fully written?")
     return _widened(frame)
@@ -194,10 +196,9 @@ def _check_field_counts(data: bytes, separator: str, n_fields: int, file: str) -
                     if len(record) > n_fields
                     else "was the line cut off?"
                 )
-                count = f"{len(record):,} field{'' if len(record) == 1 else 's'}"
                 raise InputError(
-                    f"Line {begin:,} of {file} has {count}, expected {n_fields:,} as in the header. Hint: "
-                    f"{hint}" + ("." if not hint.endswith("?") else "")
+                    f"Line {begin:,} of {file} has {plural(len(record), 'field')}, expected {n_fields:,} as in the "
+                    f"header. Hint: {hint}" + ("." if not hint.endswith("?") else "")
                 )
             begin = reader.line_num + 1
     except csv.Error as error:

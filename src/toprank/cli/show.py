@@ -12,15 +12,17 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from toprank.tree.counts import count, plural
+
 MAIN_COLUMNS = 5
+TIES = "About: cases with equal scores have no order; these figures are the mean over all orders."
 WAY = re.compile(r" or (?=\(|[\d,]+ other ways? \()")
 """Where one way into a leaf ends and the next begins."""
 
 
-def count(value: float) -> str:
-    """Return a number of cases: 1,234, or 12.5 where ties or weights make it a mean."""
-    rounded = round(float(value), 6)  # 0.58 * 100 is 57.99999999999999
-    return f"{rounded:,.0f}" if rounded.is_integer() else f"{rounded:,.1f}"
+def expected(value: float) -> str:
+    """Return a number of cases: 1,234, or about 13 where ties make it a mean."""
+    return f"about {value:,.0f}" if "." in count(value) else count(value)
 
 
 def percent(share: float) -> str:
@@ -31,12 +33,6 @@ def percent(share: float) -> str:
 def times(lift: float) -> str:
     """Return a lift: 31x, 2.3x, 0.05x."""
     return f"{lift:,.0f}x" if lift >= 19.95 else f"{lift:,.{1 if lift >= 0.95 else 2}f}x"
-
-
-def plural(n: float, noun: str) -> str:
-    """Return a number and its noun: 1 case, 2 cases."""
-    ending = "" if n == 1 else "s"
-    return f"{count(n)} {noun}{ending}"
 
 
 def facts(rows: Iterable[tuple[str, str]]) -> Table:
@@ -92,8 +88,7 @@ def model_card(info: dict[str, Any], more: Sequence[tuple[str, str]] = (), *, is
 def model_size(figures: dict[str, Any]) -> str:
     """Return leaves, conditions and depth, or trees, in words."""
     parts = [plural(figures["n_trees"], "tree")] if figures.get("n_trees") else []
-    leaves = "1 leaf" if figures["n_leaves"] == 1 else f"{figures['n_leaves']:,} leaves"
-    parts += [leaves, plural(figures["n_conditions"], "condition")]
+    parts += [plural(figures["n_leaves"], "leaf", "leaves"), plural(figures["n_conditions"], "condition")]
     return ", ".join(parts + ([f"depth {figures['depth']}"] if "depth" in figures else []))
 
 
@@ -108,6 +103,14 @@ def main_columns(info: dict[str, Any]) -> str:
     named = zip((column["name"] for column in info["columns"]), info["importances"], strict=True)
     ranked = sorted(named, key=lambda item: -item[1])[:MAIN_COLUMNS]
     return ", ".join(f"{name} {100 * share:.0f} %" for name, share in ranked if share > 0)
+
+
+def rules_title(n_shown: int, n_rules: int) -> str:
+    """Return the title of a list of rules."""
+    if n_rules == 1:
+        return "The only rule, and what it caught in training"
+    which = f"All {n_rules:,}" if n_shown == n_rules else f"The first {n_shown:,} of {n_rules:,}"
+    return f"{which} rules, in the order of the ranking, and what they caught in training"
 
 
 def rules_list(rules: Sequence[dict[str, Any]]) -> Group:
@@ -180,8 +183,8 @@ def carried_text(value: Any) -> str:
     return f"{value:,.10g}" if isinstance(value, float) else str(value)
 
 
-def gains_grid(gains: dict[str, Any], n_cases: int) -> Padding:
-    """Return what is found down the ranking, one row a depth."""
+def gains_grid(gains: dict[str, Any], n_cases: int) -> Group:
+    """Return what is found down the ranking, one row a depth, and a note where ties leave it open."""
     columns = [(name, "right") for name in ("top", "cases", "found", "precision", "recall", "lift")]
     has_money = "cumulative_amount" in gains
     columns += [("amount found", "right"), ("of all", "right")] if has_money else []
@@ -190,7 +193,7 @@ def gains_grid(gains: dict[str, Any], n_cases: int) -> Padding:
         row = [
             percent_short(depth / n_cases),
             count(depth),
-            count(gains["cumulative_positives"][i]),
+            expected(gains["cumulative_positives"][i]),
             percent(gains["precision"][i]),
             percent(gains["recall"][i]),
             times(gains["lift"][i]),
@@ -198,7 +201,8 @@ def gains_grid(gains: dict[str, Any], n_cases: int) -> Padding:
         if has_money:
             row += [f"{gains['cumulative_amount'][i]:,.0f}", percent(gains["amount_recall"][i])]
         rows.append(row)
-    return grid(columns, rows)
+    is_open = any(row[2].startswith("about") for row in rows)
+    return Group(grid(columns, rows), *([Padding(Text(TIES, style="dim"), (0, 0, 0, 2))] if is_open else []))
 
 
 def percent_short(share: float) -> str:

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from toprank.cli.errors import InputError
-from toprank.cli.options import AsJson, Debug, Ids, ModelFile, Quiet, split_names
+from toprank.cli.options import AsJson, Debug, Ids, ModelFile, Quiet, note_large_budget, split_names
 from toprank.cli.terminal import Terminal
+from toprank.tree.counts import plural
 
 if TYPE_CHECKING:
     import polars
@@ -60,8 +61,8 @@ def topk(
     ranker, frame, features = load_and_read(model, table, terminal)
     ids = split_names(id_columns, frame.columns, "--id", table.name)
     kept = _kept_columns(keep, ids, ranker, frame, table.name)
-    with terminal.working(f"Ranking {frame.height:,} cases"):
-        top = ranker.top_k(features, choose_k(k, ranker, frame.height, table.name), reasons=reasons)
+    with terminal.working(f"Ranking {plural(frame.height, 'case')}"):
+        top = ranker.top_k(features, choose_k(k, ranker, frame.height, table.name, terminal), reasons=reasons)
     alerts = join_columns(top, frame, ids, kept, table.name)
     if out is not None:
         write_table(alerts, out)
@@ -70,13 +71,15 @@ def topk(
     _print_alerts(alerts, ids, kept, frame.height, out, terminal)
 
 
-def choose_k(k: int | None, model: Any, n_rows: int, file: str) -> int:
-    """Return the number of alerts: as asked for, or as the model's budget says."""
+def choose_k(k: int | None, model: Any, n_rows: int, file: str, terminal: Terminal) -> int:
+    """Return the number of alerts: as asked for, or as the model's budget says, with a note where it is too large."""
     from toprank.cli.judging import default_k
     from toprank.rankers.model_file import describe_model
 
     if k is None:
-        return default_k(describe_model(model), n_rows)
+        info = describe_model(model)
+        note_large_budget(info["parameters"].get("budget"), n_rows, "the budget of the model", file, terminal)
+        return default_k(info, n_rows)
     if not 1 <= k <= n_rows:
         raise InputError(
             f"--k must be from 1 to the number of rows of {file} ({n_rows:,}), got {k:,}. "
@@ -115,7 +118,7 @@ def _print_alerts(
     out: Path | None,
     terminal: Terminal,
 ) -> None:
-    from toprank.cli.show import alerts_table, percent, plural
+    from toprank.cli.show import alerts_table, percent
 
     said = f"The {alerts.height:,} of {plural(n_rows, 'case')} most worth checking"
     if out is not None:

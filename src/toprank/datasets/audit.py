@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
+
+from toprank.tree.counts import every, plural
 
 from .companies import LEVELS, draw_companies, hide_values
 from .frames import BACKENDS, build_frame
@@ -47,27 +51,27 @@ class AuditData:
     case_id: np.ndarray
     as_frame: str = "pandas"
 
-    def __len__(self):
+    def __len__(self) -> int:
         return self.y.shape[0]
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         years = np.unique(self.year).tolist()
         return (
-            f"<AuditData: {len(self):,} cases, {len(self.columns)} features, "
-            f"{int(self.y.sum()):,} positive, years {', '.join(map(str, years))}>"
+            f"<AuditData: {plural(len(self), 'case')}, {plural(len(self.columns), 'feature')}, "
+            f"{int(self.y.sum()):,} positive, {'year' if len(years) == 1 else 'years'} {', '.join(map(str, years))}>"
         )
 
     @property
-    def X(self):
-        """The features as a data frame, built anew at each access."""
+    def X(self) -> Any:
+        """The features as a data frame of the kind `as_frame` names, built anew at each access."""
         return build_frame(self.columns, self.as_frame, owner="AuditData.X")
 
     @property
-    def categorical_features(self):
+    def categorical_features(self) -> list[str]:
         """Names of the categorical columns."""
         return [name for name in self.columns if name in LEVELS]
 
-    def frame(self, backend=None):
+    def frame(self, backend: str | None = None) -> Any:
         """Return the table as a case file holds it: case_id, year, features, amount and, last, y as label.
 
         Parameters
@@ -85,7 +89,7 @@ class AuditData:
         backend = self.as_frame if backend is None else backend
         return build_frame(before | self.columns | after, backend, owner="AuditData.frame")
 
-    def take(self, rows):
+    def take(self, rows: Any) -> AuditData:
         """Return the cases picked by an index array, a boolean mask or a slice, as `AuditData`."""
         vectors = ("y", "amount", "year", "probability", "case_id")
         return replace(
@@ -94,7 +98,7 @@ class AuditData:
             **{name: getattr(self, name)[rows] for name in vectors},
         )
 
-    def split(self, test_year=None):
+    def split(self, test_year: int | None = None) -> tuple[AuditData, AuditData]:
         """Return the cases before a year and those of that year.
 
         Later cases, unknown at the time, are left out.
@@ -110,7 +114,8 @@ class AuditData:
         """
         years = np.unique(self.year).tolist()
         if len(years) < 2:
-            raise ValueError(f"AuditData.split needs at least two years, but all {len(self):,} cases are of {years}.")
+            found = every(len(self), "case is", "cases are")
+            raise ValueError(f"AuditData.split needs at least two years, but {found} of {years}.")
         test_year = years[-1] if test_year is None else test_year
         if test_year not in years[1:]:
             raise ValueError(
@@ -121,16 +126,16 @@ class AuditData:
 
 
 def make_audit(
-    n_cases=20_000,
+    n_cases: int = 20_000,
     *,
-    years=(2022, 2023, 2024),
-    positive_rate=0.02,
-    drift=0.5,
-    missing_rate=0.05,
-    mimicry=0.2,
-    random_state=0,
-    as_frame="pandas",
-):
+    years: Sequence[int] = (2022, 2023, 2024),
+    positive_rate: float = 0.02,
+    drift: float = 0.5,
+    missing_rate: float = 0.05,
+    mimicry: float = 0.2,
+    random_state: int | np.random.Generator | None = 0,
+    as_frame: str = "pandas",
+) -> AuditData:
     """Simulate an audit campaign: companies, the outcome of their audit, and its true probability.
 
     Fraud hides in five pockets, each an interaction of a few columns: young construction companies with much
@@ -168,6 +173,9 @@ def make_audit(
     Returns
     -------
     data : AuditData
+        ``X`` (the features, as a frame), ``y`` (1 = fraud found), ``amount`` (euro at stake), ``year``, ``case_id`` and
+        ``probability``; ``split()`` parts the last year from those before it, ``frame()`` is the table as a file
+        would hold it.
 
     Examples
     --------
@@ -181,11 +189,11 @@ def make_audit(
     """
     _check_parameters(n_cases, years, positive_rate, drift, missing_rate, mimicry, as_frame)
     rng = _check_random_state(random_state)
-    years = np.array(list(years), dtype=np.int64)
-    year_index = np.arange(n_cases) * years.size // n_cases
-    drift = drift if years.size > 1 else 0.0
-    progress = np.linspace(0.0, 1.0, years.size)[year_index]
-    price_level = (1.0 + PRICE_RISE * drift) ** (years - years[0])[year_index].astype(np.float64)
+    calendar = np.array(list(years), dtype=np.int64)
+    year_index = np.arange(n_cases) * calendar.size // n_cases
+    drift = drift if calendar.size > 1 else 0.0
+    progress = np.linspace(0.0, 1.0, calendar.size)[year_index]
+    price_level = (1.0 + PRICE_RISE * drift) ** (calendar - calendar[0])[year_index].astype(np.float64)
 
     complete = draw_companies(rng, progress, price_level)
     columns = hide_values(rng, complete, missing_rate)
@@ -197,14 +205,14 @@ def make_audit(
         columns=columns,
         y=(rng.random(n_cases) < probability).astype(np.int8),
         amount=_draw_amount(rng, complete["turnover"], depths),
-        year=years[year_index],
+        year=calendar[year_index],
         probability=probability,
         case_id=np.arange(1, n_cases + 1, dtype=np.int64),
         as_frame=as_frame,
     )
 
 
-def _draw_amount(rng, turnover, depths):
+def _draw_amount(rng: np.random.Generator, turnover: np.ndarray, depths: np.ndarray) -> np.ndarray:
     """Euro at stake: a heavy-tailed share of the turnover, larger in the pockets where fraud pays more."""
     stakes = np.array([pocket.stake for pocket in POCKETS])
     factor = np.where(depths > 0.0, stakes[:, None], 0.0).max(axis=0)
@@ -214,7 +222,9 @@ def _draw_amount(rng, turnover, depths):
     return np.maximum(np.round(amount, -1), 100.0)
 
 
-def _check_parameters(n_cases, years, positive_rate, drift, missing_rate, mimicry, as_frame):
+def _check_parameters(
+    n_cases: Any, years: Any, positive_rate: Any, drift: Any, missing_rate: Any, mimicry: Any, as_frame: Any
+) -> None:
     """Raise ValueError, naming the parameter, where one is out of range."""
     if not _is_int(n_cases) or n_cases < 1:
         raise _bad_parameter("n_cases", "an int in the range [1, inf)", n_cases)
@@ -238,7 +248,7 @@ def _check_parameters(n_cases, years, positive_rate, drift, missing_rate, mimicr
         raise _bad_parameter("as_frame", "one of " + ", ".join(map(repr, BACKENDS)), as_frame)
 
 
-def _check_random_state(random_state):
+def _check_random_state(random_state: Any) -> np.random.Generator:
     """Return a Generator seeded by ``random_state``, or ``random_state`` itself where it is one."""
     if _is_int(random_state) and random_state >= 0:
         # A stream of its own: a caller who splits the cases with default_rng(0) must not replay our draws.
@@ -248,9 +258,9 @@ def _check_random_state(random_state):
     raise _bad_parameter("random_state", "an int in the range [0, inf), a numpy.random.Generator or None", random_state)
 
 
-def _is_int(value):
+def _is_int(value: Any) -> bool:
     return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
 
 
-def _bad_parameter(name, expected, found):
+def _bad_parameter(name: str, expected: str, found: Any) -> ValueError:
     return ValueError(f"The {name!r} parameter of make_audit must be {expected}. Got {found!r} instead.")

@@ -13,8 +13,11 @@ import os
 import zlib
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+
+from toprank.tree.counts import plural
 
 from .frames import build_frame, import_optional, is_missing
 
@@ -49,26 +52,26 @@ class Dataset:
     label: str
     path: Path
 
-    def __len__(self):
+    def __len__(self) -> int:
         return self.y.shape[0]
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return (
-            f"<Dataset {self.name!r}: {len(self):,} rows, {len(self.columns)} features "
+            f"<Dataset {self.name!r}: {plural(len(self), 'row')}, {plural(len(self.columns), 'feature')} "
             f"({len(self.categorical_features)} categorical), {int(self.y.sum()):,} positive>"
         )
 
     @property
-    def X(self):
+    def X(self) -> Any:
         """The features as a pandas DataFrame, built anew at each access."""
         return build_frame(self.columns, "pandas", owner="Dataset.X")
 
     @property
-    def categorical_features(self):
+    def categorical_features(self) -> list[str]:
         """Names of the columns that hold text."""
         return [name for name, values in self.columns.items() if values.dtype == object]
 
-    def frame(self, backend="pandas"):
+    def frame(self, backend: str = "pandas") -> Any:
         """Return the features and, last, the label (0 or 1) in the caller's kind of frame.
 
         Parameters
@@ -78,7 +81,13 @@ class Dataset:
         return build_frame(self.columns | {self.label: self.y}, backend, owner="Dataset.frame")
 
 
-def load(name_or_path, *, label="label", pos_label=None, folder=None):
+def load(
+    name_or_path: str | os.PathLike[str],
+    *,
+    label: str = "label",
+    pos_label: Any = None,
+    folder: str | os.PathLike[str] | None = None,
+) -> Dataset:
     r"""Read a data set by its name in a folder, or any CSV, CSV.gz or Parquet file by its path.
 
     Parameters
@@ -111,18 +120,18 @@ def load(name_or_path, *, label="label", pos_label=None, folder=None):
     table = _read(path)
     if label not in table.columns:
         raise ValueError(
-            f"The label column {label!r} is missing from {path.name} ({len(table.columns)} columns read)."
+            f"The label column {label!r} is missing from {path.name} ({plural(len(table.columns), 'column')} read)."
             + _nearest(label, table.columns)
         )
     if table.height == 0 or table.width == 1:
-        found = f"{table.height} rows and {table.width} columns"
+        found = f"{plural(table.height, 'row')} and {plural(table.width, 'column')}"
         raise ValueError(f"{path.name} must have rows, and columns beside the label. Got {found}.")
     y = _binary_labels(_to_array(table[label], path), pos_label, label, path)
     columns = {name: _to_array(table[name], path) for name in table.columns if name != label}
     return Dataset(name=_stem(path), columns=columns, y=y, label=label, path=path)
 
 
-def list_datasets(folder=None):
+def list_datasets(folder: str | os.PathLike[str] | None = None) -> dict[str, dict[str, str]]:
     r"""Return the data sets of a folder by name, each with its line of ``index.csv``.
 
     Parameters
@@ -145,9 +154,9 @@ def list_datasets(folder=None):
     ...     list_datasets(folder)
     {'tiny': {}}
     """
-    folder = _folder(folder)
-    index = folder / "index.csv"
-    names = sorted({_stem(path) for path in folder.iterdir() if _is_table(path.name) and path != index})
+    place = _folder(folder)
+    index = place / "index.csv"
+    names = sorted({_stem(path) for path in place.iterdir() if _is_table(path.name) and path != index})
     facts = {}
     if index.is_file():
         with index.open(newline="", encoding="utf-8-sig") as lines:
@@ -159,7 +168,7 @@ def list_datasets(folder=None):
     return listed | {name: {} for name in names if name not in listed}
 
 
-def _folder(folder):
+def _folder(folder: Any) -> Path:
     """Return the folder to look in, checked."""
     given = folder if folder is not None else os.environ.get(FOLDER_VARIABLE)
     if not given:

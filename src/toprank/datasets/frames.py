@@ -6,6 +6,8 @@ The frame package is imported only here, and only when a frame is asked for.
 from __future__ import annotations
 
 import importlib
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
@@ -13,19 +15,19 @@ BACKENDS = ("pandas", "polars", "pyarrow")
 _NONE = np.array(None, dtype=object)
 
 
-def check_backend(backend, *, owner):
+def check_backend(backend: Any, *, owner: str) -> None:
     """Raise ValueError, in the name of ``owner``, unless ``backend`` is a frame type we can build."""
     if backend not in BACKENDS:
         known = ", ".join(map(repr, BACKENDS[:-1])) + f" or {BACKENDS[-1]!r}"
         raise ValueError(f"The 'backend' parameter of {owner} must be {known}. Got {backend!r} instead.")
 
 
-def is_missing(values):
+def is_missing(values: np.ndarray) -> np.ndarray:
     """Return where a column is missing, NaN in numbers and None in strings, as bool of shape (n,)."""
     return values == _NONE if values.dtype == object else np.isnan(values)
 
 
-def import_optional(package, *, needed_for, hint):
+def import_optional(package: str, *, needed_for: str, hint: str) -> Any:
     """Return the module ``package``, or an ImportError that says what needs it and how to install it."""
     try:
         return importlib.import_module(package)
@@ -34,7 +36,7 @@ def import_optional(package, *, needed_for, hint):
         raise ImportError(message) from error
 
 
-def build_frame(columns, backend, *, owner):
+def build_frame(columns: Mapping[str, np.ndarray], backend: str, *, owner: str) -> Any:
     """Return a pandas DataFrame, polars DataFrame or pyarrow Table of the columns, in their order.
 
     Parameters
@@ -57,16 +59,16 @@ def build_frame(columns, backend, *, owner):
     return module.table({name: _arrow_column(module, values) for name, values in columns.items()})
 
 
-def _pandas_column(pandas, values):
+def _pandas_column(pandas: Any, values: np.ndarray) -> Any:
     return pandas.Series(values, dtype="str") if values.dtype == object else pandas.Series(values)
 
 
-def _polars_column(polars, name, values):
+def _polars_column(polars: Any, name: str, values: np.ndarray) -> Any:
     if values.dtype == object:
         return polars.Series(name, values.tolist(), dtype=polars.String)
     return polars.Series(name, values, nan_to_null=np.issubdtype(values.dtype, np.floating))
 
 
-def _arrow_column(pyarrow, values):
+def _arrow_column(pyarrow: Any, values: np.ndarray) -> Any:
     kind = pyarrow.string() if values.dtype == object else None
     return pyarrow.array(values, type=kind, from_pandas=True)

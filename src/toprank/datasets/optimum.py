@@ -13,6 +13,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from toprank.metrics._validation import check_count
 from toprank.metrics.roc import RocCurve
@@ -20,7 +21,7 @@ from toprank.metrics.roc import RocCurve
 from .populations import Population, SimulatedData
 
 
-def expected_average_precision(probability, score):
+def expected_average_precision(probability: ArrayLike, score: ArrayLike) -> float:
     """Return the average precision that ``score`` reaches on average over labels and orders of ties.
 
     With rows in score order, a positive at rank i finds an expected 1 + sum(p[:i-1]) positives among the
@@ -73,7 +74,7 @@ def expected_average_precision(probability, score):
     return float((hits / ranks).sum() / probability.sum())
 
 
-def optimal_average_precision(probability):
+def optimal_average_precision(probability: ArrayLike) -> float:
     """Return the average precision of the best ranking, the one by the true probability.
 
     No other ranking has a larger expected numerator.
@@ -101,7 +102,7 @@ def optimal_average_precision(probability):
     return expected_average_precision(probability, probability)
 
 
-def optimal_roc(probability):
+def optimal_roc(probability: Any) -> Any:
     """Return the best ROC curve any ranking can have.
 
     Of rows with known probabilities, the population curve, like `optimal_average_precision`: both rates are ratios of
@@ -136,7 +137,7 @@ def optimal_roc(probability):
     return _roc_of_rows(getattr(probability, "probability", probability), "optimal_roc")
 
 
-def optimal_auc(probability):
+def optimal_auc(probability: Any) -> float:
     """Return the area under the best ROC curve any ranking can have.
 
     Parameters
@@ -163,7 +164,7 @@ def optimal_auc(probability):
     return RocCurve(*_roc_of_rows(getattr(probability, "probability", probability), "optimal_auc")).area
 
 
-def approximate_roc(population, depth):
+def approximate_roc(population: Population | SimulatedData, depth: int) -> list[RocCurve]:
     """Return the broken lines by which an ideal TreeRank approaches the optimal ROC curve, one per level.
 
     The recursion of section III-D of the TreeRank paper, which its figure 1 shows. Between each two neighbouring knots
@@ -218,7 +219,7 @@ def approximate_roc(population, depth):
     return curves
 
 
-def _interleave(knots, between):
+def _interleave(knots: np.ndarray, between: np.ndarray) -> np.ndarray:
     """Put one value between each two neighbours; a rounding error may not carry it outside."""
     merged = np.empty(2 * knots.size - 1)
     merged[::2] = knots
@@ -233,7 +234,7 @@ def _population_of(source: Any) -> Population | None:
     return source if isinstance(source, Population) else None
 
 
-def _roc_of_rows(probability, owner):
+def _roc_of_rows(probability: ArrayLike, owner: str) -> tuple[np.ndarray, np.ndarray]:
     """Return false and true positive rates after each distinct probability, best first."""
     probability = _check_probability(probability, owner)
     if probability.min() == 1.0:
@@ -245,7 +246,7 @@ def _roc_of_rows(probability, owner):
     return np.r_[0.0, misses / misses[-1]], np.r_[0.0, hits / hits[-1]]
 
 
-def _check_probability(probability, owner):
+def _check_probability(probability: ArrayLike, owner: str) -> np.ndarray:
     """Return the probabilities as a float64 vector, or a ValueError in the name of ``owner``."""
     probability = np.asarray(probability, dtype=np.float64)
     expected = f"The 'probability' parameter of {owner} must be a vector of numbers in [0, 1], not all 0."

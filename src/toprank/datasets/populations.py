@@ -18,6 +18,7 @@ from scipy.special import expit, logit
 
 from toprank.metrics._validation import check_count, is_int, is_real
 from toprank.metrics.roc import RocCurve
+from toprank.tree.counts import plural
 
 STREAM = 20_080_908  # any constant, never changed
 LAYOUT_STREAM = 20_080_909
@@ -49,8 +50,8 @@ class SimulatedData:
 
     def __repr__(self) -> str:
         return (
-            f"<SimulatedData: {len(self):,} rows, {self.X.shape[1]} features, {int(self.y.sum()):,} positive, "
-            f"from {type(self.population).__name__}>"
+            f"<SimulatedData: {plural(len(self), 'row')}, {plural(self.X.shape[1], 'feature')}, "
+            f"{int(self.y.sum()):,} positive, from {type(self.population).__name__}>"
         )
 
     def take(self, rows: Any) -> SimulatedData:
@@ -146,14 +147,16 @@ class Population(ABC):
     def _check_rows(self, X: ArrayLike) -> NDArray[np.float64]:
         rows = np.asarray(X, dtype=np.float64)
         if rows.ndim != 2 or rows.shape[1] != self.n_features:
+            n_features = plural(self.n_features, "feature")
             raise ValueError(
-                f"{type(self).__name__}.probability needs rows of {self.n_features} features, noise included. Got an "
+                f"{type(self).__name__}.probability needs rows of {n_features}, noise included. Got an "
                 f"array of shape {rows.shape} instead. Hint: one row is X[[0]]."
             )
         if not np.isfinite(rows).all():
             n_bad = int((~np.isfinite(rows)).sum())
             raise ValueError(
-                f"{type(self).__name__}.probability needs finite numbers, but {n_bad:,} cells of X are not. "
+                f"{type(self).__name__}.probability needs finite numbers, but {plural(n_bad, 'cell')} of X "
+                f"{'is' if n_bad == 1 else 'are'} not. "
                 "Hint: a population has no missing values; leave such rows out."
             )
         return rows
@@ -244,10 +247,11 @@ class SteppedPopulation(Population):
         rows = super()._check_rows(X)
         is_outside = ~((rows >= 0.0) & (rows <= 1.0)).all(axis=1)
         if is_outside.any():
+            n_outside = int(is_outside.sum())
             raise ValueError(
-                f"{type(self).__name__}.probability needs numbers in [0, 1], where all rows of the population lie, "
-                f"but {int(is_outside.sum()):,} of {len(rows):,} rows lie outside (the first in row "
-                f"{int(is_outside.argmax())}). Hint: do not scale the features."
+                f"{type(self).__name__}.probability needs numbers in [0, 1], where all rows of the population lie, but "
+                f"{n_outside:,} of {plural(len(rows), 'row')} {'lies' if n_outside == 1 else 'lie'} outside (the first "
+                f"in row {int(is_outside.argmax())}). Hint: do not scale the features."
             )
         return rows
 

@@ -17,6 +17,7 @@ from toprank.rankers.base import BaseRanker
 from toprank.rankers.encoding import Table, is_missing, learn_columns, read_table
 from toprank.rankers.frames import backend_of, make_frame
 from toprank.tree.columns import Column
+from toprank.tree.counts import plural
 
 MIN_ROWS = 4
 """Rows of a sample: two to learn from and two to test on."""
@@ -114,8 +115,8 @@ def _matching(reference: Table, new: Table) -> list[int]:
         )
     if reference.array is not None and len(reference.names) != len(new.names):
         raise ValueError(
-            f"X has {len(reference.names)} columns but Y has {len(new.names)}, expected the same columns in both. "
-            "Hint: use data frames to have columns go together by name."
+            f"X has {plural(len(reference.names), 'column')} but Y has {len(new.names)}, expected the same columns in "
+            "both. Hint: use data frames to have columns go together by name."
         )
     for (here, names), (there, others) in (
         (("X", reference.names), ("Y", new.names)),
@@ -125,8 +126,9 @@ def _matching(reference: Table, new: Table) -> list[int]:
             if name not in others:
                 near = difflib.get_close_matches(name, [other for other in others if other not in names], 1, 0.6)
                 hint = f"did you mean {near[0]!r}?" if near else "drop it, or select the columns that both have."
+                n_columns = plural(len(others), "column")
                 raise ValueError(
-                    f"Column {name!r} is in {here} but missing from {there} ({len(others)} columns read). Hint: {hint}"
+                    f"Column {name!r} is in {here} but missing from {there} ({n_columns} read). Hint: {hint}"
                 )
     return [new.names.index(name) for name in reference.names]
 

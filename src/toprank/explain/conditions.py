@@ -11,7 +11,7 @@ import numpy as np
 from toprank._core.dtypes import CATEGORY, NUMERIC
 from toprank.tree.columns import Column
 from toprank.tree.structure import Tree
-from toprank.tree.wording import category_text, projection_text, range_text
+from toprank.tree.wording import SHORT, Detail, Term, category_text, projection_text, range_text, sum_gap, sum_terms
 
 
 @dataclass(frozen=True)
@@ -30,8 +30,8 @@ class Condition:
         Whether a missing value qualifies.
     codes : tuple of int or None
         Category codes that qualify; None for a number.
-    terms : tuple of (int, float)
-        Feature and weight of each term of a weighted sum.
+    terms : tuple of Term
+        Of a weighted sum, in the order in which they are added up.
     steps : tuple of int
         Places on the path, 0 = at the root, where the conditions stand that were merged.
     """
@@ -42,7 +42,7 @@ class Condition:
     high: float = np.inf
     missing: bool = True
     codes: tuple[int, ...] | None = None
-    terms: tuple[tuple[int, float], ...] = ()
+    terms: tuple[Term, ...] = ()
     steps: tuple[int, ...] = ()
 
     @property
@@ -57,29 +57,36 @@ class Condition:
         """True where some value qualifies."""
         return self.missing or (bool(self.codes) if self.codes is not None else self.low < self.high)
 
-    def text(self, value: float | None = None) -> str:
+    def text(self, value: float | None = None, detail: Detail = SHORT) -> str:
         """Words for the condition; with the value of one case, words for how that value meets it.
 
         Parameters
         ----------
         value : float or None
             A number, a category code or a weighted sum, as `values` gives it; NaN = missing.
+        detail : Detail
+            Of a weighted sum, as in `merge_path`, which words the sum itself.
         """
-        missing = self.missing and (self.column.has_missing or self.is_open)
+        missing = self.missing and (detail.is_exact or self.column.has_missing or self.is_open)
         if self.codes is not None:
-            return category_text(self.column, self.codes, missing, value)
-        return range_text(self.column.name, self.low, self.high, missing, value)
+            return category_text(self.column, self.codes, missing, value, detail)
+        name = self.column.name if self.terms else detail.name(self.column.name)
+        nothing = sum_gap(self.terms, detail) if self.terms else "missing"
+        return range_text(name, self.low, self.high, missing, value, detail, nothing)
 
     def values(self, X: np.ndarray) -> np.ndarray:
         """Return what the condition looks at in each row of X: float64 (n,)."""
         if not self.terms:
             return X[:, self.feature].astype(np.float64)
         total = np.zeros(len(X))
-        for (
-            feature,
-            weight,
-        ) in self.terms:  # one by one, in the order of the tree: the same sum to the last bit
-            total += weight * X[:, feature].astype(np.float64)
+        # One by one, in the order of the tree: the same sum to the last bit.
+        for term in self.terms:
+            values = X[:, term.feature].astype(np.float64)
+            if term.code is not None:
+                values = (values == term.code).astype(np.float64)
+            elif term.fill is not None:
+                values = np.where(np.isnan(values), term.fill, values)
+            total += term.weight * values
         return total
 
     def holds(self, X: np.ndarray) -> np.ndarray:
@@ -105,7 +112,7 @@ class Condition:
         )
 
 
-def side_condition(tree: Tree, columns: Sequence[Column], node: int, left: bool) -> Condition:
+def side_condition(tree: Tree, columns: Sequence[Column], node: int, left: bool, detail: Detail = SHORT) -> Condition:
     """Return what holds on one side of an inner node."""
     missing = bool(tree.missing_left[node]) == left
     feature = int(tree.feature[node])
@@ -117,15 +124,14 @@ def side_condition(tree: Tree, columns: Sequence[Column], node: int, left: bool)
     low, high = (-np.inf, threshold) if left else (threshold, np.inf)
     if tree.kind[node] == NUMERIC:
         return Condition(feature, columns[feature], low, high, missing)
-    own = slice(tree.oblique_at[node], tree.oblique_at[node + 1])
-    features, weights = tree.oblique_feature[own].tolist(), tree.oblique_weight[own].tolist()
-    name = projection_text(columns, features, weights)
-    terms = tuple(zip(features, weights, strict=True))
-    column = Column(name, has_missing=bool(np.isnan(tree.oblique_fill[own]).any()))
+    terms = sum_terms(tree, node)
+    column = Column(projection_text(columns, terms, detail), has_missing=any(term.makes_missing for term in terms))
     return Condition(-1, column, low, high, missing, terms=terms)
 
 
-def merge_path(tree: Tree, columns: Sequence[Column], nodes: Sequence[int] | np.ndarray) -> list[Condition]:
+def merge_path(
+    tree: Tree, columns: Sequence[Column], nodes: Sequence[int] | np.ndarray, detail: Detail = SHORT
+) -> list[Condition]:
     """Conditions of a path, one a feature, in the order in which the path first asks for them.
 
     Parameters
@@ -134,6 +140,8 @@ def merge_path(tree: Tree, columns: Sequence[Column], nodes: Sequence[int] | np.
     columns : sequence of Column, one a feature of the tree
     nodes : sequence of int
         From the root to a leaf, or part of it; which child follows tells the side. Padding (-1) is ignored.
+    detail : Detail
+        How weighted sums are worded.
 
     Returns
     -------
@@ -152,7 +160,7 @@ def merge_path(tree: Tree, columns: Sequence[Column], nodes: Sequence[int] | np.
             )
         if left == right:
             continue
-        condition = replace(side_condition(tree, columns, node, child == left), steps=(step,))
+        condition = replace(side_condition(tree, columns, node, child == left, detail), steps=(step,))
         key = condition.terms or condition.feature
         merged[key] = merged[key].narrowed(condition) if key in merged else condition
     return list(merged.values())

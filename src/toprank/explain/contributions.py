@@ -10,6 +10,7 @@ from toprank._core.dtypes import LEAF, OBLIQUE
 from toprank.explain.conditions import Condition, merge_path
 from toprank.tree.columns import Column
 from toprank.tree.structure import Tree
+from toprank.tree.wording import SHORT, Detail
 
 
 def node_log_odds(tree: Tree) -> np.ndarray:
@@ -69,14 +70,21 @@ def feature_contributions(tree: Tree, X: np.ndarray) -> tuple[np.ndarray, float]
 
 
 def weight_shares(tree: Tree, node: int) -> np.ndarray:
-    """Share of each feature in a node's weighted sum, by the size of its weight: float64 (n_features,).
+    """Share of each feature in a node's weighted sum, by the size of its weights: float64 (n_features,).
 
-    Weights count by standard deviation of their column, where the tree knows it, so that units do not matter.
+    Weights of numbers count by standard deviation of their column, where the tree knows it, so that units do not
+    matter. A column of categories counts half of what its categories move the sum by, from the lowest to the highest:
+    of two equally frequent ones that is a standard deviation, too.
     """
     own = slice(tree.oblique_at[node], tree.oblique_at[node + 1])
-    size = np.bincount(tree.oblique_feature[own], np.abs(tree.oblique_weight[own]), tree.n_features)
+    feature, weight, is_named = tree.oblique_feature[own], tree.oblique_weight[own], tree.oblique_code[own] >= 0
+    size: np.ndarray = np.bincount(feature[~is_named], np.abs(weight[~is_named]), tree.n_features)
     if len(tree.scoring.scale):
         size = size * tree.scoring.scale
+    low, high = np.zeros(tree.n_features), np.zeros(tree.n_features)
+    np.minimum.at(low, feature[is_named], weight[is_named])
+    np.maximum.at(high, feature[is_named], weight[is_named])
+    size = size + (high - low) / 2
     return size / size.sum() if size.sum() > 0 else np.full(tree.n_features, 1.0 / tree.n_features)
 
 
@@ -104,7 +112,11 @@ def auc_importance(tree: Tree) -> np.ndarray:
 
 
 def ranked_conditions(
-    tree: Tree, columns: Sequence[Column], nodes: Sequence[int] | np.ndarray, log_odds: np.ndarray
+    tree: Tree,
+    columns: Sequence[Column],
+    nodes: Sequence[int] | np.ndarray,
+    log_odds: np.ndarray,
+    detail: Detail = SHORT,
 ) -> list[tuple[Condition, float]]:
     """Return a path's merged conditions with their contributions, largest first; open ones are left out.
 
@@ -114,7 +126,7 @@ def ranked_conditions(
     change = np.diff(log_odds[path[path >= 0]])
     weighed = [
         (condition, float(change[list(condition.steps)].sum()))
-        for condition in merge_path(tree, columns, path)
+        for condition in merge_path(tree, columns, path, detail)
         if not condition.is_open
     ]
     return sorted(weighed, key=lambda pair: -pair[1])

@@ -13,10 +13,10 @@ from toprank.explain.paths import PathCounts, ways_up
 from toprank.metrics.intervals import proportion_interval
 from toprank.tree.columns import Column
 from toprank.tree.structure import Tree
-from toprank.tree.wording import percent_text
+from toprank.tree.wording import SHORT, Detail, percent_text
 
 PATHS_SHOWN = 3
-"""Ways into a leaf that are written out; the rest is counted."""
+"""Ways into a leaf that are written out in short; the rest is counted."""
 
 WAYS_TRIED = 200
 """Paths looked at for a leaf that no counted row reached, in search of one without contradiction."""
@@ -53,7 +53,9 @@ def leaf_table(tree: Tree, level: float = 0.95) -> dict[str, np.ndarray]:
     }
 
 
-def leaf_rules(tree: Tree, columns: Sequence[Column], paths: PathCounts, level: float = 0.95) -> dict[str, Any]:
+def leaf_rules(
+    tree: Tree, columns: Sequence[Column], paths: PathCounts, level: float = 0.95, detail: Detail = SHORT
+) -> dict[str, Any]:
     """One row per leaf position, best first: the rule in words and what it caught in training.
 
     Parameters
@@ -65,6 +67,9 @@ def leaf_rules(tree: Tree, columns: Sequence[Column], paths: PathCounts, level: 
         path read off the tree.
     level : float, default=0.95
         Confidence level of the interval of the hit rate.
+    detail : Detail
+        In exact words nothing is left out of the conditions, and all ways that `paths` knows are written out, in short
+        three of them.
 
     Returns
     -------
@@ -73,22 +78,25 @@ def leaf_rules(tree: Tree, columns: Sequence[Column], paths: PathCounts, level: 
     """
     figures = leaf_table(tree, level)
     log_odds = node_log_odds(tree)
-    rules = [_rule(tree, columns, paths, leaf, log_odds) for leaf in range(tree.n_leaves)]
+    rules = [_rule(tree, columns, paths, leaf, log_odds, detail) for leaf in range(tree.n_leaves)]
     return {"leaf": figures.pop("leaf"), "rule": rules} | figures
 
 
-def _rule(tree: Tree, columns: Sequence[Column], paths: PathCounts, leaf: int, log_odds: np.ndarray) -> str:
+def _rule(
+    tree: Tree, columns: Sequence[Column], paths: PathCounts, leaf: int, log_odds: np.ndarray, detail: Detail
+) -> str:
     """Say the ways into one leaf in words; ways that read the same are one."""
     ways: dict[tuple[str, ...], tuple[float, int]] = {}
     for nodes, share in paths.into(leaf):
-        way = tuple(condition.text() for condition, _ in ranked_conditions(tree, columns, nodes, log_odds))
+        conditions = ranked_conditions(tree, columns, nodes, log_odds, detail)
+        way = tuple(condition.text(detail=detail) for condition, _ in conditions)
         covered, n_paths = ways.get(way, (0.0, 0))
         ways[way] = covered + share, n_paths + 1
     if not ways:
-        return _join(_possible_way(tree, columns, leaf, log_odds))
-    best = sorted(ways.items(), key=lambda item: -item[1][0])[:PATHS_SHOWN]
+        return join_conditions(_possible_way(tree, columns, leaf, log_odds, detail))
+    best = sorted(ways.items(), key=lambda item: -item[1][0])[: None if detail.is_exact else PATHS_SHOWN]
     n_others = int(paths.n_paths[leaf]) - sum(n_paths for _, (_, n_paths) in best)
-    texts = [_join(way) for way, _ in best]
+    texts = [join_conditions(way) for way, _ in best]
     several = len(texts) > 1 or n_others > 0
     rule = " or ".join(
         f"({text})" if several and len(way) > 1 else text for text, (way, _) in zip(texts, best, strict=True)
@@ -99,15 +107,22 @@ def _rule(tree: Tree, columns: Sequence[Column], paths: PathCounts, leaf: int, l
     return f"{rule} or {n_others:,} other way{'s' if n_others > 1 else ''} (those shown cover {shown})"
 
 
-def _join(way: Sequence[str]) -> str:
-    """Conditions joined by "and", those that hold an "or" in brackets."""
+def join_conditions(way: Sequence[str]) -> str:
+    """Conditions joined by "and", those that hold an "or" or an "and" of their own in brackets.
+
+    Examples
+    --------
+    >>> join_conditions(["age <= 3 or missing", "sector is retail"]), join_conditions([])
+    ('(age <= 3 or missing) and sector is retail', 'all cases')
+    """
     if len(way) < 2:
         return way[0] if way else "all cases"
-    return " and ".join(f"({text})" if " or " in text else text for text in way)
+    return " and ".join(f"({text})" if " or " in text or " and not " in text else text for text in way)
 
 
-def _possible_way(tree: Tree, columns: Sequence[Column], leaf: int, log_odds: np.ndarray) -> list[str]:
+def _possible_way(tree: Tree, columns: Sequence[Column], leaf: int, log_odds: np.ndarray, detail: Detail) -> list[str]:
     """Conditions of the first path into a leaf that some row can take, or of the first at all."""
-    found = [ranked_conditions(tree, columns, path, log_odds) for path in islice(ways_up(tree, leaf), WAYS_TRIED)]
+    paths = islice(ways_up(tree, leaf), WAYS_TRIED)
+    found = [ranked_conditions(tree, columns, path, log_odds, detail) for path in paths]
     possible = (way for way in found if all(condition.is_possible for condition, _ in way))
-    return [condition.text() for condition, _ in next(possible, found[0])]
+    return [condition.text(detail=detail) for condition, _ in next(possible, found[0])]

@@ -12,6 +12,7 @@ from toprank.explain.contributions import feature_contributions
 from toprank.explain.reasons import value_text
 from toprank.explain.rows import Step, step_lines, value_of
 from toprank.tree.columns import Column
+from toprank.tree.counts import plural
 from toprank.tree.structure import Tree
 from toprank.tree.wording import number_text, percent_text
 
@@ -44,7 +45,7 @@ class VoteExplanation:
 
     def __str__(self) -> str:
         lines = [
-            f"score {number_text(self.score, 6)}, {self.how} of {self.n_trees:,} trees; expected hit rate "
+            f"score {number_text(self.score, 6)}, {self.how} of {plural(self.n_trees, 'tree')}; expected hit rate "
             f"{percent_text(self.rate)}, {number_text(self.lift, 3)} times the rate of all cases",
             "columns, and what each adds to the log-odds of a positive, on average over the trees:",
         ]

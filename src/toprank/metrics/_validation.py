@@ -14,6 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from toprank.tree.counts import every, plural
+
 
 @dataclass(frozen=True)
 class CheckedRows:
@@ -71,8 +73,8 @@ def as_vector(values: ArrayLike, name: str, *, caller: str, n: int | None = None
         )
     if n is not None and len(array) != n:
         raise ValueError(
-            f"'{name}' of {caller} must have one value per row of y_true ({n:,} rows). Got {len(array):,} "
-            f"values. Hint: check that both come from the same table."
+            f"'{name}' of {caller} must have one value per row of y_true ({plural(n, 'row')}). Got "
+            f"{plural(len(array), 'value')}. Hint: check that both come from the same table."
         )
     return array
 
@@ -103,8 +105,8 @@ def two_classes(labels: NDArray[Any], *, caller: str) -> tuple[Any, Any]:
     found = _distinct_numbers(labels, caller) if labels.dtype.kind in "biuf" else _distinct_objects(labels, caller)
     if len(found) == 1:
         raise ValueError(
-            f"{caller} needs both classes in y_true, but all {len(labels):,} labels equal {found[0]!r}. "
-            "Hint: check pos_label, or use StratifiedKFold."
+            f"{caller} needs both classes in y_true, but {every(len(labels), 'label equals', 'labels equal')} "
+            f"{found[0]!r}. Hint: check pos_label, or use StratifiedKFold."
         )
     if len(found) > 2:
         shown = ", ".join(repr(label) for label in found[:5])
@@ -189,7 +191,7 @@ def check_weight(sample_weight: ArrayLike | None, n: int, *, caller: str) -> NDA
     weight = _nonnegative(sample_weight, "sample_weight", n, caller)
     if not weight.any():
         raise ValueError(
-            f"'sample_weight' of {caller} must be positive for some row, but all {n:,} weights are 0. "
+            f"'sample_weight' of {caller} must be positive for some row, but {every(n, 'weight is', 'weights are')} 0. "
             "Hint: leave sample_weight out to count every row once."
         )
     return weight
@@ -205,10 +207,11 @@ def _nonnegative(values: ArrayLike, name: str, n: int, caller: str) -> NDArray[n
     array = array.astype(np.float64, copy=False)
     is_bad = ~(np.isfinite(array) & (array >= 0))
     if is_bad.any():
-        row = int(is_bad.argmax())
+        row, n_bad = int(is_bad.argmax()), int(is_bad.sum())
         raise ValueError(
-            f"'{name}' of {caller} must be finite and at least 0, but {int(is_bad.sum()):,} of {n:,} values "
-            f"are not (the first in row {row}: {array[row]}). Hint: use 0 for a row that should not count."
+            f"'{name}' of {caller} must be finite and at least 0, but {n_bad:,} of {plural(n, 'value')} "
+            f"{'is' if n_bad == 1 else 'are'} not (the first in row {row}: {array[row]}). Hint: use 0 for a row that "
+            "should not count."
         )
     return array
 

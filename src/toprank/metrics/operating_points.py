@@ -23,6 +23,7 @@ from toprank.metrics._validation import (
     two_classes,
 )
 from toprank.metrics.roc import RocCurve
+from toprank.tree.counts import count, plural
 
 Floats = NDArray[np.float64]
 ROUNDING = 1e-9
@@ -240,8 +241,9 @@ class OperatingPoints:
         mine, theirs = (self.positives, self.negatives), (other.positives, other.negatives)
         if not np.allclose(mine, theirs, rtol=ROUNDING, atol=0):
             raise ValueError(
-                f"OperatingPoints.dominates compares points of the same cases, but one side has {mine[0]:g} positives "
-                f"and {mine[1]:g} negatives, the other {theirs[0]:g} and {theirs[1]:g}. Hint: compare hull_area."
+                f"OperatingPoints.dominates compares points of the same cases, but one side has "
+                f"{plural(mine[0], 'positive')} and {plural(mine[1], 'negative')}, the other {count(theirs[0])} and "
+                f"{count(theirs[1])}. Hint: compare hull_area."
             )
         order = np.argsort(self.false_positives, kind="stable")
         least = np.append(np.inf, np.minimum.accumulate(self.false_negatives[order]))
@@ -285,8 +287,8 @@ class OperatingPoints:
     __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
-        classes = f"{self.positives:g} positives and {self.negatives:g} negatives"
-        return f"<OperatingPoints: {len(self):,} classifiers of {classes}>"
+        classes = f"{plural(self.positives, 'positive')} and {plural(self.negatives, 'negative')}"
+        return f"<OperatingPoints: {plural(len(self), 'classifier')} of {classes}>"
 
 
 def check_cost_ratio(value: Any, caller: str, name: str = "cost_ratio") -> float:

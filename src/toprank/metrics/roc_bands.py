@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from toprank.metrics._validation import CheckedRows, check_choice, check_count, check_level, check_rows, is_int
 from toprank.metrics.intervals import proportion_interval
 from toprank.metrics.roc import Floats, RocCurve, lower_value, roc_curve, upper_value
+from toprank.tree.counts import plural
 
 METHODS = ("bootstrap", "dkw")
 
@@ -60,7 +61,7 @@ class RocBand:
 
     def __repr__(self) -> str:
         of = "the whole curve" if self.is_simultaneous else "each point"
-        return f"<RocBand at {len(self.alpha):,} points, {self.method}, {100 * self.level:.4g} % for {of}>"
+        return f"<RocBand at {plural(len(self.alpha), 'point')}, {self.method}, {100 * self.level:.4g} % for {of}>"
 
 
 def roc_band(

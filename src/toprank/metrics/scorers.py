@@ -110,6 +110,7 @@ class RankingScorer:
 
 
 average_precision_scorer = RankingScorer(average_precision)
+"""Average precision as a scorer for scikit-learn: ``GridSearchCV(..., scoring=average_precision_scorer)``."""
 
 
 def make_at_k_scorer(

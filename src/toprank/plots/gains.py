@@ -15,6 +15,7 @@ from toprank.plots.inputs import check_figures, check_scores, check_series, chec
 from toprank.plots.labels import FEW, add_legend, check_labels, name_lines
 from toprank.plots.lines import draw_lines, in_percent, line_figure, without_figures, write_axis_labels
 from toprank.plots.style import FAINT, INK, SMALL_SIZE, MethodStyle, complete_styles, percent, short_names, write_title
+from toprank.tree.counts import plural
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -193,7 +194,7 @@ class GainsDisplay(Display):
         ax.axvline(at, color=INK, linewidth=1.2, zorder=1.5)
         for name, value in self.at_budget().items():
             ax.plot([at], [100 * value], marker="o", markersize=7, color=styles[name].colour, zorder=4, clip_on=False)
-        cases = "" if self.n_cases is None else f"{round(at / 100 * self.n_cases):,} cases, "
+        cases = "" if self.n_cases is None else f"{plural(round(at / 100 * self.n_cases), 'case')}, "
         is_left = at > 0.6 * ax.get_xlim()[1]
         ax.annotate(
             f"budget: {cases}{percent(at / 100)}",

@@ -10,7 +10,15 @@ import numpy as np
 from toprank._core.dtypes import OBLIQUE
 from toprank.tree.columns import Column
 from toprank.tree.structure import Tree
-from toprank.tree.wording import lift_text, number_text, one_line, percent_text, projection_text, question_text
+from toprank.tree.wording import (
+    lift_text,
+    number_text,
+    percent_text,
+    projection_text,
+    question_text,
+    sum_terms,
+    term_text,
+)
 
 CONDITION, LEAF, MORE, CHIP, JUMP = "condition", "leaf", "more", "chip", "jump"
 
@@ -152,16 +160,14 @@ def condition_lines(tree: Tree, columns: Sequence[Column], node: int, terms: int
     """The question of a node; a weighted sum with one term a line."""
     if tree.kind[node] != OBLIQUE:
         return [f"{question_text(tree, columns, node)}?"]
-    own = slice(tree.oblique_at[node], tree.oblique_at[node + 1])
-    weighed = list(zip(tree.oblique_feature[own].tolist(), tree.oblique_weight[own].tolist(), strict=True))
+    weighed = sum_terms(tree, node)
     lines: list[str] = []
-    for feature, weight in weighed[:terms]:
-        sign = ("- " if weight < 0 else "") if not lines else ("- " if weight < 0 else "+ ")
-        lines.append(f"{sign}{number_text(abs(weight), 3)} x {one_line(columns[feature].name)}")
+    for term in weighed[:terms]:
+        sign = ("- " if term.weight < 0 else "") if not lines else ("- " if term.weight < 0 else "+ ")
+        lines.append(sign + term_text(columns, term))
     if len(weighed) > terms:
         lines.append(f"+ {len(weighed) - terms:,} smaller")
-    asked = question_text(tree, columns, node)
-    name = one_line(projection_text(columns, *map(list, zip(*weighed, strict=True)))) if weighed else "0"
+    asked, name = question_text(tree, columns, node), projection_text(columns, weighed)
     if not asked.startswith(f"{name} "):  # a sum without a bound
         return [f"{asked}?"]
     return [*(lines or ["0"]), f"{asked.removeprefix(f'{name} ')}?"]
@@ -169,9 +175,10 @@ def condition_lines(tree: Tree, columns: Sequence[Column], node: int, terms: int
 
 def missing_side(tree: Tree, columns: Sequence[Column], node: int) -> str:
     """The branch that missing values take: "yes" or "no"; "" where training saw none, or where they count as values."""
-    own = slice(tree.oblique_at[node], tree.oblique_at[node + 1])
-    unfilled = tree.oblique_feature[own][np.isnan(tree.oblique_fill[own])]
-    asked = unfilled if tree.kind[node] == OBLIQUE else tree.feature[node : node + 1]
+    if tree.kind[node] == OBLIQUE:
+        asked = [term.feature for term in sum_terms(tree, node) if term.makes_missing]
+    else:
+        asked = [int(tree.feature[node])]
     if not any(columns[feature].has_missing for feature in asked):
         return ""
     return "yes" if tree.missing_left[node] else "no"
@@ -179,9 +186,7 @@ def missing_side(tree: Tree, columns: Sequence[Column], node: int) -> str:
 
 def fills_missing(tree: Tree, columns: Sequence[Column], node: int) -> bool:
     """Tell whether a missing value in the weighted sum of a node counts as another one: the mean of its column."""
-    own = slice(tree.oblique_at[node], tree.oblique_at[node + 1])
-    filled = tree.oblique_feature[own][~np.isnan(tree.oblique_fill[own])]
-    return any(columns[feature].has_missing for feature in filled)
+    return any(columns[term.feature].has_missing for term in sum_terms(tree, node) if term.fill is not None)
 
 
 def branch_labels(tree: Tree, columns: Sequence[Column], node: int) -> tuple[str, str]:

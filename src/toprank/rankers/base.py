@@ -33,6 +33,7 @@ from toprank.rankers.validation import (
     warn_of_common_text_label,
     warn_of_light_weights,
 )
+from toprank.tree.counts import plural
 from toprank.tree.wording import percent_text
 
 TABLE_FACTS = ("columns_", "classes_", "positive_index_", "n_features_in_", "feature_names_in_", "_backend")
@@ -379,14 +380,15 @@ class BaseRanker(ClassifierMixin, BaseEstimator):
         check_is_fitted(self)
         lines = [f"{type(self).__name__}: {self._size_in_words()}"]
         lines.append(
-            f"trained on {self.n_cases_:,.0f} cases, {self.n_positives_:,.0f} positive "
-            f"({percent_text(self.base_rate_)}), {len(self.columns_)} columns "
+            f"trained on {plural(round(self.n_cases_), 'case')}, {self.n_positives_:,.0f} positive "
+            f"({percent_text(self.base_rate_)}), {plural(len(self.columns_), 'column')} "
             f"({sum(c.is_categorical for c in self.columns_)} categorical)"
         )
         cutoff: Cutoff = self.cutoff_
         lines.append(
-            f"budget {cutoff.k:,.0f} cases: score >= {cutoff.threshold:.4f}; {cutoff.n_above:,.0f} training cases are "
-            f"above it, {percent_text(cutoff.hit_rate)} of them positive"
+            f"budget {plural(round(cutoff.k), 'case')}: score >= {cutoff.threshold:.4f}; "
+            f"{plural(round(cutoff.n_above), 'training case')} above it, {percent_text(cutoff.hit_rate)} of them "
+            "positive"
         )
         names = [c.name for c in self.columns_]
         order = np.argsort(-self.feature_importances_, kind="stable")[:5]

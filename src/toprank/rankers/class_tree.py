@@ -13,14 +13,17 @@ from sklearn.utils.validation import check_is_fitted
 from toprank._core.threads import Threads, resolve_n_jobs
 from toprank.explain.conditions import merge_path
 from toprank.explain.paths import ways_up
-from toprank.export import INDENT, WIDTH
+from toprank.explain.rules import join_conditions
+from toprank.export import INDENT, WIDTH, node_lines
 from toprank.metrics.intervals import proportion_interval
 from toprank.rankers.base import BaseRanker
 from toprank.rankers.frames import make_frame
 from toprank.rankers.tree_ranker import TreeRanker, path_indicator
 from toprank.tree.columns import Column
+from toprank.tree.counts import plural
+from toprank.tree.shortened import is_cut, shortened_lines, shortenings
 from toprank.tree.structure import Tree
-from toprank.tree.wording import MAX_NAMES, label_text, number_text, percent_text, question_text
+from toprank.tree.wording import EXACT, SHORT, Detail, number_text, percent_text, question_text
 
 ARRAYS: dict[str, Any] = {
     "label": np.int64,
@@ -91,8 +94,13 @@ class ClassTree(ClassifierMixin, BaseEstimator):
 
     # --- text ---------------------------------------------------------------------------------------------------
 
-    def rules(self) -> Any:
+    def rules(self, *, exact: bool = False) -> Any:
         """One row a leaf, from left to right: the conditions in words and the cases it had in training.
+
+        Parameters
+        ----------
+        exact : bool, default False
+            Write the conditions out in full, as `to_text` does.
 
         Returns
         -------
@@ -116,7 +124,7 @@ class ClassTree(ClassifierMixin, BaseEstimator):
         low, high = proportion_interval(own, n)
         columns = {
             "leaf": np.arange(1, len(leaves) + 1),
-            "rule": [self._rule(leaf) for leaf in range(len(leaves))],
+            "rule": [self._rule(leaf, EXACT if exact else SHORT) for leaf in range(len(leaves))],
             "class": self.classes_[label].tolist(),
             "n": n,
             "of_class": own,
@@ -127,13 +135,11 @@ class ClassTree(ClassifierMixin, BaseEstimator):
         }
         return make_frame(columns, self._backend)
 
-    def _rule(self, leaf: int) -> str:
+    def _rule(self, leaf: int, detail: Detail) -> str:
         """Conditions on the way to a leaf, in the order of the path."""
         path = next(ways_up(self.tree_, leaf))
-        texts = [c.text() for c in merge_path(self.tree_, self.columns_, path) if not c.is_open]
-        if len(texts) < 2:
-            return texts[0] if texts else "all cases"
-        return " and ".join(f"({text})" if " or " in text else text for text in texts)
+        conditions = merge_path(self.tree_, self.columns_, path, detail)
+        return join_conditions([each.text(detail=detail) for each in conditions if not each.is_open])
 
     def summary(self) -> str:
         """A few lines about the fitted model: size, training figures, classes."""
@@ -141,19 +147,26 @@ class ClassTree(ClassifierMixin, BaseEstimator):
         tree, n = self.tree_, self.class_counts_[0].sum()
         leaves = np.flatnonzero(tree.is_leaf)
         wrong = n - self.class_counts_[leaves, self.label_[leaves]].sum()
-        names = [label_text(label) for label in self.classes_.tolist()]
+        names = [SHORT.label(label) for label in self.classes_.tolist()]
         counts = [f"class {name}: {number_text(c)}" for name, c in zip(names, self.class_counts_[0], strict=True)]
-        sizes = [f"{self.n_leaves_} {'leaf' if self.n_leaves_ == 1 else 'leaves'}",
-                 f"{self.n_conditions_} condition{'' if self.n_conditions_ == 1 else 's'}"]  # fmt: skip
+        sizes = [plural(self.n_leaves_, "leaf", "leaves"), plural(self.n_conditions_, "condition")]
         return "\n".join([
             f"{type(self).__name__}: {', '.join(sizes)}, depth {tree.depth}",
-            f"trained on {number_text(n)} cases, {len(self.columns_)} columns "
+            f"trained on {plural(n, 'case')}, {plural(len(self.columns_), 'column')} "
             f"({sum(c.is_categorical for c in self.columns_)} categorical)",
             f"{', '.join(counts)}; {number_text(wrong)} called wrongly ({percent_text(wrong / n)})"
         ])  # fmt: skip
 
-    def to_text(self) -> str:
+    def to_text(self, *, exact: bool = False) -> str:
         """The whole tree as text, each leaf with its class and the training cases of every class.
+
+        Parameters
+        ----------
+        exact : bool, default False
+            False gives a text to read, in 100 columns: numbers are rounded, long lists and sums cut; its last line says
+            so. True gives a text to apply, one line a node: whoever answers its questions for a row ends in the leaf
+            that `apply` finds, and so in the class that `predict` gives. A category that training did not know counts
+            as missing.
 
         Examples
         --------
@@ -170,39 +183,52 @@ class ClassTree(ClassifierMixin, BaseEstimator):
         |   no:  petal width (cm) <= 1.75?
         |   |   yes: leaf 2: class 1, 49 of 54 cases (90.7 %); class 2: 5
         |   |   no:  leaf 3: class 2, 45 of 46 cases (97.8 %); class 1: 1
+        <BLANKLINE>
+        Shortened: missing values; to_text(exact=True) tells all.
         """
+        tree, detail = self.tree_, EXACT if exact else SHORT
         lines = [part for line in self.summary().splitlines() for part in textwrap.wrap(line, WIDTH)]
         lines.append("")
-        number = np.cumsum(self.tree_.is_leaf)
+        number = np.cumsum(tree.is_leaf)
         stack = [(0, 0, "")]
         while stack:
             node, level, answer = stack.pop()
-            is_leaf = self.tree_.is_leaf[node]
-            text = (
-                self._leaf_text(node, number[node]) if is_leaf else f"{question_text(self.tree_, self.columns_, node)}?"
-            )
-            bars, prefix = INDENT * level, INDENT * level + answer
-            room = max(WIDTH - len(prefix), 20)
-            first, *rest = textwrap.wrap(text, room, break_on_hyphens=False)
-            lines += [prefix + first, *(bars + " " * len(answer) + line for line in rest)]
-            if not is_leaf:
+            if tree.is_leaf[node]:
+                text = self._leaf_text(node, number[node], detail)
+            else:
+                text = f"{question_text(tree, self.columns_, node, detail)}?"
                 stack += [
-                    (int(self.tree_.right[node]), level + 1, "no:  "),
-                    (int(self.tree_.left[node]), level + 1, "yes: "),
+                    (int(tree.right[node]), level + 1, "no:  "),
+                    (int(tree.left[node]), level + 1, "yes: "),
                 ]
-        return "\n".join(line.rstrip() for line in lines)
+            lines += node_lines(INDENT * level + answer, text, detail)
+        return "\n".join(lines if exact else [*lines, *shortened_lines(self._shortenings())])
 
-    def _leaf_text(self, node: int, number: int) -> str:
+    def _leaf_text(self, node: int, number: int, detail: Detail) -> str:
         """Words for a leaf: leaf 2: class red, 47 of 52 cases (90.4 %); class blue: 5."""
         counts, own = self.class_counts_[node], int(self.label_[node])
-        names = [label_text(label) for label in self.classes_.tolist()]
+        names = [detail.label(label) for label in self.classes_.tolist()]
         n, total = number_text(counts[own]), number_text(counts.sum())
         words = f"leaf {number}: class {names[own]}, {n} of {total} cases ({percent_text(counts[own] / counts.sum())})"
-        others = [i for i in np.argsort(-counts, kind="stable").tolist() if i != own and counts[i] > 0]
-        listed = [f"class {names[i]}: {number_text(counts[i])}" for i in others[:MAX_NAMES]]
-        if len(others) > MAX_NAMES:
-            listed.append(f"{len(others) - MAX_NAMES} more classes: {number_text(counts[others[MAX_NAMES:]].sum())}")
+        others = self._other_classes(node)
+        told = others[: detail.names]
+        listed = [f"class {names[i]}: {number_text(counts[i])}" for i in told]
+        if len(others) > len(told):
+            listed.append(f"{len(others) - len(told)} more classes: {number_text(counts[others[len(told) :]].sum())}")
         return f"{words}; {', '.join(listed)}" if listed else words
+
+    def _other_classes(self, node: int) -> list[int]:
+        """Classes beside its own that a leaf had cases of, commonest first."""
+        counts, own = self.class_counts_[node], int(self.label_[node])
+        return [i for i in np.argsort(-counts, kind="stable").tolist() if i != own and counts[i] > 0]
+
+    def _shortenings(self) -> list[str]:
+        """Words for what a short text leaves out."""
+        leaves, names = np.flatnonzero(self.tree_.is_leaf).tolist(), self.classes_.tolist()
+        cut = any(is_cut([names[i] for i in self._other_classes(node)]) for node in leaves)
+        cut |= any(is_cut([names[i]]) for i in self.label_[leaves].tolist())
+        asked = np.flatnonzero(~self.tree_.is_leaf).tolist()
+        return [*shortenings(self.tree_, self.columns_, asked), *(["classes"] if cut else [])]
 
     def to_dict(self) -> dict[str, Any]:
         """The fitted model as plain values, for a JSON file; `from_dict` gives it back.

@@ -14,13 +14,14 @@ from sklearn.utils._param_validation import Interval
 from toprank._core.threads import Threads
 from toprank.explain import PathCounts
 from toprank.metrics import average_precision
-from toprank.rankers.curve_path import Start, both_ways, fit_start
+from toprank.rankers.curve_path import Follower, Start, fit_start
 from toprank.rankers.curve_ranker import OF_VALIDATION, Calls, CurveRanker
 from toprank.rankers.forest import COLUMNS_DRAWN, ROWS_DRAWN, draw_bootstrap
 from toprank.rankers.growth import GROWTH_CONSTRAINTS
 from toprank.rankers.progress import progress
 from toprank.rankers.tao_tree import TAOTree
 from toprank.rankers.training import TrainingData
+from toprank.tree.counts import plural
 from toprank.tree.feature_sampler import columns_wanted
 from toprank.tree.structure import Tree
 
@@ -54,6 +55,8 @@ class CostOptimalForest(CurveRanker):
         Members.
     beta : float, default 1.5
         Factor from one cost to the next, more than 1; smaller ones give more points.
+    path_iter : int, default 1
+        Passes over each tree of a path at most, as in `CostOptimalCurve`.
     max_samples : int, float or None, default None
         Cases drawn for each member: a number, or a share; None = as many as there are. The penalty `alpha` of the base
         weighs more with fewer cases.
@@ -110,6 +113,7 @@ class CostOptimalForest(CurveRanker):
         "base": [TAOTree, None],
         "n_estimators": [Interval(Integral, 1, None, closed="left")],
         "beta": [Interval(Real, 1, None, closed="neither")],
+        "path_iter": [Interval(Integral, 1, None, closed="left")],
         "max_samples": ROWS_DRAWN,
         "max_features": COLUMNS_DRAWN,
         **{name: GROWTH_CONSTRAINTS[name] for name in ("categorical_features", "budget", "pos_label", "n_jobs")},
@@ -128,6 +132,7 @@ class CostOptimalForest(CurveRanker):
         *,
         n_estimators: int = 30,
         beta: float = 1.5,
+        path_iter: int = 1,
         max_samples: int | float | None = None,
         max_features: str | int | float | None = None,
         categorical_features: Any = None,
@@ -140,6 +145,7 @@ class CostOptimalForest(CurveRanker):
         self.base = base
         self.n_estimators = n_estimators
         self.beta = beta
+        self.path_iter = path_iter
         self.max_samples = max_samples
         self.max_features = max_features
         self.categorical_features = categorical_features
@@ -176,7 +182,7 @@ class CostOptimalForest(CurveRanker):
             return tree._fit_prepared(drawn, self, Threads())
 
         first = fit_start(base, Start(base.max_depth, base.alpha), ratio, fit)
-        _, path, at = both_ways(first, ratio, self.beta, fit, Threads())
+        _, path, at = Follower(fit, self.path_iter).both_ways(first, ratio, self.beta, Threads())
         # Only what votes and explains is kept: a fitted tree holds much more, such as the fits of its nodes.
         return Member(
             [tree.tree_ for tree in path],
@@ -273,9 +279,8 @@ class CostOptimalForest(CurveRanker):
     def _size_in_words(self) -> str:
         judged = "" if np.isnan(self.oob_score_) else f"; out-of-bag average precision {self.oob_score_:.3f}"
         n_members, n_points = self._tree_at.shape
-        members = "1 member" if n_members == 1 else f"{n_members} members"
-        costs = "1 cost" if n_points == 1 else f"{n_points} costs"
-        return f"{members} at {costs}, {self.n_leaves_:,} leaves in all{judged}"
+        size = f"{plural(n_members, 'member')} at {plural(n_points, 'cost')}"
+        return f"{size}, {plural(self.n_leaves_, 'leaf', 'leaves')} in all{judged}"
 
     def _to_arrays(self) -> dict[str, np.ndarray]:
         return super()._to_arrays() | self._judged_to_arrays() | {

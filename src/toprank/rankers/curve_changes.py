@@ -100,6 +100,6 @@ def _shape(tree: TAOTree, columns: Sequence[Column], leaf: int) -> Hashable:
 
 def _condition_shape(condition: Condition) -> Hashable:
     """Columns, open sides, categories, and whether missing values qualify."""
-    features = frozenset(feature for feature, _ in condition.terms) if condition.terms else condition.feature
+    features = frozenset(term.feature for term in condition.terms) if condition.terms else condition.feature
     missing = condition.missing and (condition.column.has_missing or condition.is_open)
     return features, condition.low > -np.inf, condition.high < np.inf, condition.codes, missing

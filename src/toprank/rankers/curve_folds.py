@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from toprank._core.threads import Threads
-from toprank.rankers.curve_path import FitTree, Start, fit_start, same_path, subset, votes_and_scores
+from toprank.rankers.curve_path import FitTree, Follower, Start, fit_start, subset, votes_and_scores
 from toprank.rankers.progress import progress
 from toprank.rankers.tao_tree import TAOTree
 from toprank.rankers.training import TrainingData
@@ -25,6 +25,8 @@ class CurveFolds:
         Not fitted.
     fitter : callable
         fitter(data) -> what fits a tree on them.
+    path_iter : int
+        Passes over each tree of a path at most.
     threads : Threads
         Folds are worked on side by side.
     verbose : bool
@@ -36,11 +38,12 @@ class CurveFolds:
         folds: list[tuple[np.ndarray, np.ndarray]],
         base: TAOTree,
         fitter: Callable[[TrainingData], FitTree],
+        path_iter: int,
         threads: Threads,
         verbose: bool,
     ):
         self.data, self.folds, self.base, self.fitter = data, folds, base, fitter
-        self.threads, self.verbose = threads, verbose
+        self.path_iter, self.threads, self.verbose = path_iter, threads, verbose
 
     def __len__(self) -> int:
         return len(self.folds)
@@ -73,7 +76,8 @@ class CurveFolds:
         def judge(inside: np.ndarray, held_out: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
             fit = self._fit_on(inside)
             base = fit_start(self.base, start, float(ratios[base_point]), fit)
-            return votes_and_scores(same_path(base, ratios, base_point, fit), self.data.X[held_out], Threads())
+            path = Follower(fit, self.path_iter).same_path(base, ratios, base_point)
+            return votes_and_scores(path, self.data.X[held_out], Threads())
 
         votes, scores = zip(*self._each(judge, "curves out of fold"), strict=True)
         return np.concatenate(votes, axis=1), np.concatenate(scores)

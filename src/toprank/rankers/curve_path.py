@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import product
 from typing import Any
@@ -98,77 +98,113 @@ def fit_start(base: TAOTree, start: Start, ratio: float, fit: FitTree) -> TAOTre
     return fit(clone(base).set_params(max_depth=start.max_depth, alpha=start.alpha, fp_cost=ratio, fn_cost=1.0))
 
 
-def follow(base: TAOTree, ratios: Any, fit: FitTree, is_last: Callable[[TAOTree], bool]) -> list[TAOTree]:
-    """Trees at the costs, each started from the one before; ends with the first that is the last one.
+@dataclass(frozen=True)
+class Follower:
+    """Finds the trees of a path, each from its neighbour.
 
-    Parameters
+    Attributes
     ----------
-    base : TAOTree
-        Where the path begins; not among the trees returned.
-    ratios : iterable of float
-        Costs of a false positive.
     fit : callable
-    is_last : callable
+    n_iter : int
+        Passes over a tree at most. A neighbour's tree is nearly right already: one pass takes it most of the way, and
+        the next cost goes on from there.
     """
-    found: list[TAOTree] = []
-    tree = base
-    for ratio in ratios:
-        tree = started_from(tree, ratio, fit)
-        found.append(tree)
-        if is_last(tree):
-            break
-    return found
+
+    fit: FitTree
+    n_iter: int
+
+    def tree_at(self, ratio: float, start: TAOTree) -> TAOTree:
+        """The tree at another cost that is found from this one."""
+        new = self.fit(clone(start).set_params(fp_cost=ratio, init=start, n_restarts=1, n_iter=self.n_iter))
+        # As the base has them; a tree that held its start would hold all those before it.
+        return new.set_params(init=start.init, n_iter=start.n_iter)
+
+    def follow(self, base: TAOTree, ratios: Iterable[float], is_last: Callable[[TAOTree], bool]) -> list[TAOTree]:
+        """Trees at the costs, each started from the one before; ends with the first that is the last one.
+
+        Parameters
+        ----------
+        base : TAOTree
+            Where the path begins; not among the trees returned.
+        ratios : iterable of float
+            Costs of a false positive.
+        is_last : callable
+        """
+        found: list[TAOTree] = []
+        tree = base
+        for ratio in ratios:
+            tree = self.tree_at(ratio, tree)
+            found.append(tree)
+            if is_last(tree):
+                break
+        return found
+
+    def both_ways(
+        self, base: TAOTree, ratio: float, beta: float, threads: Threads
+    ) -> tuple[np.ndarray, list[TAOTree], int]:
+        """The whole path: costlier false positives until there are none, and cheaper ones until no positive is missed.
+
+        Trees beyond the first ones, seen from the base, that have reached this repeat them, and are left out; the base
+        stays.
+
+        Returns
+        -------
+        ratios : float64 array of shape (n,), ascending
+        trees : list of TAOTree
+        base_point : int
+            Position of the base cost.
+        """
+        ends = {
+            1: lambda tree: tree.n_fp_ <= NEGLIGIBLE * (tree.n_cases_ - tree.n_positives_),
+            -1: lambda tree: tree.n_fn_ <= NEGLIGIBLE * tree.n_positives_,
+        }
+
+        def one_way(sign: int) -> list[TAOTree]:
+            if ends[sign](base):
+                return []
+            # One case costs more than all others of the other class long before the last of these.
+            n_steps = math.ceil(2 * WEIGHT_BITS / math.log2(beta))
+            return self.follow(base, (ratio * beta ** (sign * step) for step in range(1, n_steps + 1)), ends[sign])
+
+        up, down = threads.run(one_way, (1, -1))
+        ratios = np.array([ratio * beta**step for step in range(-len(down), len(up) + 1)])
+        trees, at = self.settle([*reversed(down), base, *up], ratios), len(down)
+        # Trees that settled anew may have reached an end before the last one of their way did.
+        first = next((i for i in range(at, -1, -1) if ends[-1](trees[i])), 0)
+        last = next((i for i in range(at, len(trees)) if ends[1](trees[i])), len(trees) - 1)
+        return ratios[first : last + 1], trees[first : last + 1], at - first
+
+    def same_path(self, base: TAOTree, ratios: np.ndarray, at: int) -> list[TAOTree]:
+        """A path over given ascending costs from the one at position `at`, which is that of the base tree."""
+        down = self.follow(base, ratios[:at][::-1], lambda tree: False)
+        up = self.follow(base, ratios[at + 1 :], lambda tree: False)
+        return self.settle([*reversed(down), base, *up], ratios)
+
+    def settle(self, trees: Sequence[TAOTree], ratios: Sequence[float] | np.ndarray) -> list[TAOTree]:
+        """The trees of a path, each improved anew from another one where that is cheaper at its cost than itself.
+
+        A path ends in a poor place where the tree it came from was one. What a tree costs at another's price is known
+        from its mistakes and the norm of its weights, without a look at the data, so bad ones are found at once. Both
+        ends stay, where one kind of mistake is gone.
+        """
+        settled = list(trees)
+        tried: list[tuple[int, TAOTree]] = []
+        for i in (*range(len(settled)), *reversed(range(len(settled)))):
+            costs = [_cost_at(tree, float(ratios[i])) for tree in settled]
+            best = int(np.argmin(costs))
+            is_new = not any(i == place and settled[best] is tree for place, tree in tried)
+            if 0 < i < len(settled) - 1 and costs[best] < costs[i] and is_new:
+                tried.append((i, settled[best]))
+                new = self.tree_at(float(ratios[i]), settled[best])
+                if new.objective_ < costs[i]:
+                    settled[i] = new
+        return settled
 
 
-def started_from(tree: TAOTree, ratio: float, fit: FitTree) -> TAOTree:
-    """The tree at another cost that is found from this one."""
-    new = fit(clone(tree).set_params(fp_cost=ratio, init=tree, n_restarts=1))
-    new.init = tree.init  # else every tree would hold all those before it
-    return new
-
-
-def both_ways(
-    base: TAOTree, ratio: float, beta: float, fit: FitTree, threads: Threads
-) -> tuple[np.ndarray, list[TAOTree], int]:
-    """The whole path: costlier false positives until there are none, and cheaper ones until no positive is missed.
-
-    Trees beyond the first ones, seen from the base, that have reached this repeat them, and are left out; the base
-    stays.
-
-    Returns
-    -------
-    ratios : float64 array of shape (n,), ascending
-    trees : list of TAOTree
-    base_point : int
-        Position of the base cost.
-    """
-    ends = {
-        1: lambda tree: tree.n_fp_ <= NEGLIGIBLE * (tree.n_cases_ - tree.n_positives_),
-        -1: lambda tree: tree.n_fn_ <= NEGLIGIBLE * tree.n_positives_,
-    }
-
-    def one_way(sign: int) -> list[TAOTree]:
-        if ends[sign](base):
-            return []
-        # One case costs more than all others of the other class long before the last of these.
-        n_steps = math.ceil(2 * WEIGHT_BITS / math.log2(beta))
-        ratios = (ratio * beta ** (sign * step) for step in range(1, n_steps + 1))
-        return follow(base, ratios, fit, ends[sign])
-
-    up, down = threads.run(one_way, (1, -1))
-    ratios = np.array([ratio * beta**step for step in range(-len(down), len(up) + 1)])
-    trees, at = settle([*reversed(down), base, *up], ratios, fit), len(down)
-    # Trees that settled anew may have reached an end before the last one of their way did.
-    first = next((i for i in range(at, -1, -1) if ends[-1](trees[i])), 0)
-    last = next((i for i in range(at, len(trees)) if ends[1](trees[i])), len(trees) - 1)
-    return ratios[first : last + 1], trees[first : last + 1], at - first
-
-
-def same_path(base: TAOTree, ratios: np.ndarray, at: int, fit: FitTree) -> list[TAOTree]:
-    """A path over given ascending costs from the one at position `at`, which is that of the base tree."""
-    down = follow(base, ratios[:at][::-1], fit, lambda tree: False)
-    up = follow(base, ratios[at + 1 :], fit, lambda tree: False)
-    return settle([*reversed(down), base, *up], ratios, fit)
+def _cost_at(tree: TAOTree, ratio: float) -> float:
+    """Eq. (3) of a tree where a false positive costs `ratio` false negatives."""
+    penalty = tree.objective_ - tree.fp_cost_ * tree.n_fp_ - tree.n_fn_
+    return ratio * tree.n_fp_ + tree.n_fn_ + penalty
 
 
 def votes_and_scores(trees: Sequence[TAOTree], matrix: np.ndarray, threads: Threads) -> tuple[np.ndarray, np.ndarray]:
@@ -188,33 +224,6 @@ def order_of(votes: np.ndarray, score: np.ndarray) -> np.ndarray:
     positive.
     """
     return (votes.sum(axis=0) + (1 - 1e-9) * score) / (len(votes) + 1)
-
-
-def settle(trees: Sequence[TAOTree], ratios: Sequence[float] | np.ndarray, fit: FitTree) -> list[TAOTree]:
-    """The trees of a path, each improved anew from another one where that is cheaper at its cost than itself.
-
-    A path ends in a poor place where the tree it came from was one. What a tree costs at another's price is known
-    from its mistakes and the norm of its weights, without a look at the data, so bad ones are found at once. Both ends
-    stay, where one kind of mistake is gone.
-    """
-    settled = list(trees)
-    tried: list[tuple[int, TAOTree]] = []
-    for i in (*range(len(settled)), *reversed(range(len(settled)))):
-        costs = [_cost_at(tree, float(ratios[i])) for tree in settled]
-        best = int(np.argmin(costs))
-        is_new = not any(i == place and settled[best] is tree for place, tree in tried)
-        if 0 < i < len(settled) - 1 and costs[best] < costs[i] and is_new:
-            tried.append((i, settled[best]))
-            new = started_from(settled[best], float(ratios[i]), fit)
-            if new.objective_ < costs[i]:
-                settled[i] = new
-    return settled
-
-
-def _cost_at(tree: TAOTree, ratio: float) -> float:
-    """Eq. (3) of a tree where a false positive costs `ratio` false negatives."""
-    penalty = tree.objective_ - tree.fp_cost_ * tree.n_fp_ - tree.n_fn_
-    return ratio * tree.n_fp_ + tree.n_fn_ + penalty
 
 
 def points_of_path(

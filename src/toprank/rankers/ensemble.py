@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import repeat
 from typing import Any
 
 import numpy as np
@@ -15,7 +14,9 @@ from toprank.export import to_text
 from toprank.rankers.base import BaseRanker
 from toprank.rankers.frames import make_frame
 from toprank.rankers.tree_ranker import path_indicator, without_prefix
+from toprank.tree.counts import plural
 from toprank.tree.structure import Tree
+from toprank.tree.wording import EXACT, SHORT
 
 PATH_ROWS = 5_000
 """Training rows, drawn at random, whose paths tell how each leaf of a tree is usually reached."""
@@ -86,8 +87,7 @@ class Ensemble(BaseRanker):
         return {"n_trees": len(self.trees_), "n_conditions": n_conditions}
 
     def _size_in_words(self) -> str:
-        trees = "1 tree" if len(self.trees_) == 1 else f"{len(self.trees_)} trees"
-        return f"{trees}, {self.n_leaves_:,} leaves in all"
+        return f"{plural(len(self.trees_), 'tree')}, {plural(self.n_leaves_, 'leaf', 'leaves')} in all"
 
     def apply(self, X: Any) -> np.ndarray:
         """Leaf node that each row reaches in each tree, int32 (n, n_trees)."""
@@ -100,10 +100,14 @@ class Ensemble(BaseRanker):
         offset = np.append(0, np.cumsum([len(tree) for tree in self.trees_]))
         return sp.hstack([path_indicator(tree, matrix) for tree in self.trees_], format="csr"), offset
 
-    def rules(self) -> Any:
-        """One row a leaf of a tree, best first: tree, rule, n, positives, hit_rate with its interval, lift."""
+    def rules(self, *, exact: bool = False) -> Any:
+        """One row a leaf of a tree, best first: tree, rule, n, positives, hit_rate with its interval, lift.
+
+        With `exact`, rules are written out in full, with all ways into a leaf that are known.
+        """
         check_is_fitted(self)
-        parts = [leaf_rules(*each) for each in zip(self.trees_, repeat(self.columns_), self._path_counts, strict=False)]
+        parts = [leaf_rules(tree, self.columns_, paths, detail=EXACT if exact else SHORT)
+                 for tree, paths in zip(self.trees_, self._path_counts, strict=True)]  # fmt: skip
         columns: dict[str, Any] = {"tree": np.repeat(np.arange(1, len(parts) + 1), [len(p["leaf"]) for p in parts])}
         columns |= {name: np.concatenate([np.asarray(p[name]) for p in parts]) for name in parts[0]}
         order = np.argsort(-columns["hit_rate_low"], kind="stable")
@@ -116,8 +120,11 @@ class Ensemble(BaseRanker):
         how = self._tree_weights(), self._how()
         return explain_votes(self.trees_, self.columns_, matrix, score, rate, self.base_rate_, *how)
 
-    def to_text(self, tree: int = 0) -> str:
-        """One of the trees as text, below the summary of the model; the first is tree 0."""
+    def to_text(self, tree: int = 0, *, exact: bool = False) -> str:
+        """One of the trees as text, below the summary of the model; the first is tree 0.
+
+        With `exact`, numbers have all digits and nothing is cut: the text finds the leaves that `apply` finds.
+        """
         check_is_fitted(self)
         if not isinstance(tree, int | np.integer) or not 0 <= tree < len(self.trees_):
             raise ValueError(
@@ -125,7 +132,7 @@ class Ensemble(BaseRanker):
                 "Hint: 0 is the first one, which `rules` calls tree 1."
             )
         title = f"{self.summary()}\ntree {tree + 1} of {len(self.trees_)}:"
-        return to_text(self.trees_[tree], self.columns_, title=title)
+        return to_text(self.trees_[tree], self.columns_, title=title, exact=exact)
 
     def to_dict(self) -> dict[str, Any]:
         """The model as plain values: class, columns, trees."""

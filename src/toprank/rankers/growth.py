@@ -106,7 +106,8 @@ class Growth:
     def limits(self, weights: RowWeights, sample_features: FeatureSampler | None) -> Limits:
         """Limits in integer weights; min_gain is a share of the most that the criterion could gain at the root."""
         positive, total = float(weights.sum_of_positive), float(weights.sum_of_total)
-        whole = split_gain(self.criterion, positive, positive, positive, total)  # all positives alone on one side
+        # All positives alone on one side.
+        whole = split_gain(self.criterion, positive, positive, positive, total, positive, total)
         return Limits(
             criterion=self.criterion,
             max_depth=self.leaf_depth or UNLIMITED,

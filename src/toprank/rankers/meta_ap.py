@@ -31,7 +31,7 @@ class MetaAP(MetaRanker):
         Meta-levels; at most 2 ** max_depth leaves.
     leaf_depth : int or None, default 4
         Depth of the inner trees; None = max_depth, as published.
-    criterion : {"ap", "entropy", "auc", "gini"}, default "ap"
+    criterion : {"ap", "entropy", "auc", "gini", "error"}, default "ap"
         What the conditions of inner trees are chosen by; their cells are ordered and cut by AP in any case. "ap", as
         published, asks for conditions that most of the positives meet. Where positives live in several small pockets
         "entropy" and "auc" find more of them.

@@ -139,11 +139,11 @@ class NodeClassifier:
             return self.rule.leaf[self.rule.apply(matrix)] == 0
         return self.rule.is_left(matrix)
 
-    def to_text(self) -> str:
-        """The rule in words."""
+    def to_text(self, *, exact: bool = False) -> str:
+        """The rule in words; with `exact`, in full."""
         title = f"node {self.node}: leaf 1 is the better half"
         if isinstance(self.rule, Tree):
-            return to_text(self.rule, self.columns, title=title)
+            return to_text(self.rule, self.columns, title=title, exact=exact)
         called = "negative" if self.rule.turned else "positive"
         return f"node {self.node}: the better half is what this classifier calls {called}\n{self.rule.model!r}"
 

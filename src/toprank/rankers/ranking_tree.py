@@ -16,6 +16,7 @@ from toprank.rankers.growth import DEPTH, GROWTH_CONSTRAINTS, Growth, stages_of
 from toprank.rankers.leaf_rates import finish_tree, order_by_rate
 from toprank.rankers.training import TrainingData
 from toprank.rankers.tree_ranker import TreeRanker
+from toprank.tree.counts import plural
 from toprank.tree.scoring import Scoring
 from toprank.tree.stages import Stages, node_depths, truncated_tree
 
@@ -32,8 +33,10 @@ class RankingTree(TreeRanker):
     leaf_score : {"rate", "geometric", "confusion"}, default "rate"
         rate: leaves by their smoothed positive rate, ties inside. geometric: signed distance to the nearest threshold
         on the path; positive in leaves with a majority of positives, negative in the others (Alvarez & Bernard, 2005).
-        confusion: all leaves vote, a leaf counts `confusion` to the power of
-        the conditions the row breaks on the way to it (Ling & Yan, 2003).
+        confusion: all leaves vote, a leaf counts `confusion` to the power of the conditions the row breaks on the way
+        to it (Ling & Yan, 2003). Leaves that nothing orders share a place in the ranking: with rate and confusion those
+        of equal rate; with geometric those with a majority of positives one, all others the second, as distances order
+        rows across leaves. `rules`, the numbers of leaves in texts and alerts, and `predict_proba` are about places.
     distance : {"scaled", "raw"}, default "scaled"
         Unit of the geometric distance: standard deviations of the column, or its own units, which makes columns of
         large numbers count more; the baselines of the MetaAP paper are raw.
@@ -148,6 +151,11 @@ class RankingTree(TreeRanker):
         if self.max_leaf_nodes is None:
             depth = node_depths(tree)
             self._stages = Stages.of(np.arange(len(tree)), depth, key, self.max_depth, rate=node_rate)
+
+    def _size_in_words(self) -> str:
+        size, n_places = super()._size_in_words(), self.tree_.n_leaves
+        shared = f"; the leaves share {plural(n_places, 'place')} in the ranking"
+        return size if n_places == self.n_leaves_ else f"{size}{shared}"
 
     def _from_arrays(self, arrays: dict[str, np.ndarray]) -> None:
         super()._from_arrays(arrays)

@@ -38,7 +38,8 @@ from toprank.tree.wording import number_text
 class TAOClassifier(ClassTree):
     """A small tree for two or more classes, optimised as a whole for what mistakes cost.
 
-    Tree alternating optimisation, as in `TAOTree`, for labels instead of a ranking: section 4.1 of the paper.
+    Tree alternating optimisation, as in `TAOTree`, for labels instead of a ranking: section 4.1 of the paper. Numbers,
+    categories and missing values stand in weighted sums as they do there.
 
     Parameters
     ----------

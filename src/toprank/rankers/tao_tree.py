@@ -37,11 +37,13 @@ class TAOTree(LabelledTree):
     (L1 norm of all weights), eq. (3) of the paper, falls with every change (tree alternating optimisation). Branches
     that no case takes and conditions that change no label disappear at the end.
 
-    Weighted sums are of numeric columns; a condition on one column, of numbers or of categories, takes their place
-    wherever that makes the objective lower. Categories take no part in sums. In a sum a missing value counts as the
-    mean of its column, unless it costs less to send all cases that lack a value of it to one side. Columns are
-    standardised for the fit and for the norm; weights of `tree_` are in original units. A condition on one column has a
-    norm of 1.
+    Weighted sums are of numbers and of categories, one-hot: a term counts 1 where a case has its category, else 0. A
+    condition on one column, of numbers or of categories, takes their place wherever that makes the objective lower. In
+    a sum a missing number counts as the mean of its column, unless it costs less to send all cases that lack a number
+    of it to one side; a missing or unknown category is none of the categories. The 32 most frequent categories of a
+    column may stand in sums, those of 0.2 % of the cases and more; of two categories, the rarer one alone. Numbers
+    are standardised for the fit and for the norm, categories stay 0 and 1, and each term takes n numbers in memory;
+    weights of `tree_` are in original units. A condition on one column has a norm of 1.
 
     A node is decided by its care points, the cases for which it matters where they go. The direction of a sum is fitted
     on at most 100,000 of them, drawn at random; its threshold is the best one on all.
@@ -53,7 +55,8 @@ class TAOTree(LabelledTree):
     max_depth : int, default 4
         Conditions on a path at most, up to 20; up to 12 where a start is random.
     alpha : float, default 1.0
-        What a weight of 1 on a standardised column costs: larger values give fewer columns and fewer conditions.
+        What a weight of 1 on a standardised column, or on a category, costs: larger values give fewer columns and fewer
+        conditions.
     fp_cost : float or "balanced", default "balanced"
         Cost of a false positive, lambda of the paper; balanced: such that all negatives together cost what all
         positives do, its base cost.

@@ -24,9 +24,11 @@ from toprank.rankers.base import BaseRanker
 from toprank.rankers.frames import make_frame
 from toprank.rankers.training import TrainingData
 from toprank.tree.bin_mapper import center_and_spread, distinct_values
+from toprank.tree.counts import plural
 from toprank.tree.scoring import Scoring
 from toprank.tree.structure import Tree
 from toprank.tree.weights import integer_weights
+from toprank.tree.wording import EXACT, SHORT
 
 SPREAD_ROWS = 10_000
 """Rows that tell how much the points of a scorecard differ; they order its columns, nothing else."""
@@ -91,9 +93,8 @@ class TreeRanker(BaseRanker):
         return reasons(self.tree_, self.columns_, matrix, n_reasons)
 
     def _size_in_words(self) -> str:
-        leaves = "1 leaf" if self.n_leaves_ == 1 else f"{self.n_leaves_} leaves"
-        conditions = "1 condition" if self.n_conditions_ == 1 else f"{self.n_conditions_} conditions"
-        return f"{leaves}, {conditions}, depth {self.tree_.depth}"
+        leaves = plural(self.n_leaves_, "leaf", "leaves")
+        return f"{leaves}, {plural(self.n_conditions_, 'condition')}, depth {self.tree_.depth}"
 
     def apply(self, X: Any) -> np.ndarray:
         """Leaf node of `tree_` that each row reaches, int32 (n,)."""
@@ -105,10 +106,18 @@ class TreeRanker(BaseRanker):
         matrix = self._encode(X)
         return path_indicator(self.tree_, matrix)
 
-    def rules(self) -> Any:
-        """One row a leaf, best first: rule, n, positives, hit_rate with its interval, lift; a frame as in fit."""
+    def rules(self, *, exact: bool = False) -> Any:
+        """One row a leaf, best first: rule, n, positives, hit_rate with its interval, lift; a frame as in fit.
+
+        Parameters
+        ----------
+        exact : bool, default False
+            Write rules out in full, as `to_text` does, and all ways into a leaf that are known from training (at most
+            five) instead of three.
+        """
         check_is_fitted(self)
-        return make_frame(leaf_rules(self.tree_, self.columns_, self.path_counts_), self._backend)
+        detail = EXACT if exact else SHORT
+        return make_frame(leaf_rules(self.tree_, self.columns_, self.path_counts_, detail=detail), self._backend)
 
     def scorecard(self) -> Any:
         """One row a part of the score inside leaves that has points; a frame as in fit.
@@ -156,10 +165,30 @@ class TreeRanker(BaseRanker):
         matrix = self._encode(X)
         return explain_rows(self.tree_, self.columns_, matrix)
 
-    def to_text(self) -> str:
-        """The whole tree as text, and the scorecard inside its leaves where it has one."""
+    def to_text(self, *, exact: bool = False) -> str:
+        """The whole tree as text, and the scorecard inside its leaves where it has one.
+
+        Parameters
+        ----------
+        exact : bool, default False
+            False gives a text to read, in 100 columns: numbers are rounded, long lists and sums cut; its last line says
+            so. True gives a text to apply, one line a node: whoever answers its questions for a row ends in the leaf
+            that `apply` finds, and where leaves are constant, the score of the leaf is that of `decision_function` to
+            the last bit. A category that training did not know counts as missing.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from toprank import RankingTree
+        >>> X = pd.DataFrame({"gap": [0.1234567, 0.2, 0.3, 0.4], "sector": list("abab")})
+        >>> model = RankingTree(max_depth=1, min_samples_leaf=1).fit(X, [0, 0, 1, 1])
+        >>> print(model.to_text(exact=True).split("highest")[1].strip())
+        gap <= 0.25 or missing?
+        |   yes: leaf 2: score 0.5, 0 of 2 positive (0 %, lift 0)
+        |   no:  leaf 1: score 1.0, 2 of 2 positive (100 %, lift 2)
+        """
         check_is_fitted(self)
-        return to_text(self.tree_, self.columns_, title=self.summary(), spread=self._points_spread)
+        return to_text(self.tree_, self.columns_, title=self.summary(), spread=self._points_spread, exact=exact)
 
     def to_dict(self) -> dict[str, Any]:
         """The model as plain values: class, columns, tree."""

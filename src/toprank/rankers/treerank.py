@@ -14,6 +14,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
+from toprank._core.dtypes import CRITERIA
 from toprank._core.threads import Threads
 from toprank.explain import PathCounts, auc_importance, gain_importance
 from toprank.metrics import RocCurve, roc_auc
@@ -59,6 +60,10 @@ class TreeRank(MetaParts):
         along it), or one condition where that adds as much. A scikit-learn classifier whose fit takes sample_weight:
         what it calls positive is the richer part; it sees numbers, categories as codes. Such a model ranks, but has no
         tree: reasons, rules, text and files refuse, and rows of a cell tie whatever `leaf_score` says.
+    criterion : {"auc", "error"}, default "auc"
+        What the conditions of inner trees are chosen by. auc: the area they add, the classes of the node weighed alike.
+        error: the mistakes made where one side is called positive and the other negative, the classes weighed alike in
+        the whole cell that the inner tree parts; MetaAP's authors compared with this one.
     leaf_order : {"rate", "meta", "training", "held-out", "growth"}, default "rate"
         Order of the cells. meta: from left to right in the meta-tree, as in section IV-A. The others shake the tree
         (section V-B): training: by beta / alpha, which maximises the training AUC over all permutations; held-out: by
@@ -125,6 +130,7 @@ class TreeRank(MetaParts):
         "max_depth": [*DEPTH, StrOptions({AUTO_DEPTH})],
         "leaf_depth": DEPTH,
         "leaf_ranker": [StrOptions({"tree", "stump", "oblique"}), HasMethods(["fit", "predict"])],
+        "criterion": [StrOptions({"auc", "error"})],
         "leaf_order": [StrOptions({"rate", "meta", "training", "held-out", "growth"})],
         "held_out_size": [Interval(Real, 0, 1, closed="neither")],
         "leaf_score": [StrOptions({"constant", "margin", "linear"})],
@@ -141,6 +147,7 @@ class TreeRank(MetaParts):
         max_depth: int | str | None = 4,
         leaf_depth: int | None = 4,
         leaf_ranker: Any = "tree",
+        criterion: str = "auc",
         leaf_order: str = "rate",
         held_out_size: float = 0.3,
         leaf_score: str = "margin",
@@ -165,6 +172,7 @@ class TreeRank(MetaParts):
         self.max_depth = max_depth
         self.leaf_depth = leaf_depth
         self.leaf_ranker = leaf_ranker
+        self.criterion = criterion
         self.leaf_order = leaf_order
         self.held_out_size = held_out_size
         self.leaf_score = leaf_score
@@ -189,8 +197,9 @@ class TreeRank(MetaParts):
     @classmethod
     def paper(cls, depth: int, **parameters: Any) -> Self:
         """TreeRank as the MetaAP paper compares with it: one depth for both levels, down to single cases, unshaken."""
-        published = {"max_depth": depth, "leaf_depth": None, "leaf_order": "meta", "leaf_score": "constant",
-                     "min_samples_leaf": 1, "min_gain": -np.inf, "smoothing": None, "splitter": "exact"}  # fmt: skip
+        published = {"max_depth": depth, "leaf_depth": None, "criterion": "error", "leaf_order": "meta",
+                     "leaf_score": "constant", "min_samples_leaf": 1, "min_gain": -np.inf, "smoothing": None,
+                     "splitter": "exact"}  # fmt: skip
         return cls(**(published | parameters))
 
     # --- growing ------------------------------------------------------------------------------------------------
@@ -204,7 +213,7 @@ class TreeRank(MetaParts):
         leaf_depth = 1 if self.leaf_ranker == "stump" else self.leaf_depth or self.max_depth_
         order = {"held-out": "training", "growth": "training"}.get(self.leaf_order, self.leaf_order)
         return Growth.of(
-            self, ROC_AREA.criterion, leaf_depth, max_depth=self.max_depth_, leaf_order=order, objective=ROC_AREA
+            self, CRITERIA[self.criterion], leaf_depth, max_depth=self.max_depth_, leaf_order=order, objective=ROC_AREA
         )
 
     def _grow(self, growth: Growth, data: TrainingData, weight: np.ndarray | None, threads: Threads) -> GrownMeta:
@@ -216,8 +225,7 @@ class TreeRank(MetaParts):
         grow = growth.grow_shared_meta if weight is data.weight else growth.grow_meta
         arguments = (data, threads) if weight is data.weight else (data, weight, threads)
         meta, unit = grow(*arguments)
-        all_negative = meta.total[0] - meta.positive[0]
-        return GrownMeta(meta.with_gains_times(0.5 / (meta.positive[0] * float(all_negative))), unit)
+        return GrownMeta(meta.with_areas_as_gains(), unit)
 
     def _grow_on_a_part(
         self, growth: Growth, data: TrainingData, weight: np.ndarray | None, threads: Threads

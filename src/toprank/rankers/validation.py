@@ -13,6 +13,7 @@ from sklearn.utils.validation import column_or_1d
 from toprank.rankers.encoding import is_missing, warn_caller
 from toprank.tree.bin_mapper import row_blocks
 from toprank.tree.columns import Column
+from toprank.tree.counts import every, plural
 
 NEGLIGIBLE = 2.0**-50
 """Share of the weight below which a class cannot be told from none: weights are added up in 52 bits."""
@@ -80,8 +81,8 @@ def check_two_labels(labels: np.ndarray, owner: str) -> np.ndarray:
     classes = distinct_labels(labels)
     if len(classes) == 1:
         raise ValueError(
-            f"{owner} needs both classes in y, but all {len(labels):,} labels equal {classes[0]}: only one class. "
-            "Hint: check pos_label, or use StratifiedKFold."
+            f"{owner} needs both classes in y, but {every(len(labels), 'label equals', 'labels equal')} {classes[0]}: "
+            "only one class. Hint: check pos_label, or use StratifiedKFold."
         )
     return classes
 
@@ -106,17 +107,18 @@ def check_weights(sample_weight: Any, is_positive: np.ndarray, owner: str) -> np
         raise ValueError("Sample weights must be 1D array or scalar, one weight a row.")
     if len(weight) != len(is_positive):
         raise ValueError(
-            f"{owner} needs one weight a row, but sample_weight has {len(weight):,} for {len(is_positive):,} rows. "
-            "Hint: were rows dropped from only one of X and sample_weight?"
+            f"{owner} needs one weight a row, but sample_weight has {len(weight):,} for "
+            f"{plural(len(is_positive), 'row')}. Hint: were rows dropped from only one of X and sample_weight?"
         )
     if not np.isfinite(weight).all():
         raise ValueError(
             "sample_weight holds NaN or infinite values, expected finite numbers. Hint: fill or clip them."
         )
-    if (weight < 0).any():
+    n_negative = int((weight < 0).sum())
+    if n_negative:
         raise ValueError(
-            f"sample_weight must not be negative, but {int((weight < 0).sum()):,} weights are. "
-            "Hint: use 0 to leave a row out."
+            f"sample_weight must not be negative, but {plural(n_negative, 'weight')} "
+            f"{'is' if n_negative == 1 else 'are'}. Hint: use 0 to leave a row out."
         )
     with np.errstate(over="ignore"):
         total = weight.sum()
@@ -124,7 +126,7 @@ def check_weights(sample_weight: Any, is_positive: np.ndarray, owner: str) -> np
         raise ValueError("sample_weight adds up to more than a float can hold. Hint: divide the weights by their mean.")
     if not weight.any():
         raise ValueError(
-            f"{owner} needs rows that weigh more than zero, but all {len(weight):,} weights are 0. "
+            f"{owner} needs rows that weigh more than zero, but {every(len(weight), 'weight is', 'weights are')} 0. "
             "Hint: leave sample_weight out to have all rows weigh 1."
         )
     for kind, rows in (("positive", is_positive), ("negative", ~is_positive)):

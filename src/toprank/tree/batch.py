@@ -73,8 +73,14 @@ class Splitter(Protocol):
         """All rows with weight, as one node."""
         ...
 
-    def best_splits(self, batch: Batch, criterion: int, min_leaf: int, allowed: np.ndarray | None) -> Splits:
-        """Best condition of each node; `allowed` (n_nodes, n_features) tells which features it may use."""
+    def best_splits(
+        self, batch: Batch, criterion: int, min_leaf: int, allowed: np.ndarray | None, roots: Batch | None = None
+    ) -> Splits:
+        """Best condition of each node; `allowed` (n_nodes, n_features) tells which features it may use.
+
+        `roots` holds the root of the tree of each node, for criteria that weigh the classes there; None: the nodes
+        are roots themselves.
+        """
         ...
 
     def split(self, batch: Batch, splits: Splits) -> Batch:
@@ -132,3 +138,9 @@ def sum_of_cells(
         return np.bincount(parent[is_left], values[is_left], n_parents).astype(WEIGHT)
 
     return sums(cells.positive), sums(cells.total)
+
+
+def parts_of(parents: Batch, cells: Batch, parent: np.ndarray, is_left: np.ndarray) -> Batch:
+    """What `Splitter.regroup` gives, with the rows left where they are: for parts that nobody will split."""
+    n_left = np.bincount(parent[is_left], (cells.stop - cells.start)[is_left], len(parents)).astype(np.int64)
+    return children_of(parents, n_left, *sum_of_cells(cells, parent, is_left, len(parents)))

@@ -20,7 +20,7 @@ class Column:
     shared : tuple
         Rare categories that share the last code, beside categories[-1].
     has_missing : bool
-        False where training saw no missing value; then texts do not speak of missing values.
+        False where training saw no missing value; then short texts do not speak of missing values.
     """
 
     name: str

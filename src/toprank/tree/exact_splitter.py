@@ -89,15 +89,19 @@ class ExactSplitter:
         """The needed children; sorted rows need no statistics."""
         return children.take(np.flatnonzero(needed))
 
-    def best_splits(self, batch: Batch, criterion: int, min_leaf: int, allowed: np.ndarray | None) -> Splits:
+    def best_splits(
+        self, batch: Batch, criterion: int, min_leaf: int, allowed: np.ndarray | None, roots: Batch | None = None
+    ) -> Splits:
         """Best condition of each node; `allowed` (n_nodes, n_features) tells which features it may use."""
         if allowed is None:
             allowed = np.ones((len(batch), self.n_features), np.uint8)
+        whole = batch if roots is None else roots
 
         def sweep(first: int, last: int, record: np.ndarray, goes_left: np.ndarray) -> None:
             exact_splits(criterion, self.presorted.codes, self.order, batch.start, batch.stop, self.weights.positive,
                          self.weights.total, self.presorted.n_codes, self.is_categorical, allowed, first, last,
-                         batch.positive, batch.total, min_leaf, record, goes_left)  # fmt: skip
+                         batch.positive, batch.total, whole.positive, whole.total, min_leaf, record,
+                         goes_left)  # fmt: skip
 
         return sweep_features(sweep, len(batch), self.n_features, self.threads)
 

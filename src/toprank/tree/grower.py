@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from toprank._core.dtypes import NODE
+from toprank._core.dtypes import ERROR, NODE
 from toprank.tree.batch import Batch, Splits, Splitter
 from toprank.tree.feature_sampler import FeatureSampler
 
@@ -60,6 +60,18 @@ class GrownTrees:
         """Nodes without a condition."""
         return self.feature < 0
 
+    @property
+    def areas(self) -> np.ndarray:
+        """Gain of each condition by the "auc" criterion, whichever found it; 0 at leaves."""
+        out = np.zeros(len(self.root))
+        inner = np.flatnonzero(~self.is_leaf)
+        whole, part = self.segment.take(inner), self.segment.take(self.left[inner])
+        positive, total, positive_left, total_left = (
+            weight.astype(np.float64) for weight in (whole.positive, whole.total, part.positive, part.total)
+        )
+        out[inner] = np.abs(positive_left * (total - positive) - (total_left - positive_left) * positive)
+        return out
+
 
 class _Table:
     """The nodes so far, in lists of arrays; `freeze` makes one of each."""
@@ -67,6 +79,7 @@ class _Table:
     def __init__(self, roots: Batch):
         n = len(roots)
         self.n_nodes = n
+        self.roots = roots
         self.root, self.depth = np.arange(n, dtype=NODE), np.zeros(n, NODE)
         self.segments = [(roots.start, roots.stop, roots.positive, roots.total)]
         self.conditions: list[tuple[np.ndarray, Splits, np.ndarray, np.ndarray]] = []
@@ -160,7 +173,8 @@ def _evaluate(splitter: Splitter, table: _Table, batch: Batch, node: np.ndarray,
     if len(batch) == 0:
         return _Candidates(node, batch, Splits(0))
     allowed = None if limits.sample_features is None else limits.sample_features.draw(table.root[node])
-    splits = splitter.best_splits(batch, limits.criterion, limits.min_leaf, allowed)
+    roots = table.roots.take(table.root[node]) if limits.criterion == ERROR else None
+    splits = splitter.best_splits(batch, limits.criterion, limits.min_leaf, allowed, roots)
     good = (splits.record["feature"] >= 0) & (splits.record["gain"] >= limits.min_gain)
     found = _Candidates(node, batch, splits)
     return found if good.all() else found.take(np.flatnonzero(good))

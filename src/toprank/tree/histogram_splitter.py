@@ -106,31 +106,41 @@ class HistogramSplitter:
         slot[smaller ^ 1] = np.arange(len(family)) + len(family)
         return replace(children, histograms=histograms, slot=slot).take(np.flatnonzero(needed))
 
-    def best_splits(self, batch: Batch, criterion: int, min_leaf: int, allowed: np.ndarray | None) -> Splits:
+    def best_splits(
+        self, batch: Batch, criterion: int, min_leaf: int, allowed: np.ndarray | None, roots: Batch | None = None
+    ) -> Splits:
         """Best condition of each node; `allowed` (n_nodes, n_features) tells which features it may use."""
         if allowed is None:
             allowed = np.ones((len(batch), self.n_features), np.uint8)
+        roots = batch if roots is None else roots
         if batch.histograms is not None and batch.slot is not None:
-            return self._sweep(batch, batch.histograms, batch.slot, criterion, min_leaf, allowed)
+            return self._sweep(batch, roots, batch.histograms, batch.slot, criterion, min_leaf, allowed)
         whole = Splits(len(batch))
         step = max(1, HISTOGRAM_MEMORY // (self.total_bins * 16))
         for first in range(0, len(batch), step):
             index = np.arange(first, min(first + step, len(batch)))
             part = batch.take(index)
-            found = self._sweep(part, self._histograms(part), np.arange(len(part), dtype=NODE), criterion, min_leaf,
-                                allowed[index])  # fmt: skip
+            found = self._sweep(part, roots.take(index), self._histograms(part),
+                                np.arange(len(part), dtype=NODE), criterion, min_leaf, allowed[index])  # fmt: skip
             whole.record[index], whole.goes_left[index] = found.record, found.goes_left
         return whole
 
     def _sweep(
-        self, batch: Batch, histograms: np.ndarray, slot: np.ndarray, criterion: int, min_leaf: int, allowed: np.ndarray
+        self,
+        batch: Batch,
+        roots: Batch,
+        histograms: np.ndarray,
+        slot: np.ndarray,
+        criterion: int,
+        min_leaf: int,
+        allowed: np.ndarray,
     ) -> Splits:
         """Best condition of each node from its histogram, with the answer for every bin."""
 
         def sweep(first: int, last: int, record: np.ndarray, goes_left: np.ndarray) -> None:
             histogram_splits(criterion, histograms, slot, self.offsets, self.mapper.n_bins, self.is_categorical,
-                             allowed, first, last, batch.positive, batch.total, min_leaf, record,
-                             goes_left)  # fmt: skip
+                             allowed, first, last, batch.positive, batch.total, roots.positive, roots.total, min_leaf,
+                             record, goes_left)  # fmt: skip
 
         splits = sweep_features(sweep, len(batch), self.n_features, self.threads)
         record = splits.record

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from toprank._core.dtypes import NODE, WEIGHT
-from toprank.tree.batch import Batch, Splitter
+from toprank.tree.batch import Batch, Splitter, parts_of
 from toprank.tree.grower import GrownTrees, Limits, grow
 from toprank.tree.objectives import Objective
 
@@ -103,17 +103,20 @@ class MetaTree:
                 keep[self.left[node]] = keep[self.right[node]] = False
         return self._restricted(keep, child & keep, np.cumsum(keep) - 1)
 
-    def with_gains_times(self, factor: float) -> MetaTree:
-        """The same meta-tree, the gains of its inner trees in another unit."""
-        scaled: dict[int, GrownTrees] = {}
+    def with_areas_as_gains(self) -> MetaTree:
+        """The same meta-tree; the gain of a condition is the area that it adds under the ROC curve of the whole."""
+        all_negative = self.total[0] - self.positive[0]
+        unit = 0.5 / (self.positive[0] * float(all_negative))
+        found: dict[int, GrownTrees] = {}
 
-        def scale(tree: InnerTree | None) -> InnerTree | None:
+        def measured(tree: InnerTree | None) -> InnerTree | None:
             if tree is None:
                 return None
-            nodes = scaled.setdefault(id(tree.nodes), replace(tree.nodes, gain=tree.nodes.gain * factor))
-            return replace(tree, nodes=nodes)
+            if id(tree.nodes) not in found:
+                found[id(tree.nodes)] = replace(tree.nodes, gain=tree.nodes.areas * unit)
+            return replace(tree, nodes=found[id(tree.nodes)])
 
-        return replace(self, inner=[scale(tree) for tree in self.inner])
+        return replace(self, inner=[measured(tree) for tree in self.inner])
 
     def with_weights(self, positive: np.ndarray, total: np.ndarray) -> MetaTree:
         """The same meta-tree with other weights, given at its leaves; a parent has those of both children.
@@ -184,17 +187,22 @@ def grow_meta_tree(splitter: Splitter, objective: Objective, max_depth: int, lim
         level, node = level.take(worth), node[worth]
         if len(level) == 0:
             break
-        splitter.remember()
+        is_last = meta_depth + 1 == max_depth
+        if not is_last:
+            splitter.remember()
         trees = grow(splitter, level, limits)
         is_left, is_parted = _sides(trees, len(level), objective)
         parted = np.flatnonzero(is_parted)
         cells = np.flatnonzero(trees.is_leaf & np.isin(trees.root, parted))
         parents = level.take(parted)
         position = np.searchsorted(parted, trees.root[cells])
-        children = splitter.regroup(parents, trees.segment.take(cells), position, is_left[cells])
+        part = parts_of if is_last else splitter.regroup
+        children = part(parents, trees.segment.take(cells), position, is_left[cells])
         inner = [InnerTree(trees, np.flatnonzero(trees.root == root), is_left) for root in parted]
         child = table.add(node[parted], inner, children)
-        needed = limits.may_split(children, np.zeros(len(children))) & (meta_depth + 1 < max_depth)
+        if is_last:
+            break
+        needed = limits.may_split(children, np.zeros(len(children)))
         level, node = splitter.with_statistics(parents, children, needed), child[needed]
     return table.freeze()
 

@@ -35,14 +35,16 @@ class RootMemory:
         self.root, self.split, self.thresholds = splitter.root, splitter.split, splitter.thresholds
         self.with_statistics, self.remember = splitter.with_statistics, splitter.remember
 
-    def best_splits(self, batch: Batch, criterion: int, min_leaf: int, allowed: np.ndarray | None) -> Splits:
+    def best_splits(
+        self, batch: Batch, criterion: int, min_leaf: int, allowed: np.ndarray | None, roots: Batch | None = None
+    ) -> Splits:
         """Best condition of each node."""
         if self.is_first and self.level < len(self.known):
             before, found = self.known[self.level]
             if np.array_equal(before.start, batch.start) and np.array_equal(before.stop, batch.stop):
                 self.level += 1
                 return found
-        found = self.splitter.best_splits(batch, criterion, min_leaf, allowed)
+        found = self.splitter.best_splits(batch, criterion, min_leaf, allowed, roots)
         if self.is_first and self.level == len(self.known):
             self.known.append((replace(batch, histograms=None, slot=None), found))
             self.level += 1

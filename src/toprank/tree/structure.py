@@ -23,9 +23,12 @@ DTYPES: dict[str, Any] = {
     "kind": np.uint8, "feature": NODE, "threshold": np.float64, "left": NODE, "right": NODE, "missing_left": np.uint8,
     "positive": np.float64, "negative": np.float64, "leaf": NODE, "score": np.float64, "rate": np.float64,
     "category_at": NODE, "category_bits": np.uint64, "oblique_at": NODE, "oblique_feature": NODE,
-    "oblique_weight": np.float64, "oblique_fill": np.float64, "gain": np.float64,
+    "oblique_code": NODE, "oblique_weight": np.float64, "oblique_fill": np.float64, "gain": np.float64,
 }  # fmt: skip
 """Fixed-width type of every array of a tree."""
+
+OPTIONAL = ("oblique_code",)
+"""Arrays that a stored tree may lack: older ones have numbers alone in their sums."""
 
 NOTHING = Scoring()
 
@@ -50,9 +53,11 @@ class Tree:
         Leaves: smoothed positive rate, non-increasing along the positions.
     category_at, category_bits : int32 (n_nodes,), uint64 (m, 4)
         Row of `category_bits` that lists the codes going left.
-    oblique_at, oblique_feature, oblique_weight, oblique_fill
-        Terms of oblique conditions: node i owns entries oblique_at[i]:oblique_at[i + 1]. A missing value counts as the
-        term's fill; where that is NaN, a row that lacks the value goes as missing_left says.
+    oblique_at, oblique_feature, oblique_code, oblique_weight, oblique_fill
+        Terms of oblique conditions: node i owns entries oblique_at[i]:oblique_at[i + 1]. A term of code -1 is a number:
+        a missing value counts as the term's fill; where that is NaN, a row that lacks the value goes as missing_left
+        says. A term of code c >= 0 is 1 where the row has category c of the feature, else 0, also for a missing or
+        unknown category; its fill is 0.
     gain : float64
         What the condition added to the criterion; 0 at leaves.
     n_features : int
@@ -78,6 +83,7 @@ class Tree:
     category_bits: np.ndarray = field(default_factory=lambda: np.zeros((0, 4), np.uint64))
     oblique_at: np.ndarray = field(default_factory=lambda: np.zeros(0, NODE))
     oblique_feature: np.ndarray = field(default_factory=lambda: np.zeros(0, NODE))
+    oblique_code: np.ndarray = field(default_factory=lambda: np.zeros(0, NODE))
     oblique_weight: np.ndarray = field(default_factory=lambda: np.zeros(0))
     oblique_fill: np.ndarray = field(default_factory=lambda: np.zeros(0))
 
@@ -86,6 +92,8 @@ class Tree:
             object.__setattr__(self, "oblique_at", np.zeros(len(self.kind) + 1, NODE))
         if len(self.oblique_fill) == 0:
             object.__setattr__(self, "oblique_fill", np.full(len(self.oblique_weight), np.nan))
+        if len(self.oblique_code) == 0:
+            object.__setattr__(self, "oblique_code", np.full(len(self.oblique_weight), -1))
         for name, dtype in DTYPES.items():
             array = np.array(getattr(self, name), dtype, order="C")
             array.flags.writeable = False
@@ -138,7 +146,7 @@ class Tree:
         nodes = np.empty(len(self), CONDITION)
         for name in CONDITION.names or ():
             nodes[name] = getattr(self, name)
-        terms = self.oblique_at, self.oblique_feature, self.oblique_weight, self.oblique_fill
+        terms = self.oblique_at, self.oblique_feature, self.oblique_code, self.oblique_weight, self.oblique_fill
         return nodes, self.category_bits, *terms
 
     def categories_left(self, node: int) -> np.ndarray:
@@ -233,7 +241,7 @@ class Tree:
             return np.array(values, DTYPES[name]).reshape((-1, 4) if name == "category_bits" else -1)
 
         try:
-            arrays = {name: array(name) for name in DTYPES}
+            arrays = {name: array(name) for name in DTYPES if name in data or name not in OPTIONAL}
             tree = cls(**arrays, n_features=int(data["n_features"]), scoring=Scoring(**data["scoring"]))
         except (KeyError, TypeError, ValueError, OverflowError) as error:
             raise ValueError(f"Not a valid tree: {error!r}. Hint: use a dictionary that `to_dict` made.") from error
@@ -247,15 +255,15 @@ class Tree:
     @classmethod
     def from_arrays(cls, arrays: dict[str, np.ndarray]) -> Tree:
         """Tree of arrays that `to_arrays` made; checked."""
+        named = {name: arrays[name] for name in DTYPES if name in arrays}
         for name, dtype in DTYPES.items():
-            if name not in arrays or arrays[name].dtype != dtype:
+            if named[name].dtype != dtype if name in named else name not in OPTIONAL:
                 raise ValueError(f"Not a valid tree: it lacks an array {name!r} of {np.dtype(dtype)}.")
         scoring: dict[str, Any] = {
             name.removeprefix("scoring_"): value for name, value in arrays.items() if name.startswith("scoring_")
         }
         scoring |= {"kind": str(scoring.get("kind", ""))}
         scoring |= {name: float(scoring.get(name, 0)) for name in ("turn", "confusion")}
-        named = {name: arrays[name] for name in DTYPES}
         return cls(**named, n_features=int(arrays["n_features"]), scoring=Scoring(**scoring)).check()
 
     def check(self) -> Tree:
@@ -305,9 +313,15 @@ def _rules(tree: Tree) -> Iterator[tuple[bool | np.bool, str]]:
 
     at, weighed = tree.oblique_at, tree.oblique_feature
     yield at.shape == (n + 1,) and at[0] == 0 and np.all(np.diff(at) >= 0), "has consistent oblique weights"
-    per_term = [weighed.shape, tree.oblique_weight.shape, tree.oblique_fill.shape]
+    per_term = [weighed.shape, tree.oblique_code.shape, tree.oblique_weight.shape, tree.oblique_fill.shape]
     yield all(shape == (at[-1],) for shape in per_term), "has consistent oblique weights"
     yield np.all((weighed >= 0) & (weighed < tree.n_features)), "weighs columns it has"
+    code, is_named = tree.oblique_code, tree.oblique_code >= 0
+    yield np.all((code >= -1) & (code < 256)), "weighs categories by their codes, 0 to 255"
+    as_numbers = np.append(weighed[~is_named], tree.feature[tree.kind == NUMERIC])
+    as_categories = np.append(weighed[is_named], tree.feature[tree.kind == CATEGORY])
+    yield not np.isin(as_numbers, as_categories).any(), "takes a column for numbers or for categories, not for both"
+    yield not tree.oblique_fill[is_named].any(), "has nothing in the place of missing categories"
     yield np.isfinite(tree.oblique_weight).all(), "has finite oblique weights"
     yield not np.isinf(tree.oblique_fill).any(), "has finite values in the place of missing ones"
 

@@ -60,8 +60,9 @@ def best_candidate(
     if problem.is_oblique:
         fitted = fitted_sum(problem, care, start)
         if fitted is not None:
-            start = fitted[1]
-            found.append(numeric_candidate(problem, care, *fitted))
+            split_along, start = fitted
+            if split_along is not None:
+                found.append(numeric_candidate(problem, care, split_along, start))
     return max((c for c in found if c is not None), key=lambda c: _worth(problem, c.saved, c.split)), start
 
 

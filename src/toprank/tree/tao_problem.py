@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
@@ -29,6 +30,39 @@ CONSTANT = 1e-12
 
 SMALLEST_SPREAD = 1e-290
 """Spread below which weights in original units could overflow: such a column is left out of weighted sums, too."""
+
+RARE = 0.002
+"""Share of the weight that a category and all others must have to be a term of weighted sums."""
+
+MOST_CATEGORIES = 32
+"""Categories of one column that may be terms of weighted sums, the most frequent ones: each takes n numbers."""
+
+
+class StandardColumns(NamedTuple):
+    """What weighted sums may add up: mean 0 over the weight of the rows, numbers with spread 1.
+
+    Categories keep their unit, 1 where a row has them, else 0. In standard deviations their weights would cost less,
+    the rarer the less, and fit the sample: that made curves worse where categories do not add up.
+
+    Attributes
+    ----------
+    feature, code : int32 arrays of shape (p,)
+        Column, and which of its categories; -1 = the number itself. Numbers come first.
+    spread : float64 array of shape (p,)
+        Standard deviation of a number in original units; 1 for a category.
+    values : float64 array of shape (n, p), Fortran order
+        Missing numbers are 0, the mean; a missing category is none of the categories.
+    """
+
+    feature: np.ndarray
+    code: np.ndarray
+    spread: np.ndarray
+    values: np.ndarray
+
+    @property
+    def can_add_up(self) -> bool:
+        """Whether there are two columns: a sum over one column is a condition on it."""
+        return len(np.unique(self.feature)) > 1
 
 
 @dataclass(frozen=True)
@@ -79,14 +113,18 @@ class DistinctRows:
             Codes of one column and their number.
         """
         present = np.flatnonzero(weights.total)
-        # Numbers decide first, so that renamed categories, whose codes change, hardly ever change the order.
-        columns = np.argsort(is_categorical, kind="stable")
+        coded = [codes_of(f) for f in range(X.shape[1])]
         key = np.empty((len(present), X.shape[1] + 1))
         key[:, 0] = label[present]
-        key[:, 1:] = X[present][:, columns]
+        # Numbers decide first, then the places of categories by weight, so that renamed categories, whose codes change,
+        # hardly ever change the order.
+        for j, f in enumerate(np.argsort(is_categorical, kind="stable").tolist(), 1):
+            key[:, j] = X[present, f]
+            if is_categorical[f]:
+                codes, n_codes = coded[f]
+                key[:, j] = places_by_weight(codes[present], label[present], weights.total[present], n_codes + 1)
         first, which = find_equal_rows(key)
         chosen = present[first]
-        coded = [codes_of(f) for f in range(X.shape[1])]
         return cls(
             np.ascontiguousarray(X[chosen], VALUE),
             np.asarray(label, np.int64)[chosen],
@@ -101,10 +139,11 @@ class DistinctRows:
         return len(self.X)
 
     @cached_property
-    def standard(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Columns that weighted sums may use, int32 (p,), their spreads, and their standardised values, (n, p).
+    def standard(self) -> StandardColumns:
+        """Columns that weighted sums may use; n float64 for each, also for each category.
 
-        Missing values are 0 there, the mean. Categories and constant columns are left out.
+        Constant columns are left out, rare categories too; of two categories that are each other's complement the more
+        frequent one, so that a missing or unknown category counts as that one.
         """
         exponent, known, scaled, mass = self._scaled()
         center = np.ldexp(self.means, -exponent)
@@ -113,15 +152,38 @@ class DistinctRows:
         spread = np.sqrt(np.divide(self.weight @ scaled**2, mass, out=np.zeros_like(mass), where=mass > 0))
         original = np.ldexp(spread, exponent)
         varies = (spread > CONSTANT * (1.0 + np.abs(center))) & (original > SMALLEST_SPREAD)
-        feature = np.flatnonzero(varies & (self.is_categorical == 0))
-        values = np.asfortranarray(scaled[:, feature] / spread[feature])
-        return feature.astype(np.int32), original[feature], values
+        number = np.flatnonzero(varies & (self.is_categorical == 0))
+        named = [(f, c) for f in np.flatnonzero(self.is_categorical).tolist() for c in self._frequent(f)]
+        feature = np.array([*number, *(f for f, _ in named)], np.int32)
+        code = np.array([-1] * len(number) + [c for _, c in named], np.int32)
+        deviation = np.append(original[number], np.ones(len(named)))
+        values = np.empty((len(self), len(feature)), order="F")
+        np.divide(scaled[:, number], spread[number], out=values[:, : len(number)])
+        for j, (f, c) in enumerate(named, len(number)):
+            values[:, j] = (self.codes[f] == c) - self._shares(f)[c]
+        return StandardColumns(feature, code, deviation, values)
+
+    def _shares(self, feature: int) -> np.ndarray:
+        """Share of the weight that each category of a column has: float64 (n_codes[feature],)."""
+        mass = np.bincount(self.codes[feature], self.weight, self.n_codes[feature] + 1)
+        return mass[:-1] / int(self.weight.sum())
+
+    def _frequent(self, feature: int) -> list[int]:
+        """Categories of a column that are terms of weighted sums, the most frequent first, whatever their codes."""
+        share = self._shares(feature)
+        present, first = np.unique(self.codes[feature], return_index=True)
+        order = present[np.lexsort((first, -np.append(share, 0.0)[present]))]
+        found = [int(code) for code in order if code < len(share) and min(share[code], 1.0 - share[code]) >= RARE]
+        if len(found) == 2 and np.isin(self.codes[feature], found).all():  # the one is where the other is not
+            found = found[1:]
+        return found[:MOST_CATEGORIES]
 
     @cached_property
     def means(self) -> np.ndarray:
-        """Mean of each column over the rows that have it, 0 where none has: float64 (n_features,)."""
+        """Mean of each number over the rows that have it, 0 where none has, and 0 of categories: (n_features,)."""
         exponent, _, scaled, mass = self._scaled()
-        return np.ldexp(np.divide(self.weight @ scaled, mass, out=np.zeros_like(mass), where=mass > 0), exponent)
+        mean = np.ldexp(np.divide(self.weight @ scaled, mass, out=np.zeros_like(mass), where=mass > 0), exponent)
+        return np.where(self.is_categorical, 0.0, mean)
 
     @cached_property
     def has_missing(self) -> np.ndarray:
@@ -152,21 +214,38 @@ class DistinctRows:
             return np.arange(len(self))
         return np.sort(np.random.default_rng(0).choice(len(self), SAMPLE_ROWS, replace=False))
 
-    def sums(self, rows: np.ndarray, feature: np.ndarray, weight: np.ndarray, fill: np.ndarray) -> np.ndarray:
-        """Weighted sum of columns for some rows, to the last bit as in a tree; missing values count as `fill`."""
+    def sums(
+        self, rows: np.ndarray, feature: np.ndarray, code: np.ndarray, weight: np.ndarray, fill: np.ndarray
+    ) -> np.ndarray:
+        """Weighted sum of terms for some rows, to the last bit as in a tree; missing numbers count as `fill`."""
         out = np.empty(len(rows))
-        sums_at(self.X, rows, feature, weight, fill, out)
+        sums_at(self.X, rows, feature, code, weight, fill, out)
         return out
 
-    def spread_of_sum(self, feature: np.ndarray, weight: np.ndarray) -> float:
-        """Standard deviation of a weighted sum of columns, missing values at their means; 1 where it has none."""
-        value = self.sums(self.sample, feature, weight, self.means[feature])
+    def spread_of_sum(self, feature: np.ndarray, code: np.ndarray, weight: np.ndarray) -> float:
+        """Standard deviation of a weighted sum of terms, missing numbers at their means; 1 where it has none."""
+        value = self.sums(self.sample, feature, code, weight, self.means[feature])
         known = np.isfinite(value)
         if not known.any():
             return 1.0
         mass, value = self.weight[self.sample][known], value[known]
         spread = float(np.sqrt(np.average((value - np.average(value, weights=mass)) ** 2, weights=mass)))
         return spread if 0 < spread < np.inf else 1.0
+
+
+def places_by_weight(codes: np.ndarray, label: np.ndarray, weight: np.ndarray, n_codes: int) -> np.ndarray:
+    """Place of each row's code among all codes, by the weight of each class that has it: int64 (n,).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> places_by_weight(np.array([0, 0, 2, 1]), np.array([0, 0, 0, 1]), np.ones(4), 3)
+    array([2, 2, 1, 0])
+    """
+    mass = [np.bincount(codes[label == each], weight[label == each], n_codes) for each in np.unique(label)]
+    place = np.empty(n_codes, np.int64)
+    place[np.lexsort(mass[::-1])] = np.arange(n_codes)
+    return place[codes]
 
 
 @dataclass(frozen=True)
@@ -180,7 +259,7 @@ class CostProblem:
         Cost of each label for each row, in units of `unit`.
     unit : float
     alpha : float
-        What a weight of 1 on a standardised column costs: alpha of eq. (3).
+        What a weight of 1 on a standardised column, or on a category, costs: alpha of eq. (3).
     is_oblique : bool
         Whether conditions may be weighted sums of columns.
     """

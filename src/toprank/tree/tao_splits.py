@@ -38,15 +38,16 @@ class Split:
     kind : int
         NUMERIC, CATEGORY or OBLIQUE.
     norm : float
-        phi of eq. (3): L1 norm of the weights on standardised columns, as the surrogate left them; 1 for a condition on
-        one column, 0 where all rows go the same way.
+        phi of eq. (3): L1 norm of the weights on standardised columns and on categories, as the surrogate left them; 1
+        for a condition on one column, 0 where all rows go the same way.
     feature, threshold, missing_left
         As in `Tree`.
     categories : bool array of shape (256,)
         Category codes that go left.
-    columns, weights, fill : int32 and float64 arrays
+    columns, codes, weights, fill : int32 and float64 arrays
         Terms of a weighted sum, in original units; a fitted or drawn one has the heaviest standardised weight first.
-        A missing value counts as its term's fill; where that is NaN, the row goes as missing_left says.
+        Code -1 is the number itself, another one 1 where a row has that category, else 0. A missing number counts as
+        its term's fill; where that is NaN, the row goes as missing_left says.
     """
 
     kind: int
@@ -56,6 +57,7 @@ class Split:
     missing_left: bool = False
     categories: np.ndarray | None = None
     columns: np.ndarray | None = None
+    codes: np.ndarray | None = None
     weights: np.ndarray | None = None
     fill: np.ndarray | None = None
 
@@ -142,18 +144,17 @@ def best_threshold(value: np.ndarray, saving: np.ndarray) -> tuple[int, float, b
 def numeric_candidate(problem: CostProblem, care: Care, split: Split, fit: LinearFit | None = None) -> Candidate | None:
     """The best threshold of a condition on one column or on a weighted sum; None where it parts nothing.
 
-    Where columns of a sum have missing values, these count as means, or all rows that lack one go to one child: what
+    Where numbers of a sum have missing values, these count as means, or all rows that lack one go to one child: what
     saves more, and of equals the means.
     """
-    if split.columns is None or split.weights is None:
+    if split.columns is None or split.codes is None or split.weights is None:
         return _thresholded(problem.rows.X[care.rows, split.feature], care, split, fit)
-    fills = [problem.rows.means[split.columns]]
-    if problem.rows.has_missing[split.columns].any():
-        fills.append(np.full(len(split.columns), np.nan))
+    columns, codes, weights = split.columns, split.codes, split.weights
+    fills = [problem.rows.means[columns]]
+    if problem.rows.has_missing[columns[codes < 0]].any():
+        fills.append(np.where(codes < 0, np.nan, 0.0))
     found = [
-        _thresholded(
-            problem.rows.sums(care.rows, split.columns, split.weights, fill), care, replace(split, fill=fill), fit
-        )
+        _thresholded(problem.rows.sums(care.rows, columns, codes, weights, fill), care, replace(split, fill=fill), fit)
         for fill in fills
     ]
     return max((each for each in found if each is not None), key=lambda each: each.saved, default=None)
@@ -227,12 +228,13 @@ def _cut_at(problem: CostProblem, care: Care, feature: int, cut: int, low_left: 
     return Candidate(split, saved, not low_left)
 
 
-def fitted_sum(problem: CostProblem, care: Care, start: LinearFit | None) -> tuple[Split, LinearFit] | None:
+def fitted_sum(problem: CostProblem, care: Care, start: LinearFit | None) -> tuple[Split | None, LinearFit] | None:
     """Direction of a weighted L1 logistic regression on the care points, its threshold still to be found.
 
-    Each care point weighs what the wrong child would cost it; the penalty is alpha. None where the fit has no weights.
+    Each care point weighs what the wrong child would cost it; the penalty is alpha. None where the fit has no weights;
+    no Split where it weighs one column of categories: the best condition on that is known from `best_axis`.
     """
-    feature, _, standard = problem.rows.standard
+    feature, code, _, standard = problem.rows.standard
     prefers_right = care.saving < 0
     if len(feature) == 0 or prefers_right.all() or not prefers_right.any():
         return None
@@ -253,13 +255,13 @@ def fitted_sum(problem: CostProblem, care: Care, start: LinearFit | None) -> tup
     used = np.flatnonzero(np.abs(fit.weight) > NOISE * np.abs(fit.weight).max(initial=0.0))
     if len(used) == 0:
         return None
-    if len(used) == 1:  # a sum of one column is a condition on one column
-        return Split(NUMERIC, 1.0, int(feature[used[0]])), fit
+    if len(np.unique(feature[used])) == 1:  # a sum of one column is a condition on one column
+        return None if code[used[0]] >= 0 else Split(NUMERIC, 1.0, int(feature[used[0]])), fit
     return sum_split(problem, used, fit.weight[used]), fit
 
 
 def sum_split(problem: CostProblem, used: np.ndarray, weight: np.ndarray) -> Split:
-    """A weighted sum of columns in units of its standard deviation, so that margins are comparable.
+    """A weighted sum of terms in units of its standard deviation, so that margins are comparable.
 
     Parameters
     ----------
@@ -269,9 +271,9 @@ def sum_split(problem: CostProblem, used: np.ndarray, weight: np.ndarray) -> Spl
     weight : float64 array of shape (m,)
         Weights on these columns, standardised.
     """
-    feature, spread, _ = problem.rows.standard
+    feature, code, spread, _ = problem.rows.standard
     order = np.argsort(-np.abs(weight), kind="stable")
-    columns, weights = feature[used[order]], weight[order] / spread[used[order]]
-    weights = weights / problem.rows.spread_of_sum(columns, weights)
-    fill = problem.rows.means[columns]
-    return Split(OBLIQUE, float(np.abs(weight).sum()), columns=columns, weights=weights, fill=fill)
+    columns, codes, weights = feature[used[order]], code[used[order]], weight[order] / spread[used[order]]
+    weights = weights / problem.rows.spread_of_sum(columns, codes, weights)
+    fill, norm = problem.rows.means[columns], float(np.abs(weight).sum())
+    return Split(OBLIQUE, norm, columns=columns, codes=codes, weights=weights, fill=fill)

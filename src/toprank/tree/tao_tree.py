@@ -138,10 +138,11 @@ def pack_conditions(left: np.ndarray, right: np.ndarray, splits: list[Split | No
             bits.append(np.packbits(split.categories, bitorder="little").view(np.uint64))
         terms[node + 1] = 0 if split.columns is None else len(split.columns)
     sums = [split for split in splits if split is not None and split.columns is not None]
-    columns = np.concatenate([np.zeros(0, NODE), *(split.columns for split in sums)]).astype(NODE)
-    weights, fill = (np.concatenate([np.zeros(0), *(getattr(split, name) for split in sums)])
-                     for name in ("weights", "fill"))  # fmt: skip
-    return nodes, np.array(bits, np.uint64).reshape(-1, 4), np.cumsum(terms, dtype=NODE), columns, weights, fill
+    columns, codes, weights, fill = (
+        np.concatenate([np.zeros(0, dtype), *(getattr(split, name) for split in sums)]).astype(dtype)
+        for name, dtype in (("columns", NODE), ("codes", NODE), ("weights", np.float64), ("fill", np.float64))
+    )
+    return nodes, np.array(bits, np.uint64).reshape(-1, 4), np.cumsum(terms, dtype=NODE), columns, codes, weights, fill
 
 
 def pruned(tree: AlternatingTree, problem: CostProblem) -> AlternatingTree:
@@ -193,7 +194,7 @@ def to_tree(tree: AlternatingTree, problem: CostProblem) -> Tree:
     The last label counts as the positive one. A condition's gain is what it saves over sending all rows to the better
     child.
     """
-    nodes, bits, terms, columns, weights, fill = tree.arrays
+    nodes, bits, terms, columns, codes, weights, fill = tree.arrays
     reached = tree.reduced_sets(problem)
     mass = problem.rows.weight * problem.rows.unit
     is_positive = problem.rows.label == problem.n_classes - 1
@@ -224,6 +225,7 @@ def to_tree(tree: AlternatingTree, problem: CostProblem) -> Tree:
         category_bits=bits,
         oblique_at=terms,
         oblique_feature=columns,
+        oblique_code=codes,
         oblique_weight=weights,
         oblique_fill=fill,
     )

@@ -1,35 +1,107 @@
 """Conditions in words: numbers, ranges, lists of categories, and the question that one node asks.
 
-The wording is the same wherever a condition is shown: in reasons, rules and text trees. What a whole path
-says is put together elsewhere.
+The wording is the same wherever a condition is shown: in reasons, rules and text trees. `Detail` says how much of it
+is told: `SHORT` to be read, `EXACT` to be applied. What a whole path says is put together elsewhere.
 """
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from decimal import ROUND_FLOOR, ROUND_HALF_EVEN, Context, Decimal
+from typing import NamedTuple
 
 import numpy as np
 
-from toprank._core.dtypes import CATEGORY, NUMERIC
+from toprank._core.dtypes import CATEGORY, OBLIQUE
 from toprank.tree.columns import Category, Column
 from toprank.tree.structure import Tree
-
-MAX_NAMES = 4
-"""Names listed before the rest is counted."""
-
-MAX_LABEL = 40
-"""Characters of a category's name before it is cut off."""
-
-DIGITS = 4
-"""Significant digits of a number where they suffice."""
 
 EXACT_DIGITS = 17
 NOISE_FREE = Context(prec=12)
 """0.7999999999999999 is 0.8: the trace of an addition, not a digit worth showing."""
 
+WEIGHT_DIGITS = 3
+"""Significant digits of a weight or of points, in short."""
 
-def rounded(value: float, digits: int = DIGITS, *, down: bool = False) -> Decimal:
+PLAIN_NAME = re.compile(r"[^\W\d][\w./-]*(?: \w[\w./-]*)*")
+"""Words that can stand in an exact text as they are, unless one of them is a word of the text."""
+
+WORDS = frozenset({
+    "above", "all", "and", "any", "false", "inf", "infinity", "is", "leaf", "missing", "nan", "neither", "no", "none",
+    "nor", "not", "of", "or", "true", "x", "yes",
+})  # fmt: skip
+"""Words of the texts themselves, and words that Python reads as values."""
+
+
+@dataclass(frozen=True)
+class Detail:
+    """How much of a condition is told.
+
+    Attributes
+    ----------
+    names : int or None
+        Names, or terms of a sum, that are listed before the rest is counted; None lists all.
+    characters : int or None
+        Characters of a category's name before it is cut off. None gives names as they are, in quotes (as in JSON) where
+        they could be taken for something else.
+    digits : int
+        Significant digits of a number where they suffice; 17 are all, written as Python reads them.
+
+    Examples
+    --------
+    >>> SHORT.number(1234567.891), EXACT.number(1234567.891)
+    ('1,234,568', '1234567.891')
+    >>> SHORT.label("fish, chips or both"), EXACT.label("fish, chips or both"), EXACT.label("fish")
+    ('fish, chips or both', '"fish, chips or both"', 'fish')
+    """
+
+    names: int | None = 4
+    characters: int | None = 40
+    digits: int = 4
+
+    @property
+    def is_exact(self) -> bool:
+        """True where a text is to be applied: nothing is left out."""
+        return self.digits == EXACT_DIGITS
+
+    def number(self, value: float, digits: int | None = None) -> str:
+        """Return a number, in short with as many digits as are given."""
+        return repr(float(value)) if self.is_exact else number_text(value, digits or self.digits)
+
+    def count(self, number: int) -> str:
+        """Return a whole number, in short with thousands separators."""
+        return str(int(number)) if self.is_exact else f"{number:,}"
+
+    def name(self, name: str) -> str:
+        """Return the name of a column: never cut off, as it says what to look at."""
+        return _quoted(name) if self.is_exact else one_line(name)
+
+    def label(self, label: Category) -> str:
+        """Return the name of a category or class, in short on one line and cut off where it is very long."""
+        if self.is_exact:
+            return _quoted(label) if isinstance(label, str) else repr(label)
+        text = one_line(label)
+        return text if self.characters is None or len(text) <= self.characters else f"{text[: self.characters - 3]}..."
+
+
+SHORT = Detail()
+"""To be read: in reasons, pictures and on a terminal."""
+
+EXACT = Detail(names=None, characters=None, digits=EXACT_DIGITS)
+"""To be applied: whoever answers the questions of an exact text ends in the leaf that the model finds."""
+
+
+def _quoted(name: str) -> str:
+    """Return a name, in quotes as in JSON where it could be taken for something else."""
+    if PLAIN_NAME.fullmatch(name) and WORDS.isdisjoint(name.lower().split()):
+        return name
+    return json.dumps(name, ensure_ascii=not name.isprintable())
+
+
+def rounded(value: float, digits: int = SHORT.digits, *, down: bool = False) -> Decimal:
     """Decimal of at most `digits` significant digits, but never short of the whole part below 1e15."""
     exact = Decimal(repr(float(value)))
     if digits >= EXACT_DIGITS or not exact.is_finite():
@@ -51,7 +123,7 @@ def decimal_text(number: Decimal) -> str:
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 
-def number_text(value: float, digits: int = DIGITS) -> str:
+def number_text(value: float, digits: int = SHORT.digits) -> str:
     """Return a number to read.
 
     Examples
@@ -72,13 +144,15 @@ def lift_text(lift: float) -> str:
     return number_text(lift, 2 if lift < 1 else 3)
 
 
-def _consistent(bounds: Sequence[float], value: float | None) -> tuple[list[str], str]:
+def _consistent(bounds: Sequence[float], value: float | None, detail: Detail) -> tuple[list[str], str]:
     """Bounds and value with as many digits as tell them apart.
 
     Bounds are rounded down: a threshold midway between two values of a grid then names the lower one, and
     `x <= threshold` stays true of the grid as it is written.
     """
-    for digits in range(DIGITS, EXACT_DIGITS + 1):
+    if detail.is_exact:
+        return [detail.number(bound) for bound in bounds], "" if value is None else detail.number(value)
+    for digits in range(detail.digits, EXACT_DIGITS + 1):
         shown = [rounded(bound, digits, down=True) for bound in bounds]
         number = None if value is None else rounded(value, digits)
         agrees = len(shown) < 2 or shown[0] < shown[1] or bounds[0] >= bounds[1]
@@ -89,18 +163,31 @@ def _consistent(bounds: Sequence[float], value: float | None) -> tuple[list[str]
     return [decimal_text(seen) for seen in shown], "" if number is None else decimal_text(number)
 
 
-def range_text(name: str, low: float, high: float, missing: bool, value: float | None = None) -> str:
+def range_text(
+    name: str,
+    low: float,
+    high: float,
+    missing: bool,
+    value: float | None = None,
+    detail: Detail = SHORT,
+    nothing: str = "missing",
+) -> str:
     """Words for `low < name <= high`; with a value, that value and the bounds it meets.
 
     Parameters
     ----------
     name : str
+        Words for what is looked at: the name of a column, as `Detail.name` gives it, or a sum.
     low, high : float
         Infinite where open. Where low >= high no number qualifies.
     missing : bool
         Whether a missing value qualifies.
     value : float or None
         The value of one case, NaN for missing.
+    detail : Detail
+        In exact words each range says which way missing values go.
+    nothing : str
+        What a value that is no number is called; "" where there is none. See `sum_gap`.
 
     Examples
     --------
@@ -108,12 +195,13 @@ def range_text(name: str, low: float, high: float, missing: bool, value: float |
     ('3 < age <= 12', 'age <= 1,200 or missing')
     >>> range_text("age", 3, np.inf, True, value=7.0), range_text("age", -np.inf, np.inf, False)
     ('age = 7 (> 3)', 'age is not missing')
+    >>> range_text("age", 3, 12, False, detail=EXACT)
+    '3.0 < age <= 12.0 and not missing'
     """
-    name = one_line(name)
     if value is not None and np.isnan(value):
         return f"{name} is missing"
     bounds = [(sign, bound) for sign, bound in ((">", low), ("<=", high)) if np.isfinite(bound)]
-    numbers, shown = _consistent([bound for _, bound in bounds], value)
+    numbers, shown = _consistent([bound for _, bound in bounds], value, detail)
     signed = [f"{sign} {number}" for (sign, _), number in zip(bounds, numbers, strict=True)]
     if value is not None:
         told = " and ".join(signed) or ("" if missing else "not missing")
@@ -123,7 +211,9 @@ def range_text(name: str, low: float, high: float, missing: bool, value: float |
     if not bounds:
         return f"any {name}" if missing else f"{name} is not missing"
     words = f"{numbers[0]} < {name} <= {numbers[1]}" if len(bounds) == 2 else f"{name} {signed[0]}"
-    return f"{words} or missing" if missing else words
+    if missing and nothing:
+        return f"{words} or {nothing}"
+    return f"{words} and not missing" if detail.is_exact and nothing == "missing" else words
 
 
 def one_line(label: Category) -> str:
@@ -133,21 +223,15 @@ def one_line(label: Category) -> str:
     return " ".join(str(label).split()) or "''"
 
 
-def label_text(label: Category) -> str:
-    """Return a category's name, on one line and cut off where it is very long."""
-    text = one_line(label)
-    return text if len(text) <= MAX_LABEL else f"{text[: MAX_LABEL - 3]}..."
-
-
-def names_text(labels: Sequence[Category], *others: str) -> str:
-    """Words for a choice: at most four names, then how many more, then `others`."""
-    names = [*_short_list(labels), *others]
+def names_text(labels: Sequence[Category], *others: str, detail: Detail = SHORT) -> str:
+    """Words for a choice: in short at most four names, then how many more; then `others`."""
+    names = [*_listed(labels, detail), *others]
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} or {names[-1]}"
 
 
-def exclusion_text(labels: Sequence[Category]) -> str:
+def exclusion_text(labels: Sequence[Category], detail: Detail = SHORT) -> str:
     """Words for what is ruled out: not a; neither a nor b; none of a, b and c."""
-    names = _short_list(labels)
+    names = _listed(labels, detail)
     if len(names) == 1:
         return f"not {names[0]}"
     if len(names) == 2:
@@ -155,10 +239,11 @@ def exclusion_text(labels: Sequence[Category]) -> str:
     return f"none of {', '.join(names[:-1])} and {names[-1]}"
 
 
-def _short_list(labels: Sequence[Category]) -> list[str]:
-    """At most four names, then how many more."""
-    names = [label_text(label) for label in labels[:MAX_NAMES]]
-    return names if len(labels) <= MAX_NAMES else [*names, f"{len(labels) - MAX_NAMES:,} more"]
+def _listed(labels: Sequence[Category], detail: Detail) -> list[str]:
+    """Names; in short at most four, then how many more."""
+    names = [detail.label(label) for label in labels[: detail.names]]
+    n_more = len(labels) - len(names)
+    return [*names, f"{n_more:,} more"] if n_more else names
 
 
 def labels_of(column: Column, codes: Collection[int]) -> list[Category]:
@@ -166,8 +251,13 @@ def labels_of(column: Column, codes: Collection[int]) -> list[Category]:
     return [label for code in sorted(codes) for label in column.labels(code)]
 
 
-def category_text(column: Column, codes: Collection[int], missing: bool, value: float | None = None) -> str:
+def category_text(
+    column: Column, codes: Collection[int], missing: bool, value: float | None = None, detail: Detail = SHORT
+) -> str:
     """Words for a choice of categories; the rest is named where it is shorter. With a value, that value.
+
+    In exact words the rest is named where missing values qualify, the choice where they do not: so a category that is
+    in neither list is answered as the model does, which takes it for missing.
 
     Parameters
     ----------
@@ -178,6 +268,7 @@ def category_text(column: Column, codes: Collection[int], missing: bool, value: 
         Whether a missing value qualifies.
     value : float or None
         The code of one case, NaN for missing.
+    detail : Detail
 
     Examples
     --------
@@ -186,51 +277,130 @@ def category_text(column: Column, codes: Collection[int], missing: bool, value: 
     ('sector is catering or missing', 'sector is not retail')
     >>> category_text(sector, {1, 2}, False, value=2.0)
     'sector = construction'
+    >>> category_text(sector, {1}, True, detail=EXACT), category_text(sector, {1, 2}, False, detail=EXACT)
+    ('sector is neither retail nor construction, or is missing', 'sector is catering or construction')
     """
     assert column.categories is not None
-    name, n = one_line(column.name), len(column.categories)
+    name, n = detail.name(column.name), len(column.categories)
     if value is not None:
         if not 0 <= value < n:
             return f"{name} is missing"
         labels = column.labels(int(value))
-        return f"{name} = {label_text(labels[0])}" if len(labels) == 1 else f"{name} is {names_text(labels)}"
+        return f"{name} = {detail.label(labels[0])}" if len(labels) == 1 else f"{name} is {names_text(labels)}"
+    inside, outside = category_sides(column, codes)
+    if not inside and not missing:
+        return f"no {name} at all"
+    if not outside and missing:
+        return f"any {name}"
+    if not detail.is_exact and not inside:
+        return f"{name} is missing"
+    if not detail.is_exact and not outside:
+        return f"{name} is not missing"
+    if missing if detail.is_exact else len(outside) < len(inside):
+        return f"{name} is {exclusion_text(outside, detail)}" + (", or is missing" if missing else "")
+    return f"{name} is {names_text(inside, *(['missing'] if missing else []), detail=detail)}"
+
+
+def category_sides(column: Column, codes: Collection[int]) -> tuple[list[Category], list[Category]]:
+    """Categories that the codes stand for, and the others."""
+    n = len(column.categories or ())
     inside = labels_of(column, [code for code in codes if code < n])
-    outside = labels_of(column, set(range(n)).difference(codes))
-    if not inside:
-        return f"{name} is missing" if missing else f"no {name} at all"
-    if not outside:
-        return f"any {name}" if missing else f"{name} is not missing"
-    if len(outside) < len(inside):
-        return f"{name} is {exclusion_text(outside)}" + (", or is missing" if missing else "")
-    return f"{name} is {names_text(inside, *(['missing'] if missing else []))}"
+    return inside, labels_of(column, set(range(n)).difference(codes))
 
 
-def projection_text(columns: Sequence[Column], features: Sequence[int], weights: Sequence[float]) -> str:
+class Term(NamedTuple):
+    """One term of a weighted sum: a number, or 1 where a row has one category and 0 where it does not.
+
+    Attributes
+    ----------
+    feature : int
+    weight : float
+    fill : float or None
+        What a missing number counts as; None where it makes the sum missing.
+    code : int or None
+        The category; None for a number.
+    """
+
+    feature: int
+    weight: float
+    fill: float | None = None
+    code: int | None = None
+
+    @property
+    def makes_missing(self) -> bool:
+        """True where the sum of a row that lacks the value is missing."""
+        return self.fill is None and self.code is None
+
+
+def sum_terms(tree: Tree, node: int) -> tuple[Term, ...]:
+    """Terms of a node's weighted sum, in the order in which they are added up."""
+    own = slice(tree.oblique_at[node], tree.oblique_at[node + 1])
+    arrays = (tree.oblique_feature, tree.oblique_weight, tree.oblique_fill, tree.oblique_code)
+    return tuple(
+        Term(feature, weight, None if code >= 0 or np.isnan(fill) else fill, code if code >= 0 else None)
+        for feature, weight, fill, code in zip(*(array[own].tolist() for array in arrays), strict=True)
+    )
+
+
+def sum_gap(terms: Sequence[Term], detail: Detail = SHORT) -> str:
+    """Return what a weighted sum that is no number is called: "missing" where it may lack a value, else "".
+
+    In exact words "undefined" where it lacks none, but huge terms may overflow both ways.
+    """
+    if any(term.makes_missing for term in terms):
+        return "missing"
+    n_numbers = sum(term.code is None for term in terms)
+    return "undefined" if detail.is_exact and n_numbers > 1 else ""
+
+
+def term_text(columns: Sequence[Column], term: Term, detail: Detail = SHORT) -> str:
+    """Words for a term without its sign: 0.8 x age; 0.5 x (sector is retail).
+
+    In exact words it says what a missing number counts as, where that is a number.
+    """
+    column = columns[term.feature]
+    what = detail.name(column.name)
+    if term.code is not None:
+        what = f"({what} is {names_text(column.labels(term.code), detail=detail)})"
+    elif detail.is_exact and term.fill is not None:
+        what += f" (missing: {detail.number(term.fill)})"
+    return f"{detail.number(abs(term.weight), WEIGHT_DIGITS)} x {what}"
+
+
+def projection_text(columns: Sequence[Column], terms: Sequence[Term], detail: Detail = SHORT) -> str:
     """Words for a weighted sum, in the order of its terms: 0.8 x turnover_gap - 0.3 x age.
 
     Trees hold the term that moves their rows most first. A weight alone does not tell: it is small where units are.
+
+    Examples
+    --------
+    >>> terms = [Term(0, 0.81234, fill=0.5), Term(1, -0.3)]
+    >>> projection_text([Column("gap"), Column("age")], terms)
+    '0.812 x gap - 0.3 x age'
+    >>> projection_text([Column("gap"), Column("age")], terms, EXACT)
+    '0.81234 x gap (missing: 0.5) - 0.3 x age'
     """
     words = ""
-    for feature, weight in list(zip(features, weights, strict=True))[:MAX_NAMES]:
-        sign = ("-" if weight < 0 else "") if not words else (" - " if weight < 0 else " + ")
-        words += f"{sign}{number_text(abs(weight), 3)} x {one_line(columns[feature].name)}"
-    left_out = len(weights) - MAX_NAMES
-    return (words or "0") + (f" + {left_out} smaller term{'s' if left_out > 1 else ''}" if left_out > 0 else "")
+    told = terms[: detail.names]
+    for term in told:
+        sign = ("-" if term.weight < 0 else "") if not words else (" - " if term.weight < 0 else " + ")
+        words += sign + term_text(columns, term, detail)
+    left_out = len(terms) - len(told)
+    return (words or "0") + (f" + {left_out} smaller term{'s' if left_out > 1 else ''}" if left_out else "")
 
 
-def question_text(tree: Tree, columns: Sequence[Column], node: int) -> str:
-    """Words for what holds on the left side of an inner node."""
-    missing = bool(tree.missing_left[node])
+def question_text(tree: Tree, columns: Sequence[Column], node: int, detail: Detail = SHORT) -> str:
+    """Words for what holds on the left side of an inner node; in exact words also where training lacked no value."""
+    missing, high = bool(tree.missing_left[node]), float(tree.threshold[node])
+    if tree.kind[node] == OBLIQUE:
+        terms = sum_terms(tree, node)
+        name, nothing = projection_text(columns, terms, detail), sum_gap(terms, detail)
+        return range_text(name, -np.inf, high, missing and bool(nothing), detail=detail, nothing=nothing)
+    column = columns[tree.feature[node]]
+    missing = missing and (detail.is_exact or column.has_missing)
     if tree.kind[node] == CATEGORY:
-        column = columns[tree.feature[node]]
-        return category_text(column, tree.categories_left(node).tolist(), missing and column.has_missing)
-    high = float(tree.threshold[node])
-    if tree.kind[node] == NUMERIC:
-        column = columns[tree.feature[node]]
-        return range_text(column.name, -np.inf, high, missing and column.has_missing)
-    own = slice(tree.oblique_at[node], tree.oblique_at[node + 1])
-    name = projection_text(columns, tree.oblique_feature[own].tolist(), tree.oblique_weight[own].tolist())
-    return range_text(name, -np.inf, high, missing and bool(np.isnan(tree.oblique_fill[own]).any()))
+        return category_text(column, tree.categories_left(node).tolist(), missing, detail=detail)
+    return range_text(detail.name(column.name), -np.inf, high, missing, detail=detail)
 
 
 def hits_text(positive: float, total: float, base_rate: float) -> str:

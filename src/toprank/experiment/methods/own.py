@@ -45,11 +45,11 @@ def make_forest(random_state: Any = 0, n_jobs: int | None = 1, **setting: Any) -
     return MetaAPForest(**{"random_state": random_state, "n_jobs": n_jobs} | setting)
 
 
-def make_published_forest(random_state: Any = 0, n_jobs: int | None = 1, depth: int = 4, **setting: Any) -> Any:
-    """MetaAPForest as published: 100 bootstraps of full size, one depth for both levels, no stopping, no smoothing."""
-    published = {"n_estimators": 100, "max_depth": depth, "leaf_depth": None, "leaf_order": "meta",
-                 "min_gain": -np.inf, "smoothing": None}  # fmt: skip
-    return make_forest(random_state, n_jobs, **(published | setting))
+def make_published_forest(
+    random_state: Any = 0, n_jobs: int | None = 1, depth: int = 4, **setting: Any
+) -> MetaAPForest:
+    """MetaAPForest as published, one depth for both levels, but on bins, which are faster on long tables."""
+    return MetaAPForest.paper(depth, **{"splitter": "hist", "random_state": random_state, "n_jobs": n_jobs} | setting)
 
 
 def make_treerank(random_state: Any = 0, n_jobs: int | None = 1, **setting: Any) -> TreeRank:
@@ -165,7 +165,7 @@ register_tree(
     "metaap",
     "MetaAP",
     make_meta_ap("linear"),
-    "Tree of trees for average precision; a sparse linear score orders rows inside leaves.",
+    "Tree of trees for average precision, leaf_score='linear': a sparse score orders rows inside leaves.",
     space={"max_depth": META_DEPTHS, "leaf_depth": LEAF_DEPTHS},
     sweep=BY_DEPTH,
 )

@@ -1,0 +1,25 @@
+"""Trees in other forms: text, to read or to apply, and the scorecard inside leaves as a table."""
+
+from toprank.export.scorecard import (
+    CARD_TITLE,
+    WIDTH,
+    checked_spread,
+    scorecard_features,
+    scorecard_lines,
+    scorecard_summary,
+    scorecard_table,
+)
+from toprank.export.text import INDENT, node_lines, to_text
+
+__all__ = [
+    "CARD_TITLE",
+    "INDENT",
+    "WIDTH",
+    "checked_spread",
+    "node_lines",
+    "scorecard_features",
+    "scorecard_lines",
+    "scorecard_summary",
+    "scorecard_table",
+    "to_text",
+]

@@ -1,0 +1,224 @@
+"""The scorecard that orders the rows inside leaves: as a table, as text, and what its text leaves out."""
+
+from __future__ import annotations
+
+import math
+import textwrap
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from toprank.tree.columns import Category, Column
+from toprank.tree.scoring import Scoring
+from toprank.tree.shortened import is_cut, is_rounded
+from toprank.tree.wording import EXACT, SHORT, WEIGHT_DIGITS, Detail, number_text, one_line
+
+WIDTH = 100
+"""Columns of texts to read."""
+
+CARD_TITLE = "Inside a leaf, cases with more points come first"
+CARD_CATEGORIES = 12
+"""Categories of a column whose points are told; the others, of fewer points, are counted."""
+
+CARD_NAMES = 5
+GLUE = "\xa0"
+"""Keeps a category and its points on one line."""
+
+SMALL_WEIGHT = 1e-3
+"""Points of a unit below which they are told per 1,000 units, or more."""
+
+
+def scorecard_features(scoring: Scoring, spread: np.ndarray | None = None) -> list[int]:
+    """Features that have points in a scorecard, by falling spread of their points; without it as the model has them."""
+    if scoring.kind != "linear":
+        return []
+    used = (scoring.weight != 0) | (scoring.missing != 0)
+    for feature in np.flatnonzero(np.diff(scoring.points_at)).tolist():
+        used[feature] |= bool(_category_points(scoring, feature).any())
+    features = np.flatnonzero(used)
+    if spread is not None:
+        features = features[np.argsort(-spread[features], kind="stable")]
+    return [int(feature) for feature in features]
+
+
+def scorecard_table(
+    scoring: Scoring, columns: Sequence[Column], spread: np.ndarray | None = None
+) -> dict[str, list[Any]]:
+    """Columns of a table with one row a part of a scorecard that has points, most influential column first.
+
+    Parameters
+    ----------
+    scoring : Scoring
+    columns : sequence of Column, one a feature
+    spread : float array of shape (n_features,) or None
+        Standard deviation of each column's points; None leaves the columns in the order of the model.
+
+    Returns
+    -------
+    dict of lists
+        column, category (None but in rows of categories), counts ("per unit", "category" or "missing"), points, center
+        (NaN but in rows of numbers): a number x is worth points * (x - center).
+
+    Examples
+    --------
+    >>> card = Scoring("linear", center=[2, 0], weight=[0.5, 0], missing=[-0.1, 0], points_at=[0, 0, 2], points=[0, 1])
+    >>> table = scorecard_table(card, [Column("age"), Column("sector", ("retail", "catering"))])
+    >>> for row in zip(*table.values()):
+    ...     print(*row)
+    age None per unit 0.5 2.0
+    age None missing -0.1 nan
+    sector catering category 1.0 nan
+    """
+    rows: list[tuple[str, str | None, str, float, float]] = []
+    for feature in scorecard_features(scoring, spread):
+        name = columns[feature].name
+        if scoring.weight[feature]:
+            rows.append((name, None, "per unit", float(scoring.weight[feature]), float(scoring.center[feature])))
+        for labels, points in _category_parts(scoring, columns[feature], feature):
+            rows += [(name, one_line(label), "category", points, math.nan) for label in labels]
+        if scoring.missing[feature]:
+            rows.append((name, None, "missing", float(scoring.missing[feature]), math.nan))
+    names = ("column", "category", "counts", "points", "center")
+    return {name: [row[i] for row in rows] for i, name in enumerate(names)}
+
+
+def scorecard_lines(
+    scoring: Scoring,
+    columns: Sequence[Column],
+    spread: np.ndarray | None = None,
+    width: int = WIDTH,
+    detail: Detail = SHORT,
+) -> list[str]:
+    r"""Words for a scorecard, indented, one line a column that has points; none without a scorecard.
+
+    Parameters
+    ----------
+    scoring : Scoring
+    columns : sequence of Column, one a feature
+    spread : float array of shape (n_features,) or None
+        Standard deviation of each column's points: the most influential column stands first. None leaves the columns
+        in the order of the model.
+    width : int, default 100
+        Where lines are broken.
+    detail : Detail
+        Exact lines are not broken, come in the order in which the model adds up points, and name every category.
+
+    Examples
+    --------
+    >>> card = Scoring("linear", center=[2, 0], weight=[0.5, 0], missing=[-0.1, 0], points_at=[0, 0, 2], points=[0, 1])
+    >>> print(*scorecard_lines(card, [Column("age"), Column("sector", ("retail", "catering"))]), sep="\n")
+      +0.5 a unit of age above 2; missing: -0.1
+      sector = catering +1
+    >>> lines = scorecard_lines(card, [Column("age"), Column("sector", ("retail", "catering"))], detail=EXACT)
+    >>> print(*lines, sep="\n")
+      +0.5 a unit of age above 2.0; missing: -0.1
+      sector = retail +0.0, catering +1.0; missing: +0.0
+    """
+    if detail.is_exact:
+        return [f"  {_exact_card_line(scoring, columns[f], f)}" for f in scorecard_features(scoring)]
+    return [
+        line.replace(GLUE, " ")
+        for feature in scorecard_features(scoring, spread)
+        for line in textwrap.wrap(
+            _card_line(scoring, columns[feature], feature),
+            max(width, 20),
+            initial_indent="  ",
+            subsequent_indent=" " * 6,
+            break_on_hyphens=False,
+        )
+    ]
+
+
+def scorecard_summary(scoring: Scoring, columns: Sequence[Column], spread: np.ndarray | None = None) -> str:
+    """Words for what a scorecard reads: scorecard of 2 columns: age, sector. Nothing without a scorecard."""
+    if scoring.kind != "linear":
+        return ""
+    names = [one_line(columns[feature].name) for feature in scorecard_features(scoring, spread)]
+    if not names:
+        return "scorecard without points: cases of a leaf tie"
+    listed = ", ".join(names[:CARD_NAMES])
+    rest = f" and {len(names) - CARD_NAMES:,} more" if len(names) > CARD_NAMES else ""
+    return f"scorecard of {len(names):,} column{'' if len(names) == 1 else 's'}: {listed}{rest}"
+
+
+def checked_spread(spread: np.ndarray | None, n_features: int) -> np.ndarray | None:
+    """Spread of a scorecard's points, from a file, as float64; ValueError where it cannot be one."""
+    if spread is None:
+        return None
+    array = np.asarray(spread, np.float64)
+    if array.shape != (n_features,) or not np.all(array >= 0):
+        raise ValueError(f"The spread of the scorecard's points is not {n_features} numbers of at least 0.")
+    return array
+
+
+def _category_points(scoring: Scoring, feature: int) -> np.ndarray:
+    return scoring.points[scoring.points_at[feature] : scoring.points_at[feature + 1]]
+
+
+def _category_parts(scoring: Scoring, column: Column, feature: int) -> list[tuple[tuple[Category, ...], float]]:
+    """Categories that have points, most points first; those that share a code together."""
+    points = _category_points(scoring, feature)
+    return [
+        (column.labels(int(code)), float(points[code])) for code in np.argsort(-points, kind="stable") if points[code]
+    ]
+
+
+def _exact_card_line(scoring: Scoring, column: Column, feature: int) -> str:
+    """Words for what one column is worth, each of its categories and a missing value."""
+    points, name = _category_points(scoring, feature), EXACT.name(column.name)
+    if len(points):
+        parts = [(label, float(points[code])) for code in range(len(points)) for label in column.labels(code)]
+        words = f"{name} = {', '.join(f'{EXACT.label(label)} {_signed(each, EXACT)}' for label, each in parts)}"
+    else:
+        weight, center = float(scoring.weight[feature]), float(scoring.center[feature])
+        words = f"{_signed(weight, EXACT)} a unit of {name} above {EXACT.number(center)}"
+    return f"{words}; missing: {_signed(float(scoring.missing[feature]), EXACT)}"
+
+
+def hides_points(scoring: Scoring, column: Column, feature: int) -> bool:
+    """Tell whether the short line of a column rounds its points or leaves some out."""
+    parts = _category_parts(scoring, column, feature)
+    points = [float(scoring.weight[feature]), float(scoring.missing[feature]), *(each for _, each in parts)]
+    return (
+        len(parts) > CARD_CATEGORIES
+        or any(len(labels) > 1 or is_cut(labels) for labels, _ in parts)
+        or any(is_rounded(each, WEIGHT_DIGITS) for each in points)
+        or is_rounded(float(scoring.center[feature]))
+    )
+
+
+def _card_line(scoring: Scoring, column: Column, feature: int) -> str:
+    """Words for what one column is worth."""
+    name, weight, missing = one_line(column.name), float(scoring.weight[feature]), float(scoring.missing[feature])
+    parts = _category_parts(scoring, column, feature)
+    if weight:
+        words = f"{_weight_text(weight)} of {name} above {number_text(float(scoring.center[feature]))}"
+    elif parts:
+        least = sorted((abs(points) for _, points in parts), reverse=True)[:CARD_CATEGORIES][-1]
+        told = [part for part in parts if abs(part[1]) >= least][:CARD_CATEGORIES]
+        listed = [f"{_labels_text(labels)} {_signed(points)}".replace(" ", GLUE) for labels, points in told]
+        words = f"{name} = {', '.join(listed)}"
+        if len(parts) > len(told):
+            words += f" and {len(parts) - len(told):,} more"
+    else:
+        return f"{name} missing:{GLUE}{_signed(missing)}"
+    return f"{words}; missing:{GLUE}{_signed(missing)}" if missing else words
+
+
+def _weight_text(weight: float) -> str:
+    """Points of a unit: +0.8 a unit; of a round number of units where one counts little: -0.12 per 10,000."""
+    if abs(weight) >= SMALL_WEIGHT:
+        return f"{_signed(weight)} a unit"
+    zeros = min(-math.floor(math.log10(abs(weight))) - 1, 300)
+    return f"{_signed(weight * 10.0**zeros)} per {number_text(10.0**zeros)}"
+
+
+def _labels_text(labels: Sequence[Category]) -> str:
+    """Return a category, or the first of those that share a code and the number of the others."""
+    first, n_others = SHORT.label(labels[0]), len(labels) - 1
+    return f"{first} and {n_others:,} rare other{'' if n_others == 1 else 's'}" if n_others else first
+
+
+def _signed(points: float, detail: Detail = SHORT) -> str:
+    return f"{'-' if points < 0 else '+'}{detail.number(abs(points), WEIGHT_DIGITS)}"

@@ -1,0 +1,242 @@
+"""A tree as text, also where nodes have several parents, and the scorecard inside its leaves.
+
+Two degrees of detail: short, for a person to read, and exact, for whoever applies the text to a row.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Sequence
+
+import numpy as np
+
+from toprank.export.scorecard import CARD_TITLE, WIDTH, hides_points, scorecard_features, scorecard_lines
+from toprank.tree.columns import Column
+from toprank.tree.counts import plural
+from toprank.tree.scoring import Scoring
+from toprank.tree.shortened import shortened_lines, shortenings
+from toprank.tree.structure import Tree
+from toprank.tree.wording import EXACT, SHORT, Detail, hits_text, number_text, percent_text, question_text
+
+INDENT = "|   "
+MAX_NESTING = 10
+"""Levels drawn nested; what lies deeper gets a number and a block of its own, so that lines stay short."""
+
+
+def to_text(
+    tree: Tree,
+    columns: Sequence[Column],
+    title: str | None = None,
+    max_leaves: int | None = None,
+    spread: np.ndarray | None = None,
+    exact: bool = False,
+) -> str:
+    """Text of a tree: in 100 columns to read, or exact to apply.
+
+    Conditions are questions with a yes and a no branch. A node with several parents is numbered and printed
+    once, in a block of its own below; branches refer to it as `-> [2]`. Leaves with several parents are
+    listed at the end; branches refer to them as `-> leaf 3`. Where a scorecard orders the rows inside leaves, it
+    follows. Of a text to read, the last line says what was shortened.
+
+    Parameters
+    ----------
+    tree : Tree
+    columns : sequence of Column, one a feature of the tree
+    title : str or None
+        First line.
+    max_leaves : int or None
+        Show only what leads to the best leaves, and the rest in one line a branch. None shows all.
+    spread : float array of shape (n_features,) or None
+        Standard deviation of each column's points, by which the lines of the scorecard are ordered.
+    exact : bool, default False
+        One line a node, with nothing left out: all digits, all terms of a sum with what a missing value counts as, all
+        categories by their full names, in quotes as in JSON where a name could be taken for something else, and where
+        missing values go, also where training had none. Whoever answers the questions for a row ends in its leaf. A
+        category that is unknown counts as missing; a sum is undefined where huge terms overflow both ways. Leaves
+        have their score; the lines of the scorecard come in the order in which the model adds up points, with all
+        categories. Figures of training cases stay rounded.
+
+    Notes
+    -----
+    An exact text tells `Tree.decision_function` to the last bit where leaves are constant, and where a scorecard orders
+    their rows: of L leaves, one with "score up to u" gives a row of p points u - (1 - s) / L, s = 0.5 +
+    0.499 p / (1 + |p|).
+
+    Examples
+    --------
+    >>> from toprank import RankingTree
+    >>> model = RankingTree(max_depth=1, min_samples_leaf=1).fit([[0.1234566], [0.2], [0.3], [0.4]], [0, 1, 1, 1])
+    >>> print(to_text(model.tree_, [Column("gap")]))
+    4 training cases, 3 positive (75 %); 2 leaves; leaf 1 ranks highest
+    <BLANKLINE>
+    gap <= 0.1617?
+    |   yes: leaf 2: 0 of 1 positive (0 %, lift 0)
+    |   no:  leaf 1: 3 of 3 positive (100 %, lift 1.33)
+    <BLANKLINE>
+    Shortened: 1 number; to_text(exact=True) tells all.
+    >>> print(to_text(model.tree_, [Column("gap")], exact=True).splitlines()[2])
+    gap <= 0.1617283 and not missing?
+    """
+    detail = EXACT if exact else SHORT
+    drawing = _Drawing(tree, columns, max_leaves, detail)
+    lines = drawing.lines(title)
+    card = scorecard_lines(tree.scoring, columns, spread, WIDTH, detail)
+    if card:
+        lines += ["", f"{CARD_TITLE}:", *card]
+    if exact:
+        return "\n".join([*lines, *_vote_lines(tree.scoring)])
+    asked = np.flatnonzero(~tree.is_leaf & drawing.is_shown).tolist()
+    is_card_cut = any(hides_points(tree.scoring, columns[f], f) for f in scorecard_features(tree.scoring))
+    parts = [*shortenings(tree, columns, asked), *(["scorecard"] if is_card_cut else [])]
+    return "\n".join([*lines, *shortened_lines(parts)])
+
+
+def _vote_lines(scoring: Scoring) -> list[str]:
+    """Last lines of an exact text where all leaves vote."""
+    if scoring.kind != "confusion":
+        return []
+    weight = EXACT.number(scoring.confusion)
+    return [
+        "",
+        f"A score is the mean rate of all leaves; a leaf weighs {weight} to the power of the conditions broken.",
+    ]
+
+
+class _Drawing:
+    """One tree being written: which nodes are shown, which of them in blocks of their own."""
+
+    def __init__(self, tree: Tree, columns: Sequence[Column], max_leaves: int | None, detail: Detail):
+        self.tree, self.columns, self.detail = tree, columns, detail
+        self.total = tree.positive + tree.negative
+        self.base_rate = float(tree.positive[0] / self.total[0]) if self.total[0] > 0 else 0.0
+        self.n_shown = tree.n_leaves if max_leaves is None else min(max(max_leaves, 1), tree.n_leaves)
+        self.is_shown = self._leads_to_shown()
+        self.n_nodes_at = np.bincount(tree.leaf[tree.is_leaf], minlength=tree.n_leaves)
+        self.n_parents = self._count_parents()
+        heads = self._block_heads()
+        self.number = {node: i for i, node in enumerate(heads)}
+
+    def _leads_to_shown(self) -> np.ndarray:
+        """Nodes from which a leaf that is shown can be reached."""
+        tree = self.tree
+        shown = tree.is_leaf & (tree.leaf < self.n_shown)
+        for node in np.flatnonzero(~tree.is_leaf)[::-1]:
+            shown[node] = shown[tree.left[node]] or shown[tree.right[node]]
+        return shown
+
+    def _count_parents(self) -> np.ndarray:
+        """Branches that are shown and lead into each node."""
+        tree = self.tree
+        inner = np.flatnonzero(~tree.is_leaf & self.is_shown)
+        return np.bincount(np.concatenate((tree.left[inner], tree.right[inner])), minlength=len(tree))
+
+    def _block_heads(self) -> list[int]:
+        """Nodes that start a block, parents before children: the root, shared and deeply nested nodes."""
+        tree = self.tree
+        depth = np.zeros(len(tree), np.int64)
+        heads = [0]
+        for node in np.flatnonzero(~tree.is_leaf & self.is_shown).tolist():
+            if node and (self.n_parents[node] > 1 or depth[node] > MAX_NESTING):
+                heads.append(node)
+                depth[node] = 0
+            for child in (tree.left[node], tree.right[node]):
+                depth[child] = depth[node] + 1
+        return heads
+
+    def is_shared_leaf(self, node: int) -> bool:
+        """Tell whether a leaf is listed at the end: several branches lead to it, or several nodes are it."""
+        return bool(self.n_parents[node] > 1 or self.n_nodes_at[self.tree.leaf[node]] > 1)
+
+    def lines(self, title: str | None) -> list[str]:
+        """All lines."""
+        tree, n_leaves, out = self.tree, self.tree.n_leaves, []
+        if title is not None:
+            out += [*(part for line in title.splitlines() for part in textwrap.wrap(line, WIDTH)), ""]
+        n_nodes = int(tree.is_leaf.sum())
+        shown = "" if self.n_shown == n_leaves else f", the best {self.n_shown:,} shown"
+        places = f" at {plural(n_leaves, 'place')} in the ranking" if n_nodes > n_leaves else ""
+        out.append(
+            f"{number_text(self.total[0])} training cases, {number_text(tree.positive[0])} positive "
+            f"({percent_text(self.base_rate)}); {self.detail.count(n_nodes)} "
+            f"{'leaf' if n_nodes == 1 else 'leaves'}{places}{shown}; leaf 1 ranks highest"
+        )
+        for node in self.number:
+            out.append("")
+            if node:
+                hits = hits_text(tree.positive[node], self.total[node], self.base_rate)
+                n_parents = int(self.n_parents[node])
+                origin = "one branch" if n_parents == 1 else f"{n_parents:,} branches"
+                out.append(f"[{self.number[node]}] from {origin}: {hits}")
+            out += self.block(node)
+        return out + self.leaf_lines()
+
+    def block(self, head: int) -> list[str]:
+        """Lines of a node and all that is nested in it."""
+        out: list[str] = []
+        stack = [(head, 0, "")]
+        while stack:
+            node, level, answer = stack.pop()
+            out += node_lines(INDENT * level + answer, self.node_text(node, head), self.detail)
+            if self.is_opened(node, head):
+                stack += [
+                    (int(self.tree.right[node]), level + 1, "no:  "),
+                    (int(self.tree.left[node]), level + 1, "yes: "),
+                ]
+        return out
+
+    def is_opened(self, node: int, head: int) -> bool:
+        """Tell whether a node's branches are drawn below it, in the block of `head`."""
+        return bool(not self.tree.is_leaf[node] and self.is_shown[node] and (node == head or node not in self.number))
+
+    def node_text(self, node: int, head: int) -> str:
+        """Return what stands on a node's own line."""
+        tree = self.tree
+        if not self.is_shown[node]:
+            name = f"below leaf {self.n_shown:,}"
+            if self.n_parents[node] > 1:  # the node's figures are not those of this branch
+                return f"-> {name}"
+            return f"{name}: {hits_text(tree.positive[node], self.total[node], self.base_rate)}"
+        if tree.is_leaf[node]:
+            if not self.is_shared_leaf(node):
+                return self.leaf_text(np.array([node]))
+            name = f"-> leaf {self.detail.count(tree.leaf[node] + 1)}"
+            if self.n_parents[node] > 1 or self.detail.is_exact:
+                return name
+            return f"{name}, here {hits_text(tree.positive[node], self.total[node], self.base_rate)}"
+        if not self.is_opened(node, head):
+            return f"-> [{self.number[node]}]"
+        return f"{question_text(tree, self.columns, node, self.detail)}?"
+
+    def leaf_text(self, nodes: np.ndarray) -> str:
+        """Words for a leaf of one or several nodes: leaf 3: 2 of 900 positive (0.22 %, lift 0.11)."""
+        tree, first = self.tree, nodes[0]
+        hits = hits_text(tree.positive[nodes].sum(), self.total[nodes].sum(), self.base_rate)
+        name = f"leaf {self.detail.count(tree.leaf[first] + 1)}"
+        if not self.detail.is_exact:
+            return f"{name}: {hits}"
+        what = {"constant": "score", "confusion": "rate"}.get(tree.scoring.kind, "score up to")
+        value = tree.rate[first] if what == "rate" else tree.score[first]
+        return f"{name}: {what} {self.detail.number(value)}, {hits}"
+
+    def leaf_lines(self) -> list[str]:
+        """List the leaves that branches refer to, best first, then those not shown, all together."""
+        tree = self.tree
+        ends = [node for node in np.flatnonzero(tree.is_leaf & self.is_shown).tolist() if self.is_shared_leaf(node)]
+        out: list[str] = []
+        for leaf in sorted({int(tree.leaf[node]) for node in ends}):
+            out.append(self.leaf_text(np.flatnonzero(tree.leaf == leaf)))
+        rest = tree.is_leaf & ~self.is_shown
+        if rest.any():
+            hits = hits_text(tree.positive[rest].sum(), self.total[rest].sum(), self.base_rate)
+            out.append(f"all below leaf {self.n_shown:,}: {hits}")
+        return ["", *out] if out else []
+
+
+def node_lines(prefix: str, text: str, detail: Detail) -> list[str]:
+    """Prefix and text, in short broken at the width; further lines keep the bars of the prefix."""
+    if detail.is_exact:
+        return [prefix + text]
+    room = max(WIDTH - len(prefix), 20)
+    first, *rest = textwrap.wrap(text, room, break_on_hyphens=False) or [""]
+    bars = prefix[: prefix.rfind("|") + 1].ljust(len(prefix))
+    return [prefix + first, *(bars + line for line in rest)]

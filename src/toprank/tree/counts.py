@@ -1,0 +1,45 @@
+"""Numbers with their nouns: 1 case, 2 cases. The same wherever a count is printed, in summaries and in sentences."""
+
+from __future__ import annotations
+
+
+def count(value: float) -> str:
+    """Return a number of things: 1,234, or 12.5 where weights make it a fraction.
+
+    Examples
+    --------
+    >>> count(1234), count(12.5), count(0.58 * 100)
+    ('1,234', '12.5', '58')
+    """
+    rounded = round(float(value), 6)  # 0.58 * 100 is 57.99999999999999
+    return f"{rounded:,.0f}" if rounded.is_integer() else f"{rounded:,.1f}"
+
+
+def plural(n: float, noun: str, nouns: str = "") -> str:
+    """Return a number and its noun.
+
+    Parameters
+    ----------
+    n : float
+    noun : str
+        Of one.
+    nouns : str
+        Of several, where it is not the noun with an s.
+
+    Examples
+    --------
+    >>> plural(1, "case"), plural(2000, "case"), plural(1, "leaf", "leaves"), plural(0, "leaf", "leaves")
+    ('1 case', '2,000 cases', '1 leaf', '0 leaves')
+    """
+    return f"{count(n)} {noun if count(n) == '1' else nouns or f'{noun}s'}"
+
+
+def every(n: int, of_one: str, of_several: str) -> str:
+    """Return a subject with its verb for all of n things.
+
+    Examples
+    --------
+    >>> every(1200, "row holds", "rows hold"), every(1, "row holds", "rows hold")
+    ('all 1,200 rows hold', 'the only row holds')
+    """
+    return f"the only {of_one}" if n == 1 else f"all {n:,} {of_several}"

@@ -1,0 +1,172 @@
+"""Small words of the command line: singulars, figures that ties leave open, budgets larger than the table."""
+
+import json
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+
+from cli_files import HEADER, case_lines, fit_cases, run, write_cases
+from toprank.cli.errors import is_bad_input
+from toprank.tree.counts import plural
+
+ONE_OF_SEVERAL = re.compile(
+    r"(?<![\d,.])1 (?:cases|rows|columns|leaves|conditions|trees|positives|negatives|rules|points|fields)\b"
+)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("wording")
+    fit_cases(folder, "--set", "leaf_score=constant")
+    return folder
+
+
+def caught(action):
+    """The error that a call ends with."""
+    try:
+        action()
+    except Exception as error:
+        return error
+    raise AssertionError("no error")
+
+
+# --- singulars ----------------------------------------------------------------------------------------------------
+
+
+def test_one_of_everything_is_in_the_singular(tmp_path):
+    table = write_cases(tmp_path / "one.csv", "x,fraud", [f"{i % 7},{int(i % 7 == 6)}" for i in range(70)])
+    model = tmp_path / "one.toprank"
+    common = ("--label", "fraud", "--budget", 1, "--cv", 0, "-o", model)
+    for kind in ("metaap", "metaap-forest", "tree"):
+        more = ("--set", "n_estimators=1") if kind == "metaap-forest" else ()
+        done = run("fit", table, *common, "--model", kind, "--set", "max_depth=1", *more)
+        assert done.code == 0, done.err
+        assert "budget        1 case of the training data" in done.out
+        texts = [done.out, run("describe", model).out, run("topk", model, table).out]
+        texts.append(run("evaluate", model, table, "--label", "fraud").out)
+        assert not [text for text in texts if ONE_OF_SEVERAL.search(text)]
+    done = run("fit", table, *common, "--model", "tree", "--set", "min_samples_leaf=60")
+    assert "1 leaf, 0 conditions, depth 0" in done.out
+    assert "The only rule, and what it caught in training" in done.out
+
+
+def test_sentences_about_one_thing_are_in_the_singular(tmp_path):
+    fit = ("--label", "fraud", "-o", tmp_path / "m.toprank")
+    sentences = {
+        "x\n": "has 1 column but no rows",
+        "x\n1\n": "is missing from t.csv (1 column read)",
+        "x,fraud\n1,0\n": "but the only row holds 0.",
+        "x,fraud\n1,0\n2,1\n3,\n": "but 1 of 3 is missing, the first in row 3.",
+        "x,fraud\n1\n": "Line 2 of t.csv has 1 field, expected 2",
+    }
+    for content, expected in sentences.items():
+        (tmp_path / "t.csv").write_text(content)
+        assert expected in run("fit", tmp_path / "t.csv", *fit).err
+
+
+# --- ties ---------------------------------------------------------------------------------------------------------
+
+
+def test_found_cases_are_whole_numbers_and_ties_are_explained(folder):
+    done = run("evaluate", folder / "model.toprank", folder / "history.csv", "--label", "fraud", "--k", 28)
+    table = done.out.partition("Checking the first k cases")[2]
+    assert not re.search(r" \d+\.\d  ", table)
+    assert "about 23" in table
+    assert "About: cases with equal scores have no order; these figures are the mean over all orders." in table
+    as_data = json.loads(
+        run("evaluate", folder / "model.toprank", folder / "history.csv", "--label", "fraud", "--json").out
+    )
+    assert as_data["gains"]["cumulative_positives"][-1] == pytest.approx(254 / 11)
+
+
+def test_nothing_is_said_of_ties_where_there_are_none(folder, tmp_path):
+    done = run("evaluate", fit_cases(tmp_path), folder / "history.csv", "--label", "fraud", "--k", 5)
+    assert "About:" not in done.out
+    assert "about " not in done.out
+
+
+# --- budgets larger than the table --------------------------------------------------------------------------------
+
+
+def test_a_budget_larger_than_the_table_gets_a_note(folder, tmp_path):
+    common = ("--label", "fraud", "--id", "case_id")
+    done = run("fit", folder / "history.csv", *common, "--cv", 0, "--budget", 5000, "-o", tmp_path / "m.toprank")
+    assert done.code == 0
+    assert done.err == "Note: --budget is 5,000 cases, but history.csv has 300: all of them are meant.\n"
+    short = write_cases(tmp_path / "short.csv", lines=case_lines()[:9])
+    done = run("topk", folder / "model.toprank", short)
+    assert done.err == "Note: the budget of the model is 40 cases, but short.csv has 9: all of them are meant.\n"
+    assert done.out.startswith("The 9 of 9 cases most worth checking")
+    done = run("evaluate", folder / "model.toprank", short, "--label", "fraud", "--json")
+    assert json.loads(done.out)["notes"] == [
+        "the budget of the model is 40 cases, but short.csv has 9: all of them are meant."
+    ]
+    assert run("topk", folder / "model.toprank", folder / "history.csv").err == ""
+
+
+# --- columns and settings -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("option", ["--id", "--drop"])
+@pytest.mark.parametrize("command", ["fit", "curve", "compare"])
+def test_the_label_is_no_column_to_leave_out(folder, tmp_path, command, option):
+    out = tmp_path / ("out" if command == "compare" else "m.toprank")
+    done = run(command, folder / "history.csv", "--label", "fraud", option, "case_id,fraud", "-o", out)
+    assert (done.code, done.out) == (2, "")
+    assert done.err == (
+        f"{option} names 'fraud', which is the label column of history.csv, expected another column. Hint: the label "
+        f"is not learned from anyway; leave it out of {option}, or correct --label.\n"
+    )
+    assert not out.exists()
+
+
+@pytest.mark.parametrize(
+    ("setting", "expected"),
+    [
+        ("categorical_features=3.5", "categorical_features of --set must be names of columns, got 3.5. Hint: "),
+        ("cv=[1,2]", "cv of --set must be a number of folds, got [1, 2]. Hint: "),
+    ],
+)
+def test_settings_that_no_estimator_takes(folder, tmp_path, setting, expected):
+    done = run("fit", folder / "history.csv", "--label", "fraud", "--set", setting, "-o", tmp_path / "m.toprank")
+    assert (done.code, done.err[: len(expected)]) == (2, expected)
+
+
+def test_a_column_may_be_named_by_its_position(folder, tmp_path):
+    model = fit_cases(tmp_path, "--set", "categorical_features=3")
+    columns = json.loads(run("describe", model, "--json").out)["info"]["columns"]
+    assert {column["name"]: column["kind"] for column in columns}["staff"] == "category"
+    assert HEADER.split(",")[1:5] == [column["name"] for column in columns]
+
+
+# --- whose mistake it is ------------------------------------------------------------------------------------------
+
+
+def test_errors_that_the_library_raises_are_about_the_input():
+    from toprank import MetaAP
+    from toprank.metrics import average_precision
+
+    assert is_bad_input(caught(lambda: MetaAP(max_depth=0).fit([[1.0], [2.0]], [0, 1])))  # scikit-learn's check
+    assert is_bad_input(caught(lambda: MetaAP(budget=True).fit([[1.0], [2.0]], [0, 1])))  # a TypeError
+    assert is_bad_input(caught(lambda: average_precision([0, 0], [1.0, 2.0])))
+    assert is_bad_input(FileNotFoundError())
+
+
+def test_errors_that_nobody_raised_are_mistakes_of_ours(folder, monkeypatch):
+    nothing: Any = None
+    no_number: Any = "a"
+    assert isinstance(caught(lambda: plural(nothing, "case")), TypeError)
+    assert not is_bad_input(caught(lambda: plural(nothing, "case")))
+    assert isinstance(caught(lambda: plural(no_number, "case")), ValueError)
+    assert not is_bad_input(caught(lambda: plural(no_number, "case")))
+    assert not is_bad_input(caught(lambda: np.zeros(2) + np.zeros(3)))
+    assert not is_bad_input(caught(lambda: {}["a"]))
+    monkeypatch.setattr("toprank.cli.judging.default_k", lambda info, n_rows: info + n_rows)
+    done = run("topk", folder / "model.toprank", folder / "history.csv")
+    assert (done.code, done.out) == (1, "")
+    assert done.err.startswith("toprank made a mistake of its own (TypeError: unsupported operand type(s)")
+    done = run("topk", folder / "model.toprank", folder / "history.csv", "--debug")
+    assert done.code == 1
+    assert done.err.startswith("Traceback")
