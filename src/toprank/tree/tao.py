@@ -16,8 +16,12 @@ from toprank._core.dtypes import CATEGORY
 from toprank._core.threads import Threads
 from toprank.tree.logistic import LinearFit
 from toprank.tree.tao_problem import CostProblem
-from toprank.tree.tao_splits import Candidate, Care, Split, best_axis, fitted_sum, numeric_candidate
+from toprank.tree.tao_splits import NEWTON_STEPS, Candidate, Care, Split, best_axis, fitted_sum, numeric_candidate
 from toprank.tree.tao_tree import AlternatingTree
+
+STEPS_FROM_A_NEIGHBOUR = 2
+"""Newton steps at a time where a tree brings the fit of a node along, from another cost: its direction is nearly right,
+the next look, or the next cost, goes on from there, and the threshold along it is exact."""
 
 NEGLIGIBLE = 1e-10
 """Share of the objective below which a change is none: rounding of the norms must not make the objective rise."""
@@ -45,7 +49,7 @@ def idle_label(problem: CostProblem, rows: np.ndarray, taken: int) -> int:
 
 
 def best_candidate(
-    problem: CostProblem, care: Care, current: Split, start: LinearFit | None
+    problem: CostProblem, care: Care, current: Split, start: LinearFit | None, max_steps: int = NEWTON_STEPS
 ) -> tuple[Candidate, LinearFit | None]:
     """The condition that lowers a node's part of the objective most, and the fit that the next one starts from.
 
@@ -58,7 +62,7 @@ def best_candidate(
         found.append(numeric_candidate(problem, care, current))
     found.append(best_axis(problem, care))
     if problem.is_oblique:
-        fitted = fitted_sum(problem, care, start)
+        fitted = fitted_sum(problem, care, start, max_steps)
         if fitted is not None:
             split_along, start = fitted
             if split_along is not None:
@@ -94,6 +98,7 @@ class Alternation:
     def __init__(self, problem: CostProblem, tree: AlternatingTree, threads: Threads | None = None):
         self.problem, self.tree, self.threads = problem, tree, threads or Threads()
         self._seen: list[bytes] = [b""] * len(tree)  # the problem each node solved last
+        self._max_steps = [NEWTON_STEPS if fit is None else STEPS_FROM_A_NEIGHBOUR for fit in tree.fits]
         for node, rows in enumerate(tree.reduced_sets(problem)):
             if tree.left[node] < 0:
                 tree.label[node] = cheapest_label(problem, rows, int(tree.label[node]))
@@ -166,7 +171,7 @@ class Alternation:
         if key == self._seen[node]:  # solved already, with the same result
             return Found(key, fit=tree.fits[node])
         saved_now = int(care.saving[tree.goes_left(problem, node, care.rows)].sum())
-        candidate, fit = best_candidate(problem, care, current, tree.fits[node])
+        candidate, fit = best_candidate(problem, care, current, tree.fits[node], self._max_steps[node])
         saved = candidate.saved - saved_now
         gain = saved * problem.unit - problem.alpha * (candidate.split.norm - current.norm)
         if not gain > NEGLIGIBLE * self.objective_path[-1]:

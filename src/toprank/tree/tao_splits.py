@@ -22,6 +22,9 @@ FIT_ROWS = 100_000
 FIT_TOLERANCE = 1e-3
 """Accuracy of a direction: the threshold along it is exact, and more digits of the surrogate gain nothing."""
 
+NEWTON_STEPS = 100
+"""Steps of a fit at most."""
+
 LEAST_PENALTY = 1e-6
 """Penalty of a fit without one, as a share of the cost of all care points: directions must stay finite."""
 
@@ -228,7 +231,9 @@ def _cut_at(problem: CostProblem, care: Care, feature: int, cut: int, low_left: 
     return Candidate(split, saved, not low_left)
 
 
-def fitted_sum(problem: CostProblem, care: Care, start: LinearFit | None) -> tuple[Split | None, LinearFit] | None:
+def fitted_sum(
+    problem: CostProblem, care: Care, start: LinearFit | None, max_steps: int = NEWTON_STEPS
+) -> tuple[Split | None, LinearFit] | None:
     """Direction of a weighted L1 logistic regression on the care points, its threshold still to be found.
 
     Each care point weighs what the wrong child would cost it; the penalty is alpha. None where the fit has no weights;
@@ -251,6 +256,7 @@ def fitted_sum(problem: CostProblem, care: Care, start: LinearFit | None) -> tup
         start=start,
         rows=rows if len(rows) < len(problem) else None,  # all rows are read where they are
         tolerance=FIT_TOLERANCE,
+        max_iter=max_steps,
     )
     used = np.flatnonzero(np.abs(fit.weight) > NOISE * np.abs(fit.weight).max(initial=0.0))
     if len(used) == 0:
