@@ -90,7 +90,7 @@ class CostPath:
         return tree_of(flatten_tree(grown, unit, self.data.is_categorical), self.problem(step))
 
     def solve(
-        self, step: int, start: AlternatingTree, run: Run, n_iter: int = N_ITER, threads: Threads | None = None
+        self, step: int, start: AlternatingTree, run: Run, n_iter: int, threads: Threads | None = None
     ) -> AlternatingTree:
         """Improve a tree until nothing changes, or for so many passes."""
         alternation = Alternation(self.problem(step), start, threads)
@@ -104,12 +104,12 @@ def follow_path(X: np.ndarray, y: np.ndarray, threads: Threads) -> tuple[Run, Co
     begin = time.process_time(), time.perf_counter()
     path = CostPath(X, y, threads)
     runs = [Run(), Run(), Run()]
-    base = path.solve(0, path.random_start(0), runs[0], threads=threads)
+    base = path.solve(0, path.random_start(0), runs[0], N_ITER, threads)
 
     def one_way(steps: range, run: Run) -> None:
         tree = base
         for step in steps:
-            tree = path.solve(step, tree.copy(), run, PATH_ITER)
+            tree = path.solve(step, tree.copy(), run, PATH_ITER, threads)
 
     threads.run(one_way, (STEPS_UP, STEPS_DOWN), runs[1:])
     seconds, clock = time.process_time() - begin[0], time.perf_counter() - begin[1]
@@ -120,7 +120,7 @@ def solve_cold(path: CostPath, start: Callable[[int], AlternatingTree]) -> Run:
     """The same problems, each from a start of its own."""
     run, begin = Run(), time.process_time()
     for step in (*STEPS_DOWN, 0, *STEPS_UP):
-        path.solve(step, start(step), run)
+        path.solve(step, start(step), run, N_ITER)
     run.seconds = time.process_time() - begin
     return run
 

@@ -66,8 +66,8 @@ class CostOptimalCurve(CurveRanker):
     beta : float, default 1.5
         Factor from one cost to the next, more than 1; smaller ones give more points.
     path_iter : int, default 1
-        Passes over each tree of the two paths at most, as `n_iter` of the base is for the base tree. More make a tree
-        cheaper at its cost on the training data, by about a hundredth, and cost as much time again each.
+        Passes over each tree of the two paths at most, as `n_iter` of the base is for the base tree. More make trees a
+        little cheaper at their costs on the training data, and take longer.
     depths : list of int or None, default (1, 2, 3, 4)
         Values of `max_depth` of which cross-validation of the base tree takes the best; None: the base's own.
     alphas : list of float or None, default (0.3, 1, 3, 10)
@@ -168,7 +168,7 @@ class CostOptimalCurve(CurveRanker):
         start = self._choose_start(folds, ratio)
         self.max_depth_, self.alpha_ = start.max_depth, start.alpha
         first = fit_start(base, start, ratio, self._fitter(data, threads))
-        follower = Follower(self._fitter(data, Threads()), self.path_iter)
+        follower = Follower(self._fitter(data, threads), self.path_iter)
         ratios, trees, self.base_point_ = follower.both_ways(first, ratio, self.beta, threads)
         seen = Calls(data.is_positive, data.weight, *_calls(trees, data.X, threads))
         if validation is None:

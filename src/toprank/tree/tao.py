@@ -99,10 +99,12 @@ class Alternation:
         self.problem, self.tree, self.threads = problem, tree, threads or Threads()
         self._seen: list[bytes] = [b""] * len(tree)  # the problem each node solved last
         self._max_steps = [NEWTON_STEPS if fit is None else STEPS_FROM_A_NEIGHBOUR for fit in tree.fits]
-        for node, rows in enumerate(tree.reduced_sets(problem)):
+        self._reached: list[np.ndarray] | None = tree.reduced_sets(problem, self.threads)
+        self._cost = 0
+        for node, rows in enumerate(self._reached):
             if tree.left[node] < 0:
                 tree.label[node] = cheapest_label(problem, rows, int(tree.label[node]))
-        self._cost = tree.cost(problem)
+                self._cost += int(problem.cost[rows, tree.label[node]].sum())
         self.objective_path = [self._objective()]
 
     def _objective(self) -> float:
@@ -120,7 +122,8 @@ class Alternation:
 
         The rows that reach a node depend on the nodes above it, which come later: they are found once.
         """
-        reached = self.tree.reduced_sets(self.problem)
+        reached = self._reached or self.tree.reduced_sets(self.problem, self.threads)
+        self._reached = None  # those of the tree as it was
         changed = False
         for level in range(int(self.tree.depth.max()), -1, -1):
             changed |= self.improve_nodes(np.flatnonzero(self.tree.depth == level).tolist(), reached)
@@ -136,8 +139,9 @@ class Alternation:
         for node in inner:
             self._wake(node, reached)
         _ = self.tree.arrays, self.problem.is_oblique and self.problem.rows.standard  # made once, before threads ask
-        found = self.threads.run(lambda node: self._look(node, reached[node]), inner)
-        for node, result in zip(inner, found, strict=True):
+        longest_first = sorted(inner, key=lambda node: -len(reached[node]))
+        found = self.threads.run(lambda node: self._look(node, reached[node]), longest_first)
+        for node, result in sorted(zip(longest_first, found, strict=True), key=lambda each: each[0]):
             self._seen[node] = result.key
             self.tree.fits[node] = result.fit
             if result.candidate is not None:
@@ -165,7 +169,7 @@ class Alternation:
     def _look(self, node: int, rows: np.ndarray) -> Found:
         """The best condition of a node, where that is better than the one it has."""
         problem, tree = self.problem, self.tree
-        care, current = tree.care_points(problem, node, rows), tree.splits[node]
+        care, current = tree.care_points(problem, node, rows, self.threads), tree.splits[node]
         assert current is not None
         key = _key(care)
         if key == self._seen[node]:  # solved already, with the same result

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from functools import partial
 
 import numpy as np
 
 from toprank._core.dtypes import CATEGORY, CONDITION, LEAF, NODE, NUMERIC, OBLIQUE
 from toprank._core.tao import labels_below, sides_at
+from toprank._core.threads import Threads
 from toprank.tree.logistic import LinearFit
 from toprank.tree.structure import Tree
 from toprank.tree.tao_problem import CostProblem
@@ -92,20 +94,23 @@ class AlternatingTree:
         labels_below(problem.rows.X, rows, start, *self.arrays, self.label, out)
         return out
 
-    def reduced_sets(self, problem: CostProblem) -> list[np.ndarray]:
+    def reduced_sets(self, problem: CostProblem, threads: Threads | None = None) -> list[np.ndarray]:
         """Rows that reach each node, ascending: R of the paper."""
+        threads, _ = threads or Threads(), self.arrays  # made once, before threads ask
         nothing = np.zeros(0, np.int64)
         reached = [nothing] * len(self)
         reached[0] = np.arange(len(problem))
         for node in np.argsort(self.depth, kind="stable").tolist():
             if self.left[node] >= 0:
-                is_left = self.goes_left(problem, node, reached[node])
+                parts = np.array_split(reached[node], threads.n_threads)
+                is_left = np.concatenate(threads.run(partial(self.goes_left, problem, node), parts))
                 reached[self.left[node]], reached[self.right[node]] = reached[node][is_left], reached[node][~is_left]
         return reached
 
-    def care_points(self, problem: CostProblem, node: int, rows: np.ndarray) -> Care:
+    def care_points(self, problem: CostProblem, node: int, rows: np.ndarray, threads: Threads | None = None) -> Care:
         """The reduced problem of an inner node that these rows reach (theorem 4.1)."""
-        at_left, at_right = (self.labels(problem, rows, int(child[node])) for child in (self.left, self.right))
+        children = int(self.left[node]), int(self.right[node])
+        at_left, at_right = (threads or Threads()).run(partial(self.labels, problem, rows), children)
         saving = problem.cost[rows, at_right] - problem.cost[rows, at_left]
         cares = saving != 0
         return Care(rows[cares], saving[cares])
