@@ -6,6 +6,7 @@ from importlib import import_module
 from pathlib import Path
 from pkgutil import resolve_name
 from types import ModuleType
+from typing import Any
 
 import pytest
 
@@ -43,8 +44,12 @@ def test_examples_of_choosing_errors_run():
 
 
 def test_examples_of_data_sets_run():
+    names: dict[str, Any] = {}
     for block in blocks("docs/datasets.md"):
-        exec(compile(block, "docs/datasets.md", "exec"), {})
+        exec(compile(block, "docs/datasets.md", "exec"), names)
+    train, test = names["train"], names["test"]
+    assert len(train.X) + len(test.X) == len(names["data"].X) == 6000
+    assert names["optimal_average_precision"](test.probability) > test.y.mean()
 
 
 @pytest.mark.parametrize(

@@ -123,7 +123,6 @@ class Alternation:
         The rows that reach a node depend on the nodes above it, which come later: they are found once.
         """
         reached = self._reached or self.tree.reduced_sets(self.problem, self.threads)
-        self._reached = None  # those of the tree as it was
         changed = False
         for level in range(int(self.tree.depth.max()), -1, -1):
             changed |= self.improve_nodes(np.flatnonzero(self.tree.depth == level).tolist(), reached)
@@ -132,6 +131,7 @@ class Alternation:
     def improve_nodes(self, nodes: list[int], reached: list[np.ndarray]) -> bool:
         """Improve nodes of which none is below another, each as if it were alone; whether anything changed."""
         before = len(self.objective_path)
+        self._reached = None  # those of the tree as it was
         for node in nodes:
             if self.tree.left[node] < 0:
                 self._relabel(node, reached[node])
