@@ -21,14 +21,12 @@ from toprank._core.logistic import (
     dual_value,
     duality_gap,
     evaluate,
-    fit_model,
     newton_step,
     restrict,
     search_line,
-    solve,
     weigh_rows,
 )
-from toprank._core.quadratic import centred_gram
+from toprank._core.quadratic import centred_gram, gram_sums
 
 SEEDS = st.integers(0, 2**32 - 1)
 
@@ -121,6 +119,15 @@ def objective_of(X, rows, penalty, value, intercept):
     return loss_of(rows, value @ X + intercept) + penalty * np.abs(value).sum()
 
 
+def model_at(X, rows, columns, damping=0.0):
+    """The quadratic model at z, after weigh_rows; very many columns have no Gram matrix."""
+    total = float(damp(rows, damping))
+    if len(columns) > GRAM_COLUMNS:
+        return Model(columns, np.empty((0, 0)), np.empty(0), total)
+    sums = gram_sums(X, columns, rows.curvature, 0, X.shape[1])
+    return Model(columns, *centred_gram(sums, len(columns), total), total)
+
+
 @given(SEEDS, SEEDS)
 def test_the_gap_is_no_less_than_what_any_other_weights_gain(seed, other):
     X, rows, penalty, value = make_problem(seed)
@@ -182,7 +189,7 @@ def test_a_newton_step_lowers_the_objective_and_keeps_the_books(seed, damping):
     intercept, sums = begin(X, rows, penalty, value, 0.0)
     correlation = np.empty(len(X))
     before, _ = evaluate(X, rows, sums, np.arange(len(X)), correlation, penalty, value)
-    model = fit_model(X, rows, sums, np.arange(len(X)), damping)
+    model = model_at(X, rows, np.arange(len(X)), damping)
     moved, share, sums = newton_step(X, rows, sums, model, correlation, penalty, value, 1e-9)
     np.testing.assert_allclose(rows.z, value @ X + intercept + moved, atol=1e-9)
     after = objective_of(X, rows, penalty, value, intercept + moved)
@@ -199,8 +206,7 @@ def test_a_step_over_very_many_columns_needs_no_gram_matrix():
         _, sums = begin(X[:d], rows, 2.0, value, 0.0)
         correlation = np.empty(d)
         evaluate(X[:d], rows, sums, np.arange(d), correlation, 2.0, value)
-        model = fit_model(X[:d], rows, sums, np.arange(d), 0.0)
-        assert (len(model.gram) > 0) == (d <= GRAM_COLUMNS)
+        model = model_at(X[:d], rows, np.arange(d))
         newton_step(X[:d], rows, sums, model, correlation, 2.0, value, 1e-9)
         steps.append(objective_of(X[:d], rows, 2.0, value, 0.0))
     assert np.count_nonzero(value) > 1
@@ -209,17 +215,17 @@ def test_a_step_over_very_many_columns_needs_no_gram_matrix():
 
 def test_a_model_of_fewer_columns_is_part_of_the_model_of_more():
     X, rows, _, _ = make_problem(4, d=6)
-    sums = weigh_rows(rows)
-    model = fit_model(X, rows, sums, np.array([0, 2, 3, 5]), 0.0)
+    weigh_rows(rows)
+    model = model_at(X, rows, np.array([0, 2, 3, 5]))
     few = np.array([2, 5])
     assert covers(model, few)
     for other in ([1], [2, 4], [5, 6], [0, 1, 2, 3]):
         assert not covers(model, np.array(other))
     part = restrict(model, few)
-    gram, pull = centred_gram(X, few, rows.curvature, sums.curvature)
-    np.testing.assert_allclose(part.gram, gram)
-    np.testing.assert_allclose(part.pull, pull)
-    assert part.total == sums.curvature
+    expected = model_at(X, rows, few)
+    np.testing.assert_allclose(part.gram, expected.gram)
+    np.testing.assert_allclose(part.pull, expected.pull)
+    assert part.total == expected.total
     nothing = Model(few[:0], np.empty((0, 0)), np.empty(0), 0.0)
     assert not covers(nothing, few)
 
@@ -245,26 +251,3 @@ def test_a_start_worse_than_none_is_dropped():
     assert not value.any()
     assert intercept == pytest.approx(math.log(positive / negative))
     assert abs(sums.balance) < 1e-12
-
-
-@given(SEEDS)
-def test_solve_ends_at_the_optimum(seed):
-    X, rows, penalty, value = make_problem(seed)
-    intercept, objective, gap, n_iter = solve(X, rows.target, rows.weight, penalty, value, 0.0, 1e-9, 100)
-    assert n_iter < 60
-    assert -1e-9 <= gap / objective <= 1e-9
-    assert objective == pytest.approx(objective_of(X, rows, penalty, value, intercept), rel=1e-9)
-    z = value @ X + intercept
-    pull = X @ (rows.weight * (rows.target - 1 / (1 + np.exp(-z))))
-    held = value != 0
-    slack = 1e-3 * penalty + 1e-6
-    assert np.all(np.abs(pull[held] - penalty * np.sign(value[held])) <= slack)
-    assert np.all(np.abs(pull[~held]) <= penalty + slack)
-
-
-def test_solve_says_where_it_had_to_stop():
-    X, rows, _, value = make_problem(6)
-    value[:] = 0.0
-    _, objective, gap, n_iter = solve(X, rows.target, rows.weight, 0.01, value, 0.0, 1e-9, 2)
-    assert n_iter == 2
-    assert gap > 1e-9 * objective

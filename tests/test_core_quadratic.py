@@ -11,10 +11,10 @@ from toprank._core.quadratic import (
     descend_on_gram,
     dot,
     factor_in_place,
+    gram_sums,
     leap_on_gram,
     shrink,
     sweep_gram,
-    weighted_gram,
 )
 
 SEEDS = st.integers(0, 2**32 - 1)
@@ -39,6 +39,11 @@ def make_columns(seed, n, d, kind="plain"):
 def centred(X, curvature):
     """Columns without their means, weighted by the curvature: what is left when the intercept is eliminated."""
     return X - (X @ curvature / curvature.sum())[:, None]
+
+
+def gram_of(X, columns, curvature):
+    """Gram matrix of some columns with the intercept eliminated, and their weighted sums."""
+    return centred_gram(gram_sums(X, columns, curvature, 0, X.shape[1]), len(columns), curvature.sum())
 
 
 @pytest.mark.parametrize("n", [0, 1, 7, 8, 9, 16, 37])
@@ -75,12 +80,14 @@ def test_a_constant_column_has_no_correlation_at_all():
 def test_gram_matrices_are_weighted_products(seed, n, d, kind):
     X, curvature, _ = make_columns(seed, n, d + 2, kind)
     columns = np.arange(1, d + 1)
-    gram, total = np.empty((d, d)), np.empty(d)
-    weighted_gram(X, columns, curvature, gram, total)
+    half = n // 2
+    sums = gram_sums(X, columns, curvature, 0, half) + gram_sums(X, columns, curvature, half, n)
     chosen = (X - X[:, :1])[columns]
-    np.testing.assert_allclose(gram, (chosen * curvature) @ chosen.T, rtol=1e-12, atol=1e-12)
-    np.testing.assert_allclose(total, chosen @ curvature, rtol=1e-12, atol=1e-12)
-    gram, total = centred_gram(X, columns, curvature, curvature.sum())
+    expected = np.tril((chosen * curvature) @ chosen.T)
+    np.testing.assert_allclose(np.tril(sums[:d, :d]), expected, rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(sums[d, :d], chosen @ curvature, rtol=1e-12, atol=1e-12)
+    gram, total = centred_gram(sums, d, curvature.sum())
+    assert np.array_equal(gram, gram.T)
     middle = centred(chosen, curvature)
     np.testing.assert_allclose(gram, (middle * curvature) @ middle.T, rtol=1e-9, atol=1e-9)
     np.testing.assert_allclose(total, chosen @ curvature, rtol=1e-12, atol=1e-12)
@@ -89,7 +96,7 @@ def test_gram_matrices_are_weighted_products(seed, n, d, kind):
 def test_a_constant_column_has_no_curvature_at_all():
     X, curvature, _ = make_columns(3, 50, 2)
     X[0] = 0.1
-    assert centred_gram(X, np.arange(2), curvature, curvature.sum())[0][0, 0] == 0.0
+    assert gram_of(X, np.arange(2), curvature)[0][0, 0] == 0.0
 
 
 @given(*[st.floats(-3, 3)] * 2, st.floats(0.1, 5), st.floats(0, 2))
@@ -113,7 +120,7 @@ def test_the_factor_is_choleskys(k):
 def model_of(seed, kind, n=40, d=6):
     """A quadratic model with a penalty: Gram matrix, slope at the start, start, penalty."""
     X, curvature, rng = make_columns(seed, n, d, kind)
-    gram, _ = centred_gram(X, np.arange(d), curvature, curvature.sum())
+    gram, _ = gram_of(X, np.arange(d), curvature)
     slope = centred(X, curvature) @ (curvature * rng.standard_normal(n))
     start = np.where(rng.random(d) < 0.5, rng.standard_normal(d), 0.0)
     return gram, slope, start, float(np.abs(slope).max() * rng.choice([0.5, 0.05, 0.001]) + 1e-6)
@@ -163,7 +170,7 @@ def test_leaps_settle_what_sweeps_crawl_to():
     """Two columns that differ in the third digit: a thousand sweeps are not enough, a leap or two are."""
     X, curvature, _ = make_columns(5, 200, 2)
     X[1] = X[0] + 1e-3 * X[1]
-    gram, _ = centred_gram(X, np.arange(2), curvature, curvature.sum())
+    gram, _ = gram_of(X, np.arange(2), curvature)
     slope = gram @ np.array([-40.0, 39.0])
     value, now = np.zeros(2), slope.copy()
     for _ in range(1000):
@@ -179,7 +186,7 @@ def test_sweeps_over_columns_agree_with_the_gram_matrix(seed, kind):
     X, curvature, rng = make_columns(seed, n, d, kind)
     columns, residual = np.array([0, 1, 3, 4]), curvature * rng.standard_normal(n)
     balance, total = residual.sum(), curvature.sum()
-    gram, pull = centred_gram(X, columns, curvature, total)
+    gram, pull = gram_of(X, columns, curvature)
     slope = -(X - X[:, :1])[columns] @ residual
     start = np.where(np.diag(gram) > 0, np.where(rng.random(4) < 0.5, rng.standard_normal(4), 0.0), 0.0)
     eliminated = slope + pull * (balance / total)

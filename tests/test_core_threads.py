@@ -1,4 +1,5 @@
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -61,6 +62,43 @@ def test_an_error_in_a_short_call_stops_the_rest_and_reaches_the_caller(culprit)
     with Threads(2) as threads, pytest.raises(ZeroDivisionError):
         threads.run(fail, range(1000) if culprit == "caller" else range(2))
     assert {0, 1} <= set(calls)
+
+
+def test_a_call_may_share_out_work_and_never_do_more_threads_work_than_there_are():
+    lock, busy, most = threading.Lock(), 0, 0
+
+    def leaf(i):
+        nonlocal busy, most
+        with lock:
+            busy += 1
+            most = max(most, busy)
+        time.sleep(0.001)
+        with lock:
+            busy -= 1
+        return i
+
+    with Threads(2) as threads:
+        found = threads.run(lambda i: sum(threads.run(leaf, range(i, i + 4))), range(6))
+    assert found == [4 * i + 6 for i in range(6)]
+    assert most == 2
+
+
+def test_who_waits_for_a_call_takes_part_in_what_it_shares_out():
+    """The caller has done its call; the other one shares out two that need two threads."""
+    meet, caller = threading.Barrier(2, timeout=10), threading.current_thread()
+
+    def who(_):
+        meet.wait()
+        return threading.current_thread()
+
+    def call(_):
+        meet.wait()
+        return None if threading.current_thread() is caller else threads.run(who, range(2))
+
+    with Threads(2) as threads:
+        inner = next(found for found in threads.run(call, range(2)) if found)
+    assert caller in inner
+    assert len(set(inner)) == 2
 
 
 def test_two_threads_run_side_by_side():

@@ -1,5 +1,7 @@
 """The theorems of the TAO paper on random problems, at every step."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -131,7 +133,7 @@ def test_nodes_of_one_level_do_not_depend_on_each_other(case, data):
         for level in range(int(one.depth.max()), -1, -1):
             nodes = np.flatnonzero(one.depth == level).tolist()
             with Threads(2) as threads:
-                first.threads = threads
+                first.problem = replace(case.problem, threads=threads)
                 first.improve_nodes(nodes, reached)
             for node in data.draw(st.permutations(nodes)):
                 second.improve_nodes([node], reached)

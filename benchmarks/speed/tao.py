@@ -70,7 +70,7 @@ class CostPath:
 
     def problem(self, step: int) -> CostProblem:
         """The problem of one cost of the path."""
-        return CostProblem.of(self.rows, self._costs(step), ALPHA, is_oblique=True)
+        return CostProblem.of(self.rows, self._costs(step), ALPHA, is_oblique=True, threads=self.threads)
 
     def _costs(self, step: int) -> np.ndarray:
         return np.array([[0.0, self.base_cost * 1.5**step], [1.0, 0.0]])
@@ -89,11 +89,9 @@ class CostPath:
         grown = grow(splitter, splitter.root(), Limits(GINI, DEPTH))
         return tree_of(flatten_tree(grown, unit, self.data.is_categorical), self.problem(step))
 
-    def solve(
-        self, step: int, start: AlternatingTree, run: Run, n_iter: int, threads: Threads | None = None
-    ) -> AlternatingTree:
+    def solve(self, step: int, start: AlternatingTree, run: Run, n_iter: int) -> AlternatingTree:
         """Improve a tree until nothing changes, or for so many passes."""
-        alternation = Alternation(self.problem(step), start, threads)
+        alternation = Alternation(self.problem(step), start)
         run.passes += alternation.run(n_iter)
         run.objective += alternation.objective_path[-1]
         return alternation.tree
@@ -104,12 +102,12 @@ def follow_path(X: np.ndarray, y: np.ndarray, threads: Threads) -> tuple[Run, Co
     begin = time.process_time(), time.perf_counter()
     path = CostPath(X, y, threads)
     runs = [Run(), Run(), Run()]
-    base = path.solve(0, path.random_start(0), runs[0], N_ITER, threads)
+    base = path.solve(0, path.random_start(0), runs[0], N_ITER)
 
     def one_way(steps: range, run: Run) -> None:
         tree = base
         for step in steps:
-            tree = path.solve(step, tree.copy(), run, PATH_ITER, threads)
+            tree = path.solve(step, tree.copy(), run, PATH_ITER)
 
     threads.run(one_way, (STEPS_UP, STEPS_DOWN), runs[1:])
     seconds, clock = time.process_time() - begin[0], time.perf_counter() - begin[1]

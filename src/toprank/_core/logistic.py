@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 
 from toprank._core.jit import kernel
-from toprank._core.quadratic import add_columns, centred_gram, correlate, descend_on_columns, descend_on_gram
+from toprank._core.quadratic import add_columns, correlate, descend_on_columns, descend_on_gram
 
 GRAM_COLUMNS = 1024
 """Columns up to which a Newton step forms their Gram matrix; above, its cost outgrows sweeps over the columns."""
@@ -80,6 +80,28 @@ class Sums(NamedTuple):
     size: float
     curvature: float
     surprise: float
+
+
+class Goal(NamedTuple):
+    """What to minimise, how near to the least value, and in how many steps at most."""
+
+    penalty: float
+    tolerance: float
+    max_iter: int
+
+
+class State(NamedTuple):
+    """Where a fit stands: objective and gap are those of the last look, share that of the last step that was taken."""
+
+    intercept: float
+    sums: Sums
+    objective: float
+    gap: float
+    share: float
+    damping: float
+    n_iter: int
+    keeps_model: bool
+    is_done: bool
 
 
 @kernel
@@ -247,16 +269,6 @@ def search_line(rows, sums, direction, slope, old_norm, new_norm):
 
 
 @kernel
-def fit_model(X, rows, sums, columns, damping):
-    """Return the quadratic model at z, damped."""
-    total = sums.curvature if damping == 0.0 else damp(rows, damping)
-    if columns.shape[0] > GRAM_COLUMNS:
-        return Model(columns, np.empty((0, 0)), np.empty(0), total)
-    gram, pull = centred_gram(X, columns, rows.curvature, total)
-    return Model(columns, gram, pull, total)
-
-
-@kernel
 def covers(model, columns):
     """Return whether the Gram matrix of a model has all these columns; both are ascending."""
     if model.gram.shape[0] == 0:
@@ -337,53 +349,58 @@ def begin(X, rows, penalty, value, intercept):
 
 
 @kernel
-def solve(X, target, weight, penalty, value, intercept, tolerance, max_iter):
-    """Minimise F from the given weights and intercept; return intercept, objective, gap and the steps made.
+def look(X, rows, goal, state, value, correlation, watched):
+    """Say how good the weights are and what the next step is; return the state, its columns, and those to watch.
 
-    Pre:  X float64 (d, n); target and weight float64 (n,), weight above 0 and both targets there; penalty > 0.
-    Post: value float64 (d,) holds the weights. A gap that is not a number says that X has entries that are none.
-    Cost: each step one pass over the columns that are watched, and n * k**2 / 2 for the k columns it moves.
+    Post: correlation holds that of the watched columns with the residual; a state that is done needs no step.
     """
     n_columns, n = X.shape
-    rows = Rows(target, weight, np.empty(n), np.empty(n), np.empty(n))
-    intercept, sums = begin(X, rows, penalty, value, intercept)
-    mean_weight = np.mean(weight)
     every = np.arange(n_columns)
+    intercept, sums = state.intercept, state.sums
+    objective, gap = evaluate(X, rows, sums, watched, correlation, goal.penalty, value)
+    is_stuck = state.n_iter == goal.max_iter or (state.share == 0.0 and state.damping == 1.0)
+    if is_stuck or gap <= goal.tolerance * objective:  # look again, at everything
+        is_full = watched.shape[0] == n_columns
+        moved, sums = balance_intercept(rows, sums, BALANCED * goal.tolerance)
+        intercept += moved
+        if moved != 0.0 or not is_full:
+            watched = every
+            objective, gap = evaluate(X, rows, sums, watched, correlation, goal.penalty, value)
+    is_done = is_stuck or not gap > goal.tolerance * objective
+    columns = choose_columns(correlation, value, watched, goal.penalty)
+    is_near = state.objective - objective < NEAR * objective
     watched = every
-    correlation = np.empty(n_columns)
-    model = Model(every[:0], np.empty((0, 0)), np.empty(0), 0.0)
-    objective = np.inf
-    gap = np.inf
-    share = 1.0
-    damping = 0.0
-    n_iter = 0
+    if is_near and n_columns > FEW_COLUMNS:
+        watched = np.flatnonzero((value != 0.0) | (np.abs(correlation) > WATCHED * goal.penalty))
+    damping = adapt_damping(state.damping, state.share, sums.curvature / (n * np.mean(rows.weight)))
+    keeps_model = is_near and damping == 0.0 and gap < KEPT * state.gap
+    now = State(intercept, sums, objective, gap, state.share, damping, state.n_iter, keeps_model, is_done)
+    return now, columns, watched
+
+
+@kernel
+def improve(X, rows, goal, state, value, correlation, watched, model):
+    """Make the step of a model, and those after it that it serves; return what `look` returns of the last.
+
+    Pre:  state, correlation and watched are those of `look`.
+    """
     while True:
-        before, gap_before = objective, gap
-        objective, gap = evaluate(X, rows, sums, watched, correlation, penalty, value)
-        is_stuck = n_iter == max_iter or (share == 0.0 and damping == 1.0)
-        if is_stuck or gap <= tolerance * objective:  # look again, at everything
-            is_full = watched.shape[0] == n_columns
-            moved, sums = balance_intercept(rows, sums, BALANCED * tolerance)
-            intercept += moved
-            if moved != 0.0 or not is_full:
-                watched = every
-                objective, gap = evaluate(X, rows, sums, watched, correlation, penalty, value)
-        if is_stuck or not gap > tolerance * objective:
-            return intercept, objective, gap, n_iter
-        columns = choose_columns(correlation, value, watched, penalty)
-        is_near = before - objective < NEAR * objective
-        watched = every
-        if is_near and n_columns > FEW_COLUMNS:
-            watched = np.flatnonzero((value != 0.0) | (np.abs(correlation) > WATCHED * penalty))
-        damping = adapt_damping(damping, share, sums.curvature / (n * mean_weight))
-        if is_near and damping == 0.0 and gap < KEPT * gap_before and covers(model, columns):
-            model = restrict(model, columns)
-        else:
-            model = fit_model(X, rows, sums, columns, damping)
-        relative = min(gap / objective, 1.0)
-        aim = penalty * max(0.1 * tolerance, min(0.1, math.sqrt(relative)) * relative)
-        moved, share, sums = newton_step(X, rows, sums, model, correlation, penalty, value, aim)
-        intercept += moved
-        moved, sums = balance_intercept(rows, sums, BALANCED * max(tolerance, relative * relative))
-        intercept += moved
-        n_iter += 1
+        relative = min(state.gap / state.objective, 1.0)
+        aim = goal.penalty * max(0.1 * goal.tolerance, min(0.1, math.sqrt(relative)) * relative)
+        moved, share, sums = newton_step(X, rows, state.sums, model, correlation, goal.penalty, value, aim)
+        rest, sums = balance_intercept(rows, sums, BALANCED * max(goal.tolerance, relative * relative))
+        state = State(
+            state.intercept + moved + rest,
+            sums,
+            state.objective,
+            state.gap,
+            share,
+            state.damping,
+            state.n_iter + 1,
+            False,
+            False,
+        )
+        state, columns, watched = look(X, rows, goal, state, value, correlation, watched)
+        if state.is_done or not (state.keeps_model and covers(model, columns)):
+            return state, columns, watched
+        model = restrict(model, columns)

@@ -197,10 +197,10 @@ random_state
         """Optimise the tree, prune it, and number its leaves."""
         weights = integer_weights(data.is_positive, data.weight)
         rows = DistinctRows.of(data.X, label, weights, data.is_categorical, data.codes)
-        problem = CostProblem.of(rows, self.costs_, self.alpha, self.split == "oblique")
+        problem = CostProblem.of(rows, self.costs_, self.alpha, self.split == "oblique", threads)
         best: Alternation | None = None
         for start in self._starts(problem):
-            found = Alternation(problem, start, threads)
+            found = Alternation(problem, start)
             n_iter = found.run(self.n_iter)
             if best is None or found.objective_path[-1] < best.objective_path[-1]:
                 best, self.n_iter_ = found, n_iter

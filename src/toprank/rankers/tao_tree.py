@@ -175,10 +175,10 @@ class TAOTree(LabelledTree):
     def _fit_model(self, data: TrainingData, threads: Threads) -> None:
         self._check_random_depth()
         costs = self._set_costs()
-        problem = CostProblem.of(distinct_rows(data), costs, self.alpha, self.split == "oblique")
+        problem = CostProblem.of(distinct_rows(data), costs, self.alpha, self.split == "oblique", threads)
         best: Alternation | None = None
         for start in self._starts(problem, data, costs, threads):
-            found = Alternation(problem, start, threads)
+            found = Alternation(problem, start)
             n_iter = found.run(self.n_iter)
             if best is None or found.objective_path[-1] < best.objective_path[-1]:
                 best, self.n_iter_ = found, n_iter

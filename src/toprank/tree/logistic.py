@@ -13,8 +13,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from toprank._core.logistic import solve
+from toprank._core.logistic import Goal
 from toprank._core.quadratic import correlate
+from toprank._core.threads import Threads, share_out
+from toprank.tree.newton import solve
 
 ONE_CLASS_INTERCEPT = 30.0
 """Intercept where one class has all the weight: the loss, 1e-13 of the weight, has no minimum to go to."""
@@ -92,6 +94,7 @@ def fit_l1_logistic(
     max_iter: int = 100,
     rows: np.ndarray | None = None,
     columns: np.ndarray | None = None,
+    threads: Threads | None = None,
 ) -> LinearFit:
     """Weights and intercept that minimise the weighted logistic loss plus penalty * |w|_1.
 
@@ -112,6 +115,8 @@ def fit_l1_logistic(
         Newton steps.
     rows, columns : int arrays, optional
         Rows and columns that take part; all others are not read.
+    threads : Threads, optional
+        Share the work of a large fit; the result is the same without them.
 
     Examples
     --------
@@ -123,8 +128,9 @@ def fit_l1_logistic(
     ([1.11, 0.0], -0.16, True)
     """
     penalty = _check_penalty(penalty)
-    problem = _prepare(X, is_positive, weight, rows, columns)
-    return _fit(problem, penalty, _check_start(start, X.shape[1]), tolerance, max_iter)
+    threads = threads or Threads()
+    problem = _prepare(X, is_positive, weight, rows, columns, threads)
+    return _fit(problem, penalty, _check_start(start, X.shape[1]), tolerance, max_iter, threads)
 
 
 def fit_path(
@@ -138,6 +144,7 @@ def fit_path(
     max_iter: int = 100,
     rows: np.ndarray | None = None,
     columns: np.ndarray | None = None,
+    threads: Threads | None = None,
 ) -> list[LinearFit]:
     """Fits at several penalties, in their order, each started from the one before; large penalties first are fastest.
 
@@ -154,11 +161,12 @@ def fit_path(
     [0, 1, 2]
     """
     checked = [_check_penalty(penalty) for penalty in penalties]
-    problem = _prepare(X, is_positive, weight, rows, columns)
+    threads = threads or Threads()
+    problem = _prepare(X, is_positive, weight, rows, columns, threads)
     now = _check_start(start, X.shape[1])
     fits: list[LinearFit] = []
     for penalty in checked:
-        fits.append(_fit(problem, penalty, now, tolerance, max_iter))
+        fits.append(_fit(problem, penalty, now, tolerance, max_iter, threads))
         now = fits[-1].weight, fits[-1].intercept
     return fits
 
@@ -180,7 +188,7 @@ def penalty_max(
     >>> penalty_max(np.array([[-1.0], [0.0], [2.0], [3.0]]), np.array([False, False, True, True]), None)
     3.0
     """
-    problem = _prepare(X, is_positive, weight, rows, columns)
+    problem = _prepare(X, is_positive, weight, rows, columns, Threads())
     positive, negative = problem.class_weights
     if min(positive, negative) == 0.0 or len(problem.X) == 0:
         return 0.0
@@ -193,7 +201,12 @@ def penalty_max(
 
 
 def _fit(
-    problem: _Problem, penalty: float, start: tuple[np.ndarray, float], tolerance: float, max_iter: int
+    problem: _Problem,
+    penalty: float,
+    start: tuple[np.ndarray, float],
+    tolerance: float,
+    max_iter: int,
+    threads: Threads,
 ) -> LinearFit:
     """Fit of a problem that is ready for the kernels."""
     positive, negative = problem.class_weights
@@ -204,13 +217,12 @@ def _fit(
         objective = gap = (positive + negative) * math.log1p(math.exp(-ONE_CLASS_INTERCEPT))
         return LinearFit(problem.spread_out(value), intercept, objective, 0, True, gap)
     unit = math.ldexp(1.0, math.frexp(problem.weight.max())[1])  # products of small weights must not vanish
-    penalty = min(penalty / unit, LARGEST_PENALTY)
-    intercept, objective, gap, n_iter = solve(
-        problem.X, problem.target, problem.weight / unit, penalty, value, start[1], float(tolerance), max_iter
-    )
-    _check_finite(math.isfinite(gap))
-    is_converged = bool(gap <= tolerance * objective)
-    return LinearFit(problem.spread_out(value), intercept, unit * objective, n_iter, is_converged, unit * max(gap, 0.0))
+    goal = Goal(min(penalty / unit, LARGEST_PENALTY), float(tolerance), max_iter)
+    end = solve(problem.X, problem.target, problem.weight / unit, goal, value, start[1], threads)
+    _check_finite(math.isfinite(end.gap))
+    is_converged = bool(end.gap <= tolerance * end.objective)
+    weight, gap = problem.spread_out(value), unit * max(end.gap, 0.0)
+    return LinearFit(weight, end.intercept, unit * end.objective, end.n_iter, is_converged, gap)
 
 
 def _prepare(
@@ -219,6 +231,7 @@ def _prepare(
     weight: np.ndarray | None,
     rows: np.ndarray | None,
     columns: np.ndarray | None,
+    threads: Threads,
 ) -> _Problem:
     """The problem of the rows that have weight, without a copy of X where it can be read as it is."""
     n = len(X) if rows is None else len(rows)
@@ -239,25 +252,30 @@ def _prepare(
         present = np.flatnonzero(c)
         target, c = target[present], c[present]
         rows = present if rows is None else rows[present]
-    return _Problem(_feature_major(X, rows, columns), target, c, columns, X.shape[1])
+    return _Problem(_feature_major(X, rows, columns, threads), target, c, columns, X.shape[1])
 
 
-def _feature_major(X: np.ndarray, rows: np.ndarray | None, columns: np.ndarray | None) -> np.ndarray:
+def _feature_major(X: np.ndarray, rows: np.ndarray | None, columns: np.ndarray | None, threads: Threads) -> np.ndarray:
     """Chosen rows and columns, float64, each column contiguous: X itself where it is that already."""
     # A frozen array would be a type of its own for the compiler.
     if rows is None and columns is None and X.dtype == np.float64 and X.flags.f_contiguous and X.flags.writeable:
         return X.T
     n = len(X) if rows is None else len(rows)
     out = np.empty((X.shape[1] if columns is None else len(columns), n))
-    if X.flags.f_contiguous:
-        for j in range(len(out)):
+
+    def copy_columns(part: slice) -> None:
+        for j in range(part.start, part.stop):
             column = X[:, j if columns is None else columns[j]]
             out[j] = column if rows is None else column[rows]
-        return out
-    for start in range(0, n, COPIED_ROWS):
-        stop = min(start + COPIED_ROWS, n)
-        block = X[start:stop] if rows is None else X[rows[start:stop]]
-        out[:, start:stop] = (block if columns is None else block[:, columns]).T
+
+    def copy_rows(part: slice) -> None:
+        for start in range(part.start, part.stop, COPIED_ROWS):
+            stop = min(start + COPIED_ROWS, part.stop)
+            block = X[start:stop] if rows is None else X[rows[start:stop]]
+            out[:, start:stop] = (block if columns is None else block[:, columns]).T
+
+    copy, length = (copy_columns, len(out)) if X.flags.f_contiguous else (copy_rows, n)
+    threads.run(copy, share_out(np.ones(length), threads.n_threads))
     return out
 
 

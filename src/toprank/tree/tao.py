@@ -13,7 +13,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from toprank._core.dtypes import CATEGORY
-from toprank._core.threads import Threads
 from toprank.tree.logistic import LinearFit
 from toprank.tree.tao_problem import CostProblem
 from toprank.tree.tao_splits import NEWTON_STEPS, Candidate, Care, Split, best_axis, fitted_sum, numeric_candidate
@@ -95,11 +94,11 @@ class Alternation:
         The objective before the first and after every accepted change. It never rises.
     """
 
-    def __init__(self, problem: CostProblem, tree: AlternatingTree, threads: Threads | None = None):
-        self.problem, self.tree, self.threads = problem, tree, threads or Threads()
+    def __init__(self, problem: CostProblem, tree: AlternatingTree):
+        self.problem, self.tree = problem, tree
         self._seen: list[bytes] = [b""] * len(tree)  # the problem each node solved last
         self._max_steps = [NEWTON_STEPS if fit is None else STEPS_FROM_A_NEIGHBOUR for fit in tree.fits]
-        self._reached: list[np.ndarray] | None = tree.reduced_sets(problem, self.threads)
+        self._reached: list[np.ndarray] | None = tree.reduced_sets(problem)
         self._cost = 0
         for node, rows in enumerate(self._reached):
             if tree.left[node] < 0:
@@ -122,7 +121,7 @@ class Alternation:
 
         The rows that reach a node depend on the nodes above it, which come later: they are found once.
         """
-        reached = self._reached or self.tree.reduced_sets(self.problem, self.threads)
+        reached = self._reached or self.tree.reduced_sets(self.problem)
         changed = False
         for level in range(int(self.tree.depth.max()), -1, -1):
             changed |= self.improve_nodes(np.flatnonzero(self.tree.depth == level).tolist(), reached)
@@ -140,7 +139,7 @@ class Alternation:
             self._wake(node, reached)
         _ = self.tree.arrays, self.problem.is_oblique and self.problem.rows.standard  # made once, before threads ask
         longest_first = sorted(inner, key=lambda node: -len(reached[node]))
-        found = self.threads.run(lambda node: self._look(node, reached[node]), longest_first)
+        found = self.problem.threads.run(lambda node: self._look(node, reached[node]), longest_first)
         for node, result in sorted(zip(longest_first, found, strict=True), key=lambda each: each[0]):
             self._seen[node] = result.key
             self.tree.fits[node] = result.fit
@@ -169,7 +168,7 @@ class Alternation:
     def _look(self, node: int, rows: np.ndarray) -> Found:
         """The best condition of a node, where that is better than the one it has."""
         problem, tree = self.problem, self.tree
-        care, current = tree.care_points(problem, node, rows, self.threads), tree.splits[node]
+        care, current = tree.care_points(problem, node, rows), tree.splits[node]
         assert current is not None
         key = _key(care)
         if key == self._seen[node]:  # solved already, with the same result

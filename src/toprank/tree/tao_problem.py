@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
 
@@ -16,6 +16,7 @@ import numpy as np
 
 from toprank._core.dtypes import VALUE, WEIGHT
 from toprank._core.tao import sums_at
+from toprank._core.threads import Threads, share_out
 from toprank.tree.bin_mapper import SAMPLE_ROWS
 from toprank.tree.rows import find_equal_rows
 from toprank.tree.weights import RowWeights
@@ -215,16 +216,27 @@ class DistinctRows:
         return np.sort(np.random.default_rng(0).choice(len(self), SAMPLE_ROWS, replace=False))
 
     def sums(
-        self, rows: np.ndarray, feature: np.ndarray, code: np.ndarray, weight: np.ndarray, fill: np.ndarray
+        self,
+        rows: np.ndarray,
+        feature: np.ndarray,
+        code: np.ndarray,
+        weight: np.ndarray,
+        fill: np.ndarray,
+        threads: Threads | None = None,
     ) -> np.ndarray:
         """Weighted sum of terms for some rows, to the last bit as in a tree; missing numbers count as `fill`."""
-        out = np.empty(len(rows))
-        sums_at(self.X, rows, feature, code, weight, fill, out)
+        threads, out = threads or Threads(), np.empty(len(rows))
+        threads.run(
+            lambda part: sums_at(self.X, rows[part], feature, code, weight, fill, out[part]),
+            share_out(np.ones(len(rows)), threads.n_threads),
+        )
         return out
 
-    def spread_of_sum(self, feature: np.ndarray, code: np.ndarray, weight: np.ndarray) -> float:
+    def spread_of_sum(
+        self, feature: np.ndarray, code: np.ndarray, weight: np.ndarray, threads: Threads | None = None
+    ) -> float:
         """Standard deviation of a weighted sum of terms, missing numbers at their means; 1 where it has none."""
-        value = self.sums(self.sample, feature, code, weight, self.means[feature])
+        value = self.sums(self.sample, feature, code, weight, self.means[feature], threads)
         known = np.isfinite(value)
         if not known.any():
             return 1.0
@@ -262,6 +274,8 @@ class CostProblem:
         What a weight of 1 on a standardised column, or on a category, costs: alpha of eq. (3).
     is_oblique : bool
         Whether conditions may be weighted sums of columns.
+    threads : Threads
+        Share the work on it; no result depends on them.
     """
 
     rows: DistinctRows
@@ -269,9 +283,12 @@ class CostProblem:
     unit: float
     alpha: float
     is_oblique: bool
+    threads: Threads = field(default_factory=Threads)
 
     @classmethod
-    def of(cls, rows: DistinctRows, costs: np.ndarray, alpha: float, is_oblique: bool) -> CostProblem:
+    def of(
+        cls, rows: DistinctRows, costs: np.ndarray, alpha: float, is_oblique: bool, threads: Threads | None = None
+    ) -> CostProblem:
         """Problem of a cost matrix.
 
         Parameters
@@ -281,9 +298,11 @@ class CostProblem:
             Cost of calling a case of class i (row) class j (column); 0 on the diagonal.
         alpha : float
         is_oblique : bool
+        threads : Threads, optional
         """
         weight, whole, unit = integer_costs(rows.weight, costs)
-        return cls(rows, weight[:, None] * whole[rows.label], unit * rows.unit, alpha, is_oblique)
+        cost = weight[:, None] * whole[rows.label]
+        return cls(rows, cost, unit * rows.unit, alpha, is_oblique, threads or Threads())
 
     def __len__(self) -> int:
         return len(self.rows)

@@ -156,10 +156,10 @@ def numeric_candidate(problem: CostProblem, care: Care, split: Split, fit: Linea
     fills = [problem.rows.means[columns]]
     if problem.rows.has_missing[columns[codes < 0]].any():
         fills.append(np.where(codes < 0, np.nan, 0.0))
-    found = [
-        _thresholded(problem.rows.sums(care.rows, columns, codes, weights, fill), care, replace(split, fill=fill), fit)
-        for fill in fills
-    ]
+    found = []
+    for fill in fills:
+        value = problem.rows.sums(care.rows, columns, codes, weights, fill, problem.threads)
+        found.append(_thresholded(value, care, replace(split, fill=fill), fit))
     return max((each for each in found if each is not None), key=lambda each: each.saved, default=None)
 
 
@@ -176,14 +176,16 @@ def _thresholded(value: np.ndarray, care: Care, split: Split, fit: LinearFit | N
 def best_axis(problem: CostProblem, care: Care) -> Candidate | None:
     """The condition on one column that saves most, of all columns and cuts; of equals that on the first column."""
     rows = problem.rows
-    best: tuple[int, int, int, bool] | None = None
-    for feature, (codes, n_codes) in enumerate(zip(rows.codes, rows.n_codes, strict=True)):
-        code = codes[care.rows].astype(np.int32, copy=False)
+
+    def best_cut(feature: int) -> tuple[int, int, bool]:
+        code, n_codes = rows.codes[feature][care.rows].astype(np.int32, copy=False), rows.n_codes[feature]
         if rows.is_categorical[feature]:
-            saved, cut, low_left = _best_subset(code, care.saving, n_codes), 0, True
-        else:
-            scratch = np.empty((2, n_codes + 1), np.int64)
-            saved, cut, low_left = best_code_cut(code, care.saving, n_codes, scratch[0], scratch[1])
+            return _best_subset(code, care.saving, n_codes), 0, True
+        scratch = np.empty((2, n_codes + 1), np.int64)
+        return best_code_cut(code, care.saving, n_codes, scratch[0], scratch[1])
+
+    best: tuple[int, int, int, bool] | None = None
+    for feature, (saved, cut, low_left) in enumerate(problem.threads.run(best_cut, range(len(rows.codes)))):
         if cut >= 0 and (best is None or saved > best[0]):
             best = int(saved), feature, int(cut), bool(low_left)
     if best is None:
@@ -257,6 +259,7 @@ def fitted_sum(
         rows=rows if len(rows) < len(problem) else None,  # all rows are read where they are
         tolerance=FIT_TOLERANCE,
         max_iter=max_steps,
+        threads=problem.threads,
     )
     used = np.flatnonzero(np.abs(fit.weight) > NOISE * np.abs(fit.weight).max(initial=0.0))
     if len(used) == 0:
@@ -280,6 +283,6 @@ def sum_split(problem: CostProblem, used: np.ndarray, weight: np.ndarray) -> Spl
     feature, code, spread, _ = problem.rows.standard
     order = np.argsort(-np.abs(weight), kind="stable")
     columns, codes, weights = feature[used[order]], code[used[order]], weight[order] / spread[used[order]]
-    weights = weights / problem.rows.spread_of_sum(columns, codes, weights)
+    weights = weights / problem.rows.spread_of_sum(columns, codes, weights, problem.threads)
     fill, norm = problem.rows.means[columns], float(np.abs(weight).sum())
     return Split(OBLIQUE, norm, columns=columns, codes=codes, weights=weights, fill=fill)

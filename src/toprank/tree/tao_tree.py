@@ -10,7 +10,6 @@ import numpy as np
 
 from toprank._core.dtypes import CATEGORY, CONDITION, LEAF, NODE, NUMERIC, OBLIQUE
 from toprank._core.tao import labels_below, sides_at
-from toprank._core.threads import Threads
 from toprank.tree.logistic import LinearFit
 from toprank.tree.structure import Tree
 from toprank.tree.tao_problem import CostProblem
@@ -94,9 +93,9 @@ class AlternatingTree:
         labels_below(problem.rows.X, rows, start, *self.arrays, self.label, out)
         return out
 
-    def reduced_sets(self, problem: CostProblem, threads: Threads | None = None) -> list[np.ndarray]:
+    def reduced_sets(self, problem: CostProblem) -> list[np.ndarray]:
         """Rows that reach each node, ascending: R of the paper."""
-        threads, _ = threads or Threads(), self.arrays  # made once, before threads ask
+        threads, _ = problem.threads, self.arrays  # made once, before threads ask
         nothing = np.zeros(0, np.int64)
         reached = [nothing] * len(self)
         reached[0] = np.arange(len(problem))
@@ -107,10 +106,10 @@ class AlternatingTree:
                 reached[self.left[node]], reached[self.right[node]] = reached[node][is_left], reached[node][~is_left]
         return reached
 
-    def care_points(self, problem: CostProblem, node: int, rows: np.ndarray, threads: Threads | None = None) -> Care:
+    def care_points(self, problem: CostProblem, node: int, rows: np.ndarray) -> Care:
         """The reduced problem of an inner node that these rows reach (theorem 4.1)."""
         children = int(self.left[node]), int(self.right[node])
-        at_left, at_right = (threads or Threads()).run(partial(self.labels, problem, rows), children)
+        at_left, at_right = problem.threads.run(partial(self.labels, problem, rows), children)
         saving = problem.cost[rows, at_right] - problem.cost[rows, at_left]
         cares = saving != 0
         return Care(rows[cares], saving[cares])

@@ -1,0 +1,88 @@
+"""Newton steps of an L1 logistic regression: kernels one after the other, the dear part shared out among threads.
+
+A step costs most where it adds up the Gram matrix of its columns. Parts of the rows are added up on their own and then
+together, in their order: the parts depend on the number of rows alone, so weights are the same for any threads.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from toprank._core.logistic import GRAM_COLUMNS, Goal, Model, Rows, State, begin, damp, improve, look
+from toprank._core.quadratic import GRAM_ROWS, centred_gram, gram_sums
+from toprank._core.threads import Threads
+
+GRAM_PARTS = 8
+"""Parts of the rows at most: each has a matrix of its own."""
+
+PART_ROWS = 2_048
+"""Rows of a part at least: below, its matrix costs more than it is worth."""
+
+
+def solve(
+    X: np.ndarray,
+    target: np.ndarray,
+    weight: np.ndarray,
+    goal: Goal,
+    value: np.ndarray,
+    intercept: float,
+    threads: Threads,
+) -> State:
+    """Minimise the loss plus penalty from the given weights and intercept; how good the end is.
+
+    Parameters
+    ----------
+    X : float64 array of shape (n_columns, n)
+    target, weight : float64 arrays of shape (n,)
+        Weights above 0; both targets, 0 and 1, are there.
+    goal : Goal
+        Penalty above 0.
+    value : float64 array of shape (n_columns,)
+        Weights to begin from; those found are written to it.
+    intercept : float
+    threads : Threads
+
+    Returns
+    -------
+    State
+        A gap that is not a number says that X has entries that are none.
+    """
+    n_columns, n = X.shape
+    rows = Rows(target, weight, np.empty(n), np.empty(n), np.empty(n))
+    correlation, watched = np.empty(n_columns), np.arange(n_columns)
+    intercept, sums = begin(X, rows, goal.penalty, value, intercept)
+    state = State(intercept, sums, np.inf, np.inf, 1.0, 0.0, 0, False, False)
+    state, columns, watched = look(X, rows, goal, state, value, correlation, watched)
+    while not state.is_done:
+        model = fit_model(X, rows, columns, state, threads)
+        state, columns, watched = improve(X, rows, goal, state, value, correlation, watched, model)
+    return state
+
+
+def fit_model(X: np.ndarray, rows: Rows, columns: np.ndarray, state: State, threads: Threads) -> Model:
+    """The quadratic model of the loss at a state, damped."""
+    total = state.sums.curvature if state.damping == 0.0 else damp(rows, state.damping)
+    if len(columns) > GRAM_COLUMNS:
+        return Model(columns, np.empty((0, 0)), np.empty(0), total)
+    bounds = part_bounds(X.shape[1])
+    sums, *others = threads.run(
+        lambda first, last: gram_sums(X, columns, rows.curvature, first, last), bounds[:-1], bounds[1:]
+    )
+    for other in others:
+        sums += other
+    gram, pull = centred_gram(sums, len(columns), total)
+    return Model(columns, gram, pull, total)
+
+
+def part_bounds(n: int) -> list[int]:
+    """Bounds of parts of n rows, of equal size up to the last, smaller one.
+
+    Examples
+    --------
+    >>> part_bounds(100)
+    [0, 100]
+    >>> part_bounds(20_000)
+    [0, 2496, 4992, 7488, 9984, 12480, 14976, 17472, 20000]
+    """
+    size = max(PART_ROWS, GRAM_ROWS * round(n / (GRAM_PARTS * GRAM_ROWS)))
+    return [*range(0, max(n - size // 2, 1), size), n]
