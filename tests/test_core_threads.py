@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toprank._core.threads import Threads, cut_into_chunks, resolve_n_jobs, share_out
+from toprank._core.threads import Threads, cut_evenly, cut_into_chunks, resolve_n_jobs, share_out
 
 
 @pytest.mark.parametrize(("n_jobs", "expected"), [(None, 1), (1, 1), (3, 3), (-1, 4), (-2, 3), (-4, 1), (-9, 1)])
@@ -55,13 +55,55 @@ def test_an_error_in_a_short_call_stops_the_rest_and_reaches_the_caller(culprit)
         calls.append(i)
         if i < 2:
             meet.wait()
+        else:
+            time.sleep(0.001)
         if (threading.current_thread() is caller) == (culprit == "caller"):
             raise ZeroDivisionError
         return i
 
     with Threads(2) as threads, pytest.raises(ZeroDivisionError):
-        threads.run(fail, range(1000) if culprit == "caller" else range(2))
+        threads.run(fail, range(200))
     assert {0, 1} <= set(calls)
+    assert len(calls) < 200
+
+
+@pytest.mark.parametrize("n_threads", [2, 3])
+def test_an_error_in_a_call_that_a_helper_shares_out_reaches_the_caller(n_threads):
+    caller, meet = threading.current_thread(), threading.Barrier(2, timeout=10)
+
+    def call(_):
+        meet.wait()
+        return None if threading.current_thread() is caller else threads.run(lambda x: 1 // x, [1, 0, 1])
+
+    with Threads(n_threads) as threads:
+        with pytest.raises(ZeroDivisionError):
+            threads.run(call, range(2))
+        assert threads.run(abs, [-1, -2]) == [1, 2]
+
+
+def test_who_is_interrupted_while_others_work_leaves_nobody_behind(monkeypatch):
+    """The caller is interrupted as it waits for the helper, which waits in turn for what it has shared out."""
+    caller, meet, before = threading.current_thread(), threading.Barrier(2, timeout=10), threading.active_count()
+    threads, release = Threads(3), threading.Event()
+    wait = threads._changed.wait
+
+    def interrupted():
+        if threading.current_thread() is caller:
+            release.set()
+            raise KeyboardInterrupt
+        return wait()
+
+    def call(_):
+        meet.wait()
+        return None if threading.current_thread() is caller else threads.run(patient, range(2))
+
+    def patient(_):
+        return threading.current_thread() is caller or release.wait(10)
+
+    monkeypatch.setattr(threads._changed, "wait", interrupted)
+    with threads, pytest.raises(KeyboardInterrupt):
+        threads.run(call, range(2))
+    assert threading.active_count() == before
 
 
 def test_a_call_may_share_out_work_and_never_do_more_threads_work_than_there_are():
@@ -101,6 +143,13 @@ def test_who_waits_for_a_call_takes_part_in_what_it_shares_out():
     assert len(set(inner)) == 2
 
 
+def test_what_is_left_of_long_calls_is_not_begun_once_the_pool_is_left():
+    begun = []
+    with Threads(2) as threads:
+        next(threads.map(lambda i: (begun.append(i), time.sleep(0.01)), range(100)))
+    assert len(begun) < 20
+
+
 def test_two_threads_run_side_by_side():
     meet = threading.Barrier(2, timeout=10)
     with Threads(2) as threads:
@@ -115,10 +164,20 @@ def test_errors_reach_the_caller(n_threads):
 
 def test_the_pool_is_gone_afterwards():
     before = threading.active_count()
-    with Threads(2) as threads:
+    with Threads(3) as threads:
         list(threads.map(abs, range(4)))
+        threads.run(abs, range(4))
+        assert threading.active_count() > before + 1
     assert threading.active_count() == before
     assert list(threads.map(abs, [-1])) == [1]
+
+
+@given(st.integers(0, 100), st.integers(1, 5), st.integers(1, 40))
+def test_even_slices_cover_everything_and_are_large_enough(n, n_threads, least):
+    slices = cut_evenly(n, n_threads, least)
+    assert [i for part in slices for i in range(part.start, part.stop)] == list(range(n))
+    assert len(slices) <= n_threads
+    assert all(part.stop - part.start >= min(least, n) for part in slices[:-1])
 
 
 @given(st.lists(st.integers(0, 20), min_size=0, max_size=6), st.integers(1, 8))

@@ -217,6 +217,8 @@ def test_the_published_methods_are_those_of_the_paper():
     assert (tree.leaf_score, tree.min_samples_leaf, tree.min_gain, tree.smoothing) == ("geometric", 1, -np.inf, None)
     assert tree.splitter == "exact"
     assert METHODS["gini"].space["max_depth"] == (2, 3, 4, 5, 6, 7, 8, 9, 10, 20, 30, 40, 50, 60, 70, 80, 90, 100)
+    published = METHODS["cart-distance"].make(criterion="entropy", max_depth=5, random_state=1)
+    assert (published.criterion, published.min_samples_leaf, published.random_state) == ("entropy", 1, 1)
     meta = METHODS["metaap-paper"].make(depth=3)
     assert (meta.max_depth, meta.leaf_depth, meta.leaf_order, meta.min_samples_leaf) == (3, None, "meta", 1)
     forest = METHODS["metaap-forest-paper"].make(depth=3, random_state=7)

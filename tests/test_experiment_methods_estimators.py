@@ -1,4 +1,4 @@
-"""The estimators that the register brings along: BalanceCascade, boosters in groups, neighbours, learned metrics."""
+"""The estimators that the register brings along: BalanceCascade, distance trees, boosters, neighbours, metrics."""
 
 import numpy as np
 import pytest
@@ -12,6 +12,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from toprank.experiment.methods.balance_cascade import BalanceCascade, threshold_of_share, votes
 from toprank.experiment.methods.boosters import GroupRanker, MarginRanker, deal_out
+from toprank.experiment.methods.distance_tree import DistanceTree
 from toprank.experiment.methods.neighbours import MetricTransformer, NeighbourRanker
 from toprank.experiment.registry import find_method
 from toprank.metrics import average_precision
@@ -139,6 +140,42 @@ def test_bad_labels_are_told():
         BalanceCascade().fit(X, np.zeros(30, int))
     with pytest.raises(ValueError, match=r"found 3 label values in y, expected 2\. Hint"):
         BalanceCascade().fit(X, np.arange(30) % 3)
+
+
+# --- DistanceTree ---------------------------------------------------------------------------------------------
+
+
+@parametrize_with_checks([DistanceTree()])
+def test_scikit_learn_check_of_distance_trees(estimator, check):
+    check(estimator)
+
+
+def distance_by_hand(model, row):
+    """Down the tree with one row: the nearest threshold, and the majority where it ends."""
+    tree, node, nearest = model.tree_, 0, np.inf
+    while tree.children_left[node] >= 0:
+        value, threshold = row[tree.feature[node]], tree.threshold[node]
+        nearest = min(nearest, abs(value - threshold))
+        node = (tree.children_left if value <= threshold else tree.children_right)[node]
+    negative, positive = tree.value[node, 0]
+    return nearest * (0 if negative == positive else 1 if positive > negative else -1)
+
+
+@pytest.mark.parametrize("depth", [1, 3, None])
+def test_distance_trees_rank_by_the_nearest_threshold_and_the_majority(depth):
+    X, y = make_table()
+    X = X.round(1)  # rows that meet thresholds exactly, and leaves of equal rows with both classes
+    model = DistanceTree(max_depth=depth, random_state=1).fit(X[:, :2], y)
+    score = model.decision_function(X[:, :2])
+    assert score.tolist() == [distance_by_hand(model, row) for row in X[:, :2]]
+    assert (score > 0).any()
+    assert (score < 0).any()
+
+
+def test_a_distance_tree_without_a_cut_ranks_nobody():
+    X, y = np.zeros((10, 1)), np.arange(10) < 5
+    assert DistanceTree().fit(X, y).decision_function(X).tolist() == [0.0] * 10
+    assert DistanceTree().fit(X, np.arange(10) < 7).decision_function(X).tolist() == [1.0] * 10
 
 
 # --- boosters -----------------------------------------------------------------------------------------------

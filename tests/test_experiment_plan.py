@@ -192,6 +192,7 @@ def test_paths_are_relative_to_the_plan(tmp_path):
             {"methods": {"G": {"method": "gini", "parameters": {"depth": 3}}}},
             "Method 'G': Gini has no parameter 'depth'",
         ),
+        ({"methods": {"G": {"method": "cart", "parameters": {"n_jobs": 2}}}}, "Method 'G': a plan cannot set 'n_jobs'"),
         ({"methods": {"G": {"method": "gini", "search": {"depth": [3]}}}}, "Hint: it is usually tuned by max_depth"),
     ],
 )

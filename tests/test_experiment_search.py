@@ -49,6 +49,12 @@ def test_nothing_to_tune():
     assert (tuning.setting, tuning.score, fits) == ({}, None, [])
 
 
+def test_a_seed_that_the_plan_names_wins_over_that_of_the_trial():
+    tuner = tuner_of({"method": "cart", "parameters": {"random_state": 7}}, random_state=3)
+    assert tuner.fit({}, X, Y).random_state == 7
+    assert tuner_of("cart", random_state=3).fit({}, X, Y).random_state == 3
+
+
 def test_halving_spends_less_and_ends_with_one_of_the_good():
     space = {"max_depth": [1, 2, 3, 4], "min_samples_leaf": [1, 5]}
     fits, all_fits = [], []

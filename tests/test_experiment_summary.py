@@ -321,6 +321,12 @@ def test_beside_published(results):
         assert (row["n_data_sets"], row["n_below"]) == (6, below[method])
 
 
+@pytest.mark.parametrize(("lost", "is_below"), [(4e-5, False), (6e-5, True)])
+def test_what_rounding_took_is_not_below(results, lost, is_below):
+    published = results.select("dataset", "split", "method", pl.col(AP) + lost)
+    assert summary.beside_published_by_data_set(results, published)["is_below"].to_list() == [is_below] * 24
+
+
 def test_published_under_another_name(results):
     published = make_published(methods=("Entropy",))
     frame = summary.beside_published(results, published, names={"Gini": "Entropy"})

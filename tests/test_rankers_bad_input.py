@@ -12,7 +12,7 @@ import pytest
 from sklearn.base import clone
 
 from ranker_cases import RANKERS, TREES, make_cases, variant
-from toprank import MetaAP, MetaAPForest, RankingTree
+from toprank import MetaAP, MetaAPForest, RankingTree, TAOTree, TreeRankForest
 
 FAST = MetaAP(max_depth=2, leaf_depth=2, min_samples_leaf=5)
 
@@ -379,7 +379,7 @@ def test_budgets_out_of_range(kind, budget):
 
 def test_a_budget_of_true_is_refused_before_anything_grows():
     model = MetaAPForest(n_estimators=2, budget=True)
-    with pytest.raises(TypeError, match="budget must be an int"):
+    with pytest.raises(TypeError, match="The 'budget' parameter of MetaAPForest must be a number"):
         model.fit(*numbers())
     assert not hasattr(model, "trees_")
 
@@ -432,3 +432,16 @@ def test_a_common_word_taken_as_the_label_to_look_for_is_pointed_out():
     with pytest.warns(UserWarning, match=r"'legit' is taken as the label .* Hint: pass pos_label='fraud'"):
         clone(FAST).fit(X, words)
     assert clone(FAST).set_params(pos_label="fraud").fit(X, words).n_positives_ == 5
+
+
+@pytest.mark.parametrize(
+    "model",
+    [TreeRankForest(n_estimators=True), MetaAP(max_depth=True), TAOTree(alpha=False)],
+    ids=lambda model: type(model).__name__,
+)
+def test_a_truth_value_is_no_number(model):
+    X, y = make_cases(40)
+    with pytest.raises(
+        ValueError, match=r"parameter of \w+ must be a number\. Got (True|False) instead\. Hint:"
+    ):
+        model.fit(X, y)

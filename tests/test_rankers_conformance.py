@@ -25,9 +25,9 @@ from toprank import (
 )
 
 LINE_AT_ZERO = (
-    "asserts that predict says positive where decision_function > 0; a ranker's score lives in (0, 1] and predict "
-    "draws its line at the cutoff of the budget. test_predict_is_the_score_above_the_cutoff and the tests after it "
-    "check the rest"
+    "asserts that predict says positive where decision_function > 0, and where predict_proba is above one half; a "
+    "ranker's score lives in (0, 1] and predict draws its line at the cutoff of the budget, by default at as many "
+    "cases as there are positives. test_predict_is_the_score_above_the_cutoff and the tests after it check the rest"
 )
 SIGNED = {"boost": (-1.001, 1), "additive-boost": (-np.inf, np.inf)}  # scores around 0
 DRAWS_ROWS = "bootstraps draw rows, so a row given twice is drawn otherwise than a row of weight 2"

@@ -67,6 +67,21 @@ def test_parts_cover_the_rows_and_are_about_equal(n):
     assert sizes.max() <= max(1.6 * sizes[0], newton.PART_ROWS)
 
 
+@pytest.mark.parametrize("n_threads", [1, 2])
+def test_parts_of_the_rows_add_up_to_the_whole(monkeypatch, n_threads):
+    X, target, weight, _ = make_problem(2, n=700, d=5)
+    rows = Rows(target, weight, np.zeros(700), target - 0.5, 0.25 * weight)
+    state = newton.State(0.0, Sums(0.0, 0.0, 0.0, rows.curvature.sum(), 0.0), 1.0, 1.0, 1.0, 0.0, 0, False, False)
+    columns = np.array([0, 2, 3])
+    whole = fit_model(X, rows, columns, state, Threads())
+    monkeypatch.setattr(newton, "PART_ROWS", 64)
+    with Threads(n_threads) as threads:
+        parted = fit_model(X, rows, columns, state, threads)
+    assert len(part_bounds(700)) > 5
+    np.testing.assert_allclose(parted.gram, whole.gram, rtol=1e-10)
+    np.testing.assert_allclose(parted.pull, whole.pull, rtol=1e-10)
+
+
 def test_models_are_damped_and_very_many_columns_need_no_gram_matrix():
     X, target, weight, _ = make_problem(3, n=12, d=GRAM_COLUMNS + 1)
     rows = Rows(target, weight, np.zeros(12), target - 0.5, 0.25 * weight)

@@ -353,6 +353,7 @@ def look(X, rows, goal, state, value, correlation, watched):
     """Say how good the weights are and what the next step is; return the state, its columns, and those to watch.
 
     Post: correlation holds that of the watched columns with the residual; a state that is done needs no step.
+    Cost: one pass over the watched columns, at the end one over all.
     """
     n_columns, n = X.shape
     every = np.arange(n_columns)
@@ -383,6 +384,8 @@ def improve(X, rows, goal, state, value, correlation, watched, model):
     """Make the step of a model, and those after it that it serves; return what `look` returns of the last.
 
     Pre:  state, correlation and watched are those of `look`.
+    Post: value, z, residuals, curvatures and correlations are those after the steps.
+    Cost: each step one pass over the columns it moves and one over the watched ones, and the descent on the model.
     """
     while True:
         relative = min(state.gap / state.objective, 1.0)

@@ -1,16 +1,16 @@
 """Threads: the thin shell that runs serial kernels side by side.
 
-Work is cut into contiguous chunks of rows; each thread takes a contiguous run of chunks. What the threads write is
-either disjoint or a sum of integers, so the result does not depend on how many threads there are.
+Work is cut into contiguous chunks of rows or columns. What the threads write is disjoint, a sum of integers, or a sum
+of floats over parts that depend on the data alone: no result depends on how many threads there are.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import CancelledError, ThreadPoolExecutor
 from itertools import pairwise
-from threading import Condition, Thread
+from threading import Condition, Thread, local
 from typing import Any, Self
 
 import numpy as np
@@ -29,11 +29,17 @@ def resolve_n_jobs(n_jobs: int | None) -> int:
     return n_jobs if n_jobs > 0 else max(1, available + 1 + n_jobs)
 
 
-class Batch:
-    """Calls of one function that any thread may make, each of them once; counted by whoever holds the lock."""
+class SharedCalls:
+    """Calls of one function that any thread may make, each of them once; counted by whoever holds the lock.
 
-    def __init__(self, function: Callable[..., Any], calls: list[tuple[Any, ...]]):
-        self.function, self.calls = function, calls
+    Attributes
+    ----------
+    parent : SharedCalls or None
+        Those of which one shares out these.
+    """
+
+    def __init__(self, function: Callable[..., Any], calls: list[tuple[Any, ...]], parent: SharedCalls | None):
+        self.function, self.calls, self.parent = function, calls, parent
         self.results: list[Any] = [None] * len(calls)
         self.n_begun = self.n_ended = 0
         self.error: BaseException | None = None
@@ -48,85 +54,121 @@ class Batch:
         """Whether no call is left, and none is being made."""
         return not self.is_open and self.n_ended == self.n_begun
 
+    def belong_to(self, other: SharedCalls | None) -> bool:
+        """Whether these are the other ones, or are shared out by one of them; None: all are."""
+        return other is None or self is other or (self.parent is not None and self.parent.belong_to(other))
+
 
 class Threads:
     """A pool of threads that costs nothing when there is one; use it as a context manager.
 
-    A call may itself share out work. At no time are more than `n_threads` calls being made: who waits for others takes
-    a call of theirs meanwhile, so nobody is idle while there is something to do.
+    A call of `run` may itself share out work with `run`. Never are more than `n_threads` of the calls being made: a
+    thread that waits for others makes calls that these share out.
     """
 
     def __init__(self, n_threads: int = 1):
         self.n_threads = n_threads
-        self._is_entered = False
+        self._is_shared = False
+        self._pool: ThreadPoolExecutor | None = None
         self._helpers: list[Thread] = []
-        self._batches: list[Batch] = []
+        self._open: list[SharedCalls] = []
         self._changed = Condition()
+        self._mine = local()  # what the thread makes a call of
 
     def __enter__(self) -> Self:
-        self._is_entered = self.n_threads > 1
+        self._is_shared = self.n_threads > 1
         return self
 
     def __exit__(self, *exception: object) -> None:
         with self._changed:
-            self._is_entered = False
+            self._is_shared = False
             self._changed.notify_all()
+        if self._pool is not None:
+            self._pool.shutdown(wait=True, cancel_futures=True)
+            self._pool = None
         for helper in self._helpers:
             helper.join()
         self._helpers.clear()
 
     def map(self, function: Callable[..., Any], *arguments: Iterable[Any]) -> Iterator[Any]:
         """Results of long calls, one by one and in order; the calls run in any order."""
-        if not self._is_entered:
-            yield from map(function, *arguments)
-            return
-        with ThreadPoolExecutor(self.n_threads) as pool:
-            yield from pool.map(function, *arguments)
+        if not self._is_shared:
+            return map(function, *arguments)
+        self._pool = self._pool or ThreadPoolExecutor(self.n_threads)
+        return self._pool.map(function, *arguments)
 
     def run(self, function: Callable[..., Any], *arguments: Iterable[Any]) -> list[Any]:
         """Results of short calls, all at once and in order; the calling thread takes its part of them."""
         calls = list(zip(*arguments, strict=True))
-        if not self._is_entered or len(calls) < 2:
+        if not self._is_shared or len(calls) < 2:
             return [function(*call) for call in calls]
-        batch = Batch(function, calls)
+        shared = SharedCalls(function, calls, getattr(self._mine, "calls", None))
         with self._changed:
-            self._batches.append(batch)
-            while len(self._helpers) < min(self.n_threads, len(calls)) - 1:
-                self._helpers.append(Thread(target=self._help, daemon=True))
-                self._helpers[-1].start()
-            self._changed.notify(len(calls) - 1)
-            try:
-                self._work_until(lambda: batch.is_over, batch)
-            finally:
-                self._batches.remove(batch)
-        if batch.error is not None:
-            raise batch.error
-        return batch.results
+            self._open.append(shared)
+        try:
+            self._call_helpers(len(calls) - 1)
+            self._work_until(lambda: shared.is_over, shared)
+        finally:
+            with self._changed:
+                self._open.remove(shared)
+        if shared.error is not None:
+            raise shared.error
+        if not shared.is_over:
+            raise CancelledError("The pool of threads was left before its work was done.")
+        return shared.results
 
-    def _help(self) -> None:
-        """What a helper does: any call that is open, until the pool is left."""
+    def _call_helpers(self, n: int) -> None:
+        """Wake helpers; there are as many as were ever called for."""
         with self._changed:
-            self._work_until(lambda: not self._is_entered)
+            while len(self._helpers) < min(self.n_threads - 1, n):
+                helper = Thread(target=self._work_until, args=(lambda: False,), daemon=True)
+                helper.start()
+                self._helpers.append(helper)
+            self._changed.notify(n)
 
-    def _work_until(self, is_over: Callable[[], bool], own: Batch | None = None) -> None:
-        """Make calls, one's own first, then those that have waited longest; the lock is held but during calls."""
-        while not is_over():
-            batch = own if own is not None and own.is_open else next((b for b in self._batches if b.is_open), None)
-            if batch is None:
-                self._changed.wait()
-                continue
-            at = batch.n_begun
-            batch.n_begun += 1
-            self._changed.release()
-            try:
-                batch.results[at] = batch.function(*batch.calls[at])
-            except BaseException as error:  # it belongs to the thread that waits for the batch
-                batch.error = batch.error or error
-            finally:
-                self._changed.acquire()
-            batch.n_ended += 1
-            if batch.is_over:
+    def _work_until(self, is_over: Callable[[], bool], own: SharedCalls | None = None) -> None:
+        """Make calls, those that have waited longest first, until it is over or the pool is left.
+
+        Who waits for `own` calls makes them and what they share out, nothing else: that might take longer.
+        """
+        while True:
+            with self._changed:
+                chosen = None
+                while self._is_shared and not is_over() and chosen is None:
+                    chosen = next((each for each in self._open if each.is_open and each.belong_to(own)), None)
+                    if chosen is None:
+                        self._changed.wait()
+                if chosen is None:
+                    return
+                at = chosen.n_begun
+                chosen.n_begun += 1
+            self._make_call(chosen, at)
+
+    def _make_call(self, shared: SharedCalls, at: int) -> None:
+        before, self._mine.calls = getattr(self._mine, "calls", None), shared
+        error: BaseException | None = None
+        try:
+            shared.results[at] = shared.function(*shared.calls[at])
+        except BaseException as raised:  # it belongs to the thread that waits for these calls
+            error = raised
+        self._mine.calls = before
+        with self._changed:
+            shared.n_ended += 1
+            shared.error = shared.error or error
+            if shared.is_over:
                 self._changed.notify_all()
+
+
+def cut_evenly(n: int, n_threads: int, least: int = CHUNK_ROWS) -> list[slice]:
+    """Contiguous slices of n things, at most one a thread, none smaller than `least` but an only one or the last.
+
+    Examples
+    --------
+    >>> cut_evenly(10, 2, least=3), cut_evenly(10, 2), cut_evenly(0, 2)
+    ([slice(0, 5, None), slice(5, 10, None)], [slice(0, 10, None)], [])
+    """
+    size = max(least, -(-n // n_threads))
+    return [slice(start, min(start + size, n)) for start in range(0, n, size)]
 
 
 def cut_into_chunks(start: np.ndarray, stop: np.ndarray, chunk: int = CHUNK_ROWS) -> np.ndarray:

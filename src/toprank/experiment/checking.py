@@ -32,8 +32,13 @@ def _check_parameters(use: MethodUse) -> None:
     names = {*use.parameters, *use.space, *use.profile}
     first = {name: values["low"] if isinstance(values, dict) else values[0] for name, values in use.space.items()}
     first |= {name: values[0] for name, values in use.profile.items()}
+    if "n_jobs" in names:
+        raise ValueError(
+            f"Method {use.label!r}: a plan cannot set 'n_jobs', for every fit has one thread and trials run side by "
+            "side. Hint: give the number of trials at a time to the run (--jobs)."
+        )
     try:
-        find_method(use.method).make(random_state=0, n_jobs=1, **{**use.parameters, **first})
+        find_method(use.method).make(n_jobs=1, **{"random_state": 0, **use.parameters, **first})
     except TypeError as error:
         word = str(error).split("'")[1] if "unexpected keyword argument" in str(error) else None
         if word not in names:

@@ -163,11 +163,12 @@ def _published_tables(
     return {
         "published": lambda: make_table(
             summary.beside_published(results, published), "Beside the published figures",
-            "Over the splits that both have; sets below: data sets more than two standard errors below."),
+            "Over the splits that both have; sets below: data sets more than two standard errors, and 0.005 points, "
+            "below."),
         "published_by_data_set": lambda: spread(
             summary.beside_published_by_data_set(results, published), ("ours", "published"),
             title="Beside the published figures, by data set",
-            note="* = more than two standard errors of the paired difference below."),
+            note="* = more than two standard errors of the paired difference, and 0.005 points, below."),
         "published_by_imbalance": lambda: spread(
             summary.by_imbalance(same), title="Published average precision by share of positives, the same splits"),
         "published_precision_at_k": lambda: _precision_table(same, "Published precision at k, the same splits"),

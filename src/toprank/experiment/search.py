@@ -110,10 +110,10 @@ class Tuner:
                 yield positions, np.asarray(sweep.scores(model, new, values))
 
     def fit(self, setting: Setting, X: Any, y: np.ndarray) -> Any:
-        """A fitted estimator; X as the method reads it."""
+        """A fitted estimator; X as the method reads it. A seed that the plan names wins over the trial's."""
         self.before_fit()
-        parameters = {**self.use.parameters, **setting}
-        return self.method.make(random_state=self.random_state, n_jobs=1, **parameters).fit(X, y)
+        parameters = {"random_state": self.random_state, **self.use.parameters, **setting}
+        return self.method.make(n_jobs=1, **parameters).fit(X, y)
 
     def _out_of_bag(self, settings: Sequence[Setting], X: Any, y: np.ndarray) -> np.ndarray:
         """Out-of-bag score of a forest of each setting: no fold is held out, and no fewer rows are learned from."""

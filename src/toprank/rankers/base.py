@@ -27,6 +27,7 @@ from toprank.rankers.validation import (
     check_finite,
     check_known_labels,
     check_labels,
+    check_no_truth_values,
     check_two_labels,
     check_weights,
     nearest_name,
@@ -153,6 +154,10 @@ class BaseRanker(ClassifierMixin, BaseEstimator):
     @abstractmethod
     def _fit_model(self, data: TrainingData, threads: Threads) -> None:
         """Grow the model."""
+
+    def _validate_params(self) -> None:
+        super()._validate_params()
+        check_no_truth_values(self)
 
     def _fit_prepared(self, data: TrainingData, owner: BaseRanker, threads: Threads) -> Self:
         """Fit on training data, all rows or some, of a table that another ranker has read."""

@@ -7,6 +7,8 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils._param_validation import Interval, InvalidParameterError
 from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import column_or_1d
 
@@ -17,6 +19,18 @@ from toprank.tree.counts import every, plural
 
 NEGLIGIBLE = 2.0**-50
 """Share of the weight below which a class cannot be told from none: weights are added up in 52 bits."""
+
+
+def check_no_truth_values(model: BaseEstimator) -> None:
+    """Raise InvalidParameterError where a parameter that is a number is True or False, to Python 1 and 0."""
+    for name, value in model.get_params(deep=False).items():
+        allowed = model._parameter_constraints[name]
+        is_number = "boolean" not in allowed and any(isinstance(each, Interval) for each in allowed)
+        if is_number and isinstance(value, bool):
+            raise InvalidParameterError(
+                f"The {name!r} parameter of {type(model).__name__} must be a number. Got {value!r} instead. "
+                f"Hint: say how many or how much, as {name}=1."
+            )
 
 
 def check_labels(y: Any, n_rows: int, owner: str) -> np.ndarray:

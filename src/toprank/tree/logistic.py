@@ -15,7 +15,7 @@ import numpy as np
 
 from toprank._core.logistic import Goal
 from toprank._core.quadratic import correlate
-from toprank._core.threads import Threads, share_out
+from toprank._core.threads import CHUNK_ROWS, Threads, cut_evenly
 from toprank.tree.newton import solve
 
 ONE_CLASS_INTERCEPT = 30.0
@@ -144,11 +144,10 @@ def fit_path(
     max_iter: int = 100,
     rows: np.ndarray | None = None,
     columns: np.ndarray | None = None,
-    threads: Threads | None = None,
 ) -> list[LinearFit]:
     """Fits at several penalties, in their order, each started from the one before; large penalties first are fastest.
 
-    Parameters are those of `fit_l1_logistic`.
+    Parameters are those of `fit_l1_logistic`; a path runs on one thread.
 
     Examples
     --------
@@ -161,7 +160,7 @@ def fit_path(
     [0, 1, 2]
     """
     checked = [_check_penalty(penalty) for penalty in penalties]
-    threads = threads or Threads()
+    threads = Threads()
     problem = _prepare(X, is_positive, weight, rows, columns, threads)
     now = _check_start(start, X.shape[1])
     fits: list[LinearFit] = []
@@ -263,19 +262,19 @@ def _feature_major(X: np.ndarray, rows: np.ndarray | None, columns: np.ndarray |
     n = len(X) if rows is None else len(rows)
     out = np.empty((X.shape[1] if columns is None else len(columns), n))
 
+    if not X.flags.f_contiguous:
+        for start in range(0, n, COPIED_ROWS):
+            stop = min(start + COPIED_ROWS, n)
+            block = X[start:stop] if rows is None else X[rows[start:stop]]
+            out[:, start:stop] = (block if columns is None else block[:, columns]).T
+        return out
+
     def copy_columns(part: slice) -> None:
         for j in range(part.start, part.stop):
             column = X[:, j if columns is None else columns[j]]
             out[j] = column if rows is None else column[rows]
 
-    def copy_rows(part: slice) -> None:
-        for start in range(part.start, part.stop, COPIED_ROWS):
-            stop = min(start + COPIED_ROWS, part.stop)
-            block = X[start:stop] if rows is None else X[rows[start:stop]]
-            out[:, start:stop] = (block if columns is None else block[:, columns]).T
-
-    copy, length = (copy_columns, len(out)) if X.flags.f_contiguous else (copy_rows, n)
-    threads.run(copy, share_out(np.ones(length), threads.n_threads))
+    threads.run(copy_columns, cut_evenly(len(out), threads.n_threads, least=1 + CHUNK_ROWS // max(n, 1)))
     return out
 
 

@@ -6,6 +6,8 @@ together, in their order: the parts depend on the number of rows alone, so weigh
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
 from toprank._core.logistic import GRAM_COLUMNS, Goal, Model, Rows, State, begin, damp, improve, look
@@ -65,17 +67,17 @@ def fit_model(X: np.ndarray, rows: Rows, columns: np.ndarray, state: State, thre
     if len(columns) > GRAM_COLUMNS:
         return Model(columns, np.empty((0, 0)), np.empty(0), total)
     bounds = part_bounds(X.shape[1])
-    sums, *others = threads.run(
-        lambda first, last: gram_sums(X, columns, rows.curvature, first, last), bounds[:-1], bounds[1:]
-    )
-    for other in others:
-        sums += other
+    share_out = map if threads.n_threads == 1 else threads.run  # alone, one part after the other is held
+    parts = iter(share_out(partial(gram_sums, X, columns, rows.curvature), bounds[:-1], bounds[1:]))
+    sums = next(parts)
+    for part in parts:
+        sums += part
     gram, pull = centred_gram(sums, len(columns), total)
     return Model(columns, gram, pull, total)
 
 
 def part_bounds(n: int) -> list[int]:
-    """Bounds of parts of n rows, of equal size up to the last, smaller one.
+    """Bounds of parts of n rows, of equal size but for the last one, which is up to half larger or smaller.
 
     Examples
     --------

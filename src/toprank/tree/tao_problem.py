@@ -16,7 +16,7 @@ import numpy as np
 
 from toprank._core.dtypes import VALUE, WEIGHT
 from toprank._core.tao import sums_at
-from toprank._core.threads import Threads, share_out
+from toprank._core.threads import Threads, cut_evenly
 from toprank.tree.bin_mapper import SAMPLE_ROWS
 from toprank.tree.rows import find_equal_rows
 from toprank.tree.weights import RowWeights
@@ -228,7 +228,7 @@ class DistinctRows:
         threads, out = threads or Threads(), np.empty(len(rows))
         threads.run(
             lambda part: sums_at(self.X, rows[part], feature, code, weight, fill, out[part]),
-            share_out(np.ones(len(rows)), threads.n_threads),
+            cut_evenly(len(rows), threads.n_threads),
         )
         return out
 

@@ -1,4 +1,4 @@
-"""scikit-learn's classification trees (CART), plain and with costs, pruned by cost-complexity."""
+"""scikit-learn's classification trees (CART): pruned by cost-complexity, with costs, or ranked by distance."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from typing import Any
 
 from sklearn.tree import DecisionTreeClassifier
 
+from toprank.experiment.methods.distance_tree import DistanceTree
+from toprank.experiment.methods.own import PAPER_DEPTHS
 from toprank.experiment.methods.sizes import leaves
 from toprank.experiment.registry import Method, register
 
@@ -30,6 +32,11 @@ def make_cost_cart(
     return make_cart(random_state, n_jobs, **({"class_weight": {0: 1.0, 1: positive_weight}} | setting))
 
 
+def make_distance_cart(random_state: Any = 0, n_jobs: int | None = 1, **setting: Any) -> DistanceTree:
+    """Tree that ranks by distances to thresholds."""
+    return DistanceTree(random_state=random_state, **setting)
+
+
 register(
     Method("cart", "CART", "tree", make_cart, {"ccp_alpha": PENALTIES, "min_samples_leaf": LEAST_LEAVES}, "numbers",
            is_readable=True, size=leaves, summary="scikit-learn's Gini tree, pruned by cost-complexity.")
@@ -43,4 +50,10 @@ register(
     Method("cart-cost", "CART tuned cost", "tree", make_cost_cart,
            {"positive_weight": (1.0, 3.0, 10.0, 30.0), "ccp_alpha": (0.0, 0.001, 0.01)}, "numbers", is_readable=True,
            size=leaves, summary="The same tree; what a positive weighs is tuned.")
+)  # fmt: skip
+# The paper tries depths up to 100 (`benchmarks/quality/metaap.yaml`); each of them is a fit of its own.
+register(
+    Method("cart-distance", "CART distance", "tree", make_distance_cart, {"max_depth": PAPER_DEPTHS}, "numbers",
+           is_readable=True, size=leaves,
+           summary="scikit-learn's tree as in the MetaAP paper: ranked by the signed distance to a threshold.")
 )  # fmt: skip
