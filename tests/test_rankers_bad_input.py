@@ -441,7 +441,5 @@ def test_a_common_word_taken_as_the_label_to_look_for_is_pointed_out():
 )
 def test_a_truth_value_is_no_number(model):
     X, y = make_cases(40)
-    with pytest.raises(
-        ValueError, match=r"parameter of \w+ must be a number\. Got (True|False) instead\. Hint:"
-    ):
+    with pytest.raises(ValueError, match=r"parameter of \w+ must be a number\. Got (True|False) instead\. Hint:"):
         model.fit(X, y)
