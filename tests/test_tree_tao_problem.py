@@ -100,6 +100,15 @@ def test_categories_are_terms_of_sums_the_most_frequent_first_but_not_rare_ones(
     assert categories_of([2, 1, 0, 0, 1, 2], 3, number=number) == [2, 1, 0]
 
 
+def test_of_too_many_categories_the_most_frequent_of_all_columns_are_terms(monkeypatch):
+    X = np.column_stack(([0] * 6 + [1] * 3 + [2] * 3, [0] * 5 + [1] * 4 + [2] * 3, np.arange(12.0)))
+    sizes = np.array([3, 3, 0], np.int32)
+    for most, expected in ((6, [(0, 0), (0, 1), (0, 2), (1, 0), (1, 1), (1, 2)]), (3, [(0, 0), (1, 0), (1, 1)])):
+        monkeypatch.setattr(tao_problem, "MOST_TERMS", most)
+        feature, code, _, _ = make_problem(X, np.zeros(12, int), BINARY, n_categories=sizes).rows.standard
+        assert [*zip(feature.tolist(), code.tolist(), strict=True)] == [(2, -1), *expected]
+
+
 def test_a_missing_category_is_none_of_the_categories_and_categories_have_no_mean():
     X = np.array([[0.0, 1.0], [1.0, 2.0], [np.nan, 4.0], [0.0, np.nan]])
     rows = make_problem(X, np.zeros(4, int), BINARY, n_categories=np.array([2, 0], np.int32)).rows

@@ -38,6 +38,9 @@ RARE = 0.002
 MOST_CATEGORIES = 32
 """Categories of one column that may be terms of weighted sums, the most frequent ones: each takes n numbers."""
 
+MOST_TERMS = 256
+"""Categories of all columns together, likewise: 2 GB where there are a million rows."""
+
 
 class StandardColumns(NamedTuple):
     """What weighted sums may add up: mean 0 over the weight of the rows, numbers with spread 1.
@@ -154,7 +157,7 @@ class DistinctRows:
         original = np.ldexp(spread, exponent)
         varies = (spread > CONSTANT * (1.0 + np.abs(center))) & (original > SMALLEST_SPREAD)
         number = np.flatnonzero(varies & (self.is_categorical == 0))
-        named = [(f, c) for f in np.flatnonzero(self.is_categorical).tolist() for c in self._frequent(f)]
+        named = self._terms()
         feature = np.array([*number, *(f for f, _ in named)], np.int32)
         code = np.array([-1] * len(number) + [c for _, c in named], np.int32)
         deviation = np.append(original[number], np.ones(len(named)))
@@ -163,6 +166,14 @@ class DistinctRows:
         for j, (f, c) in enumerate(named, len(number)):
             values[:, j] = (self.codes[f] == c) - self._shares(f)[c]
         return StandardColumns(feature, code, deviation, values)
+
+    def _terms(self) -> list[tuple[int, int]]:
+        """Columns and categories that are terms of weighted sums, column by column."""
+        named = [(f, c) for f in np.flatnonzero(self.is_categorical).tolist() for c in self._frequent(f)]
+        if len(named) <= MOST_TERMS:
+            return named
+        share = np.array([self._shares(f)[c] for f, c in named])
+        return [named[i] for i in np.sort(np.argsort(-share, kind="stable")[:MOST_TERMS])]
 
     def _shares(self, feature: int) -> np.ndarray:
         """Share of the weight that each category of a column has: float64 (n_codes[feature],)."""
