@@ -1,6 +1,8 @@
 """Every kind of bad input: exit code 2, one sentence on one line, no traceback, no file left behind."""
 
+import importlib.abc
 import os
+import sys
 import zipfile
 
 import polars as pl
@@ -369,3 +371,15 @@ def test_interrupted(folder, monkeypatch):
     monkeypatch.setattr("toprank.cli.reading.read_table", interrupted)
     done = run("describe", folder / "history.csv")
     assert (done.code, done.err) == (130, "Interrupted.\n")
+
+
+def test_interrupted_while_the_command_line_is_imported(monkeypatch):
+    class Interrupting(importlib.abc.MetaPathFinder):
+        def find_spec(self, fullname, path, target=None):
+            if fullname == "toprank.cli.app":
+                raise KeyboardInterrupt
+
+    monkeypatch.delitem(sys.modules, "toprank.cli.app")
+    monkeypatch.setattr(sys, "meta_path", [Interrupting(), *sys.meta_path])
+    done = run("--version")
+    assert (done.code, done.out, done.err) == (130, "", "Interrupted.\n")

@@ -98,6 +98,18 @@ def test_fit_says_what_to_do_next_with_the_budget(folder, tmp_path, budget, opti
     assert f"topk {out} NEW_CASES.csv{option} -o alerts.csv" in " ".join(done.out.split())
 
 
+def test_fit_says_what_to_do_next_with_the_ids(folder, tmp_path):
+    out = tmp_path / "m.toprank"
+    how = ("--label", "fraud", "--cv", 0, "--model", "tree", "-o", out, "--id", "case_id", "--id", "age, staff")
+    done = run("fit", folder / "history.csv", *how)
+    asked = "--k 100 --id case_id --id 'age, staff' -o alerts.csv"
+    assert f"topk {out} NEW_CASES.csv {asked}" in " ".join(done.out.split())
+
+
+def test_topk_says_where_row_counts_from():
+    assert "counted from 0" in run("topk", "--help").out
+
+
 def test_fit_says_how_the_quality_was_found(folder, tmp_path):
     common = ("fit", folder / "history.csv", "--label", "fraud", "--id", "case_id", "-o", tmp_path / "m.toprank")
     assert "on the training data itself, hence too hopeful" in run(*common, "--cv", 0).out.replace("\n", " ")
@@ -182,7 +194,7 @@ def test_topk_writes_alerts(folder, model, tmp_path, ending):
     assert alerts["fraud"].mean() == 1
     expected = toprank.load(model).top_k(frame.select("sector", "amount", "age", "staff"), 12, reasons=2)
     assert alerts["score"].to_list() == pytest.approx(expected["score"].to_list(), abs=1e-12)
-    assert done.out.startswith("The 12 of 300 cases most worth checking; ")
+    assert done.out.startswith("The 12 of 300 cases most worth checking; in training ")
 
 
 def test_topk_prints_the_first_without_an_output(folder, model):

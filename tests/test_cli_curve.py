@@ -230,6 +230,7 @@ def test_a_wish_at_once_with_a_picture(folder, tmp_path):
     done = run("curve", folder / "history.csv", *COLUMNS, *FAST, "--k", 150, "-o", out, "--plot", picture)
     assert (done.code, done.err) == (0, "")
     assert "hence too hopeful: alerts among 300 cases" in done.out
+    assert " --id case_id -o alerts.csv" in " ".join(done.out.split())
     assert picture.read_text(encoding="utf-8").startswith("<?xml")
     saved = load(out)
     assert (saved.selected_.wish, saved.budget) == ("at most 150 alerts among 300 cases", 150)
@@ -273,13 +274,17 @@ def test_a_wish_that_no_tree_fulfils_does_not_cost_the_work(folder, tmp_path):
     out = tmp_path / "curve.toprank"
     done = run("curve", folder / "history.csv", *COLUMNS, *SMALL, "--k", 5, "-o", out)
     assert (done.code, done.out) == (2, "")
-    sentence = "No tree of the curve fulfils the wish (at most 5 alerts among 300 cases): the fewest alerts are 20."
+    wish = "No tree of the curve fulfils the wish (at most 5 alerts among 300 cases)"
+    sentence = f"{wish}: the fewest alerts, where there are any, are 20."
     again = f"`toprank curve {out}` lists the trees and chooses without learning anew."
     assert done.err.replace("\n", "") == f"{sentence} Hint: relax the wish; {again}"
     assert load(out).selected_ is None
     done = run("curve", folder / "curve.toprank", "--k", 5, "-o", tmp_path / "none.toprank")
     assert done.err.replace("\n", "") == f"{sentence} Hint: relax the wish; without it the command lists the trees."
     assert not (tmp_path / "none.toprank").exists()
+    done = run("curve", folder / "curve.toprank", "--k", 40, "--from-k", 5)
+    assert (done.code, done.out) == (2, "")
+    assert done.err.replace("\n", "") == f"--from-k: {sentence} Hint: raise --from-k, or leave it out."
 
 
 def test_trees_that_call_everything_or_nothing_positive(folder, tmp_path):

@@ -154,7 +154,7 @@ def test_columns_that_differ_in_any_two_files_are_noted(folder, tmp_path):
     done = run("drift", tmp_path / "reference.csv", tmp_path / "same.csv", "--ignore", "case_id")
     assert done.code == 1
     assert "column 'row' has a different value in every row, and none of same.csv occurs in reference.csv" in done.err
-    assert "leave it out with --ignore row." in done.err
+    assert "leave it out with --ignore case_id,row." in done.err
     assert "no value of column 'month' in same.csv occurs in reference.csv; if it is a date or a batch" in done.err
     done = run(
         "drift", tmp_path / "reference.csv", tmp_path / "same.csv", "--ignore", "case_id", "--ignore", "row,month"
@@ -189,8 +189,13 @@ def test_codes_stay_text_where_one_file_holds_only_numbers(tmp_path):
         (["reference.csv", "new.csv", "--categories", "agee"], "--categories names the column 'agee'"),
         (["reference.csv", "new.csv", "-o", "new.csv"], "is also an input"),
         (["reference.csv", "renamed.csv"], "Column 'age' is in reference.csv but missing from renamed.csv .5 columns"
-         " read.. Hint: did you mean 'Age'"),
+         " read., and column 'Age' is in renamed.csv .* Hint: rename 'Age' to 'age' if they mean the same, or leave "
+         "them out with --ignore age,Age[.]"),
         (["reference.csv", "more.csv"], "'extra' is in more.csv but missing from reference.csv .* --ignore extra"),
+        (["reference.csv", "other.csv", "--ignore", "case_id"], "Columns 'age', 'fraud' are in reference.csv but "
+         "missing from other.csv .* and column 'one, two' is in other.csv but missing from reference.csv .* "
+         "Hint: leave them out with --ignore case_id,age,fraud --ignore 'one, two'[.]"),
+        (["reference.csv", "numbers.parquet", "--columns", "a,age"], "Hint: check that both are files of the same"),
         (["dates.parquet", "dates.parquet"], "Column 'day' of dates.parquet holds values of type Date"),
         (["flags.parquet", "numbers.parquet"], "holds true and false in flags.parquet but numbers in numbers.parquet"),
         (["infinite.parquet", "infinite.parquet"], "Column 'a' of infinite.parquet holds an infinite number"),
@@ -202,6 +207,7 @@ def test_what_cannot_be_compared_gets_a_sentence_and_exit_status_2(folder, monke
     reference = pl.read_csv("reference.csv")
     reference.rename({"age": "Age"}).write_csv("renamed.csv")
     reference.with_columns(extra=1).write_csv("more.csv")
+    reference.drop("age", "fraud").with_columns(pl.lit(1).alias("one, two")).write_csv("other.csv")
     reference.head(3).write_csv("three.csv")
     pl.DataFrame({"day": [1, 2, 3, 4]}).cast(pl.Date).write_parquet("dates.parquet")
     pl.DataFrame({"a": [True] * 4}).write_parquet("flags.parquet")

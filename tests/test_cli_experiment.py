@@ -5,6 +5,7 @@ import multiprocessing
 import random
 import re
 import signal
+import sys
 import time
 from pathlib import Path
 
@@ -213,4 +214,23 @@ def test_compare_with_options_that_make_no_sense(tmp_path, options, sentence):
     done = run("compare", history, *label, *out, *options)
     assert done.code == 2
     assert sentence in done.err
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(("command", "package"), [
+    ("compare", "pandas"), ("benchmark", "pandas"), ("benchmark", "yaml"), ("experiment resume", "pandas"),
+])  # fmt: skip
+def test_a_missing_package_is_said_with_the_extra_that_has_it(plan, tmp_path, monkeypatch, command, package):
+    (tmp_path / "trials.sqlite").touch()
+    arguments = {
+        "compare": [write_cases(tmp_path / "cases.csv"), "--label", "fraud"],
+        "benchmark": [plan, "--data", tmp_path, "-o", tmp_path / "out"],
+        "experiment resume": [tmp_path],
+    }
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setitem(sys.modules, package, None)  # an import of it fails
+    done = run(*command.split(), *arguments[command])
+    assert (done.code, done.out) == (2, "")
+    needs = f"toprank {command} needs the package '{package}', which is not installed."
+    assert done.err == f'{needs} Hint: pip install "toprank[experiment]".\n'
     assert not (tmp_path / "out").exists()

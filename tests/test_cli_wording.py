@@ -1,4 +1,4 @@
-"""Small words of the command line: singulars, figures that ties leave open, budgets larger than the table."""
+"""Small words of the command line: singulars, ties, hit rates, scorecards, budgets larger than the table."""
 
 import json
 import re
@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import toprank
 from cli_files import HEADER, case_lines, fit_cases, run, write_cases
 from toprank.cli.errors import is_bad_input
 from toprank.tree.counts import plural
@@ -85,6 +86,75 @@ def test_nothing_is_said_of_ties_where_there_are_none(folder, tmp_path):
     done = run("evaluate", fit_cases(tmp_path), folder / "history.csv", "--label", "fraud", "--k", 5)
     assert "About:" not in done.out
     assert "about " not in done.out
+
+
+# --- hit rates and scorecards ---------------------------------------------------------------------------------------
+
+
+def test_hit_rates_of_training_are_no_promise(folder, tmp_path):
+    common = ("topk", folder / "model.toprank", folder / "history.csv", "--k", 6)
+    done = run(*common, "-o", tmp_path / "alerts.csv")
+    assert done.out.startswith(
+        "The 6 of 300 cases most worth checking; in training 97.0 % of such cases were hits, expect fewer."
+    )
+    assert run(*common).out.endswith("\n  Hit rate, lift: of such cases in training; expect fewer hits.\n")
+    assert "expect" not in run(*common, "--quiet").out
+
+
+@pytest.mark.parametrize(
+    ("more", "is_unseen"),
+    [
+        (("metaap-forest", "--set", "n_estimators=3"), True),
+        (("metaap-forest", "--set", "n_estimators=3", "--set", "bootstrap=False"), False),
+        (("treerank-boost", "--set", "n_estimators=3"), True),
+        (("cost-curve", "--set", "cv=2", "--set", "alphas=none", "--set", "depths=none"), True),
+        (("cost-curve", "--set", "cv=none", "--set", "alphas=none", "--set", "depths=none"), False),
+        (("treerank",), False),
+        (("cost-tree",), False),
+    ],
+)
+def test_hit_rates_of_cases_that_the_trees_had_not_seen(folder, tmp_path, more, is_unseen):
+    model, table = tmp_path / "m.toprank", folder / "history.csv"
+    done = run("fit", table, "--label", "fraud", "--id", "case_id", "--cv", 0, "-o", model, "--model", *more)
+    assert done.code == 0, done.err
+    said = " ".join(run("topk", model, table, "--k", 6, "-o", tmp_path / "alerts.csv").out.split())
+    assert said.startswith("The 6 of 300 cases most worth checking; ")
+    assert ("were hits, as judged by trees that had not seen them. " in said) == is_unseen
+    assert ("of such cases were hits, expect fewer. " in said) == (not is_unseen)
+    assert ("Hit rate, lift: " in run("topk", model, table, "--k", 6).out) == (not is_unseen)
+
+
+def test_a_scorecard_alone_is_told_as_the_model_that_it_is(folder, tmp_path):
+    model, table = tmp_path / "m.toprank", folder / "history.csv"
+    settings = ("--set", "leaf_score=linear", "--set", "min_samples_leaf=200", "--cv", 0)
+    done = run("fit", table, "--label", "fraud", "--id", "case_id", *settings, "-o", model)
+    assert done.code == 0, done.err
+    assert "  size           1 leaf, 0 conditions, depth 0\n" in done.out
+    fitted = toprank.load(model)
+    first = fitted.scorecard()["column"][0]
+    told = f"  main columns   of the scorecard, as there are no conditions: {first} "
+    assert told in done.out
+    card = done.out.partition("\n\nInside a leaf, cases with more points come first\n")[2].partition("\n\n")[0]
+    assert f"{card}\n" in fitted.to_text()
+    assert "scorecard of " in done.out
+    said = run("describe", model).out
+    assert told in said
+    assert f"come first\n{card}\n" in said
+    shares = re.findall(r"^  (\w+) +(?:number|category) +([\d.]+) %", said, re.MULTILINE)
+    assert "share of scorecard" in said
+    assert max(shares, key=lambda share: float(share[1]))[0] == first
+    assert sum(float(share) for _, share in shares) == pytest.approx(100, abs=0.5)
+    said = " ".join(run("topk", model, table, "--k", 6, "-o", tmp_path / "alerts.csv").out.split())
+    assert (
+        "; their leaves held 8.33 % hits in training, and the scorecard puts the likeliest cases of a leaf first. "
+    ) in said
+    assert "Hit rate, lift: of the whole leaf in training; the scorecard" in run("topk", model, table, "--k", 6).out
+
+
+def test_main_columns_are_those_of_conditions_where_there_are_some(tmp_path):
+    said = run("describe", fit_cases(tmp_path, "--set", "leaf_score=linear")).out
+    assert "share of gain" in said
+    assert "of the scorecard, as" not in said
 
 
 # --- budgets larger than the table --------------------------------------------------------------------------------

@@ -124,8 +124,8 @@ def model_at(X, rows, columns, damping=0.0):
     total = float(damp(rows, damping))
     if len(columns) > GRAM_COLUMNS:
         return Model(columns, np.empty((0, 0)), np.empty(0), total)
-    sums = gram_sums(X, columns, rows.curvature, 0, X.shape[1])
-    return Model(columns, *centred_gram(sums, len(columns), total), total)
+    sums, k = gram_sums(X, columns, rows.curvature, 0, X.shape[1]), len(columns)
+    return Model(columns, centred_gram(sums, k, total), sums[k, :k].copy(), total)
 
 
 @given(SEEDS, SEEDS)

@@ -101,9 +101,30 @@ def test_who_is_interrupted_while_others_work_leaves_nobody_behind(monkeypatch):
         return threading.current_thread() is caller or release.wait(10)
 
     monkeypatch.setattr(threads._changed, "wait", interrupted)
-    with threads, pytest.raises(KeyboardInterrupt):
+    with pytest.raises(KeyboardInterrupt), threads:
         threads.run(call, range(2))
+    for _ in range(500):  # helpers end with the calls they make
+        if threading.active_count() == before:
+            break
+        time.sleep(0.01)
     assert threading.active_count() == before
+
+
+@pytest.mark.parametrize("way", ["run", "map"])
+def test_who_is_interrupted_in_a_call_waits_for_nobody(way):
+    caller, meet, release = threading.current_thread(), threading.Barrier(2, timeout=10), threading.Event()
+
+    def call(_):
+        meet.wait()
+        if threading.current_thread() is caller:
+            raise KeyboardInterrupt
+        release.wait(10)
+
+    begin = time.perf_counter()
+    with pytest.raises(KeyboardInterrupt), Threads(2) as threads:
+        list(getattr(threads, way)(call, range(2)))
+    assert time.perf_counter() - begin < 5
+    release.set()
 
 
 def test_a_call_may_share_out_work_and_never_do_more_threads_work_than_there_are():

@@ -43,6 +43,15 @@ def test_examples_of_choosing_errors_run():
     assert len(names["points"]) == 5
 
 
+def test_the_example_of_the_scorecard_prints_what_the_page_shows(capsys):
+    page = "docs/metaap.md"
+    (block,) = blocks(page)
+    exec(compile(block, page, "exec"), {})
+    shown = (ROOT / page).read_text().partition("Its scorecard begins with\n\n```\n")[2].partition("```")[0]
+    assert shown.startswith("Inside a leaf")
+    assert shown in capsys.readouterr().out
+
+
 def test_examples_of_data_sets_run():
     names: dict[str, Any] = {}
     for block in blocks("docs/datasets.md"):

@@ -188,3 +188,9 @@ def test_compare_on_a_frame():
     words = np.where(y == 1, "yes", "no")
     as_array = compare(X[["x0", "x1"]].to_numpy(), words, methods="gini-rate", n_splits=2, n_workers=1)
     assert as_array.best.name == "gini-rate"
+
+
+def test_without_pandas(monkeypatch):
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(ImportError, match=r"compare needs the package 'pandas'.*pip install \"toprank\[experiment\]\""):
+        compare(pl.DataFrame({"x": [1, 2]}), [0, 1])

@@ -1,3 +1,5 @@
+import sys
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -153,6 +155,13 @@ def test_groups_come_from_the_index(tmp_path):
 def test_mistakes_get_a_sentence(changes, sentence):
     with pytest.raises(ValueError, match=sentence):
         Plan.from_dict(SMALL | changes)
+
+
+def test_without_yaml(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "yaml", None)
+    sentence = r"Reading plan.yaml needs the package 'yaml'.*pip install \"toprank\[experiment\]\""
+    with pytest.raises(ImportError, match=sentence):
+        Plan.from_yaml(tmp_path / "plan.yaml")
 
 
 def test_a_file_that_is_no_yaml(tmp_path):

@@ -39,6 +39,30 @@ def test_features_of_a_weighted_sum_share_its_contribution():
     np.testing.assert_allclose(base + contributions.sum(axis=1), node_log_odds(tree)[[4, 3]])
 
 
+def test_columns_of_a_weighted_sum_share_it_by_how_far_they_took_the_row_that_way():
+    """1 x a - 2 x b + 3 x (c is 0) - 1 x (c is 1) > 4, means 10 and 5."""
+    tree = make_tree(
+        [node(kind=3, threshold=4.0, left=1, right=2, positive=5, negative=9, gain=4),
+         node(leaf=1, positive=1, negative=5), node(leaf=0, positive=4, negative=4)],
+        n_features=4, oblique_at=[0, 4, 4, 4], oblique_feature=[0, 1, 2, 2], oblique_code=[-1, -1, 0, 1],
+        oblique_weight=[1.0, -2.0, 3.0, -1.0], oblique_fill=[10.0, 5.0, 0.0, 0.0],
+    ).check()  # fmt: skip
+    X = np.array([
+        [14.0, 1.0, 1.0, 0.0],  # right: a pushes by 4, b by 8, the category away by 1
+        [np.nan, 1.0, 0.0, 0.0],  # right: b by 8, the category by 3
+        [8.0, 6.0, 1.0, 0.0],  # left: a by 2, b by 2, the category by 1
+        [8.0, 4.0, 2.0, 0.0],  # left: a by 2, b away
+        [12.0, 5.0, 2.0, 0.0],  # left, though nobody pushes that way
+    ])  # fmt: skip
+    contributions, _ = feature_contributions(tree, X)
+    rise = np.diff(node_log_odds(tree)[[1, 0, 2]])
+    np.testing.assert_allclose(contributions[0], rise[1] * np.array([4, 8, 0, 0]) / 12)
+    np.testing.assert_allclose(contributions[1], rise[1] * np.array([0, 8, 3, 0]) / 11)
+    np.testing.assert_allclose(contributions[2], -rise[0] * np.array([2, 2, 1, 0]) / 5)
+    np.testing.assert_allclose(contributions[3], -rise[0] * np.array([1, 0, 0, 0]))
+    np.testing.assert_allclose(contributions[4], -rise[0] * np.array([1, 2, 2, 0]) / 5)
+
+
 @given(grown_cases())
 def test_importances_are_shares(case):
     importance = gain_importance(case.tree)

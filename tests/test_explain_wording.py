@@ -5,8 +5,10 @@ from hypothesis import strategies as st
 
 from grown_trees import AUDIT_COLUMNS, audit_tree, oblique_tree
 from toprank.tree.columns import Column
+from toprank.tree.shortened import is_cut
 from toprank.tree.wording import (
     EXACT,
+    SHORT,
     Term,
     category_text,
     hits_text,
@@ -131,6 +133,17 @@ def test_odd_names_stay_on_one_line():
     assert category_text(column, [5], True, np.nan) == category_text(column, [5], True, 99.0) == "a b is missing"
 
 
+def test_names_that_could_be_several_are_in_quotes():
+    column = Column("sector", ("Café/Bar", "construction, small", "tea or coffee", " media", "bed and breakfast"))
+    assert category_text(column, [0, 1], True) == 'sector is Café/Bar, "construction, small" or missing'
+    assert category_text(column, [0, 1, 4], False) == 'sector is neither "tea or coffee" nor " media"'
+    assert category_text(column, [4], False, 4.0) == "sector = bed and breakfast"
+    assert category_text(column, [1], False, 1.0) == 'sector = "construction, small"'
+    assert SHORT.label("a,\n" + "b" * 60) == f'"a,\\n{"b" * 34}..."'
+    assert [SHORT.label(label) for label in ("x ", "or", "for all", 1234.5)] == ['"x "', "or", "for all", "1,234.5"]
+    assert [is_cut([label]) for label in ("a, b", " a", "a, " + "b" * 60, "a\tb")] == [False, False, True, True]
+
+
 def terms(features, weights):
     return [Term(feature, weight) for feature, weight in zip(features, weights, strict=True)]
 
@@ -151,7 +164,7 @@ def test_terms_of_categories_name_them():
     column = Column("town", ("a", "b"), shared=("c", "d, e"))
     sums = [Term(0, 0.5, code=0), Term(0, -1 / 3, code=1), Term(1, 2.0, fill=0.1)]
     columns = [column, Column("age")]
-    assert projection_text(columns, sums) == "0.5 x (town is a) - 0.333 x (town is b, c or d, e) + 2 x age"
+    assert projection_text(columns, sums) == '0.5 x (town is a) - 0.333 x (town is b, c or "d, e") + 2 x age'
     assert projection_text(columns, sums, EXACT) == (
         '0.5 x (town is a) - 0.3333333333333333 x (town is b, c or "d, e") + 2.0 x age (missing: 0.1)'
     )

@@ -152,6 +152,7 @@ def test_sums_are_short_where_weights_are_rounded_or_missing_values_count(fill, 
         (["a", "b", "c" * 41], [2], "1 list"),
         (["a", "b", "c" * 41], [0], ""),
         (["a\nb", "c"], [0], "1 list"),
+        (["a, b", " c"], [0], ""),  # in quotes, but as they are
     ],
 )
 def test_lists_are_short_where_names_are_left_out_or_changed(names, codes, said):
@@ -223,6 +224,13 @@ def test_rare_categories_share_their_points():
     card = Scoring("linear", center=[0], weight=[0], missing=[0], points_at=[0, 2], points=[0.1, 0.2])
     assert scorecard_lines(card, [column]) == ["  town = b and 2 rare others +0.2, a +0.1"]
     assert scorecard_table(card, [column])["category"] == ["b", "c", "d", "a"]
+
+
+def test_names_in_a_scorecard_that_could_be_several_are_in_quotes():
+    column = Column("town", ("a", "b, small"), shared=("c ",))
+    card = Scoring("linear", center=[0], weight=[0], missing=[0], points_at=[0, 2], points=[0.1, 0.2])
+    assert scorecard_lines(card, [column]) == ['  town = "b, small" and 1 rare other +0.2, a +0.1']
+    assert scorecard_table(card, [column])["category"] == ["b, small", "c", "a"]
 
 
 def test_of_many_categories_those_with_most_points_are_told():

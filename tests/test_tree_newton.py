@@ -1,3 +1,5 @@
+import signal
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -55,6 +57,24 @@ def test_the_fit_is_the_same_for_any_threads(monkeypatch, n_threads):
         assert solve(X, target, weight, goal, shared, 0.0, threads) == end
     assert np.array_equal(alone, shared)
     assert np.count_nonzero(alone) > 1
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="needs an alarm")
+@pytest.mark.parametrize("n_threads", [1, 2])
+def test_an_interrupt_ends_a_fit_as_an_interrupt(n_threads):
+    """It waits for the kernel at work to end, and may break into the making of what that returns."""
+    X, target, weight, _ = make_problem(4, n=20_000, d=60)
+    before = signal.signal(signal.SIGALRM, signal.default_int_handler)
+    try:
+        with Threads(n_threads) as threads:
+            for delay in np.linspace(0.001, 0.05, 12):
+                with pytest.raises(KeyboardInterrupt):  # noqa: PT012
+                    signal.setitimer(signal.ITIMER_REAL, float(delay))
+                    while True:
+                        solve(X, target, weight, Goal(0.1, 1e-9, 100), np.zeros(60), 0.0, threads)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
 
 
 @given(st.integers(1, 200_000))

@@ -380,13 +380,51 @@ def look(X, rows, goal, state, value, correlation, watched):
 
 
 @kernel
-def improve(X, rows, goal, state, value, correlation, watched, model):
-    """Make the step of a model, and those after it that it serves; return what `look` returns of the last.
+def hand_over(state, columns, watched, is_chosen, is_watched):
+    """Write which columns a step takes and which are watched; return the state as plain numbers.
 
-    Pre:  state, correlation and watched are those of `look`.
+    An interrupt that has waited for a kernel to end breaks into the making of named tuples and of tuples of arrays, and
+    Numba does not notice: what kernels return to Python is a number, one array, or a tuple of numbers.
+    """
+    is_chosen[:] = 0
+    is_chosen[columns] = 1
+    is_watched[:] = 0
+    is_watched[watched] = 1
+    sums = state.sums
+    return (
+        state.intercept,
+        (sums.loss, sums.balance, sums.size, sums.curvature, sums.surprise),
+        state.objective,
+        state.gap,
+        state.share,
+        state.damping,
+        state.n_iter,
+        state.keeps_model,
+        state.is_done,
+    )
+
+
+@kernel
+def start(X, rows, goal, value, intercept, correlation, is_chosen, is_watched):
+    """Begin a fit and look at it; return what `hand_over` does.
+
+    Pre:  is_chosen and is_watched uint8 (n_columns,).
+    """
+    intercept, sums = begin(X, rows, goal.penalty, value, intercept)
+    state = State(intercept, sums, np.inf, np.inf, 1.0, 0.0, 0, False, False)
+    state, columns, watched = look(X, rows, goal, state, value, correlation, np.arange(X.shape[0]))
+    return hand_over(state, columns, watched, is_chosen, is_watched)
+
+
+@kernel
+def improve(X, rows, goal, state, value, correlation, model, is_chosen, is_watched):
+    """Make the step of a model, and those after it that it serves; return what `hand_over` does of the last look.
+
+    Pre:  state, correlation and is_watched are those of the last look.
     Post: value, z, residuals, curvatures and correlations are those after the steps.
     Cost: each step one pass over the columns it moves and one over the watched ones, and the descent on the model.
     """
+    watched = np.flatnonzero(is_watched)
     while True:
         relative = min(state.gap / state.objective, 1.0)
         aim = goal.penalty * max(0.1 * goal.tolerance, min(0.1, math.sqrt(relative)) * relative)
@@ -405,5 +443,5 @@ def improve(X, rows, goal, state, value, correlation, watched, model):
         )
         state, columns, watched = look(X, rows, goal, state, value, correlation, watched)
         if state.is_done or not (state.keeps_model and covers(model, columns)):
-            return state, columns, watched
+            return hand_over(state, columns, watched, is_chosen, is_watched)
         model = restrict(model, columns)

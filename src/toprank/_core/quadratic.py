@@ -120,19 +120,19 @@ def gram_sums(X, columns, curvature, first, last):
 
 @kernel
 def centred_gram(sums, k, curvature_sum):
-    """Return the Gram matrix of k columns with the intercept eliminated, and sum_i h_i x_ia.
+    """Return the Gram matrix of k columns with the intercept eliminated: float64 (k, k).
 
     Pre:  sums are those of gram_sums over all rows.
     """
     gram = np.empty((k, k))
-    total = sums[k, :k].copy()
+    total = sums[k]
     for a in range(k):
         for b in range(a + 1):
             gram[a, b] = sums[a, b] - total[a] * (total[b] / curvature_sum)
             gram[b, a] = gram[a, b]
         if gram[a, a] <= CONSTANT * sums[a, a]:
             gram[a, a] = 0.0
-    return gram, total
+    return gram
 
 
 @kernel

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import CancelledError, ThreadPoolExecutor
+from concurrent.futures import CancelledError
 from itertools import pairwise
 from threading import Condition, Thread, local
 from typing import Any, Self
@@ -41,6 +41,7 @@ class SharedCalls:
     def __init__(self, function: Callable[..., Any], calls: list[tuple[Any, ...]], parent: SharedCalls | None):
         self.function, self.calls, self.parent = function, calls, parent
         self.results: list[Any] = [None] * len(calls)
+        self.has_ended = [False] * len(calls)
         self.n_begun = self.n_ended = 0
         self.error: BaseException | None = None
 
@@ -62,14 +63,13 @@ class SharedCalls:
 class Threads:
     """A pool of threads that costs nothing when there is one; use it as a context manager.
 
-    A call of `run` may itself share out work with `run`. Never are more than `n_threads` of the calls being made: a
-    thread that waits for others makes calls that these share out.
+    A call may itself share out work. Never are more than `n_threads` of the calls being made: a thread that waits for
+    others makes calls that these share out. Who is interrupted leaves at once; helpers end with the calls they make.
     """
 
     def __init__(self, n_threads: int = 1):
         self.n_threads = n_threads
         self._is_shared = False
-        self._pool: ThreadPoolExecutor | None = None
         self._helpers: list[Thread] = []
         self._open: list[SharedCalls] = []
         self._changed = Condition()
@@ -79,52 +79,66 @@ class Threads:
         self._is_shared = self.n_threads > 1
         return self
 
-    def __exit__(self, *exception: object) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *exception: object) -> None:
         with self._changed:
             self._is_shared = False
             self._changed.notify_all()
-        if self._pool is not None:
-            self._pool.shutdown(wait=True, cancel_futures=True)
-            self._pool = None
-        for helper in self._helpers:
-            helper.join()
+        if kind is None or issubclass(kind, Exception):
+            for helper in self._helpers:
+                helper.join()
         self._helpers.clear()
 
     def map(self, function: Callable[..., Any], *arguments: Iterable[Any]) -> Iterator[Any]:
-        """Results of long calls, one by one and in order; the calls run in any order."""
-        if not self._is_shared:
-            return map(function, *arguments)
-        self._pool = self._pool or ThreadPoolExecutor(self.n_threads)
-        return self._pool.map(function, *arguments)
+        """Results of calls, one by one and in order; the calling thread takes its part while it waits for the next."""
+        calls = list(zip(*arguments, strict=True))
+        if not self._is_shared or len(calls) < 2:
+            return (function(*call) for call in calls)
+        return self._in_order(self._share(function, calls))
 
     def run(self, function: Callable[..., Any], *arguments: Iterable[Any]) -> list[Any]:
-        """Results of short calls, all at once and in order; the calling thread takes its part of them."""
+        """Results of calls, all at once and in order; the calling thread takes its part of them."""
         calls = list(zip(*arguments, strict=True))
         if not self._is_shared or len(calls) < 2:
             return [function(*call) for call in calls]
-        shared = SharedCalls(function, calls, getattr(self._mine, "calls", None))
-        with self._changed:
-            self._open.append(shared)
+        shared = self._share(function, calls)
         try:
-            self._call_helpers(len(calls) - 1)
             self._work_until(lambda: shared.is_over, shared)
         finally:
-            with self._changed:
-                self._open.remove(shared)
+            self._close(shared)
         if shared.error is not None:
             raise shared.error
         if not shared.is_over:
             raise CancelledError("The pool of threads was left before its work was done.")
         return shared.results
 
-    def _call_helpers(self, n: int) -> None:
-        """Wake helpers; there are as many as were ever called for."""
+    def _in_order(self, shared: SharedCalls) -> Iterator[Any]:
+        try:
+            for at in range(len(shared.calls)):
+                self._work_until(lambda at=at: shared.has_ended[at] or shared.error is not None, shared)  # type: ignore[misc]
+                if shared.error is not None:
+                    raise shared.error
+                if not shared.has_ended[at]:
+                    raise CancelledError("The pool of threads was left before its work was done.")
+                yield shared.results[at]
+        finally:
+            self._close(shared)
+
+    def _share(self, function: Callable[..., Any], calls: list[tuple[Any, ...]]) -> SharedCalls:
+        """Let helpers begin with calls; there are as many helpers as were ever called for."""
+        shared = SharedCalls(function, calls, getattr(self._mine, "calls", None))
+        n_helpers = min(self.n_threads, len(calls)) - 1
         with self._changed:
-            while len(self._helpers) < min(self.n_threads - 1, n):
+            while len(self._helpers) < n_helpers:
                 helper = Thread(target=self._work_until, args=(lambda: False,), daemon=True)
                 helper.start()
                 self._helpers.append(helper)
-            self._changed.notify(n)
+            self._open.append(shared)
+            self._changed.notify(n_helpers)
+        return shared
+
+    def _close(self, shared: SharedCalls) -> None:
+        with self._changed:
+            self._open.remove(shared)
 
     def _work_until(self, is_over: Callable[[], bool], own: SharedCalls | None = None) -> None:
         """Make calls, those that have waited longest first, until it is over or the pool is left.
@@ -154,9 +168,11 @@ class Threads:
         self._mine.calls = before
         with self._changed:
             shared.n_ended += 1
+            shared.has_ended[at] = error is None
             shared.error = shared.error or error
-            if shared.is_over:
-                self._changed.notify_all()
+            self._changed.notify_all()
+        if error is not None and not isinstance(error, Exception):  # Ctrl-C: nobody is waited for
+            raise error
 
 
 def cut_evenly(n: int, n_threads: int, least: int = CHUNK_ROWS) -> list[slice]:

@@ -9,10 +9,11 @@ import sys
 from collections.abc import Sequence
 
 NEEDED = ("typer", "rich", "polars")
+INTERRUPTED = 130
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command line and return its exit code: 0 = done, 2 = bad input, 1 = anything else."""
+    """Run the command line and return its exit code: 0 = done, 2 = bad input, 130 = interrupted, 1 = anything else."""
     try:
         from toprank.cli.app import run
     except ImportError as error:
@@ -24,4 +25,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             file=sys.stderr,
         )
         return 2
+    except KeyboardInterrupt:  # `run` catches it once it is there
+        print("Interrupted.", file=sys.stderr)
+        return INTERRUPTED
     return run(argv)

@@ -13,6 +13,7 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
+from toprank.cli import INTERRUPTED
 from toprank.cli.compare import compare
 from toprank.cli.curve import curve
 from toprank.cli.demo import demo
@@ -25,8 +26,6 @@ from toprank.cli.fit import fit
 from toprank.cli.terminal import make_console
 from toprank.cli.topk import topk
 from toprank.cli.warmup import warmup
-
-INTERRUPTED = 130
 
 USAGE_ERROR: type[Exception] = typer.BadParameter.__mro__[2]
 """Raised for unknown or missing options; typer does not export it by name."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from toprank.cli.errors import InputError
-from toprank.cli.experiment import Jobs, show_progress
+from toprank.cli.experiment import Jobs, check_packages, show_progress
 from toprank.cli.options import AsJson, Debug, Ids, Label, Positive, Quiet, note_large_budget, parse_budget
 from toprank.cli.terminal import Terminal
 from toprank.tree.counts import count, plural
@@ -60,6 +60,7 @@ def compare(
     from toprank.cli.reading import check_readable
 
     check_readable(table)
+    check_packages("toprank compare", "pandas")
     share = parse_budget(budget)
     folder = out or Path(f"{table.name.split('.')[0]}-compare")
     _check_folder(folder)

@@ -21,6 +21,7 @@ from toprank.cli.options import (
     parse_budget,
     parse_settings,
     parse_share,
+    repeat_ids,
 )
 from toprank.cli.terminal import Terminal
 from toprank.tree.counts import count, plural
@@ -127,7 +128,7 @@ def curve(
     if plot is not None:
         draw(model, plot, terminal)
     wished = next(iter(wish), "" if max_leaves is None else "max_leaves")
-    report(model, file, start, chosen, wished, (out, plot), terminal)
+    report(model, file, start, chosen, wished, (out, plot), repeat_ids(id_columns), terminal)
 
 
 # --- what is asked for --------------------------------------------------------------------------------------
@@ -157,17 +158,26 @@ def choose(
     """Return the choice for `before` alerts, and the one that is wished for, which the model keeps."""
     if not wish and max_leaves is None:
         return None, model.selected_
+    again = (
+        f"`toprank curve {saved}` lists the trees and chooses without learning anew."
+        if saved is not None
+        else "without it the command lists the trees."
+    )
     try:
-        start = None if before is None else model.select(k=before, max_leaves=max_leaves)
-        return start, model.select(**wish, max_leaves=max_leaves)
+        chosen = model.select(**wish, max_leaves=max_leaves)
     except ValueError as error:
-        sentence, _, _ = str(error).partition(" Hint:")
-        again = (
-            f"`toprank curve {saved}` lists the trees and chooses without learning anew."
-            if saved is not None
-            else "without it the command lists the trees."
-        )
-        raise InputError(f"{sentence} Hint: relax the wish; {again}") from error
+        raise InputError(f"{_without_hint(error)} Hint: relax the wish; {again}") from error
+    if before is None:
+        return None, chosen
+    try:
+        start = model.select(k=before, max_leaves=max_leaves)
+    except ValueError as error:
+        raise InputError(f"--from-k: {_without_hint(error)} Hint: raise --from-k, or leave it out.") from error
+    return start, model.select(**wish, max_leaves=max_leaves)
+
+
+def _without_hint(error: ValueError) -> str:
+    return str(error).partition(" Hint:")[0]
 
 
 def _check_files(file: Path, validation: Path | None, plot: Path | None, out: Path | None, is_model: bool) -> None:
@@ -300,7 +310,7 @@ def draw(model: CostOptimalCurve, path: Path, terminal: Terminal) -> None:
 
 def report(
     model: CostOptimalCurve, file: Path, start: Selection | None, chosen: Selection | None, wished: str,
-    written: tuple[Path | None, Path | None], terminal: Terminal,
+    written: tuple[Path | None, Path | None], ids: str, terminal: Terminal,
 ) -> None:  # fmt: skip
     """Print the curve, the choice, its rules and what differs; or all of it as JSON."""
     from toprank.cli.choice import called_rules, changes_between, choice_dict, judged_points, path_rows, show_tree
@@ -331,7 +341,7 @@ def report(
     if start is not None and chosen is not None:
         _print_changes(start, chosen, changes, terminal)
     if not terminal.quiet:
-        _print_next(model, file, chosen, out, plot, terminal)
+        _print_next(file, chosen, out, plot, ids, terminal)
 
 
 def _print_curve(
@@ -376,10 +386,9 @@ def _print_changes(start: Selection, chosen: Selection, changes: Sequence[dict[s
 
 
 def _print_next(
-    model: CostOptimalCurve, file: Path, chosen: Selection | None, out: Path | None, plot: Path | None,
-    terminal: Terminal,
-) -> None:  # fmt: skip
-    """Print what was written, and what to do next."""
+    file: Path, chosen: Selection | None, out: Path | None, plot: Path | None, ids: str, terminal: Terminal
+) -> None:
+    """Print what was written, and what to do next, with the option `ids`."""
     written = [str(path) for path in (out, plot) if path is not None]
     lines = [f"Wrote {' and '.join(written)} in {terminal.seconds:.1f} s."] if written else []
     saved = out if out is not None else file if file.name.lower().endswith(".toprank") else None
@@ -392,5 +401,5 @@ def _print_next(
             lines.append("Keep the choice with -o curve.toprank.")
         if saved is not None:
             k = max(1, round(chosen.alerts.value))
-            lines += ["Next:", f"  toprank topk {saved} NEW_CASES.csv --k {k} -o alerts.csv"]
+            lines += ["Next:", f"  toprank topk {saved} NEW_CASES.csv --k {k}{ids} -o alerts.csv"]
     terminal.hint("\n" + "\n".join(lines))

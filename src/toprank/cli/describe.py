@@ -73,7 +73,7 @@ def _describe_model(path: Path, terminal: Terminal) -> None:
     rules = read.rules
     found = {"kind": "model", "file": str(path), "info": info, "rules": rules}
     terminal.finish(found | ({"scorecard": read.scorecard} if read.inside else {}))
-    _print_model(info, terminal, inside=read.inside)
+    _print_model(info, terminal, inside=read.inside, card_shares=read.card_shares)
     if rules:
         terminal.heading(rules_title(len(rules), read.n_rules))
         terminal.show(rules_list(rules))
@@ -120,7 +120,14 @@ def _describe_curve(path: Path, info: dict[str, Any], terminal: Terminal) -> Non
     terminal.hint(f"\n`toprank curve {path}` lists all trees, and chooses another.")
 
 
-def _print_model(info: dict[str, Any], terminal: Terminal, *, is_chosen: bool = False, inside: str = "") -> None:
+def _print_model(
+    info: dict[str, Any],
+    terminal: Terminal,
+    *,
+    is_chosen: bool = False,
+    inside: str = "",
+    card_shares: list[float] | None = None,
+) -> None:
     """Print the card of a model, with what orders rows inside its leaves, and its columns."""
     from toprank.cli.show import grid, model_card
 
@@ -134,13 +141,16 @@ def _print_model(info: dict[str, Any], terminal: Terminal, *, is_chosen: bool = 
         ("packages", packages),
         ("parameters", parameters),
     ]
-    terminal.show(model_card(info, more, is_chosen=is_chosen))
+    terminal.show(model_card(info, more, is_chosen=is_chosen, card_shares=card_shares))
     terminal.heading("Columns")
+    shares, share_of = info["importances"], "share of gain"
+    if card_shares is not None and not any(shares):
+        shares, share_of = card_shares, "share of scorecard"
     rows = [
         [column["name"], column["kind"], f"{100 * share:.1f} %", _categories(column)]
-        for column, share in zip(info["columns"], info["importances"], strict=True)
+        for column, share in zip(info["columns"], shares, strict=True)
     ]
-    terminal.show(grid([("name", "left"), ("kind", "left"), ("share of gain", "right"), ("categories", "left")], rows))
+    terminal.show(grid([("name", "left"), ("kind", "left"), (share_of, "right"), ("categories", "left")], rows))
 
 
 def _parameter(value: Any) -> Any:
@@ -174,6 +184,7 @@ class _Read:
     inside: str = ""
     title: str = ""
     lines: list[str] = field(default_factory=list)
+    card_shares: list[float] | None = None
 
 
 def _read_tree(path: Path, info: dict[str, Any], width: int) -> _Read:
@@ -181,7 +192,14 @@ def _read_tree(path: Path, info: dict[str, Any], width: int) -> _Read:
     import numpy as np
 
     from toprank.explain import PathCounts, leaf_rules
-    from toprank.export import CARD_TITLE, checked_spread, scorecard_lines, scorecard_summary, scorecard_table
+    from toprank.export import (
+        CARD_TITLE,
+        checked_spread,
+        scorecard_lines,
+        scorecard_shares,
+        scorecard_summary,
+        scorecard_table,
+    )
     from toprank.rankers.model_file import ModelFileError
     from toprank.tree.columns import Column
     from toprank.tree.structure import Tree
@@ -209,6 +227,7 @@ def _read_tree(path: Path, info: dict[str, Any], width: int) -> _Read:
             scorecard_summary(*card),
             CARD_TITLE,
             scorecard_lines(*card, width),
+            scorecard_shares(tree.scoring, card[2]),
         )
     except (KeyError, TypeError, ValueError, IndexError) as error:
         raise ModelFileError(f"{path} is a damaged toprank model: {error} Hint: save it again.") from error

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import shlex
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 import typer
 
-from toprank.cli.errors import InputError, nearest
+from toprank.cli.errors import InputError, nearest, nearest_name
 from toprank.cli.options import AsJson, Debug, Quiet, split_names
 from toprank.cli.terminal import Terminal
 from toprank.tree.counts import plural
@@ -126,7 +128,7 @@ def read_both(
     with terminal.working(f"Reading {new.name}"):
         # Codes of which one file happens to hold only numbers stay text where the reference has text.
         after = read_table(new, as_text | {name for name, dtype in before.schema.items() if dtype == pl.String})
-    names = _compared_columns(before, after, columns, ignore, (reference.name, new.name))
+    names, left_out = _compared_columns(before, after, columns, ignore, (reference.name, new.name))
     chosen = split_names(categories, names, "--categories", f"what is compared of {reference.name}")
     before, after = (frame.select(names).with_columns(pl.col(chosen).cast(pl.String)) for frame in (before, after))
     for frame, file in ((before, reference.name), (after, new.name)):
@@ -136,8 +138,9 @@ def read_both(
                 "Hint: one part of the rows is learned from, the other is tested on."
             )
     for name in names:
-        _check_kinds(before[name], after[name], (reference.name, new.name))
-        _note_new_values(before[name], after[name], (reference.name, new.name), terminal)
+        ignoring = _ignoring([*left_out, name])
+        _check_kinds(before[name], after[name], (reference.name, new.name), ignoring)
+        _note_new_values(before[name], after[name], (reference.name, new.name), ignoring, terminal)
     check_finite(before, reference.name)
     check_finite(after, new.name)
     return before, after
@@ -145,28 +148,59 @@ def read_both(
 
 def _compared_columns(
     before: polars.DataFrame, after: polars.DataFrame, columns: Names, ignore: Names, files: tuple[str, str]
-) -> list[str]:
-    """Return the names that are asked for, or all but those left out; each is in both files."""
+) -> tuple[list[str], list[str]]:
+    """Return the names that are asked for, or all but those left out, each in both files; and those left out."""
     known = list(dict.fromkeys((*before.columns, *after.columns)))
     both = f"{files[0]} or {files[1]}"
     left_out = split_names(ignore, known, "--ignore", both)
     asked = split_names(columns, known, "--columns", both) or known
     names = [name for name in asked if name not in left_out]
-    for name in names:
-        for frame, other, here, there in ((before, after, *files), (after, before, *files[::-1])):
-            if name not in frame.columns:
-                free = [each for each in frame.columns if each not in other.columns]
-                raise InputError(
-                    f"Column {name!r} is in {there} but missing from {here} ({plural(frame.width, 'column')} read)."
-                    + (nearest(name, free) or f" Hint: leave it out with --ignore {name}.")
-                )
     if not names:
         raise InputError(f"No column of {both} is left to compare. Hint: leave out fewer columns.")
-    return names
+    _check_in_both(before, after, names, left_out, files)
+    return names, left_out
 
 
-def _check_kinds(before: polars.Series, after: polars.Series, files: tuple[str, str]) -> None:
-    """Raise InputError unless both columns hold numbers, both text or both true and false; empty ones fit to all."""
+def _check_in_both(
+    before: polars.DataFrame, after: polars.DataFrame, names: list[str], left_out: list[str], files: tuple[str, str]
+) -> None:
+    """Raise InputError with all columns that one of the files has not."""
+    gone = [name for name in names if name not in after.columns]
+    come = [name for name in names if name not in before.columns]
+    if not gone and not come:
+        return
+    sides = ((gone, files[0], files[1], after.width), (come, files[1], files[0], before.width))
+    found = ", and ".join(
+        f"{'column' if len(missing) == 1 else 'columns'} {', '.join(map(repr, missing))} "
+        f"{'is' if len(missing) == 1 else 'are'} in {there} but missing from {here} ({plural(width, 'column')} read)"
+        for missing, there, here, width in sides
+        if missing
+    )
+    if len(gone) + len(come) == len(names):
+        hint = "check that both are files of the same table"
+    else:
+        hint = f"leave {'it' if len(gone) + len(come) == 1 else 'them'} out with {_ignoring(left_out + gone + come)}"
+    free = [name for name in after.columns if name not in before.columns and name not in left_out]
+    for name in gone:
+        match = nearest_name(name, free)
+        if match is not None:
+            hint = f"rename {match!r} to {name!r} if they mean the same, or {hint}"
+            break
+    raise InputError(f"{found[0].upper()}{found[1:]}. Hint: {hint}.")
+
+
+def _ignoring(names: Sequence[str]) -> str:
+    """Return the option that leaves columns out; a name with a comma or spaces at its ends has one of its own."""
+    plain = [name for name in names if "," not in name and name == name.strip()]
+    texts = [*([",".join(plain)] if plain else []), *(name for name in names if name not in plain)]
+    return " ".join(f"--ignore {shlex.quote(text)}" for text in texts)
+
+
+def _check_kinds(before: polars.Series, after: polars.Series, files: tuple[str, str], ignoring: str) -> None:
+    """Raise InputError unless both columns hold numbers, both text or both true and false; empty ones fit to all.
+
+    `ignoring` is the option that leaves the column out too.
+    """
     from toprank.cli.reading import as_numbers
 
     kinds = []
@@ -175,7 +209,7 @@ def _check_kinds(before: polars.Series, after: polars.Series, files: tuple[str, 
         if kind is None:
             raise InputError(
                 f"Column {values.name!r} of {file} holds values of type {values.dtype}, expected numbers or "
-                f"categories. Hint: leave it out with --ignore {values.name}."
+                f"categories. Hint: leave it out with {ignoring}."
             )
         kinds.append(kind)
     if "nothing" in kinds or kinds[0] == kinds[1]:
@@ -203,7 +237,9 @@ def _kind(values: polars.Series) -> str | None:
     return "text" if values.dtype in (pl.String, pl.Categorical, pl.Enum) else None
 
 
-def _note_new_values(before: polars.Series, after: polars.Series, files: tuple[str, str], terminal: Terminal) -> None:
+def _note_new_values(
+    before: polars.Series, after: polars.Series, files: tuple[str, str], ignoring: str, terminal: Terminal
+) -> None:
     """Note where no value of a column occurs in both files: ids and dates differ in any two samples."""
     import polars as pl
 
@@ -217,12 +253,12 @@ def _note_new_values(before: polars.Series, after: polars.Series, files: tuple[s
     if len(old) == len(before) and len(fresh) == len(after):
         terminal.note(
             f"column {name!r} has a different value in every row, and none of {files[1]} occurs in {files[0]}; if it "
-            f"names the row it differs without any drift: leave it out with --ignore {name}."
+            f"names the row it differs without any drift: leave it out with {ignoring}."
         )
     elif old:
         terminal.note(
             f"no value of column {name!r} in {files[1]} occurs in {files[0]}; if it is a date or a batch it differs "
-            f"without any drift: leave it out with --ignore {name}."
+            f"without any drift: leave it out with {ignoring}."
         )
 
 

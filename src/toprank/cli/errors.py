@@ -21,10 +21,16 @@ class InputError(ValueError):
 
 def nearest(name: str, known: Iterable[str]) -> str:
     """Return a hint with the most similar known name, led by a space, or nothing."""
+    match = nearest_name(name, known)
+    return "" if match is None else f" Hint: did you mean {match!r}?"
+
+
+def nearest_name(name: str, known: Iterable[str]) -> str | None:
+    """Return the known name that is most similar, or None where none is."""
     names = [str(each) for each in known]
     lowered = {each.lower(): each for each in reversed(names)}
     match = difflib.get_close_matches(name.lower(), lowered, n=1)
-    return f" Hint: did you mean {lowered[match[0]]!r}?" if match else ""
+    return lowered[match[0]] if match else None
 
 
 def is_bad_input(error: BaseException) -> bool:

@@ -59,6 +59,7 @@ def benchmark(
     terminal = Terminal(as_json=as_json, quiet=quiet)
     if not plan.is_file():
         raise InputError(f"There is no file {plan}. Hint: a plan is a YAML file, see docs/experiments.md.")
+    check_packages("toprank benchmark", "yaml", "pandas")
     from toprank.experiment import Plan
     from toprank.experiment.checking import check_plan
 
@@ -85,6 +86,7 @@ def resume(
     """Go on with an experiment that was stopped."""
     terminal = Terminal(as_json=as_json, quiet=quiet)
     with _store(folder) as store:
+        check_packages("toprank experiment resume", "pandas")
         _work_off(store, folder, jobs, retry, terminal, f"toprank experiment resume {folder}")
         _finish(store, folder, published, terminal)
 
@@ -141,6 +143,14 @@ def methods(as_json: AsJson = False, quiet: Quiet = False, debug: Debug = False)
 
 
 # --- parts --------------------------------------------------------------------------------------------------------
+
+
+def check_packages(command: str, *packages: str) -> None:
+    """Raise ImportError, with the extra to install, unless a command has the packages that it cannot do without."""
+    from toprank.datasets.frames import import_optional
+
+    for package in packages:
+        import_optional(package, needed_for=command, hint='pip install "toprank[experiment]"')
 
 
 def _store(folder: Path, *, create: bool = False) -> Store:

@@ -21,9 +21,10 @@ from toprank.cli.options import (
     note_large_budget,
     parse_budget,
     parse_settings,
+    repeat_ids,
     split_names,
 )
-from toprank.cli.terminal import Terminal
+from toprank.cli.terminal import WIDTH, Terminal
 from toprank.tree.counts import plural
 
 if TYPE_CHECKING:
@@ -98,7 +99,7 @@ def fit(
     fit_with_progress(estimator, features, values, terminal)
     estimator.save(out)
     judged = judge(estimator, features, values == pos_label, cv, terminal)
-    report(estimator, out, judged, terminal)
+    report(estimator, out, judged, repeat_ids(id_columns), terminal)
 
 
 def read_history(
@@ -254,9 +255,10 @@ def rules_of(model: Any) -> list[dict[str, Any]]:
     return [] if hasattr(model, "trees_") else model.rules().to_dicts()
 
 
-def report(model: Any, out: Path, judged: dict[str, Any], terminal: Terminal) -> None:
-    """Print what was learned."""
+def report(model: Any, out: Path, judged: dict[str, Any], ids: str, terminal: Terminal) -> None:
+    """Print what was learned, and the next command, with the option `ids`."""
     from toprank.cli.show import model_card, rules_list, rules_title
+    from toprank.export import CARD_TITLE, scorecard_lines, scorecard_shares, scorecard_summary
     from toprank.rankers.model_file import describe_model
 
     info, rules = describe_model(model), rules_of(model)
@@ -274,13 +276,19 @@ def report(model: Any, out: Path, judged: dict[str, Any], terminal: Terminal) ->
         return
     base = model.n_positives_ / model.n_cases_
     quality = f"{judged['average_precision']:.3f}, a random order has {base:.3f}; {judged['how']}"
-    terminal.show(model_card(info, [("AP", quality)]))
+    card = (model.tree_.scoring, model.columns_, model._points_spread) if hasattr(model, "tree_") else None
+    inside = scorecard_summary(*card) if card else ""
+    more = [*([("inside leaves", inside)] if inside else []), ("AP", quality)]
+    terminal.show(model_card(info, more, card_shares=scorecard_shares(card[0], card[2]) if card else None))
     if rules:
         terminal.heading(rules_title(len(shown), len(rules)))
         terminal.show(rules_list(shown))
+    if card and inside and not any(info["importances"]):
+        terminal.heading(CARD_TITLE)
+        terminal.show(*scorecard_lines(*card, min(terminal.out.width, WIDTH)))
     terminal.hint(
         f"\nWrote {out} in {terminal.seconds:.1f} s. Next:\n"
-        f"  toprank topk {out} NEW_CASES.csv{_cases_option(model.budget)} -o alerts.csv"
+        f"  toprank topk {out} NEW_CASES.csv{_cases_option(model.budget)}{ids} -o alerts.csv"
     )
 
 

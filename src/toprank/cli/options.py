@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
@@ -41,6 +42,11 @@ def split_names(given: Sequence[str] | None, known: Sequence[str], option: str, 
                 )
         names += parts
     return list(dict.fromkeys(names))
+
+
+def repeat_ids(given: Sequence[str] | None) -> str:
+    """Option --id as it was given, for the next command that is suggested; empty where it was not."""
+    return "".join(f" --id {shlex.quote(text)}" for text in given or ())
 
 
 def parse_budget(text: str | None, option: str = "--budget") -> int | float | None:

@@ -58,10 +58,16 @@ def grid(columns: Sequence[tuple[str, str]], rows: Iterable[Sequence[RenderableT
 # --- models -------------------------------------------------------------------------------------------------
 
 
-def model_card(info: dict[str, Any], more: Sequence[tuple[str, str]] = (), *, is_chosen: bool = False) -> Group:
+def model_card(
+    info: dict[str, Any],
+    more: Sequence[tuple[str, str]] = (),
+    *,
+    is_chosen: bool = False,
+    card_shares: Sequence[float] | None = None,
+) -> Group:
     """Return a fitted model in a few lines, from what its file says of it, and further lines.
 
-    `is_chosen` says of a curve whether one of its trees was chosen.
+    `is_chosen` says of a curve whether one of its trees was chosen; `card_shares` are those of `scorecard_shares`.
     """
     figures, columns, cutoff = info["figures"], info["columns"], info["cutoff"]
     n_categorical = sum(column["kind"] == "category" for column in columns)
@@ -75,7 +81,7 @@ def model_card(info: dict[str, Any], more: Sequence[tuple[str, str]] = (), *, is
         ),
         ("outcome", f"looks for {classes[positive]!r}, the other is {classes[1 - positive]!r}"),
         ("columns", f"{len(columns):,}, {n_categorical:,} of them categorical"),
-        ("main columns", main_columns(info) or "none: no column tells the cases apart"),
+        ("main columns", main_columns(info, card_shares) or "none: no column tells the cases apart"),
         (
             "budget",
             f"{plural(round(cutoff['k']), 'case')} of the training data: score of at least {cutoff['threshold']:.4f}; "
@@ -98,8 +104,10 @@ def curve_size(figures: dict[str, Any], is_chosen: bool) -> str:
     return f"{plural(figures['n_trees'], 'tree')}; the {'chosen' if is_chosen else 'base'} one has {one}"
 
 
-def main_columns(info: dict[str, Any]) -> str:
-    """Return the columns that brought most of the gain, with their shares."""
+def main_columns(info: dict[str, Any], card_shares: Sequence[float] | None = None) -> str:
+    """Return the columns that brought most of the gain, with their shares; without a gain those of the scorecard."""
+    if card_shares is not None and not any(info["importances"]):
+        return f"of the scorecard, as there are no conditions: {main_columns(info | {'importances': card_shares})}"
     named = zip((column["name"] for column in info["columns"]), info["importances"], strict=True)
     ranked = sorted(named, key=lambda item: -item[1])[:MAIN_COLUMNS]
     return ", ".join(f"{name} {100 * share:.0f} %" for name, share in ranked if share > 0)

@@ -16,6 +16,18 @@ if TYPE_CHECKING:
     import polars
 
 ROWS_PRINTED = 20
+RATES = {
+    "training": "in training {} of such cases were hits, expect fewer",
+    "leaves": "their leaves held {} hits in training, and the scorecard puts the likeliest cases of a leaf first",
+    "unseen": "{} of the past cases with such scores were hits, as judged by trees that had not seen them",
+}
+"""What the mean hit rate of the alerts is, by where it comes from."""
+
+HINTS = {
+    "training": "Hit rate, lift: of such cases in training; expect fewer hits.",
+    "leaves": "Hit rate, lift: of the whole leaf in training; the scorecard puts its likeliest cases first.",
+}
+"""What the hit rates of a printed list are, where that is not plain."""
 
 
 def topk(
@@ -44,6 +56,8 @@ def topk(
 ) -> None:
     r"""List the k cases of a file most worth checking, best first, each with reasons.
 
+    The column `row` is the place of a case in the file, counted from 0; --id adds the column that names it.
+
     \b
     toprank topk model.toprank new.csv --k 20
     toprank topk model.toprank new.parquet --k 500 --id case_id --keep amount -o alerts.csv
@@ -68,7 +82,7 @@ def topk(
         write_table(alerts, out)
     result = {"n_rows": frame.height, "k": alerts.height, "out": None if out is None else str(out)}
     terminal.finish(result | ({} if out is not None else {"alerts": alerts.to_dicts()}))
-    _print_alerts(alerts, ids, kept, frame.height, out, terminal)
+    _print_alerts(alerts, ids, kept, frame.height, out, ranker._rate_source(), terminal)
 
 
 def choose_k(k: int | None, model: Any, n_rows: int, file: str, terminal: Terminal) -> int:
@@ -116,18 +130,22 @@ def _print_alerts(
     kept: list[str],
     n_rows: int,
     out: Path | None,
+    source: str,
     terminal: Terminal,
 ) -> None:
+    """Print the first alerts, or where they are, and where their hit rates come from (`source`)."""
     from toprank.cli.show import alerts_table, percent
 
     said = f"The {alerts.height:,} of {plural(n_rows, 'case')} most worth checking"
     if out is not None:
         if not terminal.quiet:
-            expected = percent(float(alerts["hit_rate"].mean()))  # type: ignore[arg-type]
-            terminal.show(f"{said}; {expected} of them should be hits.", f"Wrote {out} in {terminal.seconds:.1f} s.")
+            rate = percent(float(alerts["hit_rate"].mean()))  # type: ignore[arg-type]
+            terminal.show(f"{said}; {RATES[source].format(rate)}.", f"Wrote {out} in {terminal.seconds:.1f} s.")
         return
     shown = alerts.head(ROWS_PRINTED)
     first = f", the first {shown.height}" if shown.height < alerts.height else ""
     terminal.show(f"{said}{first}:", alerts_table(shown.to_dicts(), ids + kept or ["row"]))
+    if source in HINTS:
+        terminal.hint(f"  {HINTS[source]}")
     if shown.height < alerts.height:
         terminal.hint("Write them all with -o alerts.csv.")

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from toprank.datasets.frames import import_optional
 from toprank.experiment.measures import AT_CASES
 from toprank.experiment.plan import Plan, Trial
 from toprank.experiment.registry import find_method
@@ -372,6 +373,7 @@ def compare(
     >>> [entry.title for entry in board.entries if entry.is_readable]
     ['CART', 'Gini leaf rate']
     """
+    import_optional("pandas", needed_for="compare", hint='pip install "toprank[experiment]"')
     n_rows = len(X)
     labels = check_labels(y, n_rows, "compare")
     classes, positive = check_classes(labels, None, "compare")

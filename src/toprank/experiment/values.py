@@ -49,6 +49,9 @@ def parse_seeds(given: Any, owner: str) -> tuple[int, ...]:
 
 def read_yaml(path: Path) -> Any:
     """Content of a YAML file in which no mapping has a name twice."""
+    from toprank.datasets.frames import import_optional
+
+    import_optional("yaml", needed_for=f"Reading {path.name}", hint='pip install "toprank[experiment]"')
     import yaml
 
     class Loader(yaml.SafeLoader):

@@ -49,8 +49,8 @@ def feature_contributions(tree: Tree, X: np.ndarray) -> tuple[np.ndarray, float]
     Returns
     -------
     contributions : float64 array of shape (n, n_features)
-        A step's change belongs to the feature asked for at its start; at a weighted sum the features share
-        it by the size of their weights.
+        A step's change belongs to the feature asked for at its start; at a weighted sum those features share it
+        whose values took the row to its side, by how far they did.
     base : float
         Log-odds of the root. Base plus the sum of a row's contributions is the log-odds of its leaf.
     """
@@ -63,10 +63,41 @@ def feature_contributions(tree: Tree, X: np.ndarray) -> tuple[np.ndarray, float]
         change = log_odds[nodes[row, step + 1]] - log_odds[start]
         is_sum = tree.kind[start] == OBLIQUE
         out[row[~is_sum], tree.feature[start[~is_sum]]] += change[~is_sum]
-        for node in np.unique(start[is_sum]):
+        for node in np.unique(start[is_sum]).tolist():
             here = start == node
-            out[row[here]] += change[here, None] * weight_shares(tree, int(node))
+            goes_left = nodes[row[here], step + 1] == tree.left[node]
+            out[row[here]] += change[here, None] * push_shares(tree, node, X[row[here]], goes_left)
     return out, float(log_odds[0])
+
+
+def push_shares(tree: Tree, node: int, X: np.ndarray, goes_left: np.ndarray) -> np.ndarray:
+    """Share of each feature in what took rows to their side of a weighted sum: float64 (n, n_features).
+
+    A number pushes by its weight times its distance from what a missing one counts as, the mean of its column; a
+    category by its weight. Who pushes to the other side has no share. Shares are those of the weights where nobody
+    pushes, and where missing numbers count as nothing: the means are not known then.
+
+    Parameters
+    ----------
+    tree : Tree
+    node : int
+    X : float array of shape (n, n_features)
+        Rows that reach the node.
+    goes_left : bool array of shape (n,)
+    """
+    own = slice(tree.oblique_at[node], tree.oblique_at[node + 1])
+    feature, code, weight = tree.oblique_feature[own], tree.oblique_code[own], tree.oblique_weight[own]
+    fill, value = tree.oblique_fill[own], X[:, feature].astype(np.float64)
+    push = np.zeros((len(X), tree.n_features))
+    if np.isnan(fill).any():
+        return push + weight_shares(tree, node)
+    distance = np.where(code >= 0, value == code, np.where(np.isnan(value), 0.0, value - fill))
+    towards = np.where(goes_left, -1.0, 1.0)[:, None] * weight * distance
+    for term, own_feature in enumerate(feature.tolist()):
+        push[:, own_feature] += towards[:, term]
+    push = np.maximum(push, 0.0)
+    total = push.sum(axis=1, keepdims=True)
+    return np.where(total > 0, push / np.where(total > 0, total, 1.0), weight_shares(tree, node))
 
 
 def weight_shares(tree: Tree, node: int) -> np.ndarray:

@@ -24,7 +24,7 @@ class VoteExplanation:
     Attributes
     ----------
     score, rate, lift : float
-        Score of the ensemble, expected hit rate, and its ratio to the rate of all cases.
+        Score of the ensemble, hit rate of past cases with such scores, and its ratio to the rate of all cases.
     n_trees : int
     steps : tuple of Step
         Columns by their mean contribution to the log-odds, those that did nothing left out.
@@ -45,8 +45,8 @@ class VoteExplanation:
 
     def __str__(self) -> str:
         lines = [
-            f"score {number_text(self.score, 6)}, {self.how} of {plural(self.n_trees, 'tree')}; expected hit rate "
-            f"{percent_text(self.rate)}, {number_text(self.lift, 3)} times the rate of all cases",
+            f"score {number_text(self.score, 6)}, {self.how} of {plural(self.n_trees, 'tree')}; hit rate of such "
+            f"past cases {percent_text(self.rate)}, {number_text(self.lift, 3)} times the rate of all cases",
             "columns, and what each adds to the log-odds of a positive, on average over the trees:",
         ]
         return "\n".join(lines + step_lines(self.steps))

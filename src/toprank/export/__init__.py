@@ -6,6 +6,7 @@ from toprank.export.scorecard import (
     checked_spread,
     scorecard_features,
     scorecard_lines,
+    scorecard_shares,
     scorecard_summary,
     scorecard_table,
 )
@@ -19,6 +20,7 @@ __all__ = [
     "node_lines",
     "scorecard_features",
     "scorecard_lines",
+    "scorecard_shares",
     "scorecard_summary",
     "scorecard_table",
     "to_text",

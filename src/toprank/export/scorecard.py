@@ -142,6 +142,22 @@ def scorecard_summary(scoring: Scoring, columns: Sequence[Column], spread: np.nd
     return f"scorecard of {len(names):,} column{'' if len(names) == 1 else 's'}: {listed}{rest}"
 
 
+def scorecard_shares(scoring: Scoring, spread: np.ndarray | None) -> list[float] | None:
+    """Share of each column in the spread of a scorecard's points, 0 to 1; None without a scorecard or its spread.
+
+    The spread of a number's points is its standardised weight.
+
+    Examples
+    --------
+    >>> card = Scoring("linear", center=[2, 0], weight=[0.5, 0.1], missing=[0, 0], points_at=[0, 0, 0], points=[])
+    >>> scorecard_shares(card, np.array([0.6, 0.2]))
+    [0.75, 0.25]
+    """
+    if scoring.kind != "linear" or spread is None or not spread.sum() > 0:
+        return None
+    return [round(float(share), 12) for share in spread / spread.sum()]
+
+
 def checked_spread(spread: np.ndarray | None, n_features: int) -> np.ndarray | None:
     """Spread of a scorecard's points, from a file, as float64; ValueError where it cannot be one."""
     if spread is None:

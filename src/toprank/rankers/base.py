@@ -258,7 +258,11 @@ class BaseRanker(ClassifierMixin, BaseEstimator):
 
     @abstractmethod
     def _rates(self, matrix: np.ndarray, threads: Threads) -> np.ndarray:
-        """Expected positive rate of encoded rows."""
+        """Smoothed positive rate of past cases such as the encoded rows; `_rate_source` says of which."""
+
+    def _rate_source(self) -> str:
+        """Where rates come from: "training", "leaves" ordered inside by a scorecard, or cases "unseen" by the trees."""
+        return "training"
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Score of each row, float64 (n,): higher is more suspicious. Depends on the row and the model alone."""
@@ -307,7 +311,7 @@ class BaseRanker(ClassifierMixin, BaseEstimator):
         Returns
         -------
         frame with the columns rank, row (position in X), score, hit_rate, lift, leaf (tree rankers), reason_1, ...
-            hit_rate is what to expect: the smoothed rate of `predict_proba`; `rules` shows the raw share beside it.
+            hit_rate is the smoothed rate of `predict_proba`: of a tree that of training, so expect fewer hits.
         """
         matrix = self._encode(X)
         if isinstance(k, bool | np.bool_) or not isinstance(k, int | np.integer) or not 1 <= k <= len(matrix):

@@ -205,14 +205,14 @@ def _check_leaves(owner: str, value: Any) -> int:
 
 
 def _nearest(name: str, points: OperatingPoints, n_cases: float, among: np.ndarray) -> str:
-    """How near the curve comes to a wish, in words."""
+    """How near the curve comes to a wish, in words; points without alerts are not `among` those that count."""
     if not among.any():
         return "those that small call no case positive"
     if name == "max_fpr":
-        return f"the lowest share is {percent_text(points.false_positive_rate[among].min())}"
+        return f"the lowest share, where there are alerts, is {percent_text(points.false_positive_rate[among].min())}"
     if name == "min_recall":
         return f"the highest share is {percent_text(points.true_positive_rate[among].max())}"
-    return f"the fewest alerts are {_alerts(points, n_cases)[among].min():,.0f}"
+    return f"the fewest alerts, where there are any, are {_alerts(points, n_cases)[among].min():,.0f}"
 
 
 def _refuse_none(of: str, is_fine: np.ndarray, wish: str, nearest: str) -> None:

@@ -186,6 +186,9 @@ class CurveRanker(Ensemble):
 
     # --- scoring ------------------------------------------------------------------------------------------------
 
+    def _rate_source(self) -> str:
+        return super()._rate_source() if self.held_out_points_ is None else "unseen"
+
     def _decide(self, matrix: np.ndarray, threads: Threads) -> np.ndarray:
         return self._calls(matrix, threads)[1]
 

@@ -42,7 +42,7 @@ class Ensemble(BaseRanker):
     # --- scoring ------------------------------------------------------------------------------------------------
 
     def _set_rates(self, score: np.ndarray, is_positive: np.ndarray, weight: np.ndarray) -> None:
-        """Learn the expected hit rate from scored rows; without rows of both classes it is that of all cases."""
+        """Learn the hit rate by score from scored rows; without rows of both classes it is that of all cases."""
         has_weight = weight > 0
         score, is_positive, weight = score[has_weight], is_positive[has_weight], weight[has_weight]
         if 0 < is_positive.sum() < len(score):

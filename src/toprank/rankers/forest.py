@@ -183,7 +183,7 @@ class Forest(Ensemble):
         return FeatureSampler(n_features, n_a_condition, n_a_root, rng)
 
     def _judge_out_of_bag(self, data: TrainingData, score: np.ndarray, votes: np.ndarray) -> None:
-        """Out-of-bag scores, what the measures say of them, and the expected hit rate by score."""
+        """Out-of-bag scores, what the measures say of them, and the hit rate by score."""
         self.oob_decision_function_ = score
         weight = np.ones(len(votes)) if data.weight is None else data.weight
         rows = np.flatnonzero((votes > 0) & (weight > 0))
@@ -205,6 +205,9 @@ class Forest(Ensemble):
         for tree in self.trees_:
             total += self._vote(tree, matrix, threads)
         return total / len(self.trees_)
+
+    def _rate_source(self) -> str:
+        return "unseen" if self.bootstrap else super()._rate_source()
 
     # --- files and text -----------------------------------------------------------------------------------------
 

@@ -86,6 +86,9 @@ class TreeRanker(BaseRanker):
     def _rates(self, matrix: np.ndarray, threads: Threads) -> np.ndarray:
         return self.tree_.rate[self.tree_.apply(matrix, threads)]
 
+    def _rate_source(self) -> str:
+        return "leaves" if scorecard_features(self.tree_.scoring) else super()._rate_source()
+
     def _leaf_column(self, matrix: np.ndarray) -> dict[str, np.ndarray]:
         return {"leaf": self.tree_.leaf[self.tree_.apply(matrix)] + 1}
 

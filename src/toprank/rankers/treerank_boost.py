@@ -260,6 +260,10 @@ class TreeRankBoost(Ensemble):
         check_is_fitted(self)
         return "additive" if self._rule is None else "pairs"
 
+    def _rate_source(self) -> str:
+        rarest = min(self.n_positives_, self.n_cases_ - self.n_positives_)
+        return "unseen" if rarest >= CALIBRATION_FOLDS else super()._rate_source()
+
     def _decide(self, matrix: np.ndarray, threads: Threads) -> np.ndarray:
         out = np.empty(len(matrix))
         for start in range(0, len(matrix), BLOCK_ROWS):

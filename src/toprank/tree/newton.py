@@ -7,10 +7,11 @@ together, in their order: the parts depend on the number of rows alone, so weigh
 from __future__ import annotations
 
 from functools import partial
+from typing import Any
 
 import numpy as np
 
-from toprank._core.logistic import GRAM_COLUMNS, Goal, Model, Rows, State, begin, damp, improve, look
+from toprank._core.logistic import GRAM_COLUMNS, Goal, Model, Rows, State, Sums, damp, improve, start
 from toprank._core.quadratic import GRAM_ROWS, centred_gram, gram_sums
 from toprank._core.threads import Threads
 
@@ -51,14 +52,22 @@ def solve(
     """
     n_columns, n = X.shape
     rows = Rows(target, weight, np.empty(n), np.empty(n), np.empty(n))
-    correlation, watched = np.empty(n_columns), np.arange(n_columns)
-    intercept, sums = begin(X, rows, goal.penalty, value, intercept)
-    state = State(intercept, sums, np.inf, np.inf, 1.0, 0.0, 0, False, False)
-    state, columns, watched = look(X, rows, goal, state, value, correlation, watched)
+    correlation, is_chosen, is_watched = (
+        np.empty(n_columns),
+        np.empty(n_columns, np.uint8),
+        np.empty(n_columns, np.uint8),
+    )
+    state = named(start(X, rows, goal, value, intercept, correlation, is_chosen, is_watched))
     while not state.is_done:
-        model = fit_model(X, rows, columns, state, threads)
-        state, columns, watched = improve(X, rows, goal, state, value, correlation, watched, model)
+        model = fit_model(X, rows, np.flatnonzero(is_chosen), state, threads)
+        state = named(improve(X, rows, goal, state, value, correlation, model, is_chosen, is_watched))
     return state
+
+
+def named(figures: tuple[Any, ...]) -> State:
+    """The state that a kernel gave back as plain numbers."""
+    intercept, sums, *others = figures
+    return State(intercept, Sums(*sums), *others)
 
 
 def fit_model(X: np.ndarray, rows: Rows, columns: np.ndarray, state: State, threads: Threads) -> Model:
@@ -72,8 +81,8 @@ def fit_model(X: np.ndarray, rows: Rows, columns: np.ndarray, state: State, thre
     sums = next(parts)
     for part in parts:
         sums += part
-    gram, pull = centred_gram(sums, len(columns), total)
-    return Model(columns, gram, pull, total)
+    k = len(columns)
+    return Model(columns, centred_gram(sums, k, total), sums[k, :k].copy(), total)
 
 
 def part_bounds(n: int) -> list[int]:

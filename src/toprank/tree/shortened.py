@@ -11,7 +11,7 @@ from toprank._core.dtypes import CATEGORY, OBLIQUE
 from toprank.tree.columns import Category, Column
 from toprank.tree.counts import plural
 from toprank.tree.structure import Tree
-from toprank.tree.wording import SHORT, WEIGHT_DIGITS, Term, category_sides, rounded, sum_terms
+from toprank.tree.wording import EXACT, SHORT, WEIGHT_DIGITS, Term, category_sides, rounded, sum_terms
 
 
 def is_rounded(value: float, digits: int = SHORT.digits) -> bool:
@@ -28,7 +28,7 @@ def is_rounded(value: float, digits: int = SHORT.digits) -> bool:
 def is_cut(labels: Sequence[Category]) -> bool:
     """Tell whether a short text lists only some of these names, or not as they are."""
     return len(labels) > len(labels[: SHORT.names]) or any(
-        isinstance(label, str) and SHORT.label(label) != label for label in labels
+        isinstance(label, str) and SHORT.label(label) not in (label, EXACT.label(label)) for label in labels
     )
 
 

@@ -45,8 +45,8 @@ class Detail:
     names : int or None
         Names, or terms of a sum, that are listed before the rest is counted; None lists all.
     characters : int or None
-        Characters of a category's name before it is cut off. None gives names as they are, in quotes (as in JSON) where
-        they could be taken for something else.
+        Characters of a category's name before it is cut off, in quotes where it could be taken for several. None gives
+        names as they are, in quotes (as in JSON) where they could be taken for something else.
     digits : int
         Significant digits of a number where they suffice; 17 are all, written as Python reads them.
 
@@ -55,7 +55,7 @@ class Detail:
     >>> SHORT.number(1234567.891), EXACT.number(1234567.891)
     ('1,234,568', '1234567.891')
     >>> SHORT.label("fish, chips or both"), EXACT.label("fish, chips or both"), EXACT.label("fish")
-    ('fish, chips or both', '"fish, chips or both"', 'fish')
+    ('"fish, chips or both"', '"fish, chips or both"', 'fish')
     """
 
     names: int | None = 4
@@ -83,8 +83,11 @@ class Detail:
         """Return the name of a category or class, in short on one line and cut off where it is very long."""
         if self.is_exact:
             return _quoted(label) if isinstance(label, str) else repr(label)
-        text = one_line(label)
-        return text if self.characters is None or len(text) <= self.characters else f"{text[: self.characters - 3]}..."
+        quote = isinstance(label, str) and is_ambiguous(label)
+        text = str(label) if quote else one_line(label)
+        if self.characters is not None and len(text) > self.characters:
+            text = f"{text[: self.characters - 3]}..."
+        return _in_quotes(text) if quote else text
 
 
 SHORT = Detail()
@@ -98,7 +101,23 @@ def _quoted(name: str) -> str:
     """Return a name, in quotes as in JSON where it could be taken for something else."""
     if PLAIN_NAME.fullmatch(name) and WORDS.isdisjoint(name.lower().split()):
         return name
+    return _in_quotes(name)
+
+
+def _in_quotes(name: str) -> str:
+    """Return a name in quotes, as in JSON."""
     return json.dumps(name, ensure_ascii=not name.isprintable())
+
+
+def is_ambiguous(name: str) -> bool:
+    """Tell whether a name in a list could be taken for several, or has spaces at an end, which nobody sees.
+
+    Examples
+    --------
+    >>> is_ambiguous("bar, small"), is_ambiguous("tea or coffee"), is_ambiguous("bar "), is_ambiguous("tea room")
+    (True, True, True, False)
+    """
+    return "," in name or " or " in one_line(name) or name != name.strip()
 
 
 def rounded(value: float, digits: int = SHORT.digits, *, down: bool = False) -> Decimal:
