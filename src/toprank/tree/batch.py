@@ -14,7 +14,7 @@ from typing import Protocol
 import numpy as np
 
 from toprank._core.dtypes import SPLIT, WEIGHT
-from toprank._core.threads import Threads, share_out
+from toprank._core.threads import Threads, cut_evenly
 
 
 @dataclass(frozen=True)
@@ -121,7 +121,7 @@ def children_of(batch: Batch, n_left: np.ndarray, positive_left: np.ndarray, tot
 
 def sweep_features(sweep: Callable[..., None], n_nodes: int, n_features: int, threads: Threads) -> Splits:
     """Best conditions over all features: each thread sweeps a run of features, the runs meet in feature order."""
-    runs = share_out(np.ones(n_features), threads.n_threads)
+    runs = cut_evenly(n_features, threads.n_threads, least=1)
     found = [Splits(n_nodes) for _ in runs]
     threads.run(lambda run, out: sweep(run.start, run.stop, out.record, out.goes_left), runs, found)
     for other in found[1:]:

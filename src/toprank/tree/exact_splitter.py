@@ -7,7 +7,7 @@ import numpy as np
 from toprank._core.dtypes import NODE, ROW, WEIGHT
 from toprank._core.partition import mark_left, mark_rows, split_by_mark
 from toprank._core.splitting import exact_splits
-from toprank._core.threads import Threads, share_out
+from toprank._core.threads import Threads, cut_evenly
 from toprank.tree.batch import Batch, Splits, children_of, sum_of_cells, sweep_features
 from toprank.tree.bin_mapper import between
 from toprank.tree.weights import RowWeights
@@ -122,7 +122,7 @@ class ExactSplitter:
                 split_by_mark(self.order[f], buffer, batch.start, batch.stop, self.mark, counts)
             n_left[:] = counts
 
-        self.threads.run(part, share_out(np.ones(self.n_features), self.threads.n_threads))
+        self.threads.run(part, cut_evenly(self.n_features, self.threads.n_threads, least=1))
         return n_left
 
     def remember(self) -> None:

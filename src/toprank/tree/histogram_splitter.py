@@ -10,7 +10,7 @@ from toprank._core.dtypes import NODE, ROW, WEIGHT
 from toprank._core.histogram import packed_histograms, wide_histograms
 from toprank._core.partition import join_chunks, mark_rows, split_chunks
 from toprank._core.splitting import histogram_splits
-from toprank._core.threads import CHUNK_ROWS, Threads, cut_into_chunks, share_out
+from toprank._core.threads import CHUNK_ROWS, Threads, cut_evenly, cut_into_chunks, share_out
 from toprank.tree.batch import Batch, Splits, children_of, sum_of_cells, sweep_features
 from toprank.tree.bin_mapper import BinMapper, Binned, Codes
 from toprank.tree.weights import RowWeights
@@ -100,7 +100,7 @@ class HistogramSplitter:
             for i in range(run.start, run.stop):
                 np.subtract(whole[slot_of[i]], histograms[i], out=histograms[len(family) + i])
 
-        self.threads.run(subtract, share_out(np.ones(len(family)), self.threads.n_threads))
+        self.threads.run(subtract, cut_evenly(len(family), self.threads.n_threads, least=1))
         slot = np.full(len(children), -1, NODE)
         slot[smaller] = np.arange(len(family))
         slot[smaller ^ 1] = np.arange(len(family)) + len(family)

@@ -52,11 +52,8 @@ def solve(
     """
     n_columns, n = X.shape
     rows = Rows(target, weight, np.empty(n), np.empty(n), np.empty(n))
-    correlation, is_chosen, is_watched = (
-        np.empty(n_columns),
-        np.empty(n_columns, np.uint8),
-        np.empty(n_columns, np.uint8),
-    )
+    correlation = np.empty(n_columns)
+    is_chosen, is_watched = np.empty((2, n_columns), np.uint8)
     state = named(start(X, rows, goal, value, intercept, correlation, is_chosen, is_watched))
     while not state.is_done:
         model = fit_model(X, rows, np.flatnonzero(is_chosen), state, threads)
@@ -76,8 +73,8 @@ def fit_model(X: np.ndarray, rows: Rows, columns: np.ndarray, state: State, thre
     if len(columns) > GRAM_COLUMNS:
         return Model(columns, np.empty((0, 0)), np.empty(0), total)
     bounds = part_bounds(X.shape[1])
-    share_out = map if threads.n_threads == 1 else threads.run  # alone, one part after the other is held
-    parts = iter(share_out(partial(gram_sums, X, columns, rows.curvature), bounds[:-1], bounds[1:]))
+    run = map if threads.n_threads == 1 else threads.run  # alone, one part after the other is held
+    parts = iter(run(partial(gram_sums, X, columns, rows.curvature), bounds[:-1], bounds[1:]))
     sums = next(parts)
     for part in parts:
         sums += part

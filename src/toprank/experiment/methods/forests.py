@@ -9,11 +9,11 @@ from typing import Any, Self
 import numpy as np
 from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier
 
+from toprank.experiment.methods.own import PAPER_DEPTHS
 from toprank.experiment.methods.sizes import leaves
 from toprank.experiment.registry import Method, Sweep, register
 
 SPACE = {"max_features": ("sqrt", 0.5), "min_samples_leaf": (1, 3, 10)}
-PAPER_DEPTHS = tuple(range(2, 11))
 
 
 def make_random_forest(random_state: Any = 0, n_jobs: int | None = 1, **setting: Any) -> RandomForestClassifier:
