@@ -166,8 +166,11 @@ def best_split(table, rows, criterion, min_leaf=1, whole=None):
     return best, [(f, left) for value, f, left in found if math.isclose(value, best, rel_tol=1e-9, abs_tol=1e-9)]
 
 
-def greedy_leaves(table, rows, criterion, depth, min_leaf=1, min_split=2, whole=None):
-    """Leaves of the greedy tree, as lists of rows; raises where partitions tie for the best."""
+def greedy_leaves(table, rows, criterion, depth, min_leaf=1, min_split=2, whole=None, carried=None):
+    """Leaves of the greedy tree, as lists of rows; raises where partitions tie for the best.
+
+    With the stopping rule of MetaAP `carried` is the AP that the condition above gave this side; None: without it.
+    """
     _, _, positive, total = table
     n_positive, n = weight_of(rows, positive), weight_of(rows, total)
     if depth == 0 or n_positive in (0, n) or n < max(min_split, 2 * min_leaf):
@@ -181,9 +184,24 @@ def greedy_leaves(table, rows, criterion, depth, min_leaf=1, min_split=2, whole=
     if any({other, frozenset(rows) - other} != partition for _, other in found[1]):
         raise ArithmeticError("The best split is tied: this table has several greedy trees.")
     parts = [row for row in rows if row in left], [row for row in rows if row not in left]
+    sides = [None, None]
+    if carried is not None:
+        sides = side_average_precisions(table, parts)
+        if sum(weight_of(part, total) * side for part, side in zip(parts, sides, strict=True)) < n * carried:
+            return [rows]
     return [
-        leaf for part in parts for leaf in greedy_leaves(table, part, criterion, depth - 1, min_leaf, min_split, whole)
+        leaf
+        for part, side in zip(parts, sides, strict=True)
+        for leaf in greedy_leaves(table, part, criterion, depth - 1, min_leaf, min_split, whole, side)
     ]
+
+
+def side_average_precisions(table, parts):
+    """AP_left and AP_right of section 4 of the MetaAP paper: each side in turn is called positive."""
+    _, _, positive, total = table
+    counts = [(weight_of(part, positive), weight_of(part, total)) for part in parts]
+    both = [sum(pair) for pair in zip(*counts, strict=True)]
+    return [two_leaf_average_precision(*count, *both) for count in counts]
 
 
 # Meta-trees

@@ -124,12 +124,14 @@ criteria = st.sampled_from(sorted(CRITERIA))
 @st.composite
 def limits(draw):
     """Some limits of growing; min_leaf up to 3 units."""
+    criterion = draw(criteria)
     return Limits(
-        CRITERIA[draw(criteria)],
+        CRITERIA[criterion],
         max_depth=draw(st.integers(1, 5)),
         min_leaf=draw(st.integers(1, 3)),
         min_split=draw(st.integers(2, 6)),
         min_gain=draw(st.sampled_from([-np.inf, 0.0, 0.5])),
+        keeps_ap=criterion == "ap" and draw(st.booleans()),
     )
 
 

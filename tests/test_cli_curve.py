@@ -53,7 +53,8 @@ def test_without_a_wish_the_points_the_base_tree_and_how_to_choose(folder, fitte
     printed = (folder / "printed.txt").read_text(encoding="utf-8")
     lines = printed.splitlines()
     assert lines[0] == "Cost-optimal curve of history.csv"
-    assert lines[1] == f"  trees         {len(fitted.path_)}, of depth 2 at most; weights cost 1 (alpha)"
+    size = f"{len(fitted.path_)}, {sum(point.is_between for point in fitted.path_)} of them between two costs"
+    assert lines[1] == f"  trees         {size}, of depth 2 at most; weights cost 1 (alpha)"
     assert "  trained on    300 cases, " in printed
     assert f"  area          {fitted.held_out_points_.hull_area:.3f} under the hull" in printed
     assert "  point  false alarm costs  leaves  alerts   found  false alarms  hit rate" in lines
@@ -140,7 +141,7 @@ def test_long_paths_lose_beaten_and_repeated_points_first():
     assert points_shown(beaten, {7: "base tree"}) == [0, 7, *range(20, 30)]
     alarms[:20], missed[:20] = 29, 0
     repeated = OperatingPoints(np.arange(1, 31), alarms, missed, positives=40, negatives=40)
-    assert points_shown(repeated, {7: "base tree"}) == [0, 7, *range(20, 30)]
+    assert points_shown(repeated, {7: "base tree"}) == [7, *range(20, 30)]
     assert points_shown(OperatingPoints([1] * 15, [1] * 15, [1] * 15, 2, 2), {}) == list(range(15))
 
 

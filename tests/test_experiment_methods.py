@@ -221,6 +221,7 @@ def test_the_published_methods_are_those_of_the_paper():
     assert (published.criterion, published.min_samples_leaf, published.random_state) == ("entropy", 1, 1)
     meta = METHODS["metaap-paper"].make(depth=3)
     assert (meta.max_depth, meta.leaf_depth, meta.leaf_order, meta.min_samples_leaf) == (3, None, "meta", 1)
+    assert not meta.keeps_ap
     forest = METHODS["metaap-forest-paper"].make(depth=3, random_state=7)
     assert (forest.n_estimators, forest.max_depth, forest.leaf_depth, forest.random_state) == (100, 3, None, 7)
     bagged = METHODS["entropy-forest"].make(max_depth=3)

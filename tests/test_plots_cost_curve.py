@@ -1,5 +1,6 @@
 """The display of cost-optimal curves: what it takes from a model, its data, and drawings in which everything fits."""
 
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -50,20 +51,27 @@ def curve(cases):
 # --- what is taken from a model -----------------------------------------------------------------------------
 
 
+def with_costs(curve, points):
+    """The points, those of trees between two costs without one."""
+    is_between = [point.is_between for point in curve.path_]
+    return replace(points, cost_ratio=np.where(is_between, np.nan, points.cost_ratio))
+
+
 def test_a_fitted_curve_shows_its_points_out_of_fold_points_and_base_tree(curve, cases):
     X, y, X_test, y_test = cases
     base = curve.path_[curve.base_point_].tree
     alone = CostOptimalCurveDisplay.from_curve(curve)
     assert list(alone.points) == ["cost-optimal curve", "cost-optimal curve, out of fold"]
-    assert alone.points["cost-optimal curve"] == curve.points_
-    assert alone.points["cost-optimal curve, out of fold"] == curve.held_out_points_
+    assert any(point.is_between for point in curve.path_)
+    assert alone.points["cost-optimal curve"] == with_costs(curve, curve.points_)
+    assert alone.points["cost-optimal curve, out of fold"] == with_costs(curve, curve.held_out_points_)
     assert (alone.test_points, alone.test_curves, alone.selected) == ({}, {}, {})
     rate = base.predict_proba(X)[:, 1]
     seen = alone.curves["ROC of the base tree"]
     assert seen.distance(roc_curve(y, rate, pos_label="fraud"), "sup") == pytest.approx(0, abs=1e-12)
     weight = np.arange(len(y_test)) % 3
     both = CostOptimalCurveDisplay.from_curve(curve, X_test, y_test, weight)
-    assert both.test_points["cost-optimal curve"] == curve.points(X_test, y_test, weight)
+    assert both.test_points["cost-optimal curve"] == with_costs(curve, curve.points(X_test, y_test, weight))
     expected = roc_curve(y_test, base.predict_proba(X_test)[:, 1], sample_weight=weight, pos_label="fraud")
     assert both.test_curves["ROC of the base tree"] == expected
 
@@ -99,9 +107,12 @@ def test_other_models_are_judged_by_the_test_cases(curve, cases):
     assert shown.area == pytest.approx(expected.area)
 
 
-def test_what_was_selected_is_ringed_in_every_set(curve, cases):
+@pytest.mark.parametrize("is_between", [False, True])
+def test_what_was_selected_is_ringed_in_every_set(curve, cases, is_between):
     *_, X_test, y_test = cases
-    position = curve.select(max_fpr=0.2).position
+    rates = curve.held_out_points_.false_positive_rate
+    chosen = (curve.select(max_fpr=rate) for rate in rates[(rates > 0) & (rates < 1)])
+    position = next(each.position for each in chosen if each.point.is_between == is_between)
     display = CostOptimalCurveDisplay.from_curve(curve, X_test, y_test).plot()
     curve.selected_ = None
     for ax, points in zip(display.ax_, (curve.points_, curve.points(X_test, y_test)), strict=True):
@@ -111,7 +122,7 @@ def test_what_was_selected_is_ringed_in_every_set(curve, cases):
         source = "training" if ax is display.ax_[0] else "test"
         assert any(text.startswith(f"selected, {source}: {share}") for text in legend_of(ax))
         ratio = f"{points.cost_ratio[position]:.2g}"
-        assert ratio in [text.get_text() for text in texts_of(ax, ("label: ratio",))]
+        assert (ratio in [text.get_text() for text in texts_of(ax, ("label: ratio",))]) == (not is_between)
     assert "selected: cost-optimal curve, out of fold" in lines_of(display.ax_[0])
     assert any(text.startswith("selected, out of fold: ") for text in legend_of(display.ax_[0]))
     assert any(text.endswith("  cost-optimal curve") for text in legend_of(display.ax_[0]))  # the title says the rest

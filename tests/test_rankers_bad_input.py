@@ -412,6 +412,7 @@ def test_a_budget_of_true_is_refused_before_anything_grows():
         (MetaAPForest(), "max_features", 1.5),
         (MetaAPForest(), "max_samples", 0.0),
         (MetaAPForest(), "bootstrap", "no"),
+        (MetaAP(), "keeps_ap", 1),
     ],
     ids=lambda value: repr(value)[:30],
 )

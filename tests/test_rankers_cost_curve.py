@@ -41,9 +41,10 @@ def curve(fitted):
 
 def test_the_path_goes_from_no_missed_positive_to_no_false_positive(curve, table):
     y = table[1]
-    ratios = np.array([point.cost_ratio for point in curve.path_])
+    ratios = np.array([point.cost_ratio for point in curve.path_ if not point.is_between])
     assert np.allclose(ratios[1:] / ratios[:-1], 2.0)
-    assert ratios[curve.base_point_] == y.sum() / (y == 0).sum()
+    assert curve.path_[curve.base_point_].cost_ratio == y.sum() / (y == 0).sum()
+    assert not curve.path_[curve.base_point_].is_between
     assert curve.path_[0].false_negatives == 0 < curve.path_[curve.base_point_].false_negatives
     assert curve.path_[-1].false_positives == 0 < curve.path_[curve.base_point_].false_positives
     assert all(point.tree.fp_cost_ == point.cost_ratio for point in curve.path_)
@@ -122,8 +123,10 @@ def long_path():
 def test_a_path_that_settled_has_one_tree_at_each_end(long_path):
     """Out of fold the same costs are gone over."""
     curve, y = long_path
-    assert (curve.points_.false_positives == 0).tolist() == [False] * (len(curve.path_) - 1) + [True]
-    assert (curve.points_.false_negatives == 0).tolist() == [True] + [False] * (len(curve.path_) - 1)
+    at_costs = np.array([not point.is_between for point in curve.path_])
+    n_costs = at_costs.sum()
+    assert (curve.points_.false_positives[at_costs] == 0).tolist() == [False] * (n_costs - 1) + [True]
+    assert (curve.points_.false_negatives[at_costs] == 0).tolist() == [True] + [False] * (n_costs - 1)
     assert curve.path_[curve.base_point_].cost_ratio == pytest.approx(y.sum() / (y == 0).sum())
     assert np.array_equal(curve.held_out_points_.cost_ratio, [point.cost_ratio for point in curve.path_])
     assert [point.tree.fp_cost_ for point in curve.path_] == [point.cost_ratio for point in curve.path_]
@@ -153,10 +156,12 @@ def test_no_tree_of_a_path_holds_those_before_it(curve):
 
 def test_cases_are_ordered_by_the_costs_at_which_they_are_positive(curve, table):
     X, _ = table
-    votes = np.array([point.tree.cost_predict(X) for point in curve.path_]).sum(axis=0)
+    trees = [point.tree for point in curve.path_ if not point.is_between]
+    assert [tree.tree_ for tree in trees] == curve.trees_
+    votes = np.array([tree.cost_predict(X) for tree in trees]).sum(axis=0)
     order = np.argsort(-curve.decision_function(X), kind="stable")
     assert (np.diff(votes[order]) <= 0).all()
-    inside = np.mean([point.tree.decision_function(X) for point in curve.path_], axis=0)
+    inside = np.mean([tree.decision_function(X) for tree in trees], axis=0)
     for count in np.unique(votes):
         group = order[votes[order] == count]
         assert (np.diff(inside[group]) <= 1e-9).all()
@@ -363,10 +368,11 @@ def test_predict_rules_and_text_follow_the_choice(curve, table):
     X, _ = table
     by_budget = curve.predict(X)
     assert by_budget.sum() == pytest.approx(table[1].sum(), abs=25)
-    selection = curve.select(min_recall=0.9)
+    selection = curve.select(cost_ratio=0.5)
     assert np.array_equal(curve.predict(X), selection.tree.cost_predict(X))
     assert curve.rules().equals(selection.tree.rules())
-    assert f"tree at a cost ratio of {selection.point.cost_ratio:.3g}" in curve.to_text()
+    where = "between two costs, near a ratio" if selection.point.is_between else "at a cost ratio"
+    assert f"tree {where} of {selection.point.cost_ratio:.3g}" in curve.to_text()
     assert curve.n_leaves_ == selection.tree.n_leaves_
     assert "the selected one" in curve.summary()
 

@@ -279,7 +279,7 @@ def test_the_paper_has_one_depth_exact_splits_and_no_smoothing():
     model = MetaAP.paper(3)
     expected = {"max_depth": 3, "leaf_depth": None, "leaf_order": "meta", "leaf_score": "margin", "min_samples_leaf": 1,
                 "min_samples_split": 2, "min_gain": -np.inf, "smoothing": None, "splitter": "exact", "ccp_alpha": 0.0,
-                "max_leaf_nodes": None}  # fmt: skip
+                "max_leaf_nodes": None, "keeps_ap": False}  # fmt: skip
     assert {name: value for name, value in model.get_params().items() if name in expected} == expected
     assert MetaAP.paper(3, leaf_score="constant", budget=5).get_params() == model.get_params() | {
         "leaf_score": "constant",
@@ -290,6 +290,13 @@ def test_the_paper_has_one_depth_exact_splits_and_no_smoothing():
     twin = MetaAP.paper(3, leaf_depth=3).fit(X, y)
     assert fitted.tree_ == twin.tree_
     assert 4 < fitted.n_leaves_ <= 8
+
+
+def test_the_stopping_rule_of_the_published_code_is_one_of_ap():
+    X, y = make_cases(300)
+    assert MetaAP.paper(3).fit(X, y).tree_ != MetaAP.paper(3, keeps_ap=True).fit(X, y).tree_
+    with pytest.raises(ValueError, match=r"keeps_ap=True needs .*criterion='ap', but criterion is 'gini'.*Hint:"):
+        MetaAP(criterion="gini", keeps_ap=True).fit(X, y)
 
 
 @pytest.mark.parametrize("splitter", ["hist", "exact"])

@@ -117,6 +117,7 @@ def test_stacks_of_different_settings_are_told_apart():
         {"min_samples_leaf": 30},
         {"max_depth": 2},
         {"min_gain": 0.05},
+        {"keeps_ap": True},
         {"smoothing": None, "leaf_order": "meta"},
     ]
     with shared_training_data([2, 3]):

@@ -1,4 +1,5 @@
 from dataclasses import replace
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -76,6 +77,74 @@ def test_the_tree_is_the_one_of_the_reference(mode, criterion, seed):
     splitter, trees = grown(table, Limits(CRITERIA[criterion], max_depth=3, min_leaf=1), mode=mode)
     expected = reference.greedy_leaves(table.for_reference, table.rows, criterion, 3)
     assert leaf_sets(splitter, trees) == sorted(expected)
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("labels", ["+++--+", "+--+++"])
+@pytest.mark.parametrize("limit", [{}, {"max_leaf_nodes": 3}], ids=["level-wise", "best-first"])
+def test_a_side_stays_whole_where_its_best_condition_has_less_ap_than_the_one_above_gave_it(mode, labels, limit):
+    """The root parts three positives from --+, whose AP as a side is 1/12 + 3/6: 3 AP = 7/4.
+
+    Its own best condition parts - - from +: 2 (0 + 1/3) + 1 (1 + 0) = 5/3, which is less, but more than n+ = 1.
+    """
+    is_positive = np.array([label == "+" for label in labels])
+    table = Table(np.arange(6.0)[:, None], np.zeros(1, np.int32), is_positive, None)
+    rule = Limits(CRITERIA["ap"], min_gain=0.0, **limit)
+    side = [3, 4, 5] if labels[0] == labels[1] else [0, 1, 2]
+    assert leaf_sets(*grown(table, replace(rule, keeps_ap=True), mode=mode)) == [[0, 1, 2], [3, 4, 5]]
+    without = leaf_sets(*grown(table, rule, mode=mode))
+    assert side not in without
+    assert len(without) == 3
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_side_of_equal_ap_is_parted_whatever_rounding_says(mode):
+    """Right of 1.5 the AP as a side is 1/9 + 2/6, 3 AP = 4/3; the best condition there has 1 (1/3) + 2 (1/2), too."""
+    X, labels = np.array([[0.0], [0.0], [1.0], [2.0], [3.0], [3.0]]), np.array([1, 0, 1, 0, 1, 0], bool)
+    rule = Limits(CRITERIA["ap"], keeps_ap=True)
+    for weight in (None, np.full(6, 0.1), np.full(6, 3.0)):
+        splitter, trees = grown(Table(X, np.zeros(1, np.int32), labels, weight), rule, mode=mode)
+        assert [3] in leaf_sets(splitter, trees)
+        assert [4, 5] in leaf_sets(splitter, trees)
+    side = trees.segment.take(np.flatnonzero(trees.segment.start == 3)[:1])
+    assert rule.accept(side, np.array([1.0]), np.array([1.0 + 1e-15])).all()
+    assert not rule.accept(side, np.array([1.0]), np.array([1.0 + 1e-9])).any()
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_the_tree_that_keeps_its_ap_is_the_one_of_the_reference(mode):
+    n_stopped = 0
+    for seed in range(6):
+        table = without_ties(seed, 0)
+        splitter, trees = grown(table, Limits(CRITERIA["ap"], max_depth=4, keeps_ap=True), mode=mode)
+        rate = Fraction(table.weights.sum_of_positive, table.weights.sum_of_total)
+        expected = reference.greedy_leaves(table.for_reference, table.rows, "ap", 4, carried=rate)
+        assert leaf_sets(splitter, trees) == sorted(expected)
+        n_stopped += len(reference.greedy_leaves(table.for_reference, table.rows, "ap", 4)) - len(expected)
+    assert n_stopped > 0
+
+
+@pytest.mark.parametrize("mode", MODES)
+@given(table=tables(max_rows=14, weights=("none", "whole")), best_first=st.booleans())
+def test_whether_a_node_keeps_its_ap_is_told_by_fractions(mode, table, best_first):
+    """Node by node, as conditions tie: a node is parted where its best gain reaches what its side was given."""
+    table = replace(table, n_categories=np.zeros_like(table.n_categories))
+    rule = Limits(CRITERIA["ap"], keeps_ap=True, max_leaf_nodes=UNLIMITED - best_first)
+    splitter, trees = grown(table, rule, mode=mode)
+    rows, carried = {}, {}
+    for node in reversed(range(len(trees.root))):
+        below = [] if trees.is_leaf[node] else rows[trees.left[node]] + rows[trees.right[node]]
+        rows[node] = below or rows_of(splitter, trees.segment, node)
+    for node in range(len(trees.root)):
+        positive, total = (int(weight[node]) for weight in (trees.segment.positive, trees.segment.total))
+        if not trees.is_leaf[node]:
+            children = trees.left[node], trees.right[node]
+            aps = reference.side_average_precisions(table.for_reference, [rows[child] for child in children])
+            carried |= dict(zip(children, aps, strict=True))
+        if 0 < positive < total:
+            best = reference.best_split(table.for_reference, rows[node], "ap")
+            needed = total * carried.get(node, Fraction(positive, total)) - positive
+            assert trees.is_leaf[node] == (best is None or best[0] < float(needed) - 1e-9), (node, best, needed)
 
 
 @pytest.mark.parametrize("mode", MODES)

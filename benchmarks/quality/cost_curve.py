@@ -102,9 +102,13 @@ def encoded_part(dataset: str, seed: int, folder: str) -> Part:
     return Part(encoder.transform(X.iloc[train]), y[train], encoder.transform(X.iloc[test]), y[test])
 
 
-def measured(points: OperatingPoints, trees: list[Any], ratio: float) -> Result:
-    """What is kept of classifiers: errors on the test part with their steps from the base cost, and sizes."""
-    steps = np.round(np.log(points.cost_ratio / ratio) / np.log(1.5)).astype(int).tolist()
+def measured(points: OperatingPoints, trees: list[Any], ratio: float, is_between: Any = False) -> Result:
+    """What is kept of classifiers: errors on the test part with their steps from the base cost, and sizes.
+
+    Trees between two costs have no step.
+    """
+    all_steps = np.round(np.log(points.cost_ratio / ratio) / np.log(1.5)).astype(int)
+    steps = np.where(is_between, None, all_steps).tolist()
     return {"points": points.to_dict(), "steps": steps, "leaves": [n_leaves(tree) for tree in trees],
             "hull_area": points.hull_area, "dominated": float(points.is_dominated.mean())}  # fmt: skip
 
@@ -158,7 +162,8 @@ def curve(base: TAOTree | None) -> Callable[[Part, int, Result], Result]:
         points = model.points(part.X_test, part.y_test)
         trees = [point.tree for point in model.path_]
         score = model.decision_function(part.X_test)
-        found = measured(points, trees, model.path_[model.base_point_].cost_ratio)
+        is_between = np.array([point.is_between for point in model.path_])
+        found = measured(points, trees, model.path_[model.base_point_].cost_ratio, is_between)
         kept = points.select(~model.held_out_points_.is_dominated)
         return found | {
             "max_depth": int(model.max_depth_),
@@ -167,6 +172,8 @@ def curve(base: TAOTree | None) -> Callable[[Part, int, Result], Result]:
             "roc_auc": roc_auc(part.y_test, score),
             "average_precision": average_precision(part.y_test, score),
             "hull_area_of_kept": kept.hull_area,
+            "hull_area_of_costs": points.select(~is_between).hull_area,
+            "n_costs": int((~is_between).sum()),
             "hull_area_of_ranking": OperatingPoints.of_scores(part.y_test, score).hull_area,
         }
 
@@ -174,9 +181,10 @@ def curve(base: TAOTree | None) -> Callable[[Part, int, Result], Result]:
 
 
 def fine_curve(part: Part, seed: int, chosen: Result) -> Result:
-    """The curve of the depth and penalty that the other one chose, in steps of 1.1 instead of 1.5."""
+    """The curve of the depth and penalty that the other one chose, in steps of 1.1, without trees between costs."""
     base = TAOTree(max_depth=chosen["max_depth"], alpha=chosen["alpha"])
-    model = CostOptimalCurve(base, beta=1.1, depths=None, alphas=None, cv=None, random_state=seed, n_jobs=1)
+    settings = {"beta": 1.1, "max_gap": None, "depths": None, "alphas": None, "cv": None}
+    model = CostOptimalCurve(base, random_state=seed, n_jobs=1, **settings)
     points = model.fit(part.X, part.y).points(part.X_test, part.y_test)
     return {"hull_area": points.hull_area, "leaves": [n_leaves(point.tree) for point in model.path_]}
 

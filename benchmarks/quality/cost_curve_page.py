@@ -17,7 +17,7 @@ from toprank.plots.style import TEXT_SIZE, house_style, method_styles, new_figur
 
 NAMES = {
     "oblique": "COC, weighted sums",
-    "fine": "the same, in steps of 1.1",
+    "fine": "costs alone, in steps of 1.1",
     "axis": "COC, single columns",
     "tree": "tree at 15 costs",
     "cart": "pruned CART at 15 costs",
@@ -37,7 +37,7 @@ WAYS = ("weight", "oversample", "undersample", "smote")
 LOGISTIC = ("logistic", "balanced")
 JUDGED = ("oblique", "tree", "logistic")
 CLASS_METHODS = ("classes-cart", "classes-pruned", "classes-tao")
-RANKING = "hull_area_of_ranking"
+RANKING, COSTS = "hull_area_of_ranking", "hull_area_of_costs"
 MARGIN = 0.01
 FPR_GRID = np.linspace(0, 1, 201)
 PANEL = 3.0  # inches of a panel
@@ -106,14 +106,14 @@ def most_leaves(result: Result) -> float:
 def areas_table(results: Results) -> str:
     """Area under the hull, by set and method."""
     head = ["data set", "cases", "columns", "positives", "seeds", *(NAMES[method] for method in AREAS)]
-    head += ["COC, its ranking"]
+    head += ["COC, costs alone", "COC, its ranking"]
     head += [cell for method in LOGISTIC for cell in (f"{NAMES[method]}, ROC", "its hull")]
     rows = []
     for dataset in results.sets("tree", "logistic"):
         first = next(iter(results.of[dataset, "tree"].values()))
         there = [method for method in (*AREAS, *LOGISTIC) if (dataset, method) in results.of]
         areas = [results.mean(dataset, method, "hull_area", there) for method in AREAS]
-        areas.append(results.mean(dataset, "oblique", RANKING, there))
+        areas += [results.mean(dataset, "oblique", area, there) for area in (COSTS, RANKING)]
         areas += [results.mean(dataset, method, figure, there) for method in LOGISTIC
                   for figure in ("roc_auc", "hull_area")]  # fmt: skip
         size = [f"{first['n_train']:,}", first["n_columns"], f"{first['positives']:,}"]
@@ -143,11 +143,11 @@ def standard_error(values: np.ndarray) -> float:
 
 def judgement(results: Results) -> str:
     """The three claims, set by set and together."""
-    gaps = differences(results, {"tree": "hull_area", "logistic": "roc_auc"})
     hulls = dict.fromkeys(("tree", *LOGISTIC), "hull_area")
-    beside_hulls = {
-        "COC": differences(results, hulls),
-        "in steps of 1.1": differences(results, hulls, "fine"),
+    gaps = differences(results, hulls)
+    also = {
+        "costs alone": differences(results, hulls, area=COSTS),
+        "costs alone, in steps of 1.1": differences(results, hulls, "fine"),
         "its ranking": differences(results, hulls, area=RANKING),
     }
     rows, has_fewer = [], []
@@ -157,21 +157,28 @@ def judgement(results: Results) -> str:
         rows.append([dataset, len(gap), shown(gap.mean(), "+.4f"), shown(standard_error(gap)),
                      yes_or_no(gap.mean() >= -MARGIN), shown(own, ".1f"), shown(tree, ".1f"),
                      yes_or_no(own < tree), *(shown(np.mean(each.get(dataset, np.nan)), "+.4f")
-                                              for each in beside_hulls.values())])  # fmt: skip
+                                              for each in also.values())])  # fmt: skip
     if not rows:
         return "No results yet."
-    head = ["data set", "seeds", "COC minus the better", "standard error", f"within {MARGIN:g} or above",
-            "leaves of the COC", "leaves of the tree", "fewer",
-            *(f"{name} minus the best hull" for name in beside_hulls)]  # fmt: skip
+    head = [
+        "data set",
+        "seeds",
+        "COC minus the best",
+        "standard error",
+        f"within {MARGIN:g} or above",
+        "leaves of the COC",
+        "leaves of the tree",
+        "fewer",
+        *(f"{name} minus the best" for name in also),
+    ]
     means = np.array([gap.mean() for gap in gaps.values()])
     return "\n".join([
         table(head, rows),
         "",
-        f"- Within {MARGIN:g} of the better of the two, or above: {(means >= -MARGIN).sum()} of {len(means)} sets.",
+        f"- Within {MARGIN:g} of the best, or above: {(means >= -MARGIN).sum()} of {len(means)} sets.",
         f"- Mean over the sets: {means.mean():+.4f}; above on average: {yes_or_no(means.mean() > 0)}.",
-        *(f"- Beside hulls only, {name}: {sum(gap.mean() >= -MARGIN for gap in each.values())} of {len(each)} sets, "
-          f"mean {np.mean([gap.mean() for gap in each.values()]):+.4f}."
-          for name, each in beside_hulls.items() if each),
+        *(f"- {name[0].upper()}{name[1:]}: {sum(gap.mean() >= -MARGIN for gap in each.values())} of {len(each)} sets, "
+          f"mean {np.mean([gap.mean() for gap in each.values()]):+.4f}." for name, each in also.items() if each),
         f"- Fewer leaves than the tree: {sum(has_fewer)} of {len(means)} sets.",
     ])  # fmt: skip
 
@@ -184,13 +191,14 @@ def trees_table(results: Results, method: str) -> str:
         chosen = [f"{by_seed[seed]['max_depth']}, {by_seed[seed]['alpha']:g}" for seed in sorted(by_seed)]
         figures = [
             (mean_leaves, ".1f"), (most_leaves, ".1f"), (lambda result: np.mean(result["weights"]), ".1f"),
-            (lambda result: len(result["leaves"]), ".1f"), ("dominated", ".0%"), ("hull_area", ".4f"),
+            (lambda result: len(result["leaves"]), ".1f"), ("n_costs", ".1f"), ("dominated", ".0%"),
+            ("hull_area", ".4f"),
             ("hull_area_of_kept", ".4f"), ("roc_auc", ".4f"), ("average_precision", ".4f"), ("seconds", ".1f"),
         ]  # fmt: skip
         cells = [shown(results.mean(dataset, method, figure), form) for figure, form in figures]
         logistic = shown(results.mean(dataset, "logistic", "average_precision"))
         rows.append([dataset, "; ".join(chosen), *cells[:-1], logistic, cells[-1]])
-    head = ["data set", "depth, alpha by seed", "leaves, mean", "largest tree", "weights, mean", "trees",
+    head = ["data set", "depth, alpha by seed", "leaves, mean", "largest tree", "weights, mean", "trees", "at costs",
             "dominated on the test part", "area under the hull", "of trees kept out of fold", "AUC", "AP",
             "AP of logistic regression", "seconds"]  # fmt: skip
     return table(head, rows)
@@ -253,7 +261,8 @@ def mean_points(by_seed: dict[int, Result]) -> tuple[np.ndarray, np.ndarray]:
         fpr = np.array(points["false_positives"]) / points["negatives"]
         tpr = 1 - np.array(points["false_negatives"]) / points["positives"]
         for step, *rate in zip(result["steps"], fpr.tolist(), tpr.tolist(), strict=True):
-            rates.setdefault(step, []).append((rate[0], rate[1]))
+            if step is not None:
+                rates.setdefault(step, []).append((rate[0], rate[1]))
     common = [np.mean(rates[step], axis=0) for step in sorted(rates, reverse=True) if len(rates[step]) == len(by_seed)]
     return tuple(100 * np.array([(0.0, 0.0), *common, (1.0, 1.0)]).T)  # type: ignore[return-value]
 
@@ -300,8 +309,9 @@ PROTOCOL = """\
 method is a set of classifiers; the figure is the area under the concave hull of their points (FPR, TPR) on the test
 part and the corners, mean over the seeds.
 
-- COC: `CostOptimalCurve()`, depth and alpha by cross-validation of the base tree; in steps of 1.1: with the same depth
-  and alpha and `beta=1.1`, so with four times the trees; single columns: `CostOptimalCurve(TAOTree(split="axis"))`.
+- COC: `CostOptimalCurve()`, depth and alpha by cross-validation of the base tree; single columns:
+  `CostOptimalCurve(TAOTree(split="axis"))`. Costs alone: without the trees between two costs, as in the paper; in steps
+  of 1.1: likewise, with the same depth and alpha and `beta=1.1`, so with four times the costs (`max_gap=None`).
   Its ranking: the classifiers "the first k cases", k = 1, 2, ..., in the order of `decision_function`, as the hull of
   logistic regression has them.
 - Tree: scikit-learn's, depth 6, at least 5 cases a leaf, at 15 costs. Pruned CART: `CostTree()` at the same costs.
@@ -356,11 +366,12 @@ def curve_sections(results: Results, folder: Path) -> list[str]:
         "## Area under the hull",
         areas_table(results),
         "## Judgement",
-        "The better of the tree and the ROC of logistic regression, by the mean over the seeds. The last three "
-        "columns take the best of the hulls: of the tree, and of logistic regression with and without weights.",
+        "The best of three hulls, by the mean over the seeds: of the tree, and of logistic regression with and without "
+        "weights.",
         judgement(results),
         "![Test points of all methods](figure4.png)",
-        "As figure 4 of the paper: points are means over the seeds at each cost that all seeds have.",
+        "As figure 4 of the paper: points are means over the seeds at each cost that all seeds have; without the trees "
+        "between two costs.",
         "## The trees of the curve",
         TREES,
         trees_table(results, "oblique"),

@@ -51,6 +51,7 @@ def path_rows(curve: CostOptimalCurve) -> list[dict[str, Any]]:
             "recall": float(points.true_positive_rate[i]),
             "false_positive_rate": float(points.false_positive_rate[i]),
             "precision": _precision(points, i),
+            "is_between": point.is_between,
             "is_dominated": point.is_dominated,
             "held_out_is_dominated": point.held_out_is_dominated,
         }
@@ -63,6 +64,12 @@ def _precision(points: OperatingPoints, i: int) -> float | None:
     return (alerts - float(points.false_positives[i])) / alerts if alerts > 0 else None
 
 
+def number_of_trees(curve: CostOptimalCurve) -> str:
+    """Return how many trees a curve has, and how many of them stand between two costs."""
+    n_between = sum(point.is_between for point in curve.path_)
+    return f"{len(curve.path_)}, {n_between} of them between two costs" if n_between else count(len(curve.path_))
+
+
 def points_shown(points: OperatingPoints, marked: Mapping[int, str]) -> list[int]:
     """Return the positions of a path that are printed: all of a short one.
 
@@ -73,9 +80,12 @@ def points_shown(points: OperatingPoints, marked: Mapping[int, str]) -> list[int
     if n <= POINTS_SHOWN:
         return list(range(n))
     mistakes = list(zip(points.false_positives.tolist(), points.false_negatives.tolist(), strict=True))
+    told = {mistakes[i] for i in marked}
     free = [
-        i for i in range(n) if i not in marked and not points.is_dominated[i] and mistakes[i] not in mistakes[:i]
-    ]  # fmt: skip
+        i
+        for i in range(n)
+        if not points.is_dominated[i] and mistakes[i] not in told and mistakes[i] not in mistakes[:i]
+    ]
     room = max(POINTS_SHOWN - len(marked), 0)
     if len(free) > room:
         free = [free[place] for place in np.linspace(0, len(free) - 1, room).round().astype(int)]
@@ -91,29 +101,32 @@ def path_table(curve: CostOptimalCurve, marked: Mapping[int, str]) -> Group:
     cells: list[list[RenderableType]] = []
     for row in (rows[i] for i in shown):
         mark = "beaten" if row["point"] in beaten else marked.get(row["point"], "")
-        texts = [count(row["point"]), f"{row['cost_ratio']:.3g}", count(row["leaves"]), f"{row['alerts']:,.0f}",
+        cost = "between" if row["is_between"] else f"{row['cost_ratio']:.3g}"
+        texts = [count(row["point"]), cost, count(row["leaves"]), f"{row['alerts']:,.0f}",
                  percent(row["recall"]), percent(row["false_positive_rate"]),
                  "-" if row["precision"] is None else percent(row["precision"]), mark]  # fmt: skip
         cells.append(
             [Text(text, style="dim" if mark == "beaten" else "bold" if "chosen" in mark else "") for text in texts]
         )
     titles = [*((name, "right") for name in columns), ("", "left")]
-    note = Text(_footnote(curve, len(rows) - len(shown), bool(beaten)), style="dim")
+    has_between = any(rows[i]["is_between"] for i in shown)
+    note = Text(_footnote(curve, len(rows) - len(shown), bool(beaten), has_between), style="dim")
     return Group(grid(titles, cells), Padding(note, (0, 0, 0, 2)))
 
 
-def _footnote(curve: CostOptimalCurve, n_hidden: int, has_beaten: bool) -> str:
+def _footnote(curve: CostOptimalCurve, n_hidden: int, has_beaten: bool, has_between: bool) -> str:
     """Say what the figures of the table are, and what it leaves out."""
     source = {
         "cross-validation": "Figures by cross-validation",
         "validation data": "Figures of the validation data",
     }.get(curve.held_out_by_, "Figures of the training data themselves, hence too hopeful")
+    between = " Between: the tree of a neighbour with one threshold moved." if has_between else ""
     beaten = " Beaten: another tree has no more mistakes of either kind." if has_beaten else ""
     hidden = f" {plural(n_hidden, 'point')} not shown; --json lists all." if n_hidden else ""
     return (
         f"A cost of 1: a false alarm is as bad as a missed positive. {source}: alerts among "
         f"{plural(curve.n_cases_, 'case')}, found as a share of the positives, false alarms of the negatives."
-        f"{beaten}{hidden}"
+        f"{between}{beaten}{hidden}"
     )
 
 
@@ -129,11 +142,13 @@ def judged_in_words(source: str) -> str:
 
 def choice_facts(selection: Selection, why: str = "") -> Table:
     """Return what to expect of a chosen point, and why it was taken where that is said."""
-    alerts, cost = selection.alerts, f"{selection.point.cost_ratio:.3g}"
+    alerts, made = selection.alerts, f"made for false alarms that cost {selection.point.cost_ratio:.3g}"
+    if selection.point.is_between:
+        made = "that of a neighbour with one threshold moved"
     leaves = plural(selection.tree.n_leaves_, "leaf", "leaves")
     hits = "" if np.isnan(selection.precision.value) else f"; {_share(selection.precision)} of them positive"
     rows = [
-        ("tree", f"point {selection.position}, {leaves}, made for false alarms that cost {cost}"),
+        ("tree", f"point {selection.position}, {leaves}, {made}"),
         ("alerts", f"{alerts.value:,.0f} ({alerts.low:,.0f} to {alerts.high:,.0f}) among as many cases as in "
                    f"training{hits}"),
         ("found", f"{_share(selection.recall)} of the positives"),
@@ -159,6 +174,7 @@ def choice_dict(selection: Selection | None) -> dict[str, Any] | None:
         "wish": selection.wish,
         "judged_by": selection.judged_by,
         "cost_ratio": selection.point.cost_ratio,
+        "is_between": selection.point.is_between,
         "leaves": selection.tree.n_leaves_,
     } | {name: {"value": each.value, "low": each.low, "high": each.high} for name, each in figures.items()}
 

@@ -349,7 +349,7 @@ def _print_curve(
 ) -> None:
     from rich.text import Text
 
-    from toprank.cli.choice import judged_points, path_table
+    from toprank.cli.choice import judged_points, number_of_trees, path_table
     from toprank.cli.show import facts, main_columns, percent
     from toprank.rankers.model_file import describe_model
 
@@ -357,7 +357,8 @@ def _print_curve(
     rate = model.n_positives_ / model.n_cases_
     hopeful = "" if model.held_out_points_ is not None else "; on the training data themselves, hence too hopeful"
     terminal.show(Text(f"Cost-optimal curve of {file.name}", style="bold"), facts([
-        ("trees", f"{len(model.path_)}, of depth {model.max_depth_} at most; weights cost {model.alpha_:g} (alpha)"),
+        ("trees", f"{number_of_trees(model)}, of depth {model.max_depth_} at most; weights cost {model.alpha_:g} "
+                  "(alpha)"),
         ("trained on", f"{plural(model.n_cases_, 'case')}, {count(model.n_positives_)} positive ({percent(rate)})"),
         ("columns", f"{len(model.columns_):,}, {n_categorical:,} of them categorical"),
         ("main columns", main_columns(describe_model(model)) or "none: no column tells the cases apart"),

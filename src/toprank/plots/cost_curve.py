@@ -13,7 +13,7 @@ from toprank.metrics.roc import RocCurve
 from toprank.plots.display import Display
 from toprank.plots.labels import check_labels
 from toprank.plots.lines import write_axis_labels
-from toprank.plots.models import check_test_cases, judged, roc_of_leaves, roc_of_scores
+from toprank.plots.models import check_test_cases, judged, roc_of_leaves, roc_of_scores, with_costs
 from toprank.plots.points import check_limits, draw_points, draw_ring, has_ratio, label_ratios, prepare_zoom, signs
 from toprank.plots.roc import HANDLE, LEGEND, LINE_HEIGHT, RATES, draw_curve, prepare_rates
 from toprank.plots.style import (
@@ -172,13 +172,14 @@ class CostOptimalCurveDisplay(Display):
         check_test_cases(curve, X, y, caller)
         positive = curve.classes_[curve.positive_index_]
         tree = curve.path_[curve.base_point_].tree
-        seen: dict[str, Any] = {CURVE: curve.points_}
+        seen: dict[str, Any] = {CURVE: with_costs(curve, curve.points_)}
         sources = {CURVE: IN_TRAINING}
         if curve.held_out_points_ is not None:
             words = WORDS_OF.get(curve.held_out_by_, curve.held_out_by_)
-            seen[f"{CURVE}, {words}"], sources[f"{CURVE}, {words}"] = curve.held_out_points_, words
+            seen[f"{CURVE}, {words}"] = with_costs(curve, curve.held_out_points_)
+            sources[f"{CURVE}, {words}"] = words
         selected = {} if curve.selected_ is None else dict.fromkeys(seen, curve.selected_.position)
-        fresh: dict[str, Any] = {} if X is None else {CURVE: curve.points(X, y, sample_weight)}
+        fresh: dict[str, Any] = {} if X is None else {CURVE: with_costs(curve, curve.points(X, y, sample_weight))}
         if hasattr(tree, "tree_"):  # a bag of trees has no leaves to order
             seen[BASE], sources[BASE] = roc_of_leaves(tree.tree_), IN_TRAINING
             if X is not None:

@@ -5,6 +5,7 @@ The only part of the displays that asks models for anything.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,12 @@ def check_test_cases(curve: Any, X: Any, y: Any, caller: str) -> None:
     if (X is None) != (y is None):
         given, lacking = ("X", "y") if y is None else ("y", "X")
         raise ValueError(f"{caller} got {given} but no {lacking}. Hint: test data are cases and outcomes.")
+
+
+def with_costs(curve: Any, points: OperatingPoints) -> OperatingPoints:
+    """The points of a curve; those between two costs have none that could be written beside them."""
+    is_between = np.array([point.is_between for point in curve.path_])
+    return replace(points, cost_ratio=np.where(is_between, np.nan, points.cost_ratio))
 
 
 def judged(model: Any, name: str, X: Any, y: Any, sample_weight: Any, positive: Any, caller: str) -> Any:

@@ -19,6 +19,7 @@ from toprank.explain import PathCounts
 from toprank.export import to_text
 from toprank.metrics import OperatingPoints
 from toprank.rankers.base import TABLE_FACTS
+from toprank.rankers.curve_between import FilledPath
 from toprank.rankers.curve_changes import rule_changes
 from toprank.rankers.curve_choice import Selection
 from toprank.rankers.curve_folds import CurveFolds
@@ -31,6 +32,7 @@ from toprank.rankers.curve_path import (
     order_of,
     starts_to_try,
     votes_and_scores,
+    votes_of,
 )
 from toprank.rankers.curve_ranker import OF_VALIDATION, Calls, CurveRanker
 from toprank.rankers.frames import make_frame
@@ -51,12 +53,16 @@ class CostOptimalCurve(CurveRanker):
     A ROC curve moves a threshold over one model. Here every point is a tree of its own, optimised for its own cost of
     a false positive: a base tree at the cost that weighs both classes alike, then two paths of costs times and divided
     by `beta`, each tree started from its neighbour, until the training data have no false positive at one end and no
-    missed positive at the other (section 4 and figure 7 of the paper). Beyond the paper, a tree that is dearer at its
-    own cost than another of the path is found anew from that one. `select` picks a point for a budget, a ceiling
+    missed positive at the other (section 4 and figure 7 of the paper). `select` picks a point for a budget, a ceiling
     or a cost, and `diff` tells which rules change between two points.
 
+    Beyond the paper, a tree that is dearer at its own cost than another of the path is found anew from that one. And
+    where two neighbours are far apart, further trees stand between them: no cost leads there, but moving one threshold
+    of a neighbour does, and of all such trees the one is taken that misses the fewest positives at no more than a given
+    number of false positives.
+
     As a ranker the curve orders cases by the number of costs at which they are called positive, and inside by the mean
-    score of its trees: a case that is positive although false alarms are dear comes first.
+    score of the trees of all costs: a case that is positive although false alarms are dear comes first.
 
     Parameters
     ----------
@@ -65,6 +71,9 @@ class CostOptimalCurve(CurveRanker):
         budget do not count; pos_label and categorical_features are given to the curve.
     beta : float, default 1.5
         Factor from one cost to the next, more than 1; smaller ones give more points.
+    max_gap : float or None, default 0.02
+        How far apart two neighbours may be, as a share of the negatives called positive or of the positives missed in
+        training, before trees are put between them; None: no trees but those of costs, as in the paper.
     path_iter : int, default 1
         Passes over each tree of the two paths at most, as `n_iter` of the base is for the base tree. More make trees a
         little cheaper at their costs on the training data, and take longer.
@@ -84,7 +93,7 @@ class CostOptimalCurve(CurveRanker):
     Attributes
     ----------
     path_ : list of CurvePoint
-        Costs of a false positive ascending, so from many alerts to few.
+        Costs of a false positive ascending, so from many alerts to few; `is_between` marks trees between two costs.
     base_point_ : int
         Position of the base tree in `path_`.
     points_, held_out_points_ : OperatingPoints
@@ -118,6 +127,7 @@ class CostOptimalCurve(CurveRanker):
     _parameter_constraints: dict[str, list[Any]] = {
         "base": [TAOTree, None],
         "beta": [Interval(Real, 1, None, closed="neither")],
+        "max_gap": [Interval(Real, 0, None, closed="neither"), None],
         "path_iter": [Interval(Integral, 1, None, closed="left")],
         "depths": ["array-like", None],
         "alphas": ["array-like", None],
@@ -132,6 +142,7 @@ class CostOptimalCurve(CurveRanker):
         base: TAOTree | None = None,
         *,
         beta: float = 1.5,
+        max_gap: float | None = 0.02,
         path_iter: int = 1,
         depths: Sequence[int] | None = (1, 2, 3, 4),
         alphas: Sequence[float] | None = (0.3, 1, 3, 10),
@@ -145,6 +156,7 @@ class CostOptimalCurve(CurveRanker):
     ):
         self.base = base
         self.beta = beta
+        self.max_gap = max_gap
         self.path_iter = path_iter
         self.depths = depths
         self.alphas = alphas
@@ -169,14 +181,17 @@ class CostOptimalCurve(CurveRanker):
         self.max_depth_, self.alpha_ = start.max_depth, start.alpha
         first = fit_start(base, start, ratio, self._fitter(data, threads))
         follower = Follower(self._fitter(data, threads), self.path_iter)
-        ratios, trees, self.base_point_ = follower.both_ways(first, ratio, self.beta, threads)
-        seen = Calls(data.is_positive, data.weight, *_calls(trees, data.X, threads))
+        ratios, trees, base_point = follower.both_ways(first, ratio, self.beta, threads)
+        path = FilledPath.of(trees, ratios, data, self.max_gap, threads)
+        self.base_point_ = int(np.flatnonzero(~path.is_between)[base_point])
+        seen = Calls(data.is_positive, data.weight, *_calls(path.trees, path.is_between, data.X, threads))
         if validation is None:
-            unseen, source = self._out_of_fold(folds, start, ratios, trees), OF_FOLDS
+            unseen, source = self._out_of_fold(folds, start, path, base_point), OF_FOLDS
         else:
             matrix, is_positive = validation
-            unseen, source = Calls(is_positive, None, *_calls(trees, matrix, threads)), OF_VALIDATION
-        self._judge(ratios, trees, seen, unseen, source)
+            calls = _calls(path.trees, path.is_between, matrix, threads)
+            unseen, source = Calls(is_positive, None, *calls), OF_VALIDATION
+        self._judge(path.ratios, path.trees, seen, unseen, source, path.is_between)
 
     def _fitter(self, data: TrainingData, threads: Threads) -> FitTree:
         return lambda tree: tree._fit_prepared(data, self, threads)
@@ -198,36 +213,47 @@ class CostOptimalCurve(CurveRanker):
                       "cost": costs.tolist()}  # fmt: skip
         return tried[int(np.argmin(costs))]
 
-    def _out_of_fold(self, folds: CurveFolds, start: Start, ratios: np.ndarray, trees: list[TAOTree]) -> Calls | None:
+    def _out_of_fold(self, folds: CurveFolds, start: Start, path: FilledPath, base_point: int) -> Calls | None:
         """What curves that were fitted on other folds call the cases of each; None without folds.
 
         What a tree of one leaf calls any case is known, whatever those of the folds do.
         """
         if not len(folds):
             return None
-        votes, score = folds.votes(start, ratios, self.base_point_)
-        for i, tree in enumerate(trees):
+        at_costs = ~path.is_between
+        votes, score, between = folds.votes(start, path.ratios[at_costs], base_point, path.places)
+        for i, tree in enumerate(path.at_costs):
             if tree.n_leaves_ == 1:
                 votes[i] = tree._label[0] == 1
+        called = np.empty((len(path.trees), votes.shape[1]), bool)
+        called[at_costs], called[path.is_between] = votes, between
         weight = None if folds.data.weight is None else folds.data.weight[folds.rows]
-        return Calls(folds.data.is_positive[folds.rows], weight, votes, order_of(votes, score))
+        return Calls(folds.data.is_positive[folds.rows], weight, called, order_of(votes, score))
 
     # --- scoring ------------------------------------------------------------------------------------------------
 
     @property
     def trees_(self) -> list[Tree]:  # type: ignore[override]
-        """The trees of the path."""
-        return [point.tree.tree_ for point in self.path_]
+        """The trees of all costs, which order cases; those between two costs are in `path_` alone."""
+        return [model.tree_ for model in self._at_costs]
+
+    @property
+    def _at_costs(self) -> list[TAOTree]:
+        return [point.tree for point in self.path_ if not point.is_between]
 
     @property
     def _path_counts(self) -> list[PathCounts]:  # type: ignore[override]
-        return [point.tree.path_counts_ for point in self.path_]
+        return [model.path_counts_ for model in self._at_costs]
 
     def _calls(self, matrix: np.ndarray, threads: Threads) -> tuple[np.ndarray, np.ndarray]:
-        return _calls([point.tree for point in self.path_], matrix, threads)
+        is_between = np.array([point.is_between for point in self.path_])
+        return _calls([point.tree for point in self.path_], is_between, matrix, threads)
 
     def _call_at(self, position: int, matrix: np.ndarray, threads: Threads) -> np.ndarray:
-        return votes_and_scores([self.path_[position].tree], matrix, threads)[0][0]
+        return votes_of(self.path_[position].tree, matrix, threads)
+
+    def _decide(self, matrix: np.ndarray, threads: Threads) -> np.ndarray:
+        return order_of(*votes_and_scores(self._at_costs, matrix, threads))
 
     def _how(self) -> str:
         return "costs at which it is positive, then mean"
@@ -271,7 +297,8 @@ class CostOptimalCurve(CurveRanker):
         which = (
             f"leaves {', '.join(map(str, called))}" if len(called) > 1 else f"leaf {called[0]}" if called else "no leaf"
         )
-        title = f"tree at a cost ratio of {chosen.cost_ratio:.3g}, which calls the cases of {which} positive:"
+        where = "between two costs, near a ratio" if chosen.is_between else "at a cost ratio"
+        title = f"tree {where} of {chosen.cost_ratio:.3g}, which calls the cases of {which} positive:"
         if point is None:
             title = f"{self.summary()}\n{title}"
         return to_text(tree, self.columns_, title=title, exact=exact)
@@ -279,10 +306,30 @@ class CostOptimalCurve(CurveRanker):
     def _figures(self) -> dict[str, Any]:
         shown = self._point(None).tree
         return super()._figures() | {
+            "n_trees": len(self.path_),
             "n_conditions": shown.n_conditions_,
             "max_depth": self.max_depth_,
             "alpha": self.alpha_,
         }
+
+    def to_dict(self) -> dict[str, Any]:
+        """The model as plain values: class, columns, trees of all costs, and the points of the path.
+
+        A point has its cost ratio, whether it stands between two costs, its tree, and the nodes of that which are
+        called positive. `selected` is the position of the chosen point, None before `select`.
+        """
+        plain = super().to_dict()
+        points = [
+            {
+                "cost_ratio": point.cost_ratio,
+                "is_between": point.is_between,
+                "tree": point.tree.tree_.to_dict(),
+                "positive_nodes": np.flatnonzero(point.tree._label == 1).tolist(),
+            }
+            for point in self.path_
+        ]
+        chosen = None if self.selected_ is None else self.selected_.position
+        return plain | {"points": points, "selected": chosen}
 
     @property
     def n_leaves_(self) -> int:
@@ -323,7 +370,13 @@ class CostOptimalCurve(CurveRanker):
         self._judged_from_arrays(arrays, int(n_points), tree_at)
 
 
-def _calls(trees: list[TAOTree], matrix: np.ndarray, threads: Threads) -> tuple[np.ndarray, np.ndarray]:
-    """What each tree calls each row, and the score of each row."""
-    votes, score = votes_and_scores(trees, matrix, threads)
-    return votes, order_of(votes, score)
+def _calls(
+    trees: Sequence[TAOTree], is_between: np.ndarray, matrix: np.ndarray, threads: Threads
+) -> tuple[np.ndarray, np.ndarray]:
+    """What each tree calls each row, and the score of each row, which trees between two costs have no part in."""
+    called = np.empty((len(trees), len(matrix)), bool)
+    for i in np.flatnonzero(is_between).tolist():
+        called[i] = votes_of(trees[i], matrix, threads)
+    votes, score = votes_and_scores([trees[i] for i in np.flatnonzero(~is_between).tolist()], matrix, threads)
+    called[~is_between] = votes
+    return called, order_of(votes, score)

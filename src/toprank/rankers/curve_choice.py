@@ -46,7 +46,8 @@ class Selection:
     alerts : Interval
         Cases called positive, of as many as there are training cases.
     cost : Interval
-        Cost a case, in units of a false negative, at the cost ratio asked for, else at that of the point.
+        Cost a case, in units of a false negative, at the cost ratio asked for, else at that of the point: of a tree
+        between two costs, a number between them.
     """
 
     position: int
@@ -81,9 +82,11 @@ class Selection:
 
     def __str__(self) -> str:
         n_leaves = self.tree.n_leaves_
+        trained = f"trained with a false positive at {self.point.cost_ratio:.3g} false negatives"
+        if self.point.is_between:
+            trained = "a neighbour's tree with one threshold moved"
         return "\n".join([
-            f"{self.wish}: point {self.position}, {n_leaves} {'leaf' if n_leaves == 1 else 'leaves'}, trained with a "
-            f"false positive at {self.point.cost_ratio:.3g} false negatives",
+            f"{self.wish}: point {self.position}, {n_leaves} {'leaf' if n_leaves == 1 else 'leaves'}, {trained}",
             f"by {self.judged_by}: {_in_words(self.recall)} of the positives found, "
             f"{_in_words(self.false_positive_rate)} of the negatives called positive",
             f"about {self.alerts.value:,.0f} alerts ({self.alerts.low:,.0f} to {self.alerts.high:,.0f}) among as many "
@@ -155,8 +158,9 @@ def choose(
         wish = f"{wish}, {small}" if asked else small
     among = has_alerts if max_leaves is None else has_alerts & (size <= max_leaves)
     _refuse_none(of, is_fine, wish, _nearest(name, points, n_cases, among))
-    # The best; of equals the smallest tree, then the one with fewest false positives.
-    order = np.lexsort((points.false_positives, size, -worth, ~is_fine))
+    # The best; of equals the smallest tree, then the one with fewest false positives, then one that belongs to a cost.
+    is_between = np.array([point.is_between for point in path])
+    order = np.lexsort((is_between, points.false_positives, size, -worth, ~is_fine))
     at = int(order[0])
     ratio = float(value) if name == "cost_ratio" else path[at].cost_ratio
     return Selection(at, path[at], wish, judged_by, *_figures(points, at, n_cases, ratio))

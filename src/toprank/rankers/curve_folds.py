@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from toprank._core.threads import Threads
+from toprank.rankers.curve_between import Between, Place
 from toprank.rankers.curve_path import FitTree, Follower, Start, fit_start, subset, votes_and_scores
 from toprank.rankers.progress import progress
 from toprank.rankers.tao_tree import TAOTree
@@ -57,7 +58,7 @@ class CurveFolds:
         """What a case costs out of fold with each start, in units of a false negative, float64 (n_starts,)."""
 
         def judge(inside: np.ndarray, held_out: np.ndarray) -> list[float]:
-            fit = self._fit_on(inside)
+            fit = self.fitter(subset(self.data, inside, self.base))
             is_positive = self.data.is_positive[held_out]
             weight = np.ones(len(held_out)) if self.data.weight is None else self.data.weight[held_out]
             cost = weight * np.where(is_positive, 1.0, ratio)
@@ -70,20 +71,33 @@ class CurveFolds:
 
         return np.mean(self._each(judge, "depth and alpha"), axis=0)
 
-    def votes(self, start: Start, ratios: np.ndarray, base_point: int) -> tuple[np.ndarray, np.ndarray]:
-        """Votes and scores of paths over the given costs for the rows of all folds, as in `votes_and_scores`."""
+    def votes(
+        self, start: Start, ratios: np.ndarray, base_point: int, places: Sequence[Place] = ()
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """What paths over the given costs call the rows of all folds.
 
-        def judge(inside: np.ndarray, held_out: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-            fit = self._fit_on(inside)
+        Returns
+        -------
+        votes, score : bool array of shape (n_ratios, n) and float64 array of shape (n,)
+            As of `votes_and_scores`.
+        between : bool array of shape (n_places, n)
+            Likewise of trees at places between the costs.
+        """
+
+        def judge(inside: np.ndarray, held_out: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+            part, matrix = subset(self.data, inside, self.base), self.data.X[held_out]
+            fit = self.fitter(part)
             base = fit_start(self.base, start, float(ratios[base_point]), fit)
             path = Follower(fit, self.path_iter).same_path(base, ratios, base_point)
-            return votes_and_scores(path, self.data.X[held_out], Threads())
+            between = np.zeros((len(places), len(held_out)), bool)
+            if places:
+                trees = Between.of(path, part, Threads())
+                for i, place in enumerate(places):
+                    between[i] = trees.votes(place, matrix)
+            return *votes_and_scores(path, matrix, Threads()), between
 
-        votes, scores = zip(*self._each(judge, "curves out of fold"), strict=True)
-        return np.concatenate(votes, axis=1), np.concatenate(scores)
-
-    def _fit_on(self, rows: np.ndarray) -> FitTree:
-        return self.fitter(subset(self.data, rows, self.base))
+        votes, scores, between = zip(*self._each(judge, "curves out of fold"), strict=True)
+        return np.concatenate(votes, axis=1), np.concatenate(scores), np.concatenate(between, axis=1)
 
     def _each(self, judge: Callable, label: str) -> list:
         return list(progress(self.threads.map(judge, *zip(*self.folds, strict=True)), len(self), label, self.verbose))

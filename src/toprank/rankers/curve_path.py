@@ -25,7 +25,8 @@ class CurvePoint:
     Attributes
     ----------
     cost_ratio : float
-        What a false positive costs when a false negative costs 1: lambda of the paper.
+        What a false positive costs when a false negative costs 1: lambda of the paper. Of a tree between two costs, a
+        number between them.
     tree : TAOTree
         Fitted at that cost; in a `CostOptimalForest` the `Bag` of that cost.
     false_positives, false_negatives : float
@@ -36,6 +37,8 @@ class CurvePoint:
         Whether another tree of the curve makes no more mistakes of either kind on the training data, and fewer of one.
     held_out_is_dominated : bool or None
         The same on the validation data, or out of fold; None where there are neither.
+    is_between : bool
+        Whether the tree stands between those of two costs: one of them with a threshold moved.
     """
 
     cost_ratio: float
@@ -46,6 +49,7 @@ class CurvePoint:
     held_out_false_negatives: float | None = None
     is_dominated: bool = False
     held_out_is_dominated: bool | None = None
+    is_between: bool = False
 
 
 @dataclass(frozen=True)
@@ -207,6 +211,11 @@ def _cost_at(tree: TAOTree, ratio: float) -> float:
     return ratio * tree.n_fp_ + tree.n_fn_ + penalty
 
 
+def votes_of(tree: TAOTree, matrix: np.ndarray, threads: Threads) -> np.ndarray:
+    """What a tree of a path calls each row, bool (n,)."""
+    return tree._label[tree.tree_.apply(matrix, threads)] == 1
+
+
 def votes_and_scores(trees: Sequence[TAOTree], matrix: np.ndarray, threads: Threads) -> tuple[np.ndarray, np.ndarray]:
     """What the trees of a path call each row, bool (n_trees, n), and the mean of their scores, float64 (n,)."""
     votes, total = np.empty((len(trees), len(matrix)), bool), np.zeros(len(matrix))
@@ -227,7 +236,7 @@ def order_of(votes: np.ndarray, score: np.ndarray) -> np.ndarray:
 
 
 def points_of_path(
-    ratios: np.ndarray, trees: Sequence[TAOTree], seen: OperatingPoints, held_out: OperatingPoints | None
+    trees: Sequence[TAOTree], seen: OperatingPoints, held_out: OperatingPoints | None, is_between: np.ndarray
 ) -> list[CurvePoint]:
     """Trees with their costs and mistakes, on the training data and on rows that they have not seen."""
     dominated, beaten = seen.is_dominated, None if held_out is None else held_out.is_dominated
@@ -241,8 +250,9 @@ def points_of_path(
             None if held_out is None else float(held_out.false_negatives[i]),
             bool(dominated[i]),
             None if beaten is None else bool(beaten[i]),
+            bool(is_between[i]),
         )
-        for i, (ratio, tree) in enumerate(zip(ratios, trees, strict=True))
+        for i, (ratio, tree) in enumerate(zip(seen.cost_ratio, trees, strict=True))
     ]
 
 
@@ -252,6 +262,7 @@ def path_table(path: Sequence[CurvePoint], seen: OperatingPoints, held_out: Oper
         "point": np.arange(len(path)),
         "cost_ratio": [point.cost_ratio for point in path],
         "leaves": [point.tree.n_leaves_ for point in path],
+        "is_between": [point.is_between for point in path],
         "is_dominated": seen.is_dominated,
     }
     for prefix, points in (("", seen), ("held_out_", held_out)):

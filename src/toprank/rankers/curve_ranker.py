@@ -170,10 +170,18 @@ class CurveRanker(Ensemble):
             )
         return matrix, is_positive
 
-    def _judge(self, ratios: np.ndarray, models: Sequence[Any], seen: Calls, unseen: Calls | None, source: str) -> None:
+    def _judge(
+        self,
+        ratios: np.ndarray,
+        models: Sequence[Any],
+        seen: Calls,
+        unseen: Calls | None,
+        source: str,
+        is_between: np.ndarray | None = None,
+    ) -> None:
         """Mistakes of the models on the training data and on cases that they have not seen; rates by score of these.
 
-        `source` says in words what the unseen cases are.
+        `source` says in words what the unseen cases are, `is_between` which models stand between two costs.
         """
         self.points_ = seen.points(ratios)
         self.held_out_points_ = None if unseen is None else unseen.points(ratios)
@@ -181,7 +189,8 @@ class CurveRanker(Ensemble):
         judged = seen if unseen is None else unseen
         weight = np.ones(len(judged.score)) if judged.weight is None else judged.weight
         self._set_rates(judged.score, judged.is_positive, weight)
-        self.path_ = points_of_path(ratios, models, self.points_, self.held_out_points_)
+        is_between = np.zeros(len(models), bool) if is_between is None else is_between
+        self.path_ = points_of_path(models, self.points_, self.held_out_points_, is_between)
         self.selected_ = None
 
     # --- scoring ------------------------------------------------------------------------------------------------
@@ -264,6 +273,8 @@ class CurveRanker(Ensemble):
     def frame(self) -> Any:
         """The path as a table: one row a point, with cost ratio, leaves, mistakes and shares; a frame as in fit.
 
+        `is_between`: whether a tree stands between those of two costs.
+
         Columns that begin with `held_out_` are by what `held_out_by_` says, and are left out where there is nothing
         held out; the others are by the training data. So `is_dominated` and `held_out_is_dominated` may differ.
         """
@@ -278,6 +289,7 @@ class CurveRanker(Ensemble):
         for prefix, points in (("points_", self.points_), ("held_out_points_", self.held_out_points_)):
             if points is not None:
                 arrays |= {f"{prefix}{name}": np.array(value) for name, value in points.to_dict().items()}
+        arrays["is_between"] = np.array([point.is_between for point in self.path_])
         return arrays | ({} if self.selected_ is None else self.selected_.to_arrays())
 
     def _judged_from_arrays(
@@ -291,7 +303,10 @@ class CurveRanker(Ensemble):
         held_out = without_prefix(arrays, "held_out_points_")
         self.held_out_points_ = _points_of(held_out, n_points) if held_out else None
         models = [model_at(i, self.points_) for i in range(n_points)]
-        self.path_ = points_of_path(self.points_.cost_ratio, models, self.points_, self.held_out_points_)
+        is_between = arrays.get("is_between", np.zeros(n_points, bool))  # files of older versions have none
+        if is_between.shape != (n_points,):
+            raise ValueError("The model's points and what stands between costs do not fit together.")
+        self.path_ = points_of_path(models, self.points_, self.held_out_points_, is_between)
         self.selected_ = Selection.from_arrays(arrays, self.path_, self.held_out_by_)
 
 

@@ -88,6 +88,7 @@ class Growth:
     max_depth: int | None = None
     leaf_order: str = "rate"
     objective: Objective = AVERAGE_PRECISION
+    keeps_ap: bool = False
 
     @classmethod
     def of(cls, estimator: Any, criterion: int, leaf_depth: int | None, **others: Any) -> Growth:
@@ -116,6 +117,7 @@ class Growth:
             min_gain=self.min_gain * whole,
             max_leaf_nodes=self.max_leaf_nodes or UNLIMITED,
             sample_features=sample_features,
+            keeps_ap=self.keeps_ap,
         )
 
     def grow_tree(self, data: TrainingData, threads: Threads) -> Tree:

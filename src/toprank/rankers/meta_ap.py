@@ -56,6 +56,9 @@ class MetaAP(MetaRanker):
         Least weight of a node that may be split.
     min_gain : float, default 0
         Least gain of a split, as a share of the most that the criterion could gain at the root.
+    keeps_ap : bool, default False
+        For criterion "ap": an inner tree stops where its best condition has less AP than the condition above it gave
+        this side, a rule of the published code. What it stops are mostly sides that are poor in positives.
     max_leaf_nodes : int or None
         Grow inner trees best first up to this number of cells.
     smoothing : {"hierarchical", "m-estimate"} or None
@@ -111,6 +114,7 @@ class MetaAP(MetaRanker):
         "leaf_score": [StrOptions({"constant", "margin", "linear"})],
         "linear_C": [Interval(Real, 0, None, closed="neither")],
         "ccp_alpha": CCP_ALPHA,
+        "keeps_ap": ["boolean"],
         "cv": ["cv_object"],
         "random_state": ["random_state"],
     }
@@ -129,6 +133,7 @@ class MetaAP(MetaRanker):
         min_samples_leaf: int = 20,
         min_samples_split: int = 2,
         min_gain: float = 0.0,
+        keeps_ap: bool = False,
         max_leaf_nodes: int | None = None,
         smoothing: str | None = "hierarchical",
         smoothing_strength: float = 10.0,
@@ -151,6 +156,7 @@ class MetaAP(MetaRanker):
         self.min_samples_leaf = min_samples_leaf
         self.min_samples_split = min_samples_split
         self.min_gain = min_gain
+        self.keeps_ap = keeps_ap
         self.max_leaf_nodes = max_leaf_nodes
         self.smoothing = smoothing
         self.smoothing_strength = smoothing_strength
@@ -167,16 +173,26 @@ class MetaAP(MetaRanker):
         """MetaAP as published: one depth for both levels, exact greedy inner trees down to single cases, no smoothing.
 
         The published code orders rows inside a leaf by a distance scaled over the scored batch; `leaf_score="margin"`
-        is its counterpart that depends on the row alone.
+        is its counterpart that depends on the row alone. It also stops inner trees by a rule that the paper does not
+        tell: `keeps_ap=True`.
         """
         published = {"max_depth": depth, "leaf_depth": None, "leaf_order": "meta", "leaf_score": "margin",
                      "min_samples_leaf": 1, "min_gain": -np.inf, "smoothing": None, "splitter": "exact"}  # fmt: skip
         return cls(**(published | parameters))
 
     def _growth(self, data: TrainingData) -> Growth:
-        leaf_depth = self.leaf_depth or self.max_depth
+        if self.keeps_ap and self.criterion != "ap":
+            raise ValueError(
+                f"MetaAP with keeps_ap=True needs conditions chosen by criterion='ap', but criterion is "
+                f"{self.criterion!r}, whose gains are no AP. Hint: use min_gain to stop inner trees early."
+            )
         return Growth.of(
-            self, CRITERIA[self.criterion], leaf_depth, max_depth=self.max_depth, leaf_order=self.leaf_order
+            self,
+            CRITERIA[self.criterion],
+            self.leaf_depth or self.max_depth,
+            max_depth=self.max_depth,
+            leaf_order=self.leaf_order,
+            keeps_ap=self.keeps_ap,
         )
 
     def _grow(self, growth: Growth, data: TrainingData, weight: np.ndarray | None, threads: Threads) -> GrownMeta:

@@ -154,7 +154,10 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         raise ModelFileError(f"{path} is a folder, expected a model file. Hint: name the .toprank file inside it.")
     try:
         with zipfile.ZipFile(path) as archive:
-            if sorted(archive.namelist()) != ["arrays.npz", "model.json"]:
+            names = sorted(archive.namelist())
+            if min((part.header_offset for part in archive.infolist()), default=0) > 0:  # the list of an inner archive
+                raise zipfile.BadZipFile("its list of parts is missing")
+            if names != ["arrays.npz", "model.json"]:
                 raise ModelFileError(
                     f"{path} is a zip file but not a toprank model. Hint: use a file that `save` wrote."
                 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from copy import copy
 from numbers import Integral, Real
 from typing import Any, Self
 
@@ -17,6 +18,7 @@ from toprank.rankers.labelled_tree import BALANCED, LABELLED_CONSTRAINTS, Labell
 from toprank.rankers.training import TrainingData
 from toprank.tree.structure import Tree
 from toprank.tree.tao import Alternation
+from toprank.tree.tao_moves import moved
 from toprank.tree.tao_problem import CostProblem, DistinctRows
 from toprank.tree.tao_starts import random_tree, tree_of
 from toprank.tree.tao_tree import AlternatingTree, pruned, to_tree
@@ -175,7 +177,7 @@ class TAOTree(LabelledTree):
     def _fit_model(self, data: TrainingData, threads: Threads) -> None:
         self._check_random_depth()
         costs = self._set_costs()
-        problem = CostProblem.of(distinct_rows(data), costs, self.alpha, self.split == "oblique", threads)
+        problem = self._problem(costs, data, threads)
         best: Alternation | None = None
         for start in self._starts(problem, data, costs, threads):
             found = Alternation(problem, start)
@@ -183,12 +185,40 @@ class TAOTree(LabelledTree):
             if best is None or found.objective_path[-1] < best.objective_path[-1]:
                 best, self.n_iter_ = found, n_iter
         assert best is not None
+        self._keep(best.tree, best.objective_path, problem, data)
+
+    def _keep(
+        self, tree: AlternatingTree, objective_path: list[float], problem: CostProblem, data: TrainingData
+    ) -> None:
+        """Take a tree as the result, its objective on the way to it known."""
         # Branches that no case takes are kept here: another cost may need them.
-        self._whole: AlternatingTree | None = best.tree
-        small = pruned(best.tree, problem)
+        self._whole: AlternatingTree | None = tree
+        small = pruned(tree, problem)
         self._finish(to_tree(small, problem), small.label, data)
         self.objective_ = small.objective(problem)
-        self.objective_path_ = np.array([*best.objective_path, self.objective_])
+        self.objective_path_ = np.array([*objective_path, self.objective_])
+
+    def _with_threshold(self, node: int, threshold: float, fp_cost: float, data: TrainingData) -> Self:
+        """The fitted tree with another threshold at one node of `tree_`, and the labels that its leaves have.
+
+        Its leaves need not have the labels that cost least; `fp_cost` is what it is said to be for.
+        """
+        other = copy(self).set_params(fp_cost=fp_cost)
+        problem = other._problem(other._set_costs(), data, Threads())
+        tree = moved(self._alternating(problem), node, threshold)
+        other.n_iter_ = 0
+        other._keep(tree, [tree.objective(problem)], problem, data)
+        other._set_cutoff(data, Threads())
+        return other
+
+    def _alternating(self, problem: CostProblem) -> AlternatingTree:
+        """`tree_` with its labels, node by node."""
+        tree = tree_of(self.tree_, problem)
+        tree.label = np.where(self.tree_.is_leaf, self._label, 0).astype(np.int64)
+        return tree
+
+    def _problem(self, costs: np.ndarray, data: TrainingData, threads: Threads) -> CostProblem:
+        return CostProblem.of(distinct_rows(data), costs, self.alpha, self.split == "oblique", threads)
 
     def _check_random_depth(self) -> None:
         is_random = self.n_restarts > 1 or (isinstance(self.init, str) and self.init == "random")

@@ -16,10 +16,17 @@ from toprank.tree.feature_sampler import FeatureSampler
 
 UNLIMITED = 2**31 - 1
 
+ROUNDING = 2.0**-40
+"""Share of a node's weight by which its gain may miss what `keeps_ap` asks for: more than rounding errors, so that
+equal counts never stop a node, and less than anybody would see of an AP."""
+
 
 @dataclass(frozen=True)
 class Limits:
-    """What stops growing; weights in integer units, gain as the criterion gives it."""
+    """What stops growing; weights in integer units, gain as the criterion gives it.
+
+    `keeps_ap`, for the criterion "ap": no condition with less AP than the condition above it gave its side.
+    """
 
     criterion: int
     max_depth: int = UNLIMITED
@@ -28,12 +35,18 @@ class Limits:
     min_gain: float = -np.inf
     max_leaf_nodes: int = UNLIMITED
     sample_features: FeatureSampler | None = None
+    keeps_ap: bool = False
 
     def may_split(self, batch: Batch, depth: np.ndarray) -> np.ndarray:
         """Nodes worth a sweep: impure, heavy enough and not too deep."""
         impure = (batch.positive > 0) & (batch.positive < batch.total)
         heavy = batch.total >= max(self.min_split, 2 * self.min_leaf)
         return impure & heavy & (depth < self.max_depth)
+
+    def accept(self, batch: Batch, gain: np.ndarray, side_gain: np.ndarray) -> np.ndarray:
+        """Nodes whose best condition gains enough; `side_gain` is what the condition above gave their side."""
+        enough = gain >= self.min_gain
+        return enough & (gain >= side_gain - ROUNDING * batch.total) if self.keeps_ap else enough
 
 
 @dataclass(frozen=True)
@@ -137,7 +150,7 @@ def grow(splitter: Splitter, roots: Batch, limits: Limits) -> GrownTrees:
     if limits.sample_features is not None:
         limits.sample_features.begin(len(roots))
     worth = np.flatnonzero(limits.may_split(roots, table.depth))
-    candidates = _evaluate(splitter, table, roots.take(worth), worth, limits)
+    candidates = _evaluate(splitter, table, roots.take(worth), worth, np.zeros(len(worth)), limits)
     if limits.max_leaf_nodes == UNLIMITED:
         while len(candidates.node):
             candidates = _split_all(splitter, table, candidates, limits)
@@ -165,16 +178,28 @@ def _split_all(splitter: Splitter, table: _Table, candidates: _Candidates, limit
     child = table.add(candidates.node, candidates.splits, splitter.thresholds(candidates.splits), children)
     needed = limits.may_split(children, table.depth[child])
     batch = splitter.with_statistics(candidates.batch, children, needed)
-    return _evaluate(splitter, table, batch, child[needed], limits)
+    return _evaluate(splitter, table, batch, child[needed], _side_gains(candidates.batch, children)[needed], limits)
 
 
-def _evaluate(splitter: Splitter, table: _Table, batch: Batch, node: np.ndarray, limits: Limits) -> _Candidates:
-    """Best condition of each node; nodes without one drop out."""
+def _side_gains(parents: Batch, children: Batch) -> np.ndarray:
+    """What a condition gives each of its sides, in the units of the gain by "ap"; float64 (n_children,).
+
+    With n+ and n the weights of the child, m+ and m those of its parent, it is n AP_side - n+ = (m+ - n+)(n/m - n+/m+),
+    where AP_side = n+^2 / (m+ n) + (m+ - n+) / m (section 4 of the MetaAP paper). A root has AP n+/n, so 0.
+    """
+    positive, total = np.repeat(parents.positive, 2), np.repeat(parents.total, 2)
+    return (positive - children.positive) * (children.total / total - children.positive / positive)
+
+
+def _evaluate(
+    splitter: Splitter, table: _Table, batch: Batch, node: np.ndarray, side_gain: np.ndarray, limits: Limits
+) -> _Candidates:
+    """Best condition of each node; nodes without one that the limits accept drop out."""
     if len(batch) == 0:
         return _Candidates(node, batch, Splits(0))
     allowed = None if limits.sample_features is None else limits.sample_features.draw(table.root[node])
     roots = table.roots.take(table.root[node]) if limits.criterion == ERROR else None
     splits = splitter.best_splits(batch, limits.criterion, limits.min_leaf, allowed, roots)
-    good = (splits.record["feature"] >= 0) & (splits.record["gain"] >= limits.min_gain)
+    good = (splits.record["feature"] >= 0) & limits.accept(batch, splits.record["gain"], side_gain)
     found = _Candidates(node, batch, splits)
     return found if good.all() else found.take(np.flatnonzero(good))

@@ -8,7 +8,7 @@ from functools import partial
 
 import numpy as np
 
-from toprank._core.dtypes import CATEGORY, CONDITION, LEAF, NODE, NUMERIC, OBLIQUE
+from toprank._core.dtypes import CATEGORY, CONDITION, LEAF, NODE, NUMERIC, OBLIQUE, VALUE
 from toprank._core.tao import labels_below, sides_at
 from toprank.tree.logistic import LinearFit
 from toprank.tree.structure import Tree
@@ -91,6 +91,12 @@ class AlternatingTree:
         """Label of each of the rows when it enters the tree at a node: int64."""
         out = np.empty(len(rows), np.int64)
         labels_below(problem.rows.X, rows, start, *self.arrays, self.label, out)
+        return out
+
+    def labels_of(self, X: np.ndarray) -> np.ndarray:
+        """Label of each row of another table: int64 (n,)."""
+        out = np.empty(len(X), np.int64)
+        labels_below(np.ascontiguousarray(X, VALUE), np.arange(len(X)), 0, *self.arrays, self.label, out)
         return out
 
     def reduced_sets(self, problem: CostProblem) -> list[np.ndarray]:
