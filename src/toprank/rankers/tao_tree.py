@@ -207,7 +207,7 @@ class TAOTree(LabelledTree):
         problem = other._problem(other._set_costs(), data, Threads())
         tree = moved(self._alternating(problem), node, threshold)
         other.n_iter_ = 0
-        other._keep(tree, [tree.objective(problem)], problem, data)
+        other._keep(tree, [], problem, data)
         other._set_cutoff(data, Threads())
         return other
 
