@@ -175,7 +175,7 @@ def test_distance_trees_rank_by_the_nearest_threshold_and_the_majority(depth):
 def test_a_distance_tree_without_a_cut_ranks_nobody():
     X, y = np.zeros((10, 1)), np.arange(10) < 5
     assert DistanceTree().fit(X, y).decision_function(X).tolist() == [0.0] * 10
-    assert DistanceTree().fit(X, np.arange(10) < 7).decision_function(X).tolist() == [1.0] * 10
+    assert DistanceTree().fit(X, np.arange(10) < 7).decision_function(X).tolist() == [0.0] * 10
 
 
 # --- boosters -----------------------------------------------------------------------------------------------

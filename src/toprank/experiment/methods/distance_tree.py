@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import islice
 from typing import Any, Self
 
 import numpy as np
@@ -57,18 +59,8 @@ class DistanceTree(DecisionTreeClassifier):
         """
         check_is_fitted(self)
         X = validate_data(self, X, reset=False, dtype=np.float64)
-        tree = self.tree_
-        node, distance, moving = np.zeros(len(X), np.intp), np.full(len(X), np.inf), np.arange(len(X))
-        while True:
-            moving = moving[tree.children_left[node[moving]] >= 0]
-            if len(moving) == 0:
-                break
-            at = node[moving]
-            above = X[moving, tree.feature[at]] - tree.threshold[at]
-            distance[moving] = np.minimum(distance[moving], np.abs(above))
-            node[moving] = np.where(above <= 0, tree.children_left[at], tree.children_right[at])
-        shares = tree.value[node, 0]
-        return np.sign(shares[:, 1] - shares[:, 0]) * np.where(np.isinf(distance), 1.0, distance)
+        *_, leaves = islice(levels(self, X, np.float64), self.get_depth() + 1)
+        return signed(*leaves)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -76,3 +68,32 @@ class DistanceTree(DecisionTreeClassifier):
         tags.target_tags.multi_output = False
         tags.input_tags.allow_nan = tags.input_tags.sparse = False
         return tags
+
+
+def signed(rate: np.ndarray, distance: np.ndarray) -> np.ndarray:
+    """Distance, negative where positives are the minority, 0 where both classes are level."""
+    return np.sign(rate - 0.5) * distance
+
+
+def levels(estimator: Any, X: Any, precision: type = np.float32) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Rate of each row's node at depth 0, 1, ... without end, and distance to the nearest threshold so far (0: none).
+
+    Parameters
+    ----------
+    estimator : fitted tree of scikit-learn
+    X : array of shape (n, n_features)
+    precision : dtype
+        In which rows are compared with thresholds; scikit-learn's own is single precision.
+    """
+    tree, X = estimator.tree_, np.asarray(X)
+    rows, numbers = np.arange(len(X)), X.astype(precision)
+    node, nearest = np.zeros(len(X), np.intp), np.full(len(X), np.inf)
+    while True:
+        yield tree.value[node, 0, 1], np.where(np.isinf(nearest), 0.0, nearest)
+        is_leaf = tree.children_left[node] < 0
+        feature, threshold = np.maximum(tree.feature[node], 0), tree.threshold[node]
+        distance = np.abs(X[rows, feature] - threshold)
+        nearest = np.where(is_leaf, nearest, np.minimum(nearest, distance))
+        is_left = numbers[rows, feature] <= threshold
+        child = np.where(is_left, tree.children_left[node], tree.children_right[node])
+        node = np.where(is_leaf, node, child)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from itertools import islice
 from typing import Any, Self
 
 import numpy as np
 from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier
 
+from toprank.experiment.methods.distance_tree import levels, signed
 from toprank.experiment.methods.own import PAPER_DEPTHS
 from toprank.experiment.methods.sizes import leaves
 from toprank.experiment.registry import Method, Sweep, register
@@ -61,7 +62,7 @@ class DistanceForest(RandomForestClassifier):
         """Grow the trees, and measure them on the training cases."""
         super().fit(X, y, sample_weight)
         self.ranges_ = [
-            np.array([np.ptp(signed(*level)) or 1.0 for level in islice(_levels(tree, X), tree.get_depth() + 1)])
+            np.array([np.ptp(signed(*level)) or 1.0 for level in islice(levels(tree, X), tree.get_depth() + 1)])
             for tree in self.estimators_
         ]
         return self
@@ -96,11 +97,6 @@ def distances_by_depth(forest: DistanceForest, X: np.ndarray, values: Sequence[i
     return _mean_by_depth(forest, X, values, score)
 
 
-def signed(rate: np.ndarray, distance: np.ndarray) -> np.ndarray:
-    """Distance, negative where positives are the minority, 0 where both classes are level."""
-    return np.sign(rate - 0.5) * distance
-
-
 def _mean_by_depth(
     forest: RandomForestClassifier, X: np.ndarray, values: Sequence[int | None], score: Callable[..., np.ndarray]
 ) -> np.ndarray:
@@ -109,28 +105,9 @@ def _mean_by_depth(
     depths = [deepest if value is None else min(value, deepest) for value in values]
     total = np.zeros((max(depths) + 1, len(X)))
     for place, estimator in enumerate(forest.estimators_):
-        for depth, (rate, distance) in enumerate(islice(_levels(estimator, X), len(total))):
+        for depth, (rate, distance) in enumerate(islice(levels(estimator, X), len(total))):
             total[depth] += score(place, depth, rate, distance)
     return total[depths] / len(forest.estimators_)
-
-
-def _levels(estimator: Any, X: Any) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Rate of each row's node at depth 0, 1, ... without end, and distance to the nearest threshold so far (0: none).
-
-    `estimator` is a tree of scikit-learn.
-    """
-    tree, X = estimator.tree_, np.asarray(X)
-    rows, numbers = np.arange(len(X)), X.astype(np.float32)  # scikit-learn's trees compare float32
-    node, nearest = np.zeros(len(X), np.intp), np.full(len(X), np.inf)
-    while True:
-        yield tree.value[node, 0, 1], np.where(np.isinf(nearest), 0.0, nearest)
-        is_leaf = tree.children_left[node] < 0
-        feature, threshold = np.maximum(tree.feature[node], 0), tree.threshold[node]
-        distance = np.abs(X[rows, feature] - threshold)
-        nearest = np.where(is_leaf, nearest, np.minimum(nearest, distance))
-        is_left = numbers[rows, feature] <= threshold
-        child = np.where(is_left, tree.children_left[node], tree.children_right[node])
-        node = np.where(is_leaf, node, child)
 
 
 BY_DEPTH = Sweep("max_depth", rates_by_depth)
