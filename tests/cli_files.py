@@ -7,8 +7,12 @@ import io
 import os
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 from unittest import mock
 
+import polars as pl
+
+from toprank import TAOClassifier
 from toprank.cli import main
 
 N_CASES = 300
@@ -61,3 +65,15 @@ def fit_cases(folder: Path, *more: object) -> Path:
     done = run("fit", history, "--label", "fraud", "--id", "case_id", *settings, "-o", model, *more)
     assert done.code == 0, done.err
     return model
+
+
+def save_classifier(folder: Path, **parameters: object) -> Path:
+    """Fit a model that tells small cases from large ones and fraud in the small table, and return its file."""
+    table, path = pl.read_csv(write_cases(folder / "history.csv")), folder / "classes.toprank"
+    kind = [
+        "fraud" if fraud else "large" if amount > 900 else "small"
+        for amount, fraud in table["amount", "fraud"].iter_rows()
+    ]
+    how: dict[str, Any] = {"max_depth": 3, "split": "axis"} | parameters
+    TAOClassifier(**how).fit(table["sector", "amount", "age"], kind).save(path)
+    return path

@@ -8,7 +8,7 @@ import zipfile
 import polars as pl
 import pytest
 
-from cli_files import HEADER, case_lines, fit_cases, run, write_cases
+from cli_files import HEADER, case_lines, fit_cases, run, save_classifier, write_cases
 
 OUT = "out"  # stands for the output of the command
 
@@ -301,6 +301,21 @@ def test_model_files(folder, tmp_path):
     assert "not a toprank model" in refused("describe", tmp_path / "other.zip")
     assert "There is no model file" in refused("describe", tmp_path / "none.toprank")
     assert "is a folder" in refused("topk", tmp_path, folder / "history.csv")
+
+
+def test_a_model_that_ranks_nothing(folder, tmp_path):
+    model, history = save_classifier(tmp_path), folder / "history.csv"
+    expected = (
+        "classes.toprank holds a model of class TAOClassifier, which tells classes and ranks nothing, expected a "
+        "ranker. Hint: use a file that `toprank fit` wrote, or the predict of this one in Python."
+    )
+    assert refused("topk", model, history) == expected
+    assert refused("evaluate", model, history, "--label", "fraud") == expected
+    assert "of class TAOClassifier, expected CostOptimalCurve. Hint: " in refused("curve", model)
+    assert "classes.toprank has an ending that is not supported" in refused("compare", model, "--label", "fraud")
+    whole = model.read_bytes()
+    model.write_bytes(whole[: len(whole) // 2])
+    assert "cannot be read as a toprank model" in refused("describe", model)
 
 
 # --- output files -------------------------------------------------------------------------------------------

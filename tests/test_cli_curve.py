@@ -394,4 +394,4 @@ def test_a_missing_matplotlib_is_said_before_the_work_begins(folder, monkeypatch
     done = run("curve", folder / "history.csv", *COLUMNS, "--plot", folder / "curve.png")
     assert (done.code, done.out) == (2, "")
     assert "toprank curve --plot needs the package 'matplotlib'" in done.err
-    assert "pip install toprank[plots]" in done.err
+    assert 'Hint: pip install "toprank[plots]".' in done.err

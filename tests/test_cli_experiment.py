@@ -4,6 +4,7 @@ import json
 import multiprocessing
 import random
 import re
+import shlex
 import signal
 import sys
 import time
@@ -12,9 +13,13 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+import toprank
 from cli_files import run, write_cases
 from experiment_cases import write_tables
 from toprank.cli import main
+from toprank.cli.compare import next_command
+from toprank.experiment.comparing import Leaderboard
+from toprank.experiment.registry import find_method
 
 PLAN = """
 name: small
@@ -189,12 +194,80 @@ def test_compare_prints_a_leaderboard_and_an_advice(tmp_path):
     assert done.out.startswith("history.csv: 300 cases")
     assert "Leaderboard" in done.out
     assert "readable: take it" in done.out.replace("\n", " ")
-    assert max(len(line) for line in done.out.splitlines()) <= 100
+    *text, heading, command_line = done.out.splitlines()
+    assert max(map(len, text)) <= 100
+    assert heading == "Next:"
     board = pl.read_csv(tmp_path / "out" / "leaderboard.csv")
     assert board["average_precision"].is_sorted(descending=True)
     assert (tmp_path / "out" / "leaderboard.png").read_bytes()[:4] == b"\x89PNG"
     result = json.loads(run(*command, "--json", "--budget", "5%").out)
     assert [entry["method"] for entry in result["leaderboard"]] == board["method"].to_list()
+    assert command_line.startswith(f"  toprank fit {history} --label fraud --id case_id --model ")
+    assert result["next"].replace("--budget 5% ", "") == command_line.strip()
+
+
+def board_of(*entries):
+    """Leaderboard of three splits with methods by name, average precision and setting, best first."""
+    rows = [
+        {"status": "done", "n": 300, "n_positives": 60, "n_train": 200, "n_test": 100, "split": str(i), "method": name,
+         "error": None, "average_precision": value + i / 1000, "precision_at:0.1": value, "size": 5.0,
+         "size_unit": "leaves", "seconds_fit": 1.0, "setting": json.dumps(setting)}
+        for name, value, setting in entries for i in range(3)
+    ]  # fmt: skip
+    return Leaderboard.of(pl.DataFrame(rows), 0.1, [name for name, _, _ in entries])
+
+
+@pytest.mark.parametrize(
+    ("name", "setting"),
+    [
+        ("metaap", {"max_depth": 1, "leaf_depth": 3}),
+        ("metaap-paper", {"depth": 2}),
+        ("treerank-pruned", {"leaf_depth": 2}),
+        ("tree", {"max_depth": 2}),
+        ("gini-rate", {"max_depth": 2}),
+        ("cost-curve", {"cv": None, "depths": [1], "alphas": [1.0]}),
+    ],
+)
+def test_the_next_command_fits_the_advised_model(tmp_path, monkeypatch, name, setting):
+    monkeypatch.chdir(tmp_path)
+    table = write_cases(Path("past cases.csv"))
+    columns = {"--label": ["fraud"], "--id": ["case_id"], "--drop": ["age", "staff"], "--positive": None}
+    entry, command = next_command(board_of((name, 0.9, setting), ("cart", 0.5, {})), table, columns, "10%")
+    assert entry is not None
+    assert entry.name == name
+    assert command.startswith(f"toprank {'curve' if name == 'cost-curve' else 'fit'} 'past cases.csv' --label fraud ")
+    done = run(*shlex.split(command)[1:])
+    assert done.code == 0, done.err
+    fitted = toprank.load("curve.toprank" if name == "cost-curve" else "model.toprank")
+    own = ("n_jobs", "budget", "pos_label")
+    expected = find_method(name).make(**setting)
+    assert type(fitted) is type(expected)
+    assert [parameter for parameter, value in expected.get_params(deep=False).items()
+            if parameter not in own and value != getattr(fitted, parameter)] == []  # fmt: skip
+    assert [column.name for column in fitted.columns_] == ["sector", "amount"]
+    assert fitted.budget == 0.1
+
+
+def test_the_next_command_where_the_command_line_does_not_fit_the_advised_model():
+    columns = {"--label": ["fraud"]}
+    board = board_of(("cart", 0.9, {}), ("metaap-forest", 0.8, {}), ("tree", 0.7, {}))
+    entry, command = next_command(board, Path("past.csv"), columns, None)
+    assert entry.name == "tree"
+    assert command == "toprank fit past.csv --label fraud --model tree --set criterion=ap -o model.toprank"
+    assert next_command(board_of(("cart", 0.9, {}), ("knn", 0.8, {})), Path("past.csv"), columns, None) == (None, None)
+
+
+def test_the_next_command_says_why_it_is_about_another_model(tmp_path):
+    history = write_cases(tmp_path / "history.csv")
+    common = ("compare", history, "--label", "fraud", "--id", "case_id", "--folds", 3, "-o", tmp_path / "out")
+    done = run(*common, "--methods", "cart,cost-tree", "--jobs", 1)
+    assert done.code == 0, done.err
+    assert done.out.startswith("history.csv: 300 cases")
+    first = pl.read_csv(tmp_path / "out" / "leaderboard.csv")["name"][0]
+    expected = "Next, with CART with costs, as `toprank fit` has no CART:" if first == "cart" else "Next:"
+    assert done.out.splitlines()[-2] == expected
+    assert "Next" not in run(*common, "--methods", "cart,knn", "--jobs", 1).out
+    assert "Next" not in run(*common, "--methods", "cost-tree", "--jobs", 1, "--quiet").out
 
 
 @pytest.mark.parametrize(

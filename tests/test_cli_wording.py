@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import toprank
-from cli_files import HEADER, case_lines, fit_cases, run, write_cases
+from cli_files import HEADER, case_lines, fit_cases, run, save_classifier, write_cases
 from toprank.cli.errors import is_bad_input
 from toprank.tree.counts import plural
 
@@ -155,6 +155,33 @@ def test_main_columns_are_those_of_conditions_where_there_are_some(tmp_path):
     said = run("describe", fit_cases(tmp_path, "--set", "leaf_score=linear")).out
     assert "share of gain" in said
     assert "of the scorecard, as" not in said
+
+
+# --- models that rank nothing -------------------------------------------------------------------------------------
+
+
+def test_describe_tells_classes_and_rules_of_a_model_that_ranks_nothing(tmp_path, monkeypatch):
+    path = save_classifier(tmp_path, costs=[[0.0, 4.0, 4.0], [2.0, 0.0, 1.0], [1.0, 3.0, 0.0]])
+    model, said = toprank.load(path), run("describe", path).out
+    assert said.startswith("TAOClassifier\n  size        4 leaves, 3 conditions, depth 3\n  trained on  300 cases, ")
+    assert "  classes     'fraud': 25, 'large': 138, 'small': 137\n" in said
+    assert "costs=[[0.0, 4.0, 4.0], [2.0, 0.0, 1.0], [1.0, 3.0, 0.0]], " in " ".join(said.split())
+    assert re.search(r"^  amount  number$", said, re.MULTILINE)  # no share of a gain
+    assert (
+        "All 4 rules, from left to right in the tree, and what they caught in training\n1. class 'small', 137 of 137"
+        in said
+    )
+    assert "ranking" not in said
+    assert max(map(len, said.splitlines())) <= 100
+    told = json.loads(run("describe", path, "--json").out)
+    assert told["rules"] == model.rules().to_dicts()
+    assert told["info"]["figures"]["class_counts"] == [25.0, 138.0, 137.0]
+    assert run("describe", path, "--exact").out == f"{model.to_text(exact=True)}\n"
+    monkeypatch.setattr("toprank.cli.describe.CLASS_RULES_SHOWN", 3)
+    said = run("describe", path).out
+    assert "The first 3 of 4 rules, from left to right in the tree, and " in said
+    assert "\n4. class" not in said
+    assert " ".join(said.split()).endswith("--exact` prints the whole tree.")
 
 
 # --- budgets larger than the table --------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ SHARE = 0.1
 COLUMN = f"precision_at:{SHARE}"
 
 
-def results_of(figures, n_positives=200, sizes=None, statuses=None):
+def results_of(figures, n_positives=200, sizes=None, statuses=None, settings=()):
     """Trials of methods by name: average precision on each split."""
     rows = []
     for method, values in figures.items():
@@ -28,7 +28,7 @@ def results_of(figures, n_positives=200, sizes=None, statuses=None):
                 "error": None if status == "done" else "it broke",
                 "average_precision": value if status == "done" else None, COLUMN: value,
                 "size": (sizes or {}).get(method, 5.0), "size_unit": "leaves", "seconds_fit": 2.0,
-                "seconds_tune": 4.0, "seconds_score": 1.0,
+                "seconds_tune": 4.0, "seconds_score": 1.0, "setting": settings[i] if settings else "{}",
             })  # fmt: skip
     return pl.DataFrame(rows, infer_schema_length=None)
 
@@ -65,6 +65,22 @@ def test_what_readability_costs():
     advice = board_of({"metaap": values, "xgboost": values + np.array([0.20, 0.21, 0.2, 0.2])}).advice()
     assert advice.startswith("XGBoost is better than the best readable model, MetaAP with 5 leaves, by 20.2 points")
     assert "finds about 71, the readable one 51" in advice
+
+
+def test_the_method_that_the_advice_is_for():
+    low, high = [0.50, 0.51, 0.50, 0.52], [0.70, 0.72, 0.70, 0.72]
+    advised = {
+        "metaap": [{"metaap": high, "xgboost": low}, {"metaap": high, "xgboost": high[::-1]}, {"metaap": [0.5]}],
+        "xgboost": [{"metaap": low, "xgboost": high}, {"knn": low, "xgboost": high}],
+    }
+    for name, boards in advised.items():
+        assert [board_of(figures).advised.name for figures in boards] == [name] * len(boards)
+    assert board_of({"metaap": [0.5, 0.5], "xgboost": [0.6, 0.6]}).advised is None
+
+
+def test_the_setting_of_an_entry_is_that_of_most_splits():
+    settings = ['{"max_depth": 2}', '{"max_depth": 4}', '{"max_depth": 4}']
+    assert board_of({"tree": [0.5, 0.6, 0.5]}, settings=settings).best.setting == {"max_depth": 4}
 
 
 def test_few_positives_are_said():

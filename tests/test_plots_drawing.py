@@ -329,7 +329,9 @@ def test_no_figure_stays_and_pyplot_is_left_alone():
 def test_a_missing_matplotlib_is_said_in_a_sentence(make, monkeypatch):
     display = make(3)
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    sentence = r"\.plot needs the package 'matplotlib', which is not installed. Hint: pip install toprank\[plots\]$"
+    sentence = (
+        r"\.plot needs the package 'matplotlib', which is not installed. Hint: pip install \"toprank\[plots\]\"\.$"
+    )
     with pytest.raises(ImportError, match=type(display).__name__ + sentence):
         display.plot()
     assert len(display.frame()) >= 3  # the data need no matplotlib

@@ -319,7 +319,8 @@ def test_a_missing_matplotlib_is_said_in_a_sentence(models, monkeypatch):
     display = TreeDisplay.from_estimator(models["tree"])
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     sentence = (
-        r"TreeDisplay.plot needs the package 'matplotlib', which is not installed. Hint: pip install toprank\[plots\]$"
+        r"TreeDisplay.plot needs the package 'matplotlib', which is not installed. "
+        r"Hint: pip install \"toprank\[plots\]\"\.$"
     )
     with pytest.raises(ImportError, match=sentence):
         display.plot()

@@ -6,13 +6,14 @@ import os
 import zipfile
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.base import clone
 
 from ranker_cases import RANKERS, fewer, make_cases
-from toprank import MetaAP, load
+from toprank import MetaAP, RankingTree, TAOClassifier, load
 from toprank.rankers import model_file
 from toprank.rankers.model_file import ModelFileError, read_model_info
 
@@ -24,6 +25,25 @@ def saved(tmp_path_factory):
     path = tmp_path_factory.mktemp("models") / "model.toprank"
     clone(FAST).fit(*make_cases(200)).save(path)
     return path
+
+
+def three_classes(n):
+    """A table and three classes that it tells."""
+    X, y = make_cases(n)
+    return X, np.where(y, "yes", np.where(X["size"] > 0.5, "maybe", "no"))
+
+
+@pytest.fixture(scope="module")
+def saved_classes(tmp_path_factory):
+    path = tmp_path_factory.mktemp("models") / "classes.toprank"
+    TAOClassifier(max_depth=2, alpha=0.3).fit(*three_classes(200)).save(path)
+    return path
+
+
+@pytest.fixture(scope="module", params=["saved", "saved_classes"])
+def any_saved(request):
+    """A file of a ranker, and one of a model that ranks nothing."""
+    return request.getfixturevalue(request.param)
 
 
 def parts(path):
@@ -115,6 +135,25 @@ def test_what_json_cannot_hold_comes_back_plain(tmp_path):
     assert back.get_params() == model.get_params() | {"random_state": None, "categorical_features": ["place"]}
 
 
+@pytest.mark.parametrize("model", [RankingTree(), TAOClassifier()], ids=str)
+def test_classes_that_json_cannot_hold(tmp_path, model):
+    X, y = make_cases(100)
+    model.fit(X, np.array([np.int64(label) for label in y], dtype=object)).save(tmp_path / "m")
+    assert [type(label) for label in load(tmp_path / "m").predict(X)] == [int] * 100
+    model.fit(X, np.where(y, np.datetime64("2024-01-01"), np.datetime64("2025-01-01")))
+    with pytest.raises(TypeError, match=r"A class of type date cannot be written to a model file, expected .* Hint:"):
+        model.save(tmp_path / "dates")
+    assert [path.name for path in tmp_path.iterdir()] == ["m"]
+
+
+def test_arrays_of_other_libraries_among_the_parameters_come_back(tmp_path):
+    X, y = three_classes(100)
+    model = TAOClassifier(categorical_features=X.columns[2:], costs=pd.Series([1.0, 2.0, 3.0])).fit(X, y)
+    model.save(tmp_path / "m")
+    told = load(tmp_path / "m").get_params()
+    assert (told["categorical_features"], told["costs"]) == (["place"], [1.0, 2.0, 3.0])
+
+
 def test_categories_of_every_kind_come_back(tmp_path):
     rng = np.random.default_rng(0)
     X = np.array(
@@ -157,8 +196,8 @@ def test_a_foreign_zip(tmp_path):
             load(write(path, info, npz(), sign=False))
 
 
-def test_a_truncated_file(saved, tmp_path):
-    whole, path = saved.read_bytes(), tmp_path / "model.toprank"
+def test_a_truncated_file(any_saved, tmp_path):
+    whole, path = any_saved.read_bytes(), tmp_path / "model.toprank"
     ends = range(len(whole) - 200, len(whole))  # without its own list of parts a zip reader finds that of the arrays
     for size in [*range(0, len(whole), 211), *ends]:
         path.write_bytes(whole[:size])
@@ -174,8 +213,8 @@ def test_arrays_of_something_else(tmp_path):
 
 
 @given(place=st.floats(0, 1, exclude_max=True), flip=st.integers(1, 255))
-def test_one_changed_byte_is_noticed_or_harmless(saved, tmp_path_factory, place, flip):
-    whole = bytearray(saved.read_bytes())
+def test_one_changed_byte_is_noticed_or_harmless(any_saved, tmp_path_factory, place, flip):
+    whole = bytearray(any_saved.read_bytes())
     whole[int(place * len(whole))] ^= flip
     path = tmp_path_factory.getbasetemp() / "flipped.toprank"
     path.write_bytes(whole)
@@ -183,11 +222,11 @@ def test_one_changed_byte_is_noticed_or_harmless(saved, tmp_path_factory, place,
     if model is None:
         assert "Hint:" in complaint
     else:
-        assert model.tree_ == load(saved).tree_  # a byte that zip does not use, such as a date
+        assert model.tree_ == load(any_saved).tree_  # a byte that zip does not use, such as a date
 
 
-def test_a_tampered_file(saved, tmp_path):
-    info, raw = parts(saved)
+def test_a_tampered_file(any_saved, tmp_path):
+    info, raw = parts(any_saved)
     path = tmp_path / "model.toprank"
     sentence = r"was changed after it was saved: its checksum does not fit\. Hint:"
     with pytest.raises(ModelFileError, match=sentence):
@@ -200,8 +239,8 @@ def test_a_tampered_file(saved, tmp_path):
         load(write(path, info | {"checksum": float("nan")}, raw, sign=False))
 
 
-def test_a_newer_file_and_an_unknown_class(saved, tmp_path):
-    info, raw = parts(saved)
+def test_a_newer_file_and_an_unknown_class(any_saved, tmp_path):
+    info, raw = parts(any_saved)
     for version in (2, 99, "1", None, 1.5):
         with pytest.raises(
             ModelFileError, match=rf"has model format {version}, this toprank reads up to 1\. Hint: upgrade"
@@ -215,12 +254,12 @@ def test_a_newer_file_and_an_unknown_class(saved, tmp_path):
             load(write(tmp_path / "m", info | {"class": name}, raw))
 
 
-def test_pickled_arrays_are_refused(saved, tmp_path):
+def test_pickled_arrays_are_refused(any_saved, tmp_path):
     class Harm:
         def __reduce__(self):
             return os.mkdir, (str(tmp_path / "harm"),)
 
-    info, raw = parts(saved)
+    info, raw = parts(any_saved)
     harmful = npz(**arrays_of(raw) | {"tree_threshold": np.array([Harm()], dtype=object)})
     with pytest.raises(ModelFileError, match=r"holds arrays that cannot be read .*allow_pickle.*Hint:"):
         load(write(tmp_path / "m", info, harmful))
@@ -261,11 +300,45 @@ def test_a_part_of_the_description_is_missing(saved, tmp_path, lost):
         load(write(tmp_path / "m", info, raw))
 
 
+@pytest.mark.parametrize("lost", ["columns", "parameters", "classes", "backend", "data_hash"])
+def test_a_part_of_the_description_of_classes_is_missing(saved_classes, tmp_path, lost):
+    info, raw = parts(saved_classes)
+    del info[lost]
+    with pytest.raises(ModelFileError, match=rf"damaged toprank model: '{lost}'"):
+        load(write(tmp_path / "m", info, raw))
+
+
+DAMAGED = {
+    "labels and classes": {"label": lambda label: np.where(label < 0, label, 3)},
+    "counts and classes": {"class_counts": lambda counts: counts - counts.max()},
+    "costs and classes": {"costs": lambda costs: costs * np.inf},
+    "objectives": {"objective_path": lambda path: path[:0]},
+    "tree and leaves": {"tree_leaf": lambda leaf: np.where(leaf < 0, leaf, leaf.max() - leaf)},
+}
+
+
+@pytest.mark.filterwarnings("ignore:invalid value")
+@pytest.mark.parametrize("what", DAMAGED)
+def test_classes_that_do_not_fit_the_tree(saved_classes, tmp_path, what):
+    info, raw = parts(saved_classes)
+    arrays = arrays_of(raw)
+    for name, change in DAMAGED[what].items():
+        arrays[name] = change(arrays[name])
+    if what == "tree and leaves":  # scores fall along the leaves
+        arrays["tree_score"] = np.where(arrays["tree_leaf"] < 0, np.nan, 1 - arrays["tree_leaf"] / 8)
+    path = write(tmp_path / "m", info, npz(**arrays))
+    with pytest.raises(ModelFileError, match=f"is a damaged toprank model: The model's {what} do not fit together. H"):
+        load(path)
+    for values in (["yes", "no"], ["yes", "no", "no"], [], [["yes"], ["no"], ["maybe"]]):
+        with pytest.raises(ModelFileError, match="is a damaged toprank model: "):
+            load(write(path, info | {"classes": {"dtype": "object", "values": values}}, raw))
+
+
 @fewer(2)
 @given(data=st.data())
-def test_damaged_arrays_with_a_fitting_checksum(saved, tmp_path_factory, data):
+def test_damaged_arrays_with_a_fitting_checksum(any_saved, tmp_path_factory, data):
     """Whatever an array is changed to, the file is refused, or the tree is one that `check` accepts."""
-    info, raw = parts(saved)
+    info, raw = parts(any_saved)
     arrays = arrays_of(raw)
     name = data.draw(st.sampled_from(sorted(arrays)))
     array = arrays[name]
@@ -287,7 +360,8 @@ def test_damaged_arrays_with_a_fitting_checksum(saved, tmp_path_factory, data):
         assert "Hint:" in complaint
     else:
         model.tree_.check()
-        assert np.isfinite(model.decision_function(make_cases(20)[0])).all()
+        assert np.isfinite(model.predict_proba(make_cases(20)[0])).all()
+        assert np.isin(model.predict(make_cases(20)[0]), model.classes_).all()
 
 
 # Files that cannot be written

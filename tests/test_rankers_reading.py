@@ -12,7 +12,8 @@ import pytest
 from sklearn.base import clone
 
 from ranker_cases import ENSEMBLES, RANKERS, TREES, make_cases, variant
-from toprank import RankingTree
+from toprank import MetaAP, RankingTree
+from toprank.datasets import make_audit
 from toprank.rankers import frames
 from toprank.rankers.frames import backend_of, make_frame
 from toprank.tree.structure import Tree
@@ -157,6 +158,16 @@ def test_the_summary_names_size_training_figures_budget_and_columns(fitted):
     assert f"budget 40 cases: score >= {fitted.cutoff_.threshold:.4f}" in summary
     best = fitted.columns_[int(np.argmax(fitted.feature_importances_))].name
     assert f"main columns: {best} " in summary
+
+
+def test_the_summary_of_a_scorecard_alone_names_its_columns():
+    data = make_audit(600, positive_rate=0.1, random_state=0)
+    model = MetaAP(leaf_score="linear", min_samples_leaf=500).fit(data.X, data.y)
+    assert model.n_leaves_ == 1
+    first = model.scorecard()["column"][0]
+    assert f"\nmain columns: of the scorecard, as there are no conditions: {first} " in model.summary()
+    model.set_params(leaf_score="constant").fit(data.X, data.y)
+    assert model.summary().endswith("\nmain columns: none")
 
 
 def test_the_summary_and_the_text_round_the_same_share_alike():

@@ -17,6 +17,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from tables import tables
 from tao_cases import blobs
+from toprank import load
 from toprank.export import to_text
 from toprank.rankers.meta_ap_forest import MetaAPForest
 from toprank.rankers.tao_classifier import TAOClassifier, category_places
@@ -309,6 +310,72 @@ def test_damaged_values_are_refused():
             TAOClassifier.from_dict(good | {name: value})
     with pytest.raises(ValueError, match="Not a valid TAOClassifier: KeyError"):
         TAOClassifier.from_dict({})
+
+
+# --- files ------------------------------------------------------------------------------------------------------
+
+
+def check_file(model, path, *others):
+    """Save and load a model; whatever is asked of it, also about other tables, is answered to the last bit."""
+    model.save(path)
+    back = load(path)
+    assert (type(back), {*vars(back)}) == (TAOClassifier, {*vars(model)})
+    assert back.to_dict() == model.to_dict()
+    assert [type(label) for label in back.classes_.tolist()] == [type(label) for label in model.classes_.tolist()]
+    for name in ("tree_", "columns_", "objective_", "n_iter_", "n_leaves_", "n_conditions_", "data_hash_"):
+        assert getattr(back, name) == getattr(model, name)
+    for name in ("classes_", "label_", "class_counts_", "costs_", "objective_path_"):
+        assert getattr(back, name).dtype == getattr(model, name).dtype
+        assert np.array_equal(getattr(back, name), getattr(model, name))
+    for exact in (False, True):
+        assert back.to_text(exact=exact) == model.to_text(exact=exact)
+        assert back.rules(exact=exact).equals(model.rules(exact=exact))
+    for X in others:
+        for method in ("predict", "predict_proba", "apply"):
+            assert np.array_equal(getattr(back, method)(X), getattr(model, method)(X))
+    return back
+
+
+@pytest.mark.filterwarnings("ignore:.*categories in")
+@pytest.mark.parametrize("form", ["text", "objects", "numbers", "floats", "truth", "one"])
+@pytest.mark.parametrize("costs", [None, "balanced", [1.0, 5.0, 0.2], np.ones((3, 3)) - np.eye(3)], ids=str)
+def test_a_file_gives_everything_back(tmp_path, form, costs):
+    X, y = colours()
+    code = np.unique(y, return_inverse=True)[1]
+    labels = {"text": y, "objects": y.astype(object), "numbers": code * 3 - 4, "floats": code + 0.0,
+              "truth": code > 0, "one": np.full(len(y), "all")}  # fmt: skip
+    costs = None if form in ("truth", "one") and not isinstance(costs, str) else costs
+    weight = np.random.default_rng(7).integers(0, 4, len(y)) / 3
+    model = TAOClassifier(max_depth=3, costs=costs, alpha=0.5).fit(X, labels[form], weight)
+    later = colours(seed=1)[0]
+    later["colour"] = later["colour"].replace("grey", "pink")
+    back = check_file(model, tmp_path / "m.toprank", X, later)
+    again = TAOClassifier(**back.get_params()).fit(X, labels[form], weight)
+    assert again.tree_ == model.tree_
+
+
+@given(st.data(), tables(max_rows=24, max_columns=3))
+def test_a_file_gives_any_tree_back(tmp_path_factory, data, table):
+    X, y = at_random(data.draw, table)
+    how = {
+        "init": data.draw(st.sampled_from(["cart", "random"])),
+        "split": data.draw(st.sampled_from(["oblique", "axis"])),
+    }
+    model = TAOClassifier(max_depth=2, alpha=0.1, min_samples_leaf=1, **how).fit(X, y, table.sample_weight)
+    check_file(model, tmp_path_factory.getbasetemp() / "any.toprank", X)
+
+
+def test_what_a_file_leaves_out_and_when_there_is_none(tmp_path):
+    X, y = colours(100)
+    path = tmp_path / "m.toprank"
+    with pytest.raises(NotFittedError):
+        TAOClassifier().save(path)
+    assert not path.exists()
+    first = TAOClassifier(max_depth=2).fit(X, y)
+    TAOClassifier(init=first, random_state=np.random.RandomState(0)).fit(X, y).save(path)
+    back = load(path)
+    assert (back.init, back.random_state) == (None, None)
+    assert TAOClassifier(init=back, n_iter=3).fit(X, y).objective_ <= first.objective_
 
 
 # --- starting from a fitted tree --------------------------------------------------------------------------------

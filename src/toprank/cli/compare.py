@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -9,14 +11,24 @@ import typer
 
 from toprank.cli.errors import InputError
 from toprank.cli.experiment import Jobs, check_packages, show_progress
-from toprank.cli.options import AsJson, Debug, Ids, Label, Positive, Quiet, note_large_budget, parse_budget
+from toprank.cli.options import (
+    AsJson,
+    Debug,
+    Ids,
+    Label,
+    Positive,
+    Quiet,
+    note_large_budget,
+    parse_budget,
+    parse_value,
+)
 from toprank.cli.terminal import Terminal
 from toprank.tree.counts import count, plural
 
 if TYPE_CHECKING:
     import polars
 
-    from toprank.experiment.comparing import Leaderboard
+    from toprank.experiment.comparing import Entry, Leaderboard
 
 MINUTES = 2.5
 
@@ -71,9 +83,13 @@ def compare(
     board = _run(features, values == pos_label, names, share, folds, repeats, minutes, jobs, terminal)
     written = _write(board, folder, table.name, terminal)
     facts = {name: getattr(board, name) for name in ("n_cases", "n_positives", "n_splits", "share", "left_out")}
-    board_facts = {"leaderboard": board.frame().to_dicts(), "advice": board.advice(), "files": written}
+    options = {"--label": [label], "--id": id_columns, "--drop": drop, "--positive": positive and [positive]}
+    fitted, command = next_command(board, table, options, budget)
+    board_facts = {"leaderboard": board.frame().to_dicts(), "advice": board.advice(), "next": command, "files": written}
     terminal.finish(facts | board_facts)
     _print(board, table.name, written, terminal)
+    if fitted is not None and not (quiet or as_json):
+        _print_next(board, fitted, command, terminal)
 
 
 def _check_folder(folder: Path) -> None:
@@ -134,6 +150,62 @@ def _write(board: Leaderboard, folder: Path, table: str, terminal: Terminal) -> 
     return written
 
 
+# --- the next command ---------------------------------------------------------------------------------------
+
+
+def next_command(
+    board: Leaderboard, table: Path, options: Mapping[str, Sequence[str] | None], budget: str | None
+) -> tuple[Entry | None, str | None]:
+    """Return the method to go on with, and the command that fits it on the same table with the same options.
+
+    It is the advised one; where the command line does not fit that, the best readable one that it fits, else the best.
+    Nothing where there is no advice.
+    """
+    if board.advised is None:
+        return None, None
+    others = sorted(board.entries, key=lambda entry: not entry.is_readable)  # each part stays best first
+    for entry in (board.advised, *others):
+        found = fit_options(entry)
+        if found is None:
+            continue
+        model, settings = found
+        parts = ["toprank", "curve" if model == "cost-curve" else "fit", str(table)]
+        for option, values in options.items():
+            parts += [part for value in values or () for part in (option, value)]
+        if model == "cost-curve":
+            parts += ([] if budget is None else ["--k", budget]) + settings + ["-o", "curve.toprank"]
+        else:
+            parts += ["--model", model, *([] if budget is None else ["--budget", budget]), *settings]
+            parts += ["-o", "model.toprank"]
+        return entry, shlex.join(parts)
+    return None, None
+
+
+def fit_options(entry: Entry) -> tuple[str, list[str]] | None:
+    """Return the model of `toprank fit` and the --set options that make a method with its setting; None without one."""
+    from toprank.cli.fit import ESTIMATORS, make_estimator
+    from toprank.experiment.registry import find_method
+
+    method = find_method(entry.name)
+    estimator = method.make(**entry.setting)
+    names = {title: name for name, title in ESTIMATORS.items()}
+    model = names.get(type(estimator).__name__)
+    if model is None or method.reads != "frame":
+        return None
+    usual = make_estimator(model, None, {}, ()).get_params(deep=False)
+    settings: list[str] = []
+    for name, value in estimator.get_params(deep=False).items():
+        if name == "n_jobs" or value == usual[name]:
+            continue
+        if parse_value(str(value)) != value:  # an object, which no command line can say
+            return None
+        settings += ["--set", f"{name}={value}"]
+    return model, settings
+
+
+# --- what is printed ----------------------------------------------------------------------------------------
+
+
 def _print(board: Leaderboard, table: str, written: list[Path], terminal: Terminal) -> None:
     from toprank.cli.show import facts, grid, percent
 
@@ -165,6 +237,16 @@ def _print(board: Leaderboard, table: str, written: list[Path], terminal: Termin
         if any("time" in reason for reason in board.left_out.values()):
             terminal.hint("--minutes gives slow methods the time they need.")
     terminal.hint("Written: " + ", ".join(str(path) for path in written))
+
+
+def _print_next(board: Leaderboard, entry: Entry, command: str | None, terminal: Terminal) -> None:
+    """Print the command that fits a method, on one line however long it is, so that it can be copied."""
+    advised = board.advised
+    because = (
+        "" if advised is None or entry is advised else f", with {entry.title}, as `toprank fit` has no {advised.title}"
+    )
+    terminal.hint(f"\nNext{because}:")
+    terminal.out.print(f"  {command}", style="dim", soft_wrap=True)
 
 
 def _seconds(seconds: float) -> str:

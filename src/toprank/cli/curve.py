@@ -232,6 +232,7 @@ def fit_curve(
 ) -> CostOptimalCurve:  # fmt: skip
     """Return the curve learned from a file, judged by another one where there is one."""
     from toprank.cli.fit import fit_with_progress, read_history
+    from toprank.cli.leaks import note_lone_column
 
     if label is None:
         raise InputError(f"The column of {file.name} with the outcome is not named. Hint: name it with --label COLUMN.")
@@ -244,6 +245,7 @@ def fit_curve(
         seen, is_positive = read_validation(validation, label, features, (other, pos_label), terminal)
         later = {"X_val": seen, "y_val": np.where(is_positive, pos_label, other)}
     fit_with_progress(model, features, values, terminal, **later)
+    note_lone_column(model, features, values == pos_label, terminal)
     return model
 
 

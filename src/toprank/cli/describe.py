@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     import polars
 
 RULES_SHOWN = 5
+CLASS_RULES_SHOWN = 16
 CATEGORIES_SHOWN = 6
 YEARS = (1900, 2100)
 """Whole numbers within are written as years, without a comma."""
@@ -63,11 +64,14 @@ def describe(
 
 def _describe_model(path: Path, terminal: Terminal) -> None:
     from toprank.cli.show import rules_list, rules_title
-    from toprank.rankers.model_file import read_model_info
+    from toprank.rankers.model_file import CLASSIFIERS, read_model_info
 
     info = read_model_info(path)
     if info["class"] == "CostOptimalCurve":
         _describe_curve(path, info, terminal)
+        return
+    if info["class"] in CLASSIFIERS:
+        _describe_classifier(path, info, terminal)
         return
     read = _read_tree(path, info, min(terminal.out.width, WIDTH))
     rules = read.rules
@@ -120,6 +124,23 @@ def _describe_curve(path: Path, info: dict[str, Any], terminal: Terminal) -> Non
     terminal.hint(f"\n`toprank curve {path}` lists all trees, and chooses another.")
 
 
+def _describe_classifier(path: Path, info: dict[str, Any], terminal: Terminal) -> None:
+    """Say what a file with a model that tells classes holds: its classes and rules, none of them first."""
+    from toprank.cli.show import classifier_card, rules_list, rules_title
+    from toprank.rankers.model_file import load
+    from toprank.tree.wording import SHORT
+
+    with terminal.working(f"Loading {path.name}"):
+        rules = _rows(load(path)._rules(SHORT))
+    terminal.finish({"kind": "model", "file": str(path), "info": info, "rules": rules})
+    terminal.show(classifier_card(info, _provenance(info)))
+    _print_columns(info, [], terminal)
+    terminal.heading(rules_title(min(len(rules), CLASS_RULES_SHOWN), len(rules), "from left to right in the tree"))
+    terminal.show(rules_list(rules[:CLASS_RULES_SHOWN]))
+    if len(rules) > CLASS_RULES_SHOWN:
+        terminal.hint(f"\n`toprank describe {path} --exact` prints the whole tree.")
+
+
 def _print_model(
     info: dict[str, Any],
     terminal: Terminal,
@@ -129,28 +150,37 @@ def _print_model(
     card_shares: list[float] | None = None,
 ) -> None:
     """Print the card of a model, with what orders rows inside its leaves, and its columns."""
-    from toprank.cli.show import grid, model_card
+    from toprank.cli.show import model_card
 
-    packages = ", ".join(f"{name} {version}" for name, version in info["packages"].items())
-    written = info["created"].replace("T", " ").replace("+00:00", " UTC")
-    parameters = ", ".join(f"{name}={_parameter(value)}" for name, value in info["parameters"].items())
-    more = [
-        *([("inside leaves", inside)] if inside else []),
-        ("data hash", info["data_hash"]),
-        ("written", written),
-        ("packages", packages),
-        ("parameters", parameters),
-    ]
+    more = [*([("inside leaves", inside)] if inside else []), *_provenance(info)]
     terminal.show(model_card(info, more, is_chosen=is_chosen, card_shares=card_shares))
-    terminal.heading("Columns")
     shares, share_of = info["importances"], "share of gain"
     if card_shares is not None and not any(shares):
         shares, share_of = card_shares, "share of scorecard"
-    rows = [
-        [column["name"], column["kind"], f"{100 * share:.1f} %", _categories(column)]
-        for column, share in zip(info["columns"], shares, strict=True)
+    _print_columns(info, [(share_of, shares)], terminal)
+
+
+def _provenance(info: dict[str, Any]) -> list[tuple[str, str]]:
+    """Return what a model was made of and with, in words."""
+    return [
+        ("data hash", info["data_hash"]),
+        ("written", info["created"].replace("T", " ").replace("+00:00", " UTC")),
+        ("packages", ", ".join(f"{name} {version}" for name, version in info["packages"].items())),
+        ("parameters", ", ".join(f"{name}={_parameter(value)}" for name, value in info["parameters"].items())),
     ]
-    terminal.show(grid([("name", "left"), ("kind", "left"), (share_of, "right"), ("categories", "left")], rows))
+
+
+def _print_columns(info: dict[str, Any], shares: list[tuple[str, list[float]]], terminal: Terminal) -> None:
+    """Print the columns of a model, with shares of them, each named, and their categories."""
+    from toprank.cli.show import grid
+
+    terminal.heading("Columns")
+    rows = [
+        [column["name"], column["kind"], *(f"{100 * of[i]:.1f} %" for _, of in shares), _categories(column)]
+        for i, column in enumerate(info["columns"])
+    ]
+    titles = [("name", "left"), ("kind", "left"), *((name, "right") for name, _ in shares), ("categories", "left")]
+    terminal.show(grid(titles, rows))
 
 
 def _parameter(value: Any) -> Any:

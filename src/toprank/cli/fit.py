@@ -80,6 +80,7 @@ def fit(
     toprank fit history.csv.gz --label fraud --model metaap-forest --set n_estimators=50 -o f.toprank
     """
     terminal = Terminal(as_json=as_json, quiet=quiet)
+    from toprank.cli.leaks import note_lone_column
     from toprank.cli.reading import check_readable
     from toprank.cli.writing import check_output
 
@@ -98,6 +99,7 @@ def fit(
         estimator = make_estimator(model, settings, parameters | {"pos_label": pos_label}, features.columns)
     fit_with_progress(estimator, features, values, terminal)
     estimator.save(out)
+    note_lone_column(estimator, features, values == pos_label, terminal)
     judged = judge(estimator, features, values == pos_label, cv, terminal)
     report(estimator, out, judged, repeat_ids(id_columns), terminal)
 
@@ -258,7 +260,7 @@ def rules_of(model: Any) -> list[dict[str, Any]]:
 def report(model: Any, out: Path, judged: dict[str, Any], ids: str, terminal: Terminal) -> None:
     """Print what was learned, and the next command, with the option `ids`."""
     from toprank.cli.show import model_card, rules_list, rules_title
-    from toprank.export import CARD_TITLE, scorecard_lines, scorecard_shares, scorecard_summary
+    from toprank.export import CARD_TITLE, scorecard_lines, scorecard_summary
     from toprank.rankers.model_file import describe_model
 
     info, rules = describe_model(model), rules_of(model)
@@ -279,7 +281,7 @@ def report(model: Any, out: Path, judged: dict[str, Any], ids: str, terminal: Te
     card = (model.tree_.scoring, model.columns_, model._points_spread) if hasattr(model, "tree_") else None
     inside = scorecard_summary(*card) if card else ""
     more = [*([("inside leaves", inside)] if inside else []), ("AP", quality)]
-    terminal.show(model_card(info, more, card_shares=scorecard_shares(card[0], card[2]) if card else None))
+    terminal.show(model_card(info, more, card_shares=model._card_shares))
     if rules:
         terminal.heading(rules_title(len(shown), len(rules)))
         terminal.show(rules_list(shown))

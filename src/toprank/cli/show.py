@@ -14,7 +14,6 @@ from rich.text import Text
 
 from toprank.tree.counts import count, plural
 
-MAIN_COLUMNS = 5
 TIES = "About: cases with equal scores have no order; these figures are the mean over all orders."
 WAY = re.compile(r" or (?=\(|[\d,]+ other ways? \()")
 """Where one way into a leaf ends and the next begins."""
@@ -69,8 +68,7 @@ def model_card(
 
     `is_chosen` says of a curve whether one of its trees was chosen; `card_shares` are those of `scorecard_shares`.
     """
-    figures, columns, cutoff = info["figures"], info["columns"], info["cutoff"]
-    n_categorical = sum(column["kind"] == "category" for column in columns)
+    figures, cutoff = info["figures"], info["cutoff"]
     rate = figures["n_positives"] / figures["n_cases"]
     classes, positive = info["classes"]["values"], info["positive_index"]
     rows = [
@@ -80,7 +78,7 @@ def model_card(
             f"{plural(figures['n_cases'], 'case')}, {count(figures['n_positives'])} positive ({percent(rate)})",
         ),
         ("outcome", f"looks for {classes[positive]!r}, the other is {classes[1 - positive]!r}"),
-        ("columns", f"{len(columns):,}, {n_categorical:,} of them categorical"),
+        ("columns", columns_in_words(info)),
         ("main columns", main_columns(info, card_shares) or "none: no column tells the cases apart"),
         (
             "budget",
@@ -89,6 +87,29 @@ def model_card(
         ),
     ]
     return Group(Text(info["class"], style="bold"), facts([*rows, *more]))
+
+
+def classifier_card(info: dict[str, Any], more: Sequence[tuple[str, str]] = ()) -> Group:
+    """Return a model that tells classes in a few lines, from what its file says of it, and further lines."""
+    figures = info["figures"]
+    told = zip(info["classes"]["values"], figures["class_counts"], strict=True)
+    rows = [
+        ("size", model_size(figures)),
+        (
+            "trained on",
+            f"{plural(figures['n_cases'], 'case')}, {count(figures['n_wrong'])} called wrongly "
+            f"({percent(figures['n_wrong'] / figures['n_cases'])})",
+        ),
+        ("classes", ", ".join(f"{label!r}: {count(n)}" for label, n in told)),
+        ("columns", columns_in_words(info)),
+    ]
+    return Group(Text(info["class"], style="bold"), facts([*rows, *more]))
+
+
+def columns_in_words(info: dict[str, Any]) -> str:
+    """Return the number of columns, and of those that are categorical."""
+    n_categorical = sum(column["kind"] == "category" for column in info["columns"])
+    return f"{len(info['columns']):,}, {n_categorical:,} of them categorical"
 
 
 def model_size(figures: dict[str, Any]) -> str:
@@ -106,26 +127,25 @@ def curve_size(figures: dict[str, Any], is_chosen: bool) -> str:
 
 def main_columns(info: dict[str, Any], card_shares: Sequence[float] | None = None) -> str:
     """Return the columns that brought most of the gain, with their shares; without a gain those of the scorecard."""
-    if card_shares is not None and not any(info["importances"]):
-        return f"of the scorecard, as there are no conditions: {main_columns(info | {'importances': card_shares})}"
-    named = zip((column["name"] for column in info["columns"]), info["importances"], strict=True)
-    ranked = sorted(named, key=lambda item: -item[1])[:MAIN_COLUMNS]
-    return ", ".join(f"{name} {100 * share:.0f} %" for name, share in ranked if share > 0)
+    from toprank import export
+
+    return export.main_columns([column["name"] for column in info["columns"]], info["importances"], card_shares)
 
 
-def rules_title(n_shown: int, n_rules: int) -> str:
-    """Return the title of a list of rules."""
+def rules_title(n_shown: int, n_rules: int, order: str = "in the order of the ranking") -> str:
+    """Return the title of a list of rules, and in which order they stand."""
     if n_rules == 1:
         return "The only rule, and what it caught in training"
     which = f"All {n_rules:,}" if n_shown == n_rules else f"The first {n_shown:,} of {n_rules:,}"
-    return f"{which} rules, in the order of the ranking, and what they caught in training"
+    return f"{which} rules, {order}, and what they caught in training"
 
 
 def rules_list(rules: Sequence[dict[str, Any]]) -> Group:
     """Return rules with what each caught in training, one way into the leaf a paragraph."""
     parts: list[RenderableType] = []
     for place, rule in enumerate(rules, 1):
-        parts += [Text(), Text.assemble((f"{place}. ", "bold"), rule_figures(rule))]
+        told = class_figures(rule) if "class" in rule else rule_figures(rule)
+        parts += [Text(), Text.assemble((f"{place}. ", "bold"), told)]
         for i, way in enumerate(ways_of(rule["rule"])):
             parts.append(Padding(Text(f"{'or ' if i else ''}{way}"), (0, 0, 0, 5)))
     return Group(*parts[1:])
@@ -137,6 +157,15 @@ def rule_figures(rule: dict[str, Any]) -> str:
     return (
         f"{count(rule['positives'])} of {plural(rule['n'], 'case')} positive: {percent(rule['hit_rate'])} "
         f"({interval}), lift {times(rule['lift'])}"
+    )
+
+
+def class_figures(rule: dict[str, Any]) -> str:
+    """Return what a leaf with a class held: cases of the class, their share with its interval, and of all of them."""
+    interval = f"{percent(rule['hit_rate_low'])} to {percent(rule['hit_rate_high'])}"
+    return (
+        f"class {rule['class']!r}, {count(rule['of_class'])} of {plural(rule['n'], 'case')}: "
+        f"{percent(rule['hit_rate'])} ({interval}), {percent(rule['coverage'])} of the class"
     )
 
 

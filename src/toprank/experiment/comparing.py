@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -59,6 +61,8 @@ class Entry:
     is_readable : bool
     seconds : float
         Median time of one fit with the chosen setting.
+    setting : mapping of str to value
+        The setting that most splits chose.
     """
 
     name: str
@@ -71,6 +75,7 @@ class Entry:
     unit: str | None
     is_readable: bool
     seconds: float
+    setting: Mapping[str, Any]
 
     @property
     def is_level(self) -> bool:
@@ -139,6 +144,14 @@ class Leaderboard:
     def best_readable(self) -> Entry | None:
         """The readable method of the highest average precision."""
         return next((entry for entry in self.entries if entry.is_readable), None)
+
+    @property
+    def advised(self) -> Entry | None:
+        """The method that the advice is for; None where too few splits cannot tell."""
+        readable = self.best_readable
+        if readable is None or readable is self.best or (self.can_tell and not readable.is_level):
+            return self.best
+        return readable if self.can_tell else None
 
     def frame(self) -> polars.DataFrame:
         """The leaderboard as a table."""
@@ -253,6 +266,7 @@ def _entries(complete: dict[str, polars.DataFrame], precision: str) -> list[Entr
             label, method.title, mean, float(part[precision].mean()), gap, p_value,  # type: ignore[arg-type]
             part["size"].median(), part["size_unit"][0], method.is_readable,  # type: ignore[arg-type]
             float(part["seconds_fit"].median()),  # type: ignore[arg-type]
+            json.loads(Counter(part["setting"]).most_common(1)[0][0]),
         ))  # fmt: skip
     return entries
 

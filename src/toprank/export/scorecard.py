@@ -25,6 +25,9 @@ CARD_NAMES = 5
 GLUE = "\xa0"
 """Keeps a category and its points on one line."""
 
+MAIN_COLUMNS = 5
+"""Columns that a summary of a model names."""
+
 SMALL_WEIGHT = 1e-3
 """Points of a unit below which they are told per 1,000 units, or more."""
 
@@ -156,6 +159,24 @@ def scorecard_shares(scoring: Scoring, spread: np.ndarray | None) -> list[float]
     if scoring.kind != "linear" or spread is None or not spread.sum() > 0:
         return None
     return [round(float(share), 12) for share in spread / spread.sum()]
+
+
+def main_columns(names: Sequence[str], importances: Sequence[float], card_shares: Sequence[float] | None = None) -> str:
+    """Columns that brought most of the gain, with their shares; those of the scorecard where no condition brought any.
+
+    `card_shares` are those of `scorecard_shares`. Nothing where no column counts.
+
+    Examples
+    --------
+    >>> main_columns(["age", "sector"], [0.25, 0.75])
+    'sector 75 %, age 25 %'
+    >>> main_columns(["age", "sector"], [0.0, 0.0], [1.0, 0.0])
+    'of the scorecard, as there are no conditions: age 100 %'
+    """
+    if card_shares is not None and not any(importances):
+        return f"of the scorecard, as there are no conditions: {main_columns(names, card_shares)}"
+    ranked = sorted(zip(names, importances, strict=True), key=lambda item: -item[1])[:MAIN_COLUMNS]
+    return ", ".join(f"{name} {100 * share:.0f} %" for name, share in ranked if share > 0)
 
 
 def checked_spread(spread: np.ndarray | None, n_features: int) -> np.ndarray | None:

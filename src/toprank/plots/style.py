@@ -108,7 +108,7 @@ def import_matplotlib(caller: str) -> Any:
         import matplotlib.figure
     except ImportError as error:
         raise ImportError(
-            f"{caller} needs the package 'matplotlib', which is not installed. Hint: pip install toprank[plots]"
+            f"{caller} needs the package 'matplotlib', which is not installed. Hint: pip install \"toprank[plots]\"."
         ) from error
     return matplotlib
 

@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 from toprank._core.threads import Threads, resolve_n_jobs
 from toprank.budget import Cutoff, cases_of_budget, find_cutoff
 from toprank.explain.dependence import Dependence, partial_dependence
+from toprank.export import main_columns
 from toprank.metrics import average_precision
 from toprank.rankers.encoding import Table, encode, learn_columns, read_table
 from toprank.rankers.frames import backend_of, make_frame
@@ -399,13 +400,14 @@ class BaseRanker(ClassifierMixin, BaseEstimator):
             f"{plural(round(cutoff.n_above), 'training case')} above it, {percent_text(cutoff.hit_rate)} of them "
             "positive"
         )
-        names = [c.name for c in self.columns_]
-        order = np.argsort(-self.feature_importances_, kind="stable")[:5]
-        top = [
-            f"{names[f]} {100 * self.feature_importances_[f]:.0f} %" for f in order if self.feature_importances_[f] > 0
-        ]
-        lines.append("main columns: " + (", ".join(top) or "none"))
+        names, importances = [c.name for c in self.columns_], self.feature_importances_.tolist()
+        lines.append("main columns: " + (main_columns(names, importances, self._card_shares) or "none"))
         return "\n".join(lines)
+
+    @property
+    def _card_shares(self) -> list[float] | None:
+        """Share of each column in a scorecard inside leaves; None without one."""
+        return None
 
     @abstractmethod
     def _figures(self) -> dict[str, Any]:

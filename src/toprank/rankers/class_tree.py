@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import textwrap
+from collections.abc import Mapping
 from typing import Any, Self
 
 import numpy as np
@@ -18,7 +19,8 @@ from toprank.export import INDENT, WIDTH, node_lines
 from toprank.metrics.intervals import proportion_interval
 from toprank.rankers.base import BaseRanker
 from toprank.rankers.frames import make_frame
-from toprank.rankers.tree_ranker import TreeRanker, path_indicator
+from toprank.rankers.model_file import facts_of, model_of
+from toprank.rankers.tree_ranker import TreeRanker, path_indicator, without_prefix
 from toprank.tree.columns import Column
 from toprank.tree.counts import plural
 from toprank.tree.shortened import is_cut, shortened_lines, shortenings
@@ -63,6 +65,7 @@ class ClassTree(ClassifierMixin, BaseEstimator):
     _encode: Any = BaseRanker._encode
     _make_training_data: Any = BaseRanker._make_training_data
     _forget: Any = BaseRanker._forget
+    save: Any = BaseRanker.save
     n_leaves_: Any = TreeRanker.n_leaves_
     n_conditions_: Any = TreeRanker.n_conditions_
 
@@ -118,13 +121,17 @@ class ClassTree(ClassifierMixin, BaseEstimator):
         ['petal width (cm) <= 0.8', 0, 50.0]
         """
         check_is_fitted(self)
+        return make_frame(self._rules(EXACT if exact else SHORT), self._backend)
+
+    def _rules(self, detail: Detail) -> dict[str, Any]:
+        """Columns of `rules` by name."""
         leaves = np.flatnonzero(self.tree_.is_leaf)
         label, n = self.label_[leaves], self.class_counts_[leaves].sum(axis=1)
         own = self.class_counts_[leaves, label]
         low, high = proportion_interval(own, n)
-        columns = {
+        return {
             "leaf": np.arange(1, len(leaves) + 1),
-            "rule": [self._rule(leaf, EXACT if exact else SHORT) for leaf in range(len(leaves))],
+            "rule": [self._rule(leaf, detail) for leaf in range(len(leaves))],
             "class": self.classes_[label].tolist(),
             "n": n,
             "of_class": own,
@@ -133,7 +140,6 @@ class ClassTree(ClassifierMixin, BaseEstimator):
             "hit_rate_high": high,
             "coverage": own / self.class_counts_[0, label],
         }
-        return make_frame(columns, self._backend)
 
     def _rule(self, leaf: int, detail: Detail) -> str:
         """Conditions on the way to a leaf, in the order of the path."""
@@ -144,14 +150,13 @@ class ClassTree(ClassifierMixin, BaseEstimator):
     def summary(self) -> str:
         """A few lines about the fitted model: size, training figures, classes."""
         check_is_fitted(self)
-        tree, n = self.tree_, self.class_counts_[0].sum()
-        leaves = np.flatnonzero(tree.is_leaf)
-        wrong = n - self.class_counts_[leaves, self.label_[leaves]].sum()
+        told = self._figures()
+        n, wrong = told["n_cases"], told["n_wrong"]
         names = [SHORT.label(label) for label in self.classes_.tolist()]
-        counts = [f"class {name}: {number_text(c)}" for name, c in zip(names, self.class_counts_[0], strict=True)]
+        counts = [f"class {name}: {number_text(c)}" for name, c in zip(names, told["class_counts"], strict=True)]
         sizes = [plural(self.n_leaves_, "leaf", "leaves"), plural(self.n_conditions_, "condition")]
         return "\n".join([
-            f"{type(self).__name__}: {', '.join(sizes)}, depth {tree.depth}",
+            f"{type(self).__name__}: {', '.join(sizes)}, depth {told['depth']}",
             f"trained on {plural(n, 'case')}, {plural(len(self.columns_), 'column')} "
             f"({sum(c.is_categorical for c in self.columns_)} categorical)",
             f"{', '.join(counts)}; {number_text(wrong)} called wrongly ({percent_text(wrong / n)})"
@@ -230,33 +235,16 @@ class ClassTree(ClassifierMixin, BaseEstimator):
         asked = np.flatnonzero(~self.tree_.is_leaf).tolist()
         return [*shortenings(self.tree_, self.columns_, asked), *(["classes"] if cut else [])]
 
+    # --- files and plain values ---------------------------------------------------------------------------------
+
     def to_dict(self) -> dict[str, Any]:
         """The fitted model as plain values, for a JSON file; `from_dict` gives it back.
 
         A fitted model to start from and a `random_state` that is no number become None.
         """
         check_is_fitted(self)
-        parameters = {name: value.item() if isinstance(value, np.generic) else value
-                      for name, value in self.get_params(deep=False).items()}  # fmt: skip
-        chosen, costs = self.categorical_features, self.costs
-        parameters |= {
-            "costs": costs if costs is None or isinstance(costs, str) else self.costs_.tolist(),
-            "categorical_features": None if chosen is None else np.asarray(chosen).tolist(),
-            "init": self.init if isinstance(self.init, str) else None,
-            "random_state": self.random_state if isinstance(self.random_state, int) else None,
-        }
-        dtype = "object" if self.classes_.dtype.kind == "O" else self.classes_.dtype.str
-        return {
-            "class": type(self).__name__,
-            "parameters": parameters,
-            "columns": [column.to_dict() for column in self.columns_],
-            "feature_names": list(getattr(self, "feature_names_in_", [])) or None,
-            "classes": {"dtype": dtype, "values": self.classes_.tolist()},
-            "tree": self.tree_.to_dict(),
-            "backend": self._backend,
-            "data_hash": self.data_hash_,
-            "n_iter": self.n_iter_,
-        } | {name: getattr(self, f"{name}_").tolist() for name in ARRAYS}
+        learned = {name: getattr(self, f"{name}_").tolist() for name in ARRAYS}
+        return facts_of(self) | {"tree": self.tree_.to_dict(), "n_iter": self.n_iter_} | learned
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Self:
@@ -272,42 +260,65 @@ class ClassTree(ClassifierMixin, BaseEstimator):
         True
         """
         try:
-            model = cls(**data["parameters"])
-            model._validate_params()
-            model.columns_ = [Column.from_dict(column) for column in data["columns"]]
-            model.n_features_in_ = len(model.columns_)
-            if data["feature_names"]:
-                model.feature_names_in_ = np.array(data["feature_names"], dtype=object)
-            model.classes_ = np.array(data["classes"]["values"], dtype=data["classes"]["dtype"])
-            model.tree_ = Tree.from_dict(data["tree"])
-            model._backend, model.data_hash_, model.n_iter_ = data["backend"], data["data_hash"], int(data["n_iter"])
-            model._whole = None  # the finished tree alone is kept
-            for name, dtype in ARRAYS.items():
-                setattr(model, f"{name}_", np.array(data[name], dtype))
+            model: Self = model_of(cls, data)
+            misfit = model._learn(Tree.from_dict(data["tree"]), data)
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise ValueError(
                 f"Not a valid {cls.__name__}: {error!r}. Hint: use a dictionary that `to_dict` made."
             ) from error
-        model._check()
-        model.objective_ = float(model.objective_path_[-1])
+        if misfit:
+            raise ValueError(
+                f"Not a valid {cls.__name__}: its {misfit} do not fit. Hint: use a dictionary that `to_dict` made."
+            )
         return model
 
-    def _check(self) -> None:
-        """Raise ValueError where the parts of a model do not fit together."""
-        n, k = len(self.tree_), len(self.classes_)
-        label = self.label_[self.tree_.is_leaf] if self.label_.shape == (n,) else np.array([-1])
+    def _figures(self) -> dict[str, Any]:
+        """Figures of the fitted model for its file."""
+        counts = self.class_counts_[0]
+        leaves = np.flatnonzero(self.tree_.is_leaf)
+        of_others = np.arange(len(counts)) != self.label_[leaves, None]
+        return {
+            "n_cases": float(counts.sum()),
+            "class_counts": counts.tolist(),
+            "n_wrong": float(self.class_counts_[leaves][of_others].sum()),
+            "n_leaves": self.n_leaves_,
+            "n_conditions": self.n_conditions_,
+            "depth": self.tree_.depth,
+            "objective": float(self.objective_),
+        }
+
+    def _to_arrays(self) -> dict[str, np.ndarray]:
+        """Arrays of the fitted model for a file."""
+        learned = {name: getattr(self, f"{name}_") for name in ARRAYS} | {"n_iter": np.array(self.n_iter_)}
+        return {f"tree_{name}": array for name, array in self.tree_.to_arrays().items()} | learned
+
+    def _from_arrays(self, arrays: dict[str, np.ndarray]) -> None:
+        """Take the fitted model from arrays of a file."""
+        misfit = self._learn(Tree.from_arrays(without_prefix(arrays, "tree_")), arrays)
+        if misfit:
+            raise ValueError(f"The model's {misfit} do not fit together.")
+
+    def _learn(self, tree: Tree, learned: Mapping[str, Any]) -> str:
+        """Take a tree and what else was learned; the parts that do not fit together, in words, or nothing."""
+        self.tree_, self.n_iter_ = tree, int(learned["n_iter"])
+        self._whole = None  # the finished tree alone is kept
+        for name, dtype in ARRAYS.items():
+            setattr(self, f"{name}_", np.array(learned[name], dtype))
+        n, k = len(tree), len(self.classes_)
+        label = self.label_[tree.is_leaf] if self.label_.shape == (n,) else np.array([-1])
+        counts, path = self.class_counts_, self.objective_path_
         for holds, what in (
-            (self.tree_.n_features == len(self.columns_), "tree and columns"),
+            (tree.n_features == len(self.columns_), "tree and columns"),
+            (len(tree) == 2 * tree.n_leaves - 1 and np.all(np.diff(tree.leaf[tree.is_leaf]) == 1), "tree and leaves"),
             (np.all((label >= 0) & (label < k)), "labels and classes"),
-            (self.class_counts_.shape == (n, k) and np.all(self.class_counts_.sum(axis=1) > 0), "counts and classes"),
-            (self.costs_.shape == (k, k), "costs and classes"),
-            (self.objective_path_.ndim == 1 and len(self.objective_path_) > 0, "objectives"),
+            (counts.shape == (n, k) and are_amounts(counts) and np.all(counts.sum(axis=1) > 0), "counts and classes"),
+            (self.costs_.shape == (k, k) and are_amounts(self.costs_), "costs and classes"),
+            (path.ndim == 1 and len(path) > 0 and are_amounts(path), "objectives"),
         ):
             if not holds:
-                raise ValueError(
-                    f"Not a valid {type(self).__name__}: its {what} do not fit. "
-                    "Hint: use a dictionary that `to_dict` made."
-                )
+                return what
+        self.objective_ = float(path[-1])
+        return ""
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -315,3 +326,8 @@ class ClassTree(ClassifierMixin, BaseEstimator):
         tags.input_tags.categorical = True
         tags.input_tags.string = True
         return tags
+
+
+def are_amounts(values: np.ndarray) -> bool:
+    """Whether all values are finite and none is negative."""
+    return bool(np.all(np.isfinite(values) & (values >= 0)))

@@ -26,7 +26,7 @@ from toprank.tree.columns import Column
 
 FORMAT = "toprank-model"
 FORMAT_VERSION = 1
-ESTIMATORS = {
+RANKERS = {
     "CostOptimalCurve": "toprank.rankers.cost_curve",
     "CostOptimalForest": "toprank.rankers.cost_forest",
     "CostTree": "toprank.rankers.cost_tree",
@@ -38,6 +38,10 @@ ESTIMATORS = {
     "TreeRankBoost": "toprank.rankers.treerank_boost",
     "TreeRankForest": "toprank.rankers.treerank_forest",
 }
+CLASSIFIERS = {"TAOClassifier": "toprank.rankers.tao_classifier"}
+"""Models that tell classes and rank nothing: their files name neither a positive class nor a cutoff."""
+
+ESTIMATORS = RANKERS | CLASSIFIERS
 """Classes that a model file may name, and where they live."""
 
 PACKAGES = ("toprank", "numpy", "scikit-learn", "numba")
@@ -76,24 +80,41 @@ def save_model(model: Any, path: Path) -> None:
 
 def describe_model(model: Any) -> dict[str, Any]:
     """Everything about a fitted model but its arrays, in plain values."""
-    classes = model.classes_
     return {
         "format": FORMAT,
         "format_version": FORMAT_VERSION,
+        **facts_of(model),
+        **({"figures": model._figures()} if type(model).__name__ in CLASSIFIERS else _ranking_of(model)),
+        "created": datetime.now(UTC).isoformat(timespec="seconds"),
+        "packages": {name: metadata.version(name) for name in PACKAGES},
+    }
+
+
+def facts_of(model: Any) -> dict[str, Any]:
+    """What any fitted model knows beside its arrays and figures, in plain values; `model_of` reads it."""
+    classes = model.classes_
+    return {
         "class": type(model).__name__,
         "parameters": _parameters(model),
         "columns": [column.to_dict() for column in model.columns_],
         "feature_names": list(getattr(model, "feature_names_in_", [])) or None,
-        "classes": {"dtype": classes.dtype.str if classes.dtype.kind != "O" else "object", "values": classes.tolist()},
+        "classes": {
+            "dtype": classes.dtype.str if classes.dtype.kind != "O" else "object",
+            "values": [_plain_label(label) for label in classes.tolist()],
+        },
+        "backend": model._backend,
+        "data_hash": model.data_hash_,
+    }
+
+
+def _ranking_of(model: Any) -> dict[str, Any]:
+    """What a ranker knows beside: which class it looks for, its figures, and where it draws the line."""
+    return {
         "positive_index": model.positive_index_,
         "figures": {"n_cases": model.n_cases_, "n_positives": model.n_positives_, "n_leaves": model.n_leaves_}
         | model._figures(),
         "importances": model.feature_importances_.tolist(),
         "cutoff": asdict(model.cutoff_),
-        "backend": model._backend,
-        "data_hash": model.data_hash_,
-        "created": datetime.now(UTC).isoformat(timespec="seconds"),
-        "packages": {name: metadata.version(name) for name in PACKAGES},
     }
 
 
@@ -105,19 +126,9 @@ def load(path: str | Path) -> Any:
     path = Path(path)
     info, arrays = _read(path)
     try:
-        columns = [Column.from_dict(column) for column in info["columns"]]
-        model = _class_of(info["class"])(**{name: _from_plain(value) for name, value in info["parameters"].items()})
-        model._validate_params()
-        model.columns_ = columns
-        model.n_features_in_ = len(columns)
-        if info["feature_names"]:
-            model.feature_names_in_ = np.array(info["feature_names"], dtype=object)
-        model.classes_ = np.array(info["classes"]["values"], dtype=info["classes"]["dtype"])
-        model.positive_index_ = int(info["positive_index"])
-        model.n_cases_, model.n_positives_ = info["figures"]["n_cases"], info["figures"]["n_positives"]
-        model.cutoff_ = Cutoff(**info["cutoff"])
-        model._backend, model.data_hash_ = info["backend"], info["data_hash"]
-        _check_fitted(model)
+        model = model_of(_class_of(info["class"]), info)
+        if info["class"] not in CLASSIFIERS:
+            _take_ranking(model, info)
         model._from_arrays(arrays)
     except (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError) as error:
         reason = str(error).partition(" Hint:")[0].rstrip(". ")
@@ -125,17 +136,42 @@ def load(path: str | Path) -> Any:
     return model
 
 
-def _check_fitted(model: Any) -> None:
-    """Raise ValueError at the first figure of a loaded model that no fitted model has."""
+def model_of(kind: Any, facts: dict[str, Any]) -> Any:
+    """A model of a class with what `facts_of` told, checked; what it has learned is yet to come."""
     from toprank.rankers.frames import BACKENDS
 
-    rules = [
+    columns = [Column.from_dict(column) for column in facts["columns"]]
+    model = kind(**{name: _from_plain(value) for name, value in facts["parameters"].items()})
+    model._validate_params()
+    model.columns_ = columns
+    model.n_features_in_ = len(columns)
+    if facts["feature_names"]:
+        model.feature_names_in_ = np.array(facts["feature_names"], dtype=object)
+    model.classes_ = np.array(facts["classes"]["values"], dtype=facts["classes"]["dtype"])
+    model._backend, model.data_hash_ = facts["backend"], facts["data_hash"]
+    distinct = np.unique(model.classes_)
+    _check_rules([
+        (model.classes_.shape == distinct.shape and len(distinct) > 0, "has distinct classes"),
+        (model._backend is None or model._backend in BACKENDS, "was trained on a known kind of table"),
+        (len(getattr(model, "feature_names_in_", columns)) == len(columns), "has a name for each column"),
+    ])  # fmt: skip
+    return model
+
+
+def _take_ranking(model: Any, info: dict[str, Any]) -> None:
+    """Give a ranker what `_ranking_of` told, checked; importances are those of its trees."""
+    model.positive_index_ = int(info["positive_index"])
+    model.n_cases_, model.n_positives_ = info["figures"]["n_cases"], info["figures"]["n_positives"]
+    model.cutoff_ = Cutoff(**info["cutoff"])
+    _check_rules([
         (model.classes_.shape == (2,) and model.positive_index_ in (0, 1), "has two classes, one of them positive"),
         (0 < model.n_positives_ < model.n_cases_, "was trained on cases of both classes"),
-        (model._backend is None or model._backend in BACKENDS, "was trained on a known kind of table"),
         (math.isfinite(model.cutoff_.threshold), "has a cutoff"),
-        (len(getattr(model, "feature_names_in_", model.columns_)) == len(model.columns_), "has a name for each column"),
-    ]
+    ])  # fmt: skip
+
+
+def _check_rules(rules: list[tuple[bool, str]]) -> None:
+    """Raise ValueError at the first rule that a loaded model breaks, as no fitted model does."""
     for holds, rule in rules:
         if not holds:
             raise ValueError(f"It breaks the rule that a model {rule}.")
@@ -238,17 +274,26 @@ def _parameters(model: Any) -> dict[str, Any]:
 
 def _plain(value: Any) -> Any:
     """A parameter as JSON: numpy scalars and arrays as Python values, non-finite floats as {"float": "-inf"}."""
-    if isinstance(value, np.ndarray):
-        return [_plain(v) for v in value.tolist()]
+    if hasattr(value, "__array__"):  # of numpy, pandas or polars
+        value = np.asarray(value).tolist()
     if isinstance(value, list | tuple | set):
         return [_plain(v) for v in value]
-    if isinstance(value, np.generic):
-        value = value.item()
     if isinstance(value, float) and not math.isfinite(value):
         return {"float": repr(value)}
     if type(value).__name__ in ESTIMATORS:  # what another ranker is made of
         return {"ranker": type(value).__name__, "parameters": _parameters(value)}
     return value if isinstance(value, str | bool | int | float | None) else None
+
+
+def _plain_label(label: Any) -> Any:
+    """A class as JSON; raise TypeError where it is none that JSON can hold, such as a date."""
+    label = label.item() if isinstance(label, np.generic) else label
+    if not isinstance(label, str | bool | int | float):
+        raise TypeError(
+            f"A class of type {type(label).__name__} cannot be written to a model file, expected text, a number or a "
+            "truth value. Hint: turn the labels into text before fit."
+        )
+    return label
 
 
 def _from_plain(value: Any) -> Any:

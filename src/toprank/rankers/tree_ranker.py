@@ -19,7 +19,14 @@ from toprank.explain import (
     reasons,
 )
 from toprank.explain.reasons import feature_points
-from toprank.export import checked_spread, scorecard_features, scorecard_summary, scorecard_table, to_text
+from toprank.export import (
+    checked_spread,
+    scorecard_features,
+    scorecard_shares,
+    scorecard_summary,
+    scorecard_table,
+    to_text,
+)
 from toprank.rankers.base import BaseRanker
 from toprank.rankers.frames import make_frame
 from toprank.rankers.training import TrainingData
@@ -155,6 +162,10 @@ class TreeRanker(BaseRanker):
     @property
     def _has_scorecard(self) -> bool:
         return self.tree_.scoring.kind == "linear"
+
+    @property
+    def _card_shares(self) -> list[float] | None:
+        return scorecard_shares(self.tree_.scoring, self._points_spread)
 
     def summary(self) -> str:
         """A few lines about the fitted model: size, training figures, cutoff, columns of a scorecard inside leaves."""
