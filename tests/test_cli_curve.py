@@ -59,7 +59,9 @@ def test_without_a_wish_the_points_the_base_tree_and_how_to_choose(folder, fitte
     assert f"  area          {fitted.held_out_points_.hull_area:.3f} under the hull" in printed
     assert "  point  false alarm costs  leaves  alerts   found  false alarms  hit rate" in lines
     assert sum(line.endswith("base tree") for line in lines) == 1
-    assert "Figures by cross-validation: alerts" in printed
+    assert "Alerts among 300 cases, those of training. By cross-validation: found as a share" in " ".join(
+        printed.split()
+    )
     assert f"Rules of the base tree (point {fitted.base_point_}, at which both classes weigh alike)" in printed
     assert "Chosen" not in printed
     assert "Choose a tree with one of --k 200, --max-fpr 5%" in printed
@@ -94,7 +96,7 @@ def test_a_saved_curve_chooses_as_the_library_does(folder, fitted, options, wish
     assert f"  because       {'its' if 'cost_ratio' in wish else 'of'} " in done.out
     assert why in done.out
     assert "Keep the choice with -o" in done.out
-    marks = [line for line in done.out.splitlines() if line.endswith("chosen")]
+    marks = [line for line in done.out.splitlines() if line.endswith("  chosen")]
     assert [int(line.split()[0]) for line in marks] == [expected.position]
     found = json.loads(run("curve", folder / "curve.toprank", *options, "--json").out)
     assert (found["chosen"]["point"], found["chosen"]["wish"]) == (expected.position, expected.wish)
@@ -195,11 +197,16 @@ def test_the_choice_is_kept_and_other_commands_know_it(folder, tmp_path):
     done = run("curve", folder / "curve.toprank", "--min-recall", "50%", "-o", out)
     assert (done.code, done.err) == (0, "")
     saved = load(out)
-    assert f"--k {round(saved.selected_.alerts.value)} -o alerts.csv" in done.out.replace("\n", " ")
+    following = f"toprank topk {out} NEW_CASES.csv --chosen -o alerts.csv In place of --chosen, --k 2% cuts the ranking"
+    assert f"s. Next: {following} of all trees at any number." in " ".join(done.out.split())
 
     again = run("curve", out)
     assert f"Chosen: {saved.selected_.wish}" in again.out
     assert "because" not in again.out
+    assert f" Next: {following}" in " ".join(again.out.split())
+    assert "Keep the choice" not in again.out
+    other = run("curve", out, "--k", 40)  # not in the file: to be written first
+    assert f" Keep the choice with -o {out}, then: {following}" in " ".join(other.out.split())
 
     told = run("describe", out)
     assert (told.code, told.err) == (0, "")
@@ -231,7 +238,7 @@ def test_a_wish_at_once_with_a_picture(folder, tmp_path):
     done = run("curve", folder / "history.csv", *COLUMNS, *FAST, "--k", 150, "-o", out, "--plot", picture)
     assert (done.code, done.err) == (0, "")
     assert "hence too hopeful: alerts among 300 cases" in done.out
-    assert " --id case_id -o alerts.csv" in " ".join(done.out.split())
+    assert " --chosen --id case_id -o alerts.csv" in " ".join(done.out.split())
     assert picture.read_text(encoding="utf-8").startswith("<?xml")
     saved = load(out)
     assert (saved.selected_.wish, saved.budget) == ("at most 150 alerts among 300 cases", 150)
@@ -273,17 +280,17 @@ def test_one_depth_and_one_alpha_need_no_brackets(folder):
 
 def test_a_wish_that_no_tree_fulfils_does_not_cost_the_work(folder, tmp_path):
     out = tmp_path / "curve.toprank"
-    done = run("curve", folder / "history.csv", *COLUMNS, *SMALL, "--k", 5, "-o", out)
+    done = run("curve", folder / "history.csv", *COLUMNS, *SMALL, "--k", 1, "-o", out)
     assert (done.code, done.out) == (2, "")
-    wish = "No tree of the curve fulfils the wish (at most 5 alerts among 300 cases)"
-    sentence = f"{wish}: the fewest alerts, where there are any, are 20."
+    wish = "No tree of the curve fulfils the wish (at most 1 alert among 300 cases)"
+    sentence = f"{wish}: the fewest alerts, where there are any, are 2."
     again = f"`toprank curve {out}` lists the trees and chooses without learning anew."
     assert done.err.replace("\n", "") == f"{sentence} Hint: relax the wish; {again}"
     assert load(out).selected_ is None
-    done = run("curve", folder / "curve.toprank", "--k", 5, "-o", tmp_path / "none.toprank")
+    done = run("curve", folder / "curve.toprank", "--k", 1, "-o", tmp_path / "none.toprank")
     assert done.err.replace("\n", "") == f"{sentence} Hint: relax the wish; without it the command lists the trees."
     assert not (tmp_path / "none.toprank").exists()
-    done = run("curve", folder / "curve.toprank", "--k", 40, "--from-k", 5)
+    done = run("curve", folder / "curve.toprank", "--k", 40, "--from-k", 1)
     assert (done.code, done.out) == (2, "")
     assert done.err.replace("\n", "") == f"--from-k: {sentence} Hint: raise --from-k, or leave it out."
 
@@ -361,6 +368,7 @@ BAD = [
     (["curve.toprank", "--label", "fraud"], "--label cannot be followed: curve.toprank holds a curve that was learned"),
     (["curve.toprank", "--set", "cv=3"], "--set cannot be followed"),
     (["curve.toprank", "--plot", "curve.gif"], "curve.gif has an ending that is not supported, .* .png, .svg, .pdf"),
+    (["curve.png", "--label", "fraud"], "curve.png has an ending .* expected one of .csv, .csv.gz, .parquet, .toprank"),
     (["missing.toprank"], "There is no model file missing.toprank"),
     (["model.toprank"], "model.toprank holds a model of class RankingTree, expected CostOptimalCurve"),
     (["history.csv", "--label", "fraud", "-o", "history.csv"], "history.csv is also an input"),
@@ -382,6 +390,7 @@ BAD = [
 @pytest.mark.parametrize(("args", "message"), BAD)
 def test_what_cannot_be_done_gets_a_sentence(folder, monkeypatch, args, message):
     monkeypatch.chdir(folder)
+    (folder / "curve.png").write_bytes(b"no table")
     done = run("curve", *args)
     assert (done.code, done.out) == (2, "")
     with pytest.raises(AssertionError, match=message):

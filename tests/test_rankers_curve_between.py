@@ -15,7 +15,7 @@ from toprank._core.threads import Threads
 from toprank.metrics import OperatingPoints
 from toprank.rankers.curve_between import SLACK, Between, FilledPath, Place
 from toprank.rankers.curve_choice import choose
-from toprank.rankers.curve_path import CurvePoint, votes_of
+from toprank.rankers.curve_path import CurvePoint, Moved, votes_of
 from toprank.tree.structure import Tree
 from toprank.tree.tao_moves import moved
 
@@ -143,7 +143,7 @@ def test_threads_and_files_change_nothing(case, tmp_path):
     model.save(tmp_path / "curve.toprank")
     for other in (again, load(tmp_path / "curve.toprank")):
         assert [point.tree.tree_ for point in other.path_] == [point.tree.tree_ for point in model.path_]
-        assert [point.is_between for point in other.path_] == [point.is_between for point in model.path_]
+        assert [point.moved for point in other.path_] == [point.moved for point in model.path_]
         assert other.frame().equals(model.frame())
 
 
@@ -153,8 +153,13 @@ def test_a_choice_says_that_a_threshold_was_moved(case):
     at = next(i for i, point in enumerate(model.path_) if point.is_between and 0 < judged[i] < 1)
     selection = model.select(max_fpr=float(judged[at]))
     assert selection.point.is_between
-    assert "a neighbour's tree with one threshold moved" in str(selection)
-    assert "between two costs, near a ratio of" in model.to_text()
+    moved, node = selection.point.moved, selection.tree.tree_
+    told = f"the tree of point {moved.point} with a threshold moved from {moved.before:.4g} to {moved.after:.4g}"
+    assert told in str(selection)
+    assert told in model.to_text()
+    assert moved.before in model.path_[moved.point].tree.tree_.threshold
+    assert moved.after in node.threshold
+    assert not model.path_[moved.point].is_between
     assert model.predict(X).tolist() == selection.tree.cost_predict(X).tolist()
     model.selected_ = None
 
@@ -163,8 +168,9 @@ def test_of_points_that_are_equally_good_one_of_a_cost_is_taken(case):
     model, *_ = case
     points = OperatingPoints([0.1, 0.2, 0.3], [5, 5, 5], [1, 1, 1], 10, 100)
     tree = model.path_[model.base_point_].tree
-    path = [CurvePoint(0.1 * i, tree, 5, 1, is_between=i != 2) for i in (1, 2, 3)]
-    chosen = choose("select", path, points, "x", 110, has_alerts=np.ones(3, bool), base_ratio=0.2, max_fpr=0.5)
+    path = [CurvePoint(0.1 * i, tree, 5, 1, moved=None if i == 2 else Moved(1, 0.0, 1.0)) for i in (1, 2, 3)]
+    alerts, has_alerts = points.alerts, np.ones(3, bool)
+    chosen = choose("select", path, points, "x", 110, alerts=alerts, has_alerts=has_alerts, base_ratio=0.2, max_fpr=0.5)
     assert chosen.position == 1
 
 
@@ -175,7 +181,7 @@ def test_plain_values_hold_all_trees_and_the_choice(case):
     assert (len(plain["trees"]), len(plain["points"])) == (len(model.trees_), len(model.path_))
     assert Tree.from_dict(plain["points"][chosen.position]["tree"]) == chosen.tree.tree_
     assert plain["selected"] == chosen.position
-    assert [each["is_between"] for each in plain["points"]] == [point.is_between for point in model.path_]
+    assert [each["moved"] is not None for each in plain["points"]] == [point.is_between for point in model.path_]
     positive = plain["points"][chosen.position]["positive_nodes"]
     assert np.array_equal(positive, np.flatnonzero(chosen.tree._label == 1))
     model.selected_ = None
@@ -186,18 +192,18 @@ def test_files_of_older_versions_have_nothing_between(case):
     model, X, *_ = case
     plain = clone(model).set_params(max_gap=None, cv=None).fit(X, case[2])
     arrays = plain._to_arrays()
-    del arrays["is_between"]
+    del arrays["moved"]
     again = copy(plain)
     again._from_arrays(arrays)
     assert [point.is_between for point in again.path_] == [False] * len(plain.path_)
-    arrays["is_between"] = np.zeros(2, bool)
-    with pytest.raises(ValueError, match="do not fit together"):
-        again._from_arrays(arrays)
+    for wrong in (np.full((2, 3), np.nan), np.full((len(plain.path_), 3), 99.0)):
+        with pytest.raises(ValueError, match="do not fit together"):
+            again._from_arrays(arrays | {"moved": wrong})
 
 
 def test_a_path_of_one_tree_has_nothing_between(between):
     alone = FilledPath.of(between.models[:1], np.array([0.5]), between.data, 0.02, Threads())
-    assert (len(alone.trees), alone.places, alone.is_between.tolist()) == (1, [], [False])
+    assert (len(alone.trees), alone.places, alone.moved) == (1, [], [None])
 
 
 @pytest.mark.parametrize("wrong", [0, -0.1, "wide"])

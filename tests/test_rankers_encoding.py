@@ -9,7 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toprank import CostOptimalCurve, RankingTree, TAOTree
-from toprank.rankers.encoding import encode, is_missing, learn_columns, read_table
+from toprank.rankers.encoding import (
+    ManyCategoriesWarning,
+    encode,
+    is_missing,
+    learn_columns,
+    look_like_dates,
+    read_table,
+)
 from toprank.tree.columns import Column
 
 
@@ -126,6 +133,44 @@ def test_columns_with_many_categories_keep_the_commonest():
     assert matrix[:, 0].max() == 253
     with pytest.warns(UserWarning, match="share one bin"):
         assert Column.from_dict(read(pd.DataFrame({"c": values[::-1]}))[0][0].to_dict()) == column
+
+
+def test_many_dates_are_called_dates():
+    days = [f"20{i // 28 + 10}-03-{i % 28 + 1:02d}" for i in range(300)]
+    said = (
+        "Column 'c' has 300 categories that look like dates; the 47 rarest share one bin. "
+        "Hint: derive numbers from it, such as an age in days or the month, or drop it."
+    )
+    with pytest.warns(ManyCategoriesWarning) as caught:
+        read(pd.DataFrame({"c": days}))
+    assert [(str(warning.message), warning.message.column) for warning in caught] == [(said, "c")]
+    with pytest.warns(UserWarning, match="has 300 categories; .* if it is an identifier"):
+        read(pd.DataFrame({"c": [*days[:284], *"abcdefghijklmnop"]}))
+
+
+@pytest.mark.parametrize(
+    ("value", "is_date"),
+    [
+        ("2024-03-01", True),
+        (" 2024-03-01 ", True),
+        ("2024-12-31T23:59", True),
+        ("2024-03-01 00:00:00", True),
+        ("2024-03-01T10:20:30.123456Z", True),
+        ("2024-03-01 10:20:30+01:00", True),
+        ("2024-13-01", False),
+        ("2024-03-32", False),
+        ("2024-03-01 24:01", False),
+        ("2024-03-01-17", False),
+        ("2024-03", False),
+        ("01.03.2024", False),
+        (20240301, False),
+    ],
+)
+def test_what_looks_like_a_date(value, is_date):
+    assert look_like_dates([value]) == is_date
+    assert look_like_dates([value] * 19 + ["unknown"]) == is_date
+    assert not look_like_dates([value] * 18 + ["unknown"])
+    assert not look_like_dates([])
 
 
 def test_254_categories_need_no_warning():

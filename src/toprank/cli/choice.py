@@ -38,20 +38,20 @@ def judged_points(curve: CostOptimalCurve) -> OperatingPoints:
 def path_rows(curve: CostOptimalCurve) -> list[dict[str, Any]]:
     """Return one dictionary a point; alerts are those among as many cases as there are training cases.
 
-    All figures are those that a choice goes by, but for `is_dominated`, which is by the training data.
+    All figures are those that a choice goes by, but for `is_dominated`, which is by the training data. `moved` says how
+    a tree between two costs comes from another one.
     """
-    points = judged_points(curve)
-    total = points.positives + points.negatives
+    points, alerts = judged_points(curve), curve._alerts
     return [
         {
             "point": i,
             "cost_ratio": point.cost_ratio,
             "leaves": point.tree.n_leaves_,
-            "alerts": float(points.alerts[i] / total * curve.n_cases_),
+            "alerts": float(alerts[i]),
             "recall": float(points.true_positive_rate[i]),
             "false_positive_rate": float(points.false_positive_rate[i]),
             "precision": _precision(points, i),
-            "is_between": point.is_between,
+            "moved": None if point.moved is None else point.moved._asdict(),
             "is_dominated": point.is_dominated,
             "held_out_is_dominated": point.held_out_is_dominated,
         }
@@ -101,7 +101,7 @@ def path_table(curve: CostOptimalCurve, marked: Mapping[int, str]) -> Group:
     cells: list[list[RenderableType]] = []
     for row in (rows[i] for i in shown):
         mark = "beaten" if row["point"] in beaten else marked.get(row["point"], "")
-        cost = "between" if row["is_between"] else f"{row['cost_ratio']:.3g}"
+        cost = f"{row['cost_ratio']:.3g}" if row["moved"] is None else "between"
         texts = [count(row["point"]), cost, count(row["leaves"]), f"{row['alerts']:,.0f}",
                  percent(row["recall"]), percent(row["false_positive_rate"]),
                  "-" if row["precision"] is None else percent(row["precision"]), mark]  # fmt: skip
@@ -109,24 +109,24 @@ def path_table(curve: CostOptimalCurve, marked: Mapping[int, str]) -> Group:
             [Text(text, style="dim" if mark == "beaten" else "bold" if "chosen" in mark else "") for text in texts]
         )
     titles = [*((name, "right") for name in columns), ("", "left")]
-    has_between = any(rows[i]["is_between"] for i in shown)
+    has_between = any(rows[i]["moved"] is not None for i in shown)
     note = Text(_footnote(curve, len(rows) - len(shown), bool(beaten), has_between), style="dim")
     return Group(grid(titles, cells), Padding(note, (0, 0, 0, 2)))
 
 
 def _footnote(curve: CostOptimalCurve, n_hidden: int, has_beaten: bool, has_between: bool) -> str:
     """Say what the figures of the table are, and what it leaves out."""
+    cases = f"alerts among {plural(curve.n_cases_, 'case')}, "
     source = {
-        "cross-validation": "Figures by cross-validation",
-        "validation data": "Figures of the validation data",
-    }.get(curve.held_out_by_, "Figures of the training data themselves, hence too hopeful")
+        "cross-validation": f"{cases.capitalize()}those of training. By cross-validation: ",
+        "validation data": f"Figures of the validation data: {cases}",
+    }.get(curve.held_out_by_, f"Figures of the training data themselves, hence too hopeful: {cases}")
     between = " Between: the tree of a neighbour with one threshold moved." if has_between else ""
     beaten = " Beaten: another tree has no more mistakes of either kind." if has_beaten else ""
     hidden = f" {plural(n_hidden, 'point')} not shown; --json lists all." if n_hidden else ""
     return (
-        f"A cost of 1: a false alarm is as bad as a missed positive. {source}: alerts among "
-        f"{plural(curve.n_cases_, 'case')}, found as a share of the positives, false alarms of the negatives."
-        f"{between}{beaten}{hidden}"
+        f"A cost of 1: a false alarm is as bad as a missed positive. {source}found as a share of the positives, false "
+        f"alarms of the negatives.{between}{beaten}{hidden}"
     )
 
 
@@ -143,8 +143,8 @@ def judged_in_words(source: str) -> str:
 def choice_facts(selection: Selection, why: str = "") -> Table:
     """Return what to expect of a chosen point, and why it was taken where that is said."""
     alerts, made = selection.alerts, f"made for false alarms that cost {selection.point.cost_ratio:.3g}"
-    if selection.point.is_between:
-        made = "that of a neighbour with one threshold moved"
+    if selection.point.moved is not None:
+        made = str(selection.point.moved)
     leaves = plural(selection.tree.n_leaves_, "leaf", "leaves")
     hits = "" if np.isnan(selection.precision.value) else f"; {_share(selection.precision)} of them positive"
     rows = [
@@ -174,7 +174,7 @@ def choice_dict(selection: Selection | None) -> dict[str, Any] | None:
         "wish": selection.wish,
         "judged_by": selection.judged_by,
         "cost_ratio": selection.point.cost_ratio,
-        "is_between": selection.point.is_between,
+        "moved": None if selection.point.moved is None else selection.point.moved._asdict(),
         "leaves": selection.tree.n_leaves_,
     } | {name: {"value": each.value, "low": each.low, "high": each.high} for name, each in figures.items()}
 

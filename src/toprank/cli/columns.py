@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -145,13 +146,32 @@ def training_features(
                 f"Column {column.name!r} of {file} holds values of type {column.dtype}, expected numbers "
                 f"or categories. Hint: leave it out with --drop {column.name}."
             )
-        if (column.dtype == pl.String or column.dtype.is_integer()) and _names_cases(column):
-            terminal.note(
-                f"column {column.name!r} has a different value in every row; if it names the case, "
-                f"leave it out with --id {column.name}."
-            )
+        if column.dtype == pl.String or column.dtype.is_integer():
+            _note_many_values(column, file, terminal)
     check_finite(features, file)
     return features
+
+
+def _note_many_values(column: polars.Series, file: str, terminal: Terminal) -> None:
+    """Note where a column holds dates as text, or names the case, instead of something to learn from."""
+    import polars as pl
+
+    from toprank.rankers.encoding import MAX_CATEGORIES, look_like_dates
+
+    name, names_cases = column.name, _names_cases(column)
+    distinct = column.drop_nulls().unique() if column.dtype == pl.String else column.head(0)
+    if (names_cases or len(distinct) > MAX_CATEGORIES) and look_like_dates(distinct.to_list()):
+        terminal.note(
+            f"column {name!r} of {file} looks like dates, which are read as {len(distinct):,} categories; leave it out "
+            f"with --drop {shlex.quote(name)}, or save an age in days instead.",
+            column=name,
+        )
+        return
+    if names_cases:
+        terminal.note(
+            f"column {name!r} has a different value in every row; if it names the case, leave it out with --id {name}.",
+            column=name,
+        )
 
 
 def _names_cases(column: polars.Series) -> bool:

@@ -182,11 +182,11 @@ def _without_hint(error: ValueError) -> str:
 
 def _check_files(file: Path, validation: Path | None, plot: Path | None, out: Path | None, is_model: bool) -> None:
     """Raise where a file cannot be read or written, before the work begins."""
-    from toprank.cli.reading import check_readable
+    from toprank.cli.reading import TABLE_SUFFIXES, check_readable
     from toprank.cli.writing import check_output
 
     if not is_model:
-        check_readable(file)
+        check_readable(file, (*TABLE_SUFFIXES, ".toprank"))
     if validation is not None:
         check_readable(validation)
     inputs = [path for path in (file, validation) if path is not None]
@@ -343,7 +343,7 @@ def report(
     if start is not None and chosen is not None:
         _print_changes(start, chosen, changes, terminal)
     if not terminal.quiet:
-        _print_next(file, chosen, out, plot, ids, terminal)
+        _print_next(file, chosen, bool(wished), (out, plot), ids, terminal)
 
 
 def _print_curve(
@@ -389,20 +389,24 @@ def _print_changes(start: Selection, chosen: Selection, changes: Sequence[dict[s
 
 
 def _print_next(
-    file: Path, chosen: Selection | None, out: Path | None, plot: Path | None, ids: str, terminal: Terminal
-) -> None:
-    """Print what was written, and what to do next, with the option `ids`."""
-    written = [str(path) for path in (out, plot) if path is not None]
-    lines = [f"Wrote {' and '.join(written)} in {terminal.seconds:.1f} s."] if written else []
+    file: Path, chosen: Selection | None, is_new: bool, written: tuple[Path | None, Path | None], ids: str,
+    terminal: Terminal,
+) -> None:  # fmt: skip
+    """Print what was written, and what to do next, with the option `ids`; `is_new` says whether a tree was asked for.
+
+    A choice that is new stands in the file only where it was written.
+    """
+    out, names = written[0], [str(path) for path in written if path is not None]
+    lines = [f"Wrote {' and '.join(names)} in {terminal.seconds:.1f} s."] if names else []
     saved = out if out is not None else file if file.name.lower().endswith(".toprank") else None
     if chosen is None:
         ways = "--k 200, --max-fpr 5%, --min-recall 80%, --cost-ratio 0.1, --max-leaves 4"
         lines.append(f"Choose a tree with one of {ways}.")
         lines.append("Keep the curve with -o curve.toprank." if saved is None else f"  toprank curve {saved} --k 200")
+    elif saved is None:
+        lines.append("Keep the choice with -o curve.toprank.")
     else:
-        if out is None:
-            lines.append("Keep the choice with -o curve.toprank.")
-        if saved is not None:
-            k = max(1, round(chosen.alerts.value))
-            lines += ["Next:", f"  toprank topk {saved} NEW_CASES.csv --k {k}{ids} -o alerts.csv"]
+        lines.append(f"Keep the choice with -o {saved}, then:" if out is None and is_new else "Next:")
+        lines.append(f"  toprank topk {saved} NEW_CASES.csv --chosen{ids} -o alerts.csv")
+        lines.append("In place of --chosen, --k 2% cuts the ranking of all trees at any number.")
     terminal.hint("\n" + "\n".join(lines))

@@ -1,9 +1,12 @@
-"""A model file and a table file, loaded and checked against each other."""
+"""A model file and a table file, loaded and checked against each other, and the alerts that come of them."""
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from toprank.cli.errors import InputError
 from toprank.cli.terminal import Terminal
@@ -12,8 +15,13 @@ if TYPE_CHECKING:
     import polars
 
 
-def load_and_read(model: Path, table: Path, terminal: Terminal) -> tuple[Any, polars.DataFrame, Any]:
-    """Return the model, the table, and the columns of it that the model asks for; refuse a model that ranks nothing."""
+def load_and_read(
+    model: Path, table: Path, terminal: Terminal, *, needs_choice: bool = False
+) -> tuple[Any, polars.DataFrame, Any]:
+    """Return the model, the table, and the columns of it that the model asks for.
+
+    A model that ranks nothing is refused, and one that is no curve with a chosen tree where that is needed.
+    """
     from toprank.cli.columns import model_features, text_columns
     from toprank.cli.reading import read_table
     from toprank.rankers.model_file import CLASSIFIERS, load
@@ -25,6 +33,45 @@ def load_and_read(model: Path, table: Path, terminal: Terminal) -> tuple[Any, po
             f"{model.name} holds a model of class {type(ranker).__name__}, which tells classes and ranks nothing, "
             "expected a ranker. Hint: use a file that `toprank fit` wrote, or the predict of this one in Python."
         )
+    if needs_choice:
+        _check_choice(ranker, model)
     with terminal.working(f"Reading {table.name}"):
         frame = read_table(table, text_columns(ranker.columns_))
     return ranker, frame, model_features(frame, ranker, table.name)
+
+
+def _check_choice(ranker: Any, model: Path) -> None:
+    """Raise InputError unless the model is a curve with a chosen tree."""
+    if type(ranker).__name__ != "CostOptimalCurve":
+        raise InputError(
+            f"--chosen needs a curve with a chosen tree, but {model.name} holds a model of class "
+            f"{type(ranker).__name__}, expected CostOptimalCurve. Hint: use a file that `toprank curve` wrote, or --k."
+        )
+    if ranker.selected_ is None:
+        raise InputError(
+            f"--chosen needs a curve with a chosen tree, but no tree of {model.name} is chosen yet. "
+            f"Hint: choose one with `toprank curve {model} --k 200 -o {model}`."
+        )
+
+
+def ranked(ranker: Any, features: Any, k: int, reasons: int) -> polars.DataFrame:
+    """Return the k cases most worth checking, best first, each with reasons."""
+    import narwhals as nw
+
+    # A model of arrays has no frame type of its own, and its alerts come in any that is installed.
+    return nw.from_native(ranker.top_k(features, k, reasons=reasons)).to_polars()
+
+
+def called_positive(curve: Any, features: Any, reasons: int) -> polars.DataFrame:
+    """Return the cases that the chosen tree of a curve calls positive, in the order of the curve.
+
+    Leaf and reasons are those of the chosen tree, score and hit rate those of the curve.
+    """
+    called = np.flatnonzero(curve.predict(features) == curve.classes_[curve.positive_index_])
+    rows = called if len(called) else np.arange(1)  # of no case at all: the columns of one
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # what is to be said of the table, predict has said
+        top = ranked(curve, features[rows], len(rows), 0)
+        why = ranked(curve.selected_.tree, features[rows], len(rows), reasons).sort("row")[top["row"]]
+    top = top.with_columns(row=rows[top["row"].to_numpy()]).hstack(why.drop("rank", "row", "score", "hit_rate", "lift"))
+    return top.head(len(called))

@@ -41,6 +41,7 @@ class Terminal:
         self.as_json, self.quiet = as_json, quiet
         self.out, self.err = make_console(), make_console(stderr=True)
         self.notes: list[str] = []
+        self.noted_columns: set[str] = set()
         self.started = time.monotonic()
 
     @property
@@ -74,11 +75,16 @@ class Terminal:
         if not self.quiet:
             self.show(Text(text, style="dim"))
 
-    def note(self, text: str) -> None:
-        """Remember what the user should know; `finish` says it. A command that fails says its one sentence only."""
+    def note(self, text: str, column: str | None = None) -> None:
+        """Remember what the user should know; `finish` says it. A command that fails says its one sentence only.
+
+        `column`: the note says to leave this column out, so that it need not be said again that it has many categories.
+        """
         line = " ".join(text.split())
         if line not in self.notes:
             self.notes.append(line)
+        if column is not None:
+            self.noted_columns.add(column)
 
     @contextmanager
     def working(self, what: str) -> Iterator[Callable[[str], None]]:
@@ -105,7 +111,8 @@ class Terminal:
             yield lambda text: progress.update(task, description=text)
 
     def _note_warning(self, message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
-        if issubclass(category, UserWarning):  # others are about code, not about the user's data
+        is_told = getattr(message, "column", None) in self.noted_columns
+        if issubclass(category, UserWarning) and not is_told:  # others are about code, not about the user's data
             self.note(str(message))
 
     def finish(self, result: dict[str, Any]) -> None:

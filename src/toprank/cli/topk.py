@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from toprank.cli.errors import InputError
-from toprank.cli.options import AsJson, Debug, Ids, ModelFile, Quiet, note_large_budget, split_names
+from toprank.cli.options import AsJson, Debug, Ids, ModelFile, Quiet, note_large_budget, parse_budget, split_names
 from toprank.cli.terminal import Terminal
 from toprank.tree.counts import plural
 
@@ -34,9 +34,12 @@ def topk(
     model: ModelFile,
     table: Annotated[Path, typer.Argument(metavar="FILE", help="New cases: CSV, CSV.gz or Parquet.")],
     k: Annotated[
-        int | None,
-        typer.Option("--k", "-k", metavar="CASES", help="How many cases (default: the model's budget)."),
+        str | None,
+        typer.Option("--k", "-k", metavar="CASES", help="How many cases: 200, or a share: 2% (default: the budget)."),
     ] = None,
+    chosen: Annotated[
+        bool, typer.Option("--chosen", help="Of a curve: the cases that its chosen tree calls positive.")
+    ] = False,
     reasons: Annotated[int, typer.Option(metavar="N", help="Reasons a case.")] = 3,
     id_columns: Ids = None,
     keep: Annotated[
@@ -61,10 +64,11 @@ def topk(
     \b
     toprank topk model.toprank new.csv --k 20
     toprank topk model.toprank new.parquet --k 500 --id case_id --keep amount -o alerts.csv
+    toprank topk curve.toprank new.csv --chosen -o alerts.csv
     """
     terminal = Terminal(as_json=as_json, quiet=quiet)
     from toprank.cli.reading import TABLE_SUFFIXES, check_readable
-    from toprank.cli.scoring import load_and_read
+    from toprank.cli.scoring import called_positive, load_and_read, ranked
     from toprank.cli.writing import check_output, write_table
 
     check_readable(table)
@@ -72,20 +76,38 @@ def topk(
         check_output(out, TABLE_SUFFIXES, inputs=[model, table])
     if reasons < 0:
         raise InputError(f"--reasons must be 0 or more, got {reasons}. Hint: 3 fit on a line.")
-    ranker, frame, features = load_and_read(model, table, terminal)
+    if chosen and k is not None:
+        raise InputError(
+            "--k and --chosen ask for different lists, expected one of them. Hint: --chosen lists all that the chosen "
+            "tree calls positive, --k cuts the ranking."
+        )
+    asked = _read_k(k)
+    ranker, frame, features = load_and_read(model, table, terminal, needs_choice=chosen)
     ids = split_names(id_columns, frame.columns, "--id", table.name)
     kept = _kept_columns(keep, ids, ranker, frame, table.name)
     with terminal.working(f"Ranking {plural(frame.height, 'case')}"):
-        top = ranker.top_k(features, choose_k(k, ranker, frame.height, table.name, terminal), reasons=reasons)
+        if chosen:
+            top = called_positive(ranker, features, reasons)
+        else:
+            top = ranked(ranker, features, choose_k(asked, ranker, frame.height, table.name, terminal), reasons)
     alerts = join_columns(top, frame, ids, kept, table.name)
     if out is not None:
         write_table(alerts, out)
     result = {"n_rows": frame.height, "k": alerts.height, "out": None if out is None else str(out)}
     terminal.finish(result | ({} if out is not None else {"alerts": alerts.to_dicts()}))
-    _print_alerts(alerts, ids, kept, frame.height, out, ranker._rate_source(), terminal)
+    said = _title(alerts.height, frame.height, chosen)
+    _print_alerts(said, alerts, ids + kept or ["row"], out, ranker._rate_source(), terminal)
 
 
-def choose_k(k: int | None, model: Any, n_rows: int, file: str, terminal: Terminal) -> int:
+def _read_k(text: str | None) -> int | float | None:
+    """Return a number of cases, which may still be too large or too small for the table, or a share of them."""
+    try:
+        return None if text is None else int(text)
+    except ValueError:
+        return parse_budget(text, "--k")
+
+
+def choose_k(k: int | float | None, model: Any, n_rows: int, file: str, terminal: Terminal) -> int:
     """Return the number of alerts: as asked for, or as the model's budget says, with a note where it is too large."""
     from toprank.cli.judging import default_k
     from toprank.rankers.model_file import describe_model
@@ -94,6 +116,8 @@ def choose_k(k: int | None, model: Any, n_rows: int, file: str, terminal: Termin
         info = describe_model(model)
         note_large_budget(info["parameters"].get("budget"), n_rows, "the budget of the model", file, terminal)
         return default_k(info, n_rows)
+    if isinstance(k, float):
+        return max(1, round(k * n_rows))
     if not 1 <= k <= n_rows:
         raise InputError(
             f"--k must be from 1 to the number of rows of {file} ({n_rows:,}), got {k:,}. "
@@ -124,27 +148,34 @@ def join_columns(
     return top.with_columns(carried).select(*ids, *top.columns, *kept)
 
 
+def _title(n_alerts: int, n_rows: int, chosen: bool) -> str:
+    """Return what is listed, in words."""
+    among = plural(n_rows, "case")
+    if not chosen:
+        return f"The {n_alerts:,} of {among} most worth checking"
+    if not n_alerts:
+        return f"The chosen tree calls none of {among} positive"
+    return f"The {n_alerts:,} of {among} that the chosen tree calls positive"
+
+
 def _print_alerts(
-    alerts: polars.DataFrame,
-    ids: list[str],
-    kept: list[str],
-    n_rows: int,
-    out: Path | None,
-    source: str,
-    terminal: Terminal,
+    said: str, alerts: polars.DataFrame, carried: list[str], out: Path | None, source: str, terminal: Terminal
 ) -> None:
     """Print the first alerts, or where they are, and where their hit rates come from (`source`)."""
     from toprank.cli.show import alerts_table, percent
 
-    said = f"The {alerts.height:,} of {plural(n_rows, 'case')} most worth checking"
     if out is not None:
         if not terminal.quiet:
-            rate = percent(float(alerts["hit_rate"].mean()))  # type: ignore[arg-type]
-            terminal.show(f"{said}; {RATES[source].format(rate)}.", f"Wrote {out} in {terminal.seconds:.1f} s.")
+            rate = alerts["hit_rate"].mean()
+            rates = "" if rate is None else f"; {RATES[source].format(percent(float(rate)))}"  # type: ignore[arg-type]
+            terminal.show(f"{said}{rates}.", f"Wrote {out} in {terminal.seconds:.1f} s.")
+        return
+    if not alerts.height:
+        terminal.show(f"{said}.")
         return
     shown = alerts.head(ROWS_PRINTED)
     first = f", the first {shown.height}" if shown.height < alerts.height else ""
-    terminal.show(f"{said}{first}:", alerts_table(shown.to_dicts(), ids + kept or ["row"]))
+    terminal.show(f"{said}{first}:", alerts_table(shown.to_dicts(), carried))
     if source in HINTS:
         terminal.hint(f"  {HINTS[source]}")
     if shown.height < alerts.height:

@@ -236,8 +236,8 @@ def _tree_of(model: Any, caller: str) -> tuple[Tree, str]:
     holder = model
     if hasattr(model, "path_") and hasattr(model, "base_point_"):
         point = model.path_[model.base_point_] if model.selected_ is None else model.selected_.point
-        where = "between two costs, near a ratio" if point.is_between else "at a cost ratio"
-        holder, name = point.tree, f"{name}, tree {where} of {point.cost_ratio:.3g}"
+        what = f"tree at a cost ratio of {point.cost_ratio:.3g}" if point.moved is None else str(point.moved)
+        holder, name = point.tree, f"{name}, {what}"
     tree = getattr(holder, "tree_", None)
     if tree is None and (hasattr(model, "trees_") or hasattr(model, "path_")):
         hint = (

@@ -191,7 +191,7 @@ class CostOptimalCurve(CurveRanker):
             matrix, is_positive = validation
             calls = _calls(path.trees, path.is_between, matrix, threads)
             unseen, source = Calls(is_positive, None, *calls), OF_VALIDATION
-        self._judge(path.ratios, path.trees, seen, unseen, source, path.is_between)
+        self._judge(path.ratios, path.trees, seen, unseen, source, path.moved)
 
     def _fitter(self, data: TrainingData, threads: Threads) -> FitTree:
         return lambda tree: tree._fit_prepared(data, self, threads)
@@ -249,6 +249,12 @@ class CostOptimalCurve(CurveRanker):
         is_between = np.array([point.is_between for point in self.path_])
         return _calls([point.tree for point in self.path_], is_between, matrix, threads)
 
+    @property
+    def _alerts(self) -> np.ndarray:
+        if self.held_out_by_ == OF_FOLDS:
+            return self.points_.alerts  # the trees' own: those of folds may call others
+        return super()._alerts
+
     def _call_at(self, position: int, matrix: np.ndarray, threads: Threads) -> np.ndarray:
         return votes_of(self.path_[position].tree, matrix, threads)
 
@@ -297,8 +303,8 @@ class CostOptimalCurve(CurveRanker):
         which = (
             f"leaves {', '.join(map(str, called))}" if len(called) > 1 else f"leaf {called[0]}" if called else "no leaf"
         )
-        where = "between two costs, near a ratio" if chosen.is_between else "at a cost ratio"
-        title = f"tree {where} of {chosen.cost_ratio:.3g}, which calls the cases of {which} positive:"
+        what = f"tree at a cost ratio of {chosen.cost_ratio:.3g}" if chosen.moved is None else str(chosen.moved)
+        title = f"{what}, which calls the cases of {which} positive:"
         if point is None:
             title = f"{self.summary()}\n{title}"
         return to_text(tree, self.columns_, title=title, exact=exact)
@@ -315,14 +321,14 @@ class CostOptimalCurve(CurveRanker):
     def to_dict(self) -> dict[str, Any]:
         """The model as plain values: class, columns, trees of all costs, and the points of the path.
 
-        A point has its cost ratio, whether it stands between two costs, its tree, and the nodes of that which are
-        called positive. `selected` is the position of the chosen point, None before `select`.
+        A point has its cost ratio; how it comes from another one, where it stands between two costs; its tree, and the
+        nodes of that which are called positive. `selected` is the position of the chosen point, None before `select`.
         """
         plain = super().to_dict()
         points = [
             {
                 "cost_ratio": point.cost_ratio,
-                "is_between": point.is_between,
+                "moved": None if point.moved is None else point.moved._asdict(),
                 "tree": point.tree.tree_.to_dict(),
                 "positive_nodes": np.flatnonzero(point.tree._label == 1).tolist(),
             }

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from toprank._core.threads import Threads
-from toprank.rankers.curve_path import votes_of
+from toprank.rankers.curve_path import Moved, votes_of
 from toprank.rankers.tao_tree import TAOTree
 from toprank.rankers.training import TrainingData
 from toprank.tree.tao_moves import Move, Moves, moved, undominated
@@ -121,6 +121,11 @@ class Between:
         """Where a tree that `fill` found stands."""
         return Place(after, found.move.mistakes.false_positives / max(self._classes[1], 1))
 
+    def moved(self, found: FoundTree, position: np.ndarray) -> Moved:
+        """How a tree that was found comes from another one, whose position in the whole path is given."""
+        before = float(self.models[found.at].tree_.threshold[found.move.node])
+        return Moved(int(position[found.at]), before, found.move.threshold)
+
     def fitted(self, found: FoundTree, ratio: float) -> TAOTree:
         """The model of a tree that was found; a cost between those of its neighbours says where it stands."""
         return self.models[found.at]._with_threshold(found.move.node, found.move.threshold, ratio, self.data)
@@ -163,14 +168,15 @@ class FilledPath:
     ratios : float64 array of shape (n,)
         Costs of a false positive, ascending; of a tree between two costs, a number between them.
     trees : list of TAOTree
-    is_between : bool array of shape (n,)
+    moved : list of Moved or None
+        Of trees between two costs, how they come from others.
     places : list of Place
         Of the trees between two costs; positions are those among the trees of costs.
     """
 
     ratios: np.ndarray
     trees: list[TAOTree]
-    is_between: np.ndarray
+    moved: list[Moved | None]
     places: list[Place]
 
     @classmethod
@@ -179,7 +185,7 @@ class FilledPath:
     ) -> FilledPath:
         """Fill the gaps of a path that was found on `data`; max_gap = None leaves them."""
         if max_gap is None:
-            return cls(ratios, list(trees), np.zeros(len(trees), bool), [])
+            return cls(ratios, list(trees), [None] * len(trees), [])
         between = Between.of(trees, data, threads)
         found = [between.fill(after, max_gap) for after in range(len(trees) - 1)]
         places = [between.place(after, each) for after, some in enumerate(found) for each in some]
@@ -188,11 +194,20 @@ class FilledPath:
             [np.zeros(0), *(np.geomspace(low, high, len(some) + 2)[1:-1] for low, high, some in gaps)]
         )
         fitted = threads.run(between.fitted, [each for some in found for each in some], costs.tolist())
-        is_between = np.array([is_new for some in [*found, []] for is_new in (False, *[True] * len(some))])
-        all_ratios = np.empty(len(is_between))
+        position = np.append(0, np.cumsum([len(some) + 1 for some in found]))
+        moved: list[Moved | None] = []
+        for some in [*found, []]:
+            moved += [None, *(between.moved(each, position) for each in some)]
+        is_between = np.array([each is not None for each in moved])
+        all_ratios = np.empty(len(moved))
         all_ratios[~is_between], all_ratios[is_between] = ratios, costs
         old, new = iter(trees), iter(fitted)
-        return cls(all_ratios, [next(new if is_new else old) for is_new in is_between], is_between, places)
+        return cls(all_ratios, [next(old if each is None else new) for each in moved], moved, places)
+
+    @property
+    def is_between(self) -> np.ndarray:
+        """Trees between two costs, bool (n,)."""
+        return np.array([each is not None for each in self.moved])
 
     @property
     def at_costs(self) -> list[TAOTree]:

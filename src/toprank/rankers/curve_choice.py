@@ -44,7 +44,8 @@ class Selection:
         Shares of negatives called positive, of positives found, and of positives among those called positive (NaN
         where there are none), with Wilson's intervals.
     alerts : Interval
-        Cases called positive, of as many as there are training cases.
+        Cases called positive, of as many as there are training cases. By cross-validation these are the training cases
+        that the tree itself calls positive: to count them takes no outcomes, and trees of folds may call others.
     cost : Interval
         Cost a case, in units of a false negative, at the cost ratio asked for, else at that of the point: of a tree
         between two costs, a number between them.
@@ -83,8 +84,8 @@ class Selection:
     def __str__(self) -> str:
         n_leaves = self.tree.n_leaves_
         trained = f"trained with a false positive at {self.point.cost_ratio:.3g} false negatives"
-        if self.point.is_between:
-            trained = "a neighbour's tree with one threshold moved"
+        if self.point.moved is not None:
+            trained = str(self.point.moved)
         return "\n".join([
             f"{self.wish}: point {self.position}, {n_leaves} {'leaf' if n_leaves == 1 else 'leaves'}, {trained}",
             f"by {self.judged_by}: {_in_words(self.recall)} of the positives found, "
@@ -110,6 +111,7 @@ def choose(
     judged_by: str,
     n_cases: float,
     *,
+    alerts: np.ndarray,
     has_alerts: np.ndarray,
     base_ratio: float,
     max_leaves: int | None = None,
@@ -128,6 +130,8 @@ def choose(
     judged_by : str
     n_cases : float
         Of the training data: alerts are counted for so many.
+    alerts : float64 array of shape (n_points,)
+        Cases that each tree calls positive, of n_cases.
     has_alerts : bool array of shape (n_points,)
         Whether a tree calls any training case positive.
     base_ratio : float
@@ -146,7 +150,7 @@ def choose(
             f"got {got}. Hint: select(max_fpr=0.05), select(k=200), select(cost_ratio=0.1, max_leaves=4)."
         )
     name, value = next(iter(asked.items()), ("cost_ratio", base_ratio))
-    wish, is_fine, worth = _judge(owner, name, value, points, n_cases)
+    wish, is_fine, worth = _judge(owner, name, value, points, alerts, n_cases)
     if "cost_ratio" not in asked:  # who asks for alerts is not served by a tree that has none
         is_fine = is_fine & has_alerts
     size = np.array([point.tree.n_leaves_ for point in path])
@@ -157,17 +161,17 @@ def choose(
         is_fine = is_fine & (size <= max_leaves)
         wish = f"{wish}, {small}" if asked else small
     among = has_alerts if max_leaves is None else has_alerts & (size <= max_leaves)
-    _refuse_none(of, is_fine, wish, _nearest(name, points, n_cases, among))
+    _refuse_none(of, is_fine, wish, _nearest(name, points, alerts, among))
     # The best; of equals the smallest tree, then the one with fewest false positives, then one that belongs to a cost.
     is_between = np.array([point.is_between for point in path])
     order = np.lexsort((is_between, points.false_positives, size, -worth, ~is_fine))
     at = int(order[0])
     ratio = float(value) if name == "cost_ratio" else path[at].cost_ratio
-    return Selection(at, path[at], wish, judged_by, *_figures(points, at, n_cases, ratio))
+    return Selection(at, path[at], wish, judged_by, *_figures(points, at, float(alerts[at]), n_cases, ratio))
 
 
 def _judge(
-    owner: str, name: str, value: Any, points: OperatingPoints, n_cases: float
+    owner: str, name: str, value: Any, points: OperatingPoints, alerts: np.ndarray, n_cases: float
 ) -> tuple[str, np.ndarray, np.ndarray]:
     """A wish in words, which points fulfil it, and what each is worth."""
     fpr, recall = points.false_positive_rate, points.true_positive_rate
@@ -187,12 +191,8 @@ def _judge(
         raise ValueError(
             f"{owner} needs as k an int, the number of alerts, or a share between 0 and 1, got {value!r}."
         ) from None
-    alerts = "1 alert" if k == 1 else f"{k:,.0f} alerts"
-    return f"at most {alerts} among {n_cases:,.0f} cases", _alerts(points, n_cases) <= k, recall
-
-
-def _alerts(points: OperatingPoints, n_cases: float) -> np.ndarray:
-    return points.alerts / (points.positives + points.negatives) * n_cases
+    most = "1 alert" if k == 1 else f"{k:,.0f} alerts"
+    return f"at most {most} among {n_cases:,.0f} cases", alerts <= k, recall
 
 
 def _check_number(owner: str, name: str, value: Any, low: float, high: float) -> float:
@@ -208,7 +208,7 @@ def _check_leaves(owner: str, value: Any) -> int:
     return int(value)
 
 
-def _nearest(name: str, points: OperatingPoints, n_cases: float, among: np.ndarray) -> str:
+def _nearest(name: str, points: OperatingPoints, alerts: np.ndarray, among: np.ndarray) -> str:
     """How near the curve comes to a wish, in words; points without alerts are not `among` those that count."""
     if not among.any():
         return "those that small call no case positive"
@@ -216,7 +216,7 @@ def _nearest(name: str, points: OperatingPoints, n_cases: float, among: np.ndarr
         return f"the lowest share, where there are alerts, is {percent_text(points.false_positive_rate[among].min())}"
     if name == "min_recall":
         return f"the highest share is {percent_text(points.true_positive_rate[among].max())}"
-    return f"the fewest alerts, where there are any, are {_alerts(points, n_cases)[among].min():,.0f}"
+    return f"the fewest alerts, where there are any, are {alerts[among].min():,.0f}"
 
 
 def _refuse_none(of: str, is_fine: np.ndarray, wish: str, nearest: str) -> None:
@@ -227,13 +227,13 @@ def _refuse_none(of: str, is_fine: np.ndarray, wish: str, nearest: str) -> None:
         )
 
 
-def _figures(points: OperatingPoints, at: int, n_cases: float, ratio: float) -> tuple[Interval, ...]:
+def _figures(points: OperatingPoints, at: int, n_alerts: float, n_cases: float, ratio: float) -> tuple[Interval, ...]:
     """False positive rate, recall, precision, alerts and cost a case of one point, with intervals."""
     fp, fn = float(points.false_positives[at]), float(points.false_negatives[at])
     positives, negatives = points.positives, points.negatives
     total = positives + negatives
     hits = positives - fn
-    share = _share(fp + hits, total)
+    share = _share(n_alerts, n_cases)
     alerts = Interval(share.value * n_cases, share.low * n_cases, share.high * n_cases, LEVEL)
     # Mistakes on either class are independent binomial counts.
     variance = fn * (1 - fn / positives) + ratio**2 * fp * (1 - fp / negatives)

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import product
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.base import clone
@@ -16,6 +16,25 @@ from toprank.metrics import OperatingPoints
 from toprank.rankers.tao_tree import DEEPEST, TAOTree
 from toprank.rankers.training import TrainingData
 from toprank.tree.tao_problem import WEIGHT_BITS
+
+
+class Moved(NamedTuple):
+    """How the tree of a point comes from that of a neighbour: one threshold is another.
+
+    Attributes
+    ----------
+    point : int
+        Position of the neighbour in the path.
+    before, after : float
+        The threshold there and here.
+    """
+
+    point: int
+    before: float
+    after: float
+
+    def __str__(self) -> str:
+        return f"the tree of point {self.point} with a threshold moved from {self.before:.4g} to {self.after:.4g}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,8 +56,8 @@ class CurvePoint:
         Whether another tree of the curve makes no more mistakes of either kind on the training data, and fewer of one.
     held_out_is_dominated : bool or None
         The same on the validation data, or out of fold; None where there are neither.
-    is_between : bool
-        Whether the tree stands between those of two costs: one of them with a threshold moved.
+    moved : Moved or None
+        How the tree comes from that of a neighbour, where it stands between those of two costs.
     """
 
     cost_ratio: float
@@ -49,7 +68,12 @@ class CurvePoint:
     held_out_false_negatives: float | None = None
     is_dominated: bool = False
     held_out_is_dominated: bool | None = None
-    is_between: bool = False
+    moved: Moved | None = None
+
+    @property
+    def is_between(self) -> bool:
+        """Whether the tree stands between those of two costs: one of them with a threshold moved."""
+        return self.moved is not None
 
 
 @dataclass(frozen=True)
@@ -236,7 +260,7 @@ def order_of(votes: np.ndarray, score: np.ndarray) -> np.ndarray:
 
 
 def points_of_path(
-    trees: Sequence[TAOTree], seen: OperatingPoints, held_out: OperatingPoints | None, is_between: np.ndarray
+    trees: Sequence[TAOTree], seen: OperatingPoints, held_out: OperatingPoints | None, moved: Sequence[Moved | None]
 ) -> list[CurvePoint]:
     """Trees with their costs and mistakes, on the training data and on rows that they have not seen."""
     dominated, beaten = seen.is_dominated, None if held_out is None else held_out.is_dominated
@@ -250,7 +274,7 @@ def points_of_path(
             None if held_out is None else float(held_out.false_negatives[i]),
             bool(dominated[i]),
             None if beaten is None else bool(beaten[i]),
-            bool(is_between[i]),
+            moved[i],
         )
         for i, (ratio, tree) in enumerate(zip(seen.cost_ratio, trees, strict=True))
     ]

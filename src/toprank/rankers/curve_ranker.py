@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 from toprank._core.threads import Threads, resolve_n_jobs
 from toprank.metrics import OperatingPoints
 from toprank.rankers.curve_choice import TREE_OF, Selection, choose
-from toprank.rankers.curve_path import CurvePoint, path_table, points_of_path
+from toprank.rankers.curve_path import CurvePoint, Moved, path_table, points_of_path
 from toprank.rankers.ensemble import Ensemble
 from toprank.rankers.frames import make_frame
 from toprank.rankers.tao_tree import TAOTree
@@ -177,11 +177,11 @@ class CurveRanker(Ensemble):
         seen: Calls,
         unseen: Calls | None,
         source: str,
-        is_between: np.ndarray | None = None,
+        moved: Sequence[Moved | None] | None = None,
     ) -> None:
         """Mistakes of the models on the training data and on cases that they have not seen; rates by score of these.
 
-        `source` says in words what the unseen cases are, `is_between` which models stand between two costs.
+        `source` says in words what the unseen cases are, `moved` how models between two costs come from neighbours.
         """
         self.points_ = seen.points(ratios)
         self.held_out_points_ = None if unseen is None else unseen.points(ratios)
@@ -189,8 +189,7 @@ class CurveRanker(Ensemble):
         judged = seen if unseen is None else unseen
         weight = np.ones(len(judged.score)) if judged.weight is None else judged.weight
         self._set_rates(judged.score, judged.is_positive, weight)
-        is_between = np.zeros(len(models), bool) if is_between is None else is_between
-        self.path_ = points_of_path(models, self.points_, self.held_out_points_, is_between)
+        self.path_ = points_of_path(models, self.points_, self.held_out_points_, moved or [None] * len(models))
         self.selected_ = None
 
     # --- scoring ------------------------------------------------------------------------------------------------
@@ -264,11 +263,17 @@ class CurveRanker(Ensemble):
         points = self.points_ if self.held_out_points_ is None else self.held_out_points_
         self.selected_ = choose(
             f"{type(self).__name__}.select", self.path_, points, self.held_out_by_, self.n_cases_,
-            has_alerts=self.points_.alerts > 0, base_ratio=self.path_[self.base_point_].cost_ratio,
+            alerts=self._alerts, has_alerts=self.points_.alerts > 0, base_ratio=self.path_[self.base_point_].cost_ratio,
             max_leaves=max_leaves, of=self._what_a_point_is,
             max_fpr=max_fpr, k=k, cost_ratio=cost_ratio, min_recall=min_recall,
         )  # fmt: skip
         return self.selected_
+
+    @property
+    def _alerts(self) -> np.ndarray:
+        """Cases that each model calls positive, of as many as there are training cases: float64 (n_points,)."""
+        counted = self.points_ if self.held_out_points_ is None else self.held_out_points_
+        return counted.alerts / (counted.positives + counted.negatives) * self.n_cases_
 
     def frame(self) -> Any:
         """The path as a table: one row a point, with cost ratio, leaves, mistakes and shares; a frame as in fit.
@@ -289,7 +294,7 @@ class CurveRanker(Ensemble):
         for prefix, points in (("points_", self.points_), ("held_out_points_", self.held_out_points_)):
             if points is not None:
                 arrays |= {f"{prefix}{name}": np.array(value) for name, value in points.to_dict().items()}
-        arrays["is_between"] = np.array([point.is_between for point in self.path_])
+        arrays["moved"] = np.array([(np.nan,) * 3 if point.moved is None else point.moved for point in self.path_])
         return arrays | ({} if self.selected_ is None else self.selected_.to_arrays())
 
     def _judged_from_arrays(
@@ -303,10 +308,11 @@ class CurveRanker(Ensemble):
         held_out = without_prefix(arrays, "held_out_points_")
         self.held_out_points_ = _points_of(held_out, n_points) if held_out else None
         models = [model_at(i, self.points_) for i in range(n_points)]
-        is_between = arrays.get("is_between", np.zeros(n_points, bool))  # files of older versions have none
-        if is_between.shape != (n_points,):
-            raise ValueError("The model's points and what stands between costs do not fit together.")
-        self.path_ = points_of_path(models, self.points_, self.held_out_points_, is_between)
+        moved = [None if np.isnan(row[0]) else Moved(int(row[0]), *row[1:])
+                 for row in arrays.get("moved", np.full((n_points, 3), np.nan)).tolist()]  # fmt: skip
+        if len(moved) != n_points or any(each is not None and not 0 <= each.point < n_points for each in moved):
+            raise ValueError("The model's points and those that they come from do not fit together.")
+        self.path_ = points_of_path(models, self.points_, self.held_out_points_, moved)
         self.selected_ = Selection.from_arrays(arrays, self.path_, self.held_out_by_)
 
 

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import math
 import os
+import re
 import sys
 import warnings
 from collections import Counter
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Collection, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,15 @@ from toprank.tree.columns import Column
 
 MAX_CATEGORIES = 254
 """Categories of one column; beyond that the rarest share one code."""
+
+DATE = re.compile(
+    r"\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12]\d|3[01])"
+    r"(?:[T ](?:[01]\d|2[0-3]):[0-5]\d(?::[0-5]\d(?:[.,]\d+)?)?(?: ?(?:Z|UTC|[+-]\d{2}(?::?\d{2})?))?)?"
+)
+"""A date of ISO 8601, with or without a time."""
+
+DATES_SHARE = 0.95
+"""A column of text with at least this share of dates among its distinct values is one of dates."""
 
 PACKAGE = str(Path(__file__).parents[1]) + os.sep
 """Folder of toprank's own files."""
@@ -82,7 +92,21 @@ def is_missing(value: Any) -> bool:
     return value is None or type(value).__name__ in ("NAType", "NaTType")
 
 
-def warn_caller(message: str) -> None:
+class ManyCategoriesWarning(UserWarning):
+    """A column has more categories than a tree tells apart; `column` is its name."""
+
+    def __init__(self, message: str, column: str) -> None:
+        super().__init__(message)
+        self.column = column
+
+
+def look_like_dates(values: Collection[Any]) -> bool:
+    """True where nearly all of the distinct values of a column are texts that hold dates of ISO 8601."""
+    n_dates = sum(isinstance(value, str) and DATE.fullmatch(value.strip()) is not None for value in values)
+    return 0 < n_dates >= DATES_SHARE * len(values)
+
+
+def warn_caller(message: str | UserWarning) -> None:
     """Warn with a UserWarning that points to the first line outside toprank on the way to here."""
     level, frame = 1, sys._getframe()
     while frame.f_back is not None and frame.f_code.co_filename.startswith(PACKAGE):
@@ -187,10 +211,11 @@ def _learn_categories(name: str, counts: Counter[Any]) -> Column:
         return Column(name, tuple(sorted(counts)))
     by_count = sorted(counts, key=lambda c: (-counts[c], c))
     kept, rare = sorted(by_count[: MAX_CATEGORIES - 1]), sorted(by_count[MAX_CATEGORIES - 1 :])
-    warn_caller(
-        f"Column {name!r} has {len(counts):,} categories; the {len(rare):,} rarest share one bin. "
-        "Hint: drop the column if it is an identifier, or group its values."
-    )
+    which, hint = "", "drop the column if it is an identifier, or group its values"
+    if look_like_dates(counts):
+        which, hint = " that look like dates", "derive numbers from it, such as an age in days or the month, or drop it"
+    message = f"Column {name!r} has {len(counts):,} categories{which}; the {len(rare):,} rarest share one bin."
+    warn_caller(ManyCategoriesWarning(f"{message} Hint: {hint}.", name))
     return Column(name, (*kept, rare[0]), tuple(rare[1:]))
 
 
