@@ -134,7 +134,7 @@ def test_fit_notes_what_looks_like_a_mistake(tmp_path):
     history = write_cases(tmp_path / "h.csv", lines=lines)
     done = run("fit", history, "--label", "fraud", "--cv", 0, "--positive", "0", "-o", tmp_path / "m.toprank")
     assert done.code == 0, done.err
-    assert "Note: column 'case_id' has a different value in every row" in done.err
+    assert "Note: column 'case_id' of h.csv has a different value in every row" in done.err
     assert done.err.count("'case_id'") == 1  # not again for its many categories
     assert "1 of 300 cells hold no number, such as 'n/a' in row 7" in done.err
     assert "is it the rare one?" in done.err

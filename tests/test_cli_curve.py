@@ -198,7 +198,7 @@ def test_the_choice_is_kept_and_other_commands_know_it(folder, tmp_path):
     assert (done.code, done.err) == (0, "")
     saved = load(out)
     following = f"toprank topk {out} NEW_CASES.csv --chosen -o alerts.csv In place of --chosen, --k 2% cuts the ranking"
-    assert f"s. Next: {following} of all trees at any number." in " ".join(done.out.split())
+    assert f"s. Next: {following} of the curve at any number." in " ".join(done.out.split())
 
     again = run("curve", out)
     assert f"Chosen: {saved.selected_.wish}" in again.out

@@ -264,7 +264,7 @@ def test_the_next_command_says_why_it_is_about_another_model(tmp_path):
     assert done.code == 0, done.err
     assert done.out.startswith("history.csv: 300 cases")
     first = pl.read_csv(tmp_path / "out" / "leaderboard.csv")["name"][0]
-    expected = "Next, with CART with costs, as `toprank fit` has no CART:" if first == "cart" else "Next:"
+    expected = "Next, with CART with costs, as no command fits CART:" if first == "cart" else "Next:"
     assert done.out.splitlines()[-2] == expected
     assert "Next" not in run(*common, "--methods", "cart,knn", "--jobs", 1).out
     assert "Next" not in run(*common, "--methods", "cost-tree", "--jobs", 1, "--quiet").out

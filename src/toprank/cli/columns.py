@@ -137,14 +137,14 @@ def training_features(
         if column.dtype.is_temporal():
             raise InputError(
                 f"Column {column.name!r} of {file} holds dates, expected numbers or categories. "
-                f"Hint: leave it out with --drop {column.name}, or save an age in days instead."
+                f"Hint: leave it out with --drop {shlex.quote(column.name)}, or save an age in days instead."
             )
         if column.dtype == pl.String:
             _note_stray_words(column, file, terminal)
         elif not (column.dtype.is_numeric() or column.dtype in (pl.Boolean, pl.Categorical, pl.Enum)):
             raise InputError(
                 f"Column {column.name!r} of {file} holds values of type {column.dtype}, expected numbers "
-                f"or categories. Hint: leave it out with --drop {column.name}."
+                f"or categories. Hint: leave it out with --drop {shlex.quote(column.name)}."
             )
         if column.dtype == pl.String or column.dtype.is_integer():
             _note_many_values(column, file, terminal)
@@ -169,7 +169,8 @@ def _note_many_values(column: polars.Series, file: str, terminal: Terminal) -> N
         return
     if names_cases:
         terminal.note(
-            f"column {name!r} has a different value in every row; if it names the case, leave it out with --id {name}.",
+            f"column {name!r} of {file} has a different value in every row; if it names the case, leave it out with "
+            f"--id {shlex.quote(name)}.",
             column=name,
         )
 

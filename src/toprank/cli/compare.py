@@ -242,9 +242,7 @@ def _print(board: Leaderboard, table: str, written: list[Path], terminal: Termin
 def _print_next(board: Leaderboard, entry: Entry, command: str | None, terminal: Terminal) -> None:
     """Print the command that fits a method, on one line however long it is, so that it can be copied."""
     advised = board.advised
-    because = (
-        "" if advised is None or entry is advised else f", with {entry.title}, as `toprank fit` has no {advised.title}"
-    )
+    because = "" if advised is None or entry is advised else f", with {entry.title}, as no command fits {advised.title}"
     terminal.hint(f"\nNext{because}:")
     terminal.out.print(f"  {command}", style="dim", soft_wrap=True)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -398,7 +399,8 @@ def _print_next(
     """
     out, names = written[0], [str(path) for path in written if path is not None]
     lines = [f"Wrote {' and '.join(names)} in {terminal.seconds:.1f} s."] if names else []
-    saved = out if out is not None else file if file.name.lower().endswith(".toprank") else None
+    kept = out if out is not None else file if file.name.lower().endswith(".toprank") else None
+    saved = None if kept is None else shlex.quote(str(kept))
     if chosen is None:
         ways = "--k 200, --max-fpr 5%, --min-recall 80%, --cost-ratio 0.1, --max-leaves 4"
         lines.append(f"Choose a tree with one of {ways}.")
@@ -408,5 +410,5 @@ def _print_next(
     else:
         lines.append(f"Keep the choice with -o {saved}, then:" if out is None and is_new else "Next:")
         lines.append(f"  toprank topk {saved} NEW_CASES.csv --chosen{ids} -o alerts.csv")
-        lines.append("In place of --chosen, --k 2% cuts the ranking of all trees at any number.")
+        lines.append("In place of --chosen, --k 2% cuts the ranking of the curve at any number.")
     terminal.hint("\n" + "\n".join(lines))

@@ -22,6 +22,8 @@ FEWEST_CASES = 10
 
 def note_lone_column(model: Any, features: polars.DataFrame, is_positive: np.ndarray, terminal: Terminal) -> None:
     """Note where the main column of a fitted model ranks the cases almost without mistakes, all others left out."""
+    if terminal.quiet and not terminal.as_json:
+        return  # nobody would read it
     shares = model.feature_importances_
     if not shares.any():
         shares = np.asarray(model._card_shares or [0.0])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -48,9 +49,10 @@ def _check_choice(ranker: Any, model: Path) -> None:
             f"{type(ranker).__name__}, expected CostOptimalCurve. Hint: use a file that `toprank curve` wrote, or --k."
         )
     if ranker.selected_ is None:
+        name = shlex.quote(str(model))
         raise InputError(
             f"--chosen needs a curve with a chosen tree, but no tree of {model.name} is chosen yet. "
-            f"Hint: choose one with `toprank curve {model} --k 200 -o {model}`."
+            f"Hint: choose one with `toprank curve {name} --k 200 -o {name}`."
         )
 
 

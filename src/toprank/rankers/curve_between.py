@@ -11,6 +11,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -35,13 +37,13 @@ class Place(NamedTuple):
 
     Attributes
     ----------
-    after : int
+    gap : int
         Position of the neighbour with more false positives.
     rate : float
         False positives of the tree, as a share of the negatives.
     """
 
-    after: int
+    gap: int
     rate: float
 
 
@@ -83,21 +85,21 @@ class Between:
         trees = [model._alternating(problem) for model in models]
         return cls(models, data, problem, trees, threads.run(lambda tree: Moves.of(tree, problem), trees))
 
-    def fill(self, after: int, max_gap: float) -> list[FoundTree]:
+    def fill(self, gap: int, max_gap: float) -> list[FoundTree]:
         """Trees between a model and the next one, false positives falling.
 
         The gap is parted evenly in false positives, into parts no wider than `max_gap` in either error rate. Where one
         part ends the tree is taken that misses the fewest positives at no more false positives; trees that do not miss
         fewer than the next model are left out.
         """
-        many, few = self.moves[after].now, self.moves[after + 1].now
+        many, few = self.moves[gap].now, self.moves[gap + 1].now
         width = many.false_positives - few.false_positives
         positives, negatives = (max(weight, 1) for weight in self._classes)
-        gap = max(width / negatives, (few.false_negatives - many.false_negatives) / positives)
-        n_parts = math.ceil(min(gap / max_gap, MOST_PARTS) - SLACK)
+        widest = max(width / negatives, (few.false_negatives - many.false_negatives) / positives)
+        n_parts = math.ceil(min(widest / max_gap, MOST_PARTS) - SLACK)
         if width <= 0 or n_parts < 2:
             return []
-        at, index, fp, fn = self._best_moves(after)
+        at, index, fp, fn = self._best_moves[gap]
         is_between = (fp < many.false_positives) & (fn < few.false_negatives)
         at, index, fp = at[is_between], index[is_between], fp[is_between]
         # The first part whose end allows so many false positives, and the last one whose end allows no better tree.
@@ -113,13 +115,13 @@ class Between:
         For places of a path that was found on other rows.
         """
         most = place.rate * self._classes[1] * (1 + SLACK)
-        at, index, fp, _ = self._best_moves(place.after)
+        at, index, fp, _ = self._best_moves[place.gap]
         allowed = int(np.searchsorted(fp, most, side="right")) - 1
         return None if allowed < 0 else FoundTree(int(at[allowed]), self.moves[at[allowed]][int(index[allowed])])
 
-    def place(self, after: int, found: FoundTree) -> Place:
+    def place(self, gap: int, found: FoundTree) -> Place:
         """Where a tree that `fill` found stands."""
-        return Place(after, found.move.mistakes.false_positives / max(self._classes[1], 1))
+        return Place(gap, found.move.mistakes.false_positives / max(self._classes[1], 1))
 
     def moved(self, found: FoundTree, position: np.ndarray) -> Moved:
         """How a tree that was found comes from another one, whose position in the whole path is given."""
@@ -134,29 +136,32 @@ class Between:
         """Whether the tree for a place calls each row positive, bool (n,); where there is none, the next model."""
         found = self.find(place)
         if found is None:
-            return votes_of(self.models[place.after + 1], matrix, Threads())
+            return votes_of(self.models[place.gap + 1], matrix, Threads())
         tree = pruned(moved(self.trees[found.at], found.move.node, found.move.threshold), self.problem)
         return tree.labels_of(matrix) == 1
 
-    @property
+    @cached_property
     def _classes(self) -> tuple[int, int]:
         """Weight of the positives and of the negatives."""
         rows = self.problem.rows
         positives = int(rows.weight[rows.label == 1].sum())
         return positives, int(rows.weight.sum()) - positives
 
-    def _best_moves(self, after: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """Moves of two neighbours that none of the other one's dominates, false positives ascending, misses falling.
+    @cached_property
+    def _best_moves(self) -> list[tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]]:
+        """Of each gap: moves of its two models that none of these dominates, false positives ascending, misses falling.
 
-        Position of the tree, of the move among its moves, and the mistakes; of equals those of the first neighbour.
+        Position of the tree, of the move among its moves, and the mistakes; of equals those of the first model.
         """
-        both = [after, after + 1]
-        at = np.repeat(both, [len(self.moves[i]) for i in both])
-        index = np.concatenate([np.arange(len(self.moves[i])) for i in both])
-        fp = np.concatenate([self.moves[i].false_positives for i in both])
-        fn = np.concatenate([self.moves[i].false_negatives for i in both])
-        best = undominated(fp, fn)
-        return at[best], index[best], fp[best], fn[best]
+        found = []
+        for both in pairwise(range(len(self.moves))):
+            at = np.repeat(both, [len(self.moves[i]) for i in both])
+            index = np.concatenate([np.arange(len(self.moves[i])) for i in both])
+            fp = np.concatenate([self.moves[i].false_positives for i in both])
+            fn = np.concatenate([self.moves[i].false_negatives for i in both])
+            best = undominated(fp, fn)
+            found.append((at[best], index[best], fp[best], fn[best]))
+        return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -187,8 +192,8 @@ class FilledPath:
         if max_gap is None:
             return cls(ratios, list(trees), [None] * len(trees), [])
         between = Between.of(trees, data, threads)
-        found = [between.fill(after, max_gap) for after in range(len(trees) - 1)]
-        places = [between.place(after, each) for after, some in enumerate(found) for each in some]
+        found = [between.fill(gap, max_gap) for gap in range(len(trees) - 1)]
+        places = [between.place(gap, each) for gap, some in enumerate(found) for each in some]
         gaps = zip(ratios[:-1], ratios[1:], found, strict=True)
         costs = np.concatenate(
             [np.zeros(0), *(np.geomspace(low, high, len(some) + 2)[1:-1] for low, high, some in gaps)]

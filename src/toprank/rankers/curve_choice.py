@@ -39,7 +39,7 @@ class Selection:
     wish : str
         What was asked for, in words.
     judged_by : str
-        The data behind the figures: "validation data", "cross-validation" or "training data".
+        The data behind the figures: "validation data", "cross-validation" (but see alerts) or "training data".
     false_positive_rate, recall, precision : Interval
         Shares of negatives called positive, of positives found, and of positives among those called positive (NaN
         where there are none), with Wilson's intervals.

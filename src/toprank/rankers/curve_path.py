@@ -34,7 +34,11 @@ class Moved(NamedTuple):
     after: float
 
     def __str__(self) -> str:
-        return f"the tree of point {self.point} with a threshold moved from {self.before:.4g} to {self.after:.4g}"
+        for digits in range(4, 18):
+            before, after = (f"{value:,.{digits}g}" for value in (self.before, self.after))
+            if before != after:
+                break
+        return f"the tree of point {self.point} with a threshold moved from {before} to {after}"
 
 
 @dataclass(frozen=True, eq=False)

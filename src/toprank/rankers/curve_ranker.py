@@ -236,8 +236,9 @@ class CurveRanker(Ensemble):
     ) -> Selection:
         """Choose the point of the curve that `predict` uses from now on.
 
-        Judged by the validation data where `fit` was given any, else by what `held_out_by_` says. Points that are
-        equally good by it differ in size: the one with the fewest leaves is taken.
+        Judged by the validation data where `fit` was given any, else by what `held_out_by_` says; but by
+        cross-validation the alerts of a tree are those that it has itself on the training cases. Of points that are
+        equally good the one with the fewest leaves is taken.
 
         Parameters
         ----------

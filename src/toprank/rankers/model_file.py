@@ -100,7 +100,7 @@ def facts_of(model: Any) -> dict[str, Any]:
         "feature_names": list(getattr(model, "feature_names_in_", [])) or None,
         "classes": {
             "dtype": classes.dtype.str if classes.dtype.kind != "O" else "object",
-            "values": [_plain_label(label) for label in classes.tolist()],
+            "values": [_plain_label(label) for label in classes],
         },
         "backend": model._backend,
         "data_hash": model.data_hash_,
@@ -287,11 +287,12 @@ def _plain(value: Any) -> Any:
 
 def _plain_label(label: Any) -> Any:
     """A class as JSON; raise TypeError where it is none that JSON can hold, such as a date."""
-    label = label.item() if isinstance(label, np.generic) else label
+    is_time = isinstance(label, np.datetime64 | np.timedelta64)  # the item of which may be a number
+    label = label.item() if isinstance(label, np.generic) and not is_time else label
     if not isinstance(label, str | bool | int | float):
         raise TypeError(
-            f"A class of type {type(label).__name__} cannot be written to a model file, expected text, a number or a "
-            "truth value. Hint: turn the labels into text before fit."
+            f"The class {label!r} of the model has the type {type(label).__name__}, which neither files nor to_dict "
+            "can hold, expected text, a number or a truth value. Hint: turn the labels into text before fit."
         )
     return label
 

@@ -190,7 +190,7 @@ class TAOTree(LabelledTree):
     def _keep(
         self, tree: AlternatingTree, objective_path: list[float], problem: CostProblem, data: TrainingData
     ) -> None:
-        """Take a tree as the result, its objective on the way to it known."""
+        """Take a tree as the result; `objective_path` holds the objectives on the way to it."""
         # Branches that no case takes are kept here: another cost may need them.
         self._whole: AlternatingTree | None = tree
         small = pruned(tree, problem)
