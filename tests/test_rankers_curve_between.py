@@ -17,7 +17,7 @@ from toprank.rankers.curve_between import SLACK, Between, FilledPath, Place
 from toprank.rankers.curve_choice import choose
 from toprank.rankers.curve_path import CurvePoint, Moved, votes_of
 from toprank.tree.structure import Tree
-from toprank.tree.tao_moves import moved
+from toprank.tree.tao_moves import with_threshold
 
 SMALL = CostOptimalCurve(TAOTree(max_depth=2), cv=3, beta=3.0, depths=None, alphas=None)
 
@@ -110,7 +110,7 @@ def test_out_of_fold_the_tree_that_would_be_kept_is_asked():
             model = paths.fitted(found, 1.0)
             votes = paths.votes(place, matrix)
             assert np.array_equal(votes, model.cost_predict(rows) == model.classes_[1])
-            whole = moved(paths.trees[found.at], found.move.node, found.move.threshold)
+            whole = with_threshold(paths.trees[found.at], found.move.node, found.move.threshold)
             differs |= not np.array_equal(votes, whole.labels_of(matrix) == 1)
     assert differs  # else pruning decides nothing here
 

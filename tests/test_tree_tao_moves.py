@@ -7,7 +7,7 @@ from ranker_cases import fewer
 from tao_cases import blobs, label_of, make_problem, tao_cases
 from toprank._core.dtypes import CATEGORY, NUMERIC
 from toprank.tree.tao import Alternation
-from toprank.tree.tao_moves import Mistakes, Moves, moved
+from toprank.tree.tao_moves import Mistakes, Moves, with_threshold
 from toprank.tree.tao_splits import Split
 from toprank.tree.tao_tree import AlternatingTree
 
@@ -34,7 +34,7 @@ def all_moves(tree, problem):
             else:
                 values = problem.rows.sums(rows, split.columns, split.codes, split.weights, split.fill)
             distinct = np.unique(values[~np.isnan(values)])
-            found += [mistakes_of(moved(tree, node, value), problem) for value in distinct[:-1]]
+            found += [mistakes_of(with_threshold(tree, node, value), problem) for value in distinct[:-1]]
     return found
 
 
@@ -54,7 +54,7 @@ def test_a_stump_by_hand():
     # Thresholds 4.5, 3.5, 2.5 and 1.5: (0, 2), (0, 1), (1, 1) and (1, 0); the first and the third are dominated.
     assert list(zip(moves.false_positives.tolist(), moves.false_negatives.tolist(), strict=True)) == [(0, 1), (1, 0)]
     assert [moves[i] for i in range(len(moves))] == [(0, 3.5, Mistakes(0, 1)), (0, 1.5, Mistakes(1, 0))]
-    assert mistakes_of(moved(stump(3.5, [0, 1]), 0, 1.5), problem) == Mistakes(1, 0)
+    assert mistakes_of(with_threshold(stump(3.5, [0, 1]), 0, 1.5), problem) == Mistakes(1, 0)
 
 
 def test_rows_that_lack_the_number_stay_where_they_go():
@@ -89,4 +89,4 @@ def test_moves_are_those_that_no_other_one_dominates(case):
                                               for other in tried)}  # fmt: skip
     assert {move.mistakes for move in (moves[i] for i in range(len(moves)))} == best
     for i in range(len(moves)):
-        assert mistakes_of(moved(tree, moves[i].node, moves[i].threshold), problem) == moves[i].mistakes
+        assert mistakes_of(with_threshold(tree, moves[i].node, moves[i].threshold), problem) == moves[i].mistakes

@@ -45,5 +45,9 @@ def default_k(info: dict[str, Any], n_rows: int) -> int:
     budget = info["parameters"].get("budget")
     if isinstance(budget, int):
         return min(budget, n_rows)
-    share = info["cutoff"]["k"] / info["figures"]["n_cases"]
+    return share_of_rows(info["cutoff"]["k"] / info["figures"]["n_cases"], n_rows)
+
+
+def share_of_rows(share: float, n_rows: int) -> int:
+    """Return the alerts that a share means for a table: one at least."""
     return min(max(1, round(share * n_rows)), n_rows)

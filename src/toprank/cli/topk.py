@@ -109,7 +109,7 @@ def _read_k(text: str | None) -> int | float | None:
 
 def choose_k(k: int | float | None, model: Any, n_rows: int, file: str, terminal: Terminal) -> int:
     """Return the number of alerts: as asked for, or as the model's budget says, with a note where it is too large."""
-    from toprank.cli.judging import default_k
+    from toprank.cli.judging import default_k, share_of_rows
     from toprank.rankers.model_file import describe_model
 
     if k is None:
@@ -117,7 +117,7 @@ def choose_k(k: int | float | None, model: Any, n_rows: int, file: str, terminal
         note_large_budget(info["parameters"].get("budget"), n_rows, "the budget of the model", file, terminal)
         return default_k(info, n_rows)
     if isinstance(k, float):
-        return max(1, round(k * n_rows))
+        return share_of_rows(k, n_rows)
     if not 1 <= k <= n_rows:
         raise InputError(
             f"--k must be from 1 to the number of rows of {file} ({n_rows:,}), got {k:,}. "

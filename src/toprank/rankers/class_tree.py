@@ -51,10 +51,6 @@ class ClassTree(ClassifierMixin, BaseEstimator):
     objective_: float
     n_iter_: int
     n_jobs: int | None
-    costs: Any
-    init: Any
-    categorical_features: Any
-    random_state: Any
     _backend: str | None
     _whole: Any
 

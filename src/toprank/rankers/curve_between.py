@@ -21,7 +21,7 @@ from toprank._core.threads import Threads
 from toprank.rankers.curve_path import Moved, votes_of
 from toprank.rankers.tao_tree import TAOTree
 from toprank.rankers.training import TrainingData
-from toprank.tree.tao_moves import Move, Moves, moved, undominated
+from toprank.tree.tao_moves import Move, Moves, undominated, with_threshold
 from toprank.tree.tao_problem import CostProblem
 from toprank.tree.tao_tree import AlternatingTree, pruned
 
@@ -137,7 +137,7 @@ class Between:
         found = self.find(place)
         if found is None:
             return votes_of(self.models[place.gap + 1], matrix, Threads())
-        tree = pruned(moved(self.trees[found.at], found.move.node, found.move.threshold), self.problem)
+        tree = pruned(with_threshold(self.trees[found.at], found.move.node, found.move.threshold), self.problem)
         return tree.labels_of(matrix) == 1
 
     @cached_property

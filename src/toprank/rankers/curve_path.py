@@ -16,6 +16,7 @@ from toprank.metrics import OperatingPoints
 from toprank.rankers.tao_tree import DEEPEST, TAOTree
 from toprank.rankers.training import TrainingData
 from toprank.tree.tao_problem import WEIGHT_BITS
+from toprank.tree.wording import EXACT_DIGITS, SHORT, number_text
 
 
 class Moved(NamedTuple):
@@ -34,8 +35,8 @@ class Moved(NamedTuple):
     after: float
 
     def __str__(self) -> str:
-        for digits in range(4, 18):
-            before, after = (f"{value:,.{digits}g}" for value in (self.before, self.after))
+        for digits in range(SHORT.digits, EXACT_DIGITS + 1):
+            before, after = number_text(self.before, digits), number_text(self.after, digits)
             if before != after:
                 break
         return f"the tree of point {self.point} with a threshold moved from {before} to {after}"

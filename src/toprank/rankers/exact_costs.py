@@ -20,6 +20,7 @@ from toprank.rankers.frames import backend_of
 from toprank.rankers.linear_cells import LinearProblem, search_directions
 from toprank.rankers.validation import check_classes, check_labels, check_weights
 from toprank.tree.bin_mapper import between
+from toprank.tree.tao_moves import undominated
 from toprank.tree.weights import integer_weights
 
 MIN_MARGIN = 2e-6
@@ -131,10 +132,7 @@ def exact_stumps(X: Any, y: Any, *, sample_weight: Any = None, pos_label: Any = 
         np.concatenate(parts)
         for parts in zip(*_all_stumps(X[kept], weights.positive[kept], negative[kept]), strict=True)
     )
-    # Fewest false positives first, so that a smaller number of false negatives than any before is not dominated.
-    order = np.lexsort((false_negatives, false_positives))
-    least = np.minimum.accumulate(false_negatives[order])
-    order = order[np.append(True, least[1:] < least[:-1])][::-1]
+    order = undominated(false_positives, false_negatives)[::-1]
     frontier = np.column_stack((false_positives, false_negatives))[order]
     corners = lower_hull(frontier.tolist())
     fell, rose = np.abs(np.diff(frontier[corners], axis=0)).T

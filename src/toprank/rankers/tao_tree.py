@@ -18,7 +18,7 @@ from toprank.rankers.labelled_tree import BALANCED, LABELLED_CONSTRAINTS, Labell
 from toprank.rankers.training import TrainingData
 from toprank.tree.structure import Tree
 from toprank.tree.tao import Alternation
-from toprank.tree.tao_moves import moved
+from toprank.tree.tao_moves import with_threshold
 from toprank.tree.tao_problem import CostProblem, DistinctRows
 from toprank.tree.tao_starts import random_tree, tree_of
 from toprank.tree.tao_tree import AlternatingTree, pruned, to_tree
@@ -205,7 +205,7 @@ class TAOTree(LabelledTree):
         """
         other = copy(self).set_params(fp_cost=fp_cost)
         problem = other._problem(other._set_costs(), data, Threads())
-        tree = moved(self._alternating(problem), node, threshold)
+        tree = with_threshold(self._alternating(problem), node, threshold)
         other.n_iter_ = 0
         other._keep(tree, [], problem, data)
         other._set_cutoff(data, Threads())

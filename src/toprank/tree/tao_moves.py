@@ -14,7 +14,7 @@ import numpy as np
 from toprank._core.dtypes import CATEGORY
 from toprank.tree.bin_mapper import between
 from toprank.tree.tao_problem import CostProblem
-from toprank.tree.tao_splits import Split
+from toprank.tree.tao_splits import values_of
 from toprank.tree.tao_tree import AlternatingTree
 
 
@@ -85,7 +85,7 @@ class Moves:
         return Move(int(self.node[at]), threshold, mistakes)
 
 
-def moved(tree: AlternatingTree, node: int, threshold: float) -> AlternatingTree:
+def with_threshold(tree: AlternatingTree, node: int, threshold: float) -> AlternatingTree:
     """The tree with another threshold at one node."""
     other, split = tree.copy(), tree.splits[node]
     assert split is not None
@@ -107,7 +107,7 @@ def _moves_at(tree: AlternatingTree, problem: CostProblem, node: int, reached: n
     at_left, at_right = (tree.labels(problem, reached, int(child[node])) for child in (tree.left, tree.right))
     cares = at_left != at_right
     rows, at_left = reached[cares], at_left[cares]
-    value = _values(problem, split, rows)
+    value = values_of(problem, split, rows)
     known = ~np.isnan(value)
     rows, at_left, value = rows[known], at_left[known], value[known]
     goes_left = tree.goes_left(problem, node, rows)
@@ -139,13 +139,3 @@ def undominated(false_positives: np.ndarray, false_negatives: np.ndarray) -> np.
     ordered = false_negatives[order]
     fewest = np.minimum.accumulate(np.append(np.inf, ordered))[:-1]
     return order[ordered < fewest]
-
-
-def _values(problem: CostProblem, split: Split, rows: np.ndarray) -> np.ndarray:
-    """The number that a condition compares with its threshold: float64, NaN where a row lacks it."""
-    if split.columns is None:
-        return problem.rows.X[rows, split.feature]
-    assert split.codes is not None
-    assert split.weights is not None
-    assert split.fill is not None
-    return problem.rows.sums(rows, split.columns, split.codes, split.weights, split.fill)

@@ -150,17 +150,24 @@ def numeric_candidate(problem: CostProblem, care: Care, split: Split, fit: Linea
     Where numbers of a sum have missing values, these count as means, or all rows that lack one go to one child: what
     saves more, and of equals the means.
     """
-    if split.columns is None or split.codes is None or split.weights is None:
-        return _thresholded(problem.rows.X[care.rows, split.feature], care, split, fit)
-    columns, codes, weights = split.columns, split.codes, split.weights
-    fills = [problem.rows.means[columns]]
-    if problem.rows.has_missing[columns[codes < 0]].any():
-        fills.append(np.where(codes < 0, np.nan, 0.0))
-    found = []
-    for fill in fills:
-        value = problem.rows.sums(care.rows, columns, codes, weights, fill, problem.threads)
-        found.append(_thresholded(value, care, replace(split, fill=fill), fit))
+    if split.columns is None or split.codes is None:
+        tried = [split]
+    else:
+        tried = [replace(split, fill=problem.rows.means[split.columns])]
+        if problem.rows.has_missing[split.columns[split.codes < 0]].any():
+            tried.append(replace(split, fill=np.where(split.codes < 0, np.nan, 0.0)))
+    found = [_thresholded(values_of(problem, each, care.rows), care, each, fit) for each in tried]
     return max((each for each in found if each is not None), key=lambda each: each.saved, default=None)
+
+
+def values_of(problem: CostProblem, split: Split, rows: np.ndarray) -> np.ndarray:
+    """The number that a condition compares with its threshold: float64 (m,), NaN where a row lacks it."""
+    if split.columns is None:
+        return problem.rows.X[rows, split.feature]
+    assert split.codes is not None
+    assert split.weights is not None
+    assert split.fill is not None
+    return problem.rows.sums(rows, split.columns, split.codes, split.weights, split.fill, problem.threads)
 
 
 def _thresholded(value: np.ndarray, care: Care, split: Split, fit: LinearFit | None) -> Candidate | None:
