@@ -73,5 +73,5 @@ def test_scorecard_points_are_those_of_the_reference(block):
         points=np.array([0.1, -0.2, 0.3]),
     )
     out = np.empty(len(block))
-    scorecard_points(block, scoring.center, scoring.weight, scoring.missing, scoring.points_at, scoring.points, out)
+    scorecard_points(block, *scoring.card, out)
     assert out.tolist() == [reference.scorecard(row, scoring) for row in block]

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
+
+from toprank.tree.counts import plural
+from toprank.tree.wording import percent_text
 
 SAMPLE_ROWS = 10_000
 """Scores from which the top of the list is guessed."""
@@ -23,14 +27,62 @@ class Cutoff:
         Cases of the training data above the cutoff: near k, as ties are not torn apart.
     threshold : float
         Rows with a score of at least this are alerts.
-    hit_rate : float
+    training_rate : float
         Share of positives among the training rows above it.
+    hit_rate, hit_rate_low, hit_rate_high : float
+        Share of hits to expect among as many new cases above it, and its interval; NaN where no case was kept from
+        the model to learn that from.
+    n_tied : float
+        Cases of the training data at the cutoff itself, with equal scores.
     """
 
     k: float
     n_above: float
     threshold: float
-    hit_rate: float
+    training_rate: float
+    hit_rate: float = math.nan
+    hit_rate_low: float = math.nan
+    hit_rate_high: float = math.nan
+    n_tied: float = 1.0
+
+    def to_dict(self) -> dict[str, float | None]:
+        """Plain values, ready for JSON; what is not known is None."""
+        return {name: None if math.isnan(value) else value for name, value in asdict(self).items()}
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> Cutoff:
+        """Cutoff of values that `to_dict` gave."""
+        return cls(**{name: math.nan if value is None else float(value) for name, value in values.items()})
+
+    @property
+    def is_for_new_cases(self) -> bool:
+        """True where the hit rate of new cases is known."""
+        return not math.isnan(self.hit_rate)
+
+    @property
+    def expected_hits(self) -> tuple[float, float, float]:
+        """Hits to expect among as many new cases above the cutoff, and both ends of the interval."""
+        n = self.n_above
+        return n * self.hit_rate, n * self.hit_rate_low, n * self.hit_rate_high
+
+
+def budget_text(cutoff: Cutoff) -> str:
+    """What a budget brings, in words: the cutoff, the hits to expect, and ties at the cutoff.
+
+    Examples
+    --------
+    >>> budget_text(Cutoff(200.0, 203.0, 0.875, 0.61, 0.48, 0.41, 0.55, n_tied=12.0))
+    'budget 200 cases: score >= 0.8750; expect 97 hits in 203 new cases (83 to 112); 12 of them tie at the cutoff'
+    """
+    above = plural(round(cutoff.n_above), "new case" if cutoff.is_for_new_cases else "training case")
+    text = f"budget {plural(round(cutoff.k), 'case')}: score >= {cutoff.threshold:.4f}; "
+    if cutoff.is_for_new_cases:
+        hits, low, high = (round(value) for value in cutoff.expected_hits)
+        text += f"expect {plural(hits, 'hit')} in {above} ({low:,} to {high:,})"
+    else:
+        text += f"{above} above it, training rate {percent_text(cutoff.training_rate)}: expect fewer hits"
+    n_tied = round(cutoff.n_tied)
+    return text + (f"; {n_tied:,} of them tie at the cutoff" if n_tied > 1 else "")
 
 
 def cases_of_budget(budget: Any, n_cases: float, n_positives: float) -> float:
@@ -68,8 +120,9 @@ def find_cutoff(
     last_of_tie = np.append(np.flatnonzero(np.diff(sorted_score)), len(score) - 1)
     best = last_of_tie[np.argmin(np.abs(cumulated[last_of_tie] - wanted))]
     hits = np.cumsum(sorted_weight * is_positive[order])[best] / cumulated[best]
-    n_above = float(cumulated[best] / total * n_cases)
-    return Cutoff(float(k), n_above, float(sorted_score[best]), float(hits))
+    threshold, scale = float(sorted_score[best]), n_cases / total
+    n_tied = float(sorted_weight[sorted_score == threshold].sum() * scale)
+    return Cutoff(float(k), float(cumulated[best] * scale), threshold, float(hits), n_tied=n_tied)
 
 
 def _rows_near_top(score: np.ndarray, size: int) -> np.ndarray:

@@ -216,10 +216,11 @@ def confusion_scores(
 
 
 @kernel
-def scorecard_points(block, center, weight, missing, points_at, points, out):
+def scorecard_points(block, center, weight, missing, points_at, points, step_at, step_above, step_points, out):
     """Write the points of each row: a fixed order of additions, so a row scores the same in any batch.
 
-    Pre:  points_at int32 (n_features + 1,): feature f is a category where points_at[f] < points_at[f + 1].
+    Pre:  points_at int32 (n_features + 1,): feature f is a category where points_at[f] < points_at[f + 1]; step_at
+          int32 (n_features + 1,): the steps of feature f, a number.
     """
     for i in range(block.shape[0]):
         total = 0.0
@@ -235,4 +236,7 @@ def scorecard_points(block, center, weight, missing, points_at, points, out):
                 total += missing[f]
             else:
                 total += weight[f] * (value - center[f])
+                for j in range(step_at[f], step_at[f + 1]):
+                    if value > step_above[j]:
+                        total += step_points[j]
         out[i] = total

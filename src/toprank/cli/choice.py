@@ -250,7 +250,7 @@ def _caught(change: dict[str, Any]) -> str:
     """Return positives, cases and hit rate of a rule before and after, as far as it was there."""
     texts = [
         f"{count(change[f'positives_{when}'])} of {plural(change[f'n_{when}'], 'case')} positive, "
-        f"{percent(change[f'hit_rate_{when}'])}"
+        f"{percent(change[f'training_rate_{when}'])}"
         for when in ("before", "after")
         if change[f"n_{when}"] == change[f"n_{when}"]  # not NaN: there was such a rule
     ]

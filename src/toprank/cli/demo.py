@@ -154,7 +154,7 @@ def rules_text(model: Any) -> str:
 
     from toprank.cli.show import rule_figures, ways_of
 
-    lines = [model.summary(), "", "Rules, best first, and what each caught in training", ""]
+    lines = [model.summary(), "", "Rules, best first", ""]
     for rule in model.rules().to_dicts():
         lines.append(f"{rule['leaf']}. {rule_figures(rule)}")
         for i, way in enumerate(ways_of(rule["rule"])):

@@ -248,7 +248,7 @@ def _read_tree(path: Path, info: dict[str, Any], width: int) -> _Read:
         ]
         tree = Tree.from_arrays(parts[0])
         columns = [Column.from_dict(column) for column in info["columns"]]
-        found = leaf_rules(tree, columns, PathCounts.from_arrays(parts[1], tree))
+        found = leaf_rules(tree, columns, PathCounts.from_arrays(parts[1], tree), arrays.get("leaf_rates"))
         card = (tree.scoring, columns, checked_spread(arrays.get("points_spread"), tree.n_features))
         return _Read(
             _rows({name: list(values)[:RULES_SHOWN] for name, values in found.items()}),

@@ -42,8 +42,6 @@ ESTIMATORS = {
     "tree": "RankingTree",
 }
 RULES_SHOWN = 3
-CELLS_CROSS_VALIDATED = 20_000_000
-"""Cells of the largest table that is cross-validated without being asked."""
 
 
 def fit(
@@ -66,7 +64,7 @@ def fit(
     ] = None,
     cv: Annotated[
         int | None,
-        typer.Option(metavar="FOLDS", help="Folds to judge the model with; 0 = do not (default 5)."),
+        typer.Option(metavar="FOLDS", help="Folds for hit rates of new cases; 0 = only training rates (default 5)."),
     ] = None,
     as_json: AsJson = False,
     quiet: Quiet = False,
@@ -95,13 +93,13 @@ def fit(
     left_out = {"--id": id_columns, "--drop": drop}
     features, values, pos_label = read_history(history, label, positive, left_out, terminal)
     note_large_budget(parameters.get("budget"), len(values), "--budget", history.name, terminal)
+    parameters |= {"pos_label": pos_label} | ({} if cv is None else {"cv": cv})
     with terminal.working("Loading the estimators"):
-        estimator = make_estimator(model, settings, parameters | {"pos_label": pos_label}, features.columns)
+        estimator = make_estimator(model, settings, parameters, features.columns)
     fit_with_progress(estimator, features, values, terminal)
     estimator.save(out)
     note_lone_column(estimator, features, values == pos_label, terminal)
-    judged = judge(estimator, features, values == pos_label, cv, terminal)
-    report(estimator, out, judged, repeat_ids(id_columns), terminal)
+    report(estimator, out, quality_of(estimator), repeat_ids(id_columns), terminal)
 
 
 def read_history(
@@ -147,8 +145,13 @@ def make_estimator(
         chosen.setdefault("random_state", 0)
     twice = sorted(chosen.keys() & parameters.keys())
     if twice:
-        option = {"budget": "--budget", "pos_label": "--positive"}[twice[0]]
-        raise InputError(f"--set {twice[0]} says again what {option} says. Hint: use {option} alone.")
+        option = {"budget": "--budget", "pos_label": "--positive", "cv": "--cv"}[twice[0]]
+        raise InputError(f"--set {twice[0]} duplicates {option}. Hint: use {option} alone.")
+    if "cv" in parameters and "cv" not in known:
+        raise InputError(
+            f"--cv is not for {ESTIMATORS[name]}, whose hit rates come from the cases that its trees did not draw. "
+            "Hint: leave --cv out."
+        )
     check_settings(chosen, columns)
     return estimator(**(chosen | parameters))
 
@@ -204,52 +207,14 @@ def compiling() -> str:
     return "" if is_cached else " (compiling the kernels first, once in a new environment)"
 
 
-def judge(
-    estimator: Any, features: polars.DataFrame, is_positive: np.ndarray, cv: int | None, terminal: Terminal
-) -> dict[str, Any]:
-    """Return the average precision to expect, and how it was found."""
-    from toprank.metrics import average_precision
-
-    if hasattr(estimator, "oob_score_") and not cv:
-        return {
-            "average_precision": getattr(estimator, "oob_average_precision_", estimator.oob_score_),
-            "how": "out of bag: each case scored by trees that did not see it",
-        }
-    n_rarest = int(min(is_positive.sum(), (~is_positive).sum()))
-    if cv is None:
-        cv = 5 if features.height * features.width <= CELLS_CROSS_VALIDATED else 0
-    n_folds = min(cv, n_rarest)
-    if n_folds >= 2:
-        per_fold = cross_validate(estimator, features, is_positive, n_folds, terminal)
-        spread = float(np.std(per_fold, ddof=1))
-        how = f"{n_folds}-fold cross-validation, standard deviation {spread:.3f}"
-        return {"average_precision": float(np.mean(per_fold)), "how": how, "folds": per_fold}
-    with terminal.working("Scoring the training data"):
-        score = estimator.decision_function(features)
-    how = "on the training data itself, hence too hopeful: use `toprank evaluate` with cases kept apart"
-    return {"average_precision": average_precision(is_positive, score), "how": how}
-
-
-def cross_validate(
-    estimator: Any, features: polars.DataFrame, is_positive: np.ndarray, n_folds: int, terminal: Terminal
-) -> list[float]:
-    """Return the average precision on each fold, learned from the others."""
-    import warnings
-
-    from sklearn.base import clone
-    from sklearn.model_selection import StratifiedKFold
-
-    from toprank.metrics import average_precision
-
-    folds = StratifiedKFold(n_folds, shuffle=True, random_state=0).split(is_positive, is_positive)
-    values: list[float] = []
-    with terminal.working("Cross-validating") as update:
-        warnings.simplefilter("ignore")  # a fold may miss a rare category; the whole table has been checked
-        for i, (inside, held_out) in enumerate(folds, 1):
-            update(f"Cross-validating, fold {i} of {n_folds}")
-            copy = clone(estimator).set_params(pos_label=None).fit(features[inside], is_positive[inside])
-            values.append(average_precision(is_positive[held_out], copy.decision_function(features[held_out])))
-    return values
+def quality_of(model: Any) -> dict[str, Any]:
+    """Return the average precision to expect of new cases, and how it was found."""
+    rates = model.rates_
+    how = "on the training data itself, so optimistic: use `toprank evaluate` with cases kept apart"
+    if rates.is_for_new_cases:
+        spread = "" if np.isnan(rates.deviation) else f", standard deviation {rates.deviation:.3f}"
+        how = f"of new cases, by {rates.source}{spread}"
+    return {"average_precision": rates.average_precision, "how": how}
 
 
 def rules_of(model: Any) -> list[dict[str, Any]]:

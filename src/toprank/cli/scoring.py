@@ -15,6 +15,9 @@ from toprank.cli.terminal import Terminal
 if TYPE_CHECKING:
     import polars
 
+FIGURES = ("rank", "row", "score", "hit_rate", "training_rate", "lift")
+"""Columns of alerts that come from the ranking, whatever the reasons come from."""
+
 
 def load_and_read(
     model: Path, table: Path, terminal: Terminal, *, needs_choice: bool = False
@@ -75,5 +78,5 @@ def called_positive(curve: Any, features: Any, reasons: int) -> polars.DataFrame
         warnings.simplefilter("ignore")  # what is to be said of the table, predict has said
         top = ranked(curve, features[rows], len(rows), 0)
         why = ranked(curve.selected_.tree, features[rows], len(rows), reasons).sort("row")[top["row"]]
-    top = top.with_columns(row=rows[top["row"].to_numpy()]).hstack(why.drop("rank", "row", "score", "hit_rate", "lift"))
+    top = top.with_columns(row=rows[top["row"].to_numpy()]).hstack(why.drop(*FIGURES, strict=False))
     return top.head(len(called))

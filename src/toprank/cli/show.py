@@ -68,7 +68,9 @@ def model_card(
 
     `is_chosen` says of a curve whether one of its trees was chosen; `card_shares` are those of `scorecard_shares`.
     """
-    figures, cutoff = info["figures"], info["cutoff"]
+    from toprank.budget import Cutoff, budget_text
+
+    figures = info["figures"]
     rate = figures["n_positives"] / figures["n_cases"]
     classes, positive = info["classes"]["values"], info["positive_index"]
     rows = [
@@ -80,11 +82,7 @@ def model_card(
         ("outcome", f"looks for {classes[positive]!r}, the other is {classes[1 - positive]!r}"),
         ("columns", columns_in_words(info)),
         ("main columns", main_columns(info, card_shares) or "none: no column tells the cases apart"),
-        (
-            "budget",
-            f"{plural(round(cutoff['k']), 'case')} of the training data: score of at least {cutoff['threshold']:.4f}; "
-            f"{plural(round(cutoff['n_above']), 'case')} above it, {percent(cutoff['hit_rate'])} of them positive",
-        ),
+        ("budget", budget_text(Cutoff.from_dict(info["cutoff"])).removeprefix("budget ")),
     ]
     return Group(Text(info["class"], style="bold"), facts([*rows, *more]))
 
@@ -135,9 +133,9 @@ def main_columns(info: dict[str, Any], card_shares: Sequence[float] | None = Non
 def rules_title(n_shown: int, n_rules: int, order: str = "in the order of the ranking") -> str:
     """Return the title of a list of rules, and in which order they stand."""
     if n_rules == 1:
-        return "The only rule, and what it caught in training"
+        return "The only rule"
     which = f"All {n_rules:,}" if n_shown == n_rules else f"The first {n_shown:,} of {n_rules:,}"
-    return f"{which} rules, {order}, and what they caught in training"
+    return f"{which} rules, {order}"
 
 
 def rules_list(rules: Sequence[dict[str, Any]]) -> Group:
@@ -152,12 +150,12 @@ def rules_list(rules: Sequence[dict[str, Any]]) -> Group:
 
 
 def rule_figures(rule: dict[str, Any]) -> str:
-    """Return what a leaf caught: cases, positives, hit rate with its interval, lift."""
+    """Return the hit rate to expect of a leaf with its interval and lift, and what it had in training."""
+    training = f"{count(rule['positives'])} of {plural(rule['n'], 'case')} in training"
+    if "hit_rate" not in rule:
+        return f"training rate {percent(rule['training_rate'])}, lift {times(rule['lift'])}; {training}"
     interval = f"{percent(rule['hit_rate_low'])} to {percent(rule['hit_rate_high'])}"
-    return (
-        f"{count(rule['positives'])} of {plural(rule['n'], 'case')} positive: {percent(rule['hit_rate'])} "
-        f"({interval}), lift {times(rule['lift'])}"
-    )
+    return f"hit rate {percent(rule['hit_rate'])} ({interval}), lift {times(rule['lift'])}; {training}"
 
 
 def class_figures(rule: dict[str, Any]) -> str:
@@ -190,7 +188,8 @@ def alerts_table(
     """Return alerts to read: rank, carried columns, hit rate, lift, amount, whether it was a hit, reasons."""
     numeric = {name for name in carried if alerts and isinstance(alerts[0][name], int | float)}
     columns = [("rank", "right"), *((name, "right" if name in numeric else "left") for name in carried)]
-    columns += [("hit rate", "right"), ("lift", "right")] + ([("amount", "right")] if amount else [])
+    rate = "hit rate" if "hit_rate" in alerts[0] else "training rate"
+    columns += [(rate, "right"), ("lift", "right")] + ([("amount", "right")] if amount else [])
     columns += [("found", "left")] if outcome else []
     has_reasons = bool(alerts) and "reason_1" in alerts[0]
     columns += [("reasons", "left")] if has_reasons else []
@@ -202,7 +201,8 @@ def _alert_cells(
 ) -> list[RenderableType]:
     cells: list[RenderableType] = [f"{alert['rank']:,}"]
     cells += [carried_text(alert[name]) for name in carried]
-    cells += [percent(alert["hit_rate"]), times(alert["lift"])]
+    rate = alert["hit_rate"] if "hit_rate" in alert else alert["training_rate"]
+    cells += [percent(rate), times(alert["lift"])]
     if amount:
         cells.append("" if alert[amount] is None else f"{alert[amount]:,.0f}")
     if outcome:

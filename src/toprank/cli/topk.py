@@ -15,19 +15,9 @@ from toprank.tree.counts import plural
 if TYPE_CHECKING:
     import polars
 
-ROWS_PRINTED = 20
-RATES = {
-    "training": "in training {} of such cases were hits, expect fewer",
-    "leaves": "their leaves held {} hits in training, and the scorecard puts the likeliest cases of a leaf first",
-    "unseen": "{} of the past cases with such scores were hits, as judged by trees that had not seen them",
-}
-"""What the mean hit rate of the alerts is, by where it comes from."""
+    from toprank.metrics import HitRates
 
-HINTS = {
-    "training": "Hit rate, lift: of such cases in training; expect fewer hits.",
-    "leaves": "Hit rate, lift: of the whole leaf in training; the scorecard puts its likeliest cases first.",
-}
-"""What the hit rates of a printed list are, where that is not plain."""
+ROWS_PRINTED = 20
 
 
 def topk(
@@ -96,7 +86,7 @@ def topk(
     result = {"n_rows": frame.height, "k": alerts.height, "out": None if out is None else str(out)}
     terminal.finish(result | ({} if out is not None else {"alerts": alerts.to_dicts()}))
     said = _title(alerts.height, frame.height, chosen)
-    _print_alerts(said, alerts, ids + kept or ["row"], out, ranker._rate_source(), terminal)
+    _print_alerts(said, alerts, ids + kept or ["row"], out, ranker.rates_, terminal)
 
 
 def _read_k(text: str | None) -> int | float | None:
@@ -159,16 +149,17 @@ def _title(n_alerts: int, n_rows: int, chosen: bool) -> str:
 
 
 def _print_alerts(
-    said: str, alerts: polars.DataFrame, carried: list[str], out: Path | None, source: str, terminal: Terminal
+    said: str, alerts: polars.DataFrame, carried: list[str], out: Path | None, rates: HitRates, terminal: Terminal
 ) -> None:
-    """Print the first alerts, or where they are, and where their hit rates come from (`source`)."""
-    from toprank.cli.show import alerts_table, percent
+    """Print the first alerts, or where they are, and the hits to expect among them."""
+    from toprank.cli.show import alerts_table
 
+    expected = hits_text(alerts, rates)
     if out is not None:
         if not terminal.quiet:
-            rate = alerts["hit_rate"].mean()
-            rates = "" if rate is None else f"; {RATES[source].format(percent(float(rate)))}"  # type: ignore[arg-type]
-            terminal.show(f"{said}{rates}.", f"Wrote {out} in {terminal.seconds:.1f} s.")
+            terminal.show(
+                f"{said}; {expected}." if expected else f"{said}.", f"Wrote {out} in {terminal.seconds:.1f} s."
+            )
         return
     if not alerts.height:
         terminal.show(f"{said}.")
@@ -176,7 +167,19 @@ def _print_alerts(
     shown = alerts.head(ROWS_PRINTED)
     first = f", the first {shown.height}" if shown.height < alerts.height else ""
     terminal.show(f"{said}{first}:", alerts_table(shown.to_dicts(), carried))
-    if source in HINTS:
-        terminal.hint(f"  {HINTS[source]}")
+    terminal.hint(f"  {expected[0].upper()}{expected[1:]}.")
     if shown.height < alerts.height:
         terminal.hint("Write them all with -o alerts.csv.")
+
+
+def hits_text(alerts: polars.DataFrame, rates: HitRates) -> str:
+    """Return the hits to expect among alerts, in words; nothing where there are none."""
+    from toprank.cli.show import percent
+
+    if not alerts.height:
+        return ""
+    if not rates.is_for_new_cases:
+        mean = percent(float(alerts["training_rate"].to_numpy().mean()))
+        return f"the training rate of such cases is {mean}; expect fewer hits"
+    hits, low, high = (alerts.height * rate for rate in rates.of_group(alerts["score"].to_numpy()))
+    return f"expect {plural(round(hits), 'hit')} among them ({low:,.0f} to {high:,.0f}), by {rates.source}"

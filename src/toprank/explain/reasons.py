@@ -74,7 +74,7 @@ def value_text(column: Column, feature: int, value: float) -> str:
 def feature_points(scoring: Scoring, X: np.ndarray) -> np.ndarray:
     """Points that a scorecard gives to each value of X: float64 of X's shape; rows add up to their points.
 
-    A number x is worth weight * (x - center), a category its own points, a missing value `missing`.
+    A number x is worth weight * (x - center) and its steps, a category its own points, a missing value `missing`.
     """
     out = np.empty(X.shape)
     for feature in range(X.shape[1]):
@@ -87,5 +87,7 @@ def feature_points(scoring: Scoring, X: np.ndarray) -> np.ndarray:
         else:
             with np.errstate(over="ignore"):  # infinite points are points, too
                 number = scoring.weight[feature] * (values - scoring.center[feature])
+            for j in range(scoring.step_at[feature], scoring.step_at[feature + 1]):
+                number = number + scoring.step_points[j] * (values > scoring.step_above[j])
             out[:, feature] = np.where(np.isnan(values), scoring.missing[feature], number)
     return out

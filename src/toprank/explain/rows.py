@@ -13,6 +13,7 @@ import numpy as np
 from toprank.explain.conditions import Condition
 from toprank.explain.reasons import feature_points, rows_by_path, value_text
 from toprank.explain.rules import leaf_table
+from toprank.metrics.hit_rates import HitRates
 from toprank.tree.columns import Category, Column
 from toprank.tree.structure import Tree
 from toprank.tree.wording import lift_text, number_text, percent_text
@@ -53,12 +54,13 @@ class Explanation:
         Rank of the row's leaf, 1 = top, and the number of leaves.
     n, positives : float
         Training weight in the leaf.
-    hit_rate, hit_rate_low, hit_rate_high, lift, rate : float
-        Raw hit rate with Wilson's interval, its ratio to that of all cases, and the smoothed rate.
-    level : float
-        Confidence level of the interval.
     score : float
         The row's own score.
+    rate : float
+        Hit rate of cases with that score; of new cases where `is_for_new_cases`, else of training.
+    lift : float
+        That rate over the share of positives in training.
+    is_for_new_cases : bool
     steps : tuple of Step
         Conditions on the row's path, merged by feature, by how much they raised the log-odds.
     inside : tuple of Step
@@ -69,13 +71,10 @@ class Explanation:
     n_leaves: int
     n: float
     positives: float
-    hit_rate: float
-    hit_rate_low: float
-    hit_rate_high: float
-    lift: float
-    rate: float
-    level: float
     score: float
+    rate: float
+    lift: float
+    is_for_new_cases: bool
     steps: tuple[Step, ...]
     inside: tuple[Step, ...] = ()
 
@@ -94,13 +93,12 @@ class Explanation:
     def __str__(self) -> str:
         lines = [f"leaf {self.leaf:,} of {self.n_leaves:,}, score {number_text(self.score, 6)}"]
         if self.n > 0:
-            interval = f"{percent_text(self.hit_rate_low)} to {percent_text(self.hit_rate_high)}"
+            what = "expected hit rate" if self.is_for_new_cases else "training rate"
+            lift = f", {lift_text(self.lift)} times that of all cases" if math.isfinite(self.lift) else ""
             known = (
-                f"{number_text(self.positives)} of {number_text(self.n)} training cases in this leaf were "
-                f"positive: {percent_text(self.hit_rate)} (interval {interval})"
+                f"in training {number_text(self.positives)} of {number_text(self.n)} cases of this leaf were positive"
             )
-            lift = f", {lift_text(self.lift)} times the rate of all cases" if math.isfinite(self.lift) else ""
-            lines += textwrap.wrap(f"{known}{lift}.", WIDTH)
+            lines += textwrap.wrap(f"{what} {percent_text(self.rate)}{lift}; {known}.", WIDTH)
         lines.append("conditions met, and what each adds to the log-odds of a positive:")
         lines += step_lines(self.steps) or ["  none: all cases share this leaf"]
         if self.inside:
@@ -123,7 +121,9 @@ def step_lines(steps: Sequence[Step]) -> list[str]:
     return lines
 
 
-def explain_rows(tree: Tree, columns: Sequence[Column], X: np.ndarray, level: float = 0.95) -> list[Explanation]:
+def explain_rows(
+    tree: Tree, columns: Sequence[Column], X: np.ndarray, rates: HitRates | None = None
+) -> list[Explanation]:
     """Why each row of X stands where it stands.
 
     Parameters
@@ -132,8 +132,8 @@ def explain_rows(tree: Tree, columns: Sequence[Column], X: np.ndarray, level: fl
     columns : sequence of Column, one a feature of the tree
     X : float array of shape (n, n_features)
         As the tree reads it: category columns hold codes, NaN = missing.
-    level : float, default=0.95
-        Confidence level of the interval of the hit rate.
+    rates : HitRates, optional
+        Hit rate by score; without it, a row's rate is the training rate of its leaf.
 
     Returns
     -------
@@ -141,9 +141,11 @@ def explain_rows(tree: Tree, columns: Sequence[Column], X: np.ndarray, level: fl
     """
     if len(X) == 0:
         return []
-    table = leaf_table(tree, level)
-    figures = [dict(zip(table, row, strict=True)) for row in zip(*(v.tolist() for v in table.values()), strict=True)]
-    leaf, score = tree.leaf[tree.apply(X)], tree.decision_function(X)
+    score, node = tree.scores_and_leaves(X)
+    table, leaf = leaf_table(tree), tree.leaf[node]
+    rate = table["training_rate"][leaf] if rates is None else rates.at(score)
+    base = tree.positive[0] / (tree.positive[0] + tree.negative[0])
+    lift = np.divide(rate, base, out=np.full(len(X), np.nan), where=base > 0)
     steps: dict[int, tuple[Step, ...]] = {}
     for rows, conditions in rows_by_path(tree, columns, X):
         values = [condition.values(X[rows]).tolist() for condition, _ in conditions]
@@ -155,9 +157,14 @@ def explain_rows(tree: Tree, columns: Sequence[Column], X: np.ndarray, level: fl
     inside = _scorecard_steps(tree, columns, X)
     return [
         Explanation(
-            **figures[leaf[row]] | {"score": float(score[row])},
+            leaf=int(leaf[row]) + 1,
             n_leaves=tree.n_leaves,
-            level=level,
+            n=float(table["n"][leaf[row]]),
+            positives=float(table["positives"][leaf[row]]),
+            score=float(score[row]),
+            rate=float(rate[row]),
+            lift=float(lift[row]),
+            is_for_new_cases=rates is not None and rates.is_for_new_cases,
             steps=steps[row],
             inside=inside[row],
         )

@@ -10,7 +10,6 @@ import numpy as np
 
 from toprank.explain.contributions import node_log_odds, ranked_conditions
 from toprank.explain.paths import PathCounts, ways_up
-from toprank.metrics.intervals import proportion_interval
 from toprank.tree.columns import Column
 from toprank.tree.structure import Tree
 from toprank.tree.wording import SHORT, Detail, percent_text
@@ -22,41 +21,50 @@ WAYS_TRIED = 200
 """Paths looked at for a leaf that no counted row reached, in search of one without contradiction."""
 
 
-def leaf_table(tree: Tree, level: float = 0.95) -> dict[str, np.ndarray]:
+def leaf_table(tree: Tree, rates: np.ndarray | None = None) -> dict[str, np.ndarray]:
     """Figures of each leaf position, best first; leaf nodes that share a position are taken together.
+
+    Parameters
+    ----------
+    tree : Tree
+    rates : float array of shape (n_leaves, 3), optional
+        Hit rate of new cases in each leaf, and both ends of its interval.
 
     Returns
     -------
     dict of arrays of shape (n_leaves,)
-        leaf (1 = top), n and positives (training weight), hit_rate (raw) with the ends of Wilson's interval,
-        lift (hit rate over that of all cases), rate (smoothed), score (upper end of the leaf's range).
+        leaf (1 = top); where rates are given, hit_rate, hit_rate_low and hit_rate_high; lift (that rate, or else the
+        training rate, over the share of positives in training); n, positives and training_rate: what the leaf had in
+        training; score (upper end of the leaf's range).
     """
     ends = np.flatnonzero(tree.is_leaf)
     position = tree.leaf[ends]
     n_leaves = tree.n_leaves
     positives = np.bincount(position, tree.positive[ends], n_leaves)
     n = positives + np.bincount(position, tree.negative[ends], n_leaves)
-    low, high = proportion_interval(positives, n, level)
-    hit_rate = np.divide(positives, n, out=np.full(n_leaves, np.nan), where=n > 0)
+    training_rate = np.divide(positives, n, out=np.full(n_leaves, np.nan), where=n > 0)
+    expected = {} if rates is None else dict(zip(("hit_rate", "hit_rate_low", "hit_rate_high"), rates.T, strict=True))
     base = tree.positive[0] / max(tree.positive[0] + tree.negative[0], np.finfo(float).tiny)
     first = np.unique(position, return_index=True)[1]
     return {
         "leaf": np.arange(1, n_leaves + 1),
+        **expected,
+        "lift": expected.get("hit_rate", training_rate) / base if base > 0 else np.full(n_leaves, np.nan),
         "n": n,
         "positives": positives,
-        "hit_rate": hit_rate,
-        "hit_rate_low": low,
-        "hit_rate_high": high,
-        "lift": hit_rate / base if base > 0 else np.full(n_leaves, np.nan),
-        "rate": tree.rate[ends][first],
+        "training_rate": training_rate,
         "score": tree.score[ends][first],
     }
 
 
 def leaf_rules(
-    tree: Tree, columns: Sequence[Column], paths: PathCounts, level: float = 0.95, detail: Detail = SHORT
+    tree: Tree,
+    columns: Sequence[Column],
+    paths: PathCounts,
+    rates: np.ndarray | None = None,
+    detail: Detail = SHORT,
 ) -> dict[str, Any]:
-    """One row per leaf position, best first: the rule in words and what it caught in training.
+    """One row per leaf position, best first: the rule in words and how many of its cases are hits.
 
     Parameters
     ----------
@@ -65,8 +73,8 @@ def leaf_rules(
     paths : PathCounts
         The commonest ways into each leaf, of `count_paths`. A leaf none of its rows reached is described by a
         path read off the tree.
-    level : float, default=0.95
-        Confidence level of the interval of the hit rate.
+    rates : float array of shape (n_leaves, 3), optional
+        Hit rates of new cases, as in `leaf_table`.
     detail : Detail
         In exact words nothing is left out of the conditions, and all ways that `paths` knows are written out, in short
         three of them.
@@ -76,7 +84,7 @@ def leaf_rules(
     dict of columns of n_leaves entries
         leaf, rule (list of str), then the other columns of `leaf_table`.
     """
-    figures = leaf_table(tree, level)
+    figures = leaf_table(tree, rates)
     log_odds = node_log_odds(tree)
     rules = [_rule(tree, columns, paths, leaf, log_odds, detail) for leaf in range(tree.n_leaves)]
     return {"leaf": figures.pop("leaf"), "rule": rules} | figures

@@ -33,6 +33,7 @@ from toprank.metrics.comparison import (
 from toprank.metrics.confusion import balanced_accuracy, f_beta, g_mean, g_measure
 from toprank.metrics.curves import gain_at_k_curve, gains_table, precision_at_k_curve, recall_at_k_curve
 from toprank.metrics.entities import EntityCases, distinct_entity_precision_at_k, per_entity
+from toprank.metrics.hit_rates import HitRates
 from toprank.metrics.intervals import Interval, bootstrap_interval, proportion_interval
 from toprank.metrics.operating_points import OperatingPoints
 from toprank.metrics.periods import PeriodValues, per_period, values_per_period
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Comparison",
     "EntityCases",
+    "HitRates",
     "Interval",
     "OperatingPoints",
     "PeriodValues",

@@ -13,8 +13,9 @@ from toprank.tree.structure import Tree
 BLOCK_VOTES = 2**20
 """Votes held at a time where all votes on a row are needed at once."""
 
-Vote = Callable[[Tree, np.ndarray, Threads], np.ndarray]
-"""What one tree says of each row of a matrix."""
+Rows = slice | np.ndarray
+Vote = Callable[[Tree, Rows, Threads], np.ndarray]
+"""What one tree says of some rows of a table."""
 
 
 class Ballot(Protocol):
@@ -36,13 +37,13 @@ class Ballot(Protocol):
 class MeanBallot:
     """The mean of the votes on a row: one sum and one number a row."""
 
-    def __init__(self, vote: Vote, matrix: np.ndarray):
-        self.vote, self.matrix = vote, matrix
-        self.total, self.n_votes = np.zeros(len(matrix)), np.zeros(len(matrix), np.int64)
+    def __init__(self, vote: Vote, n_rows: int):
+        self.vote = vote
+        self.total, self.n_votes = np.zeros(n_rows), np.zeros(n_rows, np.int64)
 
     def cast(self, tree: Tree, unseen: np.ndarray) -> np.ndarray:
         """Votes of one tree on the rows that it did not see."""
-        return self.vote(tree, self.matrix[unseen], Threads())
+        return self.vote(tree, unseen, Threads())
 
     def count(self, tree: Tree, unseen: np.ndarray, cast: np.ndarray) -> None:
         """Add the votes to the sums."""
@@ -58,14 +59,14 @@ class MeanBallot:
 class MedianBallot:
     """The median of the votes on a row: a bit a tree and row says who may vote; the votes come block by block."""
 
-    def __init__(self, vote: Vote, matrix: np.ndarray):
-        self.vote, self.matrix = vote, matrix
+    def __init__(self, vote: Vote, n_rows: int):
+        self.vote, self.n_rows = vote, n_rows
         self.trees: list[Tree] = []
         self.may_vote: list[np.ndarray] = []
 
     def cast(self, tree: Tree, unseen: np.ndarray) -> np.ndarray:
         """Which rows the tree may vote on, one bit a row."""
-        may_vote = np.zeros(len(self.matrix), bool)
+        may_vote = np.zeros(self.n_rows, bool)
         may_vote[unseen] = True
         return np.packbits(may_vote)
 
@@ -76,7 +77,7 @@ class MedianBallot:
 
     def result(self, threads: Threads) -> tuple[np.ndarray, np.ndarray]:
         """Median of each row's votes, NaN without any, and their number."""
-        n_votes = np.zeros(len(self.matrix), np.int64)
+        n_votes = np.zeros(self.n_rows, np.int64)
 
         def silence(votes: np.ndarray, rows: slice) -> None:
             for voice, packed in zip(votes, self.may_vote, strict=True):
@@ -84,13 +85,13 @@ class MedianBallot:
                 voice[may_vote == 0] = np.nan
                 n_votes[rows] += may_vote
 
-        return median_votes(self.vote, self.trees, self.matrix, threads, silence), n_votes
+        return median_votes(self.vote, self.trees, self.n_rows, threads, silence), n_votes
 
 
 def median_votes(
     vote: Vote,
     trees: list[Tree],
-    matrix: np.ndarray,
+    n_rows: int,
     threads: Threads,
     silence: Callable[[np.ndarray, slice], None] | None = None,
 ) -> np.ndarray:
@@ -100,15 +101,15 @@ def median_votes(
     rows, which begin at a multiple of eight.
     """
     size = max(8, BLOCK_VOTES // len(trees) // 8 * 8)
-    out = np.empty(len(matrix))
+    out = np.empty(n_rows)
 
     def decide(rows: slice) -> None:
-        votes = np.array([vote(tree, matrix[rows], Threads()) for tree in trees])
+        votes = np.array([vote(tree, rows, Threads()) for tree in trees])
         if silence is not None:
             silence(votes, rows)
         out[rows] = median_of_present(votes)
 
-    threads.run(decide, [slice(a, min(a + size, len(matrix))) for a in range(0, len(matrix), size)])
+    threads.run(decide, [slice(a, min(a + size, n_rows)) for a in range(0, n_rows, size)])
     return out
 
 

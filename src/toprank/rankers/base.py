@@ -6,6 +6,8 @@ import math
 from abc import abstractmethod
 from collections import Counter
 from copy import copy
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
@@ -15,14 +17,15 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from toprank._core.threads import Threads, resolve_n_jobs
-from toprank.budget import Cutoff, cases_of_budget, find_cutoff
+from toprank.budget import budget_text, cases_of_budget, find_cutoff
 from toprank.explain.dependence import Dependence, partial_dependence
 from toprank.export import main_columns
-from toprank.metrics import average_precision
+from toprank.metrics import HitRates, average_precision
 from toprank.rankers.encoding import Table, encode, learn_columns, read_table
 from toprank.rankers.frames import backend_of, make_frame
-from toprank.rankers.model_file import save_model
+from toprank.rankers.model_file import save_model, without_prefix
 from toprank.rankers.training import TrainingData, shared_tables
+from toprank.rankers.unseen import HeldOut, Unseen, by_folds, held_out_folds, rates_of_training
 from toprank.rankers.validation import (
     check_classes,
     check_finite,
@@ -45,7 +48,12 @@ TABLE_FACTS = ("columns_", "classes_", "positive_index_", "n_features_in_", "fea
 class BaseRanker(ClassifierMixin, BaseEstimator):
     """Base of all rankers: higher scores are more suspicious, rank 1 is the top.
 
-    A subclass grows its model in `_fit_model` and scores encoded rows in `_decide` and `_rates`.
+    A subclass grows its model in `_fit_model` and scores encoded rows in `_decide`.
+
+    Attributes
+    ----------
+    rates_ : HitRates
+        Hit rate by score: of new cases, or with cv=0 of the training cases.
     """
 
     _cutoff_rows = 10_000_000  # training rows on which the cutoff of the budget is found
@@ -87,8 +95,7 @@ class BaseRanker(ClassifierMixin, BaseEstimator):
                     data = self._make_training_data(matrix, is_positive, weight, threads)
                     self._backend = backend_of(X)
                     self._hand_on(X, y, sample_weight, data)
-                self._fit_model(data, threads)
-                self._set_cutoff(data, threads)
+                self._set_cutoff(data, threads, self._fit_model(data, threads) or self._cross_validate(data, threads))
         except BaseException:
             self._forget()  # a fit that fails leaves nothing half-made behind
             raise
@@ -153,8 +160,21 @@ class BaseRanker(ClassifierMixin, BaseEstimator):
     # --- growing ------------------------------------------------------------------------------------------------
 
     @abstractmethod
-    def _fit_model(self, data: TrainingData, threads: Threads) -> None:
-        """Grow the model."""
+    def _fit_model(self, data: TrainingData, threads: Threads) -> Unseen | None:
+        """Grow the model; returns cases that it scored on the way without having seen them, if any."""
+
+    def _cross_validate(self, data: TrainingData, threads: Threads) -> Unseen | None:
+        """Cases scored out of fold by models with the same settings; None with cv=0 or too few cases."""
+        folds = held_out_folds(data, getattr(self, "cv", 0), getattr(self, "random_state", None))
+        parts = []
+        for fold in folds:
+            inside, part = data.with_weight(fold.inside_weight), copy(self)
+            if hasattr(part, "verbose"):
+                part.verbose = 0
+            part.n_cases_, part.n_positives_ = _count(data.is_positive, inside.weight)
+            part._fit_model(inside, threads)
+            parts.append(HeldOut.of_fold(data, fold, partial(part._decide, threads=threads)))
+        return Unseen(parts, by_folds(len(parts))) if parts else None
 
     def _validate_params(self) -> None:
         super()._validate_params()
@@ -169,18 +189,27 @@ class BaseRanker(ClassifierMixin, BaseEstimator):
         self.n_cases_, self.n_positives_ = _count(data.is_positive, data.weight)
         self.data_hash_ = data.once("fingerprint", data.fingerprint)
         self._fit_model(data, threads)
-        self._set_cutoff(data, threads)
+        self._set_cutoff(data, threads, None)
         return self
 
-    def _set_cutoff(self, data: TrainingData, threads: Threads) -> None:
-        """Find the score that parts alerts from the rest."""
+    def _set_cutoff(self, data: TrainingData, threads: Threads, unseen: Unseen | None) -> None:
+        """Find the score that separates alerts from the rest, and the hit rates by score."""
         k = cases_of_budget(self.budget, self.n_cases_, self.n_positives_)
         rows, score = self._review(data, threads)
         is_positive = data.is_positive[rows]
         weight = None if data.weight is None else data.weight[rows]
         if weight is not None:
             score, is_positive, weight = score[weight > 0], is_positive[weight > 0], weight[weight > 0]
-        self.cutoff_ = find_cutoff(k, self.n_cases_, score, is_positive, weight)
+        weights = np.ones(len(score)) if weight is None else weight
+        rates = None if unseen is None else unseen.hit_rates(score, weights)
+        self.rates_ = rates or rates_of_training(score, is_positive, weights)
+        cutoff = find_cutoff(k, self.n_cases_, score, is_positive, weight)
+        if self.rates_.is_for_new_cases:
+            above = score >= cutoff.threshold
+            scale = self.n_cases_ / weights.sum()
+            rate, low, high = self.rates_.of_group(score[above], weights[above] * scale)
+            cutoff = replace(cutoff, hit_rate=rate, hit_rate_low=low, hit_rate_high=high)
+        self.cutoff_ = cutoff
 
     def _review(self, data: TrainingData, threads: Threads) -> tuple[slice | np.ndarray, np.ndarray]:
         """Send the training rows, or a sample of them, through the finished model: which rows, and their scores."""
@@ -257,14 +286,6 @@ class BaseRanker(ClassifierMixin, BaseEstimator):
     def _decide(self, matrix: np.ndarray, threads: Threads) -> np.ndarray:
         """Scores of encoded rows."""
 
-    @abstractmethod
-    def _rates(self, matrix: np.ndarray, threads: Threads) -> np.ndarray:
-        """Smoothed positive rate of past cases such as the encoded rows; `_rate_source` says of which."""
-
-    def _rate_source(self) -> str:
-        """Where rates come from: "training", "leaves" ordered inside by a scorecard, or cases "unseen" by the trees."""
-        return "training"
-
     def decision_function(self, X: Any) -> np.ndarray:
         """Score of each row, float64 (n,): higher is more suspicious. Depends on the row and the model alone."""
         matrix = self._encode(X)
@@ -272,10 +293,12 @@ class BaseRanker(ClassifierMixin, BaseEstimator):
             return self._decide(matrix, threads)
 
     def predict_proba(self, X: Any) -> np.ndarray:
-        """Smoothed positive rate of each row's leaf, float64 (n, 2), columns in the order of `classes_`."""
-        matrix = self._encode(X)
-        with Threads(resolve_n_jobs(self.n_jobs)) as threads:
-            rate = self._rates(matrix, threads)
+        """Rate expected of new cases with each row's score, float64 (n, 2), columns in the order of `classes_`.
+
+        It rises with the score and comes from cases that the model did not learn from (`rates_`); with cv=0 from those
+        that it did.
+        """
+        rate = self.rates_.at(self.decision_function(X))
         out = np.column_stack((1.0 - rate, rate))
         return out if self.positive_index_ == 1 else out[:, ::-1]
 
@@ -312,7 +335,8 @@ class BaseRanker(ClassifierMixin, BaseEstimator):
         Returns
         -------
         frame with the columns rank, row (position in X), score, hit_rate, lift, leaf (tree rankers), reason_1, ...
-            hit_rate is the smoothed rate of `predict_proba`: of a tree that of training, so expect fewer hits.
+            hit_rate is the rate of `predict_proba`, an estimate for new cases; with cv=0 the column is called
+            training_rate, and fewer hits are to be expected.
         """
         matrix = self._encode(X)
         if isinstance(k, bool | np.bool_) or not isinstance(k, int | np.integer) or not 1 <= k <= len(matrix):
@@ -325,8 +349,9 @@ class BaseRanker(ClassifierMixin, BaseEstimator):
         with Threads(resolve_n_jobs(self.n_jobs)) as threads:
             score = self._decide(matrix, threads)
         rows = np.argsort(-score, kind="stable")[:k]
-        rate = self._rates(matrix[rows], Threads())
-        columns: dict[str, Any] = {"rank": np.arange(1, k + 1), "row": rows, "score": score[rows], "hit_rate": rate,
+        rate = self.rates_.at(score[rows])
+        rate_name = "hit_rate" if self.rates_.is_for_new_cases else "training_rate"
+        columns: dict[str, Any] = {"rank": np.arange(1, k + 1), "row": rows, "score": score[rows], rate_name: rate,
                                    "lift": rate / self.base_rate_} | self._leaf_column(matrix[rows])  # fmt: skip
         why = self._reasons(matrix[rows], reasons) if reasons else []
         columns |= {f"reason_{i + 1}": [row[i] for row in why] for i in range(reasons)}
@@ -394,12 +419,7 @@ class BaseRanker(ClassifierMixin, BaseEstimator):
             f"({percent_text(self.base_rate_)}), {plural(len(self.columns_), 'column')} "
             f"({sum(c.is_categorical for c in self.columns_)} categorical)"
         )
-        cutoff: Cutoff = self.cutoff_
-        lines.append(
-            f"budget {plural(round(cutoff.k), 'case')}: score >= {cutoff.threshold:.4f}; "
-            f"{plural(round(cutoff.n_above), 'training case')} above it, {percent_text(cutoff.hit_rate)} of them "
-            "positive"
-        )
+        lines.append(budget_text(self.cutoff_))
         names, importances = [c.name for c in self.columns_], self.feature_importances_.tolist()
         lines.append("main columns: " + (main_columns(names, importances, self._card_shares) or "none"))
         return "\n".join(lines)
@@ -408,6 +428,14 @@ class BaseRanker(ClassifierMixin, BaseEstimator):
     def _card_shares(self) -> list[float] | None:
         """Share of each column in a scorecard inside leaves; None without one."""
         return None
+
+    def _to_arrays(self) -> dict[str, np.ndarray]:
+        """Arrays of the fitted model for a file."""
+        return {f"hit_rates_{name}": array for name, array in self.rates_.to_arrays().items()}
+
+    def _from_arrays(self, arrays: dict[str, np.ndarray]) -> None:
+        """Take the fitted model from arrays of a file."""
+        self.rates_ = HitRates.from_arrays(without_prefix(arrays, "hit_rates_"))
 
     @abstractmethod
     def _figures(self) -> dict[str, Any]:

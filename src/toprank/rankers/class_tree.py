@@ -19,8 +19,8 @@ from toprank.export import INDENT, WIDTH, node_lines
 from toprank.metrics.intervals import proportion_interval
 from toprank.rankers.base import BaseRanker
 from toprank.rankers.frames import make_frame
-from toprank.rankers.model_file import facts_of, model_of
-from toprank.rankers.tree_ranker import TreeRanker, path_indicator, without_prefix
+from toprank.rankers.model_file import facts_of, model_of, without_prefix
+from toprank.rankers.tree_ranker import TreeRanker, path_indicator
 from toprank.tree.columns import Column
 from toprank.tree.counts import plural
 from toprank.tree.shortened import is_cut, shortened_lines, shortenings

@@ -18,7 +18,7 @@ from toprank.budget import Cutoff
 from toprank.explain import PathCounts
 from toprank.export import to_text
 from toprank.metrics import OperatingPoints
-from toprank.rankers.base import TABLE_FACTS
+from toprank.rankers.base import TABLE_FACTS, BaseRanker
 from toprank.rankers.curve_between import FilledPath
 from toprank.rankers.curve_changes import rule_changes
 from toprank.rankers.curve_choice import Selection
@@ -37,10 +37,10 @@ from toprank.rankers.curve_path import (
 from toprank.rankers.curve_ranker import OF_VALIDATION, Calls, CurveRanker
 from toprank.rankers.frames import make_frame
 from toprank.rankers.growth import GROWTH_CONSTRAINTS
-from toprank.rankers.pruning import held_out_folds
+from toprank.rankers.model_file import without_prefix
 from toprank.rankers.tao_tree import TAOTree
 from toprank.rankers.training import TrainingData
-from toprank.rankers.tree_ranker import without_prefix
+from toprank.rankers.unseen import Unseen, held_out_folds
 from toprank.tree.counts import plural
 from toprank.tree.structure import Tree
 
@@ -170,10 +170,11 @@ class CostOptimalCurve(CurveRanker):
 
     # --- fitting ------------------------------------------------------------------------------------------------
 
-    def _fit_model(self, data: TrainingData, threads: Threads) -> None:
+    def _fit_model(self, data: TrainingData, threads: Threads) -> Unseen | None:
         validation = self._read_validation()
         base = self._plain_base()
-        parts = [] if self.cv is None else held_out_folds(data, self.cv, self.random_state)
+        made = [] if self.cv is None else held_out_folds(data, self.cv, self.random_state, len(data.X))
+        parts = [(fold.inside, fold.held_out) for fold in made]
         folds = CurveFolds(data, parts, base, lambda part: self._fitter(part, Threads()), self.path_iter, threads,
                            bool(self.verbose))  # fmt: skip
         ratio = self.n_positives_ / (self.n_cases_ - self.n_positives_)
@@ -192,6 +193,7 @@ class CostOptimalCurve(CurveRanker):
             calls = _calls(path.trees, path.is_between, matrix, threads)
             unseen, source = Calls(is_positive, None, *calls), OF_VALIDATION
         self._judge(path.ratios, path.trees, seen, unseen, source, path.moved)
+        return self._unseen(unseen, [len(held_out) for _, held_out in parts] if validation is None else [])
 
     def _fitter(self, data: TrainingData, threads: Threads) -> FitTree:
         return lambda tree: tree._fit_prepared(data, self, threads)
@@ -349,7 +351,7 @@ class CostOptimalCurve(CurveRanker):
     # --- files --------------------------------------------------------------------------------------------------
 
     def _to_arrays(self) -> dict[str, np.ndarray]:
-        arrays = self._judged_to_arrays() | {"rate_score": self._rate_score, "rate_value": self._rate_value}
+        arrays = BaseRanker._to_arrays(self) | self._judged_to_arrays()
         arrays["curve"] = np.array([self.max_depth_, self.alpha_, len(self.path_)], np.float64)
         arrays |= {f"grid_{name}": np.array(values, np.float64) for name, values in self.grid_.items()}
         for i, point in enumerate(self.path_):
@@ -358,7 +360,7 @@ class CostOptimalCurve(CurveRanker):
         return arrays
 
     def _from_arrays(self, arrays: dict[str, np.ndarray]) -> None:
-        self._rates_from_arrays(arrays)
+        BaseRanker._from_arrays(self, arrays)
         depth, self.alpha_, n_points = arrays["curve"].tolist()
         self.max_depth_ = int(depth)
         self.grid_ = {name: values.tolist() for name, values in without_prefix(arrays, "grid_").items()}

@@ -21,6 +21,7 @@ from toprank.rankers.growth import GROWTH_CONSTRAINTS
 from toprank.rankers.progress import progress
 from toprank.rankers.tao_tree import TAOTree
 from toprank.rankers.training import TrainingData
+from toprank.rankers.unseen import Unseen
 from toprank.tree.counts import plural
 from toprank.tree.feature_sampler import columns_wanted
 from toprank.tree.structure import Tree
@@ -157,7 +158,7 @@ class CostOptimalForest(CurveRanker):
 
     # --- fitting ------------------------------------------------------------------------------------------------
 
-    def _fit_model(self, data: TrainingData, threads: Threads) -> None:
+    def _fit_model(self, data: TrainingData, threads: Threads) -> Unseen | None:
         validation = self._read_validation()
         ratio = self.n_positives_ / (self.n_cases_ - self.n_positives_)
         seeds = check_random_state(self.random_state).randint(np.iinfo(np.int32).max, size=self.n_estimators)
@@ -169,7 +170,7 @@ class CostOptimalForest(CurveRanker):
         self._tree_at, self.base_point_ = _side_by_side(members)
         ratios = [ratio * self.beta ** (i - self.base_point_) for i in range(self._tree_at.shape[1])]
         is_unseen = [member.is_unseen for member in members]
-        self._judge_members(np.array(ratios), data, is_unseen, validation, threads)
+        return self._judge_members(np.array(ratios), data, is_unseen, validation, threads)
 
     def _follow_path(self, data: TrainingData, ratio: float, seed: int) -> Member:
         """The curve of one member."""
@@ -210,7 +211,7 @@ class CostOptimalForest(CurveRanker):
         is_unseen: list[np.ndarray],
         validation: tuple[np.ndarray, np.ndarray] | None,
         threads: Threads,
-    ) -> None:
+    ) -> Unseen | None:
         """Mistakes on the training data by all members, and by those that did not draw a case."""
         by_all, by_others = self._tally(len(data.X)), self._tally(len(data.X))
         for i, new in enumerate(is_unseen):
@@ -232,6 +233,7 @@ class CostOptimalForest(CurveRanker):
         elif has_both:
             unseen = Calls(is_positive, weight, called[:, rows], score)
         self._judge(ratios, [self._bag(i) for i in range(len(ratios))], seen, unseen, source)
+        return self._unseen(unseen)
 
     # --- scoring ------------------------------------------------------------------------------------------------
 

@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 
 from toprank._core.threads import Threads
-from toprank.rankers.growth import CCP_ALPHA, DEPTH
+from toprank.rankers.growth import CCP_ALPHA, CV, DEPTH
 from toprank.rankers.labelled_tree import BALANCED, LABELLED_CONSTRAINTS, LabelledTree
 from toprank.rankers.leaf_rates import parents_of
-from toprank.rankers.pruning import best_penalty, held_out_folds, penalties_to_try, weight_of
+from toprank.rankers.model_file import without_prefix
+from toprank.rankers.pruning import best_penalty, penalties_to_try
 from toprank.rankers.training import TrainingData
-from toprank.rankers.tree_ranker import without_prefix
+from toprank.rankers.unseen import held_out_folds
 from toprank.tree.prune import SMALLEST_PENALTY, link_penalties, prune_tree
 from toprank.tree.structure import Tree
 from toprank.tree.weights import RowWeights, integer_weights
@@ -43,7 +44,8 @@ class CostTree(LabelledTree):
         What a leaf costs, in the units of `fp_cost` and `fn_cost`: it stays where it saves more. 0 prunes nothing. "cv"
         chooses the penalty of least cross-validated cost, and of equals the largest.
     cv : int, splitter or iterable of splits, default 5
-        Folds for ccp_alpha="cv"; an int means stratified folds.
+        Folds for the hit rates of new cases and for ccp_alpha="cv"; an int means stratified folds. 0: rates are those
+        of training, and ccp_alpha="cv" takes 5 folds.
     leaf_score : {"margin", "constant"}, default "margin"
         What orders the cases inside a leaf: the distance to the nearest threshold on the path, or nothing.
     min_samples_leaf : int, default 1
@@ -88,7 +90,7 @@ class CostTree(LabelledTree):
         **LABELLED_CONSTRAINTS,
         "max_depth": DEPTH,
         "ccp_alpha": CCP_ALPHA,
-        "cv": ["cv_object"],
+        "cv": CV,
         "random_state": ["random_state"],
     }
 
@@ -136,7 +138,7 @@ class CostTree(LabelledTree):
         weights = integer_weights(data.is_positive, data.weight)
         costly = self._weigh_by_cost(data, weights, costs)
         full = self._grow(data, costly, threads)
-        self.ccp_alpha_ = self._choose_penalty(full, data, costly, costs, threads)
+        self.ccp_alpha_ = self._choose_penalty(full, data, costs, threads)
         tree = prune_tree(full.tree, full.penalty, self.ccp_alpha_)
         is_positive = costs_less_as_positive(tree)
         self._finish(counted(tree, data, weights, threads), is_positive, data)
@@ -148,27 +150,26 @@ class CostTree(LabelledTree):
         tree = self._greedy_tree(data, costly, self.max_depth, np.floor(self.min_samples_leaf * cheaper), threads)
         return FullTree.of(replace(tree, gain=tree.gain * costly.unit))
 
-    def _choose_penalty(
-        self, full: FullTree, data: TrainingData, costly: RowWeights, costs: np.ndarray, threads: Threads
-    ) -> float:
+    def _choose_penalty(self, full: FullTree, data: TrainingData, costs: np.ndarray, threads: Threads) -> float:
         """The penalty given, or the one of least cross-validated cost; of equals the largest."""
         if self.ccp_alpha != "cv":
             return float(self.ccp_alpha)
         tried = penalties_to_try(full.penalty[np.isfinite(full.penalty)], PENALTIES_TRIED)
-        folds = held_out_folds(data, self.cv, self.random_state)
+        folds = held_out_folds(data, self.cv or None, self.random_state)
         if len(tried) == 1 or len(folds) == 0:
             self.ccp_path_ = {"ccp_alpha": tried[:1], "cost": np.full(1, np.nan)}
             return float(tried[0])
-        weight = np.ones(len(data.X)) if data.weight is None else data.weight
+        held_out = self._weigh_by_cost(data, integer_weights(data.is_positive, folds[0].weight), costs)
         share = np.zeros((len(folds), len(tried)))
-        for i, (inside, held_out) in enumerate(folds):
-            weights = integer_weights(data.is_positive, weight_of(weight, inside))
+        for i, fold in enumerate(folds):
+            weights = integer_weights(data.is_positive, fold.inside_weight)
             part = self._grow(data, self._weigh_by_cost(data, weights, costs), threads)
             # A leaf of a part of the cases must save that part of the penalty: penalties belong to sums of costs.
             scaled = tried * (part.cost / full.cost)
-            leaf = part.tree.apply(data.X[held_out], threads)
-            share[i] = part.costs_of(leaf, costly.positive[held_out], costly.total[held_out], scaled)
-        share *= len(folds) / costly.sum_of_total  # of all folds together
+            rows = fold.held_out
+            leaf = part.tree.apply(data.X[rows], threads)
+            share[i] = part.costs_of(leaf, held_out.positive[rows], held_out.total[rows], scaled)
+        share *= len(folds) / held_out.sum_of_total  # of all folds together
         self.ccp_path_ = {"ccp_alpha": tried, "cost": share.mean(axis=0)}
         return best_penalty(tried, -share)
 

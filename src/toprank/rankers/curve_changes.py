@@ -14,7 +14,7 @@ from toprank.explain.rules import PATHS_SHOWN, WAYS_TRIED
 from toprank.rankers.tao_tree import TAOTree
 from toprank.tree.columns import Column
 
-FIGURES = ("n", "positives", "hit_rate", "lift")
+FIGURES = ("n", "positives", "training_rate", "lift")
 ORDER = ("goes", "comes", "changes", "stays")
 
 Rule = dict[str, Any]
@@ -43,7 +43,7 @@ def rule_changes(before: TAOTree, after: TAOTree, columns: Sequence[Column]) -> 
     -------
     dict of lists
         change ("goes", "comes", "changes", "stays"), rule (of the later tree, where it has one), rule_before, and n,
-        positives, hit_rate and lift of the rule before and after (NaN where there is none).
+        positives, training_rate and lift of the rule before and after (NaN where there is none).
     """
     pairs = _paired(before, after, columns)
     rows = sorted(pairs, key=lambda pair: ORDER.index(_change(*pair)))

@@ -21,8 +21,9 @@ from toprank.rankers.curve_choice import TREE_OF, Selection, choose
 from toprank.rankers.curve_path import CurvePoint, Moved, path_table, points_of_path
 from toprank.rankers.ensemble import Ensemble
 from toprank.rankers.frames import make_frame
+from toprank.rankers.model_file import without_prefix
 from toprank.rankers.tao_tree import TAOTree
-from toprank.rankers.tree_ranker import without_prefix
+from toprank.rankers.unseen import HeldOut, Unseen
 from toprank.rankers.validation import check_known_labels, check_labels
 
 OF_TRAINING, OF_VALIDATION = "training data", "validation data"
@@ -100,16 +101,6 @@ class CurveRanker(Ensemble):
         """Least weight of a leaf of the greedy tree that the base starts from."""
         return self._base.min_samples_leaf
 
-    @property
-    def smoothing(self) -> str | None:  # type: ignore[override]
-        """How rates are smoothed, as the base has it."""
-        return self._base.smoothing
-
-    @property
-    def smoothing_strength(self) -> float:  # type: ignore[override]
-        """Cases of the average rate that smoothing adds, as the base has it."""
-        return self._base.smoothing_strength
-
     # --- what a subclass says -----------------------------------------------------------------------------------
 
     @abstractmethod
@@ -179,23 +170,26 @@ class CurveRanker(Ensemble):
         source: str,
         moved: Sequence[Moved | None] | None = None,
     ) -> None:
-        """Mistakes of the models on the training data and on cases that they have not seen; rates by score of these.
+        """Mistakes of the models on the training data and on cases that they have not seen.
 
         `source` says in words what the unseen cases are, `moved` how models between two costs come from neighbours.
         """
         self.points_ = seen.points(ratios)
         self.held_out_points_ = None if unseen is None else unseen.points(ratios)
         self.held_out_by_ = OF_TRAINING if unseen is None else source
-        judged = seen if unseen is None else unseen
-        weight = np.ones(len(judged.score)) if judged.weight is None else judged.weight
-        self._set_rates(judged.score, judged.is_positive, weight)
         self.path_ = points_of_path(models, self.points_, self.held_out_points_, moved or [None] * len(models))
         self.selected_ = None
 
     # --- scoring ------------------------------------------------------------------------------------------------
 
-    def _rate_source(self) -> str:
-        return super()._rate_source() if self.held_out_points_ is None else "unseen"
+    def _unseen(self, calls: Calls | None, sizes: Sequence[int] = ()) -> Unseen | None:
+        """The unseen cases that the models were judged by; `sizes` are those of the folds, one after the other."""
+        if calls is None:
+            return None
+        weight = np.ones(len(calls.score)) if calls.weight is None else calls.weight
+        ends = np.cumsum(sizes)[:-1]
+        parts = [np.split(values, ends) for values in (calls.score, calls.is_positive, weight)]
+        return Unseen([HeldOut(*each) for each in zip(*parts, strict=True)], self.held_out_by_)
 
     def _decide(self, matrix: np.ndarray, threads: Threads) -> np.ndarray:
         return self._calls(matrix, threads)[1]

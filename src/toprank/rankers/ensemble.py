@@ -1,4 +1,4 @@
-"""`Ensemble`: a ranker held by many trees; reasons by votes, rules, rates by score, files."""
+"""`Ensemble`: a ranker held by many trees; reasons by votes, rules, files."""
 
 from __future__ import annotations
 
@@ -11,9 +11,11 @@ from sklearn.utils.validation import check_is_fitted
 from toprank._core.threads import Threads
 from toprank.explain import PathCounts, VoteExplanation, explain_votes, gain_importance, leaf_rules, vote_reasons
 from toprank.export import to_text
+from toprank.metrics import proportion_interval
 from toprank.rankers.base import BaseRanker
 from toprank.rankers.frames import make_frame
-from toprank.rankers.tree_ranker import path_indicator, without_prefix
+from toprank.rankers.model_file import without_prefix
+from toprank.rankers.tree_ranker import path_indicator
 from toprank.tree.counts import plural
 from toprank.tree.structure import Tree
 from toprank.tree.wording import EXACT, SHORT
@@ -34,27 +36,8 @@ class Ensemble(BaseRanker):
 
     trees_: list[Tree]
     _path_counts: list[PathCounts]
-    _rate_score: np.ndarray
-    _rate_value: np.ndarray
-    smoothing: str | None
-    smoothing_strength: float
 
     # --- scoring ------------------------------------------------------------------------------------------------
-
-    def _set_rates(self, score: np.ndarray, is_positive: np.ndarray, weight: np.ndarray) -> None:
-        """Learn the hit rate by score from scored rows; without rows of both classes it is that of all cases."""
-        has_weight = weight > 0
-        score, is_positive, weight = score[has_weight], is_positive[has_weight], weight[has_weight]
-        if 0 < is_positive.sum() < len(score):
-            strength = self.smoothing_strength if self.smoothing else 0.0
-            self._rate_score, self._rate_value = rates_by_score(score, is_positive, weight, strength, self.base_rate_)
-        else:
-            self._rate_score, self._rate_value = np.zeros(1), np.array([self.base_rate_])
-
-    def _rates(self, matrix: np.ndarray, threads: Threads) -> np.ndarray:
-        score = self._decide(matrix, threads)
-        place = np.searchsorted(self._rate_score, score, side="right") - 1
-        return self._rate_value[np.maximum(place, 0)]
 
     def _reasons(self, matrix: np.ndarray, n_reasons: int) -> list[list[str]]:
         return vote_reasons(self.trees_, self.columns_, matrix, n_reasons, self._tree_weights())
@@ -101,7 +84,7 @@ class Ensemble(BaseRanker):
         return sp.hstack([path_indicator(tree, matrix) for tree in self.trees_], format="csr"), offset
 
     def rules(self, *, exact: bool = False) -> Any:
-        """One row a leaf of a tree, best first: tree, rule, n, positives, hit_rate with its interval, lift.
+        """One row per leaf of a tree, best first: tree, rule, n, positives, training_rate, lift; all of training.
 
         With `exact`, rules are written out in full, with all ways into a leaf that are known.
         """
@@ -110,14 +93,15 @@ class Ensemble(BaseRanker):
                  for tree, paths in zip(self.trees_, self._path_counts, strict=True)]  # fmt: skip
         columns: dict[str, Any] = {"tree": np.repeat(np.arange(1, len(parts) + 1), [len(p["leaf"]) for p in parts])}
         columns |= {name: np.concatenate([np.asarray(p[name]) for p in parts]) for name in parts[0]}
-        order = np.argsort(-columns["hit_rate_low"], kind="stable")
+        low = proportion_interval(columns["positives"], columns["n"])[0]  # a few lucky cases are no best rule
+        order = np.argsort(-low, kind="stable")
         return make_frame({name: values[order].tolist() for name, values in columns.items()}, self._backend)
 
     def explain(self, X: Any) -> list[VoteExplanation]:
         """Why each row stands where it stands: what each column did for it, on average over the trees."""
         matrix = self._encode(X)
-        score, rate = self._decide(matrix, Threads()), self._rates(matrix, Threads())
-        how = self._tree_weights(), self._how()
+        score = self._decide(matrix, Threads())
+        rate, how = self.rates_.at(score), (self._tree_weights(), self._how())
         return explain_votes(self.trees_, self.columns_, matrix, score, rate, self.base_rate_, *how)
 
     def to_text(self, tree: int = 0, *, exact: bool = False) -> str:
@@ -146,15 +130,16 @@ class Ensemble(BaseRanker):
     # --- files --------------------------------------------------------------------------------------------------
 
     def _to_arrays(self) -> dict[str, np.ndarray]:
-        arrays = {
+        arrays = super()._to_arrays()
+        arrays |= {
             f"tree{i}_{name}": array for i, tree in enumerate(self.trees_) for name, array in tree.to_arrays().items()
         }
         arrays |= {f"paths{i}_{name}": array for i, paths in enumerate(self._path_counts)
                    for name, array in paths.to_arrays().items()}  # fmt: skip
-        return arrays | {"n_trees": np.array(len(self.trees_)), "rate_score": self._rate_score,
-                         "rate_value": self._rate_value}  # fmt: skip
+        return arrays | {"n_trees": np.array(len(self.trees_))}
 
     def _from_arrays(self, arrays: dict[str, np.ndarray]) -> None:
+        super()._from_arrays(arrays)
         count = int(arrays["n_trees"])
         self.trees_ = [Tree.from_arrays(without_prefix(arrays, f"tree{i}_")) for i in range(count)]
         if count == 0 or any(tree.n_features != len(self.columns_) for tree in self.trees_):
@@ -162,29 +147,6 @@ class Ensemble(BaseRanker):
         self._path_counts = [
             PathCounts.from_arrays(without_prefix(arrays, f"paths{i}_"), tree) for i, tree in enumerate(self.trees_)
         ]
-        self._rates_from_arrays(arrays)
-
-    def _rates_from_arrays(self, arrays: dict[str, np.ndarray]) -> None:
-        self._rate_score, self._rate_value = arrays["rate_score"], arrays["rate_value"]
-        if self._rate_score.shape != self._rate_value.shape or self._rate_value.ndim != 1 or not len(self._rate_value):
-            raise ValueError("The model's rates and their scores do not fit together.")
-
-
-def rates_by_score(
-    score: np.ndarray, is_positive: np.ndarray, weight: np.ndarray, strength: float, base_rate: float
-) -> tuple[np.ndarray, np.ndarray]:
-    """Steps of the positive rate as a non-decreasing function of the score: where each begins, and its height.
-
-    Isotonic regression, each step pulled towards the base rate by `strength` cases.
-    """
-    from scipy.optimize import isotonic_regression
-
-    distinct, which = np.unique(score, return_inverse=True)  # rows that tie share one rate
-    positive, total = np.bincount(which, weight * is_positive), np.bincount(which, weight)
-    first = isotonic_regression(positive / total, weights=total).blocks[:-1]
-    positive, total = np.add.reduceat(positive, first), np.add.reduceat(total, first)
-    smoothed = (positive + strength * base_rate) / (total + strength)
-    return distinct[first], isotonic_regression(smoothed, weights=total).x
 
 
 def negatives_above(tree: Tree) -> np.ndarray:

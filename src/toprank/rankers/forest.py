@@ -14,15 +14,20 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from toprank._core.threads import Threads
 from toprank.explain import PathCounts, count_paths
-from toprank.rankers.ballots import Ballot, MeanBallot
+from toprank.rankers.ballots import Ballot, MeanBallot, Rows, Vote
 from toprank.rankers.ensemble import PATH_ROWS, Ensemble
 from toprank.rankers.growth import DEPTH, GROWTH_CONSTRAINTS, Growth
+from toprank.rankers.linear import STEPS_TRIED, fit_linear_scoring
 from toprank.rankers.progress import progress
 from toprank.rankers.training import TrainingData
+from toprank.rankers.unseen import OUT_OF_BAG, HeldOut, Unseen, held_out_folds
 from toprank.tree.feature_sampler import FeatureSampler, columns_wanted
 from toprank.tree.meta import MetaTree
 from toprank.tree.scoring import Scoring
-from toprank.tree.structure import Tree
+from toprank.tree.structure import Tree, scorecard_scores
+
+CARD_FOLDS = 3
+"""Folds of the scorecards that score rows out of bag."""
 
 MAX_REDRAWS = 20
 """Bootstraps drawn again at most where one missed a class altogether."""
@@ -58,7 +63,7 @@ class Forest(Ensemble):
         "max_depth": DEPTH,
         "leaf_depth": DEPTH,
         "leaf_order": [StrOptions({"rate", "meta"})],
-        "leaf_score": [StrOptions({"constant", "margin"})],
+        "leaf_score": [StrOptions({"constant", "margin", "additive"})],
         "max_features": COLUMNS_DRAWN,
         "bootstrap": ["boolean"],
         "max_samples": ROWS_DRAWN,
@@ -132,23 +137,33 @@ class Forest(Ensemble):
         """One meta-tree, and the unit of its weights."""
         return growth.grow_meta(data, weight, Threads(), sampler)
 
-    def _vote(self, tree: Tree, matrix: np.ndarray, threads: Threads) -> np.ndarray:
-        """What one tree says of each row."""
-        return tree.decision_function(matrix, threads)
+    def _vote(self, tree: Tree, score: np.ndarray) -> np.ndarray:
+        """What one tree says of rows that it gives these scores."""
+        return score
 
-    def _ballot(self, matrix: np.ndarray) -> Ballot:
+    def _ballot(self, vote: Vote, n_rows: int) -> Ballot:
         """What counts the votes on the rows that trees did not see."""
-        return MeanBallot(self._vote, matrix)
+        return MeanBallot(vote, n_rows)
+
+    def _voter(self, matrix: np.ndarray, points: np.ndarray | None) -> Vote:
+        """What trees say of the rows of a matrix, whose points on the scorecard inside leaves, if any, are known."""
+
+        def vote(tree: Tree, rows: Rows, threads: Threads) -> np.ndarray:
+            if points is None:
+                return self._vote(tree, tree.decision_function(matrix[rows], threads))
+            return self._vote(tree, tree.scores_with_points(tree.apply(matrix[rows], threads), points[rows]))
+
+        return vote
 
     # --- fitting ------------------------------------------------------------------------------------------------
 
-    def _fit_model(self, data: TrainingData, threads: Threads) -> None:
+    def _fit_model(self, data: TrainingData, threads: Threads) -> Unseen | None:
         growth = self._growth()
-        scoring = Scoring("margin", scale=data.column_scales()) if self.leaf_score == "margin" else Scoring()
+        scoring, points = self._fit_scoring(data)
         random = check_random_state(self.random_state)
         seeds = random.randint(np.iinfo(np.int32).max, size=self.n_estimators)
 
-        ballot = self._ballot(data.X)
+        ballot = self._ballot(self._voter(data.X, points), len(data.X))
         sampled = data.sample(PATH_ROWS)
         sample, sample_weight = data.X[sampled], None if data.weight is None else data.weight[sampled]
 
@@ -166,7 +181,22 @@ class Forest(Ensemble):
             self.trees_.append(tree)
             self._path_counts.append(paths)
             ballot.count(tree, unseen, cast)
-        self._judge_out_of_bag(data, *ballot.result(threads))
+        return self._judge_out_of_bag(data, *ballot.result(threads))
+
+    def _fit_scoring(self, data: TrainingData) -> tuple[Scoring, np.ndarray | None]:
+        """What orders rows inside leaves, and the points of each row by a scorecard that has not seen it.
+
+        All trees share one scorecard, of all rows. Out of bag, a row has the points of a scorecard of other folds.
+        """
+        if self.leaf_score != "additive":
+            margin = self.leaf_score == "margin"
+            return Scoring("margin", scale=data.column_scales()) if margin else Scoring(), None
+        scoring = fit_linear_scoring(data, data.weight, 1.0, STEPS_TRIED)
+        points = scorecard_scores(scoring, data.X)
+        for fold in held_out_folds(data, CARD_FOLDS, 0) if self.bootstrap else ():
+            other = fit_linear_scoring(data, fold.inside_weight, 1.0, STEPS_TRIED)
+            points[fold.held_out] = scorecard_scores(other, data.X[fold.held_out])
+        return scoring, points
 
     def _draw_weights(self, data: TrainingData, rng: np.random.Generator) -> np.ndarray:
         """Weights of one tree's rows: those of a bootstrap, or their own."""
@@ -182,8 +212,8 @@ class Forest(Ensemble):
             return None
         return FeatureSampler(n_features, n_a_condition, n_a_root, rng)
 
-    def _judge_out_of_bag(self, data: TrainingData, score: np.ndarray, votes: np.ndarray) -> None:
-        """Out-of-bag scores, what the measures say of them, and the hit rate by score."""
+    def _judge_out_of_bag(self, data: TrainingData, score: np.ndarray, votes: np.ndarray) -> Unseen | None:
+        """Keep out-of-bag scores and what the measures say of them; returns the rows that have one."""
         self.oob_decision_function_ = score
         weight = np.ones(len(votes)) if data.weight is None else data.weight
         rows = np.flatnonzero((votes > 0) & (weight > 0))
@@ -194,20 +224,23 @@ class Forest(Ensemble):
             if has_both and self.bootstrap:
                 value = judgement.measure(positive, score[rows], sample_weight=weight[rows], pos_label=True)
             setattr(self, judgement.attribute, value)
-        self._set_rates(score[rows], positive, weight[rows])
-        if not self.bootstrap:  # the rates are those of the training rows, but no row was left out
+        if not self.bootstrap:  # no row was left out
             self.oob_decision_function_ = np.full(len(votes), np.nan)
+            return None
+        return Unseen([HeldOut(score[rows], positive, weight[rows])], OUT_OF_BAG)
 
     # --- scoring ------------------------------------------------------------------------------------------------
 
     def _decide(self, matrix: np.ndarray, threads: Threads) -> np.ndarray:
-        total = np.zeros(len(matrix))
+        vote, whole, total = self._voter(matrix, self._points(matrix)), slice(None), np.zeros(len(matrix))
         for tree in self.trees_:
-            total += self._vote(tree, matrix, threads)
+            total += vote(tree, whole, threads)
         return total / len(self.trees_)
 
-    def _rate_source(self) -> str:
-        return "unseen" if self.bootstrap else super()._rate_source()
+    def _points(self, matrix: np.ndarray) -> np.ndarray | None:
+        """Points of rows on the scorecard that all trees share; None without one."""
+        scoring = self.trees_[0].scoring
+        return scorecard_scores(scoring, matrix) if scoring.kind == "linear" else None
 
     # --- files and text -----------------------------------------------------------------------------------------
 

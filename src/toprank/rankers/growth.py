@@ -52,6 +52,7 @@ STACK_CELLS = 2**20
 rows cost more than the calls, and one tree at a time stays in the cache."""
 
 DEPTH = [Interval(Integral, 1, None, closed="left"), None]
+CV: list[Any] = ["cv_object", Options(int, {0})]
 CCP_ALPHA = [Interval(Real, 0, None, closed="left"), Options(str, {"cv"})]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from toprank.rankers.training import TrainingData
+from toprank.rankers.training import TrainingData, sample_cases
 from toprank.tree.bin_mapper import center_and_spread, distinct_values
 from toprank.tree.logistic import fit_l1_logistic
 from toprank.tree.rows import find_equal_rows
@@ -17,6 +17,9 @@ weight adds up to no more than this either, so that the penalty keeps its meanin
 
 LINEAR_CELLS = 2**26
 """Cells of the table of a fit, which has a column a category: 512 MiB. Wide tables give fewer rows."""
+
+STEPS_TRIED = 11
+"""Quantiles of a number at which its points may change, in an additive score."""
 
 TOLERANCE = 1e-5
 """Relative accuracy of a fit: a ranking needs no last digits."""
@@ -49,55 +52,67 @@ def fit_linear_direction(data: TrainingData, weight: np.ndarray, C: float, allow
     return slope
 
 
-def fit_linear_scoring(data: TrainingData, weight: np.ndarray | None, C: float) -> Scoring:
-    """Scorecard of an L1-penalised logistic regression with penalty 1 / C; rows of weight 0 are left out."""
+def fit_linear_scoring(data: TrainingData, weight: np.ndarray | None, C: float, n_steps: int = 0) -> Scoring:
+    """Scorecard of an L1-penalised logistic regression with penalty 1 / C; rows of weight 0 are left out.
+
+    With `n_steps`, a number also gets points where it is above each of so many of its quantiles: an additive model, of
+    which the penalty keeps the steps that matter.
+    """
     n_features, points_at = data.X.shape[1], np.append(0, np.cumsum(data.n_categories))
-    rows, row_weight = _choose_rows(data.is_positive, weight, 2 * n_features + int(points_at[-1]))
+    rows, row_weight = _choose_rows(data.is_positive, weight, (2 + n_steps) * n_features + int(points_at[-1]))
     X, is_positive, row_weight = _merge_equal_rows(data.X[rows], data.is_positive[rows], row_weight)
     numeric = np.flatnonzero(data.is_categorical == 0)
     center, spread = _center_and_spread(X, row_weight)
     known = ~np.isnan(X)
     gaps = np.flatnonzero(known.any(axis=0) & ~known.all(axis=0))
-    n_plain = len(numeric) + len(gaps)
-    table = np.zeros((len(X), n_plain + int(points_at[-1])), order="F")
+    n_plain, n_points = len(numeric) + len(gaps), int(points_at[-1])
+    edges = [_step_edges(X[:, f], row_weight, n_steps) for f in numeric]
+    of_edge = np.repeat(numeric, [len(each) for each in edges])
+    above = np.concatenate([*edges, np.zeros(0)])
+    table = np.zeros((len(X), n_plain + n_points + len(above)), order="F")
     table[:, : len(numeric)] = _standardised(X, center, spread)[:, numeric]
     table[:, len(numeric) : n_plain] = ~known[:, gaps]
     for f in np.flatnonzero(data.is_categorical):
         _mark_categories(X[:, f], table[:, n_plain + points_at[f] : n_plain + points_at[f + 1]])
+    for j, (f, edge) in enumerate(zip(of_edge, above, strict=True), n_plain + n_points):
+        table[:, j] = X[:, f] > edge  # a missing value is above nothing
     coefficients = _fit_logistic(table, is_positive, row_weight, C)
 
     slope, missing = np.zeros(n_features), np.zeros(n_features)
     slope[numeric] = coefficients[: len(numeric)] / spread[numeric]
     missing[gaps] = coefficients[len(numeric) : n_plain]
+    steps = coefficients[n_plain + n_points :]
+    is_kept = steps != 0
     return Scoring(
         "linear",
         center=np.where(slope != 0, center, 0.0),
         weight=slope,
         missing=missing,
         points_at=points_at,
-        points=coefficients[n_plain:],
+        points=coefficients[n_plain : n_plain + n_points],
+        step_at=np.append(0, np.cumsum(np.bincount(of_edge[is_kept], minlength=n_features))),
+        step_above=above[is_kept],
+        step_points=steps[is_kept],
     )
+
+
+def _step_edges(values: np.ndarray, weight: np.ndarray, n_steps: int) -> np.ndarray:
+    """At most n_steps quantiles of the known values at which points may change; none where the slope says it all."""
+    distinct, weights = distinct_values(values, weight)
+    if n_steps == 0 or len(distinct) < 3:
+        return np.zeros(0)
+    below = np.cumsum(weights)[:-1] / weights.sum()
+    last = np.searchsorted(below, np.arange(1, n_steps + 1) / (n_steps + 1))
+    last = np.unique(np.minimum(last, len(distinct) - 2))
+    return distinct[last] / 2 + distinct[last + 1] / 2
 
 
 def _choose_rows(is_positive: np.ndarray, weight: np.ndarray | None, n_columns: int) -> tuple[np.ndarray, np.ndarray]:
     """Rows to fit on, and their weights, which add up to at most LINEAR_ROWS."""
-    n_rows = min(LINEAR_ROWS, LINEAR_CELLS // max(n_columns, 1))
     weights = integer_weights(is_positive, weight)
-    present = np.flatnonzero(weights.total)
-    row_weight = weights.total.astype(np.float64)
-    if len(present) > n_rows:
-        rng = np.random.default_rng(0)
-        chosen, factor = [], np.zeros(len(is_positive))
-        positive, negative = present[is_positive[present]], present[~is_positive[present]]
-        n_positive = min(len(positive), max(n_rows // 2, n_rows - len(negative)))
-        for rows, size in ((positive, n_positive), (negative, n_rows - n_positive)):
-            picked = rng.choice(rows, min(size, len(rows)), replace=False)
-            factor[picked] = len(rows) / len(picked)
-            chosen.append(picked)
-        present = np.sort(np.concatenate(chosen))
-        row_weight = row_weight * factor
-    chosen_weight = row_weight[present]
-    return present, chosen_weight * min(weights.unit, LINEAR_ROWS / chosen_weight.sum())
+    rows, row_weight = sample_cases(is_positive, weights.total, min(LINEAR_ROWS, LINEAR_CELLS // max(n_columns, 1)))
+    chosen = row_weight[rows]
+    return rows, chosen * min(weights.unit, LINEAR_ROWS / chosen.sum())
 
 
 def _merge_equal_rows(

@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any, ClassVar, Self
 
 import numpy as np
+from sklearn.utils._param_validation import StrOptions
 
+from toprank._core.dtypes import CRITERIA
 from toprank.metrics import average_precision
 from toprank.rankers.forest import Forest, Judgement
 from toprank.rankers.growth import Growth
-from toprank.tree.objectives import AVERAGE_PRECISION
 
 
 class MetaAPForest(Forest):
@@ -20,10 +21,12 @@ class MetaAPForest(Forest):
     n_estimators : int, default 100
     max_depth, leaf_depth : int or None
         Meta-levels and depth of the inner trees; leaf_depth=None = max_depth, as published.
+    criterion : {"entropy", "ap", "auc", "gini", "error"}, default "entropy"
+        As in `MetaAP`.
     leaf_order : {"rate", "meta"}, default "rate"
         As in `MetaAP`.
-    leaf_score : {"margin", "constant"}, default "margin"
-        What orders the rows inside a leaf of a tree.
+    leaf_score : {"additive", "margin", "constant"}, default "additive"
+        What orders the rows inside a leaf of a tree; with "additive" all trees share one scorecard, as in `MetaAP`.
     max_features : {"sqrt", "log2"}, int, float or None, default None
         Columns drawn at random for each condition: a number, or a share; None = all, as published.
     bootstrap : bool, default True
@@ -68,6 +71,63 @@ class MetaAPForest(Forest):
         Judgement("oob_score_", "oob_average_precision", "average precision", average_precision),
     )
 
+    _parameter_constraints: dict[str, list[Any]] = Forest._parameter_constraints | {
+        "criterion": [StrOptions(set(CRITERIA))],
+    }
+
+    def __init__(
+        self,
+        *,
+        n_estimators: int = 100,
+        max_depth: int | None = 4,
+        leaf_depth: int | None = 4,
+        criterion: str = "entropy",
+        leaf_order: str = "rate",
+        leaf_score: str = "margin",
+        max_features: str | int | float | None = None,
+        bootstrap: bool = True,
+        max_samples: int | float | None = None,
+        min_samples_leaf: int = 1,
+        min_samples_split: int = 2,
+        min_gain: float = 0.0,
+        max_leaf_nodes: int | None = None,
+        smoothing: str | None = "hierarchical",
+        smoothing_strength: float = 10.0,
+        splitter: str = "hist",
+        max_bins: int = 255,
+        categorical_features: Any = None,
+        budget: int | float | None = None,
+        pos_label: Any = None,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ):
+        super().__init__(
+            n_estimators=n_estimators,
+            max_depth=max_depth,
+            leaf_depth=leaf_depth,
+            leaf_order=leaf_order,
+            leaf_score=leaf_score,
+            max_features=max_features,
+            bootstrap=bootstrap,
+            max_samples=max_samples,
+            min_samples_leaf=min_samples_leaf,
+            min_samples_split=min_samples_split,
+            min_gain=min_gain,
+            max_leaf_nodes=max_leaf_nodes,
+            smoothing=smoothing,
+            smoothing_strength=smoothing_strength,
+            splitter=splitter,
+            max_bins=max_bins,
+            categorical_features=categorical_features,
+            budget=budget,
+            pos_label=pos_label,
+            n_jobs=n_jobs,
+            random_state=random_state,
+            verbose=verbose,
+        )
+        self.criterion = criterion
+
     @classmethod
     def paper(cls, depth: int, **parameters: Any) -> Self:
         """MetaAPForest as published: 100 trees as `MetaAP.paper` grows them, on bootstraps as large as the table.
@@ -88,15 +148,16 @@ class MetaAPForest(Forest):
         >>> forest.n_estimators, forest.max_depth, forest.leaf_depth, forest.max_features, forest.splitter
         (100, 3, None, None, 'exact')
         """
-        published = {"n_estimators": 100, "max_depth": depth, "leaf_depth": None, "leaf_order": "meta",
-                     "leaf_score": "margin", "max_features": None, "bootstrap": True, "max_samples": None,
-                     "min_samples_leaf": 1, "min_gain": -np.inf, "smoothing": None, "splitter": "exact"}  # fmt: skip
+        published = {"n_estimators": 100, "max_depth": depth, "leaf_depth": None, "criterion": "ap",
+                     "leaf_order": "meta", "leaf_score": "margin", "max_features": None, "bootstrap": True,
+                     "max_samples": None, "min_samples_leaf": 1, "min_gain": -np.inf, "smoothing": None,
+                     "splitter": "exact"}  # fmt: skip
         return cls(**(published | parameters))
 
     def _growth(self) -> Growth:
         return Growth.of(
             self,
-            AVERAGE_PRECISION.criterion,
+            CRITERIA[self.criterion],
             self.leaf_depth or self.max_depth,
             max_depth=self.max_depth,
             leaf_order=self.leaf_order,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,10 +13,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from toprank._core.threads import Threads, resolve_n_jobs
 from toprank.rankers.growth import Arrangement, Growth, stages_of
-from toprank.rankers.linear import fit_linear_scoring
-from toprank.rankers.pruning import Pruner, best_penalty, held_out_folds, penalties_to_try, weight_of
+from toprank.rankers.linear import STEPS_TRIED, fit_linear_scoring
+from toprank.rankers.model_file import without_prefix
+from toprank.rankers.pruning import Pruner, best_penalty, penalties_to_try
 from toprank.rankers.training import TrainingData
-from toprank.rankers.tree_ranker import TreeRanker, without_prefix
+from toprank.rankers.tree_ranker import TreeRanker
+from toprank.rankers.unseen import Fold, HeldOut, Unseen, by_folds, held_out_folds
 from toprank.tree.meta import MetaTree
 from toprank.tree.objectives import Objective
 from toprank.tree.scoring import Scoring
@@ -68,17 +71,18 @@ class MetaRanker(TreeRanker):
 
     # --- fitting ------------------------------------------------------------------------------------------------
 
-    def _fit_model(self, data: TrainingData, threads: Threads) -> None:
+    def _fit_model(self, data: TrainingData, threads: Threads) -> Unseen | None:
         growth = self._growth(data)
         grown = self._grow(growth, data, data.weight, threads)
         scoring = self._fit_scoring(data, data.weight)
         pruner = self._pruner(growth, grown, data)
-        self.ccp_alpha_ = self._choose_penalty(growth, data, pruner, threads)
+        self.ccp_alpha_, unseen = self._choose_penalty(growth, data, pruner, threads)
         meta, arrangement = pruner.at(self.ccp_alpha_)
         self.tree_, entry = self._finish(growth, replace(grown, meta=meta), data, scoring, arrangement)
         has_stages = self.ccp_alpha == 0.0 and grown.aside is None and entry is not None
         self._stages = growth.stages(meta, grown.unit, entry) if has_stages else None
         self._remember(growth, grown, data, scoring, pruner)
+        return unseen
 
     def _finish(
         self, growth: Growth, grown: GrownMeta, data: TrainingData, scoring: Scoring, arrangement: Arrangement
@@ -93,46 +97,63 @@ class MetaRanker(TreeRanker):
         """What orders rows inside leaves, from the rows that have weight."""
         if self.leaf_score == "margin":
             return Scoring("margin", scale=data.column_scales())
-        if self.leaf_score == "linear":
+        if self.leaf_score in ("linear", "additive"):
+            n_steps = STEPS_TRIED if self.leaf_score == "additive" else 0
             if weight is not data.weight:
-                return fit_linear_scoring(data, weight, self.linear_C)
-            return data.once(("linear", self.linear_C), lambda: fit_linear_scoring(data, weight, self.linear_C))
+                return fit_linear_scoring(data, weight, self.linear_C, n_steps)
+            name = (self.leaf_score, self.linear_C)
+            return data.once(name, lambda: fit_linear_scoring(data, weight, self.linear_C, n_steps))
         return Scoring()
 
-    def _choose_penalty(self, growth: Growth, data: TrainingData, pruner: Pruner, threads: Threads) -> float:
-        """The penalty given, or the one of best cross-validated measure; of equals the largest."""
+    def _choose_penalty(
+        self, growth: Growth, data: TrainingData, pruner: Pruner, threads: Threads
+    ) -> tuple[float, Unseen | None]:
+        """The penalty given, or the one of best cross-validated measure, ties to the largest; and the held-out cases.
+
+        The held-out cases of a fold are scored at the penalty that is best on the other folds, so that they had no say
+        in the choice.
+        """
         if self.ccp_alpha != "cv":
-            return float(self.ccp_alpha)
+            return float(self.ccp_alpha), None
         tried = penalties_to_try(pruner.steps)
-        folds = held_out_folds(data, self.cv, self.random_state)
+        folds = held_out_folds(data, self.cv or None, self.random_state)
         if len(tried) == 1 or len(folds) == 0:
             self.ccp_path_ = {"ccp_alpha": tried[:1], self._measure_name: np.full(1, np.nan)}
-            return float(tried[0])
-        weight = np.ones(len(data.X)) if data.weight is None else data.weight
-        scores = np.zeros((len(folds), len(tried)))
-        for i, (rows, held_out) in enumerate(folds):
-            inside = weight_of(weight, rows)
-            grown = self._grow(growth, data, inside, threads)
-            scores[i] = self._held_out_scores(growth, data, grown, tried, inside, held_out, weight[held_out])
+            return float(tried[0]), None
+        pruned = [self._pruned_trees(growth, data, fold, tried, threads) for fold in folds]
+        scores = np.array([self._held_out_scores(data, *each) for each in zip(folds, pruned, strict=True)])
         self.ccp_path_ = {"ccp_alpha": tried, self._measure_name: scores.mean(axis=0)}
-        return best_penalty(tried, scores)
+        parts = []
+        for i, (fold, trees) in enumerate(zip(folds, pruned, strict=True)):
+            others = np.delete(scores, i, axis=0) if len(folds) > 1 else scores
+            tree = trees[int(np.flatnonzero(tried == best_penalty(tried, others))[0])]
+            parts.append(HeldOut.of_fold(data, fold, partial(tree.decision_function, threads=threads)))
+        return best_penalty(tried, scores), Unseen(parts, by_folds(len(folds))) if self.cv != 0 else None
 
-    def _held_out_scores(
-        self, growth: Growth, data: TrainingData, grown: GrownMeta, tried: np.ndarray, inside: np.ndarray,
-        held_out: np.ndarray, weight: np.ndarray,
-    ) -> np.ndarray:  # fmt: skip
-        """The measure on the held-out rows for each penalty."""
-        pruner = self._pruner(growth, grown, data)
-        scoring = self._fit_scoring(data, inside)
-        values, done = np.zeros(len(tried)), {}
-        for j, alpha in enumerate(tried):
+    def _pruned_trees(
+        self, growth: Growth, data: TrainingData, fold: Fold, tried: np.ndarray, threads: Threads
+    ) -> list[Any]:
+        """The finished tree at each penalty, of the rows that a fold learns from."""
+        inside = fold.inside_weight
+        grown = self._grow(growth, data, inside, threads)
+        pruner, scoring = self._pruner(growth, grown, data), self._fit_scoring(data, inside)
+        trees: dict[int, Any] = {}
+        sizes = []
+        for alpha in tried:
             meta, arrangement = pruner.at(alpha)
-            size = arrangement.n_places  # one pruned tree a size
-            if size not in done:
-                tree = self._finish(growth, replace(grown, meta=meta), data, scoring, arrangement)[0]
-                done[size] = self._measure(data.is_positive[held_out], tree.decision_function(data.X[held_out]), weight)
-            values[j] = done[size]
-        return values
+            sizes.append(arrangement.n_places)  # one pruned tree per size
+            if sizes[-1] not in trees:
+                trees[sizes[-1]] = self._finish(growth, replace(grown, meta=meta), data, scoring, arrangement)[0]
+        return [trees[size] for size in sizes]
+
+    def _held_out_scores(self, data: TrainingData, fold: Fold, trees: list[Any]) -> list[float]:
+        """The measure on the held-out rows of a fold for each tree."""
+        rows, done = fold.held_out, {}
+        for tree in trees:
+            if id(tree) not in done:
+                score = tree.decision_function(data.X[rows])
+                done[id(tree)] = self._measure(data.is_positive[rows], score, fold.weight[rows])
+        return [done[id(tree)] for tree in trees]
 
     # --- stages -------------------------------------------------------------------------------------------------
 

@@ -13,7 +13,6 @@ import os
 import uuid
 import zipfile
 import zlib
-from dataclasses import asdict
 from datetime import UTC, datetime
 from importlib import import_module, metadata
 from pathlib import Path
@@ -25,7 +24,7 @@ from toprank.budget import Cutoff
 from toprank.tree.columns import Column
 
 FORMAT = "toprank-model"
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 RANKERS = {
     "CostOptimalCurve": "toprank.rankers.cost_curve",
     "CostOptimalForest": "toprank.rankers.cost_forest",
@@ -114,7 +113,7 @@ def _ranking_of(model: Any) -> dict[str, Any]:
         "figures": {"n_cases": model.n_cases_, "n_positives": model.n_positives_, "n_leaves": model.n_leaves_}
         | model._figures(),
         "importances": model.feature_importances_.tolist(),
-        "cutoff": asdict(model.cutoff_),
+        "cutoff": model.cutoff_.to_dict(),
     }
 
 
@@ -162,7 +161,7 @@ def _take_ranking(model: Any, info: dict[str, Any]) -> None:
     """Give a ranker what `_ranking_of` told, checked; importances are those of its trees."""
     model.positive_index_ = int(info["positive_index"])
     model.n_cases_, model.n_positives_ = info["figures"]["n_cases"], info["figures"]["n_positives"]
-    model.cutoff_ = Cutoff(**info["cutoff"])
+    model.cutoff_ = Cutoff.from_dict(info["cutoff"])
     _check_rules([
         (model.classes_.shape == (2,) and model.positive_index_ in (0, 1), "has two classes, one of them positive"),
         (0 < model.n_positives_ < model.n_cases_, "was trained on cases of both classes"),
@@ -220,9 +219,11 @@ def _check_header(path: Path, info: Any, raw: bytes) -> None:
     if not isinstance(info, dict) or info.get("format") != FORMAT:
         raise ModelFileError(f"{path} is a zip file but not a toprank model. Hint: use a file that `save` wrote.")
     version = info.get("format_version")
-    if not isinstance(version, int) or version > FORMAT_VERSION:
+    if version != FORMAT_VERSION:
+        is_older = isinstance(version, int) and version < FORMAT_VERSION
         raise ModelFileError(
-            f"{path} has model format {version}, this toprank reads up to {FORMAT_VERSION}. Hint: upgrade toprank."
+            f"{path} has model format {version}, this toprank reads {FORMAT_VERSION}. "
+            f"Hint: {'fit the model again' if is_older else 'upgrade toprank'}."
         )
     if info.get("class") not in ESTIMATORS:
         raise ModelFileError(
@@ -263,6 +264,11 @@ def write_atomically(path: Path, content: bytes) -> None:
         raise type(error)(
             f"Cannot write {path}: {reason}. Hint: check the permissions of {path.parent} and the space left on it."
         ) from error
+
+
+def without_prefix(arrays: dict[str, np.ndarray], prefix: str) -> dict[str, np.ndarray]:
+    """Arrays whose name begins with the prefix, by the rest of their name."""
+    return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
 
 
 def _parameters(model: Any) -> dict[str, Any]:

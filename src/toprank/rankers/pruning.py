@@ -1,17 +1,15 @@
-"""How much of a meta-tree to keep: pruners for both kinds of merges, folds and penalties to choose by."""
+"""How much of a meta-tree to keep: pruners for both kinds of merges, and penalties to choose by."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
-from sklearn.model_selection import StratifiedKFold, check_cv
 
 from toprank.rankers.growth import Arrangement
-from toprank.rankers.training import TrainingData
 from toprank.tree.merge import MergePath, merge_path
 from toprank.tree.meta import MetaTree
 from toprank.tree.objectives import Objective
@@ -123,36 +121,7 @@ def penalties_to_try(steps: np.ndarray, limit: int = PENALTIES_TRIED) -> np.ndar
     return tried
 
 
-def held_out_folds(data: TrainingData, cv: Any, random_state: Any) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Rows to learn from and held-out rows of each fold that leaves both classes on both sides."""
-    has_weight = np.ones(len(data.X), bool) if data.weight is None else data.weight > 0
-    position = np.arange(len(data.X))
-    cv = 5 if cv is None else cv
-    if isinstance(cv, int | np.integer):
-        position = np.flatnonzero(has_weight)  # weight 0 is no row at all
-        n_folds = min(int(cv), int(np.bincount(data.is_positive[position], minlength=2).min()))
-        if n_folds < 2:
-            return []
-        cv = StratifiedKFold(n_folds, shuffle=True, random_state=0 if random_state is None else random_state)
-    splits = check_cv(cv, classifier=True).split(position.reshape(-1, 1), data.is_positive[position])
-    folds = [(position[np.asarray(inside)], position[np.asarray(held_out)]) for inside, held_out in splits]
-    present = [(inside[has_weight[inside]], held_out[has_weight[held_out]]) for inside, held_out in folds]
-    return [fold for fold in present if all(_has_both(data.is_positive[rows]) for rows in fold)]
-
-
-def weight_of(weight: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """The weights of some rows, 0 for all others."""
-    out = np.zeros_like(weight)
-    out[rows] = weight[rows]
-    return out
-
-
 def best_penalty(tried: np.ndarray, scores: np.ndarray) -> float:
     """The penalty of best mean score, (n_folds, n_tried); of equals the largest."""
     mean = scores.mean(axis=0)
     return float(tried[np.flatnonzero(mean >= mean.max() - 1e-12)[-1]])
-
-
-def _has_both(is_positive: np.ndarray) -> bool:
-    """True where both classes are there."""
-    return 0 < is_positive.sum() < len(is_positive)

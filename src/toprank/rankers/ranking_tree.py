@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from toprank._core.dtypes import CRITERIA
 from toprank._core.threads import Threads, resolve_n_jobs
-from toprank.rankers.growth import DEPTH, GROWTH_CONSTRAINTS, Growth, stages_of
+from toprank.rankers.growth import CV, DEPTH, GROWTH_CONSTRAINTS, Growth, stages_of
 from toprank.rankers.leaf_rates import finish_tree, order_by_rate
 from toprank.rankers.training import TrainingData
 from toprank.rankers.tree_ranker import TreeRanker
@@ -66,6 +66,10 @@ class RankingTree(TreeRanker):
     pos_label : label of the positive class, default the larger one
     n_jobs : int or None
         Threads; results are the same for any number.
+    cv : int, splitter or iterable of splits, default 5
+        Folds for the hit rates of new cases; 0 = none, rates are then those of training.
+    random_state : int, RandomState or None
+        Folds, the same each time for None; nothing else is random.
 
     References
     ----------
@@ -89,6 +93,8 @@ class RankingTree(TreeRanker):
         "distance": [StrOptions({"scaled", "raw"})],
         "confusion": [Interval(Real, 0, 1, closed="both")],
         "max_depth": DEPTH,
+        "cv": CV,
+        "random_state": ["random_state"],
     }
 
     def __init__(
@@ -111,6 +117,8 @@ class RankingTree(TreeRanker):
         budget: int | float | None = None,
         pos_label: Any = None,
         n_jobs: int | None = None,
+        cv: Any = 5,
+        random_state: Any = None,
     ):
         self.criterion = criterion
         self.leaf_score = leaf_score
@@ -129,6 +137,8 @@ class RankingTree(TreeRanker):
         self.budget = budget
         self.pos_label = pos_label
         self.n_jobs = n_jobs
+        self.cv = cv
+        self.random_state = random_state
 
     def _fit_model(self, data: TrainingData, threads: Threads) -> None:
         growth = Growth.of(self, CRITERIA[self.criterion], self.max_depth)

@@ -14,6 +14,7 @@ from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from toprank._core.threads import Threads
+from toprank.rankers.growth import CV
 from toprank.rankers.labelled_tree import BALANCED, LABELLED_CONSTRAINTS, LabelledTree
 from toprank.rankers.training import TrainingData
 from toprank.tree.structure import Tree
@@ -80,8 +81,10 @@ class TAOTree(LabelledTree):
         As in `MetaAP`; conditions on one column are exact with splitter="exact", and on bins otherwise.
     categorical_features, budget, pos_label, n_jobs
         As in `MetaAP`.
+    cv : int, splitter or iterable of splits, default 5
+        Folds for the hit rates of new cases; 0 = none, rates are then those of training.
     random_state : int, RandomState or None
-        Random starts, the same each time for None.
+        Random starts and folds, the same each time for None.
 
     Attributes
     ----------
@@ -120,6 +123,7 @@ class TAOTree(LabelledTree):
         "n_iter": [Interval(Integral, 0, None, closed="left")],
         "init": [StrOptions({"cart", "random"}), HasMethods(["decision_function"]), None],
         "n_restarts": [Interval(Integral, 1, None, closed="left")],
+        "cv": CV,
         "random_state": ["random_state"],
     }
 
@@ -144,6 +148,7 @@ class TAOTree(LabelledTree):
         budget: int | float | None = None,
         pos_label: Any = None,
         n_jobs: int | None = None,
+        cv: Any = 5,
         random_state: Any = None,
     ):
         self.split = split
@@ -164,6 +169,7 @@ class TAOTree(LabelledTree):
         self.budget = budget
         self.pos_label = pos_label
         self.n_jobs = n_jobs
+        self.cv = cv
         self.random_state = random_state
 
     def __sklearn_clone__(self) -> Self:
@@ -208,7 +214,7 @@ class TAOTree(LabelledTree):
         tree = with_threshold(self._alternating(problem), node, threshold)
         other.n_iter_ = 0
         other._keep(tree, [], problem, data)
-        other._set_cutoff(data, Threads())
+        other._set_cutoff(data, Threads(), None)
         return other
 
     def _alternating(self, problem: CostProblem) -> AlternatingTree:

@@ -74,6 +74,12 @@ class TrainingData:
         self.columns = [replace(c, has_missing=bool(m)) for c, m in zip(columns, has_missing, strict=True)]
         self._known: dict[Hashable, Any] = {}
 
+    def with_weight(self, weight: np.ndarray) -> TrainingData:
+        """The same rows with other weights; nothing that was found out about them is taken along."""
+        other = copy(self)
+        other.weight, other._known = weight, {}
+        return other
+
     def once(self, name: Hashable, find: Callable[[], Any]) -> Any:
         """What `find` returns, found once and kept with the data, the last few of them; others read it, too."""
         if name not in self._known:
@@ -140,6 +146,36 @@ class TrainingData:
         for part in parts:
             digest.update(np.ascontiguousarray(part).tobytes())
         return digest.hexdigest()
+
+
+def sample_cases(is_positive: np.ndarray, weight: np.ndarray | None, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
+    """At most n_rows rows that have weight: all positives that fit in half of that, negatives at random.
+
+    Parameters
+    ----------
+    is_positive : bool array of shape (n,)
+    weight : array of shape (n,) or None
+    n_rows : int
+
+    Returns
+    -------
+    rows : int array, rising
+    weight : float64 array of shape (n,)
+        Rows that stand for others weigh as much as these together; 0 for rows that were not chosen.
+    """
+    weight = np.ones(len(is_positive)) if weight is None else weight.astype(np.float64)
+    present = np.flatnonzero(weight)
+    if len(present) <= n_rows:
+        return present, weight
+    rng = np.random.default_rng(0)
+    positive, negative = present[is_positive[present]], present[~is_positive[present]]
+    n_positive = min(len(positive), max(n_rows // 2, n_rows - len(negative)))
+    chosen, factor = [], np.zeros(len(is_positive))
+    for rows, size in ((positive, n_positive), (negative, n_rows - n_positive)):
+        picked = rng.choice(rows, min(size, len(rows)), replace=False)
+        factor[picked] = len(rows) / max(len(picked), 1)
+        chosen.append(picked)
+    return np.sort(np.concatenate(chosen)), weight * factor
 
 
 @dataclass

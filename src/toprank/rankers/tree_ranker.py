@@ -27,9 +27,12 @@ from toprank.export import (
     scorecard_table,
     to_text,
 )
+from toprank.metrics import HitRates
 from toprank.rankers.base import BaseRanker
 from toprank.rankers.frames import make_frame
+from toprank.rankers.model_file import without_prefix
 from toprank.rankers.training import TrainingData
+from toprank.rankers.unseen import Unseen
 from toprank.tree.bin_mapper import center_and_spread, distinct_values
 from toprank.tree.counts import plural
 from toprank.tree.scoring import Scoring
@@ -60,11 +63,22 @@ class TreeRanker(BaseRanker):
     _points_spread: np.ndarray | None = None
     """Of a scorecard: standard deviation of each column's points in training; None where a file does not say."""
 
+    _leaf_rates: np.ndarray | None = None
+    """Hit rate of new cases in each leaf with both ends of its interval, float64 (n_leaves, 3), best leaf first; None
+    where they are not known."""
+
     def _review(self, data: TrainingData, threads: Threads) -> tuple[slice, np.ndarray]:
         score, leaf = self.tree_.scores_and_leaves(data.X, threads)
         self.path_counts_ = count_paths(self.tree_, data.X, data.weight, leaf=leaf)  # how leaves are usually reached
         self._points_spread = points_spread(self.tree_.scoring, data) if self._has_scorecard else None
         return slice(None), score
+
+    def _set_cutoff(self, data: TrainingData, threads: Threads, unseen: Unseen | None) -> None:
+        super()._set_cutoff(data, threads, unseen)
+        self._leaf_rates = None
+        if self.rates_.is_for_new_cases:
+            weight = np.ones(len(data.X)) if data.weight is None else data.weight
+            self._leaf_rates = leaf_rates(self.tree_, self.rates_, data.X, weight, threads)
 
     @property
     def n_leaves_(self) -> int:
@@ -90,12 +104,6 @@ class TreeRanker(BaseRanker):
     def _decide(self, matrix: np.ndarray, threads: Threads) -> np.ndarray:
         return self.tree_.decision_function(matrix, threads)
 
-    def _rates(self, matrix: np.ndarray, threads: Threads) -> np.ndarray:
-        return self.tree_.rate[self.tree_.apply(matrix, threads)]
-
-    def _rate_source(self) -> str:
-        return "leaves" if scorecard_features(self.tree_.scoring) else super()._rate_source()
-
     def _leaf_column(self, matrix: np.ndarray) -> dict[str, np.ndarray]:
         return {"leaf": self.tree_.leaf[self.tree_.apply(matrix)] + 1}
 
@@ -117,7 +125,10 @@ class TreeRanker(BaseRanker):
         return path_indicator(self.tree_, matrix)
 
     def rules(self, *, exact: bool = False) -> Any:
-        """One row a leaf, best first: rule, n, positives, hit_rate with its interval, lift; a frame as in fit.
+        """One row per leaf, best first: what it asks for, and its hit rate; a frame as in fit.
+
+        `hit_rate`, with the ends of its interval, is what to expect of as many new cases as the leaf had in training
+        (`rates_`); `n`, `positives` and `training_rate` are what it had. With cv=0 there is only the training rate.
 
         Parameters
         ----------
@@ -126,8 +137,8 @@ class TreeRanker(BaseRanker):
             five) instead of three.
         """
         check_is_fitted(self)
-        detail = EXACT if exact else SHORT
-        return make_frame(leaf_rules(self.tree_, self.columns_, self.path_counts_, detail=detail), self._backend)
+        rules = leaf_rules(self.tree_, self.columns_, self.path_counts_, self._leaf_rates, EXACT if exact else SHORT)
+        return make_frame(rules, self._backend)
 
     def scorecard(self) -> Any:
         """One row a part of the score inside leaves that has points; a frame as in fit.
@@ -177,7 +188,7 @@ class TreeRanker(BaseRanker):
     def explain(self, X: Any) -> list[Explanation]:
         """Why each row stands where it stands: the path in words, original units, categories by name."""
         matrix = self._encode(X)
-        return explain_rows(self.tree_, self.columns_, matrix)
+        return explain_rows(self.tree_, self.columns_, matrix, self.rates_)
 
     def to_text(self, *, exact: bool = False) -> str:
         """The whole tree as text, and the scorecard inside its leaves where it has one.
@@ -218,18 +229,44 @@ class TreeRanker(BaseRanker):
         return {"n_conditions": self.n_conditions_, "depth": self.tree_.depth}
 
     def _to_arrays(self) -> dict[str, np.ndarray]:
-        """Arrays of the fitted model for a file."""
         paths = {f"paths_{name}": array for name, array in self.path_counts_.to_arrays().items()}
         card = {} if self._points_spread is None else {"points_spread": self._points_spread}
-        return {f"tree_{name}": array for name, array in self.tree_.to_arrays().items()} | paths | card
+        rates = {} if self._leaf_rates is None else {"leaf_rates": self._leaf_rates}
+        tree = {f"tree_{name}": array for name, array in self.tree_.to_arrays().items()}
+        return super()._to_arrays() | tree | paths | card | rates
 
     def _from_arrays(self, arrays: dict[str, np.ndarray]) -> None:
-        """Take the fitted model from arrays of a file."""
+        super()._from_arrays(arrays)
         self.tree_ = Tree.from_arrays(without_prefix(arrays, "tree_"))
         if self.tree_.n_features != len(self.columns_):
             raise ValueError("The model's tree and its list of columns do not fit together.")
         self.path_counts_ = PathCounts.from_arrays(without_prefix(arrays, "paths_"), self.tree_)
         self._points_spread = checked_spread(arrays.get("points_spread"), self.tree_.n_features)
+        self._leaf_rates = checked_leaf_rates(arrays.get("leaf_rates"), self.tree_)
+
+
+def leaf_rates(tree: Tree, rates: HitRates, X: np.ndarray, weight: np.ndarray, threads: Threads) -> np.ndarray:
+    """Hit rate of new cases in each leaf position and both ends of its interval, float64 (n_leaves, 3).
+
+    The rate of a leaf is the mean over its training rows of the rate at their scores.
+    """
+    score, leaf = tree.scores_and_leaves(X, threads)
+    place = tree.leaf[leaf]
+    total = np.bincount(place, weight, tree.n_leaves)
+    rate = np.bincount(place, weight * rates.at(score), tree.n_leaves) / np.where(total > 0, total, 1.0)
+    known = total / total.sum() * rates.n_cases
+    ends = [rates.interval(*each) for each in zip(rate.tolist(), known.tolist(), total.tolist(), strict=True)]
+    return np.column_stack((rate, np.array(ends)))
+
+
+def checked_leaf_rates(values: np.ndarray | None, tree: Tree) -> np.ndarray | None:
+    """Hit rates of leaves from a file; raise ValueError where they are not those of the tree."""
+    if values is None:
+        return None
+    is_whole = values.shape == (tree.n_leaves, 3) and values.dtype == np.float64
+    if not is_whole or not np.all((values >= 0) & (values <= 1)):
+        raise ValueError("The model's leaves and their hit rates do not fit together.")
+    return values
 
 
 def points_spread(scoring: Scoring, data: TrainingData) -> np.ndarray:
@@ -262,8 +299,3 @@ def path_indicator(tree: Tree, matrix: np.ndarray) -> sp.csr_array:
     column = nodes[np.arange(nodes.shape[1]) < length[:, None]]
     offset = np.append(0, np.cumsum(length))
     return sp.csr_array((np.ones(len(column), np.int64), column, offset), shape=(len(nodes), len(tree)))
-
-
-def without_prefix(arrays: dict[str, np.ndarray], prefix: str) -> dict[str, np.ndarray]:
-    """Arrays whose name begins with the prefix, by the rest of their name."""
-    return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}

@@ -21,14 +21,14 @@ from toprank.metrics import RocCurve, roc_auc
 from toprank.rankers.classifier_tree import ClassifierTree
 from toprank.rankers.cuts import CellRule
 from toprank.rankers.ensemble import negatives_above
-from toprank.rankers.growth import CCP_ALPHA, DEPTH, GROWTH_CONSTRAINTS, Arrangement, Growth
+from toprank.rankers.growth import CCP_ALPHA, CV, DEPTH, GROWTH_CONSTRAINTS, Arrangement, Growth
 from toprank.rankers.leaf_rates import recounted
 from toprank.rankers.meta_nodes import MetaNodes
 from toprank.rankers.meta_parts import MetaParts
 from toprank.rankers.meta_ranker import GrownMeta
+from toprank.rankers.model_file import without_prefix
 from toprank.rankers.pruning import CellPruner, Pruner, SiblingPruner
 from toprank.rankers.training import TrainingData
-from toprank.rankers.tree_ranker import without_prefix
 from toprank.tree.meta import MetaTree
 from toprank.tree.objectives import ROC_AREA
 from toprank.tree.scoring import Scoring
@@ -84,7 +84,8 @@ class TreeRank(MetaParts):
         Lambda of section V-A: what a cell must add to the training AUC to stay. "cv" chooses it by stratified
         cross-validation of the AUC on held-out folds.
     cv : int, splitter or iterable of splits, default 5
-        Folds for ccp_alpha="cv"; an int means stratified folds.
+        Folds for the hit rates of new cases and for ccp_alpha="cv"; an int means stratified folds. 0: rates are those
+        of training, and ccp_alpha="cv" takes 5 folds.
     min_samples_leaf, min_samples_split, min_gain, max_leaf_nodes, smoothing, smoothing_strength, splitter, max_bins
         As in `MetaAP`.
     categorical_features, budget, pos_label, n_jobs
@@ -133,11 +134,11 @@ class TreeRank(MetaParts):
         "criterion": [StrOptions({"auc", "error"})],
         "leaf_order": [StrOptions({"rate", "meta", "training", "held-out", "growth"})],
         "held_out_size": [Interval(Real, 0, 1, closed="neither")],
-        "leaf_score": [StrOptions({"constant", "margin", "linear"})],
+        "leaf_score": [StrOptions({"constant", "margin", "linear", "additive"})],
         "linear_C": [Interval(Real, 0, None, closed="neither")],
         "pruning": [StrOptions({"siblings", "cells"})],
         "ccp_alpha": CCP_ALPHA,
-        "cv": ["cv_object"],
+        "cv": CV,
         "random_state": ["random_state"],
     }
 

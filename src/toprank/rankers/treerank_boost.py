@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from copy import copy
 from numbers import Integral, Real
 from typing import Any
 
@@ -14,11 +13,10 @@ from sklearn.utils.validation import check_is_fitted
 from toprank._core.threads import Threads, resolve_n_jobs
 from toprank.explain import count_paths, gain_importance
 from toprank.rankers.ensemble import PATH_ROWS, Ensemble, negatives_above
-from toprank.rankers.growth import DEPTH, GROWTH_CONSTRAINTS, Growth
+from toprank.rankers.growth import CV, DEPTH, GROWTH_CONSTRAINTS, Growth
 from toprank.rankers.pair_rule import PLACE, PairRule
 from toprank.rankers.pair_weights import STEP_UNIT, PairWeights, best_step, discordant_pairs
 from toprank.rankers.progress import progress
-from toprank.rankers.pruning import held_out_folds, weight_of
 from toprank.rankers.training import TrainingData
 from toprank.tree.objectives import ROC_AREA
 from toprank.tree.scoring import Scoring
@@ -81,6 +79,8 @@ class TreeRankBoost(Ensemble):
         As in `TreeRank`.
     n_jobs : int or None
         Threads; results are the same for any number.
+    cv : int, splitter or iterable of splits, default 3
+        Folds for the hit rates of new cases; 0 = none, rates are then those of training.
     verbose : int, default 0
         1 shows progress on standard error.
 
@@ -126,6 +126,7 @@ class TreeRankBoost(Ensemble):
         "learning_rate": [Interval(Real, 0, 1, closed="right")],
         "output": [StrOptions({"auto", "pairs", "additive"})],
         "leaf_order": [StrOptions({"rate", "meta", "training"})],
+        "cv": CV,
         "verbose": ["verbose"],
     }
 
@@ -150,6 +151,7 @@ class TreeRankBoost(Ensemble):
         budget: int | float | None = None,
         pos_label: Any = None,
         n_jobs: int | None = None,
+        cv: Any = 3,
         verbose: int = 0,
     ):
         self.n_estimators = n_estimators
@@ -170,6 +172,7 @@ class TreeRankBoost(Ensemble):
         self.budget = budget
         self.pos_label = pos_label
         self.n_jobs = n_jobs
+        self.cv = cv
         self.verbose = verbose
 
     # --- fitting ------------------------------------------------------------------------------------------------
@@ -229,29 +232,6 @@ class TreeRankBoost(Ensemble):
             if self.output == "pairs" or rule.places.size <= PAIR_LIMIT:
                 self._rule = rule
 
-    def _review(self, data: TrainingData, threads: Threads) -> tuple[slice | np.ndarray, np.ndarray]:
-        weight = np.ones(len(data.X)) if data.weight is None else data.weight
-        judged, score = self._score_unseen(data, weight, threads)
-        self._set_rates(score, data.is_positive[judged], weight[judged])
-        return super()._review(data, threads)
-
-    def _score_unseen(self, data: TrainingData, weight: np.ndarray, threads: Threads) -> tuple[np.ndarray, np.ndarray]:
-        """Rows, and their scores by models that did not see them: boosting leaves hardly a training pair in disorder.
-
-        Where a class is too small for folds, the rows' own scores, which promise too much.
-        """
-        rows, scores = [], []
-        for inside, held_out in held_out_folds(data, CALIBRATION_FOLDS, 0):
-            part, others = copy(self), copy(data)
-            part.verbose, others.weight = 0, weight_of(weight, inside)
-            part._fit_model(others, threads)
-            rows.append(held_out)
-            scores.append(part._decide(data.X[held_out], threads))
-        if not rows:
-            present = np.flatnonzero(weight > 0)
-            return present, self._decide(data.X[present], threads)
-        return np.concatenate(rows), np.concatenate(scores)
-
     # --- scoring ------------------------------------------------------------------------------------------------
 
     @property
@@ -259,10 +239,6 @@ class TreeRankBoost(Ensemble):
         """What cases score: "pairs" or "additive"."""
         check_is_fitted(self)
         return "additive" if self._rule is None else "pairs"
-
-    def _rate_source(self) -> str:
-        rarest = min(self.n_positives_, self.n_cases_ - self.n_positives_)
-        return "unseen" if rarest >= CALIBRATION_FOLDS else super()._rate_source()
 
     def _decide(self, matrix: np.ndarray, threads: Threads) -> np.ndarray:
         out = np.empty(len(matrix))

@@ -10,7 +10,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from toprank._core.threads import Threads
 from toprank.metrics import average_precision, roc_auc
-from toprank.rankers.ballots import Ballot, MeanBallot, MedianBallot, median_votes
+from toprank.rankers.ballots import Ballot, MeanBallot, MedianBallot, Vote, median_votes
 from toprank.rankers.cuts import CellRule
 from toprank.rankers.ensemble import negatives_above
 from toprank.rankers.forest import COLUMNS_DRAWN, Forest, Judgement
@@ -177,11 +177,11 @@ class TreeRankForest(Forest):
         rule = CellRule(self.leaf_ranker, self.linear_C)
         return (rule.grow if rule.is_needed else super()._grow)(growth, data, weight, sampler)
 
-    def _vote(self, tree: Tree, matrix: np.ndarray, threads: Threads) -> np.ndarray:
-        return share_not_above(tree, matrix, threads)
+    def _vote(self, tree: Tree, score: np.ndarray) -> np.ndarray:
+        return share_not_above(tree, score)
 
-    def _ballot(self, matrix: np.ndarray) -> Ballot:
-        return (MeanBallot if self.aggregation == "mean" else MedianBallot)(self._vote, matrix)
+    def _ballot(self, vote: Vote, n_rows: int) -> Ballot:
+        return (MeanBallot if self.aggregation == "mean" else MedianBallot)(vote, n_rows)
 
     def _how(self) -> str:
         return "mean" if self.aggregation == "mean" else "median"
@@ -189,11 +189,11 @@ class TreeRankForest(Forest):
     def _decide(self, matrix: np.ndarray, threads: Threads) -> np.ndarray:
         if self.aggregation == "mean":
             return super()._decide(matrix, threads)
-        return median_votes(self._vote, self.trees_, matrix, threads)
+        return median_votes(self._voter(matrix, self._points(matrix)), self.trees_, len(matrix), threads)
 
 
-def share_not_above(tree: Tree, matrix: np.ndarray, threads: Threads) -> np.ndarray:
-    """Score s-tilde of remark 8 of each row: the share of the tree's negatives that does not rank above its cell.
+def share_not_above(tree: Tree, score: np.ndarray) -> np.ndarray:
+    """Score s-tilde of remark 8 of rows by their tree scores: the share of negatives that does not rank above the cell.
 
     With R_j the cells 0 to j, best first, a row in cell k is in R_j for j >= k, so the sum of remark 8 telescopes:
     the sum over j of (alpha_{j+1} - alpha_j) 1{x in R_j} = the sum over j >= k of the differences = 1 - alpha_k.
@@ -202,4 +202,4 @@ def share_not_above(tree: Tree, matrix: np.ndarray, threads: Threads) -> np.ndar
     # cell is kept, and a constant cell lies at the upper end, where the result is 1 - alpha_k to the last bit.
     n_places = tree.n_leaves
     level = (1.0 - negatives_above(tree))[::-1]
-    return np.interp(tree.decision_function(matrix, threads), np.arange(n_places + 1) / n_places, level)
+    return np.interp(score, np.arange(n_places + 1) / n_places, level)

@@ -34,3 +34,32 @@ def find_equal_rows(table: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     keys = table.astype(">f8").view(f"V{table.shape[1] * 8}").ravel()
     _, first, which = np.unique(keys, return_index=True, return_inverse=True)
     return first, which
+
+
+def row_hashes(X: np.ndarray, seed: int) -> np.ndarray:
+    """A number for each row that depends on its values and the seed alone: uint64 (n,).
+
+    Parameters
+    ----------
+    X : float array of shape (n, n_columns)
+        NaN equals NaN, and 0 equals -0.
+    seed : int
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from toprank.tree.rows import row_hashes
+    >>> hashes = row_hashes(np.array([[2.0, np.nan], [1.0, -0.0], [2.0, np.nan], [1.0, 0.0]]), 0)
+    >>> hashes[0] == hashes[2], hashes[1] == hashes[3], hashes[0] == hashes[1]
+    (np.True_, np.True_, np.False_)
+    """
+    mixed = np.full(len(X), seed, np.uint64)
+    for j in range(X.shape[1]):
+        value = X[:, j].astype(np.float64) + 0.0
+        value[np.isnan(value)] = np.nan
+        # The steps of splitmix64: each value goes through all bits before the next one comes.
+        mixed = (mixed ^ value.view(np.uint64)) + np.uint64(0x9E3779B97F4A7C15)
+        mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        mixed ^= mixed >> np.uint64(31)
+    return mixed

@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 
+STEPS = ("step_above", "step_points")
+
 KINDS = ("constant", "margin", "linear", "confusion")
 
 
@@ -37,6 +39,9 @@ class Scoring:
         Scorecard: points of a missing value.
     points_at, points : int32 (n_features + 1,), float64
         Scorecard: category code c of feature f is worth points[points_at[f] + c].
+    step_at, step_above, step_points : int32 (n_features + 1,) or empty, float64, float64
+        Scorecard: a number x of feature f is worth step_points[j] more for each j in step_at[f]:step_at[f + 1] with
+        x > step_above[j].
     """
 
     kind: str = "constant"
@@ -48,11 +53,16 @@ class Scoring:
     missing: np.ndarray = field(default_factory=_no_numbers)
     points_at: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int32))
     points: np.ndarray = field(default_factory=_no_numbers)
+    step_at: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int32))
+    step_above: np.ndarray = field(default_factory=_no_numbers)
+    step_points: np.ndarray = field(default_factory=_no_numbers)
 
     def __post_init__(self) -> None:
+        if len(self.step_at) == 0:
+            object.__setattr__(self, "step_at", np.zeros(len(self.weight) + 1, np.int32))
         for f in fields(self):
             if f.name not in ("kind", "turn", "confusion"):
-                dtype = np.int32 if f.name == "points_at" else np.float64
+                dtype = np.int32 if f.name in ("points_at", "step_at") else np.float64
                 array = np.array(getattr(self, f.name), dtype)
                 array.flags.writeable = False
                 object.__setattr__(self, f.name, array)
@@ -63,6 +73,12 @@ class Scoring:
         return all(np.array_equal(getattr(self, f.name), getattr(other, f.name)) for f in fields(self))
 
     __hash__ = None  # type: ignore[assignment]
+
+    @property
+    def card(self) -> tuple[np.ndarray, ...]:
+        """The arrays of a scorecard that kernels take, in their order."""
+        steps = self.step_at, self.step_above, self.step_points
+        return self.center, self.weight, self.missing, self.points_at, self.points, *steps
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values; `Scoring(**data)` gives an equal object back."""
@@ -81,14 +97,20 @@ class Scoring:
             (all(getattr(self, name).shape == (n_features,) for name in per_feature), "as wide as the tree"),
             (all(len(getattr(self, name)) in (0, n_features) for name in ("scale", "center", "weight", "missing")),
              "as wide as the tree"),
-            (all(np.isfinite(getattr(self, name)).all() for name in (*per_feature, "points")), "finite"),
+            (all(np.isfinite(getattr(self, name)).all() for name in (*per_feature, "points", *STEPS)), "finite"),
             (self.kind != "margin" or bool(np.all(self.scale > 0)), "in positive units"),
             (0 <= self.turn < 1, "with a turn from 0 to 1"),
             (0 <= self.confusion <= 1, "with a confusion factor from 0 to 1"),
             (self.kind != "linear" or (len(self.points_at) == n_features + 1 and self.points_at[0] == 0
              and bool(np.all(np.diff(self.points_at) >= 0)) and self.points_at[-1] == len(self.points)),
              "consistent in its points for categories"),
+            (self._has_consistent_steps(), "consistent in its steps"),
         ]  # fmt: skip
         for holds, rule in rules:
             if not holds:
                 raise ValueError(f"Not a valid tree: its scoring is not {rule}. Hint: the data may be damaged.")
+
+    def _has_consistent_steps(self) -> bool:
+        at = self.step_at
+        is_whole = at.shape == (len(self.weight) + 1,) and at[0] == 0 and bool(np.all(np.diff(at) >= 0))
+        return is_whole and all(getattr(self, name).shape == (at[-1],) for name in STEPS)

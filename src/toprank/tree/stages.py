@@ -15,9 +15,9 @@ import numpy as np
 
 from toprank._core.dtypes import LEAF, NODE
 from toprank._core.threads import Threads
-from toprank._core.traverse import scorecard_points, walk_stages
+from toprank._core.traverse import walk_stages
 from toprank.tree.bin_mapper import as_block, row_blocks
-from toprank.tree.structure import NOTHING, Tree, squash
+from toprank.tree.structure import NOTHING, Tree, scorecard_scores, squash
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,7 +70,7 @@ class Stages:
         """
         scoring = tree.scoring
         reached, margin = self._walk(tree, X, threads or Threads())
-        below = 1.0 - squash(_points(tree, X)) if scoring.kind == "linear" else np.empty(0)
+        below = 1.0 - squash(scorecard_scores(scoring, X)) if scoring.kind == "linear" else np.empty(0)
         sign = tree._margin_sign[self.node]
         score, n_leaves = self._positions(tree)
 
@@ -111,15 +111,6 @@ class Stages:
         position = np.cumsum(is_taken, axis=1) - 1
         n_leaves = position[:, -1:] + 1
         return (n_leaves - position[:, self.key]) / n_leaves, n_leaves[:, 0]
-
-
-def _points(tree: Tree, X: np.ndarray) -> np.ndarray:
-    """Points of each row on the tree's scorecard."""
-    card, out = tree.scoring, np.empty(len(X))
-    for rows in row_blocks(*X.shape):
-        scorecard_points(as_block(X, rows), card.center, card.weight, card.missing, card.points_at, card.points,
-                         out[rows])  # fmt: skip
-    return out
 
 
 def node_depths(tree: Tree) -> np.ndarray:

@@ -195,6 +195,10 @@ class Tree:
         )
         return score, leaf
 
+    def scores_with_points(self, leaf: np.ndarray, points: np.ndarray) -> np.ndarray:
+        """Scores of rows whose leaf nodes and points on the scorecard inside leaves are known, float64 (n,)."""
+        return self.score[leaf] - (1.0 - squash(points)) / self.n_leaves
+
     def _score(self, block: np.ndarray, leaf: np.ndarray, out: np.ndarray) -> None:
         """Write the leaves and the scores of one block of rows."""
         scoring = self.scoring
@@ -205,9 +209,7 @@ class Tree:
         if scoring.kind == "margin":
             out *= self._margin_sign[leaf]
         if scoring.kind == "linear":
-            scorecard_points(
-                block, scoring.center, scoring.weight, scoring.missing, scoring.points_at, scoring.points, out
-            )
+            scorecard_points(block, *scoring.card, out)
         if scoring.kind == "constant":
             out[:] = self.score[leaf]
         else:
@@ -270,6 +272,14 @@ class Tree:
         """Verify every invariant; returns the tree, raises ValueError with a sentence."""
         check_tree(self)
         return self
+
+
+def scorecard_scores(scoring: Scoring, X: np.ndarray) -> np.ndarray:
+    """Points of each row of X on a scorecard, float64 (n,)."""
+    out = np.empty(len(X))
+    for rows in row_blocks(*X.shape):
+        scorecard_points(as_block(X, rows), *scoring.card, out[rows])
+    return out
 
 
 def squash(value: np.ndarray) -> np.ndarray:

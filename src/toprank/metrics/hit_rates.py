@@ -1,0 +1,333 @@
+"""`HitRates`: the share of hits to expect among new cases, as a function of the score.
+
+Made from cases that a model has scored without having learned from them: out of fold or out of bag. It knows scores and
+outcomes, nothing of models.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+SMALLEST_BIN = 20.0
+"""Cases in the first bin, at the very top of the list."""
+
+BIN_GROWTH = 1.5
+"""How much larger each bin is than the one above it: the top of the list is where rates change fastest."""
+
+PRIOR_CASES = 40.0
+"""Cases that the smooth curve counts as in every bin: a few hits more or fewer at the top say little."""
+
+FINE_BINS = 10
+"""Bins per factor e of the place in the list, from which the smooth curve is fitted."""
+
+KNOTS = 512
+"""Scores at which a rate is kept at most."""
+
+SPREAD_SHARES = (0.01, 0.02, 0.05, 0.1, 0.2)
+"""Top shares of the list on which the folds are compared."""
+
+FEW_HITS = 2.0
+"""Hits expected in a top share of one fold, at least, for the fold to be compared there."""
+
+LEAST_SPREAD, LARGEST_SPREAD = 2.0, 4.0
+"""Ends of the spread of folds. Few folds say little about it, and models of folds share most of their cases, so they
+differ less from each other than from a model of other cases."""
+
+OF_TRAINING = "training"
+"""Source of rates that come from the cases a model was trained on: they promise too much."""
+
+
+@dataclass(frozen=True, eq=False)
+class HitRates:
+    """Hit rate expected among new cases: a non-decreasing function of the score.
+
+    Attributes
+    ----------
+    score : float64 array of shape (m,), rising
+    rate : float64 array of shape (m,), non-decreasing
+        Between two scores the rate is interpolated.
+    above : float64 array of shape (m,)
+        Unseen cases with at least this score.
+    spread : float
+        How much more the hits of models vary than drawing cases explains: models of other cases differ, too.
+    source : str
+        How the unseen cases came about, in words: "5-fold cross-validation", "out of bag".
+    average_precision : float
+        Of the unseen cases, the mean over the folds.
+    deviation : float
+        Standard deviation over the folds; NaN where there are no folds.
+    """
+
+    score: np.ndarray
+    rate: np.ndarray
+    above: np.ndarray
+    spread: float
+    source: str
+    average_precision: float
+    deviation: float
+
+    def __post_init__(self) -> None:
+        for name in ("score", "rate", "above"):
+            array = np.array(getattr(self, name), np.float64)
+            array.flags.writeable = False
+            object.__setattr__(self, name, array)
+
+    @property
+    def is_for_new_cases(self) -> bool:
+        """False where the rates are those of the cases that the model was trained on."""
+        return self.source != OF_TRAINING
+
+    @property
+    def n_cases(self) -> float:
+        """Unseen cases that the rates come from."""
+        return float(self.above[0])
+
+    def at(self, score: np.ndarray) -> np.ndarray:
+        """Rate expected of new cases with these scores, float64."""
+        return np.interp(score, self.score, self.rate)
+
+    def interval(self, rate: float, n_unseen: float, n_new: float, level: float = 0.95) -> tuple[float, float]:
+        """Ends of the interval for the share of hits among `n_new` new cases.
+
+        Two things may be off: the rate, which comes from `n_unseen` cases (fewer in effect, where folds differ), and
+        the luck of the draw among the new cases. Their variances add up; the ends are quantiles of a beta distribution
+        with that variance.
+
+        Parameters
+        ----------
+        rate : float
+        n_unseen, n_new : float
+            Cases such as these behind the estimate, and those that are to come.
+        level : float, default 0.95
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from toprank.metrics import HitRates
+        >>> rates = HitRates([0.0, 1.0], [0.1, 0.5], [1000.0, 0.0], 1.0, "out of bag", 0.3, float("nan"))
+        >>> low, high = rates.interval(0.4, 100, 50)
+        >>> round(low, 2), round(high, 2)
+        (0.24, 0.58)
+        """
+        from scipy.special import betaincinv
+
+        cases = 1.0 / (self.spread / max(n_unseen, 1.0) + 1.0 / max(n_new, 1.0))
+        tails = np.array([(1.0 - level) / 2.0, (1.0 + level) / 2.0])
+        low, high = betaincinv(rate * cases + 0.5, (1.0 - rate) * cases + 0.5, tails).tolist()
+        n = max(1, round(n_new))  # hits are whole
+        return min(math.floor(low * n) / n, rate), max(math.ceil(high * n) / n, rate)
+
+    def of_group(
+        self, score: np.ndarray, weight: np.ndarray | None = None, share: float | None = None
+    ) -> tuple[float, float, float]:
+        """Rate of a group of cases, and both ends of its interval for as many new cases.
+
+        Parameters
+        ----------
+        score : float array of shape (n,), n >= 1
+        weight : float array of shape (n,), optional
+        share : float, optional
+            What part of all cases the group is; without it, the group is the top of the list.
+        """
+        rate = float(np.average(self.at(score), weights=weight))
+        n_new = len(score) if weight is None else float(weight.sum())
+        n_unseen = np.interp(score.min(), self.score, self.above) if share is None else share * self.n_cases
+        return rate, *self.interval(rate, float(n_unseen), n_new)
+
+    def to_arrays(self) -> dict[str, np.ndarray]:
+        """Arrays by name, for a file; `from_arrays` gives an equal object back."""
+        return {name: np.array(getattr(self, name)) for name in self.__dataclass_fields__}
+
+    @classmethod
+    def from_arrays(cls, arrays: dict[str, np.ndarray]) -> HitRates:
+        """Rates of arrays that `to_arrays` made; checked."""
+        numbers = {name: float(arrays[name]) for name in ("spread", "average_precision", "deviation")}
+        rates = cls(arrays["score"], arrays["rate"], arrays["above"], source=str(arrays["source"]), **numbers)
+        rules = [
+            (rates.score.ndim == 1 and len(rates.score) > 0, "has scores"),
+            (rates.score.shape == rates.rate.shape == rates.above.shape, "has a rate for every score"),
+            (bool(np.isfinite(rates.score).all() and np.all(np.diff(rates.score) > 0)), "has rising scores"),
+            (bool(np.all((rates.rate >= 0) & (rates.rate <= 1) & (np.diff(rates.rate, prepend=0) >= 0))),
+             "has rates from 0 to 1 that do not fall"),
+            (bool(np.all(rates.above >= 0) and np.all(np.diff(rates.above) <= 0)), "counts cases above each score"),
+            (1.0 <= rates.spread <= LARGEST_SPREAD, "has a spread of folds"),
+        ]  # fmt: skip
+        for holds, rule in rules:
+            if not holds:
+                raise ValueError(f"The model's hit rates break the rule that a model {rule}.")
+        return rates
+
+
+def fit_hit_rates(
+    score: np.ndarray,
+    is_positive: np.ndarray,
+    weight: np.ndarray,
+    fold: np.ndarray | None,
+    knots: np.ndarray,
+    source: str,
+) -> HitRates:
+    """Hit rate by score, from cases whose scores come from models that did not see them.
+
+    A curve with three parameters (beta calibration, of the place in the list) says what few cases cannot; bins that
+    grow from the top of the list downwards correct it as far as their cases say otherwise.
+
+    Parameters
+    ----------
+    score : float array of shape (n,)
+        On the scale of the final model.
+    is_positive : bool array of shape (n,), both classes
+    weight : float array of shape (n,), all above 0
+    fold : int array of shape (n,) or None
+        Which model scored the case; None where no two cases need share one (out of bag).
+    knots : float array
+        Scores of the final model at which rates are wanted; thinned out where they are many.
+    source : str
+    """
+    from toprank.metrics.ranking import average_precision
+
+    distinct, which = np.unique(score, return_inverse=True)
+    total = np.bincount(which, weight)
+    positive = np.bincount(which, weight * is_positive)
+    from_top = np.cumsum(total[::-1])[::-1]  # cases with at least this score
+    n = float(from_top[0])
+    place = (from_top - total / 2) / n  # middle of the tie, 0 = top
+    centers, rates = _binned_rates(place, positive, total, n)
+    knots = _thinned(np.unique(np.concatenate((knots, distinct[[0, -1]]))))
+    knot_place = np.interp(knots, distinct, place)
+    value = np.interp(np.log(knot_place), np.log(centers), rates)
+    folds = [] if fold is None else [np.flatnonzero(fold == f) for f in np.unique(fold)]
+    precisions = [
+        average_precision(is_positive[rows], score[rows], sample_weight=weight[rows], pos_label=True)
+        for rows in folds or [np.arange(len(score))]
+        if 0 < is_positive[rows].sum() < len(rows)
+    ]
+    return HitRates(
+        knots,
+        np.maximum.accumulate(np.clip(value, 0.0, 1.0)),
+        np.interp(knots, distinct, from_top),
+        _spread(score, is_positive, weight, folds),
+        source,
+        float(np.mean(precisions)),
+        float(np.std(precisions, ddof=1)) if len(precisions) > 1 else float("nan"),
+    )
+
+
+def _binned_rates(
+    place: np.ndarray, positive: np.ndarray, total: np.ndarray, n: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """Place of each bin, rising, and its rate, which does not rise; from tied cases by rising score."""
+    from scipy.optimize import isotonic_regression
+
+    place, positive, total = place[::-1], positive[::-1], total[::-1]  # top first
+    smooth = _smooth_rates(place, positive, total)
+    bins = np.searchsorted(_bin_edges(n), np.cumsum(total) - total / 2, side="right")
+    first = np.flatnonzero(np.diff(bins, prepend=-1))
+    cases = np.add.reduceat(total, first)
+    found = np.add.reduceat(positive, first)
+    expected = np.add.reduceat(smooth * total, first)
+    rate = (found + PRIOR_CASES * expected / cases) / (cases + PRIOR_CASES)
+    falling = isotonic_regression(rate, weights=cases, increasing=False).x
+    return np.add.reduceat(place * total, first) / cases, falling
+
+
+def _bin_edges(n: float) -> np.ndarray:
+    """Cases above each edge between two bins."""
+    edges, width = [SMALLEST_BIN], SMALLEST_BIN
+    while edges[-1] < n:
+        width *= BIN_GROWTH
+        edges.append(edges[-1] + width)
+    return np.array(edges)
+
+
+def _smooth_rates(place: np.ndarray, positive: np.ndarray, total: np.ndarray) -> np.ndarray:
+    """Rates of the likeliest curve logit = c - a log(place) + b log(1 - place) with a, b >= 0.
+
+    This is beta calibration (Kull, Silva Filho and Flach, 2017) of the place in the list; it never rises with the
+    place.
+    """
+    from scipy.optimize import minimize
+    from scipy.special import expit
+
+    def features_of(place: np.ndarray) -> np.ndarray:
+        return np.column_stack((-np.log(place), np.log1p(-np.minimum(place, 1.0 - 1e-9)), np.ones(len(place))))
+
+    # The sums of a hundred neighbourhoods say as much as those of all cases.
+    first = np.flatnonzero(np.diff(np.floor(FINE_BINS * np.log(np.cumsum(total) / total[0])), prepend=-1))
+    fine_total, fine_positive = np.add.reduceat(total, first), np.add.reduceat(positive, first)
+    features = features_of(np.add.reduceat(place * total, first) / fine_total)
+    n = total.sum()
+    base = positive.sum() / n
+
+    def loss(parameters: np.ndarray) -> tuple[float, np.ndarray]:
+        logit = features @ parameters
+        value = np.sum(fine_total * np.logaddexp(0.0, logit) - fine_positive * logit) / n
+        return value, features.T @ (fine_total * expit(logit) - fine_positive) / n
+
+    start = np.array([0.0, 0.0, np.log(base / (1.0 - base))])
+    found = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=[(0.0, 20.0), (0.0, 20.0), (None, None)])
+    return expit(features_of(place) @ found.x)
+
+
+def _thinned(knots: np.ndarray) -> np.ndarray:
+    """At most KNOTS of the rising scores, ever closer to each other towards the top."""
+    if len(knots) <= KNOTS:
+        return knots
+    from_top = np.geomspace(1, len(knots), KNOTS // 2).astype(np.int64) - 1
+    evenly = np.linspace(0, len(knots) - 1, KNOTS // 2).astype(np.int64)
+    return knots[np.unique(np.concatenate((len(knots) - 1 - from_top, evenly)))]
+
+
+def _spread(score: np.ndarray, is_positive: np.ndarray, weight: np.ndarray, folds: list[np.ndarray]) -> float:
+    """Variance of the hits in the top shares of the folds over that of drawing cases, within bounds."""
+    ratios = []
+    for share in SPREAD_SHARES if len(folds) > 1 else ():
+        hits, cases = np.array([_top_of(score[f], is_positive[f], weight[f], share) for f in folds]).T
+        rate = hits.sum() / cases.sum()
+        if rate * cases.min() >= FEW_HITS and rate < 1.0:
+            ratios.append(np.sum((hits - rate * cases) ** 2 / (cases * rate * (1.0 - rate))) / (len(folds) - 1))
+    return float(np.clip(np.mean(ratios), LEAST_SPREAD, LARGEST_SPREAD)) if ratios else LEAST_SPREAD
+
+
+def _top_of(score: np.ndarray, is_positive: np.ndarray, weight: np.ndarray, share: float) -> tuple[float, float]:
+    """Hits and cases in the top share of one fold; the last tie counts in proportion."""
+    order = np.argsort(-score, kind="stable")
+    ordered, weights = score[order], weight[order]
+    wanted = share * weights.sum()
+    threshold = ordered[np.searchsorted(np.cumsum(weights), wanted)]
+    above, tied = ordered > threshold, ordered == threshold
+    part = (wanted - weights[above].sum()) / weights[tied].sum()
+    hits = weights * is_positive[order]
+    return float(hits[above].sum() + part * hits[tied].sum()), float(wanted)
+
+
+def on_final_scale(
+    score: np.ndarray, seen: np.ndarray, seen_weight: np.ndarray, final: np.ndarray, final_weight: np.ndarray
+) -> np.ndarray:
+    """Scores that the final model gives to cases at the same place of its list as these have in that of another model.
+
+    The place of a case is that among the cases that the model has learned from: a fold's model and its held-out cases
+    are to each other as the final model and new cases are.
+
+    Parameters
+    ----------
+    score : float array of shape (n,)
+        By the other model, of cases that it has not seen.
+    seen, seen_weight : float arrays of shape (m,)
+        Its scores of the cases that it has learned from.
+    final, final_weight : float arrays of shape (k,)
+        Scores of the final model of those that it has learned from.
+    """
+    distinct, place = _places(seen, seen_weight)
+    final_distinct, final_place = _places(final, final_weight)
+    return np.interp(np.interp(score, distinct, place), final_place, final_distinct)
+
+
+def _places(score: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Distinct scores, rising, and the share of cases below the middle of each tie."""
+    distinct, which = np.unique(score, return_inverse=True)
+    total = np.bincount(which, weight)
+    below = np.cumsum(total) - total / 2
+    return distinct, below / total.sum()

@@ -1,0 +1,155 @@
+"""Cases scored by models that have not seen them: folds by what the rows are, and what comes of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.model_selection import check_cv
+from sklearn.utils import check_random_state
+
+from toprank.metrics.hit_rates import OF_TRAINING, HitRates, fit_hit_rates, on_final_scale
+from toprank.rankers.training import TrainingData, sample_cases
+from toprank.tree.rows import row_hashes
+
+FOLD_ROWS = 100_000
+"""Cases that folds are made of at most: all positives that fit in half of it, negatives at random, which then weigh
+more. Whole tables are learned from once, for the model itself."""
+
+
+OUT_OF_BAG = "out of bag"
+"""How cases of bootstraps were scored, in words: by the trees that did not draw them."""
+
+
+@dataclass(frozen=True)
+class Fold:
+    """One fold: rows to learn from and held-out rows, with the weights of both."""
+
+    inside: np.ndarray
+    held_out: np.ndarray
+    weight: np.ndarray
+    """Of all rows, float64 (n,): 0 for rows that no fold has."""
+
+    @property
+    def inside_weight(self) -> np.ndarray:
+        """Weights of all rows, 0 for those that are not learned from."""
+        out = np.zeros_like(self.weight)
+        out[self.inside] = self.weight[self.inside]
+        return out
+
+
+@dataclass(frozen=True)
+class HeldOut:
+    """Cases that one model has scored without having seen them.
+
+    `seen` and `seen_weight` are the model's scores and the weights of the cases that it has learned from; None where
+    its scores are on the scale of the final model.
+    """
+
+    score: np.ndarray
+    is_positive: np.ndarray
+    weight: np.ndarray
+    seen: np.ndarray | None = None
+    seen_weight: np.ndarray | None = None
+
+    @classmethod
+    def of_fold(cls, data: TrainingData, fold: Fold, score: Callable[[np.ndarray], np.ndarray]) -> HeldOut:
+        """The held-out rows of a fold, scored by a model of the others."""
+        rows, inside = fold.held_out, fold.inside
+        seen = score(data.X[inside])
+        return cls(score(data.X[rows]), data.is_positive[rows], fold.weight[rows], seen, fold.weight[inside])
+
+
+@dataclass(frozen=True)
+class Unseen:
+    """All cases scored by models that have not seen them, and how that came about, in words."""
+
+    parts: list[HeldOut]
+    source: str
+
+    def hit_rates(self, final: np.ndarray, final_weight: np.ndarray) -> HitRates | None:
+        """Hit rates by score of the final model, whose scores of its training cases are given; None without hits.
+
+        Parameters
+        ----------
+        final, final_weight : float arrays of shape (n,)
+        """
+        parts = [part for part in self.parts if len(part.score)]
+        is_positive = np.concatenate([part.is_positive for part in parts]) if parts else np.zeros(0, bool)
+        if not 0 < is_positive.sum() < len(is_positive):
+            return None
+        scores = [
+            part.score
+            if part.seen is None or part.seen_weight is None
+            else on_final_scale(part.score, part.seen, part.seen_weight, final, final_weight)
+            for part in parts
+        ]
+        fold = np.repeat(np.arange(len(parts)), [len(part.score) for part in parts]) if len(parts) > 1 else None
+        weight = np.concatenate([part.weight for part in parts])
+        return fit_hit_rates(np.concatenate(scores), is_positive, weight, fold, np.unique(final), self.source)
+
+
+def rates_of_training(score: np.ndarray, is_positive: np.ndarray, weight: np.ndarray) -> HitRates:
+    """Rates by score of the cases that the model itself was trained on."""
+    return fit_hit_rates(score, is_positive, weight, None, np.unique(score), OF_TRAINING)
+
+
+def by_folds(n_folds: int) -> str:
+    """How cases of folds were scored, in words."""
+    return f"{n_folds}-fold cross-validation"
+
+
+def held_out_folds(data: TrainingData, cv: Any, random_state: Any, n_rows: int = FOLD_ROWS) -> list[Fold]:
+    """Folds that leave both classes on both sides; none for cv=0, and where a class is too small.
+
+    With a number of folds, the fold of a row depends on what the row is, not on where it stands: the order of the rows
+    changes nothing, and equal rows are never on both sides. Both classes are dealt out evenly.
+
+    Parameters
+    ----------
+    data : TrainingData
+    cv : int, splitter, iterable of splits, or None for 5 folds
+    random_state : int, RandomState or None
+    n_rows : int
+        Rows that take part at most (`sample_cases`); a splitter or given splits say themselves.
+    """
+    rows, weight = sample_cases(data.is_positive, data.weight, n_rows)
+    if cv is None or isinstance(cv, int | np.integer):
+        seed = check_random_state(0 if random_state is None else random_state).randint(2**31)
+        fold = _deal_out(data, rows, 5 if cv is None else int(cv), seed)
+        splits = [(rows[fold != f], rows[fold == f]) for f in range(fold.max(initial=-1) + 1)]
+    else:
+        position = np.arange(len(data.X))
+        weight = np.ones(len(position)) if data.weight is None else data.weight
+        found = check_cv(cv, classifier=True).split(position.reshape(-1, 1), data.is_positive)
+        splits = [
+            tuple(np.asarray(part)[weight[np.asarray(part)] > 0] for part in split) for split in found
+        ]  # weight 0 is no row at all
+    folds = [Fold(inside, held_out, weight) for inside, held_out in splits]
+    return [f for f in folds if _has_both(data.is_positive[f.inside]) and _has_both(data.is_positive[f.held_out])]
+
+
+def _deal_out(data: TrainingData, rows: np.ndarray, n_folds: int, seed: int) -> np.ndarray:
+    """Fold of each row, int (n,); empty where a class has fewer than two distinct rows."""
+    fold = np.zeros(len(rows), np.int64)
+    hashes = row_hashes(data.X[rows], seed)
+    is_positive = data.is_positive[rows]
+    kinds = [np.unique(hashes[of_class], return_inverse=True) for of_class in (is_positive, ~is_positive)]
+    n_folds = min(n_folds, *(len(distinct) for distinct, _ in kinds))
+    if n_folds < 2:
+        return fold[:0]
+    for of_class, (distinct, which) in zip((is_positive, ~is_positive), kinds, strict=True):
+        count = np.bincount(which)
+        middle = np.cumsum(count) - count / 2
+        place = np.minimum(middle * n_folds / count.sum(), n_folds - 1).astype(np.int64)
+        if len(np.unique(place)) < n_folds:  # some rows are very common: one kind after the other
+            place = np.arange(len(distinct)) % n_folds
+        fold[of_class] = place[which]
+    return fold
+
+
+def _has_both(is_positive: np.ndarray) -> bool:
+    """True where both classes are there."""
+    return 0 < is_positive.sum() < len(is_positive)

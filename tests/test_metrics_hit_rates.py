@@ -1,0 +1,137 @@
+"""Hit rates by score: honest on data whose rates are known, monotone, kept in files."""
+
+import numpy as np
+import pytest
+
+from toprank.metrics import HitRates
+from toprank.metrics.hit_rates import KNOTS, LARGEST_SPREAD, LEAST_SPREAD, fit_hit_rates, on_final_scale
+
+NAN = float("nan")
+
+
+def drawn(n, seed, rate_of=lambda s: s**3):
+    rng = np.random.default_rng(seed)
+    score = rng.random(n)
+    return score, rng.random(n) < rate_of(score)
+
+
+def fitted(score, is_positive, weight=None, fold=None, knots=None):
+    weight = np.ones(len(score)) if weight is None else weight
+    knots = np.unique(score) if knots is None else knots
+    return fit_hit_rates(score, is_positive, weight, fold, knots, "out of bag")
+
+
+@pytest.mark.parametrize("rate_of", [lambda s: s**3, lambda s: 0.02 + 0.5 * (s > 0.97), lambda s: 0.1 + 0 * s])
+def test_rates_are_those_of_the_population(rate_of):
+    score, is_positive = drawn(40_000, 0, rate_of)
+    rates = fitted(score, is_positive)
+    for low, high in ((0.99, 1.0), (0.95, 1.0), (0.5, 0.6), (0.0, 0.2)):
+        new = np.linspace(low, high, 2001)[1:-1]
+        assert rates.at(new).mean() == pytest.approx(rate_of(new).mean(), abs=0.05)
+
+
+def test_rates_never_fall_and_stay_between_0_and_1():
+    for seed in range(20):
+        score, is_positive = drawn(60, seed)
+        if is_positive.any():
+            rate = fitted(score, is_positive).at(np.linspace(-1, 2, 500))
+            assert np.all(np.diff(rate) >= 0)
+            assert rate.min() >= 0
+            assert rate.max() <= 1
+
+
+def test_a_lucky_top_is_not_believed():
+    score = np.arange(1000.0)
+    is_positive = (score >= 997) | (score % 100 == 0)
+    assert fitted(score, is_positive).at(np.array([999.0]))[0] < 0.5
+
+
+def test_weight_two_is_the_case_twice():
+    score, is_positive = drawn(300, 3)
+    weight = np.random.default_rng(0).integers(1, 4, 300)
+    rates = fitted(score, is_positive, weight.astype(float))
+    copies = fitted(np.repeat(score, weight), np.repeat(is_positive, weight))
+    assert np.allclose(rates.rate, copies.rate)
+    assert np.allclose(rates.above, copies.above)
+
+
+def test_tied_cases_share_a_rate():
+    score = np.repeat([0.2, 0.6, 1.0], [600, 300, 100])
+    is_positive = np.concatenate([np.arange(n) < hits for n, hits in ((600, 6), (300, 30), (100, 50))])
+    rate = fitted(score, is_positive).at(np.array([0.2, 0.6, 1.0]))
+    assert rate == pytest.approx([0.01, 0.1, 0.5], abs=0.05)
+
+
+def test_intervals_hold_what_new_cases_hit():
+    covered = []
+    for seed in range(60):
+        score, is_positive = drawn(2000, seed)
+        new, hits = drawn(1000, 1000 + seed)
+        rates = fitted(score, is_positive)
+        for share in (0.02, 0.1):
+            top = np.argsort(-new)[: int(share * len(new))]
+            _, low, high = rates.of_group(new[top])
+            covered.append(low <= hits[top].mean() <= high)
+    assert np.mean(covered) >= 0.9
+
+
+def test_intervals_are_wider_for_fewer_cases_and_hold_their_rate():
+    rates = fitted(*drawn(2000, 0))
+    few, many = rates.interval(0.3, 20, 20), rates.interval(0.3, 2000, 2000)
+    assert few[0] < many[0] < 0.3 < many[1] < few[1]
+    assert rates.interval(0.0, 10, 10)[0] == 0.0
+    assert rates.interval(1.0, 10, 10)[1] == 1.0
+
+
+def test_models_of_folds_that_differ_widen_the_interval():
+    score, is_positive = drawn(5000, 0, lambda s: 0.2 + 0.3 * (s > 0.9))
+    fold = np.arange(5000) % 5
+    alike = fitted(score, is_positive, fold=fold)
+    upside_down = np.where(fold == 0, 1 - score, score)
+    differ = fitted(upside_down, is_positive, fold=fold)
+    assert LEAST_SPREAD <= alike.spread < differ.spread <= LARGEST_SPREAD
+
+
+def test_average_precision_is_the_mean_over_folds():
+    from sklearn.metrics import average_precision_score
+
+    score, is_positive = drawn(500, 1)
+    fold = np.arange(500) % 4
+    expected = [average_precision_score(is_positive[fold == f], score[fold == f]) for f in range(4)]
+    rates = fitted(score, is_positive, fold=fold)
+    assert rates.average_precision == pytest.approx(np.mean(expected))
+    assert rates.deviation == pytest.approx(np.std(expected, ddof=1))
+    assert np.isnan(fitted(score, is_positive).deviation)
+
+
+def test_few_knots_stand_for_many_scores():
+    score, is_positive = drawn(30_000, 2)
+    rates = fitted(score, is_positive)
+    assert len(rates.score) <= KNOTS
+    assert rates.score[-1] == score.max()
+
+
+def test_arrays_give_equal_rates_back_and_damage_is_refused():
+    rates = fitted(*drawn(500, 0))
+    arrays = rates.to_arrays()
+    again = HitRates.from_arrays(arrays)
+    assert np.array_equal(again.rate, rates.rate)
+    assert (again.source, again.spread) == (rates.source, rates.spread)
+    for name, value in (("rate", rates.rate[::-1]), ("score", rates.score[:-1]), ("spread", np.array(0.5)),
+                        ("above", -rates.above)):  # fmt: skip
+        with pytest.raises(ValueError, match="hit rates"):
+            HitRates.from_arrays(arrays | {name: value})
+
+
+def test_scores_of_another_model_are_put_on_the_scale_of_the_final_one():
+    seen, final = np.linspace(0, 1, 101), np.linspace(0, 10, 1001)
+    weight = np.ones(101)
+    moved = on_final_scale(np.array([0.1, 0.5, 0.9]), seen, weight, final, np.ones(1001))
+    assert moved == pytest.approx([1.0, 5.0, 9.0], abs=0.05)
+    tied = on_final_scale(np.array([1.0]), np.repeat([0.5, 1.0], [90, 10]), np.ones(100), final, np.ones(1001))
+    assert tied[0] == pytest.approx(9.5, abs=0.05)  # the middle of the tie
+
+
+def test_rates_of_training_say_so():
+    rates = HitRates([0.0, 1.0], [0.1, 0.5], [10.0, 5.0], 1.0, "training", 0.3, NAN)
+    assert not rates.is_for_new_cases
