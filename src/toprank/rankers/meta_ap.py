@@ -11,7 +11,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from toprank._core.dtypes import CRITERIA
 from toprank._core.threads import Threads
 from toprank.metrics import average_precision
-from toprank.rankers.growth import CCP_ALPHA, DEPTH, GROWTH_CONSTRAINTS, Growth
+from toprank.rankers.growth import CCP_ALPHA, DEPTH, GROWTH_CONSTRAINTS, PUBLISHED_CATEGORIES, Growth
 from toprank.rankers.meta_ranker import GrownMeta, MetaRanker
 from toprank.rankers.pruning import Pruner, SiblingPruner
 from toprank.rankers.training import TrainingData
@@ -140,6 +140,9 @@ class MetaAP(MetaRanker):
         splitter: str = "hist",
         max_bins: int = 255,
         categorical_features: Any = None,
+        cat_smooth: float | None = 10.0,
+        min_data_per_group: int = 10,
+        max_cat_threshold: int | None = 32,
         budget: int | float | None = None,
         pos_label: Any = None,
         n_jobs: int | None = None,
@@ -163,6 +166,9 @@ class MetaAP(MetaRanker):
         self.splitter = splitter
         self.max_bins = max_bins
         self.categorical_features = categorical_features
+        self.cat_smooth = cat_smooth
+        self.min_data_per_group = min_data_per_group
+        self.max_cat_threshold = max_cat_threshold
         self.budget = budget
         self.pos_label = pos_label
         self.n_jobs = n_jobs
@@ -178,7 +184,7 @@ class MetaAP(MetaRanker):
         """
         published = {"max_depth": depth, "leaf_depth": None, "leaf_order": "meta", "leaf_score": "margin",
                      "min_samples_leaf": 1, "min_gain": -np.inf, "smoothing": None, "splitter": "exact"}  # fmt: skip
-        return cls(**(published | parameters))
+        return cls(**(published | PUBLISHED_CATEGORIES | parameters))
 
     def _growth(self, data: TrainingData) -> Growth:
         if self.keeps_ap and self.criterion != "ap":

@@ -8,7 +8,7 @@ import numpy as np
 
 from toprank.metrics import average_precision
 from toprank.rankers.forest import Forest, Judgement
-from toprank.rankers.growth import Growth
+from toprank.rankers.growth import PUBLISHED_CATEGORIES, Growth
 from toprank.tree.objectives import AVERAGE_PRECISION
 
 
@@ -91,7 +91,7 @@ class MetaAPForest(Forest):
         published = {"n_estimators": 100, "max_depth": depth, "leaf_depth": None, "leaf_order": "meta",
                      "leaf_score": "margin", "max_features": None, "bootstrap": True, "max_samples": None,
                      "min_samples_leaf": 1, "min_gain": -np.inf, "smoothing": None, "splitter": "exact"}  # fmt: skip
-        return cls(**(published | parameters))
+        return cls(**(published | PUBLISHED_CATEGORIES | parameters))
 
     def _growth(self) -> Growth:
         return Growth.of(

@@ -108,6 +108,9 @@ class RankingTree(TreeRanker):
         splitter: str = "hist",
         max_bins: int = 255,
         categorical_features: Any = None,
+        cat_smooth: float | None = 10.0,
+        min_data_per_group: int = 10,
+        max_cat_threshold: int | None = 32,
         budget: int | float | None = None,
         pos_label: Any = None,
         n_jobs: int | None = None,
@@ -126,6 +129,9 @@ class RankingTree(TreeRanker):
         self.splitter = splitter
         self.max_bins = max_bins
         self.categorical_features = categorical_features
+        self.cat_smooth = cat_smooth
+        self.min_data_per_group = min_data_per_group
+        self.max_cat_threshold = max_cat_threshold
         self.budget = budget
         self.pos_label = pos_label
         self.n_jobs = n_jobs

@@ -21,7 +21,7 @@ from toprank.metrics import RocCurve, roc_auc
 from toprank.rankers.classifier_tree import ClassifierTree
 from toprank.rankers.cuts import CellRule
 from toprank.rankers.ensemble import negatives_above
-from toprank.rankers.growth import CCP_ALPHA, DEPTH, GROWTH_CONSTRAINTS, Arrangement, Growth
+from toprank.rankers.growth import CCP_ALPHA, DEPTH, GROWTH_CONSTRAINTS, PUBLISHED_CATEGORIES, Arrangement, Growth
 from toprank.rankers.leaf_rates import recounted
 from toprank.rankers.meta_nodes import MetaNodes
 from toprank.rankers.meta_parts import MetaParts
@@ -164,6 +164,9 @@ class TreeRank(MetaParts):
         splitter: str = "hist",
         max_bins: int = 255,
         categorical_features: Any = None,
+        cat_smooth: float | None = 10.0,
+        min_data_per_group: int = 10,
+        max_cat_threshold: int | None = 32,
         budget: int | float | None = None,
         pos_label: Any = None,
         n_jobs: int | None = None,
@@ -189,6 +192,9 @@ class TreeRank(MetaParts):
         self.splitter = splitter
         self.max_bins = max_bins
         self.categorical_features = categorical_features
+        self.cat_smooth = cat_smooth
+        self.min_data_per_group = min_data_per_group
+        self.max_cat_threshold = max_cat_threshold
         self.budget = budget
         self.pos_label = pos_label
         self.n_jobs = n_jobs
@@ -200,7 +206,7 @@ class TreeRank(MetaParts):
         published = {"max_depth": depth, "leaf_depth": None, "criterion": "error", "leaf_order": "meta",
                      "leaf_score": "constant", "min_samples_leaf": 1, "min_gain": -np.inf, "smoothing": None,
                      "splitter": "exact"}  # fmt: skip
-        return cls(**(published | parameters))
+        return cls(**(published | PUBLISHED_CATEGORIES | parameters))
 
     # --- growing ------------------------------------------------------------------------------------------------
 
