@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from toprank._core.threads import Threads, resolve_n_jobs
-from toprank.rankers.growth import Arrangement, Growth, stages_of
+from toprank.rankers.growth import Arrangement, Growth, category_search, stages_of
 from toprank.rankers.linear import fit_linear_scoring
 from toprank.rankers.pruning import Pruner, best_penalty, held_out_folds, penalties_to_try, weight_of
 from toprank.rankers.training import TrainingData
@@ -94,9 +94,11 @@ class MetaRanker(TreeRanker):
         if self.leaf_score == "margin":
             return Scoring("margin", scale=data.column_scales())
         if self.leaf_score == "linear":
+            categories = category_search(self)
             if weight is not data.weight:
-                return fit_linear_scoring(data, weight, self.linear_C)
-            return data.once(("linear", self.linear_C), lambda: fit_linear_scoring(data, weight, self.linear_C))
+                return fit_linear_scoring(data, weight, self.linear_C, categories)
+            name = "linear", self.linear_C, categories
+            return data.once(name, lambda: fit_linear_scoring(data, weight, self.linear_C, categories))
         return Scoring()
 
     def _choose_penalty(self, growth: Growth, data: TrainingData, pruner: Pruner, threads: Threads) -> float:

@@ -110,7 +110,7 @@ class RankingTree(TreeRanker):
         categorical_features: Any = None,
         cat_smooth: float | None = 10.0,
         min_data_per_group: int = 10,
-        max_cat_threshold: int | None = 32,
+        max_cat_threshold: int | None = 3,
         budget: int | float | None = None,
         pos_label: Any = None,
         n_jobs: int | None = None,

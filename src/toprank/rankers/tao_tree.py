@@ -14,6 +14,7 @@ from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from toprank._core.threads import Threads
+from toprank.rankers.growth import category_search
 from toprank.rankers.labelled_tree import BALANCED, LABELLED_CONSTRAINTS, LabelledTree
 from toprank.rankers.training import TrainingData
 from toprank.tree.structure import Tree
@@ -143,7 +144,7 @@ class TAOTree(LabelledTree):
         categorical_features: Any = None,
         cat_smooth: float | None = 10.0,
         min_data_per_group: int = 10,
-        max_cat_threshold: int | None = 32,
+        max_cat_threshold: int | None = 3,
         budget: int | float | None = None,
         pos_label: Any = None,
         n_jobs: int | None = None,
@@ -224,7 +225,8 @@ class TAOTree(LabelledTree):
         return tree
 
     def _problem(self, costs: np.ndarray, data: TrainingData, threads: Threads) -> CostProblem:
-        return CostProblem.of(distinct_rows(data), costs, self.alpha, self.split == "oblique", threads)
+        rows, is_oblique = distinct_rows(data), self.split == "oblique"
+        return CostProblem.of(rows, costs, self.alpha, is_oblique, threads, category_search(self))
 
     def _check_random_depth(self) -> None:
         is_random = self.n_restarts > 1 or (isinstance(self.init, str) and self.init == "random")
