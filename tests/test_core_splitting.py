@@ -71,7 +71,7 @@ def cut(criterion, pairs, missing, min_leaf=1):
     total = np.array([t for _, t in pairs], np.int64)
     everything = positive.sum() + missing[0], total.sum() + missing[1]
     missing = np.array(missing, np.int64)
-    return best_cut(CRITERIA[criterion], positive, total, len(pairs), *missing, *everything, *everything, min_leaf)
+    return best_cut(CRITERIA[criterion], positive, total, len(pairs), *missing, *everything, *everything, min_leaf, 0)
 
 
 def cuts_by_enumeration(criterion, pairs, missing, min_leaf):
@@ -158,11 +158,12 @@ def empty_splits(n_nodes):
     return splits, np.zeros((n_nodes, 256), np.uint8)
 
 
-def find_splits(mode, data, criterion, min_leaf, nodes, allowed=None, features=None, rules=PLAIN):
+def find_splits(mode, data, criterion, min_leaf, nodes, allowed=None, features=None, rules=PLAIN, direction=None):
     """Best splits of the nodes (lists of rows of one tree) from histograms or from sorted rows."""
     codes, n_codes, is_categorical, positive, total = data
     d = len(codes)
     allowed = np.ones((len(nodes), d), np.uint8) if allowed is None else allowed
+    direction = np.zeros(d, np.int8) if direction is None else direction
     first, last = features or (0, d)
     all_positive = np.array([positive[node].sum() for node in nodes])
     all_total = np.array([total[node].sum() for node in nodes])
@@ -175,14 +176,14 @@ def find_splits(mode, data, criterion, min_leaf, nodes, allowed=None, features=N
         slot = np.arange(len(nodes), dtype=np.int32)[::-1].copy()
         histogram_splits(CRITERIA[criterion], flat[::-1].copy(), slot, np.cumsum(sizes) - sizes, n_codes,
                          is_categorical, allowed, first, last, all_positive, all_total, *whole, min_leaf, rules,
-                         coins(), splits, goes_left)  # fmt: skip
+                         coins(), direction, splits, goes_left)  # fmt: skip
     else:
         stop = np.cumsum([len(node) for node in nodes])
         start = stop - [len(node) for node in nodes]
         order = [[row for node in nodes for row in sorted(node, key=lambda r: codes[f, r])] for f in range(d)]
         exact_splits(CRITERIA[criterion], codes, np.array(order, np.int32), start, stop, positive, total,
                      n_codes, is_categorical, allowed, first, last, all_positive, all_total, *whole, min_leaf, rules,
-                     coins(), splits, goes_left)  # fmt: skip
+                     coins(), direction, splits, goes_left)  # fmt: skip
     return splits, goes_left
 
 

@@ -84,8 +84,11 @@ def richer_part(criterion, positive_left, total_left, positive, total):
 
 @kernel
 def best_cut(criterion, positive, total, n_codes, missing_positive, missing_total, all_positive, all_total,
-             whole_positive, whole_total, min_leaf):  # fmt: skip
+             whole_positive, whole_total, min_leaf, direction):  # fmt: skip
     """Sweep ordered codes for the cut of largest gain; of equals the one of largest `richer_part`, then the first.
+
+    A direction of 1 leaves out cuts with the higher positive rate on the left, -1 those with the higher one on the
+    right; 0 none. The cut between values and missing values has no direction.
 
     Pre:  positive, total int64, entries 0..n_codes-1 all with total > 0; all_* include the missing weight.
     Post: (gain, cut, missing_left, positive_left, total_left, richer): codes 0..cut go left; cut = n_codes - 1 parts
@@ -120,6 +123,10 @@ def best_cut(criterion, positive, total, n_codes, missing_positive, missing_tota
             )  # fmt: skip
             if gain < best_gain:
                 continue
+            if direction != 0 and i + 1 < n_codes:
+                rest_positive, rest_total = float(all_positive - left_positive), float(all_total - left_total)
+                if direction * (float(left_positive) * rest_total - rest_positive * float(left_total)) > 0.0:
+                    continue
             richer = richer_part(criterion, left_positive, left_total, all_positive, all_total)
             if gain > best_gain or richer > best_richer:
                 best_gain = gain
@@ -342,12 +349,13 @@ def offer_levels(criterion, feature, code, positive, total, n_codes, missing_cod
 
 @kernel
 def offer_split(criterion, feature, categorical, code, positive, total, n_codes, missing_code, missing_positive,
-                missing_total, all_positive, all_total, whole_positive, whole_total, min_leaf, rules, heads, split,
-                goes_left):  # fmt: skip
+                missing_total, all_positive, all_total, whole_positive, whole_total, min_leaf, rules, heads, direction,
+                split, goes_left):  # fmt: skip
     """Replace the node's best condition so far if this feature has a better one.
 
     Pre:  code, positive, total hold the codes present in the node in ascending order (room for one more entry);
           rules say how categories are searched, case_positive = 0: by their training rates, as numbers are;
+          direction as best_cut takes it, 0 for categories;
           split is the node's SPLIT record, goes_left its uint8 (256,) answers for categories.
     Post: code, positive, total are scratch.
     """
@@ -368,7 +376,7 @@ def offer_split(criterion, feature, categorical, code, positive, total, n_codes,
         missing_total = np.int64(0)
     gain, cut, missing_left, positive_left, total_left, richer = best_cut(
         criterion, positive, total, n_codes, missing_positive, missing_total, all_positive, all_total, whole_positive,
-        whole_total, min_leaf,
+        whole_total, min_leaf, direction,
     )  # fmt: skip
     if not (gain > split["gain"] or (gain == split["gain"] and richer > split["richer"])):
         return
@@ -415,13 +423,14 @@ def most_auc_gain(histogram, first, missing, categorical, all_positive, all_tota
 
 @kernel
 def histogram_splits(criterion, histograms, slot, offsets, n_bins, is_categorical, allowed, first_feature, last_feature,
-                     all_positive, all_total, whole_positive, whole_total, min_leaf, rules, heads, splits,
-                     goes_left):  # fmt: skip
+                     all_positive, all_total, whole_positive, whole_total, min_leaf, rules, heads, direction,
+                     splits, goes_left):  # fmt: skip
     """Find each node's best condition among features first_feature..last_feature-1 from its histogram.
 
     Pre:  histograms[slot[node]] int64 (total_bins, 2); feature f's bins start at offsets[f], its missing bin is
           n_bins[f]; allowed uint8 (n_nodes, n_features); splits SPLIT (n_nodes,) with gain = -inf, feature = -1;
-          all_* int64 (n_nodes,): weights of the node, whole_*: of the root of its tree.
+          all_* int64 (n_nodes,): weights of the node, whole_*: of the root of its tree;
+          direction int8 (n_features,), as best_cut takes it.
     Cost: n_nodes * total_bins gains; with AUC one walk over the bins of a feature that cannot be the best one.
     """
     code = np.empty(257, np.int32)
@@ -449,14 +458,14 @@ def histogram_splits(criterion, histograms, slot, offsets, n_bins, is_categorica
             offer_split(
                 criterion, f, is_categorical[f], code, positive, total, n_codes, n_bins[f], histogram[missing, 0],
                 histogram[missing, 1], all_positive[node], all_total[node], whole_positive[node], whole_total[node],
-                min_leaf, rules, heads, splits[node], goes_left[node],
+                min_leaf, rules, heads, direction[f], splits[node], goes_left[node],
             )  # fmt: skip
 
 
 @kernel
 def exact_splits(criterion, codes, sorted_rows, start, stop, positive_weight, total_weight, n_codes, is_categorical,
                  allowed, first_feature, last_feature, all_positive, all_total, whole_positive, whole_total, min_leaf,
-                 rules, heads, splits, goes_left):  # fmt: skip
+                 rules, heads, direction, splits, goes_left):  # fmt: skip
     """Find each node's best condition from rows sorted by value: the distinct values feed the same sweep.
 
     Pre:  codes int32 (n_features, n_rows): dense ranks, missing = n_codes[f]; sorted_rows int32, same shape: each
@@ -493,5 +502,5 @@ def exact_splits(criterion, codes, sorted_rows, start, stop, positive_weight, to
             offer_split(
                 criterion, f, is_categorical[f], code, positive, total, n + 1, n_codes[f], missing_positive,
                 missing_total, all_positive[node], all_total[node], whole_positive[node], whole_total[node], min_leaf,
-                rules, heads, splits[node], goes_left[node],
+                rules, heads, direction[f], splits[node], goes_left[node],
             )  # fmt: skip

@@ -130,11 +130,12 @@ class Growth:
             categories=self.categories.rules(weights),
         )
 
-    def grow_tree(self, data: TrainingData, threads: Threads) -> Tree:
-        """One greedy tree without scores."""
+    def grow_tree(self, data: TrainingData, threads: Threads, direction: np.ndarray | None = None) -> Tree:
+        """One greedy tree without scores; `direction` as `Limits` takes it."""
         weights = integer_weights(data.is_positive, data.weight)
         splitter = data.splitter(weights, threads)
-        trees = grow(splitter, splitter.root(), self.limits(weights, None))
+        limits = replace(self.limits(weights, None), direction=direction)
+        trees = grow(splitter, splitter.root(), limits)
         return flatten_tree(trees, weights.unit, data.is_categorical)
 
     def node_rates(self, tree: Tree) -> np.ndarray:

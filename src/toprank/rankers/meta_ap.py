@@ -70,6 +70,14 @@ class MetaAP(MetaRanker):
     max_bins : int
     categorical_features : list of names, positions or a mask
         Columns to treat as categories besides strings, booleans and category columns.
+    cat_smooth : float or None, default 10
+        Cases by which the rate of a category is pulled to that of its node before categories are ordered. A condition
+        on many categories is judged on other cases than those that ordered them, so that chance buys no gain; None
+        turns that off, too: categories by their training rate, as the papers have it.
+    min_data_per_group : int, default 10
+        Categories of fewer cases in a node go together.
+    max_cat_threshold : int or None, default 3
+        Categories that a condition names at most; all others are on its other side. None = no limit.
     budget : int, float or None
         Cases (int) or share of cases (float) that `predict` lets through; None = as many as training positives.
     pos_label : label of the positive class, default the larger one

@@ -32,8 +32,10 @@ class MetaAPForest(Forest):
         Rows drawn for each tree: a number, or a share; None = as many as there are.
     min_samples_leaf, min_samples_split, min_gain, max_leaf_nodes, smoothing, smoothing_strength, splitter, max_bins
         As in `MetaAP`.
-    categorical_features, budget, pos_label
+    categorical_features, cat_smooth, min_data_per_group, budget, pos_label
         As in `MetaAP`.
+    max_cat_threshold : int or None, default 32
+        As in `MetaAP`; nobody reads all conditions of many trees, so the limit is higher.
     n_jobs : int or None
         Trees grown side by side; results are the same for any number.
     random_state : int, RandomState or None

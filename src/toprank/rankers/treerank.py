@@ -87,7 +87,7 @@ class TreeRank(MetaParts):
         Folds for ccp_alpha="cv"; an int means stratified folds.
     min_samples_leaf, min_samples_split, min_gain, max_leaf_nodes, smoothing, smoothing_strength, splitter, max_bins
         As in `MetaAP`.
-    categorical_features, budget, pos_label, n_jobs
+    categorical_features, cat_smooth, min_data_per_group, max_cat_threshold, budget, pos_label, n_jobs
         As in `MetaAP`.
     random_state : int, RandomState or None
         Folds of ccp_alpha="cv" and rows of leaf_order="held-out", the same each time for None.

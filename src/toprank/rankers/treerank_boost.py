@@ -77,8 +77,10 @@ class TreeRankBoost(Ensemble):
         meta-tree; or by positive rate as it is.
     min_samples_leaf, min_samples_split, min_gain, max_leaf_nodes, smoothing, smoothing_strength, splitter, max_bins
         As in `TreeRank`; weights count as cases.
-    categorical_features, budget, pos_label
+    categorical_features, cat_smooth, min_data_per_group, budget, pos_label
         As in `TreeRank`.
+    max_cat_threshold : int or None, default 32
+        As in `TreeRank`; nobody reads all conditions of many trees, so the limit is higher.
     n_jobs : int or None
         Threads; results are the same for any number.
     verbose : int, default 0

@@ -76,12 +76,13 @@ class Splitter(Protocol):
 
     def best_splits(
         self, batch: Batch, criterion: int, min_leaf: int, allowed: np.ndarray | None, roots: Batch | None = None,
-        categories: Rules = PLAIN,
+        categories: Rules = PLAIN, direction: np.ndarray | None = None,
     ) -> Splits:  # fmt: skip
         """Best condition of each node; `allowed` (n_nodes, n_features) tells which features it may use.
 
         `roots` holds the root of the tree of each node, for criteria that weigh the classes there; None: the nodes
-        are roots themselves. `categories` say how conditions on categories are searched.
+        are roots themselves. `categories` say how conditions on categories are searched,
+        `direction` int8 (n_features,) in which direction rates may go along each number; None: in any.
         """
         ...
 

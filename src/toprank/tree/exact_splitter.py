@@ -92,18 +92,19 @@ class ExactSplitter:
 
     def best_splits(
         self, batch: Batch, criterion: int, min_leaf: int, allowed: np.ndarray | None, roots: Batch | None = None,
-        categories: Rules = PLAIN,
+        categories: Rules = PLAIN, direction: np.ndarray | None = None,
     ) -> Splits:  # fmt: skip
         """Best condition of each node; `allowed` (n_nodes, n_features) tells which features it may use."""
         if allowed is None:
             allowed = np.ones((len(batch), self.n_features), np.uint8)
         whole, heads = batch if roots is None else roots, coins()
+        towards = np.zeros(self.n_features, np.int8) if direction is None else direction
 
         def sweep(first: int, last: int, record: np.ndarray, goes_left: np.ndarray) -> None:
             exact_splits(criterion, self.presorted.codes, self.order, batch.start, batch.stop, self.weights.positive,
                          self.weights.total, self.presorted.n_codes, self.is_categorical, allowed, first, last,
                          batch.positive, batch.total, whole.positive, whole.total, min_leaf, categories, heads,
-                         record, goes_left)  # fmt: skip
+                         towards, record, goes_left)  # fmt: skip
 
         return sweep_features(sweep, len(batch), self.n_features, self.threads)
 

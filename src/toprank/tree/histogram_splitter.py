@@ -109,14 +109,17 @@ class HistogramSplitter:
 
     def best_splits(
         self, batch: Batch, criterion: int, min_leaf: int, allowed: np.ndarray | None, roots: Batch | None = None,
-        categories: Rules = PLAIN,
+        categories: Rules = PLAIN, direction: np.ndarray | None = None,
     ) -> Splits:  # fmt: skip
         """Best condition of each node; `allowed` (n_nodes, n_features) tells which features it may use."""
         if allowed is None:
             allowed = np.ones((len(batch), self.n_features), np.uint8)
         roots = batch if roots is None else roots
+        direction = np.zeros(self.n_features, np.int8) if direction is None else direction
         if batch.histograms is not None and batch.slot is not None:
-            return self._sweep(batch, roots, batch.histograms, batch.slot, criterion, min_leaf, allowed, categories)
+            return self._sweep(
+                batch, roots, batch.histograms, batch.slot, criterion, min_leaf, allowed, categories, direction
+            )
         whole = Splits(len(batch))
         step = max(1, HISTOGRAM_MEMORY // (self.total_bins * 16))
         for first in range(0, len(batch), step):
@@ -124,7 +127,7 @@ class HistogramSplitter:
             part = batch.take(index)
             found = self._sweep(part, roots.take(index), self._histograms(part),
                                 np.arange(len(part), dtype=NODE), criterion, min_leaf, allowed[index],
-                                categories)  # fmt: skip
+                                categories, direction)  # fmt: skip
             whole.record[index], whole.goes_left[index] = found.record, found.goes_left
         return whole
 
@@ -138,6 +141,7 @@ class HistogramSplitter:
         min_leaf: int,
         allowed: np.ndarray,
         categories: Rules,
+        direction: np.ndarray,
     ) -> Splits:
         """Best condition of each node from its histogram, with the answer for every bin."""
         heads = coins()
@@ -145,7 +149,7 @@ class HistogramSplitter:
         def sweep(first: int, last: int, record: np.ndarray, goes_left: np.ndarray) -> None:
             histogram_splits(criterion, histograms, slot, self.offsets, self.mapper.n_bins, self.is_categorical,
                              allowed, first, last, batch.positive, batch.total, roots.positive, roots.total, min_leaf,
-                             categories, heads, record, goes_left)  # fmt: skip
+                             categories, heads, direction, record, goes_left)  # fmt: skip
 
         splits = sweep_features(sweep, len(batch), self.n_features, self.threads)
         record = splits.record

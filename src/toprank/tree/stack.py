@@ -38,7 +38,7 @@ class RootMemory:
 
     def best_splits(
         self, batch: Batch, criterion: int, min_leaf: int, allowed: np.ndarray | None, roots: Batch | None = None,
-        categories: Rules = PLAIN,
+        categories: Rules = PLAIN, direction: np.ndarray | None = None,
     ) -> Splits:  # fmt: skip
         """Best condition of each node."""
         if self.is_first and self.level < len(self.known):
@@ -46,7 +46,7 @@ class RootMemory:
             if np.array_equal(before.start, batch.start) and np.array_equal(before.stop, batch.stop):
                 self.level += 1
                 return found
-        found = self.splitter.best_splits(batch, criterion, min_leaf, allowed, roots, categories)
+        found = self.splitter.best_splits(batch, criterion, min_leaf, allowed, roots, categories, direction)
         if self.is_first and self.level == len(self.known):
             self.known.append((replace(batch, histograms=None, slot=None), found))
             self.level += 1
