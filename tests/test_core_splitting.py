@@ -488,3 +488,28 @@ def test_noise_with_many_levels_gains_little_more_than_a_noisy_number_and_a_real
     assert mean_gain(100, 0, regularised) < 0.0002
     assert mean_gain(100, 0.5, regularised) > 0.7 * mean_gain(100, 0.5, plain)
     assert mean_gain(250, 0.5, regularised) > 0.45 * mean_gain(250, 0.5, plain)
+
+
+# Directions
+
+
+@given(coded_tables(kinds=(0,)), criteria, st.integers(1, 3), st.sampled_from([-1, 1]))
+def test_a_direction_leaves_out_the_cuts_that_go_the_other_way(data, criterion, min_leaf, towards):
+    rows = np.arange(data[0].shape[1])
+    columns, _, positive, total = as_values(data)
+    assume(0 < positive.sum() < total.sum())
+    whole = int(positive.sum()), int(total.sum())
+    best = -np.inf
+    for column in columns:
+        missing = frozenset(np.flatnonzero(np.isnan(column)).tolist())
+        for left in reference.conditions(column, False, rows.tolist()):
+            counts = reference.weight_of(left, positive), reference.weight_of(left, total)
+            rest = whole[0] - counts[0], whole[1] - counts[1]
+            rises = Fraction(*rest) - Fraction(*counts)
+            is_between_values = frozenset(rows.tolist()) - left != missing
+            if min(counts[1], rest[1]) >= min_leaf and not (is_between_values and rises * towards < 0):
+                best = max(best, float(reference.gain(criterion, *counts, *whole)))
+    direction = np.full(len(columns), towards, np.int8)
+    for mode in ("histogram", "exact"):
+        splits, _ = find_splits(mode, data, criterion, min_leaf, [rows], direction=direction)
+        assert splits["gain"][0] == pytest.approx(best, rel=1e-9, abs=1e-9)

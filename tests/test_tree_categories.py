@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from toprank.tree.categories import N_COINS, N_HALVINGS, PLAIN, CategorySearch, coins
+from toprank.tree.categories import N_COINS, N_HALVINGS, PLAIN, CategorySearch, coins, levels_worth_points
 from toprank.tree.weights import RowWeights, integer_weights
 
 
@@ -25,3 +25,14 @@ def test_rules_are_in_cases_and_none_means_the_plain_search():
     assert CategorySearch(0.0).rules(weights)[2] == np.inf
     costly = RowWeights(np.array([8, 0]), np.array([8, 2]), 0.5, (4.0, 1.0))
     assert CategorySearch(0.0).rules(costly)[3:] == (8.0, 2.0)
+
+
+def test_levels_of_noise_get_no_points_and_real_ones_do():
+    rng, search = np.random.default_rng(0), CategorySearch(10.0, 10)
+    total = np.append(rng.integers(20, 60, 120), [5, 0]).astype(float)
+    noise = rng.binomial(total.astype(int), 0.2)
+    real = rng.binomial(total.astype(int), np.resize([0.1, 0.4], 122))
+    assert not levels_worth_points(noise, total, search).any()
+    assert levels_worth_points(real, total, search).tolist() == [True] * 120 + [False] * 2
+    assert levels_worth_points(noise, total, CategorySearch()).tolist() == [True] * 121 + [False]
+    assert levels_worth_points(np.zeros(122), total, search).tolist() == [True] * 120 + [False] * 2  # one class only
