@@ -204,6 +204,86 @@ def side_average_precisions(table, parts):
     return [two_leaf_average_precision(*count, *both) for count in counts]
 
 
+# Categories: levels are (positive, negative) counts of cases
+
+
+def level_order(levels, smooth):
+    """Levels by shrunk rate, best first; rounded as any program would, so that ties are the same ones."""
+    positive, total = sum(p for p, _ in levels), sum(p + n for p, n in levels)
+    prior = smooth * positive / total if total else 0.0
+    return sorted(range(len(levels)), key=lambda i: -_ratio(levels[i][0] + prior, sum(levels[i]) + smooth))
+
+
+def _ratio(part, whole):
+    return part / whole if whole > 0 else 0.0
+
+
+def best_level_cut(criterion, levels, order, members, min_leaf, max_levels, whole=None):
+    """(gain, number of levels on the left) of the best cut of ordered levels; None where no cut is allowed."""
+    positive, total = sum(p for p, _ in levels), sum(p + n for p, n in levels)
+    found = []
+    for cut in range(1, len(order)):
+        left = order[:cut]
+        left_positive, left_total = sum(levels[i][0] for i in left), sum(sum(levels[i]) for i in left)
+        named = sum(members[i] for i in left)
+        if min(left_total, total - left_total) >= min_leaf and min(named, sum(members) - named) <= max_levels:
+            found.append((gain(criterion, left_positive, left_total, positive, total, whole), cut))
+    return max(found, key=lambda pair: pair[0], default=None)
+
+
+def honest_gain(criterion, levels, members, heads, smooth, min_leaf, max_levels, whole=None):
+    """Mean gain of the best cut of one half of the cases in the order of the other half, which a coin a case chooses.
+
+    The largest level comes first; heads[h][place][class][k] = heads among the first k coins of the level's cases.
+    """
+    everything = [sum(level[kind] for level in levels) for kind in (0, 1)]
+    by_size = sorted(range(len(levels)), key=lambda i: (-sum(levels[i]), -levels[i][0]))
+    levels, members = [levels[i] for i in by_size], [members[i] for i in by_size]
+    gains = []
+    for tossed in heads:
+        halves = [[[0, 0] for _ in levels] for _ in (0, 1)]
+        for place, level in enumerate(levels):
+            for kind in (0, 1):
+                for case in range(level[kind]):
+                    is_head = tossed[place][kind][case + 1] - tossed[place][kind][case]
+                    halves[0 if is_head else 1][place][kind] += 1
+        for guide, judge in (halves, halves[::-1]):
+            sums = [sum(level[kind] for level in judge) for kind in (0, 1)]
+            if 0 in sums:
+                gains.append(0.0)
+                continue
+            scaled = [tuple(Fraction(level[k] * everything[k], sums[k]) for k in (0, 1)) for level in judge]
+            order = level_order(guide, smooth / 2)
+            found = best_level_cut(criterion, scaled, order, members, min_leaf, max_levels, whole)
+            gains.append(max(float(found[0]), 0.0) if found else 0.0)
+    return sum(gains) / len(gains)
+
+
+def category_split(criterion, counts, heads, rules, min_leaf, few):
+    """(gain, codes on the left) of the condition offered on a category; None where there is none.
+
+    counts: (positive, negative) cases by code; rules: cat_smooth, min_data_per_group, max_cat_threshold.
+    """
+    smooth, least, most = rules
+    rare = [code for code in sorted(counts) if sum(counts[code]) < least]
+    groups = []
+    for code in sorted(counts):
+        if code not in rare:
+            groups.append([code])
+        elif code == rare[0]:
+            groups.append(rare)
+    levels = [tuple(sum(counts[code][kind] for code in group) for kind in (0, 1)) for group in groups]
+    members = [len(group) for group in groups]
+    order = level_order(levels, smooth)
+    found = best_level_cut(criterion, levels, order, members, min_leaf, most)
+    if found is None:
+        return None
+    value, cut = float(found[0]), found[1]
+    if len(groups) > few:
+        value = min(value, honest_gain(criterion, levels, members, heads, smooth, min_leaf, most))
+    return value, {code for i in order[:cut] for code in groups[i]}
+
+
 # Meta-trees
 
 

@@ -52,6 +52,16 @@ def test_the_example_of_the_scorecard_prints_what_the_page_shows(capsys):
     assert shown in capsys.readouterr().out
 
 
+def test_the_example_of_a_constraint_runs():
+    train, test = make_audit(6000, random_state=0).split()
+    names: dict[str, Any] = {"X": train.X, "y": train.y}
+    (block,) = blocks("docs/categories.md")
+    exec(compile(block, "docs/categories.md", "exec"), names)
+    more = test.X.assign(turnover=test.X["turnover"] * 2)
+    known = test.X["turnover"].notna()
+    assert (names["model"].decision_function(more) >= names["model"].decision_function(test.X))[known].all()
+
+
 def test_examples_of_data_sets_run():
     names: dict[str, Any] = {}
     for block in blocks("docs/datasets.md"):

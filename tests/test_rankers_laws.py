@@ -13,6 +13,7 @@ from sklearn.base import clone
 from ranker_cases import ENSEMBLES, FORMS, RANKERS, TREES, UNDRAWN, Case, cases, fewer, make_cases, scores_of, variant
 from tables import check_same_tree
 from toprank import MetaAP, MetaAPForest, RankingTree, load
+from toprank.rankers.growth import PUBLISHED_CATEGORIES
 from toprank.tree import bin_mapper
 
 ONE_OF_EACH = Case(
@@ -114,8 +115,9 @@ def test_weight_two_is_the_row_twice_and_weight_zero_no_row(kind, case):
 @fewer(6)
 @given(case=cases(weights=("none",)), weight=st.sampled_from([1.0, 2.0, 32.0]))
 def test_a_common_weight_changes_nothing_where_nothing_counts_cases(kind, case, weight):
-    plain = fit(kind, case, smoothing=None)
-    weighted = fit(kind, Case(case.columns, case.y, np.full(len(case), weight)), smoothing=None)
+    uncounted = PUBLISHED_CATEGORIES | {"smoothing": None}
+    plain = fit(kind, case, **uncounted)
+    weighted = fit(kind, Case(case.columns, case.y, np.full(len(case), weight)), **uncounted)
     assert np.array_equal(plain.decision_function(case.pandas()), weighted.decision_function(case.pandas()))
     assert np.array_equal(plain.predict_proba(case.pandas()), weighted.predict_proba(case.pandas()))
     assert weighted.n_cases_ == weight * len(case)

@@ -1,3 +1,4 @@
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -8,8 +9,10 @@ from hypothesis import strategies as st
 from ranker_cases import fewer
 from tao_cases import blobs, goes_left, make_problem, tao_cases
 from toprank._core.dtypes import CATEGORY, NUMERIC, OBLIQUE
+from toprank._core.splitting import FEW_LEVELS
 from toprank.tree import tao_splits
-from toprank.tree.tao_splits import Care, Split, best_axis, best_threshold, fitted_sum, numeric_candidate
+from toprank.tree.categories import CategorySearch
+from toprank.tree.tao_splits import Care, Split, best_axis, best_threshold, choose_levels, fitted_sum, numeric_candidate
 
 VALUES = st.sampled_from([-np.inf, -1.0, 0.0, np.nextafter(0.0, 1.0), 2.5, 1e308, np.nan])
 
@@ -221,3 +224,54 @@ def test_categories_that_no_care_point_has_go_with_the_heavier_side():
 def test_a_condition_that_sends_everything_one_way_says_so():
     assert goes_left(Split.one_way(True), [np.nan])
     assert not goes_left(Split.one_way(False), [1e308])
+
+
+# Categories
+
+
+def levels_problem(n_levels, rate, n=3000, search=None, seed=0):
+    """One column of categories, whose cases are positive at these rates."""
+    random = np.random.default_rng(seed)
+    code = random.integers(0, n_levels, n)
+    label = (random.random(n) < np.broadcast_to(rate, n_levels)[code]).astype(np.int64)
+    X = np.column_stack((code.astype(float), random.random(n)))  # distinct rows
+    problem = make_problem(X, label, [[0, 1.0], [1.0, 0]], n_categories=np.array([n_levels, 0], np.int32))
+    return replace(problem, categories=search or CategorySearch(0.0)), label
+
+
+@pytest.mark.parametrize("n_levels", [2, 6, 40])
+def test_without_smoothing_and_limits_each_level_goes_where_it_saves(n_levels):
+    problem, _ = levels_problem(n_levels, np.random.default_rng(1).random(n_levels))
+    care = label_or_other(problem)
+    chosen, plain = choose_levels(problem, care, 0), best_axis(replace(problem, categories=CategorySearch()), care)
+    assert plain.split.feature == 0
+    assert chosen.saved == plain.saved
+    assert np.array_equal(chosen.split.categories, plain.split.categories)
+    assert chosen.honest <= chosen.saved
+    assert chosen.honest == chosen.saved or n_levels > FEW_LEVELS
+
+
+def test_noise_saves_nothing_on_other_cases_and_a_real_category_nearly_all():
+    search = CategorySearch(10.0, 5)
+    noise, label = levels_problem(200, 0.5, search=search)
+    found, all_cases = choose_levels(noise, label_or_other(noise), 0), len(label)
+    one_way = label_or_other(noise).one_way[0]
+    unit = np.abs(label_or_other(noise).saving).sum() / all_cases
+    assert found.saved - one_way > 0.08 * all_cases * unit
+    assert abs(found.honest - one_way) < 0.03 * all_cases * unit
+    real, _ = levels_problem(60, np.where(np.arange(60) % 2, 0.9, 0.1), search=search)
+    found = choose_levels(real, label_or_other(real), 0)
+    assert found.honest > 0.97 * found.saved
+    assert best_axis(real, label_or_other(real)).honest == found.honest
+
+
+def test_rare_levels_go_together_and_a_side_has_few_names():
+    rate = np.where(np.arange(30) < 12, 0.9, 0.1)
+    problem, _ = levels_problem(30, rate, search=CategorySearch(1.0, 1, 4))
+    split = choose_levels(problem, label_or_other(problem), 0).split
+    n_left = int(split.categories[:30].sum())
+    assert min(n_left, 30 - n_left) == 4
+    assert split.categories[200] == (n_left > 4)  # levels that nobody names
+    pooled, _ = levels_problem(30, rate, n=200, search=CategorySearch(1.0, 50))
+    split = choose_levels(pooled, label_or_other(pooled), 0).split
+    assert len(np.unique(split.categories[:30])) == 1

@@ -12,6 +12,7 @@ from toprank.rankers.growth import CCP_ALPHA, CV, DEPTH
 from toprank.rankers.labelled_tree import BALANCED, LABELLED_CONSTRAINTS, LabelledTree
 from toprank.rankers.leaf_rates import parents_of
 from toprank.rankers.model_file import without_prefix
+from toprank.rankers.monotone import MONOTONIC_CST, bounded_rates, read_directions
 from toprank.rankers.pruning import best_penalty, penalties_to_try
 from toprank.rankers.training import TrainingData
 from toprank.rankers.unseen import held_out_folds
@@ -52,6 +53,12 @@ class CostTree(LabelledTree):
         Least weight of a leaf, in cases of the kind that costs less.
     smoothing, smoothing_strength, splitter, max_bins, categorical_features, budget, pos_label, n_jobs
         As in `MetaAP`.
+    cat_smooth, min_data_per_group, max_cat_threshold
+        As in `MetaAP`.
+    monotonic_cst : array-like of -1, 0, 1 per column, dict of names, or None
+        Columns of numbers along which the score may go one way only, as in scikit-learn: 1 = it never falls as the
+        column rises, -1 = it never rises. Needs leaf_score="constant".
+        Labels of `cost_predict` follow.
     random_state : int, RandomState or None
         Folds of ccp_alpha="cv", the same each time for None; nothing else is random.
 
@@ -89,6 +96,7 @@ class CostTree(LabelledTree):
     _parameter_constraints: dict[str, list[Any]] = {
         **LABELLED_CONSTRAINTS,
         "max_depth": DEPTH,
+        "monotonic_cst": MONOTONIC_CST,
         "ccp_alpha": CCP_ALPHA,
         "cv": CV,
         "random_state": ["random_state"],
@@ -109,6 +117,10 @@ class CostTree(LabelledTree):
         splitter: str = "hist",
         max_bins: int = 255,
         categorical_features: Any = None,
+        cat_smooth: float | None = 10.0,
+        min_data_per_group: int = 10,
+        max_cat_threshold: int | None = 3,
+        monotonic_cst: Any = None,
         budget: int | float | None = None,
         pos_label: Any = None,
         n_jobs: int | None = None,
@@ -126,6 +138,10 @@ class CostTree(LabelledTree):
         self.splitter = splitter
         self.max_bins = max_bins
         self.categorical_features = categorical_features
+        self.cat_smooth = cat_smooth
+        self.min_data_per_group = min_data_per_group
+        self.max_cat_threshold = max_cat_threshold
+        self.monotonic_cst = monotonic_cst
         self.budget = budget
         self.pos_label = pos_label
         self.n_jobs = n_jobs
@@ -134,6 +150,12 @@ class CostTree(LabelledTree):
     # --- growing and pruning ------------------------------------------------------------------------------------
 
     def _fit_model(self, data: TrainingData, threads: Threads) -> None:
+        self._direction = read_directions(self.monotonic_cst, data.columns, data.is_categorical, "CostTree")
+        if self._direction is not None and self.leaf_score != "constant":
+            raise ValueError(
+                f"CostTree keeps monotonic_cst with leaf_score='constant' only, but leaf_score is {self.leaf_score!r}, "
+                "whose scores change inside leaves. Hint: use leaf_score='constant'."
+            )
         costs = self._set_costs()
         weights = integer_weights(data.is_positive, data.weight)
         costly = self._weigh_by_cost(data, weights, costs)
@@ -141,13 +163,17 @@ class CostTree(LabelledTree):
         self.ccp_alpha_ = self._choose_penalty(full, data, costs, threads)
         tree = prune_tree(full.tree, full.penalty, self.ccp_alpha_)
         is_positive = costs_less_as_positive(tree)
-        self._finish(counted(tree, data, weights, threads), is_positive, data)
+        if self._direction is not None:
+            share = tree.positive / (tree.positive + tree.negative)
+            is_positive = bounded_rates(tree, share, self._direction) >= 0.5
+        self._finish(counted(tree, data, weights, threads), is_positive, data, self._direction)
         self.objective_ = self.fp_cost_ * self.n_fp_ + self.fn_cost * self.n_fn_ + self.ccp_alpha_ * self.n_leaves_
 
     def _grow(self, data: TrainingData, costly: RowWeights, threads: Threads) -> FullTree:
         """The tree before pruning."""
         cheaper = min(self.fp_cost_, self.fn_cost) / costly.unit
-        tree = self._greedy_tree(data, costly, self.max_depth, np.floor(self.min_samples_leaf * cheaper), threads)
+        tree = self._greedy_tree(data, costly, self.max_depth, np.floor(self.min_samples_leaf * cheaper), threads,
+                                 self._direction)  # fmt: skip
         return FullTree.of(replace(tree, gain=tree.gain * costly.unit))
 
     def _choose_penalty(self, full: FullTree, data: TrainingData, costs: np.ndarray, threads: Threads) -> float:

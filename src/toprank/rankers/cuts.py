@@ -31,7 +31,7 @@ from toprank.tree.grower import UNLIMITED, Limits
 from toprank.tree.meta import MetaTable, MetaTree
 from toprank.tree.objectives import ROC_AREA
 from toprank.tree.shake import intercalation_gain
-from toprank.tree.weights import RowWeights, integer_weights
+from toprank.tree.weights import RowWeights
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ class CellRule:
         self, growth: Growth, data: TrainingData, weight: np.ndarray | None, sampler: FeatureSampler | None = None
     ) -> tuple[MetaTree, float]:
         """One meta-tree on the rows that have weight, its gains in units of area, and the unit of its weights."""
-        weights = integer_weights(data.is_positive, weight)
+        weights = data.row_weights(weight)
         limits = growth.limits(weights, sampler)
         meta = grow_by_cuts(
             weights, limits, growth.max_depth or UNLIMITED, self._cutter(data, weights, limits),

@@ -10,12 +10,14 @@ from typing import Any, Protocol
 import numpy as np
 from sklearn.base import clone, is_classifier
 
-from toprank._core.dtypes import NODE, WEIGHT
+from toprank._core.dtypes import AUC, NODE, WEIGHT
+from toprank._core.splitting import split_gain
 from toprank._core.threads import Threads
 from toprank.rankers.linear import fit_linear_direction
 from toprank.rankers.training import TrainingData
-from toprank.tree.batch import Splits
+from toprank.tree.batch import Batch, Splits, Splitter
 from toprank.tree.bin_mapper import SAMPLE_ROWS, between, center_and_spread, distinct_values
+from toprank.tree.categories import PLAIN
 from toprank.tree.flatten import flatten_tree
 from toprank.tree.grower import GrownTrees, Limits, grow, single_split
 from toprank.tree.meta import InnerTree, ObliqueCut
@@ -115,21 +117,44 @@ class StumpCutter:
         """The best condition on some of the columns."""
         positive, total = self.weights.positive[rows], self.weights.total[rows]
         everything = int(positive.sum()), int(total.sum())
+        splitter = self.data.splitter(_only(self.weights, rows), Threads())
+        root = splitter.root()
         best: tuple[Rank, Splits, bool] | None = None
         for feature in features.tolist():
             codes, n_codes = self.data.codes(feature)
-            found = _best_condition(codes[rows], n_codes, bool(self.data.is_categorical[feature]), positive, total,
-                                    everything, worth, self.limits.min_leaf)  # fmt: skip
+            if self.data.is_categorical[feature] and self.limits.categories != PLAIN:
+                found = _honest_condition(splitter, root, feature, worth, self.limits)
+            else:
+                found = _best_condition(codes[rows], n_codes, bool(self.data.is_categorical[feature]), positive, total,
+                                        everything, worth, self.limits.min_leaf)  # fmt: skip
             if found is not None and (best is None or found[0] > best[0]):
                 best = found
                 best[1].record["feature"] = feature
         if best is None:
             return None
         (value, _), splits, is_low = best
-        splitter = self.data.splitter(_only(self.weights, rows), Threads())
-        root = splitter.root()
         trees = single_split(root, splits, splitter.thresholds(splits), splitter.split(root, splits))
         return _found_tree(self.data, trees, np.array([False, is_low, not is_low]), rows, value)
+
+
+def _honest_condition(
+    splitter: Splitter, root: Batch, feature: int, worth: Worth, limits: Limits
+) -> tuple[Rank, Splits, bool] | None:
+    """The condition on a category that growers take for the area, its worth reduced as much as its honest gain is."""
+    allowed = np.zeros((1, splitter.n_features), np.uint8)
+    allowed[0, feature] = 1
+    splits = splitter.best_splits(root, AUC, limits.min_leaf, allowed, None, limits.categories)
+    record = splits.record[0]
+    if record["feature"] < 0:
+        return None
+    left, whole = (float(record["positive_left"]), float(record["total_left"])), (root.positive[0], root.total[0])
+    plain = split_gain(AUC, *left, *map(float, whole), *map(float, whole))
+    value = float(worth(record["positive_left"][None], record["total_left"][None])[0])
+    if not value > 0 or not plain > 0:
+        return None
+    record["gain"] = value * record["gain"] / plain
+    is_left = bool(left[0] * whole[1] > left[1] * whole[0])
+    return (float(record["gain"]), int(record["richer"])), splits, is_left
 
 
 def _best_condition(

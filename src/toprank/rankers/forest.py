@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -16,7 +17,7 @@ from toprank._core.threads import Threads
 from toprank.explain import PathCounts, count_paths
 from toprank.rankers.ballots import Ballot, MeanBallot, Rows, Vote
 from toprank.rankers.ensemble import PATH_ROWS, Ensemble
-from toprank.rankers.growth import DEPTH, GROWTH_CONSTRAINTS, Growth
+from toprank.rankers.growth import DEPTH, GROWTH_CONSTRAINTS, Growth, category_search
 from toprank.rankers.linear import STEPS_TRIED, fit_linear_scoring
 from toprank.rankers.progress import progress
 from toprank.rankers.training import TrainingData
@@ -96,6 +97,9 @@ class Forest(Ensemble):
         splitter: str = "hist",
         max_bins: int = 255,
         categorical_features: Any = None,
+        cat_smooth: float | None = 10.0,
+        min_data_per_group: int = 10,
+        max_cat_threshold: int | None = 32,
         budget: int | float | None = None,
         pos_label: Any = None,
         n_jobs: int | None = None,
@@ -119,6 +123,9 @@ class Forest(Ensemble):
         self.splitter = splitter
         self.max_bins = max_bins
         self.categorical_features = categorical_features
+        self.cat_smooth = cat_smooth
+        self.min_data_per_group = min_data_per_group
+        self.max_cat_threshold = max_cat_threshold
         self.budget = budget
         self.pos_label = pos_label
         self.n_jobs = n_jobs
@@ -191,10 +198,11 @@ class Forest(Ensemble):
         if self.leaf_score != "additive":
             margin = self.leaf_score == "margin"
             return Scoring("margin", scale=data.column_scales()) if margin else Scoring(), None
-        scoring = fit_linear_scoring(data, data.weight, 1.0, STEPS_TRIED)
+        fit = partial(fit_linear_scoring, data, C=1.0, n_steps=STEPS_TRIED, categories=category_search(self))
+        scoring = fit(data.weight)
         points = scorecard_scores(scoring, data.X)
         for fold in held_out_folds(data, CARD_FOLDS, 0) if self.bootstrap else ():
-            other = fit_linear_scoring(data, fold.inside_weight, 1.0, STEPS_TRIED)
+            other = fit(fold.inside_weight)
             points[fold.held_out] = scorecard_scores(other, data.X[fold.held_out])
         return scoring, points
 

@@ -14,6 +14,7 @@ from toprank._core.splitting import split_gain
 from toprank._core.threads import Threads
 from toprank.rankers.leaf_rates import finish_tree, meta_rates, parents_of, smoothed_rates
 from toprank.rankers.training import TrainingData, shared_tables
+from toprank.tree.categories import CategorySearch
 from toprank.tree.feature_sampler import FeatureSampler
 from toprank.tree.flatten import flatten_tree, flatten_with_entries
 from toprank.tree.grower import UNLIMITED, Limits, grow
@@ -36,11 +37,17 @@ GROWTH_CONSTRAINTS: dict[str, list[Any]] = {
     "splitter": [StrOptions({"hist", "exact"})],
     "max_bins": [Interval(Integral, 2, 255, closed="both")],
     "categorical_features": ["array-like", None],
+    "cat_smooth": [Interval(Real, 0, None, closed="left"), None],
+    "min_data_per_group": [Interval(Integral, 1, None, closed="left")],
+    "max_cat_threshold": [Interval(Integral, 1, None, closed="left"), None],
     "budget": [Interval(Integral, 1, None, closed="left"), Interval(Real, 0, 1, closed="neither"), None],
     "pos_label": [Real, str, bool, None],
     "n_jobs": [Integral, None],
 }
 """What scikit-learn checks of the parameters that all tree rankers share."""
+
+PUBLISHED_CATEGORIES: dict[str, Any] = {"cat_smooth": None, "min_data_per_group": 1, "max_cat_threshold": None}
+"""Categories as the papers search them: levels by their training rate, any subset, judged on the same cases."""
 
 ORDER_STRENGTH = 300.0
 """Cases of hierarchical shrinkage behind leaf_order="rate": a leaf overtakes the order of the meta-tree only on
@@ -86,6 +93,7 @@ class Growth:
     max_leaf_nodes: int | None
     smoothing: str | None
     smoothing_strength: float
+    categories: CategorySearch
     max_depth: int | None = None
     leaf_order: str = "rate"
     objective: Objective = AVERAGE_PRECISION
@@ -103,7 +111,8 @@ class Growth:
             "smoothing_strength",
         )
         parameters = {name: getattr(estimator, name) for name in names}
-        return cls(criterion=criterion, leaf_depth=leaf_depth, **parameters, **others)
+        categories = category_search(estimator)
+        return cls(criterion=criterion, leaf_depth=leaf_depth, categories=categories, **parameters, **others)
 
     def limits(self, weights: RowWeights, sample_features: FeatureSampler | None) -> Limits:
         """Limits in integer weights; min_gain is a share of the most that the criterion could gain at the root."""
@@ -119,13 +128,15 @@ class Growth:
             max_leaf_nodes=self.max_leaf_nodes or UNLIMITED,
             sample_features=sample_features,
             keeps_ap=self.keeps_ap,
+            categories=self.categories.rules(weights),
         )
 
-    def grow_tree(self, data: TrainingData, threads: Threads) -> Tree:
-        """One greedy tree without scores."""
+    def grow_tree(self, data: TrainingData, threads: Threads, direction: np.ndarray | None = None) -> Tree:
+        """One greedy tree without scores; `direction` as `Limits` takes it."""
         weights = integer_weights(data.is_positive, data.weight)
         splitter = data.splitter(weights, threads)
-        trees = grow(splitter, splitter.root(), self.limits(weights, None))
+        limits = replace(self.limits(weights, None), direction=direction)
+        trees = grow(splitter, splitter.root(), limits)
         return flatten_tree(trees, weights.unit, data.is_categorical)
 
     def node_rates(self, tree: Tree) -> np.ndarray:
@@ -142,7 +153,7 @@ class Growth:
         sample_features: FeatureSampler | None = None,
     ) -> tuple[MetaTree, float]:
         """One meta-tree on the rows that have weight, and the unit of its integer weights."""
-        weights = integer_weights(data.is_positive, weight)
+        weights = data.row_weights(weight)
         splitter = data.splitter(weights, threads)
         limits = self.limits(weights, sample_features)
         return grow_meta_tree(splitter, self.objective, self.max_depth or UNLIMITED, limits), weights.unit
@@ -219,6 +230,11 @@ class Growth:
         if arrangement.n_places == len(leaves):
             return rates
         return np.bincount(place, rates * total) / np.bincount(place, total)
+
+
+def category_search(estimator: Any) -> CategorySearch:
+    """How an estimator's parameters say that conditions on categories are searched."""
+    return CategorySearch(estimator.cat_smooth, estimator.min_data_per_group, estimator.max_cat_threshold)
 
 
 def _in_units(cases: int, weights: RowWeights) -> int:

@@ -11,8 +11,9 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from toprank._core.dtypes import GINI
 from toprank._core.threads import Threads, resolve_n_jobs
-from toprank.rankers.growth import GROWTH_CONSTRAINTS
+from toprank.rankers.growth import GROWTH_CONSTRAINTS, category_search
 from toprank.rankers.leaf_rates import finish_tree, order_by_rate, parents_of, smoothed_rates
+from toprank.rankers.monotone import bounded_rates
 from toprank.rankers.training import TrainingData
 from toprank.rankers.tree_ranker import TreeRanker
 from toprank.tree.flatten import flatten_tree
@@ -25,7 +26,7 @@ from toprank.tree.weights import FIXED_POINT_BITS, RowWeights
 BALANCED = "balanced"
 
 SHARED = ("min_samples_leaf", "smoothing", "smoothing_strength", "splitter", "max_bins", "categorical_features",
-          "budget", "pos_label", "n_jobs")  # fmt: skip
+          "cat_smooth", "min_data_per_group", "max_cat_threshold", "budget", "pos_label", "n_jobs")  # fmt: skip
 """Parameters that all tree rankers have."""
 
 LABELLED_CONSTRAINTS: dict[str, list[Any]] = {
@@ -78,23 +79,26 @@ class LabelledTree(TreeRanker):
         """What a mistake on each row costs, in integer units."""
         total, whole, unit = integer_costs(weights.total, costs, FIXED_POINT_BITS)
         total = total * np.where(data.is_positive, whole[1, 0], whole[0, 1])
-        return RowWeights(np.where(data.is_positive, total, 0), total, unit * weights.unit)
+        return RowWeights(np.where(data.is_positive, total, 0), total, unit * weights.unit, (costs[1, 0], costs[0, 1]))
 
     def _greedy_tree(
-        self, data: TrainingData, costly: RowWeights, max_depth: int | None, least: float, threads: Threads
-    ) -> Tree:
+        self, data: TrainingData, costly: RowWeights, max_depth: int | None, least: float, threads: Threads,
+        direction: np.ndarray | None = None,
+    ) -> Tree:  # fmt: skip
         """A greedy tree by the Gini index; each row weighs what a mistake on it costs, a leaf `least` units or more."""
         min_leaf = max(1, math.ceil(min(least, costly.sum_of_total)))
         splitter = data.splitter(costly, threads)
-        limits = Limits(GINI, max_depth or UNLIMITED, min_leaf)
+        categories = category_search(self).rules(costly)
+        limits = Limits(GINI, max_depth or UNLIMITED, min_leaf, categories=categories, direction=direction)
         return flatten_tree(grow(splitter, splitter.root(), limits), costly.unit, data.is_categorical)
 
-    def _finish(self, tree: Tree, label: np.ndarray, data: TrainingData) -> None:
+    def _finish(self, tree: Tree, label: np.ndarray, data: TrainingData, direction: np.ndarray | None = None) -> None:
         """Leaf order, rates and scores of a tree, whose leaves have labels 0 and 1; its mistakes."""
         parent = parents_of(np.where(tree.is_leaf, -1, tree.left), tree.right)
         rates = smoothed_rates(
             tree.positive, tree.positive + tree.negative, parent, self.smoothing, self.smoothing_strength
         )
+        rates = bounded_rates(tree, rates, direction)
         scoring = Scoring()
         if self.leaf_score == "margin":
             turn = self.fp_cost_ / (self.fp_cost_ + self.fn_cost)  # theorem 4.2: richer leaves are positive

@@ -6,6 +6,7 @@ import numpy as np
 
 from toprank.rankers.training import TrainingData, sample_cases
 from toprank.tree.bin_mapper import center_and_spread, distinct_values
+from toprank.tree.categories import CategorySearch, levels_worth_points
 from toprank.tree.logistic import fit_l1_logistic
 from toprank.tree.rows import find_equal_rows
 from toprank.tree.scoring import Scoring
@@ -52,11 +53,18 @@ def fit_linear_direction(data: TrainingData, weight: np.ndarray, C: float, allow
     return slope
 
 
-def fit_linear_scoring(data: TrainingData, weight: np.ndarray | None, C: float, n_steps: int = 0) -> Scoring:
+def fit_linear_scoring(
+    data: TrainingData,
+    weight: np.ndarray | None,
+    C: float,
+    n_steps: int = 0,
+    categories: CategorySearch | None = None,
+) -> Scoring:
     """Scorecard of an L1-penalised logistic regression with penalty 1 / C; rows of weight 0 are left out.
 
     With `n_steps`, a number also gets points where it is above each of so many of its quantiles: an additive model, of
-    which the penalty keeps the steps that matter.
+    which the penalty keeps the steps that matter. Rare categories, and all of a column that is no better than noise,
+    have 0 points (`levels_worth_points`).
     """
     n_features, points_at = data.X.shape[1], np.append(0, np.cumsum(data.n_categories))
     rows, row_weight = _choose_rows(data.is_positive, weight, (2 + n_steps) * n_features + int(points_at[-1]))
@@ -73,7 +81,8 @@ def fit_linear_scoring(data: TrainingData, weight: np.ndarray | None, C: float, 
     table[:, : len(numeric)] = _standardised(X, center, spread)[:, numeric]
     table[:, len(numeric) : n_plain] = ~known[:, gaps]
     for f in np.flatnonzero(data.is_categorical):
-        _mark_categories(X[:, f], table[:, n_plain + points_at[f] : n_plain + points_at[f + 1]])
+        part = table[:, n_plain + points_at[f] : n_plain + points_at[f + 1]]
+        _mark_categories(X[:, f], part, is_positive, row_weight, categories or CategorySearch())
     for j, (f, edge) in enumerate(zip(of_edge, above, strict=True), n_plain + n_points):
         table[:, j] = X[:, f] > edge  # a missing value is above nothing
     coefficients = _fit_logistic(table, is_positive, row_weight, C)
@@ -138,10 +147,17 @@ def _standardised(X: np.ndarray, center: np.ndarray, spread: np.ndarray) -> np.n
     return np.where(np.isnan(X), 0.0, (0.5 * X - 0.5 * center) / (0.5 * spread))  # halves do not overflow
 
 
-def _mark_categories(codes: np.ndarray, table: np.ndarray) -> None:
-    """Write 1 to the column of each row's category, where it has one."""
-    known = np.flatnonzero((codes >= 0) & (codes < table.shape[1]))
-    table[known, codes[known].astype(np.int64)] = 1.0
+def _mark_categories(
+    codes: np.ndarray, table: np.ndarray, is_positive: np.ndarray, weight: np.ndarray, search: CategorySearch
+) -> None:
+    """Write 1 to the column of each row's category, where it has one that may get points."""
+    n_levels = table.shape[1]
+    known = np.flatnonzero((codes >= 0) & (codes < n_levels))
+    level = codes[known].astype(np.int64)
+    total = np.bincount(level, weight[known], n_levels)
+    positive = np.bincount(level, (weight * is_positive)[known], n_levels)
+    used = levels_worth_points(positive, total, search)[level]
+    table[known[used], level[used]] = 1.0
 
 
 def _fit_logistic(X: np.ndarray, is_positive: np.ndarray, weight: np.ndarray, C: float) -> np.ndarray:

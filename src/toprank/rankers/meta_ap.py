@@ -11,7 +11,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from toprank._core.dtypes import CRITERIA
 from toprank._core.threads import Threads
 from toprank.metrics import average_precision
-from toprank.rankers.growth import CCP_ALPHA, CV, DEPTH, GROWTH_CONSTRAINTS, Growth
+from toprank.rankers.growth import CCP_ALPHA, CV, DEPTH, GROWTH_CONSTRAINTS, PUBLISHED_CATEGORIES, Growth
 from toprank.rankers.meta_ranker import GrownMeta, MetaRanker
 from toprank.rankers.pruning import Pruner, SiblingPruner
 from toprank.rankers.training import TrainingData
@@ -72,6 +72,14 @@ class MetaAP(MetaRanker):
     max_bins : int
     categorical_features : list of names, positions or a mask
         Columns to treat as categories besides strings, booleans and category columns.
+    cat_smooth : float or None, default 10
+        Cases by which the rate of a category is pulled to that of its node before categories are ordered. A condition
+        on many categories is judged on other cases than those that ordered them, so that chance buys no gain; None
+        turns that off, too: categories by their training rate, as the papers have it.
+    min_data_per_group : int, default 10
+        Categories of fewer cases in a node go together.
+    max_cat_threshold : int or None, default 3
+        Categories that a condition names at most; all others are on its other side. None = no limit.
     budget : int, float or None
         Cases (int) or share of cases (float) that `predict` lets through; None = as many as training positives.
     pos_label : label of the positive class, default the larger one
@@ -142,6 +150,9 @@ class MetaAP(MetaRanker):
         splitter: str = "hist",
         max_bins: int = 255,
         categorical_features: Any = None,
+        cat_smooth: float | None = 10.0,
+        min_data_per_group: int = 10,
+        max_cat_threshold: int | None = 3,
         budget: int | float | None = None,
         pos_label: Any = None,
         n_jobs: int | None = None,
@@ -165,6 +176,9 @@ class MetaAP(MetaRanker):
         self.splitter = splitter
         self.max_bins = max_bins
         self.categorical_features = categorical_features
+        self.cat_smooth = cat_smooth
+        self.min_data_per_group = min_data_per_group
+        self.max_cat_threshold = max_cat_threshold
         self.budget = budget
         self.pos_label = pos_label
         self.n_jobs = n_jobs
@@ -181,7 +195,7 @@ class MetaAP(MetaRanker):
         published = {"max_depth": depth, "leaf_depth": None, "criterion": "ap", "leaf_order": "meta",
                      "leaf_score": "margin", "ccp_alpha": 0.0, "min_samples_leaf": 1, "min_gain": -np.inf,
                      "smoothing": None, "splitter": "exact"}  # fmt: skip
-        return cls(**(published | parameters))
+        return cls(**(published | PUBLISHED_CATEGORIES | parameters))
 
     def _growth(self, data: TrainingData) -> Growth:
         if self.keeps_ap and self.criterion != "ap":

@@ -10,7 +10,7 @@ from sklearn.utils._param_validation import StrOptions
 from toprank._core.dtypes import CRITERIA
 from toprank.metrics import average_precision
 from toprank.rankers.forest import Forest, Judgement
-from toprank.rankers.growth import Growth
+from toprank.rankers.growth import PUBLISHED_CATEGORIES, Growth
 
 
 class MetaAPForest(Forest):
@@ -35,8 +35,10 @@ class MetaAPForest(Forest):
         Rows drawn for each tree: a number, or a share; None = as many as there are.
     min_samples_leaf, min_samples_split, min_gain, max_leaf_nodes, smoothing, smoothing_strength, splitter, max_bins
         As in `MetaAP`.
-    categorical_features, budget, pos_label
+    categorical_features, cat_smooth, min_data_per_group, budget, pos_label
         As in `MetaAP`.
+    max_cat_threshold : int or None, default 32
+        As in `MetaAP`; nobody reads all conditions of many trees, so the limit is higher.
     n_jobs : int or None
         Trees grown side by side; results are the same for any number.
     random_state : int, RandomState or None
@@ -96,6 +98,9 @@ class MetaAPForest(Forest):
         splitter: str = "hist",
         max_bins: int = 255,
         categorical_features: Any = None,
+        cat_smooth: float | None = 10.0,
+        min_data_per_group: int = 10,
+        max_cat_threshold: int | None = 32,
         budget: int | float | None = None,
         pos_label: Any = None,
         n_jobs: int | None = None,
@@ -120,6 +125,9 @@ class MetaAPForest(Forest):
             splitter=splitter,
             max_bins=max_bins,
             categorical_features=categorical_features,
+            cat_smooth=cat_smooth,
+            min_data_per_group=min_data_per_group,
+            max_cat_threshold=max_cat_threshold,
             budget=budget,
             pos_label=pos_label,
             n_jobs=n_jobs,
@@ -152,7 +160,7 @@ class MetaAPForest(Forest):
                      "leaf_order": "meta", "leaf_score": "margin", "max_features": None, "bootstrap": True,
                      "max_samples": None, "min_samples_leaf": 1, "min_gain": -np.inf, "smoothing": None,
                      "splitter": "exact"}  # fmt: skip
-        return cls(**(published | parameters))
+        return cls(**(published | PUBLISHED_CATEGORIES | parameters))
 
     def _growth(self) -> Growth:
         return Growth.of(

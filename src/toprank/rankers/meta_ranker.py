@@ -12,7 +12,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from toprank._core.threads import Threads, resolve_n_jobs
-from toprank.rankers.growth import Arrangement, Growth, stages_of
+from toprank.rankers.growth import Arrangement, Growth, category_search, stages_of
 from toprank.rankers.linear import STEPS_TRIED, fit_linear_scoring
 from toprank.rankers.model_file import without_prefix
 from toprank.rankers.pruning import Pruner, best_penalty, penalties_to_try
@@ -98,11 +98,11 @@ class MetaRanker(TreeRanker):
         if self.leaf_score == "margin":
             return Scoring("margin", scale=data.column_scales())
         if self.leaf_score in ("linear", "additive"):
-            n_steps = STEPS_TRIED if self.leaf_score == "additive" else 0
+            n_steps, categories = STEPS_TRIED if self.leaf_score == "additive" else 0, category_search(self)
             if weight is not data.weight:
-                return fit_linear_scoring(data, weight, self.linear_C, n_steps)
-            name = (self.leaf_score, self.linear_C)
-            return data.once(name, lambda: fit_linear_scoring(data, weight, self.linear_C, n_steps))
+                return fit_linear_scoring(data, weight, self.linear_C, n_steps, categories)
+            name = self.leaf_score, self.linear_C, categories
+            return data.once(name, lambda: fit_linear_scoring(data, weight, self.linear_C, n_steps, categories))
         return Scoring()
 
     def _choose_penalty(

@@ -279,13 +279,18 @@ def _parameters(model: Any) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    """A parameter as JSON: numpy scalars and arrays as Python values, non-finite floats as {"float": "-inf"}."""
+    """A parameter as JSON: numpy scalars and arrays as Python values, non-finite floats as {"float": "-inf"}.
+
+    A dict becomes {"items": [[key, value], ...]}, as JSON has no keys but text.
+    """
     if hasattr(value, "__array__"):  # of numpy, pandas or polars
         value = np.asarray(value).tolist()
     if isinstance(value, list | tuple | set):
         return [_plain(v) for v in value]
     if isinstance(value, float) and not math.isfinite(value):
         return {"float": repr(value)}
+    if isinstance(value, dict):
+        return {"items": [[_plain(key), _plain(each)] for key, each in value.items()]}
     if type(value).__name__ in ESTIMATORS:  # what another ranker is made of
         return {"ranker": type(value).__name__, "parameters": _parameters(value)}
     return value if isinstance(value, str | bool | int | float | None) else None
@@ -308,6 +313,8 @@ def _from_plain(value: Any) -> Any:
         return value
     if "ranker" in value:
         return _class_of(value["ranker"])(**{name: _from_plain(each) for name, each in value["parameters"].items()})
+    if "items" in value:
+        return {key: _from_plain(each) for key, each in value["items"]}
     return float(value["float"])
 
 

@@ -14,6 +14,7 @@ from toprank._core.dtypes import CRITERIA
 from toprank._core.threads import Threads, resolve_n_jobs
 from toprank.rankers.growth import CV, DEPTH, GROWTH_CONSTRAINTS, Growth, stages_of
 from toprank.rankers.leaf_rates import finish_tree, order_by_rate
+from toprank.rankers.monotone import MONOTONIC_CST, bounded_rates, read_directions
 from toprank.rankers.training import TrainingData
 from toprank.rankers.tree_ranker import TreeRanker
 from toprank.tree.counts import plural
@@ -61,6 +62,17 @@ class RankingTree(TreeRanker):
     max_bins : int
     categorical_features : list of names, positions or a mask
         Columns to treat as categories besides strings, booleans and category columns.
+    cat_smooth : float or None, default 10
+        Cases by which the rate of a category is pulled to that of its node before categories are ordered. A condition
+        on many categories is judged on other cases than those that ordered them, so that chance buys no gain; None
+        turns that off, too: categories by their training rate, as the papers have it.
+    min_data_per_group : int, default 10
+        Categories of fewer cases in a node go together.
+    max_cat_threshold : int or None, default 3
+        Categories that a condition names at most; all others are on its other side. None = no limit.
+    monotonic_cst : array-like of -1, 0, 1 per column, dict of names, or None
+        Columns of numbers along which the score may go one way only, as in scikit-learn: 1 = it never falls as the
+        column rises, -1 = it never rises. Needs leaf_score="rate": other scores follow distances and votes.
     budget : int, float or None
         Cases (int) or share of cases (float) that `predict` lets through; None = as many as training positives.
     pos_label : label of the positive class, default the larger one
@@ -95,6 +107,7 @@ class RankingTree(TreeRanker):
         "max_depth": DEPTH,
         "cv": CV,
         "random_state": ["random_state"],
+        "monotonic_cst": MONOTONIC_CST,
     }
 
     def __init__(
@@ -114,6 +127,10 @@ class RankingTree(TreeRanker):
         splitter: str = "hist",
         max_bins: int = 255,
         categorical_features: Any = None,
+        cat_smooth: float | None = 10.0,
+        min_data_per_group: int = 10,
+        max_cat_threshold: int | None = 3,
+        monotonic_cst: Any = None,
         budget: int | float | None = None,
         pos_label: Any = None,
         n_jobs: int | None = None,
@@ -134,6 +151,10 @@ class RankingTree(TreeRanker):
         self.splitter = splitter
         self.max_bins = max_bins
         self.categorical_features = categorical_features
+        self.cat_smooth = cat_smooth
+        self.min_data_per_group = min_data_per_group
+        self.max_cat_threshold = max_cat_threshold
+        self.monotonic_cst = monotonic_cst
         self.budget = budget
         self.pos_label = pos_label
         self.n_jobs = n_jobs
@@ -141,9 +162,15 @@ class RankingTree(TreeRanker):
         self.random_state = random_state
 
     def _fit_model(self, data: TrainingData, threads: Threads) -> None:
+        direction = read_directions(self.monotonic_cst, data.columns, data.is_categorical, "RankingTree")
+        if direction is not None and self.leaf_score != "rate":
+            raise ValueError(
+                f"RankingTree keeps monotonic_cst with leaf_score='rate' only, but leaf_score is {self.leaf_score!r}, "
+                "whose scores change inside leaves. Hint: use leaf_score='rate'."
+            )
         growth = Growth.of(self, CRITERIA[self.criterion], self.max_depth)
-        tree = growth.grow_tree(data, threads)
-        node_rate = growth.node_rates(tree)
+        tree = growth.grow_tree(data, threads, direction)
+        node_rate = bounded_rates(tree, growth.node_rates(tree), direction)
         position, rate = order_by_rate(tree, node_rate)
         key = np.unique(-node_rate, return_inverse=True)[1]
         scoring = Scoring()

@@ -14,7 +14,7 @@ from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from toprank._core.threads import Threads
-from toprank.rankers.growth import CV
+from toprank.rankers.growth import CV, category_search
 from toprank.rankers.labelled_tree import BALANCED, LABELLED_CONSTRAINTS, LabelledTree
 from toprank.rankers.training import TrainingData
 from toprank.tree.structure import Tree
@@ -79,7 +79,7 @@ class TAOTree(LabelledTree):
         Least weight of a leaf of the greedy tree of init="cart", in cases of average cost.
     smoothing, smoothing_strength, splitter, max_bins
         As in `MetaAP`; conditions on one column are exact with splitter="exact", and on bins otherwise.
-    categorical_features, budget, pos_label, n_jobs
+    categorical_features, cat_smooth, min_data_per_group, max_cat_threshold, budget, pos_label, n_jobs
         As in `MetaAP`.
     cv : int, splitter or iterable of splits, default 5
         Folds for the hit rates of new cases; 0 = none, rates are then those of training.
@@ -145,6 +145,9 @@ class TAOTree(LabelledTree):
         splitter: str = "hist",
         max_bins: int = 255,
         categorical_features: Any = None,
+        cat_smooth: float | None = 10.0,
+        min_data_per_group: int = 10,
+        max_cat_threshold: int | None = 3,
         budget: int | float | None = None,
         pos_label: Any = None,
         n_jobs: int | None = None,
@@ -166,6 +169,9 @@ class TAOTree(LabelledTree):
         self.splitter = splitter
         self.max_bins = max_bins
         self.categorical_features = categorical_features
+        self.cat_smooth = cat_smooth
+        self.min_data_per_group = min_data_per_group
+        self.max_cat_threshold = max_cat_threshold
         self.budget = budget
         self.pos_label = pos_label
         self.n_jobs = n_jobs
@@ -224,7 +230,8 @@ class TAOTree(LabelledTree):
         return tree
 
     def _problem(self, costs: np.ndarray, data: TrainingData, threads: Threads) -> CostProblem:
-        return CostProblem.of(distinct_rows(data), costs, self.alpha, self.split == "oblique", threads)
+        rows, is_oblique = distinct_rows(data), self.split == "oblique"
+        return CostProblem.of(rows, costs, self.alpha, is_oblique, threads, category_search(self))
 
     def _check_random_depth(self) -> None:
         is_random = self.n_restarts > 1 or (isinstance(self.init, str) and self.init == "random")

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -95,6 +96,23 @@ class TrainingData:
         by_row, by_column, _ = self.binned
         return (by_column[feature] if by_column.size else by_row[:, feature]), int(self.mapper.n_bins[feature])
 
+    def row_weights(self, weight: np.ndarray | None) -> RowWeights:
+        """Integer weights of the rows for one tree: their own, or those of a fold, a bootstrap or a boosting round.
+
+        What one case weighs is the mean of (weight / own weight) over the weight of its class: 1 where rows are only
+        left out, 2 in a bootstrap, whose copies of a row are one case.
+        """
+        weights = integer_weights(self.is_positive, weight)
+        if weight is None or weight is self.weight or not self.is_categorical.any():
+            return weights
+        own = np.ones(len(weight)) if self.weight is None else self.weight
+        drawn = np.divide(weight, own, out=np.zeros(len(weight)), where=own > 0)
+        cases = [
+            math.fsum((weight * drawn)[of_class]) / math.fsum(weight[of_class]) if weight[of_class].any() else 1.0
+            for of_class in (self.is_positive, ~self.is_positive)
+        ]  # fsum rounds once: the order of the rows changes nothing
+        return replace(weights, case_weights=(cases[0], cases[1]))
+
     def splitter(self, weights: RowWeights, threads: Threads) -> Splitter:
         """A fresh splitter over the rows that have weight."""
         if self._presorted is not None:
@@ -108,7 +126,8 @@ class TrainingData:
         roots = root.take(np.zeros(n_copies, np.int64))
         first = np.arange(n_copies, dtype=np.int64)
         roots = replace(roots, start=first * n_present, stop=(first + 1) * n_present)
-        whole = RowWeights(np.tile(weights.positive, n_copies), np.tile(weights.total, n_copies), weights.unit)
+        whole = RowWeights(np.tile(weights.positive, n_copies), np.tile(weights.total, n_copies), weights.unit,
+                           weights.case_weights)  # fmt: skip
         if self._presorted is None:
             by_row, by_column, has_missing = self.binned
             binned = Binned(np.tile(by_row, (n_copies, 1)), np.tile(by_column, n_copies), has_missing)

@@ -21,7 +21,15 @@ from toprank.metrics import RocCurve, roc_auc
 from toprank.rankers.classifier_tree import ClassifierTree
 from toprank.rankers.cuts import CellRule
 from toprank.rankers.ensemble import negatives_above
-from toprank.rankers.growth import CCP_ALPHA, CV, DEPTH, GROWTH_CONSTRAINTS, Arrangement, Growth
+from toprank.rankers.growth import (
+    CCP_ALPHA,
+    CV,
+    DEPTH,
+    GROWTH_CONSTRAINTS,
+    PUBLISHED_CATEGORIES,
+    Arrangement,
+    Growth,
+)
 from toprank.rankers.leaf_rates import recounted
 from toprank.rankers.meta_nodes import MetaNodes
 from toprank.rankers.meta_parts import MetaParts
@@ -88,7 +96,7 @@ class TreeRank(MetaParts):
         of training, and ccp_alpha="cv" takes 5 folds.
     min_samples_leaf, min_samples_split, min_gain, max_leaf_nodes, smoothing, smoothing_strength, splitter, max_bins
         As in `MetaAP`.
-    categorical_features, budget, pos_label, n_jobs
+    categorical_features, cat_smooth, min_data_per_group, max_cat_threshold, budget, pos_label, n_jobs
         As in `MetaAP`.
     random_state : int, RandomState or None
         Folds of ccp_alpha="cv" and rows of leaf_order="held-out", the same each time for None.
@@ -165,6 +173,9 @@ class TreeRank(MetaParts):
         splitter: str = "hist",
         max_bins: int = 255,
         categorical_features: Any = None,
+        cat_smooth: float | None = 10.0,
+        min_data_per_group: int = 10,
+        max_cat_threshold: int | None = 3,
         budget: int | float | None = None,
         pos_label: Any = None,
         n_jobs: int | None = None,
@@ -190,6 +201,9 @@ class TreeRank(MetaParts):
         self.splitter = splitter
         self.max_bins = max_bins
         self.categorical_features = categorical_features
+        self.cat_smooth = cat_smooth
+        self.min_data_per_group = min_data_per_group
+        self.max_cat_threshold = max_cat_threshold
         self.budget = budget
         self.pos_label = pos_label
         self.n_jobs = n_jobs
@@ -201,7 +215,7 @@ class TreeRank(MetaParts):
         published = {"max_depth": depth, "leaf_depth": None, "criterion": "error", "leaf_order": "meta",
                      "leaf_score": "constant", "min_samples_leaf": 1, "min_gain": -np.inf, "smoothing": None,
                      "splitter": "exact"}  # fmt: skip
-        return cls(**(published | parameters))
+        return cls(**(published | PUBLISHED_CATEGORIES | parameters))
 
     # --- growing ------------------------------------------------------------------------------------------------
 

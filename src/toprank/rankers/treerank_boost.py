@@ -75,8 +75,10 @@ class TreeRankBoost(Ensemble):
         meta-tree; or by positive rate as it is.
     min_samples_leaf, min_samples_split, min_gain, max_leaf_nodes, smoothing, smoothing_strength, splitter, max_bins
         As in `TreeRank`; weights count as cases.
-    categorical_features, budget, pos_label
+    categorical_features, cat_smooth, min_data_per_group, budget, pos_label
         As in `TreeRank`.
+    max_cat_threshold : int or None, default 32
+        As in `TreeRank`; nobody reads all conditions of many trees, so the limit is higher.
     n_jobs : int or None
         Threads; results are the same for any number.
     cv : int, splitter or iterable of splits, default 3
@@ -148,6 +150,9 @@ class TreeRankBoost(Ensemble):
         splitter: str = "hist",
         max_bins: int = 255,
         categorical_features: Any = None,
+        cat_smooth: float | None = 10.0,
+        min_data_per_group: int = 10,
+        max_cat_threshold: int | None = 32,
         budget: int | float | None = None,
         pos_label: Any = None,
         n_jobs: int | None = None,
@@ -169,6 +174,9 @@ class TreeRankBoost(Ensemble):
         self.splitter = splitter
         self.max_bins = max_bins
         self.categorical_features = categorical_features
+        self.cat_smooth = cat_smooth
+        self.min_data_per_group = min_data_per_group
+        self.max_cat_threshold = max_cat_threshold
         self.budget = budget
         self.pos_label = pos_label
         self.n_jobs = n_jobs

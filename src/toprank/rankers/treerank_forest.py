@@ -56,8 +56,10 @@ class TreeRankForest(Forest):
         Rows drawn for each tree: a number, or a share; None = as many as there are.
     min_samples_leaf, min_samples_split, min_gain, max_leaf_nodes, smoothing, smoothing_strength, splitter, max_bins
         As in `TreeRank`.
-    categorical_features, budget, pos_label
+    categorical_features, cat_smooth, min_data_per_group, budget, pos_label
         As in `TreeRank`.
+    max_cat_threshold : int or None, default 32
+        As in `TreeRank`; nobody reads all conditions of many trees, so the limit is higher.
     n_jobs : int or None
         Trees grown side by side; results are the same for any number.
     random_state : int, RandomState or None
@@ -126,6 +128,9 @@ class TreeRankForest(Forest):
         splitter: str = "hist",
         max_bins: int = 255,
         categorical_features: Any = None,
+        cat_smooth: float | None = 10.0,
+        min_data_per_group: int = 10,
+        max_cat_threshold: int | None = 32,
         budget: int | float | None = None,
         pos_label: Any = None,
         n_jobs: int | None = None,
@@ -150,6 +155,9 @@ class TreeRankForest(Forest):
             splitter=splitter,
             max_bins=max_bins,
             categorical_features=categorical_features,
+            cat_smooth=cat_smooth,
+            min_data_per_group=min_data_per_group,
+            max_cat_threshold=max_cat_threshold,
             budget=budget,
             pos_label=pos_label,
             n_jobs=n_jobs,

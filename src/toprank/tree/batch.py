@@ -15,6 +15,7 @@ import numpy as np
 
 from toprank._core.dtypes import SPLIT, WEIGHT
 from toprank._core.threads import Threads, cut_evenly
+from toprank.tree.categories import PLAIN, Rules
 
 
 @dataclass(frozen=True)
@@ -74,12 +75,14 @@ class Splitter(Protocol):
         ...
 
     def best_splits(
-        self, batch: Batch, criterion: int, min_leaf: int, allowed: np.ndarray | None, roots: Batch | None = None
-    ) -> Splits:
+        self, batch: Batch, criterion: int, min_leaf: int, allowed: np.ndarray | None, roots: Batch | None = None,
+        categories: Rules = PLAIN, direction: np.ndarray | None = None,
+    ) -> Splits:  # fmt: skip
         """Best condition of each node; `allowed` (n_nodes, n_features) tells which features it may use.
 
         `roots` holds the root of the tree of each node, for criteria that weigh the classes there; None: the nodes
-        are roots themselves.
+        are roots themselves. `categories` say how conditions on categories are searched,
+        `direction` int8 (n_features,) in which direction rates may go along each number; None: in any.
         """
         ...
 

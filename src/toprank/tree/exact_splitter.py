@@ -10,6 +10,7 @@ from toprank._core.splitting import exact_splits
 from toprank._core.threads import Threads, cut_evenly
 from toprank.tree.batch import Batch, Splits, children_of, sum_of_cells, sweep_features
 from toprank.tree.bin_mapper import between
+from toprank.tree.categories import PLAIN, Rules, coins
 from toprank.tree.weights import RowWeights
 
 
@@ -90,18 +91,20 @@ class ExactSplitter:
         return children.take(np.flatnonzero(needed))
 
     def best_splits(
-        self, batch: Batch, criterion: int, min_leaf: int, allowed: np.ndarray | None, roots: Batch | None = None
-    ) -> Splits:
+        self, batch: Batch, criterion: int, min_leaf: int, allowed: np.ndarray | None, roots: Batch | None = None,
+        categories: Rules = PLAIN, direction: np.ndarray | None = None,
+    ) -> Splits:  # fmt: skip
         """Best condition of each node; `allowed` (n_nodes, n_features) tells which features it may use."""
         if allowed is None:
             allowed = np.ones((len(batch), self.n_features), np.uint8)
-        whole = batch if roots is None else roots
+        whole, heads = batch if roots is None else roots, coins()
+        towards = np.zeros(self.n_features, np.int8) if direction is None else direction
 
         def sweep(first: int, last: int, record: np.ndarray, goes_left: np.ndarray) -> None:
             exact_splits(criterion, self.presorted.codes, self.order, batch.start, batch.stop, self.weights.positive,
                          self.weights.total, self.presorted.n_codes, self.is_categorical, allowed, first, last,
-                         batch.positive, batch.total, whole.positive, whole.total, min_leaf, record,
-                         goes_left)  # fmt: skip
+                         batch.positive, batch.total, whole.positive, whole.total, min_leaf, categories, heads,
+                         towards, record, goes_left)  # fmt: skip
 
         return sweep_features(sweep, len(batch), self.n_features, self.threads)
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from toprank._core.dtypes import ERROR, NODE
 from toprank.tree.batch import Batch, Splits, Splitter
+from toprank.tree.categories import PLAIN, Rules
 from toprank.tree.feature_sampler import FeatureSampler
 
 UNLIMITED = 2**31 - 1
@@ -26,6 +27,8 @@ class Limits:
     """What stops growing; weights in integer units, gain as the criterion gives it.
 
     `keeps_ap`, for the criterion "ap": no condition with less AP than the condition above it gave its side.
+    `categories` say how conditions on categories are searched (`CategorySearch.rules`), `direction`
+    in which direction rates may go along each number (int8, None: in any).
     """
 
     criterion: int
@@ -36,6 +39,8 @@ class Limits:
     max_leaf_nodes: int = UNLIMITED
     sample_features: FeatureSampler | None = None
     keeps_ap: bool = False
+    categories: Rules = PLAIN
+    direction: np.ndarray | None = None
 
     def may_split(self, batch: Batch, depth: np.ndarray) -> np.ndarray:
         """Nodes worth a sweep: impure, heavy enough and not too deep."""
@@ -199,7 +204,9 @@ def _evaluate(
         return _Candidates(node, batch, Splits(0))
     allowed = None if limits.sample_features is None else limits.sample_features.draw(table.root[node])
     roots = table.roots.take(table.root[node]) if limits.criterion == ERROR else None
-    splits = splitter.best_splits(batch, limits.criterion, limits.min_leaf, allowed, roots)
+    splits = splitter.best_splits(
+        batch, limits.criterion, limits.min_leaf, allowed, roots, limits.categories, limits.direction
+    )
     good = (splits.record["feature"] >= 0) & limits.accept(batch, splits.record["gain"], side_gain)
     found = _Candidates(node, batch, splits)
     return found if good.all() else found.take(np.flatnonzero(good))

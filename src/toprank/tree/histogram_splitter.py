@@ -13,6 +13,7 @@ from toprank._core.splitting import histogram_splits
 from toprank._core.threads import CHUNK_ROWS, Threads, cut_evenly, cut_into_chunks, share_out
 from toprank.tree.batch import Batch, Splits, children_of, sum_of_cells, sweep_features
 from toprank.tree.bin_mapper import BinMapper, Binned, Codes
+from toprank.tree.categories import PLAIN, Rules, coins
 from toprank.tree.weights import RowWeights
 
 HISTOGRAM_MEMORY = 2**29
@@ -107,21 +108,26 @@ class HistogramSplitter:
         return replace(children, histograms=histograms, slot=slot).take(np.flatnonzero(needed))
 
     def best_splits(
-        self, batch: Batch, criterion: int, min_leaf: int, allowed: np.ndarray | None, roots: Batch | None = None
-    ) -> Splits:
+        self, batch: Batch, criterion: int, min_leaf: int, allowed: np.ndarray | None, roots: Batch | None = None,
+        categories: Rules = PLAIN, direction: np.ndarray | None = None,
+    ) -> Splits:  # fmt: skip
         """Best condition of each node; `allowed` (n_nodes, n_features) tells which features it may use."""
         if allowed is None:
             allowed = np.ones((len(batch), self.n_features), np.uint8)
         roots = batch if roots is None else roots
+        direction = np.zeros(self.n_features, np.int8) if direction is None else direction
         if batch.histograms is not None and batch.slot is not None:
-            return self._sweep(batch, roots, batch.histograms, batch.slot, criterion, min_leaf, allowed)
+            return self._sweep(
+                batch, roots, batch.histograms, batch.slot, criterion, min_leaf, allowed, categories, direction
+            )
         whole = Splits(len(batch))
         step = max(1, HISTOGRAM_MEMORY // (self.total_bins * 16))
         for first in range(0, len(batch), step):
             index = np.arange(first, min(first + step, len(batch)))
             part = batch.take(index)
             found = self._sweep(part, roots.take(index), self._histograms(part),
-                                np.arange(len(part), dtype=NODE), criterion, min_leaf, allowed[index])  # fmt: skip
+                                np.arange(len(part), dtype=NODE), criterion, min_leaf, allowed[index],
+                                categories, direction)  # fmt: skip
             whole.record[index], whole.goes_left[index] = found.record, found.goes_left
         return whole
 
@@ -134,13 +140,16 @@ class HistogramSplitter:
         criterion: int,
         min_leaf: int,
         allowed: np.ndarray,
+        categories: Rules,
+        direction: np.ndarray,
     ) -> Splits:
         """Best condition of each node from its histogram, with the answer for every bin."""
+        heads = coins()
 
         def sweep(first: int, last: int, record: np.ndarray, goes_left: np.ndarray) -> None:
             histogram_splits(criterion, histograms, slot, self.offsets, self.mapper.n_bins, self.is_categorical,
                              allowed, first, last, batch.positive, batch.total, roots.positive, roots.total, min_leaf,
-                             record, goes_left)  # fmt: skip
+                             categories, heads, direction, record, goes_left)  # fmt: skip
 
         splits = sweep_features(sweep, len(batch), self.n_features, self.threads)
         record = splits.record

@@ -13,6 +13,7 @@ import numpy as np
 
 from toprank._core.dtypes import NODE
 from toprank.tree.batch import Batch, Splits, Splitter
+from toprank.tree.categories import PLAIN, Rules
 from toprank.tree.grower import GrownTrees, Limits, grow
 from toprank.tree.meta import InnerTree, MetaTree, _sides
 from toprank.tree.objectives import Objective
@@ -36,15 +37,16 @@ class RootMemory:
         self.with_statistics, self.remember = splitter.with_statistics, splitter.remember
 
     def best_splits(
-        self, batch: Batch, criterion: int, min_leaf: int, allowed: np.ndarray | None, roots: Batch | None = None
-    ) -> Splits:
+        self, batch: Batch, criterion: int, min_leaf: int, allowed: np.ndarray | None, roots: Batch | None = None,
+        categories: Rules = PLAIN, direction: np.ndarray | None = None,
+    ) -> Splits:  # fmt: skip
         """Best condition of each node."""
         if self.is_first and self.level < len(self.known):
             before, found = self.known[self.level]
             if np.array_equal(before.start, batch.start) and np.array_equal(before.stop, batch.stop):
                 self.level += 1
                 return found
-        found = self.splitter.best_splits(batch, criterion, min_leaf, allowed, roots)
+        found = self.splitter.best_splits(batch, criterion, min_leaf, allowed, roots, categories, direction)
         if self.is_first and self.level == len(self.known):
             self.known.append((replace(batch, histograms=None, slot=None), found))
             self.level += 1

@@ -66,10 +66,10 @@ def best_candidate(
             split_along, start = fitted
             if split_along is not None:
                 found.append(numeric_candidate(problem, care, split_along, start))
-    return max((c for c in found if c is not None), key=lambda c: _worth(problem, c.saved, c.split)), start
+    return max((c for c in found if c is not None), key=lambda c: _worth(problem, c.judged, c.split)), start
 
 
-def _worth(problem: CostProblem, saved: int, split: Split) -> float:
+def _worth(problem: CostProblem, saved: float, split: Split) -> float:
     """What a condition saves, less what its norm costs."""
     return saved * problem.unit - problem.alpha * split.norm
 

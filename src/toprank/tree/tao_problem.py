@@ -18,6 +18,7 @@ from toprank._core.dtypes import VALUE, WEIGHT
 from toprank._core.tao import sums_at
 from toprank._core.threads import Threads, cut_evenly
 from toprank.tree.bin_mapper import SAMPLE_ROWS
+from toprank.tree.categories import CategorySearch
 from toprank.tree.rows import find_equal_rows
 from toprank.tree.weights import RowWeights
 
@@ -287,6 +288,8 @@ class CostProblem:
         Whether conditions may be weighted sums of columns.
     threads : Threads
         Share the work on it; no result depends on them.
+    categories : CategorySearch
+        How conditions on categories are searched.
     """
 
     rows: DistinctRows
@@ -295,11 +298,13 @@ class CostProblem:
     alpha: float
     is_oblique: bool
     threads: Threads = field(default_factory=Threads)
+    categories: CategorySearch = field(default_factory=CategorySearch)
 
     @classmethod
     def of(
-        cls, rows: DistinctRows, costs: np.ndarray, alpha: float, is_oblique: bool, threads: Threads | None = None
-    ) -> CostProblem:
+        cls, rows: DistinctRows, costs: np.ndarray, alpha: float, is_oblique: bool, threads: Threads | None = None,
+        categories: CategorySearch | None = None,
+    ) -> CostProblem:  # fmt: skip
         """Problem of a cost matrix.
 
         Parameters
@@ -310,10 +315,13 @@ class CostProblem:
         alpha : float
         is_oblique : bool
         threads : Threads, optional
+        categories : CategorySearch, optional
         """
         weight, whole, unit = integer_costs(rows.weight, costs)
         cost = weight[:, None] * whole[rows.label]
-        return cls(rows, cost, unit * rows.unit, alpha, is_oblique, threads or Threads())
+        return cls(
+            rows, cost, unit * rows.unit, alpha, is_oblique, threads or Threads(), categories or CategorySearch()
+        )
 
     def __len__(self) -> int:
         return len(self.rows)

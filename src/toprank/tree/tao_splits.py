@@ -11,8 +11,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from toprank._core.dtypes import CATEGORY, NUMERIC, OBLIQUE
+from toprank._core.splitting import FEW_LEVELS
 from toprank._core.tao import best_code_cut
 from toprank.tree.bin_mapper import between
+from toprank.tree.categories import N_COINS, N_HALVINGS, CategorySearch, coins
 from toprank.tree.logistic import LinearFit, fit_l1_logistic
 from toprank.tree.tao_problem import CostProblem
 
@@ -94,12 +96,22 @@ class Care:
 
 @dataclass(frozen=True, eq=False)
 class Candidate:
-    """A condition, what it saves over sending all rows right, and whether the two children change places for it."""
+    """A condition, what it saves over sending all rows right, and whether the two children change places for it.
+
+    `honest` is what the choice between conditions goes by: what a condition on categories saves on other cases than
+    those that chose its levels; None: `saved`.
+    """
 
     split: Split
     saved: int
     swaps: bool = False
     fit: LinearFit | None = None
+    honest: float | None = None
+
+    @property
+    def judged(self) -> float:
+        """What the condition is judged by."""
+        return self.saved if self.honest is None else self.honest
 
 
 def best_threshold(value: np.ndarray, saving: np.ndarray) -> tuple[int, float, bool, bool] | None:
@@ -184,23 +196,116 @@ def best_axis(problem: CostProblem, care: Care) -> Candidate | None:
     """The condition on one column that saves most, of all columns and cuts; of equals that on the first column."""
     rows = problem.rows
 
-    def best_cut(feature: int) -> tuple[int, int, bool]:
+    def best_cut(feature: int) -> tuple[float, int, bool]:
         code, n_codes = rows.codes[feature][care.rows].astype(np.int32, copy=False), rows.n_codes[feature]
         if rows.is_categorical[feature]:
+            if problem.categories.cat_smooth is not None:
+                return choose_levels(problem, care, feature).honest, 0, True
             return _best_subset(code, care.saving, n_codes), 0, True
         scratch = np.empty((2, n_codes + 1), np.int64)
         return best_code_cut(code, care.saving, n_codes, scratch[0], scratch[1])
 
-    best: tuple[int, int, int, bool] | None = None
+    best: tuple[float, int, int, bool] | None = None
     for feature, (saved, cut, low_left) in enumerate(problem.threads.run(best_cut, range(len(rows.codes)))):
         if cut >= 0 and (best is None or saved > best[0]):
-            best = int(saved), feature, int(cut), bool(low_left)
+            best = saved, feature, int(cut), bool(low_left)
     if best is None:
         return None
     saved, feature, cut, low_left = best
-    if rows.is_categorical[feature]:
-        return Candidate(_subset_split(rows.codes[feature], rows.n_codes[feature], feature, care), saved)
-    return _cut_at(problem, care, feature, cut, low_left, saved)
+    if not rows.is_categorical[feature]:
+        return _cut_at(problem, care, feature, cut, low_left, int(saved))
+    if problem.categories.cat_smooth is None:
+        return Candidate(_subset_split(rows.codes[feature], rows.n_codes[feature], feature, care), int(saved))
+    chosen = choose_levels(problem, care, feature)
+    return Candidate(chosen.split, chosen.saved, honest=chosen.honest)
+
+
+@dataclass(frozen=True, eq=False)
+class ChosenLevels:
+    """A condition on categories, what it saves, and what such a condition saves on other cases."""
+
+    split: Split
+    saved: int
+    honest: float
+
+
+def choose_levels(problem: CostProblem, care: Care, feature: int) -> ChosenLevels:
+    """The condition on a column of categories: each level to the child that is better for it, rare ones together.
+
+    What a level saves per case is pulled to the mean of all care points by `cat_smooth` cases, and one side has at most
+    `max_cat_threshold` categories. The honest saving lets one half of the cases choose the sides and the other half
+    count what that saves, both ways, with the coins of `toprank.tree.categories`.
+    """
+    search, n_codes = problem.categories, problem.rows.n_codes[feature]
+    code = problem.rows.codes[feature][care.rows]
+    cases = problem.rows.weight[care.rows] * problem.rows.unit
+    sides = care.saving > 0, care.saving < 0
+    sums = np.array([_sums_by_code(code[side], care.saving[side], n_codes + 1) for side in sides])
+    counts = np.array([np.bincount(code[side], cases[side], n_codes + 1) for side in sides])
+    present = np.flatnonzero(counts.sum(axis=0))
+    is_rare = counts.sum(axis=0)[present] < search.min_data_per_group
+    level = np.cumsum(~is_rare) - 1  # of each present code; rare ones are the last level
+    level[is_rare] = (~is_rare).sum()
+    n_levels = int(level.max(initial=-1)) + 1
+    members = np.bincount(level, minlength=n_levels)
+    level_counts = np.array([np.bincount(level, each[present], n_levels) for each in counts])
+    level_sums = np.array([_sums_by_code(level, each[present], n_levels) for each in sums])
+    goes_left = _sides_of_levels(level_sums.sum(axis=0), level_counts.sum(axis=0), members, search)
+    saved = int(level_sums[:, goes_left].sum())
+    honest = float(saved)
+    if n_levels > FEW_LEVELS:
+        honest = min(honest, _honest_saving(level_sums, level_counts, members, search))
+    categories = np.zeros(256, bool)
+    sent_left, n_left = goes_left[level], int(members[goes_left].sum())
+    most = np.inf if search.max_cat_threshold is None else search.max_cat_threshold
+    mass = np.abs(level_sums).sum(axis=0)
+    if min(n_left, len(present) - n_left) <= most < max(n_left, len(present) - n_left):
+        categories[:] = n_left > most  # the others go with the side that nobody needs to name
+    else:
+        categories[:] = 2 * mass[goes_left].sum() >= mass.sum()
+    categories[present] = sent_left
+    categories[n_codes:] = categories[n_codes]  # codes that no row had are missing values
+    split = Split(CATEGORY, 1.0, feature, missing_left=bool(categories[n_codes]), categories=categories)
+    return ChosenLevels(split, saved, honest)
+
+
+def _sides_of_levels(saving: np.ndarray, cases: np.ndarray, members: np.ndarray, search: CategorySearch) -> np.ndarray:
+    """Levels that go left: those that save there on average, as many as one side may name."""
+    smooth = float(search.cat_smooth or 0.0)
+    prior = smooth * saving.sum() / max(cases.sum(), 1.0)
+    mean = (saving + prior) / np.maximum(cases + smooth, 1e-300)  # a half may lack a level
+    goes_left = mean > 0
+    most = search.max_cat_threshold
+    if most is None or min(members[goes_left].sum(), members[~goes_left].sum()) <= most:
+        return goes_left
+    order = np.argsort(-mean, kind="stable")
+    first, last = np.zeros(len(mean), bool), np.ones(len(mean), bool)
+    first[order[np.cumsum(members[order]) <= most]] = True
+    last[order[np.cumsum(members[order[::-1]])[::-1] <= most]] = False
+    return first if saving[first].sum() >= saving[last].sum() else last
+
+
+def _honest_saving(sums: np.ndarray, counts: np.ndarray, members: np.ndarray, search: CategorySearch) -> float:
+    """What the sides that one half of the cases chooses save on the other half, both ways; mean over the halvings.
+
+    Parameters
+    ----------
+    sums, counts : arrays of shape (2, n_levels)
+        Savings and cases of the care points that are better on the left, and of those better on the right.
+    """
+    by_size = np.lexsort((-counts[0], -counts.sum(axis=0)))
+    sums, counts, members = sums[:, by_size].astype(np.float64), counts[:, by_size], members[by_size]
+    n_cases = np.maximum(np.rint(counts), 1.0)
+    exact = np.minimum(n_cases, N_COINS).astype(np.int64)
+    place, total = np.arange(counts.shape[1]), 0.0
+    for heads in coins():
+        tossed = np.array([heads[place, kind, exact[kind]] for kind in (0, 1)], np.float64)
+        few = n_cases <= N_COINS
+        share = np.where(few, tossed / n_cases, 0.5 + (tossed - 0.5 * N_COINS) / np.sqrt(N_COINS * n_cases))
+        for guide in (share, 1.0 - share):
+            goes_left = _sides_of_levels((sums * guide).sum(axis=0), (counts * guide).sum(axis=0), members, search)
+            total += float((sums * (1.0 - guide)).sum(axis=0)[goes_left].sum())
+    return total / N_HALVINGS
 
 
 def _sums_by_code(code: np.ndarray, value: np.ndarray, n_codes: int) -> np.ndarray:

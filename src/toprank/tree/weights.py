@@ -17,11 +17,16 @@ FIXED_POINT_LIMIT = 2**FIXED_POINT_BITS
 
 @dataclass(frozen=True)
 class RowWeights:
-    """Positive and total weight of each row, in integer units of `unit` cases."""
+    """Positive and total weight of each row, in integer units of `unit` cases.
+
+    `case_weights` is what one positive and one negative case weigh, where weights are more than counts of cases, as
+    costs and bootstraps are: what chance could do to a sum depends on it.
+    """
 
     positive: np.ndarray
     total: np.ndarray
     unit: float
+    case_weights: tuple[float, float] = (1.0, 1.0)
 
     @cached_property
     def sum_of_positive(self) -> int:
@@ -32,6 +37,11 @@ class RowWeights:
     def sum_of_total(self) -> int:
         """Weight of all rows."""
         return int(self.total.sum())
+
+    @property
+    def cases(self) -> tuple[float, float]:
+        """Weight of one positive and of one negative case in integer units."""
+        return self.case_weights[0] / self.unit, self.case_weights[1] / self.unit
 
     @property
     def packed(self) -> np.ndarray | None:
