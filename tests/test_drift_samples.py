@@ -8,7 +8,8 @@ import pytest
 
 from toprank import MetaAP
 from toprank.drift.samples import join_samples
-from toprank.rankers.encoding import encode, learn_columns, read_table
+from toprank.rankers.column_roles import learn_columns
+from toprank.rankers.encoding import encode, read_table
 
 REFERENCE = {"amount": [1.5, None, 3.0, 4.0], "sector": ["a", "b", None, "a"], "flag": [True, False, True, None]}
 NEW = {"sector": ["c", "a", "a", "b", "c"], "flag": [False] * 5, "amount": [1, 2, 3, 4, 5]}
@@ -20,7 +21,7 @@ def frame_of(library, columns):
 
 def encoded(samples):
     table = read_table(samples.table)
-    return encode(table, learn_columns(table, samples.categorical))
+    return encode(table, learn_columns(table, samples.categorical).columns)
 
 
 @pytest.mark.parametrize("first", ["pandas", "polars", "pyarrow"])

@@ -9,12 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toprank import CostOptimalCurve, RankingTree, TAOTree
+from toprank.rankers.column_roles import learn_columns
 from toprank.rankers.encoding import (
     ManyCategoriesWarning,
     encode,
     is_missing,
-    learn_columns,
-    look_like_dates,
     read_table,
 )
 from toprank.tree.columns import Column
@@ -22,7 +21,7 @@ from toprank.tree.columns import Column
 
 def read(X, categorical_features=None):
     table = read_table(X)
-    columns = learn_columns(table, categorical_features)
+    columns = learn_columns(table, categorical_features).columns
     return columns, encode(table, columns)
 
 

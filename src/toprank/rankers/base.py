@@ -6,6 +6,7 @@ import math
 from abc import abstractmethod
 from collections import Counter
 from copy import copy
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
 
@@ -19,9 +20,11 @@ from toprank.budget import Cutoff, cases_of_budget, find_cutoff
 from toprank.explain.dependence import Dependence, partial_dependence
 from toprank.export import main_columns
 from toprank.metrics import average_precision
-from toprank.rankers.encoding import Table, encode, learn_columns, read_table
+from toprank.rankers.column_roles import learn_columns
+from toprank.rankers.encoding import encode
 from toprank.rankers.frames import backend_of, make_frame
 from toprank.rankers.model_file import save_model
+from toprank.rankers.table import Table, read_table
 from toprank.rankers.training import TrainingData, shared_tables
 from toprank.rankers.validation import (
     check_classes,
@@ -31,14 +34,14 @@ from toprank.rankers.validation import (
     check_no_truth_values,
     check_two_labels,
     check_weights,
-    nearest_name,
+    missing_columns_text,
     warn_of_common_text_label,
     warn_of_light_weights,
 )
 from toprank.tree.counts import plural
 from toprank.tree.wording import percent_text
 
-TABLE_FACTS = ("columns_", "classes_", "positive_index_", "n_features_in_", "feature_names_in_", "_backend")
+TABLE_FACTS = ("columns_", "left_out_", "classes_", "positive_index_", "n_features_in_", "feature_names_in_", "_backend", "_input_names")
 """What is known of a table whichever of its rows a model is fitted on."""
 
 
@@ -82,7 +85,7 @@ class BaseRanker(ClassifierMixin, BaseEstimator):
             cases_of_budget(self.budget, self.n_cases_, self.n_positives_)  # complains before the work begins
             with Threads(resolve_n_jobs(self.n_jobs)) as threads:
                 if data is None:
-                    self.columns_ = learn_columns(table, self.categorical_features)
+                    self.columns_, self.left_out_ = learn_columns(table, self.categorical_features, self.keep_columns)
                     matrix = encode(table, self.columns_)
                     data = self._make_training_data(matrix, is_positive, weight, threads)
                     self._backend = backend_of(X)
@@ -128,8 +131,9 @@ class BaseRanker(ClassifierMixin, BaseEstimator):
     @property
     def _table_settings(self) -> tuple[Any, ...]:
         """Parameters that training data depend on, comparable."""
-        chosen = None if self.categorical_features is None else repr(list(self.categorical_features))
-        return self.splitter, self.max_bins, chosen, repr(self.pos_label)
+        named = (self.categorical_features, self.keep_columns)
+        chosen = [None if names is None else repr(list(names)) for names in named]
+        return self.splitter, self.max_bins, *chosen, repr(self.pos_label)
 
     def _take_over(self, X: Any, y: Any, sample_weight: Any) -> tuple[TrainingData | None, np.ndarray | None]:
         """Training data that an earlier fit made of the same objects, and their weights; None where there are none."""
@@ -147,7 +151,7 @@ class BaseRanker(ClassifierMixin, BaseEstimator):
         shared = shared_tables()
         if shared:
             facts = {name: copy(value) for name, value in vars(self).items() if name.endswith("_")}
-            facts["_backend"] = self._backend
+            facts |= {"_backend": self._backend, "_input_names": self._input_names}
             shared.training.keep((X, y, sample_weight), self._table_settings, (data, facts))
 
     # --- growing ------------------------------------------------------------------------------------------------
@@ -210,6 +214,10 @@ class BaseRanker(ClassifierMixin, BaseEstimator):
         else:
             self._check_frame(X, reset)
         table = read_table(X)
+        if reset:
+            self._input_names = table.names
+        elif table.array is not None or not hasattr(self, "feature_names_in_"):  # without names, columns go by position
+            table = replace(table, names=self._input_names)
         if len(table) == 0:
             raise ValueError(
                 f"Found array with 0 sample(s) (shape=(0, {len(table.names)})) while a minimum of 1 is required: "
@@ -222,14 +230,17 @@ class BaseRanker(ClassifierMixin, BaseEstimator):
         names = _names_of(X)
         if not names:
             raise self._no_columns(len(X))
+        trained = [] if reset else [str(name) for name in getattr(self, "feature_names_in_", [])]
+        present = set(names)
+        left_out = getattr(self, "left_out_", {})
+        if trained and left_out and names == [name for name in trained if name in present or name not in left_out]:
+            return  # a column that is not learned from need not be there
         try:
             validate_data(self, X, reset=reset, skip_check_array=True)
         except ValueError as error:
-            trained = list(getattr(self, "feature_names_in_", []))
-            for name in trained:
-                if name not in names:
-                    raise ValueError(f"{error}\nColumn {name!r} was used to train this model but is missing from X "
-                                     f"({len(names)} columns read).{nearest_name(name, names)}") from None  # fmt: skip
+            missing = [name for name in trained if name not in present and name not in left_out]
+            if missing:
+                raise ValueError(f"{error}\n{missing_columns_text(missing, names, 'X')}") from None
             raise ValueError(f"{error}\nHint: pass X[model.feature_names_in_] to select the trained columns.") from None
 
     def _no_columns(self, n_rows: int) -> ValueError:

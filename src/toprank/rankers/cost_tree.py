@@ -48,7 +48,7 @@ class CostTree(LabelledTree):
         What orders the cases inside a leaf: the distance to the nearest threshold on the path, or nothing.
     min_samples_leaf : int, default 1
         Least weight of a leaf, in cases of the kind that costs less.
-    smoothing, smoothing_strength, splitter, max_bins, categorical_features, budget, pos_label, n_jobs
+    smoothing, smoothing_strength, splitter, max_bins, categorical_features, keep_columns, budget, pos_label, n_jobs
         As in `MetaAP`.
     random_state : int, RandomState or None
         Folds of ccp_alpha="cv", the same each time for None; nothing else is random.
@@ -107,6 +107,7 @@ class CostTree(LabelledTree):
         splitter: str = "hist",
         max_bins: int = 255,
         categorical_features: Any = None,
+        keep_columns: Any = None,
         budget: int | float | None = None,
         pos_label: Any = None,
         n_jobs: int | None = None,
@@ -124,6 +125,7 @@ class CostTree(LabelledTree):
         self.splitter = splitter
         self.max_bins = max_bins
         self.categorical_features = categorical_features
+        self.keep_columns = keep_columns
         self.budget = budget
         self.pos_label = pos_label
         self.n_jobs = n_jobs

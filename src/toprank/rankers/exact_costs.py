@@ -15,7 +15,7 @@ import numpy as np
 from sklearn.utils import check_array
 
 from toprank.metrics.operating_points import OperatingPoints, check_cost_ratio
-from toprank.rankers.encoding import is_missing, read_table
+from toprank.rankers.table import is_missing, read_table
 from toprank.rankers.frames import backend_of
 from toprank.rankers.linear_cells import LinearProblem, search_directions
 from toprank.rankers.validation import check_classes, check_labels, check_weights

@@ -36,6 +36,7 @@ GROWTH_CONSTRAINTS: dict[str, list[Any]] = {
     "splitter": [StrOptions({"hist", "exact"})],
     "max_bins": [Interval(Integral, 2, 255, closed="both")],
     "categorical_features": ["array-like", None],
+    "keep_columns": ["array-like", StrOptions({"all"}), None],
     "budget": [Interval(Integral, 1, None, closed="left"), Interval(Real, 0, 1, closed="neither"), None],
     "pos_label": [Real, str, bool, None],
     "n_jobs": [Integral, None],

@@ -25,7 +25,7 @@ from toprank.tree.weights import FIXED_POINT_BITS, RowWeights
 BALANCED = "balanced"
 
 SHARED = ("min_samples_leaf", "smoothing", "smoothing_strength", "splitter", "max_bins", "categorical_features",
-          "budget", "pos_label", "n_jobs")  # fmt: skip
+          "keep_columns", "budget", "pos_label", "n_jobs")  # fmt: skip
 """Parameters that all tree rankers have."""
 
 LABELLED_CONSTRAINTS: dict[str, list[Any]] = {

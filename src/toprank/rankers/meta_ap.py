@@ -69,7 +69,10 @@ class MetaAP(MetaRanker):
         Bins, or every distinct value.
     max_bins : int
     categorical_features : list of names, positions or a mask
-        Columns to treat as categories besides strings, booleans and category columns.
+        Columns to treat as categories besides strings, booleans and category columns; text among them is not read as
+        dates or numbers.
+    keep_columns : list of names, positions, a mask, or "all"
+        Columns to learn from although they look like identifiers, free text or constants, which are left out.
     budget : int, float or None
         Cases (int) or share of cases (float) that `predict` lets through; None = as many as training positives.
     pos_label : label of the positive class, default the larger one
@@ -140,6 +143,7 @@ class MetaAP(MetaRanker):
         splitter: str = "hist",
         max_bins: int = 255,
         categorical_features: Any = None,
+        keep_columns: Any = None,
         budget: int | float | None = None,
         pos_label: Any = None,
         n_jobs: int | None = None,
@@ -163,6 +167,7 @@ class MetaAP(MetaRanker):
         self.splitter = splitter
         self.max_bins = max_bins
         self.categorical_features = categorical_features
+        self.keep_columns = keep_columns
         self.budget = budget
         self.pos_label = pos_label
         self.n_jobs = n_jobs

@@ -32,7 +32,7 @@ class MetaAPForest(Forest):
         Rows drawn for each tree: a number, or a share; None = as many as there are.
     min_samples_leaf, min_samples_split, min_gain, max_leaf_nodes, smoothing, smoothing_strength, splitter, max_bins
         As in `MetaAP`.
-    categorical_features, budget, pos_label
+    categorical_features, keep_columns, budget, pos_label
         As in `MetaAP`.
     n_jobs : int or None
         Trees grown side by side; results are the same for any number.

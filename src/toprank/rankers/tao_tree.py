@@ -78,7 +78,7 @@ class TAOTree(LabelledTree):
         Least weight of a leaf of the greedy tree of init="cart", in cases of average cost.
     smoothing, smoothing_strength, splitter, max_bins
         As in `MetaAP`; conditions on one column are exact with splitter="exact", and on bins otherwise.
-    categorical_features, budget, pos_label, n_jobs
+    categorical_features, keep_columns, budget, pos_label, n_jobs
         As in `MetaAP`.
     random_state : int, RandomState or None
         Random starts, the same each time for None.
@@ -141,6 +141,7 @@ class TAOTree(LabelledTree):
         splitter: str = "hist",
         max_bins: int = 255,
         categorical_features: Any = None,
+        keep_columns: Any = None,
         budget: int | float | None = None,
         pos_label: Any = None,
         n_jobs: int | None = None,
@@ -161,6 +162,7 @@ class TAOTree(LabelledTree):
         self.splitter = splitter
         self.max_bins = max_bins
         self.categorical_features = categorical_features
+        self.keep_columns = keep_columns
         self.budget = budget
         self.pos_label = pos_label
         self.n_jobs = n_jobs

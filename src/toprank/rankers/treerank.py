@@ -87,7 +87,7 @@ class TreeRank(MetaParts):
         Folds for ccp_alpha="cv"; an int means stratified folds.
     min_samples_leaf, min_samples_split, min_gain, max_leaf_nodes, smoothing, smoothing_strength, splitter, max_bins
         As in `MetaAP`.
-    categorical_features, budget, pos_label, n_jobs
+    categorical_features, keep_columns, budget, pos_label, n_jobs
         As in `MetaAP`.
     random_state : int, RandomState or None
         Folds of ccp_alpha="cv" and rows of leaf_order="held-out", the same each time for None.
@@ -164,6 +164,7 @@ class TreeRank(MetaParts):
         splitter: str = "hist",
         max_bins: int = 255,
         categorical_features: Any = None,
+        keep_columns: Any = None,
         budget: int | float | None = None,
         pos_label: Any = None,
         n_jobs: int | None = None,
@@ -189,6 +190,7 @@ class TreeRank(MetaParts):
         self.splitter = splitter
         self.max_bins = max_bins
         self.categorical_features = categorical_features
+        self.keep_columns = keep_columns
         self.budget = budget
         self.pos_label = pos_label
         self.n_jobs = n_jobs
@@ -394,13 +396,13 @@ class TreeRank(MetaParts):
     def importances_(self) -> np.ndarray:
         """Sum of squared AUC gains of the conditions on each column, float64 (n_features,); 0 for classifiers."""
         check_is_fitted(self)
-        return np.zeros(self.n_features_in_) if self._has_no_tree else auc_importance(self.tree_)
+        return np.zeros(len(self.columns_)) if self._has_no_tree else auc_importance(self.tree_)
 
     @property
     def feature_importances_(self) -> np.ndarray:
         """Share of the total gain that each column's conditions brought, float64 (n_features,); 0 for classifiers."""
         check_is_fitted(self)
-        return np.zeros(self.n_features_in_) if self._has_no_tree else gain_importance(self.tree_)
+        return np.zeros(len(self.columns_)) if self._has_no_tree else gain_importance(self.tree_)
 
     @property
     def n_leaves_(self) -> int:

@@ -77,7 +77,7 @@ class TreeRankBoost(Ensemble):
         meta-tree; or by positive rate as it is.
     min_samples_leaf, min_samples_split, min_gain, max_leaf_nodes, smoothing, smoothing_strength, splitter, max_bins
         As in `TreeRank`; weights count as cases.
-    categorical_features, budget, pos_label
+    categorical_features, keep_columns, budget, pos_label
         As in `TreeRank`.
     n_jobs : int or None
         Threads; results are the same for any number.
@@ -147,6 +147,7 @@ class TreeRankBoost(Ensemble):
         splitter: str = "hist",
         max_bins: int = 255,
         categorical_features: Any = None,
+        keep_columns: Any = None,
         budget: int | float | None = None,
         pos_label: Any = None,
         n_jobs: int | None = None,
@@ -167,6 +168,7 @@ class TreeRankBoost(Ensemble):
         self.splitter = splitter
         self.max_bins = max_bins
         self.categorical_features = categorical_features
+        self.keep_columns = keep_columns
         self.budget = budget
         self.pos_label = pos_label
         self.n_jobs = n_jobs

@@ -56,7 +56,7 @@ class TreeRankForest(Forest):
         Rows drawn for each tree: a number, or a share; None = as many as there are.
     min_samples_leaf, min_samples_split, min_gain, max_leaf_nodes, smoothing, smoothing_strength, splitter, max_bins
         As in `TreeRank`.
-    categorical_features, budget, pos_label
+    categorical_features, keep_columns, budget, pos_label
         As in `TreeRank`.
     n_jobs : int or None
         Trees grown side by side; results are the same for any number.
@@ -126,6 +126,7 @@ class TreeRankForest(Forest):
         splitter: str = "hist",
         max_bins: int = 255,
         categorical_features: Any = None,
+        keep_columns: Any = None,
         budget: int | float | None = None,
         pos_label: Any = None,
         n_jobs: int | None = None,
@@ -150,6 +151,7 @@ class TreeRankForest(Forest):
             splitter=splitter,
             max_bins=max_bins,
             categorical_features=categorical_features,
+            keep_columns=keep_columns,
             budget=budget,
             pos_label=pos_label,
             n_jobs=n_jobs,

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from toprank._core.dtypes import CATEGORY, OBLIQUE
-from toprank.tree.columns import Category, Column
+from toprank.tree.columns import RESOLUTIONS, Category, Column
 from toprank.tree.structure import Tree
 
 EXACT_DIGITS = 17
@@ -163,6 +163,19 @@ def lift_text(lift: float) -> str:
     return number_text(lift, 2 if lift < 1 else 3)
 
 
+def _consistent_dates(column: Column, bounds: Sequence[float], value: float | None, exact: bool) -> tuple[list[str], str]:
+    """Bounds and value as dates, with as much of the time as tells them apart; as in `_consistent`, rounded down."""
+    for resolution in list(RESOLUTIONS)[-1:] if exact else RESOLUTIONS:
+        shown = [column.date_text(bound, resolution) for bound in bounds]
+        date = "" if value is None else column.date_text(value, resolution)
+        agrees = len(shown) < 2 or shown[0] != shown[1]
+        if value is not None:  # text of dates is in the order of dates
+            agrees &= all((value <= bound) == (date <= seen) for bound, seen in zip(bounds, shown, strict=True))
+        if agrees:
+            break
+    return shown, date
+
+
 def _consistent(bounds: Sequence[float], value: float | None, detail: Detail) -> tuple[list[str], str]:
     """Bounds and value with as many digits as tell them apart.
 
@@ -190,6 +203,7 @@ def range_text(
     value: float | None = None,
     detail: Detail = SHORT,
     nothing: str = "missing",
+    column: Column | None = None,
 ) -> str:
     """Words for `low < name <= high`; with a value, that value and the bounds it meets.
 
@@ -207,6 +221,8 @@ def range_text(
         In exact words each range says which way missing values go.
     nothing : str
         What a value that is no number is called; "" where there is none. See `sum_gap`.
+    column : Column or None
+        A column of dates, of which bounds and value are days since 1970-01-01, and are written as dates.
 
     Examples
     --------
@@ -220,7 +236,11 @@ def range_text(
     if value is not None and np.isnan(value):
         return f"{name} is missing"
     bounds = [(sign, bound) for sign, bound in ((">", low), ("<=", high)) if np.isfinite(bound)]
-    numbers, shown = _consistent([bound for _, bound in bounds], value, detail)
+    finite = [bound for _, bound in bounds]
+    if column is not None and column.is_date:
+        numbers, shown = _consistent_dates(column, finite, value, detail.is_exact)
+    else:
+        numbers, shown = _consistent(finite, value, detail)
     signed = [f"{sign} {number}" for (sign, _), number in zip(bounds, numbers, strict=True)]
     if value is not None:
         told = " and ".join(signed) or ("" if missing else "not missing")
@@ -419,7 +439,7 @@ def question_text(tree: Tree, columns: Sequence[Column], node: int, detail: Deta
     missing = missing and (detail.is_exact or column.has_missing)
     if tree.kind[node] == CATEGORY:
         return category_text(column, tree.categories_left(node).tolist(), missing, detail=detail)
-    return range_text(detail.name(column.name), -np.inf, high, missing, detail=detail)
+    return range_text(detail.name(column.name), -np.inf, high, missing, detail=detail, column=column)
 
 
 def hits_text(positive: float, total: float, base_rate: float) -> str:
