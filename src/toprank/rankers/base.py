@@ -41,7 +41,16 @@ from toprank.rankers.validation import (
 from toprank.tree.counts import plural
 from toprank.tree.wording import percent_text
 
-TABLE_FACTS = ("columns_", "left_out_", "classes_", "positive_index_", "n_features_in_", "feature_names_in_", "_backend", "_input_names")
+TABLE_FACTS = (
+    "columns_",
+    "left_out_",
+    "classes_",
+    "positive_index_",
+    "n_features_in_",
+    "feature_names_in_",
+    "_backend",
+    "_input_names",
+)
 """What is known of a table whichever of its rows a model is fitted on."""
 
 
@@ -441,7 +450,9 @@ def _names_of(X: Any) -> list[str]:
     """Column names of a data frame of any library; none of anything else."""
     is_arrow = type(X).__module__.startswith("pyarrow")
     names = getattr(X, "column_names" if is_arrow else "columns", None)
-    return [] if names is None or callable(names) else [str(name) for name in names]
+    if names is None or callable(names):
+        return []
+    return [str(name) for name in (names.tolist() if hasattr(names, "tolist") else names)]
 
 
 def _check_names(X: Any) -> None:

@@ -16,9 +16,17 @@ from typing import Any, NamedTuple
 import narwhals as nw
 import numpy as np
 
-from toprank.rankers.dates import NAMES, days_of_series, days_of_values, learn_date_form, part_codes, useful_parts
-from toprank.rankers.encoding import ManyCategoriesWarning, source_days, warn_caller
-from toprank.rankers.number_text import NEARLY_ALL, NumberForm, learn_number_form, numbers_of
+from toprank.rankers.dates import (
+    NAMES,
+    days_of_series,
+    days_of_values,
+    learn_date_form,
+    part_codes,
+    read_date,
+    useful_parts,
+)
+from toprank.rankers.encoding import ManyCategoriesWarning, warn_caller
+from toprank.rankers.number_text import NEARLY_ALL, learn_number_form
 from toprank.rankers.table import Table, kind_of_values
 from toprank.tree.columns import Column
 from toprank.tree.counts import plural
@@ -46,6 +54,7 @@ IDENTIFIER = "identifier"
 FREE_TEXT = "free text"
 CONSTANT = "constant"
 EMPTY = "no values"
+
 
 class LeftOutWarning(UserWarning):
     """Columns of a training table are left out; `columns` has their names."""
@@ -196,12 +205,12 @@ def _numbers_left_out(table: Table, judged: set[int]) -> dict[int, str]:
         elif np.all(column == column[0]):
             reasons[positions[place]] = CONSTANT
     for place in different.tolist():
-        if _names_rows(table.names[positions[place]], block[:, place]):
+        if names_rows(table.names[positions[place]], block[:, place]):
             reasons[positions[place]] = IDENTIFIER
     return reasons
 
 
-def _names_rows(name: str, values: np.ndarray) -> bool:
+def names_rows(name: str, values: np.ndarray) -> bool:
     """Whether whole numbers name the rows: all different, and they fill their range or are called an identifier."""
     low, high = float(values.min()), float(values.max())
     fills = len(values) >= FILLED_SHARE * (high - low + 1)
@@ -260,16 +269,15 @@ def _learn_values(table: Table, i: int, is_chosen: bool, is_judged: bool) -> lis
     is_declared = is_chosen or dtype in (nw.Categorical, nw.Enum)
     if kind == "category" and distinct and isinstance(distinct[0], str):
         if not is_declared and (dates := learn_date_form(distinct)) is not None:
-            column = Column(name, form=dates.form)
-            days = source_days(table, i, column)
+            read = table.read_distinct(i, dates.form, lambda texts: [read_date(text, dates.form) for text in texts])
             if dates.is_ambiguous:
                 warn_caller(
                     f"Column {name!r} holds dates that could be day first or month first; they are read as day first. "
                     "Hint: write them as 2024-12-31, or pass a column of a date type."
                 )
-            return _date_columns(name, dates.form, days, is_judged)
+            return _date_columns(name, dates.form, table.coded(i).mapped(read), is_judged)
         if not is_declared and (form := learn_number_form(distinct)) is not None:
-            return _number_columns(table, i, form)
+            return [Column(name, form=form.form, unit=form.unit)]
     if is_judged:
         n_known = int(np.count_nonzero(codes >= 0))
         reason = _text_left_out(distinct, n_known, len(codes) - n_known)
@@ -290,21 +298,6 @@ def _date_columns(name: str, form: str, days: np.ndarray, is_judged: bool) -> li
         seen = tuple(NAMES[part][int(code)] for code in np.unique(codes[np.isfinite(codes)]))
         columns.append(Column(f"{name} ({part})", seen, source=name, form=form, part=part))
     return columns
-
-
-def _number_columns(table: Table, i: int, form: NumberForm) -> list[Column]:
-    column = Column(table.names[i], form=form.form, unit=form.unit)
-    coded = table.coded(i)
-    unread = np.isnan(numbers_of(coded.distinct, form)) & [text.strip() != "" for text in coded.distinct]
-    if unread.any():
-        words = [text for text, is_word in zip(coded.distinct, unread, strict=True) if is_word]
-        rows = int(coded.counts[unread].sum())
-        warn_caller(
-            f"Column {column.name!r} is read as numbers; {plural(rows, 'cell')} that "
-            f"{'holds' if rows == 1 else 'hold'} none, such as {min(words)!r}, count as missing. "
-            f"Hint: categorical_features=[{column.name!r}] takes its values as categories."
-        )
-    return [column]
 
 
 def _with_free_names(columns: list[Column], taken: set[str]) -> list[Column]:

@@ -132,7 +132,10 @@ class CostOptimalCurve(CurveRanker):
         "depths": ["array-like", None],
         "alphas": ["array-like", None],
         "cv": [Interval(Integral, 2, None, closed="left"), "cv_object"],
-        **{name: GROWTH_CONSTRAINTS[name] for name in ("categorical_features", "keep_columns", "budget", "pos_label", "n_jobs")},
+        **{
+            name: GROWTH_CONSTRAINTS[name]
+            for name in ("categorical_features", "keep_columns", "budget", "pos_label", "n_jobs")
+        },
         "random_state": ["random_state"],
         "verbose": ["verbose"],
     }

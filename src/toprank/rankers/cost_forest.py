@@ -116,7 +116,10 @@ class CostOptimalForest(CurveRanker):
         "path_iter": [Interval(Integral, 1, None, closed="left")],
         "max_samples": ROWS_DRAWN,
         "max_features": COLUMNS_DRAWN,
-        **{name: GROWTH_CONSTRAINTS[name] for name in ("categorical_features", "keep_columns", "budget", "pos_label", "n_jobs")},
+        **{
+            name: GROWTH_CONSTRAINTS[name]
+            for name in ("categorical_features", "keep_columns", "budget", "pos_label", "n_jobs")
+        },
         "random_state": ["random_state"],
         "verbose": ["verbose"],
     }

@@ -98,18 +98,22 @@ def learn_date_form(distinct: Sequence[str]) -> DateForm | None:
     >>> learn_date_form(["03/04/2024", "12/31/2024"]), learn_date_form(["03/04/2024"])
     (DateForm(form='mdy', is_ambiguous=False), DateForm(form='dmy', is_ambiguous=True))
     """
-    if len(distinct) > 2 * SAMPLE and _learn(distinct[:: len(distinct) // SAMPLE]) is None:
-        return None
-    return _learn(distinct)
+    forms = tuple(PATTERNS)
+    if len(distinct) > 2 * SAMPLE:
+        found = _learn(distinct[:: len(distinct) // SAMPLE], forms)
+        if found is None:
+            return None
+        forms = ("ymd",) if found.form == "ymd" else ("dmy", "mdy")
+    return _learn(distinct, forms)
 
 
-def _learn(distinct: Sequence[str]) -> DateForm | None:
+def _learn(distinct: Sequence[str], forms: Sequence[str]) -> DateForm | None:
     known = [text for text in distinct if text.strip()]
-    count = {form: sum(not math.isnan(read_date(text, form)) for text in known) for form in PATTERNS}
+    count = {form: sum(not math.isnan(read_date(text, form)) for text in known) for form in forms}
     best = max(count, key=lambda form: count[form])  # ties go to the first: day before month
     if not known or count[best] < NEARLY_ALL * len(known):
         return None
-    return DateForm(best, best == "dmy" and count["dmy"] == count["mdy"])
+    return DateForm(best, best == "dmy" and count["dmy"] == count["mdy"] > 0)
 
 
 def days_of_values(values: Sequence[Any]) -> list[float]:
@@ -146,7 +150,8 @@ def useful_parts(days: np.ndarray) -> list[str]:
     """Return which of "month" and "weekday" may tell more than the date itself.
 
     The month where dates span more than a year and fall into twelve months or more; within one year a range of dates
-    says the same. The weekday where there are 28 different days or more, two or more per month, on five weekdays or more.
+    says the same. The weekday where there are 28 different days or more, two or more per month, on five weekdays or
+    more.
     """
     whole = np.unique(np.floor(days[np.isfinite(days)]).astype(np.int64))
     if len(whole) == 0:

@@ -1,4 +1,4 @@
-"""Tables to matrices: the float matrix that trees read, made of a table as `learn_columns` found its columns in training.
+"""Tables to matrices: the float matrix that trees read, made of a table by the columns that training learned.
 
 Numbers stay numbers; dates become days since 1970-01-01; strings, booleans and category columns become codes; missing
 values become NaN. numpy arrays of numbers pass through uncopied.
@@ -14,6 +14,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+import narwhals as nw
 import numpy as np
 
 from toprank.rankers.dates import NAMES, days_of_series, days_of_values, part_codes, read_date
@@ -126,17 +127,18 @@ def _number_text(table: Table, i: int, column: Column) -> np.ndarray:
     if table.is_numeric(i):
         return table.numbers(i)
     dtype = table.dtype(i)
-    if (dtype is not None and dtype.is_temporal()) or kind_of_values(table, i) == "date":
+    kinds = {"dates"} if dtype is not None and dtype.is_temporal() else _kinds(table, i)
+    if not kinds <= {"strings"} and not kinds <= {"numbers"}:
         raise TypeError(
-            f"Column {column.name!r} held numbers written as text in training, but holds dates now. "
-            "Hint: convert the column to the type it was trained with."
+            f"Column {column.name!r} held numbers written as text in training, but holds {' and '.join(sorted(kinds))} "
+            "now. Hint: convert the column to the type it was trained with."
         )
     coded = table.coded(i)
-    if kind_of_values(table, i) == "number":
+    if not kinds <= {"strings"}:
         return _numbers(table, i, column)
-    texts = [str(value) for value in coded.distinct]
-    values = np.array(numbers_of(texts, NumberForm(column.form, column.unit)), np.float64)
-    _warn_of_unread(column, coded, texts, values, "numbers")
+    form = NumberForm(column.form, column.unit)
+    values = table.read_distinct(i, f"{column.form} {column.unit}", lambda texts: numbers_of(texts, form))
+    _warn_of_unread(column, coded, values, "numbers")
     return coded.mapped(values)
 
 
@@ -145,33 +147,39 @@ def source_days(table: Table, i: int, column: Column) -> np.ndarray:
     dtype = table.dtype(i)
     if dtype is not None and dtype.is_temporal():
         return days_of_series(table.series(i))
-    coded = table.coded(i) if not table.is_numeric(i) else None
-    kinds = {"numbers"} if coded is None else {kind_of_value(value) for value in coded.distinct}
-    if coded is None and np.isnan(table.numbers(i)).all():
+    if table.is_numeric(i) and np.isnan(table.numbers(i)).all():
         return np.full(len(table), np.nan)
-    if coded is None or not kinds <= {"strings", "dates"}:
+    kinds = {"numbers"} if table.is_numeric(i) else _kinds(table, i)
+    if not kinds <= {"strings"} and not kinds <= {"dates"}:
         raise TypeError(
             f"Column {column.input_name!r} held dates in training, but holds {' and '.join(sorted(kinds))} now. "
             "Hint: convert the column to dates, or to text written as in training."
         )
+    coded = table.coded(i)
     if kinds == {"dates"}:
         return coded.mapped(days_of_values(coded.distinct))
-    texts = [str(value) for value in coded.distinct]
     form = "ymd" if column.form == "date" else column.form
-    values = np.array([read_date(text, form) for text in texts], np.float64)
-    _warn_of_unread(column, coded, texts, values, "dates")
+    values = table.read_distinct(i, form, lambda texts: [read_date(text, form) for text in texts])
+    _warn_of_unread(column, coded, values, "dates")
     return coded.mapped(values)
 
 
-def _warn_of_unread(column: Column, coded: Coded, texts: list[str], values: np.ndarray, what: str) -> None:
+def _kinds(table: Table, i: int) -> set[str]:
+    return {"strings"} if table.dtype(i) == nw.String else {kind_of_value(value) for value in table.coded(i).distinct}
+
+
+def _warn_of_unread(column: Column, coded: Coded, values: np.ndarray, what: str) -> None:
     """Warn of texts that hold no number or date; blank cells are missing without a word."""
-    is_unread = np.isnan(values) & np.array([text.strip() != "" for text in texts], bool)
+    is_unread = np.isnan(values)
+    for place in np.flatnonzero(is_unread).tolist():
+        is_unread[place] = bool(coded.distinct[place].strip())
     if is_unread.any():
-        unread = [text for text, strange in zip(texts, is_unread.tolist(), strict=True) if strange]
+        unread = [coded.distinct[place] for place in np.flatnonzero(is_unread).tolist()]
         rows = int(coded.counts[is_unread].sum())
         warn_caller(
-            f"Column {column.input_name!r} is read as {what}; {plural(rows, 'cell')} that "
-            f"{'holds' if rows == 1 else 'hold'} none, such as {min(unread)!r}, count as missing."
+            f"Column {column.input_name!r} is read as {what}, but {plural(rows, 'cell')} "
+            f"{'holds' if rows == 1 else 'hold'} none, such as {min(unread)!r}; "
+            f"{'it counts' if rows == 1 else 'they count'} as missing. Hint: correct such cells, or leave them empty."
         )
 
 

@@ -6,7 +6,7 @@ What costs a call per column is avoided where columns can be many: all plain num
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -21,6 +21,14 @@ PLAIN_NUMBERS = frozenset(
 
 DATE_TYPES = ("date", "datetime", "Timestamp")
 """Types of Python and pandas that hold dates."""
+
+
+class _Type(NamedTuple):
+    """Type of a column, as narwhals names it; whether it is one of numbers, and one that numpy can hold as it is."""
+
+    dtype: Any
+    is_numeric: bool
+    is_plain: bool
 
 
 class Coded(NamedTuple):
@@ -55,6 +63,7 @@ class Table:
     frame: nw.DataFrame | None = None
     array: np.ndarray | None = None
     _coded: dict[int, Coded] = field(default_factory=dict)
+    _read: dict[tuple[int, str], np.ndarray] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.array) if self.array is not None else len(self.frame)  # type: ignore[arg-type]
@@ -71,37 +80,29 @@ class Table:
         return self.frame.columns
 
     @cached_property
-    def _native_dtypes(self) -> list[Any]:
-        """Types of the columns in their own library; none where it is not one of three."""
+    def _types(self) -> list[_Type]:
+        """What is known of the type of each column; equal ones are looked at once, for wide tables have few."""
         assert self.frame is not None
         native, library = self.frame.to_native(), self.frame.implementation
         if library.is_pandas():
-            return native.dtypes.to_list()
-        return native.dtypes if library.is_polars() else native.schema.types if library.is_pyarrow() else []
-
-    @cached_property
-    def _dtypes(self) -> list[Any]:
-        """Type of each column; equal ones are found out about once, for wide tables have few."""
-        assert self.frame is not None
-        if not self._native_dtypes:
-            return list(self.frame.schema.values())
-        known: dict[Any, Any] = {}
+            theirs = native.dtypes.to_list()
+        elif library.is_polars() or library.is_pyarrow():
+            theirs = native.dtypes if library.is_polars() else native.schema.types
+        else:
+            return [_Type(dtype, dtype.is_numeric(), False) for dtype in self.frame.schema.values()]
+        known: dict[Any, _Type] = {}
         out = []
-        for key, native in zip(self._keys, self._native_dtypes, strict=True):
-            if native not in known:
-                known[native] = self.frame.get_column(key).dtype
-            out.append(known[native])
-            if known[native] == nw.Object or native == object:  # what such a column holds, its values say
-                del known[native]
+        for key, own in zip(self._keys, theirs, strict=True):
+            found = known.get(own)
+            if found is None:
+                dtype = self.frame.get_column(key).dtype
+                # pandas' own types for numbers with gaps come as objects; columns of pyarrow come one by one anyway.
+                fits = isinstance(own, np.dtype) if library.is_pandas() else library.is_polars()
+                found = _Type(dtype, dtype.is_numeric(), fits and dtype in PLAIN_NUMBERS)
+                if own != np.dtype(object):  # what such a column holds, its values say
+                    known[own] = found
+            out.append(found)
         return out
-
-    @cached_property
-    def _are_numeric(self) -> list[bool]:
-        known: dict[Any, bool] = {}
-        for dtype in self._dtypes:
-            if dtype not in known:
-                known[dtype] = dtype.is_numeric()
-        return [known[dtype] for dtype in self._dtypes]
 
     def series(self, i: int) -> nw.Series:
         """Column i of the frame."""
@@ -110,7 +111,7 @@ class Table:
 
     def dtype(self, i: int) -> Any:
         """Type of column i of the frame; None for an array."""
-        return None if self.frame is None else self._dtypes[i]
+        return None if self.frame is None else self._types[i].dtype
 
     # --- numbers ------------------------------------------------------------------------------------------------
 
@@ -118,26 +119,22 @@ class Table:
         """True where column i is stored as numbers."""
         if self.array is not None:
             return self.array.dtype.kind in "fiu"
-        return self._are_numeric[i]
+        return self._types[i].is_numeric
 
     @cached_property
     def _plain(self) -> dict[int, int]:
         """Columns of the frame that numpy can hold as they are: their place in the block."""
         if self.frame is None:
             return {}
-        kinds = [dtype in PLAIN_NUMBERS for dtype in self._dtypes]
-        if self.frame.implementation.is_pandas():  # whose own types for numbers with gaps come as objects
-            kinds = [k and isinstance(d, np.dtype) for k, d in zip(kinds, self._native_dtypes, strict=True)]
-        elif not self.frame.implementation.is_polars():
-            return {}
-        return {i: place for place, i in enumerate(np.flatnonzero(kinds).tolist())}
+        plain = [i for i, each in enumerate(self._types) if each.is_plain]
+        return {i: place for place, i in enumerate(plain)}
 
     @cached_property
     def _block(self) -> np.ndarray:
         """All plain numbers of the frame at once, float32 where all of them are, else float64."""
         assert self.frame is not None
         native, chosen = self.frame.to_native(), list(self._plain)
-        narrow = all(self.dtype(i) == nw.Float32 for i in chosen)
+        narrow = self._are_narrow(chosen)
         if self.frame.implementation.is_pandas():
             some = native if len(chosen) == len(self.names) else native.iloc[:, chosen]
             return some.to_numpy(dtype=np.float32 if narrow else np.float64)
@@ -152,14 +149,16 @@ class Table:
         if self._plain and all(i in self._plain for i in positions):
             places = [self._plain[i] for i in positions]
             matrix = self._block if places == list(range(self._block.shape[1])) else self._block[:, places]
-            narrow = all(self.dtype(i) == nw.Float32 for i in positions)
-            return matrix.astype(np.float32, copy=False) if narrow else matrix
+            return matrix.astype(np.float32, copy=False) if self._are_narrow(positions) else matrix
         parts = [self.numbers(i) for i in positions]
         narrow = len(parts) > 0 and all(part.dtype == np.float32 for part in parts)
         matrix = np.empty((len(self), len(parts)), np.float32 if narrow else np.float64, order="F")
         for place, part in enumerate(parts):
             matrix[:, place] = part
         return matrix
+
+    def _are_narrow(self, positions: Sequence[int]) -> bool:
+        return all(dtype == nw.Float32 for dtype in {self._types[i].dtype for i in positions})
 
     def numbers(self, i: int) -> np.ndarray:
         """Column i, stored as numbers, as floats, NaN = missing."""
@@ -186,6 +185,12 @@ class Table:
                 kind = next((type(v).__name__ for v in values if not isinstance(v, Hashable)), "object")
                 raise not_a_category(self.names[i], kind) from None
         return self._coded[i]
+
+    def read_distinct(self, i: int, form: str, read: Callable[[list[str]], Sequence[float]]) -> np.ndarray:
+        """What `read` finds in the distinct values of column i, all of them text: float64. Found once for each form."""
+        if (i, form) not in self._read:
+            self._read[i, form] = np.array(read(self.coded(i).distinct), np.float64)
+        return self._read[i, form]
 
     def values(self, i: int) -> list[Any]:
         """Column i as Python values, None for missing ones."""

@@ -44,8 +44,8 @@ class TAOClassifier(ClassTree):
 
     Parameters
     ----------
-    split, max_depth, alpha, n_iter, n_restarts, min_samples_leaf, splitter, max_bins, categorical_features, keep_columns, n_jobs, \
-random_state
+    split, max_depth, alpha, n_iter, n_restarts, min_samples_leaf, splitter, max_bins, categorical_features, \
+keep_columns, n_jobs, random_state
         As in `TAOTree`.
     costs : "balanced", array of shape (K,) or (K, K), or None, default None
         Cost of a mistake on a case of each class, in the order of `classes_`, or of calling a case of class i (row)

@@ -219,8 +219,8 @@ def missing_columns_text(missing: Sequence[str], known: Sequence[str], where: st
 
     Examples
     --------
-    >>> missing_columns_text(["turnover"], ["age", "TURNOVER"], "X")
-    "Column 'turnover' was used to train this model but is missing from X (2 columns read). Hint: did you mean 'TURNOVER'?"
+    >>> missing_columns_text(["turnover"], ["age", "TURNOVER"], "X").partition("(")[2]
+    "2 columns read). Hint: did you mean 'TURNOVER'?"
     >>> missing_columns_text(["turnover", "sector"], ["age", "TURNOVER"], "X").partition(":")[0]
     '2 columns were used to train this model but are missing from X (2 columns read)'
     """

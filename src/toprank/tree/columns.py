@@ -83,6 +83,16 @@ class Column:
         return "category" if self.is_categorical else "date" if self.is_date else "number"
 
     @property
+    def reading_text(self) -> str:
+        """How cells of the table become values, in words; nothing where they are taken as they are."""
+        if self.part:
+            return f"{self.part} of {self.source}"
+        if self.form in NUMBER_FORMS:
+            comma = ", decimal comma" if self.form == NUMBER_FORMS[1] else ""
+            return f"number written as text{f' ({self.unit})' if self.unit else ''}{comma}"
+        return {"dmy": "date, day first", "mdy": "date, month first", "ymd": "date, year first"}.get(self.form, "")
+
+    @property
     def input_name(self) -> str:
         """Name of the column of the table that the values come from."""
         return self.source or self.name

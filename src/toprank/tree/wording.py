@@ -163,7 +163,9 @@ def lift_text(lift: float) -> str:
     return number_text(lift, 2 if lift < 1 else 3)
 
 
-def _consistent_dates(column: Column, bounds: Sequence[float], value: float | None, exact: bool) -> tuple[list[str], str]:
+def _consistent_dates(
+    column: Column, bounds: Sequence[float], value: float | None, exact: bool
+) -> tuple[list[str], str]:
     """Bounds and value as dates, with as much of the time as tells them apart; as in `_consistent`, rounded down."""
     for resolution in list(RESOLUTIONS)[-1:] if exact else RESOLUTIONS:
         shown = [column.date_text(bound, resolution) for bound in bounds]
