@@ -113,8 +113,6 @@ def learn_number_form(distinct: Sequence[str]) -> NumberForm | None:
 
 def _learn(distinct: Sequence[str], may_be_few: bool = False) -> NumberForm | None:
     known = [text.strip() for text in distinct if text.strip()]
-    if not known or any(LEADING_ZERO.fullmatch(text) for text in known):
-        return None
     best: tuple[int, NumberForm] | None = None
     for form in NUMBER_FORMS:
         units = Counter(read[1] for text in known if (read := read_number(text, form)) is not None)
@@ -125,6 +123,8 @@ def _learn(distinct: Sequence[str], may_be_few: bool = False) -> NumberForm | No
     if best is None or best[0] < NEARLY_ALL * len(known):
         return None
     found = best[1]
+    if not found.unit and any(LEADING_ZERO.fullmatch(text) for text in known):
+        return None
     numbers = [text for text in known if (read := read_number(text, found.form)) is not None and read[1] == found.unit]
     if all(PLAIN.fullmatch(text) for text in numbers):
         lengths = sorted(len(text.partition(".")[0]) for text in numbers)

@@ -142,6 +142,11 @@ def check_weights(sample_weight: Any, is_positive: np.ndarray, owner: str) -> np
         total = weight.sum()
     if not np.isfinite(total):
         raise ValueError("sample_weight adds up to more than a float can hold. Hint: divide the weights by their mean.")
+    if 0 < total < np.finfo(np.float64).tiny:
+        raise ValueError(
+            f"sample_weight adds up to {total:g}, too little for a float to divide by. "
+            "Hint: divide the weights by their mean."
+        )
     if not weight.any():
         raise ValueError(
             f"{owner} needs rows that weigh more than zero, but {every(len(weight), 'weight is', 'weights are')} 0. "
