@@ -245,7 +245,7 @@ def test_dates():
     lengths = pd.DataFrame({"a": X[:, 0], "wait": pd.to_timedelta(np.arange(40), unit="D")})
     with pytest.raises(TypeError, match="Column 'wait' holds values of type Duration"):
         clone(FAST).fit(lengths, y)
-    with pytest.raises(TypeError, match=r"X holds dates \(datetime64.*Hint: derive numbers"):
+    with pytest.raises(TypeError, match=r"X holds dates \(datetime64.*Hint: pass them in a data frame"):
         clone(FAST).fit(np.array(days, "datetime64[s]").reshape(-1, 1), y)
 
 

@@ -174,9 +174,7 @@ def note_readings(model: Any, terminal: Terminal) -> None:
     if read:
         listed = ", ".join(f"{column.name!r} ({column.reading_text})" for column in read[:READINGS_NAMED])
         more = f" and {len(read) - READINGS_NAMED:,} more" if len(read) > READINGS_NAMED else ""
-        terminal.note(
-            f"text that is read otherwise: {listed}{more}; --set categorical_features=NAME keeps it as it is."
-        )
+        terminal.note(f"read from text: {listed}{more}; --set categorical_features=NAME keeps a column as categories.")
 
 
 def _note_stray_words(column: polars.Series, file: str, terminal: Terminal) -> None:

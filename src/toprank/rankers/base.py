@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections import Counter
 from copy import copy
 from dataclasses import replace
 from pathlib import Path
@@ -22,7 +21,7 @@ from toprank.export import main_columns
 from toprank.metrics import average_precision
 from toprank.rankers.column_roles import learn_columns
 from toprank.rankers.encoding import encode
-from toprank.rankers.frames import backend_of, make_frame
+from toprank.rankers.frames import backend_of, check_names, make_frame, names_of
 from toprank.rankers.model_file import save_model
 from toprank.rankers.table import Table, read_table
 from toprank.rankers.training import TrainingData, shared_tables
@@ -206,15 +205,14 @@ class BaseRanker(ClassifierMixin, BaseEstimator):
         """Table of X, its columns checked against training unless `reset`."""
         if is_polars_lazyframe(X):
             raise TypeError("X is a LazyFrame, expected a table that has been read. Hint: pass X.collect().")
-        _check_names(X)
+        check_names(X)
         if backend_of(X) is None:
             if isinstance(X, np.ndarray) and X.ndim == 2 and X.shape[1] == 0:
                 raise self._no_columns(len(X))
             X = validate_data(self, X, reset=reset, dtype=None, ensure_all_finite=False, accept_sparse=False)
             if X.dtype.kind in "mM":
                 raise TypeError(
-                    f"X holds dates ({X.dtype}), expected numbers or categories. "
-                    "Hint: derive numbers from them, such as an age in days or the month."
+                    f"X holds dates ({X.dtype}), expected numbers or text. Hint: pass them in a data frame."
                 )
             if X.dtype.kind not in "fiuO":
                 X = check_array(X, dtype=object if X.dtype.kind in "USb" else np.float64, ensure_all_finite=False)
@@ -236,7 +234,7 @@ class BaseRanker(ClassifierMixin, BaseEstimator):
 
     def _check_frame(self, X: Any, reset: bool) -> None:
         """Column names of a data frame: at least one, the same as in training."""
-        names = _names_of(X)
+        names = names_of(X)
         if not names:
             raise self._no_columns(len(X))
         trained = [] if reset else [str(name) for name in getattr(self, "feature_names_in_", [])]
@@ -444,22 +442,6 @@ class BaseRanker(ClassifierMixin, BaseEstimator):
         tags.input_tags.categorical = True
         tags.input_tags.string = True
         return tags
-
-
-def _names_of(X: Any) -> list[str]:
-    """Column names of a data frame of any library; none of anything else."""
-    is_arrow = type(X).__module__.startswith("pyarrow")
-    names = getattr(X, "column_names" if is_arrow else "columns", None)
-    if names is None or callable(names):
-        return []
-    return [str(name) for name in (names.tolist() if hasattr(names, "tolist") else names)]
-
-
-def _check_names(X: Any) -> None:
-    """Raise ValueError where two columns have the same name; before data frame libraries raise errors of their own."""
-    twice = [name for name, count in Counter(_names_of(X)).items() if count > 1]
-    if twice:
-        raise ValueError(f"Column {twice[0]!r} appears twice in X. Hint: rename or drop one of them.")
 
 
 def _count(is_positive: np.ndarray, weight: np.ndarray | None) -> tuple[float, float]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -125,6 +126,21 @@ class Column:
         if whole % 60_000 == 0:
             return moment.isoformat(" ", "minutes")
         return moment.isoformat(" ", "milliseconds" if whole % 1_000 else "seconds")
+
+    def date_texts(self, bounds: Sequence[float], value: float | None, exact: bool = False) -> tuple[list[str], str]:
+        """Bounds and a value as dates, with as much of the time as tells them apart, or all of it; all rounded down.
+
+        Rounded down, a threshold midway between two dates is still above the earlier one and below the later one.
+        """
+        for resolution in list(RESOLUTIONS)[-1:] if exact else RESOLUTIONS:
+            shown = [self.date_text(bound, resolution) for bound in bounds]
+            date = "" if value is None else self.date_text(value, resolution)
+            agrees = len(shown) < 2 or shown[0] != shown[1]
+            if value is not None:  # texts of dates are in the order of dates
+                agrees &= all((value <= bound) == (date <= seen) for bound, seen in zip(bounds, shown, strict=True))
+            if agrees:
+                break
+        return shown, date
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values; `from_dict` gives an equal column back."""

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from toprank._core.dtypes import CATEGORY, OBLIQUE
-from toprank.tree.columns import RESOLUTIONS, Category, Column
+from toprank.tree.columns import Category, Column
 from toprank.tree.structure import Tree
 
 EXACT_DIGITS = 17
@@ -163,21 +163,6 @@ def lift_text(lift: float) -> str:
     return number_text(lift, 2 if lift < 1 else 3)
 
 
-def _consistent_dates(
-    column: Column, bounds: Sequence[float], value: float | None, exact: bool
-) -> tuple[list[str], str]:
-    """Bounds and value as dates, with as much of the time as tells them apart; as in `_consistent`, rounded down."""
-    for resolution in list(RESOLUTIONS)[-1:] if exact else RESOLUTIONS:
-        shown = [column.date_text(bound, resolution) for bound in bounds]
-        date = "" if value is None else column.date_text(value, resolution)
-        agrees = len(shown) < 2 or shown[0] != shown[1]
-        if value is not None:  # text of dates is in the order of dates
-            agrees &= all((value <= bound) == (date <= seen) for bound, seen in zip(bounds, shown, strict=True))
-        if agrees:
-            break
-    return shown, date
-
-
 def _consistent(bounds: Sequence[float], value: float | None, detail: Detail) -> tuple[list[str], str]:
     """Bounds and value with as many digits as tell them apart.
 
@@ -240,7 +225,7 @@ def range_text(
     bounds = [(sign, bound) for sign, bound in ((">", low), ("<=", high)) if np.isfinite(bound)]
     finite = [bound for _, bound in bounds]
     if column is not None and column.is_date:
-        numbers, shown = _consistent_dates(column, finite, value, detail.is_exact)
+        numbers, shown = column.date_texts(finite, value, detail.is_exact)
     else:
         numbers, shown = _consistent(finite, value, detail)
     signed = [f"{sign} {number}" for (sign, _), number in zip(bounds, numbers, strict=True)]
