@@ -128,6 +128,12 @@ def test_weights(weight, sentence):
         clone(FAST).fit(*numbers(), weight)
 
 
+def test_weights_too_small_for_floats_get_a_sentence():
+    X, y = numbers()
+    with pytest.raises(ValueError, match=r"sample_weight adds up to .*e-32\d, too little.*Hint: divide the weights"):
+        clone(FAST).fit(X, y, sample_weight=np.full(40, 5e-324))
+
+
 @pytest.mark.parametrize("scale", [1e-300, 1e-310, 1e200])
 def test_weights_of_any_scale_work(scale):
     X, y = numbers()

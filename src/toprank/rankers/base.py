@@ -40,16 +40,8 @@ from toprank.rankers.validation import (
 from toprank.tree.counts import plural
 from toprank.tree.wording import percent_text
 
-TABLE_FACTS = (
-    "columns_",
-    "left_out_",
-    "classes_",
-    "positive_index_",
-    "n_features_in_",
-    "feature_names_in_",
-    "_backend",
-    "_input_names",
-)
+TABLE_FACTS = ("columns_", "left_out_", "classes_", "positive_index_", "n_features_in_", "feature_names_in_",
+               "_backend", "_input_names")  # fmt: skip
 """What is known of a table whichever of its rows a model is fitted on."""
 
 

@@ -21,6 +21,9 @@ from toprank.tree.counts import every, plural
 NEGLIGIBLE = 2.0**-50
 """Share of the weight below which a class cannot be told from none: weights are added up in 52 bits."""
 
+SMALLEST_TOTAL = 2.0**-1044
+"""Of all weights: below it a float has fewer than 30 bits left, and quotients of weights mean nothing."""
+
 NAMED, MATCHED = 20, 50
 """Missing columns that are named, and those for which a similar name is looked for."""
 
@@ -142,9 +145,9 @@ def check_weights(sample_weight: Any, is_positive: np.ndarray, owner: str) -> np
         total = weight.sum()
     if not np.isfinite(total):
         raise ValueError("sample_weight adds up to more than a float can hold. Hint: divide the weights by their mean.")
-    if 0 < total < np.finfo(np.float64).tiny:
+    if 0 < total < SMALLEST_TOTAL:
         raise ValueError(
-            f"sample_weight adds up to {total:g}, too little for a float to divide by. "
+            f"sample_weight adds up to {total:g}, too little for a float to tell weights apart. "
             "Hint: divide the weights by their mean."
         )
     if not weight.any():
