@@ -134,9 +134,10 @@ def test_fit_notes_what_looks_like_a_mistake(tmp_path):
     history = write_cases(tmp_path / "h.csv", lines=lines)
     done = run("fit", history, "--label", "fraud", "--cv", 0, "--positive", "0", "-o", tmp_path / "m.toprank")
     assert done.code == 0, done.err
-    assert "Note: column 'case_id' of h.csv has a different value in every row" in done.err
-    assert done.err.count("'case_id'") == 1  # not again for its many categories
-    assert "1 of 300 cells hold no number, such as 'n/a' in row 7" in done.err
+    assert "Note: 1 column of X is left out: 'case_id' (identifier). Hint: --set keep_columns=NAME" in done.err
+    assert done.err.count("'case_id'") == 1
+    assert "Column 'amount' is read as numbers, but 1 cell holds none, such as 'n/a'" in done.err
+    assert "read from text: 'amount' (number written as text)" in done.err
     assert "is it the rare one?" in done.err
     assert "254" not in done.out
 

@@ -62,6 +62,17 @@ def test_the_example_of_a_constraint_runs():
     assert (names["model"].decision_function(more) >= names["model"].decision_function(test.X))[known].all()
 
 
+def test_the_example_of_columns_prints_what_the_page_shows(capsys):
+    page = "docs/columns.md"
+    (block,) = blocks(page)
+    with pytest.warns(UserWarning, match="'case_id' .identifier."):
+        exec(compile(block, page, "exec"), {})
+    shown = (ROOT / page).read_text().partition("prints\n\n```\n")[2].partition("```")[0]
+    printed = capsys.readouterr().out
+    assert [line.strip() for line in shown.splitlines()] == [line.strip() for line in printed.splitlines()][:6]
+    assert re.search(r"opened <= 2022-01-\d\d\?", printed)
+
+
 def test_examples_of_data_sets_run():
     names: dict[str, Any] = {}
     for block in blocks("docs/datasets.md"):

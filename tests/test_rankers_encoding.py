@@ -9,20 +9,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toprank import CostOptimalCurve, RankingTree, TAOTree
+from toprank.rankers.column_roles import learn_columns
 from toprank.rankers.encoding import (
     ManyCategoriesWarning,
     encode,
     is_missing,
-    learn_columns,
-    look_like_dates,
     read_table,
 )
 from toprank.tree.columns import Column
 
 
-def read(X, categorical_features=None):
+def read(X, categorical_features=None, keep_columns=None):
     table = read_table(X)
-    columns = learn_columns(table, categorical_features)
+    columns = learn_columns(table, categorical_features, keep_columns).columns
     return columns, encode(table, columns)
 
 
@@ -125,7 +124,7 @@ def test_values_that_are_not_missing(value):
 
 def test_columns_with_many_categories_keep_the_commonest():
     values = [f"{i:03d}" for i in range(300)] + [f"{i:03d}" for i in range(0, 300, 2)]
-    with pytest.warns(UserWarning, match="Column 'c' has 300 categories; the 47 rarest share one bin"):
+    with pytest.warns(ManyCategoriesWarning, match="Column 'c' has 300 categories; the 47 rarest share one bin"):
         (column,), matrix = read(pd.DataFrame({"c": values}))
     assert len(column.categories) == 254
     assert {*(f"{i:03d}" for i in range(0, 300, 2))} <= {*column.categories[:-1]}
@@ -135,46 +134,8 @@ def test_columns_with_many_categories_keep_the_commonest():
         assert Column.from_dict(read(pd.DataFrame({"c": values[::-1]}))[0][0].to_dict()) == column
 
 
-def test_many_dates_are_called_dates():
-    days = [f"20{i // 28 + 10}-03-{i % 28 + 1:02d}" for i in range(300)]
-    said = (
-        "Column 'c' has 300 categories that look like dates; the 47 rarest share one bin. "
-        "Hint: derive numbers from it, such as an age in days or the month, or drop it."
-    )
-    with pytest.warns(ManyCategoriesWarning) as caught:
-        read(pd.DataFrame({"c": days}))
-    assert [(str(warning.message), warning.message.column) for warning in caught] == [(said, "c")]
-    with pytest.warns(UserWarning, match="has 300 categories; .* if it is an identifier"):
-        read(pd.DataFrame({"c": [*days[:284], *"abcdefghijklmnop"]}))
-
-
-@pytest.mark.parametrize(
-    ("value", "is_date"),
-    [
-        ("2024-03-01", True),
-        (" 2024-03-01 ", True),
-        ("2024-12-31T23:59", True),
-        ("2024-03-01 00:00:00", True),
-        ("2024-03-01T10:20:30.123456Z", True),
-        ("2024-03-01 10:20:30+01:00", True),
-        ("2024-13-01", False),
-        ("2024-03-32", False),
-        ("2024-03-01 24:01", False),
-        ("2024-03-01-17", False),
-        ("2024-03", False),
-        ("01.03.2024", False),
-        (20240301, False),
-    ],
-)
-def test_what_looks_like_a_date(value, is_date):
-    assert look_like_dates([value]) == is_date
-    assert look_like_dates([value] * 19 + ["unknown"]) == is_date
-    assert not look_like_dates([value] * 18 + ["unknown"])
-    assert not look_like_dates([])
-
-
 def test_254_categories_need_no_warning():
-    (column,), matrix = read(pd.DataFrame({"c": [f"{i:03d}" for i in range(254)]}))
+    (column,), matrix = read(pd.DataFrame({"c": [f"{i:03d}" for i in range(254)]}), keep_columns=["c"])
     assert len(column.categories) == 254
     assert column.shared == ()
     assert matrix[:, 0].tolist() == list(range(254))
@@ -210,8 +171,8 @@ def test_warnings_of_unseen_categories_point_to_the_caller(method):
 
 def test_warnings_of_fit_point_to_the_caller():
     y, many = [0, 1] * 150, pd.DataFrame({"c": [f"{i:03d}" for i in range(300)]})
-    tree = RankingTree(max_depth=1)
-    curve = CostOptimalCurve(TAOTree(), depths=[1], alphas=[1.0], beta=9.0, cv=None)  # its fit calls that of its base
+    tree = RankingTree(max_depth=1, keep_columns=["c"])
+    curve = CostOptimalCurve(TAOTree(), depths=[1], alphas=[1.0], beta=9.0, cv=None, keep_columns=["c"])
     for model in (tree, curve):
         with pytest.warns(UserWarning, match="300 categories") as caught:
             model.fit(many, y)
@@ -222,5 +183,5 @@ def test_warnings_of_fit_point_to_the_caller():
         (None, ["no", "yes", "yes"] * 100, "'yes' is taken as the label"),
     ):
         with pytest.warns(UserWarning, match=words) as caught:
-            curve.fit(numbers, labels, sample_weight=weight)
+            curve.set_params(keep_columns=None).fit(numbers, labels, sample_weight=weight)
         assert {warning.filename for warning in caught} == {__file__}

@@ -116,13 +116,41 @@ def test_everything_comes_back(kind, tmp_path):
 
 def test_the_file_says_what_it_holds(saved):
     info = read_model_info(saved)
-    assert (info["format"], info["format_version"], info["class"]) == ("toprank-model", 1, "MetaAP")
+    assert (info["format"], info["format_version"], info["class"]) == ("toprank-model", 2, "MetaAP")
     assert [column["name"] for column in info["columns"]] == ["size", "age", "place"]
     assert info["columns"][2]["categories"] == ["centre", "east", "north", "south", "west"]
     assert info["figures"]["n_cases"] == 200
     assert {"toprank", "numpy", "scikit-learn", "numba"} == {*info["packages"]}
     assert len(info["data_hash"]) == 32
     assert info["created"].endswith("+00:00")
+
+
+def test_a_file_of_format_1_knows_of_no_roles(saved, tmp_path):
+    info, raw = parts(saved)
+    old = {name: value for name, value in info.items() if name not in ("left_out", "input_names")}
+    model = load(write(tmp_path / "m", old | {"format_version": 1}, raw))
+    assert (model.left_out_, model.n_features_in_) == ({}, 3)
+    X, _ = make_cases(50, seed=2)
+    assert np.array_equal(model.decision_function(X), load(saved).decision_function(X))
+
+
+def test_columns_that_do_not_fit_together_are_refused(saved, tmp_path):
+    info, raw = parts(saved)
+    first, *others = info["columns"]
+    for change in (
+        {"left_out": {"nowhere": "identifier"}},
+        {"left_out": ["size"]},
+        {"left_out": {"size": 1}},
+        {"input_names": ["size", "age"]},
+        {"columns": [first | {"source": "nowhere"}, *others]},
+        {"columns": [first | {"form": "os.system"}, *others]},
+        {"columns": [first | {"kind": "date"}, *others]},
+        {"columns": [first | {"part": "month"}, *others]},
+        {"columns": [first | {"unit": 3}, *others]},
+        {"columns": [first, *others[:-1], others[-1] | {"name": first["name"]}]},
+    ):
+        with pytest.raises(ModelFileError, match=r"damaged toprank model.*Hint:"):
+            load(write(tmp_path / "m", info | change, raw))
 
 
 def test_what_json_cannot_hold_comes_back_plain(tmp_path):
@@ -241,9 +269,9 @@ def test_a_tampered_file(any_saved, tmp_path):
 
 def test_a_newer_file_and_an_unknown_class(any_saved, tmp_path):
     info, raw = parts(any_saved)
-    for version in (2, 99, "1", None, 1.5):
+    for version in (3, 99, "1", None, 1.5):
         with pytest.raises(
-            ModelFileError, match=rf"has model format {version}, this toprank reads up to 1\. Hint: upgrade"
+            ModelFileError, match=rf"has model format {version}, this toprank reads up to 2\. Hint: upgrade"
         ):
             load(write(tmp_path / "m", info | {"format_version": version}, raw))
     for name in ("os.system", "GridSearchCV", None):

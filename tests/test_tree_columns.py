@@ -9,6 +9,10 @@ COLUMNS = [
     Column("amount", has_missing=False),
     Column("sector", ("farms", "banks")),
     Column("is_new", (False, True), has_missing=False),
+    Column("opened", form="dmy"),
+    Column("opened", form="date", has_time=True),
+    Column("opened (month)", ("Jan", "Mar"), source="opened", form="dmy", part="month"),
+    Column("price", form="1,234.56", unit="EUR"),
     Column("town", ("A", "B", "C"), ("D", "E")),
 ]
 
@@ -25,3 +29,48 @@ def test_a_code_stands_for_its_category_and_the_last_one_for_the_shared_ones_too
     assert town.labels(0) == ("A",)
     assert town.labels(2) == ("C", "D", "E")
     assert not COLUMNS[0].is_categorical
+
+
+def test_kinds_and_sources():
+    assert [column.kind for column in COLUMNS[-5:]] == ["date", "date", "category", "number", "category"]
+    assert [column.input_name for column in COLUMNS[-5:]] == ["opened", "opened", "opened", "price", "town"]
+
+
+@pytest.mark.parametrize(
+    ("days", "resolution", "text"),
+    [
+        (0.0, "millisecond", "1970-01-01"),
+        (18691.0, "millisecond", "2021-03-05"),
+        (18691.5, "millisecond", "2021-03-05 12:00"),
+        (18691.5, "day", "2021-03-05"),
+        (18691 + 1 / 86_400, "minute", "2021-03-05"),
+        (18691 + 1 / 86_400, "second", "2021-03-05 00:00:01"),
+        (18691 + 1 / 86_400_000, "millisecond", "2021-03-05 00:00:00.001"),
+        (-0.25, "millisecond", "1969-12-31 18:00"),
+        (1e9, "millisecond", "day 1,000,000,000"),
+    ],
+)
+def test_dates_are_written_as_iso_8601_rounded_down(days, resolution, text):
+    assert Column("opened", form="date", has_time=True).date_text(days, resolution) == text
+
+
+def test_columns_without_times_show_days():
+    assert Column("opened", form="ymd").date_text(18691.5) == "2021-03-05"
+
+
+def test_every_millisecond_is_told_from_its_neighbours():
+    column = Column("at", form="date", has_time=True)
+    for moment in (1_614_947_401_500, 1_614_947_401_501, 253_402_300_799_999, -1):
+        low, high = (column.date_text(m / 86_400_000) for m in (moment, moment + 1))
+        assert low < high or moment > 253_402_300_799_998
+        assert column.date_text((moment + 0.5) / 86_400_000) == low
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"kind": "date"}, {"form": "xyz"}, {"part": "month"}, {"part": "year"}, {"form": "dmy"}, {"source": 1}],
+    ids=str,
+)
+def test_dictionaries_of_no_column_are_refused(change):
+    with pytest.raises(ValueError, match="Column 'amount'"):
+        Column.from_dict(Column("amount").to_dict() | change)

@@ -27,6 +27,9 @@ POSITIVE_OF: dict[frozenset[str], str] = {
 STRAY_SHARE = 0.5
 """A text column with at least this share of numbers was probably meant to be one."""
 
+READINGS_NAMED = 10
+"""Columns of text read as dates or numbers that a note names."""
+
 
 def label_values(frame: polars.DataFrame, label: str, file: str) -> np.ndarray:
     """Return the outcomes, none of them missing."""
@@ -134,40 +137,28 @@ def training_features(
         )
     features = frame.select(names)
     for column in features:
-        if column.dtype.is_temporal():
-            raise InputError(
-                f"Column {column.name!r} of {file} holds dates, expected numbers or categories. "
-                f"Hint: leave it out with --drop {shlex.quote(column.name)}, or save an age in days instead."
-            )
         if column.dtype == pl.String:
             _note_stray_words(column, file, terminal)
-        elif not (column.dtype.is_numeric() or column.dtype in (pl.Boolean, pl.Categorical, pl.Enum)):
-            raise InputError(
-                f"Column {column.name!r} of {file} holds values of type {column.dtype}, expected numbers "
-                f"or categories. Hint: leave it out with --drop {shlex.quote(column.name)}."
-            )
-        if column.dtype == pl.String or column.dtype.is_integer():
+        elif column.dtype.is_integer():
             _note_many_values(column, file, terminal)
+        elif not (
+            column.dtype.is_numeric() or column.dtype in (pl.Boolean, pl.Categorical, pl.Enum, pl.Date, pl.Datetime)
+        ):
+            raise InputError(
+                f"Column {column.name!r} of {file} holds values of type {column.dtype}, expected numbers, categories "
+                f"or dates. Hint: leave it out with --drop {shlex.quote(column.name)}."
+            )
     check_finite(features, file)
     return features
 
 
 def _note_many_values(column: polars.Series, file: str, terminal: Terminal) -> None:
-    """Note where a column holds dates as text, or names the case, instead of something to learn from."""
-    import polars as pl
+    """Note where whole numbers may name the case, but not so clearly that they are left out."""
+    from toprank.rankers.column_roles import names_rows
 
-    from toprank.rankers.encoding import MAX_CATEGORIES, look_like_dates
-
-    name, names_cases = column.name, _names_cases(column)
-    distinct = column.drop_nulls().unique() if column.dtype == pl.String else column.head(0)
-    if (names_cases or len(distinct) > MAX_CATEGORIES) and look_like_dates(distinct.to_list()):
-        terminal.note(
-            f"column {name!r} of {file} looks like dates, which are read as {len(distinct):,} categories; leave it out "
-            f"with --drop {shlex.quote(name)}, or save an age in days instead.",
-            column=name,
-        )
-        return
-    if names_cases:
+    name = column.name
+    is_unique = len(column) >= 100 and column.null_count() == 0 and column.n_unique() == len(column)
+    if is_unique and not names_rows(name, column.to_numpy()):
         terminal.note(
             f"column {name!r} of {file} has a different value in every row; if it names the case, leave it out with "
             f"--id {shlex.quote(name)}.",
@@ -175,15 +166,26 @@ def _note_many_values(column: polars.Series, file: str, terminal: Terminal) -> N
         )
 
 
-def _names_cases(column: polars.Series) -> bool:
-    return len(column) >= 100 and column.null_count() == 0 and column.n_unique() == len(column)
+def note_readings(model: Any, terminal: Terminal) -> None:
+    """Note which columns of text were read as dates or as numbers."""
+    from toprank.tree.columns import TEXT_FORMS
+
+    read = [column for column in model.columns_ if column.form in TEXT_FORMS and not column.source]
+    if read:
+        listed = ", ".join(f"{column.name!r} ({column.reading_text})" for column in read[:READINGS_NAMED])
+        more = f" and {len(read) - READINGS_NAMED:,} more" if len(read) > READINGS_NAMED else ""
+        terminal.note(f"read from text: {listed}{more}; --set categorical_features=NAME keeps a column as categories.")
 
 
 def _note_stray_words(column: polars.Series, file: str, terminal: Terminal) -> None:
-    """Note where a few words turn a column of numbers into one of categories."""
+    """Note where words turn a column of numbers into one of categories: fewer would count as missing."""
     import polars as pl
 
+    from toprank.rankers.number_text import learn_number_form
+
     numbers = as_numbers(column)
+    if learn_number_form(column.drop_nulls().unique().to_list()) is not None:
+        return
     is_word = column.is_not_null() & numbers.is_null()
     n_words, n_values = int(is_word.sum()), len(column) - column.null_count()
     if n_words and n_values - n_words >= STRAY_SHARE * n_values:
@@ -207,27 +209,42 @@ def check_finite(features: polars.DataFrame, file: str) -> None:
             )
 
 
-def text_columns(columns: Sequence[Any]) -> list[str]:
-    """Names of a model's columns whose categories are text."""
-    return [c.name for c in columns if c.categories and isinstance(c.categories[0], str)]
+def text_columns(columns: Sequence[Column]) -> list[str]:
+    """Names of the columns that a model reads as text: categories, and dates and numbers written as text."""
+    from toprank.tree.columns import TEXT_FORMS
+
+    return [
+        column.input_name
+        for column in columns
+        if column.form in TEXT_FORMS or (column.categories and isinstance(column.categories[0], str))
+    ]
 
 
 def model_features(frame: polars.DataFrame, model: Any, file: str) -> Any:
-    """Return the columns that a model was trained on, in its order, their kinds checked."""
+    """Return the columns that a model was trained on, in its order, their kinds checked.
+
+    Columns that training left out come along where the file has them.
+    """
     features = select_columns(frame, model.columns_, file)
-    return features if hasattr(model, "feature_names_in_") else features.to_numpy()
+    if not hasattr(model, "feature_names_in_"):
+        return frame.select(model._input_names).to_numpy() if model.left_out_ else features.to_numpy()
+    return frame.select(name for name in model.feature_names_in_ if name in features.columns or name in frame.columns)
 
 
 def select_columns(frame: polars.DataFrame, columns: Sequence[Column], file: str) -> polars.DataFrame:
-    """Return the columns of a training, in its order; raise InputError where one is missing or of another kind."""
+    """Return the columns of a training, in its order; raise InputError where some are missing or of another kind."""
     import polars as pl
 
+    from toprank.rankers.validation import missing_columns_text
+
+    names = list(dict.fromkeys(column.input_name for column in columns))
+    present = set(frame.columns)
+    missing = [name for name in names if name not in present]
+    if missing:
+        raise InputError(missing_columns_text(missing, frame.columns, file))
     for column in columns:
-        if column.name not in frame.columns:
-            raise InputError(
-                f"Column {column.name!r} was used to train this model but is missing from {file} "
-                f"({plural(frame.width, 'column')} read).{nearest(column.name, frame.columns)}"
-            )
+        if column.form:
+            continue  # dates, and text that is read: what they hold now is for the model to read
         values = frame[column.name]
         if not column.is_categorical and not values.dtype.is_numeric():
             raise InputError(_no_number(values, file))
@@ -239,7 +256,7 @@ def select_columns(frame: polars.DataFrame, columns: Sequence[Column], file: str
                     f"in {file}. "
                     "Hint: convert it to text before saving."
                 )
-    features = frame.select(column.name for column in columns)
+    features = frame.select(names)
     check_finite(features, file)
     return features
 

@@ -17,6 +17,8 @@ from toprank.cli.terminal import WIDTH, Terminal
 if TYPE_CHECKING:
     import polars
 
+    from toprank.tree.columns import Column
+
 RULES_SHOWN = 5
 CLASS_RULES_SHOWN = 16
 CATEGORIES_SHOWN = 6
@@ -173,13 +175,18 @@ def _provenance(info: dict[str, Any]) -> list[tuple[str, str]]:
 def _print_columns(info: dict[str, Any], shares: list[tuple[str, list[float]]], terminal: Terminal) -> None:
     """Print the columns of a model, with shares of them, each named, and their categories."""
     from toprank.cli.show import grid
+    from toprank.tree.columns import Column
 
     terminal.heading("Columns")
+    columns = [Column.from_dict(column) for column in info["columns"]]
     rows = [
-        [column["name"], column["kind"], *(f"{100 * of[i]:.1f} %" for _, of in shares), _categories(column)]
-        for i, column in enumerate(info["columns"])
+        [column.name, column.kind, *(f"{100 * of[i]:.1f} %" for _, of in shares), _column_text(column)]
+        for i, column in enumerate(columns)
     ]
-    titles = [("name", "left"), ("kind", "left"), *((name, "right") for name, _ in shares), ("categories", "left")]
+    rows += [[name, "left out", *("" for _ in shares), reason] for name, reason in info.get("left_out", {}).items()]
+    is_read = any(column.reading_text for column in columns) or bool(info.get("left_out"))
+    last = "categories, or what was done" if is_read else "categories"
+    titles = [("name", "left"), ("kind", "left"), *((name, "right") for name, _ in shares), (last, "left")]
     terminal.show(grid(titles, rows))
 
 
@@ -198,9 +205,12 @@ def _parameter(value: Any) -> Any:
     return f"{value['ranker']}({', '.join(f'{name}={_parameter(each)}' for name, each in other.items())})"
 
 
-def _categories(column: dict[str, Any]) -> str:
-    names = [str(name) for name in column.get("categories", ())]
-    rest = len(names) + len(column.get("shared", ())) - CATEGORIES_SHOWN
+def _column_text(column: Column) -> str:
+    """Return how a column is read, where it is not taken as it is, or its categories."""
+    if column.reading_text:
+        return column.reading_text
+    names = [str(name) for name in column.categories or ()]
+    rest = len(names) + len(column.shared) - CATEGORIES_SHOWN
     return ", ".join(names[:CATEGORIES_SHOWN]) + (f" and {rest:,} more" if rest > 0 else "")
 
 

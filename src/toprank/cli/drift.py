@@ -232,6 +232,8 @@ def _kind(values: polars.Series) -> str | None:
         return "nothing"
     if values.dtype.is_numeric():
         return "numbers"
+    if values.dtype in (pl.Date, pl.Datetime):
+        return "dates"
     if values.dtype == pl.Boolean:
         return "true and false"
     return "text" if values.dtype in (pl.String, pl.Categorical, pl.Enum) else None
@@ -243,7 +245,10 @@ def _note_new_values(
     """Note where no value of a column occurs in both files: ids and dates differ in any two samples."""
     import polars as pl
 
-    is_discrete = all(values.dtype == pl.String or values.dtype.is_integer() for values in (before, after))
+    is_discrete = all(
+        values.dtype == pl.String or values.dtype.is_integer() or values.dtype.is_temporal()
+        for values in (before, after)
+    )
     if not is_discrete or min(len(before), len(after)) < ROWS_JUDGED:
         return
     old, fresh = set(before.drop_nulls().unique().to_list()), set(after.drop_nulls().unique().to_list())

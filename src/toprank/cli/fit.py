@@ -157,30 +157,36 @@ def make_estimator(
 
 
 def check_settings(settings: dict[str, Any], columns: Sequence[str]) -> None:
-    """Raise InputError where --set has a `cv` that is no number, or `categorical_features` that are not there.
+    """Raise InputError where --set has a `cv` that is no number, or names columns that are not there.
 
     The estimators themselves also take splitters and masks, which cannot be said on a command line.
     """
-    folds, categories = settings.get("cv"), settings.get("categorical_features")
+    folds = settings.get("cv")
     if not isinstance(folds, int | None):
         raise InputError(f"cv of --set must be a number of folds, got {folds!r}. Hint: for example --set cv=5.")
-    if not isinstance(categories, list | tuple | None):
-        raise InputError(
-            f"categorical_features of --set must be names of columns, got {categories!r}. "
-            "Hint: put commas between them, as in --set categorical_features=sector,region."
-        )
-    for column in categories or ():
-        if isinstance(column, str) and column not in columns:
+    for parameter in ("categorical_features", "keep_columns"):
+        names = settings.get(parameter)
+        if parameter == "keep_columns" and names == "all":
+            continue
+        if not isinstance(names, list | tuple | None):
             raise InputError(
-                f"categorical_features names {column!r}, but there is no such column to learn from "
-                f"({plural(len(columns), 'column')}).{nearest(column, columns)}"
+                f"{parameter} of --set must be names of columns, got {names!r}. "
+                f"Hint: put commas between them, as in --set {parameter}=sector,region."
             )
+        for column in names or ():
+            if isinstance(column, str) and column not in columns:
+                raise InputError(
+                    f"{parameter} names {column!r}, but there is no such column to learn from "
+                    f"({plural(len(columns), 'column')}).{nearest(column, columns)}"
+                )
 
 
 def fit_with_progress(
     estimator: Any, features: polars.DataFrame, values: np.ndarray, terminal: Terminal, **validation: Any
 ) -> None:
     """Fit while a line tells how far it is; `validation` goes to `fit` as well."""
+    from toprank.cli.columns import note_readings
+
     name = type(estimator).__name__
     counts = hasattr(estimator, "verbose") and getattr(estimator, "cv", 0) is not None
     if counts and terminal.shows_progress and not estimator.verbose:
@@ -194,6 +200,7 @@ def fit_with_progress(
     else:
         with terminal.working(f"Fitting {name} on {plural(features.height, 'case')}{compiling()}"):
             estimator.fit(features, values, **validation)
+    note_readings(estimator, terminal)
 
 
 def compiling() -> str:

@@ -100,11 +100,12 @@ def parse_settings(given: Sequence[str] | None, parameters: Sequence[str], owner
                 + nearest(name, parameters)
             )
         settings[name] = parse_value(value.strip())
-    names = settings.get("categorical_features")
-    if isinstance(names, str):
-        settings["categorical_features"] = [part.strip() for part in names.split(",")]
-    elif isinstance(names, int):
-        settings["categorical_features"] = [names]
+    for parameter in ("categorical_features", "keep_columns"):
+        names = settings.get(parameter)
+        if isinstance(names, str) and (parameter, names) != ("keep_columns", "all"):
+            settings[parameter] = [part.strip() for part in names.split(",")]
+        elif isinstance(names, int):
+            settings[parameter] = [names]
     return settings
 
 

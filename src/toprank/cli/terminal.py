@@ -111,9 +111,15 @@ class Terminal:
             yield lambda text: progress.update(task, description=text)
 
     def _note_warning(self, message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
+        left_out = getattr(message, "columns", ())
         is_told = getattr(message, "column", None) in self.noted_columns
+        is_told |= bool(left_out) and self.noted_columns.issuperset(left_out)
         if issubclass(category, UserWarning) and not is_told:  # others are about code, not about the user's data
-            self.note(str(message))
+            text = str(message)
+            if left_out:  # in the words of the command line
+                text = f"{text.partition(' Hint:')[0]} Hint: --set keep_columns=NAME keeps a column."
+                self.noted_columns.update(left_out)
+            self.note(text)
 
     def finish(self, result: dict[str, Any]) -> None:
         """Say the notes on standard error; with --json print them and the result as one JSON object instead."""

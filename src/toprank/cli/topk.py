@@ -119,7 +119,7 @@ def choose_k(k: int | float | None, model: Any, n_rows: int, file: str, terminal
 def _kept_columns(keep: list[str] | None, ids: list[str], model: Any, frame: polars.DataFrame, file: str) -> list[str]:
     """Return the columns to carry behind the reasons."""
     if keep == ["all"] and "all" not in frame.columns:
-        used = {column.name for column in model.columns_}
+        used = {column.input_name for column in model.columns_}
         return [name for name in frame.columns if name not in used and name not in ids]
     return [name for name in split_names(keep, frame.columns, "--keep", file) if name not in ids]
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import binom
 
-from toprank.rankers.encoding import Table, is_missing
+from toprank.rankers.table import Table
 
 BY_CHANCE = 0.01
 """Level of the test that tells rows that two tables share from rows that are alike by chance."""
@@ -25,7 +25,7 @@ def row_keys(table: Table) -> NDArray[np.uint64]:
 
     Examples
     --------
-    >>> from toprank.rankers.encoding import read_table
+    >>> from toprank.rankers.table import read_table
     >>> keys = row_keys(read_table(np.array([[1.0, np.nan], [np.nan, 1.0], [1.0, np.nan]])))
     >>> bool(keys[0] == keys[2]), bool(keys[0] == keys[1])
     (True, False)
@@ -45,8 +45,7 @@ def _bits(table: Table, i: int) -> NDArray[np.uint64]:
         values = table.numbers(i).astype(np.float64) + 0.0  # -0.0 is 0.0
         values[np.isnan(values)] = np.nan  # there are many
         return values.view(np.uint64)
-    place = {value: k for k, value in enumerate(table.counts(i), 1)}
-    return np.fromiter((0 if is_missing(v) else place[v] for v in table.values(i)), np.uint64, len(table))
+    return (table.coded(i).codes + 1).astype(np.uint64)  # missing is 0
 
 
 def _mixed(bits: NDArray[np.uint64]) -> NDArray[np.uint64]:

@@ -14,8 +14,9 @@ from sklearn.base import clone
 
 from toprank.drift.parting import row_keys, shared_rows
 from toprank.rankers.base import BaseRanker
-from toprank.rankers.encoding import Table, is_missing, learn_columns, read_table
+from toprank.rankers.column_roles import learn_columns
 from toprank.rankers.frames import backend_of, make_frame
+from toprank.rankers.table import Table, read_table
 from toprank.tree.columns import Column
 from toprank.tree.counts import plural
 
@@ -59,8 +60,8 @@ def join_samples(X: Any, Y: Any, ranker: BaseRanker) -> TwoSamples:
     order = _matching(reference, new)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # what there is to say about the columns, the fit says of both tables
-        ours = learn_columns(reference, ranker.categorical_features)
-        theirs = learn_columns(new, _of_reordered(ranker.categorical_features, order))
+        ours = _learn(reference, ranker.categorical_features)
+        theirs = _learn(new, _of_reordered(ranker.categorical_features, order))
     categorical = []
     for i, j in enumerate(order):
         kinds = _kind(reference, i, ours[i]), _kind(new, j, theirs[j])
@@ -83,6 +84,12 @@ def join_samples(X: Any, Y: Any, ranker: BaseRanker) -> TwoSamples:
         is_constant=bool(np.all(key == key[0])),
         backend=backend,
     )
+
+
+def _learn(table: Table, categorical_features: Any) -> list[Column]:
+    """Column that each column of the table gives, none left out; of a date, the date itself."""
+    learned = learn_columns(table, categorical_features, keep_columns="all").columns
+    return [column for column in learned if not column.source]
 
 
 def _read(table: Any, name: str, ranker: BaseRanker) -> Table:
@@ -145,6 +152,8 @@ def _of_reordered(chosen: Any, order: Sequence[int]) -> Any:
 
 def _kind(table: Table, i: int, column: Column) -> str | None:
     """What the values of a column are, in words; None where all are missing."""
+    if column.is_date:
+        return None if table.series(i).null_count() == len(table) else "dates"
     if column.categories is None:
         is_empty = bool(np.isnan(table.numbers(i)).all()) if table.is_numeric(i) else not table.counts(i)
         return None if is_empty else "numbers"
@@ -173,4 +182,4 @@ def _joined_column(reference: Table, i: int, new: Table, j: int) -> Any:
     """
     if reference.is_numeric(i) and new.is_numeric(j):
         return np.concatenate((reference.numbers(i), new.numbers(j)))
-    return [None if is_missing(value) else value for value in (*reference.values(i), *new.values(j))]
+    return [*reference.values(i), *new.values(j)]

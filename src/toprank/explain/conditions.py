@@ -72,7 +72,7 @@ class Condition:
             return category_text(self.column, self.codes, missing, value, detail)
         name = self.column.name if self.terms else detail.name(self.column.name)
         nothing = sum_gap(self.terms, detail) if self.terms else "missing"
-        return range_text(name, self.low, self.high, missing, value, detail, nothing)
+        return range_text(name, self.low, self.high, missing, value, detail, nothing, self.column)
 
     def values(self, X: np.ndarray) -> np.ndarray:
         """Return what the condition looks at in each row of X: float64 (n,)."""

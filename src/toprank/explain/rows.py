@@ -178,7 +178,9 @@ def _step(condition: Condition, contribution: float, value: float) -> Step:
 
 
 def value_of(column: Column, value: float) -> Category | None:
-    """Return a value as data: a number, a category by name, None for missing."""
+    """Return a value as data: a number, a date as text, a category by name, None for missing."""
+    if column.is_date:
+        return None if np.isnan(value) else column.date_text(value)
     if column.categories is None:
         return None if np.isnan(value) else float(value)
     return column.categories[int(value)] if 0 <= value < len(column.categories) else None

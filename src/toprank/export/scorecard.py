@@ -230,7 +230,7 @@ def _card_line(scoring: Scoring, column: Column, feature: int) -> str:
     name, weight, missing = one_line(column.name), float(scoring.weight[feature]), float(scoring.missing[feature])
     parts = _category_parts(scoring, column, feature)
     if weight:
-        words = f"{_weight_text(weight)} of {name} above {number_text(float(scoring.center[feature]))}"
+        words = f"{_weight_text(weight)} of {name} above {_center_text(column, float(scoring.center[feature]))}"
     elif parts:
         least = sorted((abs(points) for _, points in parts), reverse=True)[:CARD_CATEGORIES][-1]
         told = [part for part in parts if abs(part[1]) >= least][:CARD_CATEGORIES]
@@ -241,6 +241,10 @@ def _card_line(scoring: Scoring, column: Column, feature: int) -> str:
     else:
         return f"{name} missing:{GLUE}{_signed(missing)}"
     return f"{words}; missing:{GLUE}{_signed(missing)}" if missing else words
+
+
+def _center_text(column: Column, center: float) -> str:
+    return column.date_text(center, "day") if column.is_date else number_text(center)
 
 
 def _weight_text(weight: float) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections import Counter
 from copy import copy
 from dataclasses import replace
 from functools import partial
@@ -21,9 +20,11 @@ from toprank.budget import budget_text, cases_of_budget, find_cutoff
 from toprank.explain.dependence import Dependence, partial_dependence
 from toprank.export import main_columns
 from toprank.metrics import HitRates, average_precision
-from toprank.rankers.encoding import Table, encode, learn_columns, read_table
-from toprank.rankers.frames import backend_of, make_frame
+from toprank.rankers.column_roles import learn_columns
+from toprank.rankers.encoding import encode
+from toprank.rankers.frames import backend_of, check_names, make_frame, names_of
 from toprank.rankers.model_file import save_model, without_prefix
+from toprank.rankers.table import Table, read_table
 from toprank.rankers.training import TrainingData, shared_tables
 from toprank.rankers.unseen import HeldOut, Unseen, by_folds, held_out_folds, rates_of_training
 from toprank.rankers.validation import (
@@ -34,14 +35,15 @@ from toprank.rankers.validation import (
     check_no_truth_values,
     check_two_labels,
     check_weights,
-    nearest_name,
+    missing_columns_text,
     warn_of_common_text_label,
     warn_of_light_weights,
 )
 from toprank.tree.counts import plural
 from toprank.tree.wording import percent_text
 
-TABLE_FACTS = ("columns_", "classes_", "positive_index_", "n_features_in_", "feature_names_in_", "_backend")
+TABLE_FACTS = ("columns_", "left_out_", "classes_", "positive_index_", "n_features_in_", "feature_names_in_",
+               "_backend", "_input_names")  # fmt: skip
 """What is known of a table whichever of its rows a model is fitted on."""
 
 
@@ -90,7 +92,7 @@ class BaseRanker(ClassifierMixin, BaseEstimator):
             cases_of_budget(self.budget, self.n_cases_, self.n_positives_)  # complains before the work begins
             with Threads(resolve_n_jobs(self.n_jobs)) as threads:
                 if data is None:
-                    self.columns_ = learn_columns(table, self.categorical_features)
+                    self.columns_, self.left_out_ = learn_columns(table, self.categorical_features, self.keep_columns)
                     matrix = encode(table, self.columns_)
                     data = self._make_training_data(matrix, is_positive, weight, threads)
                     self._backend = backend_of(X)
@@ -135,8 +137,9 @@ class BaseRanker(ClassifierMixin, BaseEstimator):
     @property
     def _table_settings(self) -> tuple[Any, ...]:
         """Parameters that training data depend on, comparable."""
-        chosen = None if self.categorical_features is None else repr(list(self.categorical_features))
-        return self.splitter, self.max_bins, chosen, repr(self.pos_label)
+        named = (self.categorical_features, self.keep_columns)
+        chosen = [None if names is None else repr(list(names)) for names in named]
+        return self.splitter, self.max_bins, *chosen, repr(self.pos_label)
 
     def _take_over(self, X: Any, y: Any, sample_weight: Any) -> tuple[TrainingData | None, np.ndarray | None]:
         """Training data that an earlier fit made of the same objects, and their weights; None where there are none."""
@@ -154,7 +157,7 @@ class BaseRanker(ClassifierMixin, BaseEstimator):
         shared = shared_tables()
         if shared:
             facts = {name: copy(value) for name, value in vars(self).items() if name.endswith("_")}
-            facts["_backend"] = self._backend
+            facts |= {"_backend": self._backend, "_input_names": self._input_names}
             shared.training.keep((X, y, sample_weight), self._table_settings, (data, facts))
 
     # --- growing ------------------------------------------------------------------------------------------------
@@ -222,15 +225,14 @@ class BaseRanker(ClassifierMixin, BaseEstimator):
         """Table of X, its columns checked against training unless `reset`."""
         if is_polars_lazyframe(X):
             raise TypeError("X is a LazyFrame, expected a table that has been read. Hint: pass X.collect().")
-        _check_names(X)
+        check_names(X)
         if backend_of(X) is None:
             if isinstance(X, np.ndarray) and X.ndim == 2 and X.shape[1] == 0:
                 raise self._no_columns(len(X))
             X = validate_data(self, X, reset=reset, dtype=None, ensure_all_finite=False, accept_sparse=False)
             if X.dtype.kind in "mM":
                 raise TypeError(
-                    f"X holds dates ({X.dtype}), expected numbers or categories. "
-                    "Hint: derive numbers from them, such as an age in days or the month."
+                    f"X holds dates ({X.dtype}), expected numbers or text. Hint: pass them in a data frame."
                 )
             if X.dtype.kind not in "fiuO":
                 X = check_array(X, dtype=object if X.dtype.kind in "USb" else np.float64, ensure_all_finite=False)
@@ -239,6 +241,10 @@ class BaseRanker(ClassifierMixin, BaseEstimator):
         else:
             self._check_frame(X, reset)
         table = read_table(X)
+        if reset:
+            self._input_names = table.names
+        elif table.array is not None or not hasattr(self, "feature_names_in_"):  # without names, columns go by position
+            table = replace(table, names=self._input_names)
         if len(table) == 0:
             raise ValueError(
                 f"Found array with 0 sample(s) (shape=(0, {len(table.names)})) while a minimum of 1 is required: "
@@ -248,17 +254,20 @@ class BaseRanker(ClassifierMixin, BaseEstimator):
 
     def _check_frame(self, X: Any, reset: bool) -> None:
         """Column names of a data frame: at least one, the same as in training."""
-        names = _names_of(X)
+        names = names_of(X)
         if not names:
             raise self._no_columns(len(X))
+        trained = [] if reset else [str(name) for name in getattr(self, "feature_names_in_", [])]
+        present = set(names)
+        left_out = getattr(self, "left_out_", {})
+        if trained and left_out and names == [name for name in trained if name in present or name not in left_out]:
+            return  # a column that is not learned from need not be there
         try:
             validate_data(self, X, reset=reset, skip_check_array=True)
         except ValueError as error:
-            trained = list(getattr(self, "feature_names_in_", []))
-            for name in trained:
-                if name not in names:
-                    raise ValueError(f"{error}\nColumn {name!r} was used to train this model but is missing from X "
-                                     f"({len(names)} columns read).{nearest_name(name, names)}") from None  # fmt: skip
+            missing = [name for name in trained if name not in present and name not in left_out]
+            if missing:
+                raise ValueError(f"{error}\n{missing_columns_text(missing, names, 'X')}") from None
             raise ValueError(f"{error}\nHint: pass X[model.feature_names_in_] to select the trained columns.") from None
 
     def _no_columns(self, n_rows: int) -> ValueError:
@@ -452,20 +461,6 @@ class BaseRanker(ClassifierMixin, BaseEstimator):
         tags.input_tags.categorical = True
         tags.input_tags.string = True
         return tags
-
-
-def _names_of(X: Any) -> list[str]:
-    """Column names of a data frame of any library; none of anything else."""
-    is_arrow = type(X).__module__.startswith("pyarrow")
-    names = getattr(X, "column_names" if is_arrow else "columns", None)
-    return [] if names is None or callable(names) else [str(name) for name in names]
-
-
-def _check_names(X: Any) -> None:
-    """Raise ValueError where two columns have the same name; before data frame libraries raise errors of their own."""
-    twice = [name for name, count in Counter(_names_of(X)).items() if count > 1]
-    if twice:
-        raise ValueError(f"Column {twice[0]!r} appears twice in X. Hint: rename or drop one of them.")
 
 
 def _count(is_positive: np.ndarray, weight: np.ndarray | None) -> tuple[float, float]:

@@ -68,7 +68,7 @@ class CostOptimalCurve(CurveRanker):
     ----------
     base : TAOTree or None, default None
         Trees of the curve; None is `TAOTree()`. `TAOTree(split="axis")` gives plain thresholds. Its costs and its
-        budget do not count; pos_label and categorical_features are given to the curve.
+        budget do not count; pos_label, categorical_features and keep_columns are given to the curve.
     beta : float, default 1.5
         Factor from one cost to the next, more than 1; smaller ones give more points.
     max_gap : float or None, default 0.02
@@ -132,7 +132,10 @@ class CostOptimalCurve(CurveRanker):
         "depths": ["array-like", None],
         "alphas": ["array-like", None],
         "cv": [Interval(Integral, 2, None, closed="left"), "cv_object"],
-        **{name: GROWTH_CONSTRAINTS[name] for name in ("categorical_features", "budget", "pos_label", "n_jobs")},
+        **{
+            name: GROWTH_CONSTRAINTS[name]
+            for name in ("categorical_features", "keep_columns", "budget", "pos_label", "n_jobs")
+        },
         "random_state": ["random_state"],
         "verbose": ["verbose"],
     }
@@ -148,6 +151,7 @@ class CostOptimalCurve(CurveRanker):
         alphas: Sequence[float] | None = (0.3, 1, 3, 10),
         cv: Any = 5,
         categorical_features: Any = None,
+        keep_columns: Any = None,
         budget: int | float | None = None,
         pos_label: Any = None,
         n_jobs: int | None = None,
@@ -162,6 +166,7 @@ class CostOptimalCurve(CurveRanker):
         self.alphas = alphas
         self.cv = cv
         self.categorical_features = categorical_features
+        self.keep_columns = keep_columns
         self.budget = budget
         self.pos_label = pos_label
         self.n_jobs = n_jobs

@@ -117,7 +117,10 @@ class CostOptimalForest(CurveRanker):
         "path_iter": [Interval(Integral, 1, None, closed="left")],
         "max_samples": ROWS_DRAWN,
         "max_features": COLUMNS_DRAWN,
-        **{name: GROWTH_CONSTRAINTS[name] for name in ("categorical_features", "budget", "pos_label", "n_jobs")},
+        **{
+            name: GROWTH_CONSTRAINTS[name]
+            for name in ("categorical_features", "keep_columns", "budget", "pos_label", "n_jobs")
+        },
         "random_state": ["random_state"],
         "verbose": ["verbose"],
     }
@@ -137,6 +140,7 @@ class CostOptimalForest(CurveRanker):
         max_samples: int | float | None = None,
         max_features: str | int | float | None = None,
         categorical_features: Any = None,
+        keep_columns: Any = None,
         budget: int | float | None = None,
         pos_label: Any = None,
         n_jobs: int | None = None,
@@ -150,6 +154,7 @@ class CostOptimalForest(CurveRanker):
         self.max_samples = max_samples
         self.max_features = max_features
         self.categorical_features = categorical_features
+        self.keep_columns = keep_columns
         self.budget = budget
         self.pos_label = pos_label
         self.n_jobs = n_jobs

@@ -51,7 +51,7 @@ class CostTree(LabelledTree):
         What orders the cases inside a leaf: the distance to the nearest threshold on the path, or nothing.
     min_samples_leaf : int, default 1
         Least weight of a leaf, in cases of the kind that costs less.
-    smoothing, smoothing_strength, splitter, max_bins, categorical_features, budget, pos_label, n_jobs
+    smoothing, smoothing_strength, splitter, max_bins, categorical_features, keep_columns, budget, pos_label, n_jobs
         As in `MetaAP`.
     cat_smooth, min_data_per_group, max_cat_threshold
         As in `MetaAP`.
@@ -121,6 +121,7 @@ class CostTree(LabelledTree):
         min_data_per_group: int = 10,
         max_cat_threshold: int | None = 3,
         monotonic_cst: Any = None,
+        keep_columns: Any = None,
         budget: int | float | None = None,
         pos_label: Any = None,
         n_jobs: int | None = None,
@@ -142,6 +143,7 @@ class CostTree(LabelledTree):
         self.min_data_per_group = min_data_per_group
         self.max_cat_threshold = max_cat_threshold
         self.monotonic_cst = monotonic_cst
+        self.keep_columns = keep_columns
         self.budget = budget
         self.pos_label = pos_label
         self.n_jobs = n_jobs

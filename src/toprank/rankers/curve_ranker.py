@@ -138,7 +138,7 @@ class CurveRanker(Ensemble):
     def _plain_base(self) -> TAOTree:
         """A copy of the base, with the random state of this model; what concerns the table is this model's own."""
         base = clone(self._base)
-        for name in ("pos_label", "categorical_features"):
+        for name in ("pos_label", "categorical_features", "keep_columns"):
             if getattr(base, name) is not None:
                 raise ValueError(
                     f"The base of a {type(self).__name__} has a {name} of its own, expected None. "

@@ -1,95 +1,32 @@
-"""Tables to matrices: what a column is, and the float matrix that trees read.
+"""Tables to matrices: the float matrix that trees read, made of a table by the columns that training learned.
 
-Numbers stay numbers; strings, booleans and category columns become codes; missing values become NaN. numpy arrays of
-numbers pass through uncopied.
+Numbers stay numbers; dates become days since 1970-01-01; strings, booleans and category columns become codes; missing
+values become NaN. numpy arrays of numbers pass through uncopied.
 """
 
 from __future__ import annotations
 
 import math
 import os
-import re
 import sys
 import warnings
-from collections import Counter
-from collections.abc import Collection, Hashable, Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 import narwhals as nw
 import numpy as np
 
-from toprank.tree.columns import Column
+from toprank.rankers.dates import NAMES, days_of_series, days_of_values, part_codes, read_date
+from toprank.rankers.number_text import NumberForm, numbers_of
+from toprank.rankers.table import Coded, Table, is_missing, kind_of_value, kind_of_values, read_table
+from toprank.tree.columns import NUMBER_FORMS, Column
+from toprank.tree.counts import plural
 
-MAX_CATEGORIES = 254
-"""Categories of one column; beyond that the rarest share one code."""
-
-DATE = re.compile(
-    r"\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12]\d|3[01])"
-    r"(?:[T ](?:[01]\d|2[0-3]):[0-5]\d(?::[0-5]\d(?:[.,]\d+)?)?(?: ?(?:Z|UTC|[+-]\d{2}(?::?\d{2})?))?)?"
-)
-"""A date of ISO 8601, with or without a time."""
-
-DATES_SHARE = 0.95
-"""A column of text with at least this share of dates among its distinct values is one of dates."""
+__all__ = ["ManyCategoriesWarning", "Table", "encode", "is_missing", "read_table", "source_days", "warn_caller"]
 
 PACKAGE = str(Path(__file__).parents[1]) + os.sep
 """Folder of toprank's own files."""
-
-
-@dataclass(frozen=True)
-class Table:
-    """A table as its caller gave it: a narwhals frame, or a two-dimensional numpy array."""
-
-    names: list[str]
-    frame: nw.DataFrame | None = None
-    array: np.ndarray | None = None
-    _counts: dict[int, Counter[Any]] = field(default_factory=dict)
-
-    def series(self, i: int) -> nw.Series:
-        """Column i of the frame."""
-        assert self.frame is not None
-        return self.frame[:, i]
-
-    def __len__(self) -> int:
-        return len(self.array) if self.array is not None else len(self.frame)  # type: ignore[arg-type]
-
-    def is_numeric(self, i: int) -> bool:
-        """True where column i is stored as numbers."""
-        if self.array is not None:
-            return self.array.dtype.kind in "fiu"
-        return self.series(i).dtype.is_numeric()
-
-    def numbers(self, i: int) -> np.ndarray:
-        """Column i as floats, NaN = missing."""
-        if self.array is not None:
-            return self.array[:, i]
-        values = self.series(i).to_numpy()
-        return values if values.dtype == np.float32 else values.astype(np.float64)
-
-    def values(self, i: int) -> list[Any]:
-        """Column i as Python values, missing ones as their library marks them."""
-        return self.array[:, i].tolist() if self.array is not None else self.series(i).to_list()
-
-    def counts(self, i: int) -> Counter[Any]:
-        """How often each value of column i occurs, missing ones left out."""
-        if i not in self._counts:
-            values = self.values(i)
-            try:
-                counts = Counter(values)
-            except TypeError:  # values that cannot be counted are none of ours
-                kind = next(type(v).__name__ for v in values if not isinstance(v, Hashable))
-                raise _not_a_category(self.names[i], kind) from None
-            self._counts[i] = Counter({v: n for v, n in counts.items() if not is_missing(v)})
-        return self._counts[i]
-
-
-def is_missing(value: Any) -> bool:
-    """True for None, NaN and the missing markers of data frame libraries."""
-    if isinstance(value, float | np.floating):
-        return bool(value != value)
-    return value is None or type(value).__name__ in ("NAType", "NaTType")
 
 
 class ManyCategoriesWarning(UserWarning):
@@ -100,12 +37,6 @@ class ManyCategoriesWarning(UserWarning):
         self.column = column
 
 
-def look_like_dates(values: Collection[Any]) -> bool:
-    """True where nearly all of the distinct values of a column are texts that hold dates of ISO 8601."""
-    n_dates = sum(isinstance(value, str) and DATE.fullmatch(value.strip()) is not None for value in values)
-    return 0 < n_dates >= DATES_SHARE * len(values)
-
-
 def warn_caller(message: str | UserWarning) -> None:
     """Warn with a UserWarning that points to the first line outside toprank on the way to here."""
     level, frame = 1, sys._getframe()
@@ -114,156 +45,169 @@ def warn_caller(message: str | UserWarning) -> None:
     warnings.warn(message, UserWarning, stacklevel=level)
 
 
-def read_table(X: Any) -> Table:
-    """Table of a data frame or of a two-dimensional array that scikit-learn has checked."""
-    frame = nw.from_native(X, eager_only=True, pass_through=True)
-    if isinstance(frame, nw.DataFrame):
-        return Table([str(name) for name in frame.columns], frame=frame)
-    return Table([f"x{i}" for i in range(X.shape[1])], array=X)
-
-
-def learn_columns(table: Table, categorical_features: Any = None) -> list[Column]:
-    """Name, kind and categories of each column.
-
-    Raises TypeError for columns of mixed or unsupported types; warns where rare categories have to share a code.
-    """
-    chosen = _chosen_columns(categorical_features, table.names)
-    columns = []
-    for i, name in enumerate(table.names):
-        if table.is_numeric(i) and i not in chosen:
-            columns.append(Column(name))
-            continue
-        kind = _kind_of_values(table, i)
-        columns.append(_learn_categories(name, table.counts(i)) if kind == "category" or i in chosen else Column(name))
-    return columns
-
-
-def _chosen_columns(chosen: Any, names: Sequence[str]) -> set[int]:
-    """Positions of the columns that the user declared categorical, by name, position or mask."""
-    if chosen is None:
-        return set()
-    chosen = list(chosen)
-    if len(chosen) == len(names) and all(isinstance(c, bool | np.bool_) for c in chosen):
-        return set(np.flatnonzero(chosen).tolist())
-    positions = set()
-    for c in chosen:
-        position = names.index(c) if c in names else c
-        if not isinstance(position, int | np.integer) or not 0 <= position < len(names):
-            raise ValueError(
-                f"categorical_features names {c!r}, but X has no such column (its {len(names)} columns begin with "
-                f"{', '.join(map(repr, names[:5]))}). Hint: use column names, positions from 0, or a mask."
-            )
-        positions.add(int(position))
-    return positions
-
-
-def _kind_of_values(table: Table, i: int) -> str:
-    """Kind of the values of a column that is not stored as numbers: "category" or "number"."""
-    name = table.names[i]
-    if table.frame is not None:
-        dtype = table.series(i).dtype
-        if dtype.is_temporal():
-            raise TypeError(
-                f"Column {name!r} holds dates ({dtype}), expected numbers or categories. "
-                "Hint: derive numbers from it, such as an age in days or the month."
-            )
-        if dtype in (nw.String, nw.Boolean):
-            return "category"
-    kinds = {_kind_of_value(v) for v in table.counts(i)}
-    if len(kinds) > 1:
-        raise TypeError(
-            f"Column {name!r} mixes {' and '.join(sorted(kinds))}, expected one kind of value. "
-            "Hint: convert the column to numbers or to strings first."
-        )
-    kind = kinds.pop() if kinds else "numbers"
-    if kind not in ("numbers", "strings", "booleans"):
-        raise _not_a_category(name, kind)
-    is_declared = table.frame is not None and table.series(i).dtype in (nw.Categorical, nw.Enum)
-    return "number" if kind == "numbers" and not is_declared else "category"
-
-
-def _not_a_category(name: str, kind: str) -> TypeError:
-    return TypeError(
-        f"Column {name!r} holds values of type {kind}; each argument must be a string or a real number. "
-        "Hint: drop the column, or convert it to strings."
-    )
-
-
-def _kind_of_value(value: Any) -> str:
-    if isinstance(value, bool | np.bool_):
-        return "booleans"
-    if isinstance(value, str):
-        return "strings"
-    if isinstance(value, int | float | np.integer | np.floating):
-        return "numbers"
-    return type(value).__name__
-
-
-def _learn_categories(name: str, counts: Counter[Any]) -> Column:
-    """Column with the categories of its values in sorted order, the rarest sharing the last code if there are many."""
-    if any(isinstance(c, float) and math.isinf(c) for c in counts):
-        raise ValueError(
-            f"Column {name!r} holds infinite values, expected finite numbers or categories. "
-            "Hint: replace them with NaN for missing."
-        )
-    counts = Counter({c.item() if isinstance(c, np.generic) else c: n for c, n in counts.items()})
-    if len(counts) <= MAX_CATEGORIES:
-        return Column(name, tuple(sorted(counts)))
-    by_count = sorted(counts, key=lambda c: (-counts[c], c))
-    kept, rare = sorted(by_count[: MAX_CATEGORIES - 1]), sorted(by_count[MAX_CATEGORIES - 1 :])
-    which, hint = "", "drop the column if it is an identifier, or group its values"
-    if look_like_dates(counts):
-        which, hint = " that look like dates", "derive numbers from it, such as an age in days or the month, or drop it"
-    message = f"Column {name!r} has {len(counts):,} categories{which}; the {len(rare):,} rarest share one bin."
-    warn_caller(ManyCategoriesWarning(f"{message} Hint: {hint}.", name))
-    return Column(name, (*kept, rare[0]), tuple(rare[1:]))
-
-
 def encode(table: Table, columns: Sequence[Column]) -> np.ndarray:
-    """Float matrix of a table: numbers as they are, categories as codes, NaN = missing or unseen category.
+    """Float matrix of a table: NaN = missing, unseen category, or a cell that cannot be read.
 
-    Raises TypeError where a column changed its kind; warns of categories that training never saw.
+    Columns of the table that no Column comes from are not looked at. Raises TypeError where a column changed its kind;
+    warns of categories that training never saw, and of cells that cannot be read.
     """
-    if table.array is not None and table.array.dtype.kind == "f" and not any(c.is_categorical for c in columns):
-        return table.array
-    encoded = [_encode_column(table, i, column) for i, column in enumerate(columns)]
-    narrow = len(encoded) > 0 and all(values.dtype == np.float32 for values in encoded)
-    matrix = np.empty((len(table), len(columns)), np.float32 if narrow else np.float64, order="F")
-    for i, values in enumerate(encoded):
-        matrix[:, i] = values
+    positions = [table.position[column.input_name] for column in columns]
+    plain, others = [], []
+    for place, column in enumerate(columns):
+        is_plain = column.categories is None and column.form == "" and table.is_numeric(positions[place])
+        (plain if is_plain else others).append(place)
+    block = table.block([positions[place] for place in plain]) if plain else None
+    if block is not None and not others:
+        return block
+    matrix = np.empty((len(table), len(columns)), np.float64, order="F")
+    if block is not None:
+        matrix[:, plain] = block
+    days: dict[int, np.ndarray] = {}
+    for place in others:
+        matrix[:, place] = _encode_column(table, positions[place], columns[place], days)
     return matrix
 
 
-def _encode_column(table: Table, i: int, column: Column) -> np.ndarray:
+def _encode_column(table: Table, i: int, column: Column, days: dict[int, np.ndarray]) -> np.ndarray:
+    """Values of one column; `days` keeps the dates of those that give several."""
+    if column.form in NUMBER_FORMS:
+        return _number_text(table, i, column)
+    if column.form:
+        if i not in days:
+            days[i] = source_days(table, i, column)
+        if not column.part:
+            return days[i] if column.has_time else np.floor(days[i])
+        return _part_of_date(column, days[i])
     if column.categories is None:
-        if table.is_numeric(i):
-            return table.numbers(i)
-        if not table.counts(i) or _kind_of_values(table, i) == "number":
-            return np.array([np.nan if is_missing(v) else v for v in table.values(i)], np.float64)
-        raise TypeError(
-            f"Column {column.name!r} was a number in training but holds text or categories now. "
-            "Hint: convert it to numbers; a stray word turns a whole CSV column into text."
-        )
-    counts = table.counts(i)
+        return _numbers(table, i, column)
+    coded = table.coded(i)
+    _check_same_kind(column, coded.distinct)
+    return _category_codes(column, coded)
+
+
+def _category_codes(column: Column, coded: Coded) -> np.ndarray:
+    """Codes of categories; warns of those that training never saw."""
+    assert column.categories is not None
     code: dict[Any, float] = {c: float(k) for k in range(len(column.categories)) for c in column.labels(k)}
-    _check_same_kind(column, counts)
-    lookup = code.get
-    encoded = np.fromiter((lookup(v, np.nan) for v in table.values(i)), np.float64, len(table))
-    unseen = [v for v in counts if v not in code]
-    if unseen:
-        rows = sum(counts[v] for v in unseen)
+    found = np.array([code.get(value, math.nan) for value in coded.distinct], np.float64)
+    is_unseen = np.isnan(found)
+    if is_unseen.any():
+        unseen = [value for value, new in zip(coded.distinct, is_unseen.tolist(), strict=True) if new]
         warn_caller(
-            f"Column {column.name!r} holds {len(unseen):,} categories in {rows:,} rows that training never saw, "
-            f"such as {min(unseen, key=str)!r}; they are scored like missing values."
+            f"Column {column.name!r} holds {len(unseen):,} categories in {int(coded.counts[is_unseen].sum()):,} rows "
+            f"that training never saw, such as {min(unseen, key=str)!r}; they are scored like missing values."
         )
-    return encoded
+    return coded.mapped(found)
+
+
+def _numbers(table: Table, i: int, column: Column) -> np.ndarray:
+    """Numbers of a column that is not stored as numbers: Python's own, or nothing at all."""
+    dtype = table.dtype(i)
+    is_date = dtype is not None and dtype.is_temporal()
+    if not is_date and (not table.coded(i).distinct or kind_of_values(table, i) == "number"):
+        return table.coded(i).mapped([_as_float(value, column.name) for value in table.coded(i).distinct])
+    raise TypeError(
+        f"Column {column.name!r} was a number in training but holds {'dates' if is_date else 'text or categories'} "
+        "now. Hint: convert it to numbers; a stray word turns a whole CSV column into text."
+    )
+
+
+def _as_float(value: Any, name: str) -> float:
+    try:
+        return float(value)
+    except OverflowError:
+        raise ValueError(
+            f"Column {name!r} holds a whole number of {len(str(abs(value))):,} digits, more than a float can hold, "
+            "expected numbers up to 1.8e308. Hint: convert the column to text if it holds codes."
+        ) from None
+
+
+def _number_text(table: Table, i: int, column: Column) -> np.ndarray:
+    """Numbers of a column that was text in training; also where it is stored as numbers now."""
+    if table.is_numeric(i):
+        return table.numbers(i)
+    dtype = table.dtype(i)
+    kinds = {"dates"} if dtype is not None and dtype.is_temporal() else _kinds(table, i)
+    if not kinds <= {"strings"} and not kinds <= {"numbers"}:
+        raise TypeError(
+            f"Column {column.name!r} held numbers written as text in training, but holds {' and '.join(sorted(kinds))} "
+            "now. Hint: convert the column to the type it was trained with."
+        )
+    coded = table.coded(i)
+    if not kinds <= {"strings"}:
+        return _numbers(table, i, column)
+    form = NumberForm(column.form, column.unit)
+    values = table.read_distinct(i, f"{column.form} {column.unit}", lambda texts: numbers_of(texts, form))
+    _warn_of_unread(column, coded, values, "numbers")
+    return coded.mapped(values)
+
+
+def source_days(table: Table, i: int, column: Column) -> np.ndarray:
+    """Days since 1970-01-01 of a column that held dates in training; warns of cells that hold none."""
+    dtype = table.dtype(i)
+    if dtype is not None and dtype.is_temporal():
+        return days_of_series(table.series(i))
+    if table.is_numeric(i) and np.isnan(table.numbers(i)).all():
+        return np.full(len(table), np.nan)
+    kinds = {"numbers"} if table.is_numeric(i) else _kinds(table, i)
+    if not kinds <= {"strings"} and not kinds <= {"dates"}:
+        raise TypeError(
+            f"Column {column.input_name!r} held dates in training, but holds {' and '.join(sorted(kinds))} now. "
+            "Hint: convert the column to dates, or to text written as in training."
+        )
+    coded = table.coded(i)
+    if kinds == {"dates"}:
+        return coded.mapped(days_of_values(coded.distinct))
+    form = "ymd" if column.form == "date" else column.form
+    values = table.read_distinct(i, form, lambda texts: [read_date(text, form) for text in texts])
+    _warn_of_unread(column, coded, values, "dates")
+    return coded.mapped(values)
+
+
+def _kinds(table: Table, i: int) -> set[str]:
+    return {"strings"} if table.dtype(i) == nw.String else {kind_of_value(value) for value in table.coded(i).distinct}
+
+
+def _warn_of_unread(column: Column, coded: Coded, values: np.ndarray, what: str) -> None:
+    """Warn of texts that hold no number or date; blank cells are missing without a word."""
+    is_unread = np.isnan(values)
+    for place in np.flatnonzero(is_unread).tolist():
+        is_unread[place] = bool(coded.distinct[place].strip())
+    if is_unread.any():
+        unread = [coded.distinct[place] for place in np.flatnonzero(is_unread).tolist()]
+        rows = int(coded.counts[is_unread].sum())
+        warn_caller(
+            f"Column {column.input_name!r} is read as {what}, but {plural(rows, 'cell')} "
+            f"{'holds' if rows == 1 else 'hold'} none, such as {min(unread)!r}; "
+            f"{'it counts' if rows == 1 else 'they count'} as missing. Hint: correct such cells, or leave them empty."
+        )
+
+
+def _part_of_date(column: Column, days: np.ndarray) -> np.ndarray:
+    """Codes of months or weekdays."""
+    assert column.categories is not None
+    names = NAMES[column.part]
+    codes = part_codes(days, column.part)
+    known = codes[np.isfinite(codes)].astype(np.int64)
+    coded = Coded(np.where(np.isfinite(codes), codes, -1).astype(np.int64), list(names))
+    seen = np.bincount(known, minlength=len(names)) > 0
+    if not all(name in column.categories for name, is_here in zip(names, seen.tolist(), strict=True) if is_here):
+        return _category_codes(column, _only(coded, seen))
+    place = {name: float(k) for k, name in enumerate(column.categories)}
+    return coded.mapped([place.get(str(name), math.nan) for name in names])
+
+
+def _only(coded: Coded, seen: np.ndarray) -> Coded:
+    """Values without those that do not occur."""
+    place = np.append(np.cumsum(seen) - 1, -1)
+    return Coded(place[coded.codes], [value for value, is_here in zip(coded.distinct, seen, strict=True) if is_here])
 
 
 def _check_same_kind(column: Column, values: Iterable[Any]) -> None:
     """Raise TypeError where strings became numbers or the other way round."""
     assert column.categories is not None
-    trained = {_kind_of_value(c) for c in column.categories}
-    now = {_kind_of_value(v) for v in values}
+    trained = {kind_of_value(c) for c in column.categories}
+    now = {kind_of_value(v) for v in values}
     if trained and now - trained and not (trained | now) <= {"numbers", "booleans"}:
         raise TypeError(
             f"Column {column.name!r} held categories that are {' and '.join(sorted(trained))} in training, but holds "

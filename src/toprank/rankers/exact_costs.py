@@ -15,9 +15,9 @@ import numpy as np
 from sklearn.utils import check_array
 
 from toprank.metrics.operating_points import OperatingPoints, check_cost_ratio
-from toprank.rankers.encoding import is_missing, read_table
 from toprank.rankers.frames import backend_of
 from toprank.rankers.linear_cells import LinearProblem, search_directions
+from toprank.rankers.table import is_missing, read_table
 from toprank.rankers.validation import check_classes, check_labels, check_weights
 from toprank.tree.bin_mapper import between
 from toprank.tree.tao_moves import undominated

@@ -100,6 +100,7 @@ class Forest(Ensemble):
         cat_smooth: float | None = 10.0,
         min_data_per_group: int = 10,
         max_cat_threshold: int | None = 32,
+        keep_columns: Any = None,
         budget: int | float | None = None,
         pos_label: Any = None,
         n_jobs: int | None = None,
@@ -126,6 +127,7 @@ class Forest(Ensemble):
         self.cat_smooth = cat_smooth
         self.min_data_per_group = min_data_per_group
         self.max_cat_threshold = max_cat_threshold
+        self.keep_columns = keep_columns
         self.budget = budget
         self.pos_label = pos_label
         self.n_jobs = n_jobs

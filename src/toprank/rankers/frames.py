@@ -1,8 +1,9 @@
-"""Results in the caller's frame type."""
+"""Data frames of any library: which it is, its column names, and results in the caller's frame type."""
 
 from __future__ import annotations
 
 import importlib
+from collections import Counter
 from typing import Any
 
 import narwhals as nw
@@ -17,6 +18,22 @@ def backend_of(X: Any) -> str | None:
         return None
     name = frame.implementation.value
     return name if name in BACKENDS else None
+
+
+def names_of(X: Any) -> list[str]:
+    """Column names of a data frame of any library; none of anything else."""
+    is_arrow = type(X).__module__.startswith("pyarrow")
+    names = getattr(X, "column_names" if is_arrow else "columns", None)
+    if names is None or callable(names):
+        return []
+    return [str(name) for name in (names.tolist() if hasattr(names, "tolist") else names)]
+
+
+def check_names(X: Any) -> None:
+    """Raise ValueError where two columns have the same name; before data frame libraries raise errors of their own."""
+    twice = [name for name, count in Counter(names_of(X)).items() if count > 1]
+    if twice:
+        raise ValueError(f"Column {twice[0]!r} appears twice in X. Hint: rename or drop one of them.")
 
 
 def make_frame(columns: dict[str, Any], backend: str | None) -> Any:

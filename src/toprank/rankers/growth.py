@@ -40,6 +40,7 @@ GROWTH_CONSTRAINTS: dict[str, list[Any]] = {
     "cat_smooth": [Interval(Real, 0, None, closed="left"), None],
     "min_data_per_group": [Interval(Integral, 1, None, closed="left")],
     "max_cat_threshold": [Interval(Integral, 1, None, closed="left"), None],
+    "keep_columns": ["array-like", StrOptions({"all"}), None],
     "budget": [Interval(Integral, 1, None, closed="left"), Interval(Real, 0, 1, closed="neither"), None],
     "pos_label": [Real, str, bool, None],
     "n_jobs": [Integral, None],

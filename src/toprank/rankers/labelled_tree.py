@@ -26,7 +26,8 @@ from toprank.tree.weights import FIXED_POINT_BITS, RowWeights
 BALANCED = "balanced"
 
 SHARED = ("min_samples_leaf", "smoothing", "smoothing_strength", "splitter", "max_bins", "categorical_features",
-          "cat_smooth", "min_data_per_group", "max_cat_threshold", "budget", "pos_label", "n_jobs")  # fmt: skip
+          "cat_smooth", "min_data_per_group", "max_cat_threshold", "keep_columns", "budget", "pos_label",
+          "n_jobs")  # fmt: skip
 """Parameters that all tree rankers have."""
 
 LABELLED_CONSTRAINTS: dict[str, list[Any]] = {

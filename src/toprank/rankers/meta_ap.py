@@ -71,7 +71,8 @@ class MetaAP(MetaRanker):
         Bins, or every distinct value.
     max_bins : int
     categorical_features : list of names, positions or a mask
-        Columns to treat as categories besides strings, booleans and category columns.
+        Columns to treat as categories besides strings, booleans and category columns; text among them is not read as
+        dates or numbers.
     cat_smooth : float or None, default 10
         Cases by which the rate of a category is pulled to that of its node before categories are ordered. A condition
         on many categories is judged on other cases than those that ordered them, so that chance buys no gain; None
@@ -80,6 +81,8 @@ class MetaAP(MetaRanker):
         Categories of fewer cases in a node go together.
     max_cat_threshold : int or None, default 3
         Categories that a condition names at most; all others are on its other side. None = no limit.
+    keep_columns : list of names, positions, a mask, or "all"
+        Columns to learn from although they look like identifiers, free text or constants, which are left out.
     budget : int, float or None
         Cases (int) or share of cases (float) that `predict` lets through; None = as many as training positives.
     pos_label : label of the positive class, default the larger one
@@ -153,6 +156,7 @@ class MetaAP(MetaRanker):
         cat_smooth: float | None = 10.0,
         min_data_per_group: int = 10,
         max_cat_threshold: int | None = 3,
+        keep_columns: Any = None,
         budget: int | float | None = None,
         pos_label: Any = None,
         n_jobs: int | None = None,
@@ -179,6 +183,7 @@ class MetaAP(MetaRanker):
         self.cat_smooth = cat_smooth
         self.min_data_per_group = min_data_per_group
         self.max_cat_threshold = max_cat_threshold
+        self.keep_columns = keep_columns
         self.budget = budget
         self.pos_label = pos_label
         self.n_jobs = n_jobs

@@ -35,7 +35,7 @@ class MetaAPForest(Forest):
         Rows drawn for each tree: a number, or a share; None = as many as there are.
     min_samples_leaf, min_samples_split, min_gain, max_leaf_nodes, smoothing, smoothing_strength, splitter, max_bins
         As in `MetaAP`.
-    categorical_features, cat_smooth, min_data_per_group, budget, pos_label
+    categorical_features, keep_columns, cat_smooth, min_data_per_group, budget, pos_label
         As in `MetaAP`.
     max_cat_threshold : int or None, default 32
         As in `MetaAP`; nobody reads all conditions of many trees, so the limit is higher.
@@ -101,6 +101,7 @@ class MetaAPForest(Forest):
         cat_smooth: float | None = 10.0,
         min_data_per_group: int = 10,
         max_cat_threshold: int | None = 32,
+        keep_columns: Any = None,
         budget: int | float | None = None,
         pos_label: Any = None,
         n_jobs: int | None = None,
@@ -128,6 +129,7 @@ class MetaAPForest(Forest):
             cat_smooth=cat_smooth,
             min_data_per_group=min_data_per_group,
             max_cat_threshold=max_cat_threshold,
+            keep_columns=keep_columns,
             budget=budget,
             pos_label=pos_label,
             n_jobs=n_jobs,

@@ -96,6 +96,8 @@ def facts_of(model: Any) -> dict[str, Any]:
         "class": type(model).__name__,
         "parameters": _parameters(model),
         "columns": [column.to_dict() for column in model.columns_],
+        "left_out": dict(model.left_out_),
+        "input_names": list(model._input_names),
         "feature_names": list(getattr(model, "feature_names_in_", [])) or None,
         "classes": {
             "dtype": classes.dtype.str if classes.dtype.kind != "O" else "object",
@@ -143,18 +145,31 @@ def model_of(kind: Any, facts: dict[str, Any]) -> Any:
     model = kind(**{name: _from_plain(value) for name, value in facts["parameters"].items()})
     model._validate_params()
     model.columns_ = columns
-    model.n_features_in_ = len(columns)
+    model.left_out_ = _reasons_of(facts.get("left_out", {}))
+    model._input_names = list(facts.get("input_names", [column.name for column in columns]))
+    model.n_features_in_ = len(model._input_names)
     if facts["feature_names"]:
         model.feature_names_in_ = np.array(facts["feature_names"], dtype=object)
     model.classes_ = np.array(facts["classes"]["values"], dtype=facts["classes"]["dtype"])
     model._backend, model.data_hash_ = facts["backend"], facts["data_hash"]
     distinct = np.unique(model.classes_)
+    inputs, names = set(model._input_names), list(getattr(model, "feature_names_in_", model._input_names))
     _check_rules([
         (model.classes_.shape == distinct.shape and len(distinct) > 0, "has distinct classes"),
         (model._backend is None or model._backend in BACKENDS, "was trained on a known kind of table"),
-        (len(getattr(model, "feature_names_in_", columns)) == len(columns), "has a name for each column"),
+        (names == model._input_names and len(inputs) == len(names), "has a name for each column"),
+        (inputs.issuperset([c.input_name for c in columns]), "reads columns of its training table"),
+        (inputs.issuperset(model.left_out_), "leaves out columns of its training table"),
+        (len({c.name for c in columns}) == len(columns) > 0, "has columns of different names"),
     ])  # fmt: skip
     return model
+
+
+def _reasons_of(left_out: Any) -> dict[str, str]:
+    """Columns that a model leaves out, and why, checked."""
+    if not isinstance(left_out, dict) or not all(isinstance(each, str) for each in left_out.values()):
+        raise ValueError("It breaks the rule that a model says in words which columns it leaves out.")
+    return dict(left_out)
 
 
 def _take_ranking(model: Any, info: dict[str, Any]) -> None:

@@ -61,7 +61,8 @@ class RankingTree(TreeRanker):
         Bins, or every distinct value.
     max_bins : int
     categorical_features : list of names, positions or a mask
-        Columns to treat as categories besides strings, booleans and category columns.
+        Columns to treat as categories besides strings, booleans and category columns; text among them is not read as
+        dates or numbers.
     cat_smooth : float or None, default 10
         Cases by which the rate of a category is pulled to that of its node before categories are ordered. A condition
         on many categories is judged on other cases than those that ordered them, so that chance buys no gain; None
@@ -73,6 +74,8 @@ class RankingTree(TreeRanker):
     monotonic_cst : array-like of -1, 0, 1 per column, dict of names, or None
         Columns of numbers along which the score may go one way only, as in scikit-learn: 1 = it never falls as the
         column rises, -1 = it never rises. Needs leaf_score="rate": other scores follow distances and votes.
+    keep_columns : list of names, positions, a mask, or "all"
+        Columns to learn from although they look like identifiers, free text or constants, which are left out.
     budget : int, float or None
         Cases (int) or share of cases (float) that `predict` lets through; None = as many as training positives.
     pos_label : label of the positive class, default the larger one
@@ -131,6 +134,7 @@ class RankingTree(TreeRanker):
         min_data_per_group: int = 10,
         max_cat_threshold: int | None = 3,
         monotonic_cst: Any = None,
+        keep_columns: Any = None,
         budget: int | float | None = None,
         pos_label: Any = None,
         n_jobs: int | None = None,
@@ -155,6 +159,7 @@ class RankingTree(TreeRanker):
         self.min_data_per_group = min_data_per_group
         self.max_cat_threshold = max_cat_threshold
         self.monotonic_cst = monotonic_cst
+        self.keep_columns = keep_columns
         self.budget = budget
         self.pos_label = pos_label
         self.n_jobs = n_jobs

@@ -18,7 +18,8 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 from toprank._core.dtypes import CATEGORY, NUMERIC
 from toprank._core.threads import Threads, resolve_n_jobs
 from toprank.rankers.class_tree import ClassTree
-from toprank.rankers.encoding import encode, learn_columns
+from toprank.rankers.column_roles import learn_columns
+from toprank.rankers.encoding import encode
 from toprank.rankers.frames import backend_of
 from toprank.rankers.growth import GROWTH_CONSTRAINTS
 from toprank.rankers.tao_tree import DEEPEST, TAOTree
@@ -43,8 +44,8 @@ class TAOClassifier(ClassTree):
 
     Parameters
     ----------
-    split, max_depth, alpha, n_iter, n_restarts, min_samples_leaf, splitter, max_bins, categorical_features, n_jobs, \
-random_state
+    split, max_depth, alpha, n_iter, n_restarts, min_samples_leaf, splitter, max_bins, categorical_features, \
+keep_columns, n_jobs, random_state
         As in `TAOTree`.
     costs : "balanced", array of shape (K,) or (K, K), or None, default None
         Cost of a mistake on a case of each class, in the order of `classes_`, or of calling a case of class i (row)
@@ -88,7 +89,7 @@ random_state
 
     _parameter_constraints: dict[str, list[Any]] = {
         **{name: GROWTH_CONSTRAINTS[name]
-           for name in ("min_samples_leaf", "splitter", "max_bins", "categorical_features", "n_jobs")},
+           for name in ("min_samples_leaf", "splitter", "max_bins", "categorical_features", "keep_columns", "n_jobs")},
         "split": [StrOptions({"oblique", "axis"})],
         "max_depth": [Interval(Integral, 1, DEEPEST, closed="both")],
         "alpha": [Interval(Real, 0, None, closed="left")],
@@ -113,6 +114,7 @@ random_state
         splitter: str = "hist",
         max_bins: int = 255,
         categorical_features: Any = None,
+        keep_columns: Any = None,
         n_jobs: int | None = None,
         random_state: Any = None,
     ):
@@ -127,6 +129,7 @@ random_state
         self.splitter = splitter
         self.max_bins = max_bins
         self.categorical_features = categorical_features
+        self.keep_columns = keep_columns
         self.n_jobs = n_jobs
         self.random_state = random_state
 
@@ -159,7 +162,7 @@ random_state
         try:
             table = self._read(X, reset=True)
             rows, label, weight = self._read_labels(y, sample_weight, len(table))
-            self.columns_ = learn_columns(table, self.categorical_features)
+            self.columns_, self.left_out_ = learn_columns(table, self.categorical_features, self.keep_columns)
             self._backend = backend_of(X)
             matrix = encode(table, self.columns_)
             matrix = matrix if len(rows) == len(matrix) else matrix[rows]

@@ -79,7 +79,7 @@ class TAOTree(LabelledTree):
         Least weight of a leaf of the greedy tree of init="cart", in cases of average cost.
     smoothing, smoothing_strength, splitter, max_bins
         As in `MetaAP`; conditions on one column are exact with splitter="exact", and on bins otherwise.
-    categorical_features, cat_smooth, min_data_per_group, max_cat_threshold, budget, pos_label, n_jobs
+    categorical_features, keep_columns, cat_smooth, min_data_per_group, max_cat_threshold, budget, pos_label, n_jobs
         As in `MetaAP`.
     cv : int, splitter or iterable of splits, default 5
         Folds for the hit rates of new cases; 0 = none, rates are then those of training.
@@ -148,6 +148,7 @@ class TAOTree(LabelledTree):
         cat_smooth: float | None = 10.0,
         min_data_per_group: int = 10,
         max_cat_threshold: int | None = 3,
+        keep_columns: Any = None,
         budget: int | float | None = None,
         pos_label: Any = None,
         n_jobs: int | None = None,
@@ -172,6 +173,7 @@ class TAOTree(LabelledTree):
         self.cat_smooth = cat_smooth
         self.min_data_per_group = min_data_per_group
         self.max_cat_threshold = max_cat_threshold
+        self.keep_columns = keep_columns
         self.budget = budget
         self.pos_label = pos_label
         self.n_jobs = n_jobs

@@ -96,7 +96,7 @@ class TreeRank(MetaParts):
         of training, and ccp_alpha="cv" takes 5 folds.
     min_samples_leaf, min_samples_split, min_gain, max_leaf_nodes, smoothing, smoothing_strength, splitter, max_bins
         As in `MetaAP`.
-    categorical_features, cat_smooth, min_data_per_group, max_cat_threshold, budget, pos_label, n_jobs
+    categorical_features, keep_columns, cat_smooth, min_data_per_group, max_cat_threshold, budget, pos_label, n_jobs
         As in `MetaAP`.
     random_state : int, RandomState or None
         Folds of ccp_alpha="cv" and rows of leaf_order="held-out", the same each time for None.
@@ -176,6 +176,7 @@ class TreeRank(MetaParts):
         cat_smooth: float | None = 10.0,
         min_data_per_group: int = 10,
         max_cat_threshold: int | None = 3,
+        keep_columns: Any = None,
         budget: int | float | None = None,
         pos_label: Any = None,
         n_jobs: int | None = None,
@@ -204,6 +205,7 @@ class TreeRank(MetaParts):
         self.cat_smooth = cat_smooth
         self.min_data_per_group = min_data_per_group
         self.max_cat_threshold = max_cat_threshold
+        self.keep_columns = keep_columns
         self.budget = budget
         self.pos_label = pos_label
         self.n_jobs = n_jobs
@@ -409,13 +411,13 @@ class TreeRank(MetaParts):
     def importances_(self) -> np.ndarray:
         """Sum of squared AUC gains of the conditions on each column, float64 (n_features,); 0 for classifiers."""
         check_is_fitted(self)
-        return np.zeros(self.n_features_in_) if self._has_no_tree else auc_importance(self.tree_)
+        return np.zeros(len(self.columns_)) if self._has_no_tree else auc_importance(self.tree_)
 
     @property
     def feature_importances_(self) -> np.ndarray:
         """Share of the total gain that each column's conditions brought, float64 (n_features,); 0 for classifiers."""
         check_is_fitted(self)
-        return np.zeros(self.n_features_in_) if self._has_no_tree else gain_importance(self.tree_)
+        return np.zeros(len(self.columns_)) if self._has_no_tree else gain_importance(self.tree_)
 
     @property
     def n_leaves_(self) -> int:

@@ -75,7 +75,7 @@ class TreeRankBoost(Ensemble):
         meta-tree; or by positive rate as it is.
     min_samples_leaf, min_samples_split, min_gain, max_leaf_nodes, smoothing, smoothing_strength, splitter, max_bins
         As in `TreeRank`; weights count as cases.
-    categorical_features, cat_smooth, min_data_per_group, budget, pos_label
+    categorical_features, keep_columns, cat_smooth, min_data_per_group, budget, pos_label
         As in `TreeRank`.
     max_cat_threshold : int or None, default 32
         As in `TreeRank`; nobody reads all conditions of many trees, so the limit is higher.
@@ -153,6 +153,7 @@ class TreeRankBoost(Ensemble):
         cat_smooth: float | None = 10.0,
         min_data_per_group: int = 10,
         max_cat_threshold: int | None = 32,
+        keep_columns: Any = None,
         budget: int | float | None = None,
         pos_label: Any = None,
         n_jobs: int | None = None,
@@ -177,6 +178,7 @@ class TreeRankBoost(Ensemble):
         self.cat_smooth = cat_smooth
         self.min_data_per_group = min_data_per_group
         self.max_cat_threshold = max_cat_threshold
+        self.keep_columns = keep_columns
         self.budget = budget
         self.pos_label = pos_label
         self.n_jobs = n_jobs

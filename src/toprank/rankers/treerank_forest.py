@@ -56,7 +56,7 @@ class TreeRankForest(Forest):
         Rows drawn for each tree: a number, or a share; None = as many as there are.
     min_samples_leaf, min_samples_split, min_gain, max_leaf_nodes, smoothing, smoothing_strength, splitter, max_bins
         As in `TreeRank`.
-    categorical_features, cat_smooth, min_data_per_group, budget, pos_label
+    categorical_features, keep_columns, cat_smooth, min_data_per_group, budget, pos_label
         As in `TreeRank`.
     max_cat_threshold : int or None, default 32
         As in `TreeRank`; nobody reads all conditions of many trees, so the limit is higher.
@@ -131,6 +131,7 @@ class TreeRankForest(Forest):
         cat_smooth: float | None = 10.0,
         min_data_per_group: int = 10,
         max_cat_threshold: int | None = 32,
+        keep_columns: Any = None,
         budget: int | float | None = None,
         pos_label: Any = None,
         n_jobs: int | None = None,
@@ -158,6 +159,7 @@ class TreeRankForest(Forest):
             cat_smooth=cat_smooth,
             min_data_per_group=min_data_per_group,
             max_cat_threshold=max_cat_threshold,
+            keep_columns=keep_columns,
             budget=budget,
             pos_label=pos_label,
             n_jobs=n_jobs,

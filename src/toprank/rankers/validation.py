@@ -12,13 +12,20 @@ from sklearn.utils._param_validation import Interval, InvalidParameterError
 from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import column_or_1d
 
-from toprank.rankers.encoding import is_missing, warn_caller
+from toprank.rankers.encoding import warn_caller
+from toprank.rankers.table import is_missing
 from toprank.tree.bin_mapper import row_blocks
 from toprank.tree.columns import Column
 from toprank.tree.counts import every, plural
 
 NEGLIGIBLE = 2.0**-50
 """Share of the weight below which a class cannot be told from none: weights are added up in 52 bits."""
+
+SMALLEST_TOTAL = 2.0**-1044
+"""Of all weights: below it a float has fewer than 30 bits left, and quotients of weights mean nothing."""
+
+NAMED, MATCHED = 20, 50
+"""Missing columns that are named, and those for which a similar name is looked for."""
 
 
 def check_no_truth_values(model: BaseEstimator) -> None:
@@ -138,6 +145,11 @@ def check_weights(sample_weight: Any, is_positive: np.ndarray, owner: str) -> np
         total = weight.sum()
     if not np.isfinite(total):
         raise ValueError("sample_weight adds up to more than a float can hold. Hint: divide the weights by their mean.")
+    if 0 < total < SMALLEST_TOTAL:
+        raise ValueError(
+            f"sample_weight adds up to {total:g}, too little for a float to tell weights apart. "
+            "Hint: divide the weights by their mean."
+        )
     if not weight.any():
         raise ValueError(
             f"{owner} needs rows that weigh more than zero, but {every(len(weight), 'weight is', 'weights are')} 0. "
@@ -210,6 +222,31 @@ def check_known_labels(labels: np.ndarray, classes: np.ndarray, owner: str) -> N
         )
 
 
+def missing_columns_text(missing: Sequence[str], known: Sequence[str], where: str) -> str:
+    """Words for columns that a model needs and a table lacks, all named, those with a similar name in the table first.
+
+    Examples
+    --------
+    >>> missing_columns_text(["turnover"], ["age", "TURNOVER"], "X").partition("(")[2]
+    "2 columns read). Hint: did you mean 'TURNOVER'?"
+    >>> missing_columns_text(["turnover", "sector"], ["age", "TURNOVER"], "X").partition(":")[0]
+    '2 columns were used to train this model but are missing from X (2 columns read)'
+    """
+    read = f"({plural(len(known), 'column')} read)"
+    if len(missing) == 1:
+        hint = nearest_name(missing[0], known)
+        return f"Column {missing[0]!r} was used to train this model but is missing from {where} {read}.{hint}"
+    trained = set(missing)
+    free = [name for name in known if name not in trained]
+    matches = {name: nearest_match(name, free) for name in missing[:MATCHED]}
+    similar = [f"{match!r} for {name!r}" for name, match in matches.items() if match is not None]
+    shown = ", ".join(map(repr, missing[:NAMED])) + (
+        f" and {len(missing) - NAMED:,} more" if len(missing) > NAMED else ""
+    )
+    hint = f" Hint: did you mean {', '.join(similar[:NAMED])}?" if similar else ""
+    return f"{len(missing):,} columns were used to train this model but are missing from {where} {read}: {shown}.{hint}"
+
+
 def nearest_name(name: str, known: Iterable[str]) -> str:
     """Return a hint with the most similar known name, upper and lower case alike, led by a space; or nothing.
 
@@ -218,9 +255,17 @@ def nearest_name(name: str, known: Iterable[str]) -> str:
     >>> nearest_name("turnover", ["age", "TURNOVER"])
     " Hint: did you mean 'TURNOVER'?"
     """
+    match = nearest_match(name, known)
+    return "" if match is None else f" Hint: did you mean {match!r}?"
+
+
+def nearest_match(name: str, known: Iterable[str]) -> str | None:
+    """Return the most similar known name, upper and lower case alike; None where there is none."""
     lowered = {each.lower(): each for each in reversed(list(known))}
+    if name.lower() in lowered:
+        return lowered[name.lower()]
     match = difflib.get_close_matches(name.lower(), lowered, n=1)
-    return f" Hint: did you mean {lowered[match[0]]!r}?" if match else ""
+    return lowered[match[0]] if match else None
 
 
 def _plain(label: Any) -> Any:

@@ -1,37 +1,102 @@
-"""`Column`: name, kind and categories of one column of the matrix that a tree reads."""
+"""`Column`: name, kind and categories of one column of the matrix that a tree reads, and where its values come from."""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from typing import Any
 
 Category = str | bool | int | float
 
+AS_IT_IS = ""
+DATE_FORMS = ("date", "ymd", "dmy", "mdy")
+"""Dates of a date type, and dates written as text: year, day or month first."""
+NUMBER_FORMS = ("1,234.56", "1.234,56")
+"""Numbers written as text, with a decimal point or with a decimal comma."""
+TEXT_FORMS = (*DATE_FORMS[1:], *NUMBER_FORMS)
+FORMS = (AS_IT_IS, *DATE_FORMS, *NUMBER_FORMS)
+PARTS = ("", "month", "weekday")
+
+EPOCH = datetime(1970, 1, 1)
+MILLISECONDS = 86_400_000
+"""Per day. Dates are days since 1970-01-01, held to the millisecond."""
+RESOLUTIONS = {"day": MILLISECONDS, "minute": 60_000, "second": 1_000, "millisecond": 1}
+"""What the text of a date shows, and how many milliseconds that is."""
+
 
 @dataclass(frozen=True)
 class Column:
-    """One column: a number, or a category held as a code.
+    """One column: a number, a date held as days since 1970-01-01, or a category held as a code.
 
     Attributes
     ----------
     name : str
     categories : tuple or None
-        None for a numeric column. Otherwise code i stands for categories[i].
+        None for numbers and dates. Otherwise code i stands for categories[i].
     shared : tuple
         Rare categories that share the last code, beside categories[-1].
     has_missing : bool
         False where training saw no missing value; then short texts do not speak of missing values.
+    source : str
+        The column of the table that the values come from, where it has another name: the month of a date.
+    form : str
+        How cells of the table become values: "" as they are; "date" from a date type; "ymd", "dmy", "mdy" from dates
+        written as text; "1,234.56", "1.234,56" from numbers written as text.
+    part : str
+        What is taken from a date: "month", "weekday", or "" for the date itself.
+    unit : str
+        What stands beside numbers written as text, such as "EUR" or "%".
+    has_time : bool
+        Whether dates have a time of day; where they do not, a date is a whole number of days.
+
+    Examples
+    --------
+    >>> opened = Column("opened", form="dmy")
+    >>> opened.kind, opened.date_text(18691.5)
+    ('date', '2021-03-05')
     """
 
     name: str
     categories: tuple[Category, ...] | None = None
     shared: tuple[Category, ...] = ()
     has_missing: bool = True
+    source: str = ""
+    form: str = AS_IT_IS
+    part: str = ""
+    unit: str = ""
+    has_time: bool = False
 
     @property
     def is_categorical(self) -> bool:
         """True where the column holds category codes."""
         return self.categories is not None
+
+    @property
+    def is_date(self) -> bool:
+        """True where the column holds days since 1970-01-01."""
+        return self.categories is None and self.form in DATE_FORMS
+
+    @property
+    def kind(self) -> str:
+        """Kind of values: "number", "category" or "date"."""
+        return "category" if self.is_categorical else "date" if self.is_date else "number"
+
+    @property
+    def reading_text(self) -> str:
+        """How cells of the table become values, in words; nothing where they are taken as they are."""
+        if self.part:
+            return f"{self.part} of {self.source}"
+        if self.form in NUMBER_FORMS:
+            comma = ", decimal comma" if self.form == NUMBER_FORMS[1] else ""
+            return f"number written as text{f' ({self.unit})' if self.unit else ''}{comma}"
+        return {"dmy": "date, day first", "mdy": "date, month first", "ymd": "date, year first"}.get(self.form, "")
+
+    @property
+    def input_name(self) -> str:
+        """Name of the column of the table that the values come from."""
+        return self.source or self.name
 
     def labels(self, code: int) -> tuple[Category, ...]:
         """Categories that a code stands for."""
@@ -39,17 +104,70 @@ class Column:
         last = code == len(self.categories) - 1
         return (self.categories[code], *self.shared) if last else (self.categories[code],)
 
+    def date_text(self, days: float, resolution: str = "millisecond") -> str:
+        """Return a date as ISO 8601 writes it, rounded down.
+
+        Parameters
+        ----------
+        days : float
+            Since 1970-01-01.
+        resolution : "day", "minute", "second" or "millisecond"
+            What is shown at most; a date at midnight has no time. Columns without times show days.
+        """
+        size = RESOLUTIONS[resolution if self.has_time else "day"]
+        # A day and a millisecond are no sums of binary fractions: what is a hair below one is meant to be it.
+        whole = math.floor((days * MILLISECONDS + 0.01) / size) * size
+        try:
+            moment = EPOCH + timedelta(milliseconds=whole)
+        except OverflowError:
+            return f"day {days:,.0f}"
+        if whole % MILLISECONDS == 0:
+            return f"{moment:%Y-%m-%d}" if moment.year >= 1000 else moment.date().isoformat()
+        if whole % 60_000 == 0:
+            return moment.isoformat(" ", "minutes")
+        return moment.isoformat(" ", "milliseconds" if whole % 1_000 else "seconds")
+
+    def date_texts(self, bounds: Sequence[float], value: float | None, exact: bool = False) -> tuple[list[str], str]:
+        """Bounds and a value as dates, with as much of the time as tells them apart, or all of it; all rounded down.
+
+        Rounded down, a threshold midway between two dates is still above the earlier one and below the later one.
+        """
+        for resolution in list(RESOLUTIONS)[-1:] if exact else RESOLUTIONS:
+            shown = [self.date_text(bound, resolution) for bound in bounds]
+            date = "" if value is None else self.date_text(value, resolution)
+            agrees = len(shown) < 2 or shown[0] != shown[1]
+            if value is not None:  # texts of dates are in the order of dates
+                agrees &= all((value <= bound) == (date <= seen) for bound, seen in zip(bounds, shown, strict=True))
+            if agrees:
+                break
+        return shown, date
+
     def to_dict(self) -> dict[str, Any]:
         """Plain values; `from_dict` gives an equal column back."""
-        out: dict[str, Any] = {"name": self.name, "kind": "number", "has_missing": self.has_missing}
-        if self.categories is None:
-            return out
-        out |= {"kind": "category", "categories": list(self.categories)}
-        return out | ({"shared": list(self.shared)} if self.shared else {})
+        out: dict[str, Any] = {"name": self.name, "kind": self.kind, "has_missing": self.has_missing}
+        if self.categories is not None:
+            out["categories"] = list(self.categories)
+        rest = ("shared", "source", "form", "part", "unit", "has_time")
+        values = {name: getattr(self, name) for name in rest}
+        return out | {name: list(v) if isinstance(v, tuple) else v for name, v in values.items() if v}
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Column:
-        """Column of a dictionary that `to_dict` made."""
-        if data["kind"] == "number":
-            return cls(data["name"], has_missing=data["has_missing"])
-        return cls(data["name"], tuple(data["categories"]), tuple(data.get("shared", ())), data["has_missing"])
+        """Column of a dictionary that `to_dict` made; raise ValueError where it is none."""
+        texts = {name: data.get(name, "") for name in ("source", "form", "part", "unit")}
+        if not all(isinstance(text, str) for text in (data["name"], *texts.values())):
+            raise ValueError(f"Column {data['name']!r} has a name or a form that is no text.")
+        column = cls(
+            data["name"],
+            None if data["kind"] != "category" else tuple(data["categories"]),
+            tuple(data.get("shared", ())),
+            data["has_missing"],
+            has_time=bool(data.get("has_time", False)),
+            **texts,
+        )
+        is_known = column.form in FORMS and column.part in PARTS and column.kind == data["kind"]
+        if not is_known or (column.part and not (column.is_categorical and column.form in DATE_FORMS)):
+            raise ValueError(
+                f"Column {column.name!r} is of an unknown kind: {data['kind']!r} from {column.form!r} {column.part!r}."
+            )
+        return column

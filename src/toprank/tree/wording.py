@@ -190,6 +190,7 @@ def range_text(
     value: float | None = None,
     detail: Detail = SHORT,
     nothing: str = "missing",
+    column: Column | None = None,
 ) -> str:
     """Words for `low < name <= high`; with a value, that value and the bounds it meets.
 
@@ -207,6 +208,8 @@ def range_text(
         In exact words each range says which way missing values go.
     nothing : str
         What a value that is no number is called; "" where there is none. See `sum_gap`.
+    column : Column or None
+        A column of dates, of which bounds and value are days since 1970-01-01, and are written as dates.
 
     Examples
     --------
@@ -220,7 +223,11 @@ def range_text(
     if value is not None and np.isnan(value):
         return f"{name} is missing"
     bounds = [(sign, bound) for sign, bound in ((">", low), ("<=", high)) if np.isfinite(bound)]
-    numbers, shown = _consistent([bound for _, bound in bounds], value, detail)
+    finite = [bound for _, bound in bounds]
+    if column is not None and column.is_date:
+        numbers, shown = column.date_texts(finite, value, detail.is_exact)
+    else:
+        numbers, shown = _consistent(finite, value, detail)
     signed = [f"{sign} {number}" for (sign, _), number in zip(bounds, numbers, strict=True)]
     if value is not None:
         told = " and ".join(signed) or ("" if missing else "not missing")
@@ -419,7 +426,7 @@ def question_text(tree: Tree, columns: Sequence[Column], node: int, detail: Deta
     missing = missing and (detail.is_exact or column.has_missing)
     if tree.kind[node] == CATEGORY:
         return category_text(column, tree.categories_left(node).tolist(), missing, detail=detail)
-    return range_text(detail.name(column.name), -np.inf, high, missing, detail=detail)
+    return range_text(detail.name(column.name), -np.inf, high, missing, detail=detail, column=column)
 
 
 def hits_text(positive: float, total: float, base_rate: float) -> str:

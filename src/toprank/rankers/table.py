@@ -1,0 +1,285 @@
+"""`Table`: columns of a data frame or an array, each read once: as floats, or as codes of its distinct values.
+
+What costs a call per column is avoided where columns can be many: all plain numbers of a frame come in one block.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import narwhals as nw
+import numpy as np
+
+PLAIN_NUMBERS = frozenset(
+    {nw.Int8, nw.Int16, nw.Int32, nw.Int64, nw.UInt8, nw.UInt16, nw.UInt32, nw.UInt64, nw.Float32, nw.Float64}
+)
+"""Types that numpy has, too."""
+
+DATE_TYPES = ("date", "datetime", "Timestamp")
+"""Types of Python and pandas that hold dates."""
+
+
+class _Type(NamedTuple):
+    """Type of a column, as narwhals names it; whether it is one of numbers, and one that numpy can hold as it is."""
+
+    dtype: Any
+    is_numeric: bool
+    is_plain: bool
+
+
+class Coded(NamedTuple):
+    """Values of one column as codes of its distinct values.
+
+    Attributes
+    ----------
+    codes : int array of shape (n,)
+        Place in `distinct`, -1 for missing.
+    distinct : list
+        Python values, none of them missing, each once.
+    """
+
+    codes: np.ndarray
+    distinct: list[Any]
+
+    @property
+    def counts(self) -> np.ndarray:
+        """How often each distinct value occurs."""
+        return np.bincount(self.codes[self.codes >= 0], minlength=len(self.distinct))
+
+    def mapped(self, values: Sequence[float] | np.ndarray) -> np.ndarray:
+        """Floats of shape (n,): the value given for each distinct value, NaN for missing."""
+        return np.append(np.asarray(values, np.float64), np.nan)[self.codes]
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table as its caller gave it: a narwhals frame, or a two-dimensional numpy array."""
+
+    names: list[str]
+    frame: nw.DataFrame | None = None
+    array: np.ndarray | None = None
+    _coded: dict[int, Coded] = field(default_factory=dict)
+    _read: dict[tuple[int, str], np.ndarray] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return len(self.array) if self.array is not None else len(self.frame)  # type: ignore[arg-type]
+
+    @cached_property
+    def position(self) -> dict[str, int]:
+        """Place of each column, by name."""
+        return {name: i for i, name in enumerate(self.names)}
+
+    @cached_property
+    def _keys(self) -> list[Any]:
+        """Names of the columns in the frame, which need not be text."""
+        assert self.frame is not None
+        return self.frame.columns
+
+    @cached_property
+    def _types(self) -> list[_Type]:
+        """What is known of the type of each column; equal ones are looked at once, for wide tables have few."""
+        assert self.frame is not None
+        native, library = self.frame.to_native(), self.frame.implementation
+        if library.is_pandas():
+            theirs = native.dtypes.to_list()
+        elif library.is_polars() or library.is_pyarrow():
+            theirs = native.dtypes if library.is_polars() else native.schema.types
+        else:
+            return [_Type(dtype, dtype.is_numeric(), False) for dtype in self.frame.schema.values()]
+        known: dict[Any, _Type] = {}
+        out = []
+        for key, own in zip(self._keys, theirs, strict=True):
+            found = known.get(own)
+            if found is None:
+                dtype = self.frame.get_column(key).dtype
+                # pandas' own types for numbers with gaps come as objects; columns of pyarrow come one by one anyway.
+                fits = isinstance(own, np.dtype) if library.is_pandas() else library.is_polars()
+                found = _Type(dtype, dtype.is_numeric(), fits and dtype in PLAIN_NUMBERS)
+                if own != np.dtype(object):  # what such a column holds, its values say
+                    known[own] = found
+            out.append(found)
+        return out
+
+    def series(self, i: int) -> nw.Series:
+        """Column i of the frame."""
+        assert self.frame is not None
+        return self.frame.get_column(self._keys[i])
+
+    def dtype(self, i: int) -> Any:
+        """Type of column i of the frame; None for an array."""
+        return None if self.frame is None else self._types[i].dtype
+
+    # --- numbers ------------------------------------------------------------------------------------------------
+
+    def is_numeric(self, i: int) -> bool:
+        """True where column i is stored as numbers."""
+        if self.array is not None:
+            return self.array.dtype.kind in "fiu"
+        return self._types[i].is_numeric
+
+    @cached_property
+    def _plain(self) -> dict[int, int]:
+        """Columns of the frame that numpy can hold as they are: their place in the block."""
+        if self.frame is None:
+            return {}
+        plain = [i for i, each in enumerate(self._types) if each.is_plain]
+        return {i: place for place, i in enumerate(plain)}
+
+    @cached_property
+    def _block(self) -> np.ndarray:
+        """All plain numbers of the frame at once, float32 where all of them are, else float64."""
+        assert self.frame is not None
+        native, chosen = self.frame.to_native(), list(self._plain)
+        narrow = self._are_narrow(chosen)
+        if self.frame.implementation.is_pandas():
+            some = native if len(chosen) == len(self.names) else native.iloc[:, chosen]
+            return some.to_numpy(dtype=np.float32 if narrow else np.float64)
+        some = native.select([self._keys[i] for i in chosen]).to_numpy()
+        return some.astype(np.float32 if narrow else np.float64, copy=False)
+
+    def block(self, positions: Sequence[int]) -> np.ndarray:
+        """Columns stored as numbers as a matrix of floats, NaN = missing: float32 where all of them are."""
+        if self.array is not None:
+            whole = len(positions) == self.array.shape[1] and list(positions) == list(range(len(positions)))
+            return self.array if whole else self.array[:, list(positions)]
+        if self._plain and all(i in self._plain for i in positions):
+            places = [self._plain[i] for i in positions]
+            matrix = self._block if places == list(range(self._block.shape[1])) else self._block[:, places]
+            return matrix.astype(np.float32, copy=False) if self._are_narrow(positions) else matrix
+        parts = [self.numbers(i) for i in positions]
+        narrow = len(parts) > 0 and all(part.dtype == np.float32 for part in parts)
+        matrix = np.empty((len(self), len(parts)), np.float32 if narrow else np.float64, order="F")
+        for place, part in enumerate(parts):
+            matrix[:, place] = part
+        return matrix
+
+    def _are_narrow(self, positions: Sequence[int]) -> bool:
+        return all(dtype == nw.Float32 for dtype in {self._types[i].dtype for i in positions})
+
+    def numbers(self, i: int) -> np.ndarray:
+        """Column i, stored as numbers, as floats, NaN = missing."""
+        if self.array is not None:
+            return self.array[:, i]
+        if i in self._plain:
+            column = self._block[:, self._plain[i]]
+            return column.astype(np.float32) if self.dtype(i) == nw.Float32 else column
+        values = self.series(i).to_numpy()
+        return values if values.dtype == np.float32 else values.astype(np.float64)
+
+    # --- other values -------------------------------------------------------------------------------------------
+
+    def coded(self, i: int) -> Coded:
+        """Column i as codes of its distinct values.
+
+        Raises TypeError where the values cannot be told apart, such as lists.
+        """
+        if i not in self._coded:
+            try:
+                self._coded[i] = _code(self.array[:, i] if self.array is not None else self.series(i))
+            except TypeError:  # values that cannot be counted are none of ours
+                values = self.array[:, i].tolist() if self.array is not None else self.series(i).to_list()
+                kind = next((type(v).__name__ for v in values if not isinstance(v, Hashable)), "object")
+                raise not_a_category(self.names[i], kind) from None
+        return self._coded[i]
+
+    def read_distinct(self, i: int, form: str, read: Callable[[list[str]], Sequence[float]]) -> np.ndarray:
+        """What `read` finds in the distinct values of column i, all of them text: float64. Found once for each form."""
+        if (i, form) not in self._read:
+            self._read[i, form] = np.array(read(self.coded(i).distinct), np.float64)
+        return self._read[i, form]
+
+    def values(self, i: int) -> list[Any]:
+        """Column i as Python values, None for missing ones."""
+        codes, distinct = self.coded(i)
+        known = [*distinct, None]
+        return [known[code] for code in codes.tolist()]
+
+    def counts(self, i: int) -> Counter[Any]:
+        """How often each value of column i occurs, missing ones left out."""
+        coded = self.coded(i)
+        return Counter(dict(zip(coded.distinct, coded.counts.tolist(), strict=True)))
+
+
+def is_missing(value: Any) -> bool:
+    """True for None, NaN and the missing markers of data frame libraries."""
+    if isinstance(value, float | np.floating):
+        return bool(value != value)
+    return value is None or type(value).__name__ in ("NAType", "NaTType")
+
+
+def not_a_category(name: str, kind: str) -> TypeError:
+    """The error for a column of values that are neither numbers nor categories nor dates."""
+    return TypeError(
+        f"Column {name!r} holds values of type {kind}; each argument must be a string or a real number. "
+        "Hint: drop the column, or convert it to strings."
+    )
+
+
+def kind_of_values(table: Table, i: int) -> str:
+    """Kind of the values of a column that is not stored as numbers: "category", "number" or "date".
+
+    Raises TypeError where values are of several kinds, or of one that cannot be learned from.
+    """
+    name, dtype = table.names[i], table.dtype(i)
+    if dtype in (nw.String, nw.Boolean):
+        return "category"
+    kinds = {kind_of_value(v) for v in table.coded(i).distinct}
+    if len(kinds) > 1:
+        raise TypeError(
+            f"Column {name!r} mixes {' and '.join(sorted(kinds))}, expected one kind of value. "
+            "Hint: convert the column to numbers or to strings first."
+        )
+    kind = kinds.pop() if kinds else "numbers"
+    if kind == "dates":
+        return "date"
+    if kind not in ("numbers", "strings", "booleans"):
+        raise not_a_category(name, kind)
+    return "number" if kind == "numbers" and dtype not in (nw.Categorical, nw.Enum) else "category"
+
+
+def kind_of_value(value: Any) -> str:
+    """What a value is, in words; the name of its type where it cannot be learned from."""
+    if isinstance(value, bool | np.bool_):
+        return "booleans"
+    if isinstance(value, str):
+        return "strings"
+    if isinstance(value, int | float | np.integer | np.floating):
+        return "numbers"
+    return "dates" if type(value).__name__ in DATE_TYPES else type(value).__name__
+
+
+def _code(values: nw.Series | np.ndarray) -> Coded:
+    """Codes of the distinct values of a column, by the fastest way that its library has."""
+    if isinstance(values, np.ndarray):
+        return _code_list(values.tolist())
+    native = values.to_native()
+    if values.implementation.is_pandas():
+        codes, distinct = native.factorize()
+        return Coded(codes, distinct.tolist())
+    if values.implementation.is_polars() and values.dtype in (nw.String, nw.Categorical, nw.Enum):
+        text = values.cast(nw.String) if values.dtype != nw.String else values
+        names = text.drop_nulls().unique(maintain_order=True)
+        places = text.to_native().replace_strict(names.to_native(), range(len(names)), default=-1)
+        return Coded(places.fill_null(-1).to_numpy().astype(np.int64), names.to_list())
+    if values.implementation.is_pyarrow() and values.dtype == nw.String:
+        coded = native.combine_chunks().dictionary_encode()
+        return Coded(coded.indices.fill_null(-1).to_numpy().astype(np.int64), coded.dictionary.to_pylist())
+    return _code_list(values.to_list())
+
+
+def _code_list(values: list[Any]) -> Coded:
+    place: dict[Any, int] = {}
+    codes = np.fromiter((-1 if is_missing(v) else place.setdefault(v, len(place)) for v in values), np.int64)
+    return Coded(codes, list(place))
+
+
+def read_table(X: Any) -> Table:
+    """Table of a data frame or of a two-dimensional array that scikit-learn has checked."""
+    frame = nw.from_native(X, eager_only=True, pass_through=True)
+    if isinstance(frame, nw.DataFrame):
+        return Table([str(name) for name in frame.columns], frame=frame)
+    return Table([f"x{i}" for i in range(X.shape[1])], array=X)
