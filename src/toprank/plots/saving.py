@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from toprank.plots.display import Display
 from toprank.plots.style import RESOLUTION, import_matplotlib
+from toprank.tree.visible import visible
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -74,6 +75,12 @@ def save_figure(what: Display | Figure, path: str | Path) -> Path:
 def figure_bytes(figure: Figure, ending: str) -> bytes:
     """The content of a file with this ending."""
     matplotlib = import_matplotlib("save_figure")
+    from matplotlib.text import Text
+
+    for part in figure.findobj(Text):
+        # An SVG holds texts in comments, too, where a control character makes a file that nothing can read.
+        if visible(text := part.get_text()) != text:
+            part.set_text(visible(text))
     buffer = io.BytesIO()
     with matplotlib.rc_context(FILE_LOOK):
         figure.savefig(buffer, format=ending[1:], dpi=RESOLUTION, metadata=METADATA[ending])
