@@ -9,13 +9,14 @@ import time
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from itertools import accumulate
 from typing import Any
 
 from rich.console import Console, ConsoleOptions, Group, RenderableType
 from rich.padding import Padding
 from rich.segment import Segment
 from rich.table import Table
-from rich.text import Text
+from rich.text import Span, Text
 
 from toprank.tree.visible import UNSAFE, visible
 
@@ -38,9 +39,7 @@ def _with_escapes(part: RenderableType) -> RenderableType:
     if isinstance(part, str):
         return visible(part)
     if isinstance(part, Text):
-        if UNSAFE.search(part.plain):
-            part = part.copy()
-            part.plain = visible(part.plain)
+        return _text_with_escapes(part) if UNSAFE.search(part.plain) else part
     elif isinstance(part, Group):
         return Group(*map(_with_escapes, part.renderables))
     elif isinstance(part, Padding):
@@ -50,6 +49,17 @@ def _with_escapes(part: RenderableType) -> RenderableType:
             column.header = _with_escapes(column.header)
             column._cells = [_with_escapes(cell) for cell in column._cells]
     return part
+
+
+def _text_with_escapes(text: Text) -> Text:
+    """Return a text with escapes, each style where it was."""
+    parts = [visible(character) for character in text.plain]
+    places = list(accumulate(map(len, parts), initial=0))
+    out = text.copy()
+    out.plain = "".join(parts)
+    last = len(parts)
+    out.spans = [Span(places[min(s.start, last)], places[min(s.end, last)], s.style) for s in text.spans]
+    return out
 
 
 def make_console(*, stderr: bool = False) -> Console:
