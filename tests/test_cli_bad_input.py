@@ -69,8 +69,8 @@ CONTENTS = {
     ),
     "cut utf16": (
         "a,fraud\n1,0\n".encode("utf-16")[:-1],
-        "hist.csv is not encoded as UTF-16: byte 0x0A at position 24 (line 2). Hint: say how it is encoded, for example "
-        "with --encoding cp1252 (Windows) or --encoding latin-1.",
+        "hist.csv is not encoded as UTF-16: byte 0x0A at position 24 (line 2). Hint: say how it is encoded, for "
+        "example with --encoding cp1252 (Windows) or --encoding latin-1.",
     ),
     "lone carriage return": (
         b"a,fraud\n1,0\n2\r3,1\n",
@@ -87,8 +87,8 @@ CONTENTS = {
     ),
     "open quote": (
         b'a,fraud\n1,0\n"2,1\n3,0\n',
-        "Line 3 of hist.csv opens a quote that is never closed. Hint: was the file cut off? A cell that holds a quote must "
-        "be in quotes, with the quote doubled.",
+        "Line 3 of hist.csv opens a quote that is never closed. Hint: was the file cut off? A cell that holds a quote "
+        "must be in quotes, with the quote doubled.",
     ),
     "long open quote": (
         b'a,fraud\n1,0\n"2,1\n' + b"3,0\n" * 40_000,
@@ -96,8 +96,8 @@ CONTENTS = {
     ),
     "text behind a quote": (
         b'a,fraud\n1,0\n"2"x,1\n3,0\n',
-        "Line 3 of hist.csv holds text behind the closing quote of a cell, expected ',' or the end of the line. Hint: a "
-        "cell that holds a quote must be in quotes, with the quote doubled.",
+        "Line 3 of hist.csv holds text behind the closing quote of a cell, expected ',' or the end of the line. Hint: "
+        "a cell that holds a quote must be in quotes, with the quote doubled.",
     ),
     "empty first line": (
         b"\na,fraud\n1,0\n",
@@ -192,7 +192,7 @@ def test_values_of_columns(tmp_path):
     lines[4] = lines[4].replace(",transport,", ",retail,").replace(lines[4].split(",")[2], "inf", 1)
     history = write_cases(tmp_path / "h.csv", lines=lines)
     assert fit_refused(history, tmp_path) == (
-        "Column 'amount' of h.csv holds an infinite number in row 5, expected finite numbers. "
+        "Column 'amount' of h.csv holds an infinite number, or one beyond 1.8e308, in row 5, expected finite numbers. "
         "Hint: leave the cell empty to mark it missing."
     )
     frame = pl.DataFrame({"day": ["2024-01-01"] * 4, "x": [[1], [2], [3], [4]], "fraud": [0, 1, 0, 1]})

@@ -140,7 +140,20 @@ def test_parquet_columns_are_carried_with_their_type(model, tmp_path):
 
 
 def test_what_a_spreadsheet_would_run_gets_an_apostrophe():
-    runs = ["=1+1", "+1+1", "-2+3+cmd|' /C calc'!A0", "@SUM(1)", "\t=1", "\r=1", "\n=1", "＝1+1", "-", "+", "--1", "-1e"]
+    runs = [
+        "=1+1",
+        "+1+1",
+        "-2+3+cmd|' /C calc'!A0",
+        "@SUM(1)",
+        "\t=1",
+        "\r=1",
+        "\n=1",
+        "＝1+1",
+        "-",
+        "+",
+        "--1",
+        "-1e",
+    ]
     runs += ["-12.5=", "+49 89 123", "=12", "-1\n"]
     stays = ["-12.5", "+491234", "-.5", "-1,234.56", "+1e-5", "-3%", "12", "a=1", " =1", "'=1", "", "0", "(1)"]
     frame = without_formulas(pl.DataFrame({"text": [*runs, *stays, None], "=n": [-1.5] * (len(runs + stays) + 1)}))

@@ -70,7 +70,9 @@ def test_records_that_python_wrote_come_back(tmp_path, separator):
     assert [[cell or "" for cell in row] for row in found.select("x", "y", "z").rows()] == rows
 
 
-@pytest.mark.parametrize("names", [["a b", " a b"], ["a", "a_duplicated_0"], ['q"', "x\ny"], ["c1", "c0"], ["a\rb", "'"]])
+@pytest.mark.parametrize(
+    "names", [["a b", " a b"], ["a", "a_duplicated_0"], ['q"', "x\ny"], ["c1", "c0"], ["a\rb", "'"]]
+)
 def test_names_of_columns_are_as_written(tmp_path, names):
     text = io.StringIO(newline="")
     csv.writer(text).writerows([names, ["007", "2"], ["3", ""]])

@@ -74,7 +74,9 @@ def test_describe(folder, model):
 def test_topk(folder, model):
     said = check_all("topk", model, folder / "h.csv", "--k", 5, "--id", NAMES["case_id"], "--keep", NAMES["sector"])
     assert r"\x1b[31mx\x07\x08" in said
-    alerts = json.loads(run("topk", model, folder / "h.csv", "--k", 1, "--id", NAMES["case_id"], "--json").out)["alerts"]
+    alerts = json.loads(run("topk", model, folder / "h.csv", "--k", 1, "--id", NAMES["case_id"], "--json").out)[
+        "alerts"
+    ]
     assert alerts[0][NAMES["case_id"]].endswith(f"{EVIL}\r\n")  # JSON gives back what was in the cell
 
 
@@ -138,7 +140,9 @@ def test_model_files(model, tmp_path):
 
 
 def test_every_dangerous_character_is_made_visible():
-    assert visible("".join(map(chr, range(0x20, 0x7F))) + "äé漢😀\n") == "".join(map(chr, range(0x20, 0x7F))) + "äé漢😀\n"
+    assert (
+        visible("".join(map(chr, range(0x20, 0x7F))) + "äé漢😀\n") == "".join(map(chr, range(0x20, 0x7F))) + "äé漢😀\n"
+    )
     for code in (*range(0x20), *range(0x7F, 0xA0), 0x200E, 0x202A, 0x202E, 0x2066, 0x2069, 0xFEFF, 0xE0041, 0xD800):
         shown = visible(f"a{chr(code)}b", one_line=True)
         assert shown.isprintable(), hex(code)

@@ -126,8 +126,8 @@ def _as_utf8(data: bytes, encoding: str | None, file: str) -> bytes:
     if b"\0" in data:
         line = data.count(b"\n", 0, data.index(b"\0")) + 1
         raise InputError(
-            f"Line {line:,} of {file} holds a NUL character, expected text. Hint: is it a CSV file? If it is encoded as "
-            "UTF-16, say so with --encoding utf-16."
+            f"Line {line:,} of {file} holds a NUL character, expected text. Hint: is it a CSV file? If it is encoded "
+            "as UTF-16, say so with --encoding utf-16."
         )
     return data
 
@@ -211,8 +211,8 @@ def _no_csv(error: csv.Error, line: int, separator: str, file: str) -> str:
     reason = str(error)
     if "end of data" in reason:
         return (
-            f"Line {line:,} of {file} opens a quote that is never closed. Hint: was the file cut off? A cell that holds "
-            "a quote must be in quotes, with the quote doubled."
+            f"Line {line:,} of {file} opens a quote that is never closed. Hint: was the file cut off? A cell that "
+            "holds a quote must be in quotes, with the quote doubled."
         )
     if "field limit" in reason:
         return (
@@ -221,8 +221,8 @@ def _no_csv(error: csv.Error, line: int, separator: str, file: str) -> str:
         )
     if "expected after" in reason:
         return (
-            f"Line {line:,} of {file} holds text behind the closing quote of a cell, expected {separator!r} or the end of "
-            "the line. Hint: a cell that holds a quote must be in quotes, with the quote doubled."
+            f"Line {line:,} of {file} holds text behind the closing quote of a cell, expected {separator!r} or the "
+            "end of the line. Hint: a cell that holds a quote must be in quotes, with the quote doubled."
         )
     return f"Line {line:,} of {file} cannot be read as CSV: {reason.rstrip('.')}. Hint: was it fully written?"
 

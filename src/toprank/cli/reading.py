@@ -145,7 +145,7 @@ class TableFile:
             content,
             separator=text.separator,
             columns=[own[i] for i in places],
-            infer_schema_length=None,
+            infer_schema_length=0 if all(is_text[i] for i in places) else None,  # 0: all is text, nothing to find out
             null_values=missing,
             schema_overrides={own[i]: pl.String for i in places if is_text[i]},
             decimal_comma=decimal_comma,
