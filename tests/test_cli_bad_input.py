@@ -122,6 +122,9 @@ def test_paths_that_are_no_table(folder, tmp_path):
     assert "is a folder, expected a file" in fit_refused(tmp_path, tmp_path)
     (tmp_path / "a.xlsx").write_bytes(b"x")
     assert fit_refused(tmp_path / "a.xlsx", tmp_path).startswith("a.xlsx is a spreadsheet, which is not read, ")
+    with zipfile.ZipFile(tmp_path / "a.xlsx", "w") as archive:
+        archive.writestr("xl/workbook.xml", "x")
+    assert refused("describe", tmp_path / "a.xlsx").startswith("a.xlsx is a spreadsheet, which is not read, ")
     (tmp_path / "a.json").write_bytes(b"x")
     assert "has an ending that is not supported, expected one of .csv, .csv.gz, .tsv, .tsv.gz, .txt" in fit_refused(
         tmp_path / "a.json", tmp_path

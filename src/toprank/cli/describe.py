@@ -13,6 +13,7 @@ import typer
 from toprank.cli.csv_text import CsvFormat
 from toprank.cli.errors import InputError
 from toprank.cli.options import AsJson, Debug, Encoding, Positive, Quiet, Separator
+from toprank.cli.reading import SPREADSHEETS
 from toprank.cli.terminal import WIDTH, Terminal
 
 if TYPE_CHECKING:
@@ -49,7 +50,8 @@ def describe(
     toprank describe history.csv --label fraud
     """
     terminal = Terminal(as_json=as_json, quiet=quiet)
-    if file.name.lower().endswith(".toprank") or (file.is_file() and zipfile.is_zipfile(file)):
+    is_sheet = file.name.lower().endswith(SPREADSHEETS)  # some of which are zip files, too
+    if file.name.lower().endswith(".toprank") or (file.is_file() and not is_sheet and zipfile.is_zipfile(file)):
         if exact:
             _print_exactly(file, terminal)
         else:

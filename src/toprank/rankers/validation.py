@@ -17,6 +17,9 @@ from toprank.tree.bin_mapper import row_blocks
 from toprank.tree.columns import Column
 from toprank.tree.counts import every, plural
 
+LARGEST_TOTAL = 1e150
+"""Sums of weights up to this one, and down to one through it, can be multiplied with each other."""
+
 NEGLIGIBLE = 2.0**-50
 """Share of the weight below which a class cannot be told from none: weights are added up in 52 bits."""
 
@@ -136,8 +139,12 @@ def check_weights(sample_weight: Any, is_positive: np.ndarray, owner: str) -> np
         )
     with np.errstate(over="ignore"):
         total = weight.sum()
-    if not np.isfinite(total):
-        raise ValueError("sample_weight adds up to more than a float can hold. Hint: divide the weights by their mean.")
+    if not total <= LARGEST_TOTAL or 0 < total < 1 / LARGEST_TOTAL:
+        much = "much" if total > 1 else "little"
+        raise ValueError(
+            f"sample_weight adds up to {total:.4g}, too {much} to compute with, expected {1 / LARGEST_TOTAL:g} to "
+            f"{LARGEST_TOTAL:g}. Hint: divide the weights by their mean."
+        )
     if not weight.any():
         raise ValueError(
             f"{owner} needs rows that weigh more than zero, but {every(len(weight), 'weight is', 'weights are')} 0. "
