@@ -104,6 +104,8 @@ def test_integers_of_any_length_are_numbers(tmp_path):
     frame = read(tmp_path, f"a,b,c,d,e\n1{'0' * 60},2,true,x,\n-3,,false,1,\n")
     assert frame.rows() == [(1e60, 2, True, "x", None), (-3.0, None, False, "1", None)]
     assert frame.dtypes == [pl.Float64, pl.Int64, pl.Boolean, pl.String, pl.Float64]
+    frame = read(tmp_path, f"a;b;c\n1{'0' * 60};2,5;x,5\n-3;-1,25;y\n")
+    assert frame.rows() == [(1e60, 2.5, "x,5"), (-3.0, -1.25, "y")]
 
 
 @given(

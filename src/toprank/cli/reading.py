@@ -112,18 +112,21 @@ class TableFile:
 
         assert self._text is not None
         header, text = self._text.header, self._text
-        places = [header.index(name) for name in names] if names is not None else range(len(header))
+        place_of = {name: i for i, name in enumerate(header)}
+        places = list(place_of.values()) if names is None else [place_of[name] for name in names]
         if not (text.n_records and places):
             return pl.DataFrame({header[i]: [] for i in places})
         # Names of our own: polars renames or trims some.
         own = [f"c{i}" for i in range(len(header))]
         content = f"{text.separator.join(own)}\n".encode() + text.body
-        is_text, missing = [name in text_columns for name in header], [""] if names is None else None
+        texts, missing = set(text_columns), [""] if names is None else None
+        is_text = [name in texts for name in header]
         try:
             frame = self._parsed(content, own, places, is_text, missing)
         except pl.exceptions.PolarsError:  # an integer of 40 digits, which no type of polars holds
             frame = self._parsed(content, own, places, [True] * len(header), missing)
-            frame = frame.with_columns(guessed(frame[own[i]]) for i in places if not is_text[i])
+            guesses = [guessed(frame[own[i]], self._has_decimal_commas()) for i in places if not is_text[i]]
+            frame = frame.with_columns(guesses)
         if frame.height != text.n_records:
             raise InputError(
                 f"{self.path.name} cannot be read as CSV: it has {plural(text.n_records, 'record')}, but "
@@ -137,19 +140,22 @@ class TableFile:
         import polars as pl
 
         assert self._text is not None
-        text, sample = self._text, self._text.body[:SAMPLE]
-        decimal_comma = (
-            text.separator == ";" and bool(DECIMAL_COMMA.search(sample)) and not DECIMAL_POINT.search(sample)
-        )
         return pl.read_csv(
             content,
-            separator=text.separator,
+            separator=self._text.separator,
             columns=[own[i] for i in places],
             infer_schema_length=0 if all(is_text[i] for i in places) else None,  # 0: all is text, nothing to find out
             null_values=missing,
             schema_overrides={own[i]: pl.String for i in places if is_text[i]},
-            decimal_comma=decimal_comma,
+            decimal_comma=self._has_decimal_commas(),
         )
+
+    def _has_decimal_commas(self) -> bool:
+        assert self._text is not None
+        if self._text.separator != ";":
+            return False
+        sample = self._text.body[:SAMPLE]
+        return bool(DECIMAL_COMMA.search(sample)) and not DECIMAL_POINT.search(sample)
 
 
 def read_table(path: Path, text_columns: Collection[str] = (), csv_format: CsvFormat | None = None) -> polars.DataFrame:
@@ -190,12 +196,13 @@ def _reason(error: Exception) -> str:
     return lines[0].rstrip(".: ") if lines else type(error).__name__
 
 
-def guessed(column: polars.Series) -> polars.Series:
+def guessed(column: polars.Series, decimal_comma: bool = False) -> polars.Series:
     """Return a text column as whole numbers, numbers or booleans where all of its cells are."""
     import polars as pl
 
+    numbers = as_numbers(column.str.replace(",", ".", literal=True) if decimal_comma else column)
     as_bool = column.replace_strict({"true": True, "false": False}, default=None)
-    for read in (as_bool, column.cast(pl.Int64, strict=False), as_numbers(column)):
+    for read in (as_bool, column.cast(pl.Int64, strict=False), numbers):
         if read.null_count() == column.null_count():
             return read.alias(column.name)
     return column
@@ -205,17 +212,17 @@ def _unpadded(frame: polars.DataFrame, text_columns: Collection[str]) -> polars.
     """Numbers where text columns hold nothing but numbers with spaces around them."""
     import polars as pl
 
-    for name in frame.columns:
-        column = frame[name]
-        if column.dtype != pl.String or name in text_columns or column.null_count() == len(column):
+    texts, found = set(text_columns), []
+    for column in frame:
+        if column.dtype != pl.String or column.name in texts or column.null_count() == len(column):
             continue
         first = column.head(FIRST_ROWS)
         if as_numbers(first).null_count() > first.null_count():  # the usual case, found without a look at all rows
             continue
         numbers = as_numbers(column)
         if numbers.null_count() == column.null_count():
-            frame = frame.with_columns(numbers.alias(name))
-    return frame
+            found.append(numbers)
+    return frame.with_columns(found)
 
 
 def as_numbers(column: polars.Series) -> polars.Series:
