@@ -29,7 +29,7 @@ SHARED_NAMES = {"__version__"}  # names any module may take from `toprank` itsel
 # fmt: off
 OPTIONAL_PACKAGES = [
     "typer", "rich", "polars", "pandas", "pyarrow", "xgboost", "lightgbm", "matplotlib", "jinja2", "sqlglot",
-    "onnx", "dask", "distributed", "imblearn", "optuna",
+    "onnx", "dask", "distributed", "imblearn", "optuna", "xlsxwriter",
 ]
 # fmt: on
 

@@ -59,14 +59,23 @@ CONTENTS = {
     ),
     "latin1": (
         "a,fraud\nx,0\ncafé,1\n".encode("latin1"),
-        "hist.csv is not encoded as UTF-8: byte 0xE9 at position 15 (line 3). Hint: save it as CSV UTF-8, or "
-        "convert it, for example with iconv -f latin1 -t utf-8.",
+        "hist.csv is not encoded as UTF-8: byte 0xE9 at position 15 (line 3). Hint: say how it is "
+        "encoded, for example with --encoding cp1252 (Windows) or --encoding latin-1.",
     ),
-    "utf16": (
-        "a,fraud\n1,0\n".encode("utf-16"),
-        "hist.csv is encoded as UTF-16, expected UTF-8. Hint: save it as CSV UTF-8.",
+    "utf16 without a mark": (
+        "a,fraud\n1,0\n".encode("utf-16-le"),
+        "Line 1 of hist.csv holds a NUL character, expected text. Hint: is it a CSV file? If it is encoded as UTF-16, "
+        "say so with --encoding utf-16.",
     ),
-    "binary": (b"a,b\n\0\1\2", "hist.csv is not a text file, expected CSV. Hint: check the ending of the name."),
+    "cut utf16": (
+        "a,fraud\n1,0\n".encode("utf-16")[:-1],
+        "hist.csv is not encoded as UTF-16: byte 0x0A at position 24 (line 2). Hint: say how it is encoded, for "
+        "example with --encoding cp1252 (Windows) or --encoding latin-1.",
+    ),
+    "lone carriage return": (
+        b"a,fraud\n1,0\n2\r3,1\n",
+        "Line 3 of hist.csv has 1 field, expected 2 as in the header. Hint: was the line cut off?",
+    ),
     "twice": (
         b"a,fraud,a\n1,0,2\n",
         "Column 'a' appears twice in hist.csv (columns 1 and 3). Hint: rename one of them.",
@@ -78,7 +87,21 @@ CONTENTS = {
     ),
     "open quote": (
         b'a,fraud\n1,0\n"2,1\n3,0\n',
-        "Line 3 of hist.csv has 1 field, expected 2 as in the header. Hint: was the line cut off?",
+        "Line 3 of hist.csv opens a quote that is never closed. Hint: was the file cut off? A cell that holds a quote "
+        "must be in quotes, with the quote doubled.",
+    ),
+    "long open quote": (
+        b'a,fraud\n1,0\n"2,1\n' + b"3,0\n" * 40_000,
+        "Line 3 of hist.csv holds a cell of more than 131,072 characters. Hint: is a quote there that is never closed?",
+    ),
+    "text behind a quote": (
+        b'a,fraud\n1,0\n"2"x,1\n3,0\n',
+        "Line 3 of hist.csv holds text behind the closing quote of a cell, expected ',' or the end of the line. Hint: "
+        "a cell that holds a quote must be in quotes, with the quote doubled.",
+    ),
+    "empty first line": (
+        b"\na,fraud\n1,0\n",
+        "The first line of hist.csv is empty, expected column names. Hint: delete it.",
     ),
 }
 
@@ -98,8 +121,13 @@ def test_paths_that_are_no_table(folder, tmp_path):
     assert "no folder" in refused("describe", tmp_path / "no" / "x.csv")
     assert "is a folder, expected a file" in fit_refused(tmp_path, tmp_path)
     (tmp_path / "a.xlsx").write_bytes(b"x")
-    assert "has an ending that is not supported, expected one of .csv, .csv.gz, .parquet" in fit_refused(
-        tmp_path / "a.xlsx", tmp_path
+    assert fit_refused(tmp_path / "a.xlsx", tmp_path).startswith("a.xlsx is a spreadsheet, which is not read, ")
+    with zipfile.ZipFile(tmp_path / "a.xlsx", "w") as archive:
+        archive.writestr("xl/workbook.xml", "x")
+    assert refused("describe", tmp_path / "a.xlsx").startswith("a.xlsx is a spreadsheet, which is not read, ")
+    (tmp_path / "a.json").write_bytes(b"x")
+    assert "has an ending that is not supported, expected one of .csv, .csv.gz, .tsv, .tsv.gz, .txt" in fit_refused(
+        tmp_path / "a.json", tmp_path
     )
     (tmp_path / "a.parquet").write_bytes(b"PAR1 and then nothing")
     assert "a.parquet cannot be read as Parquet: " in fit_refused(tmp_path / "a.parquet", tmp_path)
@@ -167,7 +195,7 @@ def test_values_of_columns(tmp_path):
     lines[4] = lines[4].replace(",transport,", ",retail,").replace(lines[4].split(",")[2], "inf", 1)
     history = write_cases(tmp_path / "h.csv", lines=lines)
     assert fit_refused(history, tmp_path) == (
-        "Column 'amount' of h.csv holds an infinite number in row 5, expected finite numbers. "
+        "Column 'amount' of h.csv holds an infinite number, or one beyond 1.8e308, in row 5, expected finite numbers. "
         "Hint: leave the cell empty to mark it missing."
     )
     frame = pl.DataFrame({"day": ["2024-01-01"] * 4, "x": [[1], [2], [3], [4]], "fraud": [0, 1, 0, 1]})
@@ -322,8 +350,9 @@ def test_a_model_that_ranks_nothing(folder, tmp_path):
 def test_outputs(folder, tmp_path):
     history, model = folder / "history.csv", folder / "model.toprank"
     common = ("topk", model, history, "--k", 3, "-o")
-    assert refused(*common, tmp_path / "a.xlsx") == (
-        "The output a.xlsx has an ending that is not supported, expected one of .csv, .csv.gz, .parquet. "
+    assert refused(*common, tmp_path / "a.ods") == (
+        "The output a.ods has an ending that is not supported, expected one of .csv, .csv.gz, .tsv, .tsv.gz, .xlsx, "
+        ".parquet. "
         "Hint: the ending says which format to write."
     )
     said = refused(*common, tmp_path / "no" / "a.csv")

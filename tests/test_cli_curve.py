@@ -368,7 +368,7 @@ BAD = [
     (["curve.toprank", "--label", "fraud"], "--label cannot be followed: curve.toprank holds a curve that was learned"),
     (["curve.toprank", "--set", "cv=3"], "--set cannot be followed"),
     (["curve.toprank", "--plot", "curve.gif"], "curve.gif has an ending that is not supported, .* .png, .svg, .pdf"),
-    (["curve.png", "--label", "fraud"], "curve.png has an ending .* expected one of .csv, .csv.gz, .parquet, .toprank"),
+    (["curve.png", "--label", "fraud"], "curve.png has an ending .* expected one of .csv, .* .parquet, .toprank"),
     (["missing.toprank"], "There is no model file missing.toprank"),
     (["model.toprank"], "model.toprank holds a model of class RankingTree, expected CostOptimalCurve"),
     (["history.csv", "--label", "fraud", "-o", "history.csv"], "history.csv is also an input"),

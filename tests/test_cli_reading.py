@@ -1,14 +1,17 @@
 """Reading tables: what is a number, what is missing, what stays text."""
 
 import csv
+import gzip
 import io
+import re
 
 import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toprank.cli import reading
+from toprank.cli import csv_text, reading
+from toprank.cli.csv_text import CsvFormat
 from toprank.cli.errors import InputError, nearest
 from toprank.cli.options import parse_budget, parse_value
 from toprank.cli.show import expected, percent, rules_title, times, ways_of
@@ -58,21 +61,78 @@ def test_separators_line_ends_and_quotes(tmp_path, content, expected):
     assert frame["a"].to_list() == expected
 
 
+@pytest.mark.parametrize(
+    ("name", "content", "sep", "encoding"),
+    [
+        ("t.tsv", "a\tb;c\n1\té\n", None, None),
+        ("t.txt", "a:b;c\n1:é\n", ":", None),
+        ("t.csv", "a\tb;c\n1\té\n", "tab", None),
+        ("t.csv", "a\tb;c\n1\té\n", r"\t", None),
+        ("t.csv", "a,b;c\n1,é\n", ",", "cp1252"),
+        ("t.csv", "a,b;c\n1,é\n", ",", "latin-1"),
+        ("t.csv", "a,b;c\n1,é\n", ",", "utf-16-be"),
+        ("t.csv", "\ufeffa,b;c\r\n1,é\r\n", ",", "utf-8"),
+        ("t.csv", 'a,"b;c"\n1,é\n', None, None),
+    ],
+)
+def test_formats_of_text_files(tmp_path, name, content, sep, encoding):
+    path = tmp_path / name
+    path.write_bytes(content.encode(encoding or "utf-8"))
+    frame = reading.read_table(path, (), CsvFormat.from_options(sep, encoding))
+    assert frame.rows(named=True) == [{"a": 1, "b;c": "é"}]
+    packed = path.with_name(f"{name}.gz")
+    packed.write_bytes(gzip.compress(path.read_bytes()))
+    assert reading.read_table(packed, (), CsvFormat.from_options(sep, encoding)).equals(frame)
+
+
+def test_utf_16_is_known_by_its_mark(tmp_path):
+    assert read(tmp_path, "a,b\n1,é\n".encode("utf-16")).rows() == [(1, "é")]
+
+
+@pytest.mark.parametrize(
+    ("sep", "encoding"),
+    [("ab", None), ('"', None), ("\n", None), ("1", None), ("x", None), ("é", None), ("", None)]
+    + [(None, name) for name in ("hex", "zip", "no such thing", "undefined", "")],
+)
+def test_formats_that_there_are_not(sep, encoding):
+    option, value = ("--sep", sep) if encoding is None else ("--encoding", encoding)
+    with pytest.raises(InputError, match=f"{option} must be .*got {re.escape(repr(value))}"):
+        CsvFormat.from_options(sep, encoding)
+
+
+def test_integers_of_any_length_are_numbers(tmp_path):
+    frame = read(tmp_path, f"a,b,c,d,e\n1{'0' * 60},2,true,x,\n-3,,false,1,\n")
+    assert frame.rows() == [(1e60, 2, True, "x", None), (-3.0, None, False, "1", None)]
+    assert frame.dtypes == [pl.Float64, pl.Int64, pl.Boolean, pl.String, pl.Float64]
+    frame = read(tmp_path, f"a;b;c\n1{'0' * 60};2,5;x,5\n-3;-1,25;y\n")
+    assert frame.rows() == [(1e60, 2.5, "x,5"), (-3.0, -1.25, "y")]
+
+
 @given(
     st.lists(st.lists(st.text('ab,;"\n é', max_size=4), min_size=2, max_size=4), min_size=1, max_size=6),
     st.integers(2, 40),
 )
-def test_field_counts_agree_with_the_csv_module(rows, chunk):
+def test_records_are_counted_as_the_csv_module_does(rows, chunk):
     text = io.StringIO()
     csv.writer(text, lineterminator="\n").writerows(rows)
-    data = text.getvalue().encode().rstrip(b"\r\n")
+    data = text.getvalue().encode().removesuffix(b"\n")
     n_fields = len(rows[0])
-    usual, reading.CHUNK = reading.CHUNK, chunk
+    usual, csv_text.CHUNK = csv_text.CHUNK, chunk
     try:
-        agree = reading._counts_agree(data, ord(","), n_fields)
+        found = csv_text.count_records(data, ord(","), n_fields)
     finally:
-        reading.CHUNK = usual
-    assert agree == all(len(row) == n_fields for row in rows)
+        csv_text.CHUNK = usual
+    assert found == (len(rows) if all(len(row) == n_fields for row in rows) else None)
+
+
+@pytest.mark.parametrize("data", [b'a"b,c', b'"a"b,c', b'"a" ,c', b' "a",c', b'a,"b', b'a""b,c', b'"a\nb,c', b'"",""c'])
+def test_quotes_out_of_place_are_left_to_the_csv_module(data):
+    assert csv_text.count_records(data, ord(","), 2) is None
+
+
+@pytest.mark.parametrize("data", [b'"a",c', b'a,"b"', b'"",""', b'"""a""",c', b'a,"b"\r\n"","c,d"', b'"a\nb",c'])
+def test_quotes_in_place(data):
+    assert csv_text.count_records(data, ord(","), 2) == len(list(csv.reader(io.StringIO(data.decode(), newline=""))))
 
 
 def test_parsing_of_options():

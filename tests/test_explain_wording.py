@@ -13,6 +13,7 @@ from toprank.tree.wording import (
     category_text,
     hits_text,
     number_text,
+    one_line,
     percent_text,
     projection_text,
     question_text,
@@ -187,3 +188,7 @@ def test_questions_are_asked_of_every_kind_of_node():
         "age_years is not missing",
     ]
     assert question_text(oblique_tree(), AUDIT_COLUMNS, 0) == "0.8 x vat_gap - 0.3 x age_years <= 1.2"
+
+
+def test_control_characters_in_names_are_visible():
+    assert one_line("red\x1b[31m\u202e\tname\n") == r"red\x1b[31m\u202e name"

@@ -117,24 +117,35 @@ def test_labels_of_score():
         (np.where(np.arange(40) % 4 == 0, 1e-30, 1.0), r"every positive row is zero"),
         (np.full(40, np.nan), r"sample_weight holds NaN or infinite values, expected finite numbers\. Hint:"),
         (np.full(40, np.inf), r"sample_weight holds NaN or infinite values"),
-        (np.full(40, 1e308), r"sample_weight adds up to more than a float can hold\. Hint:"),
+        (np.full(40, 1e308), r"sample_weight adds up to inf, too much to compute with, .* Hint:"),
+        (np.full(40, 1e200), r"sample_weight adds up to 4e\+201, too much to compute with, .* Hint:"),
+        (np.full(40, 1e-310), r"sample_weight adds up to 4e-309, too little to compute with, .* Hint:"),
+        (np.full(40, 5e-324), r"sample_weight adds up to 1\.976e-322, too little to compute with, .* Hint:"),
         (np.ones(39), r"MetaAP\.fit needs one weight a row, but sample_weight has 39 for 40 rows\. Hint: were rows"),
         (np.ones((40, 2)), r"Sample weights must be 1D array or scalar, one weight a row"),
     ],
-    ids=["negative", "all zero", "no positive", "no negative", "tiny", "NaN", "infinite", "huge", "length", "2-D"],
+    ids=[
+        "negative",
+        "all zero",
+        "no positive",
+        "no negative",
+        "tiny",
+        "NaN",
+        "infinite",
+        "endless sum",
+        "huge",
+        "denormal",
+        "smallest",
+        "length",
+        "2-D",
+    ],
 )
 def test_weights(weight, sentence):
     with pytest.raises(ValueError, match=sentence):
         clone(FAST).fit(*numbers(), weight)
 
 
-def test_weights_too_small_for_floats_get_a_sentence():
-    X, y = numbers()
-    with pytest.raises(ValueError, match=r"sample_weight adds up to .*e-32\d, too little.*Hint: divide the weights"):
-        clone(FAST).fit(X, y, sample_weight=np.full(40, 5e-324))
-
-
-@pytest.mark.parametrize("scale", [1e-300, 1e-310, 1e200])
+@pytest.mark.parametrize("scale", [1e-140, 1e-10, 1e140])
 def test_weights_of_any_scale_work(scale):
     X, y = numbers()
     model = clone(FAST).set_params(leaf_score="linear")

@@ -26,6 +26,7 @@ from toprank.cli.fit import fit
 from toprank.cli.terminal import make_console
 from toprank.cli.topk import topk
 from toprank.cli.warmup import warmup
+from toprank.tree.visible import visible
 
 USAGE_ERROR: type[Exception] = typer.BadParameter.__mro__[2]
 """Raised for unknown or missing options; typer does not export it by name."""
@@ -86,6 +87,7 @@ def run(argv: Sequence[str] | None = None) -> int:
     args = list(sys.argv[1:] if argv is None else argv)
     try:
         with warnings.catch_warnings():
+            warnings.showwarning = _show_warning
             code = typer.main.get_command(app).main(args, prog_name="toprank", standalone_mode=False)
         sys.stdout.flush()
         return _fail("Interrupted.", code) if code == INTERRUPTED else code if isinstance(code, int) else 0
@@ -98,7 +100,7 @@ def run(argv: Sequence[str] | None = None) -> int:
         return _fail(*_explain_usage(error))
     except Exception as error:
         if "--debug" in args:
-            traceback.print_exc()
+            sys.stderr.write(visible(traceback.format_exc()))
         if is_bad_input(error):
             return _fail(sentence_of(error), 2)
         return _fail(
@@ -106,6 +108,11 @@ def run(argv: Sequence[str] | None = None) -> int:
             "Hint: run it again with --debug and report what it prints.",
             1,
         )
+
+
+def _show_warning(message: Warning | str, category: type[Warning], *_: object, **__: object) -> None:
+    """Print a warning that no command turned into a note; it may quote a user's data."""
+    sys.stderr.write(f"{category.__name__}: {visible(str(message))}\n")
 
 
 def _explain_usage(error: Exception) -> tuple[str, int]:

@@ -204,8 +204,8 @@ def check_finite(features: polars.DataFrame, file: str) -> None:
         if column.dtype.is_float() and (is_infinite := column.is_infinite().fill_null(False)).any():
             row = int(np.argmax(is_infinite.to_numpy())) + 1
             raise InputError(
-                f"Column {column.name!r} of {file} holds an infinite number in row {row:,}, expected finite "
-                "numbers. Hint: leave the cell empty to mark it missing."
+                f"Column {column.name!r} of {file} holds an infinite number, or one beyond 1.8e308, in row {row:,}, "
+                "expected finite numbers. Hint: leave the cell empty to mark it missing."
             )
 
 

@@ -14,10 +14,12 @@ from toprank.cli.experiment import Jobs, check_packages, show_progress
 from toprank.cli.options import (
     AsJson,
     Debug,
+    Encoding,
     Ids,
     Label,
     Positive,
     Quiet,
+    Separator,
     note_large_budget,
     parse_budget,
     parse_value,
@@ -34,7 +36,7 @@ MINUTES = 2.5
 
 
 def compare(
-    table: Annotated[Path, typer.Argument(metavar="FILE", help="Past cases: CSV, CSV.gz or Parquet.")],
+    table: Annotated[Path, typer.Argument(metavar="FILE", help="Past cases: CSV, TSV or Parquet.")],
     label: Label,
     id_columns: Ids = None,
     drop: Annotated[
@@ -57,6 +59,8 @@ def compare(
     out: Annotated[
         Path | None, typer.Option("--out", "-o", metavar="FOLDER", help="Where to write (default: FILE-compare).")
     ] = None,
+    sep: Separator = None,
+    encoding: Encoding = None,
     as_json: AsJson = False,
     quiet: Quiet = False,
     debug: Debug = False,
@@ -68,6 +72,7 @@ def compare(
     toprank compare history.csv --label fraud --budget 500 --methods metaap,xgboost --minutes 10
     """
     terminal = Terminal(as_json=as_json, quiet=quiet)
+    from toprank.cli.csv_text import CsvFormat
     from toprank.cli.fit import read_history
     from toprank.cli.reading import check_readable
 
@@ -76,14 +81,16 @@ def compare(
     share = parse_budget(budget)
     folder = out or Path(f"{table.name.split('.')[0]}-compare")
     _check_folder(folder)
-    features, values, pos_label = read_history(table, label, positive, {"--id": id_columns, "--drop": drop}, terminal)
+    left_out, csv_format = {"--id": id_columns, "--drop": drop}, CsvFormat.from_options(sep, encoding)
+    features, values, pos_label = read_history(table, label, positive, left_out, terminal, csv_format)
     note_large_budget(share, len(values), "--budget", table.name, terminal)
     with terminal.working("Preparing"):
         names = _chosen(methods)
     board = _run(features, values == pos_label, names, share, folds, repeats, minutes, jobs, terminal)
     written = _write(board, folder, table.name, terminal)
     facts = {name: getattr(board, name) for name in ("n_cases", "n_positives", "n_splits", "share", "left_out")}
-    options = {"--label": [label], "--id": id_columns, "--drop": drop, "--positive": positive and [positive]}
+    options = {"--label": [label], "--id": id_columns, "--drop": drop, "--positive": positive and [positive],
+               "--sep": sep and [sep], "--encoding": encoding and [encoding]}  # fmt: skip
     fitted, command = next_command(board, table, options, budget)
     board_facts = {"leaderboard": board.frame().to_dicts(), "advice": board.advice(), "next": command, "files": written}
     terminal.finish(facts | board_facts)

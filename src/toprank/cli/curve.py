@@ -11,13 +11,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 import typer
 
+from toprank.cli.csv_text import CsvFormat
 from toprank.cli.errors import InputError, nearest
 from toprank.cli.options import (
     AsJson,
     Debug,
+    Encoding,
     Ids,
     Positive,
     Quiet,
+    Separator,
     note_large_budget,
     parse_budget,
     parse_settings,
@@ -49,7 +52,7 @@ WHY = {
 
 
 def curve(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="Past cases: CSV, CSV.gz or Parquet; or a saved curve.")],
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="Past cases: CSV, TSV or Parquet; or a saved curve.")],
     label: Annotated[str | None, typer.Option(metavar="COLUMN", help="The column with the outcome.")] = None,
     id_columns: Ids = None,
     drop: Annotated[
@@ -91,6 +94,8 @@ def curve(
     jobs: Annotated[
         int | None, typer.Option("--jobs", "-j", metavar="N", min=1, help="Threads (default: one a processor).")
     ] = None,
+    sep: Separator = None,
+    encoding: Encoding = None,
     as_json: AsJson = False,
     quiet: Quiet = False,
     debug: Debug = False,
@@ -113,12 +118,13 @@ def curve(
     _check_files(file, validation, plot, out, is_model)
     if is_model:
         options = {"--label": label, "--id": id_columns, "--drop": drop, "--positive": positive, "--jobs": jobs,
-                   "--validation": validation, "--split": split, "--set": settings}  # fmt: skip
+                   "--validation": validation, "--split": split, "--set": settings, "--sep": sep,
+                   "--encoding": encoding}  # fmt: skip
         model = load_curve(file, options, terminal)
     else:
         how = {"split": split, "n_jobs": jobs, "budget": wish.get("k")}
-        columns = {"--id": id_columns, "--drop": drop}
-        model = fit_curve(file, label, positive, columns, validation, settings, how, terminal)
+        columns, csv_format = {"--id": id_columns, "--drop": drop}, CsvFormat.from_options(sep, encoding)
+        model = fit_curve(file, label, positive, columns, validation, settings, how, terminal, csv_format)
         if out is not None:
             model.save(out)  # so that a wish that no tree fulfils does not cost the work
     for asked, option in ((wish.get("k"), "--k"), (before, "--from-k")):
@@ -230,6 +236,7 @@ def load_curve(path: Path, options: Mapping[str, Any], terminal: Terminal) -> Co
 def fit_curve(
     file: Path, label: str | None, positive: str | None, left_out: dict[str, list[str] | None],
     validation: Path | None, settings: Sequence[str] | None, how: dict[str, Any], terminal: Terminal,
+    csv_format: CsvFormat | None = None,
 ) -> CostOptimalCurve:  # fmt: skip
     """Return the curve learned from a file, judged by another one where there is one."""
     from toprank.cli.fit import fit_with_progress, read_history
@@ -237,13 +244,13 @@ def fit_curve(
 
     if label is None:
         raise InputError(f"The column of {file.name} with the outcome is not named. Hint: name it with --label COLUMN.")
-    features, values, pos_label = read_history(file, label, positive, left_out, terminal)
+    features, values, pos_label = read_history(file, label, positive, left_out, terminal, csv_format)
     with terminal.working("Loading the estimators"):
         model = make_curve(settings, how | {"pos_label": pos_label}, features.columns)
     later: dict[str, Any] = {}
     if validation is not None:
         other = next(value for value in np.unique(values).tolist() if value != pos_label)
-        seen, is_positive = read_validation(validation, label, features, (other, pos_label), terminal)
+        seen, is_positive = read_validation(validation, label, features, (other, pos_label), terminal, csv_format)
         later = {"X_val": seen, "y_val": np.where(is_positive, pos_label, other)}
     fit_with_progress(model, features, values, terminal, **later)
     note_lone_column(model, features, values == pos_label, terminal)
@@ -276,8 +283,9 @@ def make_curve(settings: Sequence[str] | None, how: Mapping[str, Any], columns: 
 
 
 def read_validation(
-    path: Path, label: str, features: polars.DataFrame, trained: tuple[Any, Any], terminal: Terminal
-) -> tuple[polars.DataFrame, np.ndarray]:
+    path: Path, label: str, features: polars.DataFrame, trained: tuple[Any, Any], terminal: Terminal,
+    csv_format: CsvFormat | None = None,
+) -> tuple[polars.DataFrame, np.ndarray]:  # fmt: skip
     """Return the columns of a file that `features` has, of the same kinds, and which cases are positive.
 
     `trained` are the outcomes of the training, the positive one last.
@@ -290,7 +298,7 @@ def read_validation(
 
     texts = [column.name for column in features if not (column.dtype.is_numeric() or column.dtype == pl.Boolean)]
     with terminal.working(f"Reading {path.name}"):
-        frame = read_table(path, texts)
+        frame = read_table(path, texts, csv_format)
     values = label_values(frame, label, path.name)
     found = outcomes(values, label, path.name)
     check_outcomes(found, trained, label, path.name)

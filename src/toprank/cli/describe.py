@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from toprank.cli.csv_text import CsvFormat
 from toprank.cli.errors import InputError
-from toprank.cli.options import AsJson, Debug, Positive, Quiet
+from toprank.cli.options import AsJson, Debug, Encoding, Positive, Quiet, Separator
+from toprank.cli.reading import SPREADSHEETS
 from toprank.cli.terminal import WIDTH, Terminal
 
 if TYPE_CHECKING:
@@ -27,7 +29,7 @@ YEARS = (1900, 2100)
 
 
 def describe(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="A model file, or a table: CSV, CSV.gz or Parquet.")],
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A model file, or a table: CSV, TSV or Parquet.")],
     label: Annotated[
         str | None, typer.Option(metavar="COLUMN", help="Of a table: the column with the outcome.")
     ] = None,
@@ -36,6 +38,8 @@ def describe(
         bool,
         typer.Option("--exact", help="Of a model: print its tree to be applied, one line a node, nothing shortened."),
     ] = False,
+    sep: Separator = None,
+    encoding: Encoding = None,
     as_json: AsJson = False,
     quiet: Quiet = False,
     debug: Debug = False,
@@ -48,7 +52,8 @@ def describe(
     toprank describe history.csv --label fraud
     """
     terminal = Terminal(as_json=as_json, quiet=quiet)
-    if file.name.lower().endswith(".toprank") or (file.is_file() and zipfile.is_zipfile(file)):
+    is_sheet = file.name.lower().endswith(SPREADSHEETS)  # some of which are zip files, too
+    if file.name.lower().endswith(".toprank") or (file.is_file() and not is_sheet and zipfile.is_zipfile(file)):
         if exact:
             _print_exactly(file, terminal)
         else:
@@ -58,7 +63,7 @@ def describe(
             f"--exact prints the tree of a model file, but {file.name} is none. Hint: leave it out to describe a table."
         )
     else:
-        _describe_table(file, label, positive, terminal)
+        _describe_table(file, label, positive, CsvFormat.from_options(sep, encoding), terminal)
 
 
 # --- models -------------------------------------------------------------------------------------------------
@@ -107,7 +112,7 @@ def _print_exactly(path: Path, terminal: Terminal) -> None:
         text = model.to_text(exact=True)
     terminal.finish({"kind": "model", "file": str(path), "info": info, "text": text})
     if not terminal.as_json:
-        terminal.out.file.write(f"{text}\n")  # not wrapped: a line is a node
+        terminal.write(text)  # not wrapped: a line is a node
 
 
 def _describe_curve(path: Path, info: dict[str, Any], terminal: Terminal) -> None:
@@ -281,7 +286,9 @@ def _rows(table: dict[str, list[Any]]) -> list[dict[str, Any]]:
 # --- tables -------------------------------------------------------------------------------------------------
 
 
-def _describe_table(path: Path, label: str | None, positive: str | None, terminal: Terminal) -> None:
+def _describe_table(
+    path: Path, label: str | None, positive: str | None, csv_format: CsvFormat, terminal: Terminal
+) -> None:
     from toprank.cli.columns import choose_positive, label_values, outcomes
     from toprank.cli.reading import TABLE_SUFFIXES, check_readable, read_table
     from toprank.cli.show import grid, percent
@@ -289,7 +296,7 @@ def _describe_table(path: Path, label: str | None, positive: str | None, termina
 
     check_readable(path, (".toprank", *TABLE_SUFFIXES))
     with terminal.working(f"Reading {path.name}"):
-        frame = read_table(path)
+        frame = read_table(path, (), csv_format)
     result: dict[str, Any] = {
         "kind": "table",
         "file": str(path),

@@ -11,13 +11,14 @@ import numpy as np
 import typer
 
 from toprank.cli.errors import InputError, nearest, nearest_name
-from toprank.cli.options import AsJson, Debug, Quiet, split_names
+from toprank.cli.options import AsJson, Debug, Encoding, Quiet, RawText, Separator, split_names
 from toprank.cli.terminal import Terminal
 from toprank.tree.counts import plural
 
 if TYPE_CHECKING:
     import polars
 
+    from toprank.cli.csv_text import CsvFormat
     from toprank.drift import DriftCell, TwoSampleResult
 
 Names = list[str] | None
@@ -44,8 +45,11 @@ def drift(
     seed: Annotated[int, typer.Option(metavar="N", min=0, help="Chooses the rows that are held out.")] = 0,
     out: Annotated[
         Path | None,
-        typer.Option("--out", "-o", metavar="FILE", help="All places as CSV, CSV.gz or Parquet."),
+        typer.Option("--out", "-o", metavar="FILE", help="All places as CSV, TSV, Excel or Parquet."),
     ] = None,
+    raw_text: RawText = False,
+    sep: Separator = None,
+    encoding: Encoding = None,
     as_json: AsJson = False,
     quiet: Quiet = False,
     debug: Debug = False,
@@ -57,15 +61,17 @@ def drift(
     toprank drift 2023.parquet 2024.parquet --level 0.01 -o cells.csv
     """
     terminal = Terminal(as_json=as_json, quiet=quiet)
-    from toprank.cli.reading import TABLE_SUFFIXES, check_readable
-    from toprank.cli.writing import check_output, write_table
+    from toprank.cli.csv_text import CsvFormat
+    from toprank.cli.reading import check_readable
+    from toprank.cli.writing import check_table_output, write_table
 
     for path in (reference, new):
         check_readable(path)
     if out is not None:
-        check_output(out, TABLE_SUFFIXES, inputs=[reference, new])
+        check_table_output(out, inputs=[reference, new])
     _check_options(level, test)
-    before, after = read_both(reference, new, columns, ignore, categories, terminal)
+    csv_format = CsvFormat.from_options(sep, encoding)
+    before, after = read_both(reference, new, columns, ignore, categories, terminal, csv_format)
     with terminal.working(f"Learning to tell {new.name} from {reference.name}"):
         from toprank.drift import two_sample_test
 
@@ -73,7 +79,7 @@ def drift(
             before, after, ranker=_make_ranker(ranker), test=test, level=level, random_state=seed, n_cells=2**31
         )
     if out is not None:
-        write_table(result.cells_frame(), out)
+        write_table(result.cells_frame(), out, raw=raw_text)
         if not result.cells:
             terminal.note(
                 f"{type(result.ranker).__name__} is not one tree and tells no places: {out.name} has no rows."
@@ -113,8 +119,9 @@ def _make_ranker(name: str | None) -> Any:
 
 
 def read_both(
-    reference: Path, new: Path, columns: Names, ignore: Names, categories: Names, terminal: Terminal
-) -> tuple[polars.DataFrame, polars.DataFrame]:
+    reference: Path, new: Path, columns: Names, ignore: Names, categories: Names, terminal: Terminal,
+    csv_format: CsvFormat | None = None,
+) -> tuple[polars.DataFrame, polars.DataFrame]:  # fmt: skip
     """Return the columns to compare of both files, in one order and of the same kinds."""
     import polars as pl
 
@@ -124,10 +131,11 @@ def read_both(
 
     as_text = {name.strip() for text in categories or () for name in (text, *text.split(","))}
     with terminal.working(f"Reading {reference.name}"):
-        before = read_table(reference, as_text)
+        before = read_table(reference, as_text, csv_format)
     with terminal.working(f"Reading {new.name}"):
         # Codes of which one file happens to hold only numbers stay text where the reference has text.
-        after = read_table(new, as_text | {name for name, dtype in before.schema.items() if dtype == pl.String})
+        texts = as_text | {name for name, dtype in before.schema.items() if dtype == pl.String}
+        after = read_table(new, texts, csv_format)
     names, left_out = _compared_columns(before, after, columns, ignore, (reference.name, new.name))
     chosen = split_names(categories, names, "--categories", f"what is compared of {reference.name}")
     before, after = (frame.select(names).with_columns(pl.col(chosen).cast(pl.String)) for frame in (before, after))

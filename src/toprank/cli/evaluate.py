@@ -10,7 +10,7 @@ import numpy as np
 import typer
 
 from toprank.cli.errors import InputError, nearest
-from toprank.cli.options import AsJson, Debug, Label, ModelFile, Positive, Quiet
+from toprank.cli.options import AsJson, Debug, Encoding, Label, ModelFile, Positive, Quiet, Separator
 from toprank.cli.terminal import Terminal
 from toprank.tree.counts import count, plural
 
@@ -36,6 +36,8 @@ def evaluate(
         typer.Option(metavar="COLUMN", help="What a case is worth if it is positive: adds the money found."),
     ] = None,
     positive: Positive = None,
+    sep: Separator = None,
+    encoding: Encoding = None,
     as_json: AsJson = False,
     quiet: Quiet = False,
     debug: Debug = False,
@@ -48,13 +50,15 @@ def evaluate(
     """
     terminal = Terminal(as_json=as_json, quiet=quiet)
     from toprank.cli.columns import choose_positive, label_values, outcomes
+    from toprank.cli.csv_text import CsvFormat
     from toprank.cli.judging import figures_at, gains, precision_interval
     from toprank.cli.reading import check_readable
     from toprank.cli.scoring import load_and_read
     from toprank.cli.topk import choose_k
 
     check_readable(table)
-    ranker, frame, features = load_and_read(model, table, terminal)
+    csv_format = CsvFormat.from_options(sep, encoding)
+    ranker, _, frame, features = load_and_read(model, table, terminal, csv_format=csv_format)
     values = label_values(frame, label, table.name)
     found = outcomes(values, label, table.name)
     trained = ranker.classes_[ranker.positive_index_]

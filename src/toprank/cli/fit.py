@@ -14,10 +14,12 @@ from toprank.cli.errors import InputError, nearest
 from toprank.cli.options import (
     AsJson,
     Debug,
+    Encoding,
     Ids,
     Label,
     Positive,
     Quiet,
+    Separator,
     note_large_budget,
     parse_budget,
     parse_settings,
@@ -29,6 +31,8 @@ from toprank.tree.counts import plural
 
 if TYPE_CHECKING:
     import polars
+
+    from toprank.cli.csv_text import CsvFormat
 
 ESTIMATORS = {
     "metaap": "MetaAP",
@@ -45,7 +49,7 @@ RULES_SHOWN = 3
 
 
 def fit(
-    history: Annotated[Path, typer.Argument(metavar="FILE", help="Past cases: CSV, CSV.gz or Parquet.")],
+    history: Annotated[Path, typer.Argument(metavar="FILE", help="Past cases: CSV, TSV or Parquet.")],
     label: Label,
     out: Annotated[Path, typer.Option("--out", "-o", metavar="FILE", help="The model file to write.")],
     id_columns: Ids = None,
@@ -66,6 +70,8 @@ def fit(
         int | None,
         typer.Option(metavar="FOLDS", help="Folds for hit rates of new cases; 0 = only training rates (default 5)."),
     ] = None,
+    sep: Separator = None,
+    encoding: Encoding = None,
     as_json: AsJson = False,
     quiet: Quiet = False,
     debug: Debug = False,
@@ -78,6 +84,7 @@ def fit(
     toprank fit history.csv.gz --label fraud --model metaap-forest --set n_estimators=50 -o f.toprank
     """
     terminal = Terminal(as_json=as_json, quiet=quiet)
+    from toprank.cli.csv_text import CsvFormat
     from toprank.cli.leaks import note_lone_column
     from toprank.cli.reading import check_readable
     from toprank.cli.writing import check_output
@@ -90,8 +97,8 @@ def fit(
         raise InputError(f"--model must be one of {known}, got {model!r}.{nearest(model, ESTIMATORS)}")
     if cv is not None and (cv < 0 or cv == 1):
         raise InputError(f"--cv must be 0 or at least 2 folds, got {cv}. Hint: --cv 0 leaves cross-validation out.")
-    left_out = {"--id": id_columns, "--drop": drop}
-    features, values, pos_label = read_history(history, label, positive, left_out, terminal)
+    left_out, csv_format = {"--id": id_columns, "--drop": drop}, CsvFormat.from_options(sep, encoding)
+    features, values, pos_label = read_history(history, label, positive, left_out, terminal, csv_format)
     note_large_budget(parameters.get("budget"), len(values), "--budget", history.name, terminal)
     parameters |= {"pos_label": pos_label} | ({} if cv is None else {"cv": cv})
     with terminal.working("Loading the estimators"):
@@ -103,14 +110,15 @@ def fit(
 
 
 def read_history(
-    path: Path, label: str, positive: str | None, left_out: dict[str, list[str] | None], terminal: Terminal
-) -> tuple[polars.DataFrame, np.ndarray, Any]:
+    path: Path, label: str, positive: str | None, left_out: dict[str, list[str] | None], terminal: Terminal,
+    csv_format: CsvFormat | None = None,
+) -> tuple[polars.DataFrame, np.ndarray, Any]:  # fmt: skip
     """Return the columns to learn from, the outcomes, and the one to look for."""
     from toprank.cli.columns import choose_positive, label_values, outcomes, training_features
     from toprank.cli.reading import read_table
 
     with terminal.working(f"Reading {path.name}"):
-        frame = read_table(path)
+        frame = read_table(path, (), csv_format)
     values = label_values(frame, label, path.name)
     pos_label = choose_positive(outcomes(values, label, path.name), positive, label, path.name)
     unused: list[str] = []

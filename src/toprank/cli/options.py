@@ -26,6 +26,19 @@ Ids = Annotated[
     list[str] | None,
     typer.Option("--id", metavar="COLUMN", help="A column that names the case; carried along, not learned from."),
 ]
+Separator = Annotated[
+    str | None,
+    typer.Option("--sep", metavar="CHARACTER", help="Between the cells of a text file: ; or tab (default: as found)."),
+]
+Encoding = Annotated[
+    str | None, typer.Option(metavar="NAME", help="Of a text file: cp1252, latin-1, utf-16 (default: UTF-8).")
+]
+RawText = Annotated[
+    bool,
+    typer.Option(
+        "--raw-text", help="Write text as it is, also what a spreadsheet would run as a formula (=, +, -, @ first)."
+    ),
+]
 ModelFile = Annotated[Path, typer.Argument(metavar="MODEL", help="A model file that `toprank fit` wrote.")]
 
 

@@ -1,37 +1,31 @@
 """Files to polars frames, checked: every file that cannot be read gets a sentence.
 
-An empty cell is missing; the strings `None` and `NA` are categories like any other. polars fills short rows
-and renames repeated columns without a word, so both are checked here first.
+An empty cell is missing; the strings `None` and `NA` are categories like any other. Columns that are only carried
+along are read a second time, as they were written: 000273 is a number to learn from and a name to carry.
 """
 
 from __future__ import annotations
 
-import csv
 import gzip
-import io
 import re
 import zlib
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import numpy as np
-
+from toprank.cli.csv_text import SAMPLE, CsvFormat, CsvText, read_csv_text
 from toprank.cli.errors import InputError, nearest
 from toprank.tree.counts import plural
 
 if TYPE_CHECKING:
     import polars
 
-CSV_SUFFIXES = (".csv", ".csv.gz")
-TABLE_SUFFIXES = (*CSV_SUFFIXES, ".parquet")
-SEPARATORS = ",;\t|"
-CHUNK = 1 << 23
-NEWLINE, QUOTE = ord("\n"), ord('"')
-UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
+TEXT_SUFFIXES = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".txt", ".txt.gz")
+TABLE_SUFFIXES = (*TEXT_SUFFIXES, ".parquet")
+SPREADSHEETS = (".xlsx", ".xlsm", ".xls", ".ods")
 DECIMAL_COMMA = re.compile(rb"(?:^|;)-?\d+,\d+(?:;|\r?$)", re.MULTILINE)
 DECIMAL_POINT = re.compile(rb"(?:^|;)-?\d+\.\d+(?:;|\r?$)", re.MULTILINE)
-SAMPLE = 1 << 20
 FIRST_ROWS = 1_000
 
 
@@ -41,6 +35,11 @@ def check_readable(path: Path, suffixes: Collection[str] = TABLE_SUFFIXES) -> No
         raise InputError(f"{path} is a folder, expected a file. Hint: name one of the files in it.")
     if not path.exists():
         raise InputError(f"There is no file {path}.{_near_file(path)}")
+    if path.name.lower().endswith(SPREADSHEETS) and not set(SPREADSHEETS) & set(suffixes):
+        raise InputError(
+            f"{path.name} is a spreadsheet, which is not read, expected one of {', '.join(suffixes)}. "
+            "Hint: save the sheet as CSV UTF-8 in the spreadsheet program."
+        )
     if not path.name.lower().endswith(tuple(suffixes)):
         raise InputError(
             f"{path.name} has an ending that is not supported, expected one of {', '.join(suffixes)}. "
@@ -57,23 +56,116 @@ def _near_file(path: Path) -> str:
     return nearest(path.name, (each.name for each in folder.iterdir() if each.is_file()))
 
 
-def read_table(path: Path, text_columns: Collection[str] = ()) -> polars.DataFrame:
-    """Read a CSV, CSV.gz or Parquet file.
+class TableFile:
+    """A table file that can be read: as numbers and categories, and cell by cell as it was written.
 
     Parameters
     ----------
     path : Path
-    text_columns : names
-        Columns whose cells of a CSV file are taken as text even where they look like numbers.
+        CSV, TSV or TXT, also packed with gzip, or Parquet.
+    csv_format : CsvFormat, optional
+        Separator and encoding of a text file.
     """
-    check_readable(path)
-    frame = _read_parquet(path) if path.name.lower().endswith(".parquet") else _read_csv(path, text_columns)
-    if frame.height == 0:
-        n_columns = plural(frame.width, "column")
-        raise InputError(f"{path.name} has {n_columns} but no rows. Hint: did a filter drop them all?")
-    if frame.width == 0:
-        raise InputError(f"{path.name} has no columns. Hint: was it fully written?")
-    return _widened(frame)
+
+    def __init__(self, path: Path, csv_format: CsvFormat | None = None) -> None:
+        check_readable(path)
+        self.path = path
+        self._text: CsvText | None = None
+        self._frame: polars.DataFrame | None = None
+        if is_parquet(path):
+            self._frame = _read_parquet(path)
+        else:
+            csv_format = csv_format or CsvFormat()
+            if csv_format.separator is None and path.name.lower().endswith((".tsv", ".tsv.gz")):
+                csv_format = replace(csv_format, separator="\t")
+            self._text = read_csv_text(_bytes_of(path), csv_format, path.name)
+
+    def frame(self, text_columns: Collection[str] = ()) -> polars.DataFrame:
+        """Return the table; empty cells are missing, columns of numbers are numbers.
+
+        Parameters
+        ----------
+        text_columns : names
+            Columns whose cells of a text file are taken as text even where they look like numbers.
+        """
+        frame = self._frame if self._frame is not None else _unpadded(self._cells(None, text_columns), text_columns)
+        if frame.height == 0:
+            n_columns = plural(frame.width, "column")
+            raise InputError(f"{self.path.name} has {n_columns} but no rows. Hint: did a filter drop them all?")
+        if frame.width == 0:
+            raise InputError(f"{self.path.name} has no columns. Hint: was it fully written?")
+        return _widened(frame)
+
+    def as_written(self, names: Sequence[str]) -> polars.DataFrame:
+        """Return columns as they were written: cells of a text file as text, of Parquet with their type.
+
+        An empty cell is null, an empty pair of quotes is empty text.
+        """
+        return self._frame.select(names) if self._frame is not None else self._cells(names, names)
+
+    def _cells(self, names: Sequence[str] | None, text_columns: Collection[str]) -> polars.DataFrame:
+        """Return columns of a text file, those of `text_columns` as text.
+
+        Where names is None these are all, and empty text is missing.
+        """
+        import polars as pl
+
+        assert self._text is not None
+        header, text = self._text.header, self._text
+        place_of = {name: i for i, name in enumerate(header)}
+        places = list(place_of.values()) if names is None else [place_of[name] for name in names]
+        if not (text.n_records and places):
+            return pl.DataFrame({header[i]: [] for i in places})
+        # Names of our own: polars renames or trims some.
+        own = [f"c{i}" for i in range(len(header))]
+        content = f"{text.separator.join(own)}\n".encode() + text.body
+        texts, missing = set(text_columns), [""] if names is None else None
+        is_text = [name in texts for name in header]
+        try:
+            frame = self._parsed(content, own, places, is_text, missing)
+        except pl.exceptions.PolarsError:  # an integer of 40 digits, which no type of polars holds
+            frame = self._parsed(content, own, places, [True] * len(header), missing)
+            guesses = [guessed(frame[own[i]], self._has_decimal_commas()) for i in places if not is_text[i]]
+            frame = frame.with_columns(guesses)
+        if frame.height != text.n_records:
+            raise InputError(
+                f"{self.path.name} cannot be read as CSV: it has {plural(text.n_records, 'record')}, but "
+                f"{frame.height:,} were read. Hint: save it again, as CSV with quotes around every text."
+            )
+        return frame.rename({own[i]: header[i] for i in places})
+
+    def _parsed(
+        self, content: bytes, own: list[str], places: Sequence[int], is_text: list[bool], missing: list[str] | None
+    ) -> polars.DataFrame:
+        import polars as pl
+
+        assert self._text is not None
+        return pl.read_csv(
+            content,
+            separator=self._text.separator,
+            columns=[own[i] for i in places],
+            infer_schema_length=0 if all(is_text[i] for i in places) else None,  # 0: all is text, nothing to find out
+            null_values=missing,
+            schema_overrides={own[i]: pl.String for i in places if is_text[i]},
+            decimal_comma=self._has_decimal_commas(),
+        )
+
+    def _has_decimal_commas(self) -> bool:
+        assert self._text is not None
+        if self._text.separator != ";":
+            return False
+        sample = self._text.body[:SAMPLE]
+        return bool(DECIMAL_COMMA.search(sample)) and not DECIMAL_POINT.search(sample)
+
+
+def read_table(path: Path, text_columns: Collection[str] = (), csv_format: CsvFormat | None = None) -> polars.DataFrame:
+    """Read a CSV, TSV, TXT or Parquet file; see `TableFile.frame`."""
+    return TableFile(path, csv_format).frame(text_columns)
+
+
+def is_parquet(path: Path) -> bool:
+    """Tell a Parquet file by its ending."""
+    return path.name.lower().endswith(".parquet")
 
 
 def _read_parquet(path: Path) -> polars.DataFrame:
@@ -87,35 +179,8 @@ def _read_parquet(path: Path) -> polars.DataFrame:
         ) from error
 
 
-def _read_csv(path: Path, text_columns: Collection[str]) -> polars.DataFrame:
-    import polars as pl
-
-    data = _bytes_of(path).rstrip(b"\r\n")
-    _check_text(data, path.name)
-    separator = _separator(data)
-    header = _check_header(data, separator, path.name)
-    _check_field_counts(data, separator, len(header), path.name)
-    sample = data[:SAMPLE]
-    decimal_comma = separator == ";" and bool(DECIMAL_COMMA.search(sample)) and not DECIMAL_POINT.search(sample)
-    try:
-        frame = pl.read_csv(
-            data,
-            separator=separator,
-            infer_schema_length=None,
-            null_values=[""],
-            schema_overrides={name: pl.String for name in header if name in text_columns},
-            decimal_comma=decimal_comma,
-        )
-    except pl.exceptions.PolarsError as error:
-        raise InputError(
-            f"{path.name} cannot be read as CSV: {_reason(error)}. "
-            "Hint: a cell that holds a quote must be in quotes, with the quote doubled."
-        ) from error
-    return _unpadded(frame, text_columns)
-
-
 def _bytes_of(path: Path) -> bytes:
-    """Return the content of a CSV file, unpacked."""
+    """Return the content of a text file, unpacked."""
     if not path.name.lower().endswith(".gz"):
         return path.read_bytes()
     try:
@@ -131,118 +196,33 @@ def _reason(error: Exception) -> str:
     return lines[0].rstrip(".: ") if lines else type(error).__name__
 
 
-def _check_text(data: bytes, file: str) -> None:
-    """Raise InputError unless the bytes are UTF-8 text."""
-    if not data.strip():
-        raise InputError(f"{file} is empty, expected column names and rows. Hint: was it fully written?")
-    if data.startswith(UTF16_MARKS):
-        raise InputError(f"{file} is encoded as UTF-16, expected UTF-8. Hint: save it as CSV UTF-8.")
-    if b"\0" in data[:SAMPLE]:
-        raise InputError(f"{file} is not a text file, expected CSV. Hint: check the ending of the name.")
-    if data.isascii():
-        return
-    try:
-        data.decode("utf-8")
-    except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
-        raise InputError(
-            f"{file} is not encoded as UTF-8: byte 0x{data[error.start]:02X} at position {error.start:,} "
-            f"(line {line:,}). Hint: save it as CSV UTF-8, or convert it, for example with iconv -f latin1 "
-            "-t utf-8."
-        ) from None
+def guessed(column: polars.Series, decimal_comma: bool = False) -> polars.Series:
+    """Return a text column as whole numbers, numbers or booleans where all of its cells are."""
+    import polars as pl
 
-
-def _separator(data: bytes) -> str:
-    """Return the character that parts the names in the first line."""
-    line = data.split(b"\n", 1)[0].decode("utf-8")
-    return max(SEPARATORS, key=line.count)
-
-
-def _records(data: bytes, separator: str) -> csv._reader:  # type: ignore[name-defined]
-    text = io.TextIOWrapper(io.BytesIO(data), encoding="utf-8-sig", newline="")
-    return csv.reader(text, delimiter=separator)
-
-
-def _check_header(data: bytes, separator: str, file: str) -> list[str]:
-    """Return the column names: none empty, none twice."""
-    try:
-        header: list[str] = next(_records(data, separator), [])
-    except csv.Error as error:
-        raise InputError(f"The first line of {file} cannot be read as CSV: {_reason(error)}.") from error
-    for place, name in enumerate(header, 1):
-        if not name.strip():
-            raise InputError(
-                f"Column {place:,} of {file} has no name, expected one in the first line. "
-                "Hint: pandas writes such a column for its index; use to_csv(..., index=False)."
-            )
-        if name in header[: place - 1]:
-            first = header.index(name) + 1
-            raise InputError(
-                f"Column {name!r} appears twice in {file} (columns {first:,} and {place:,}). Hint: rename one of them."
-            )
-    return header
-
-
-def _check_field_counts(data: bytes, separator: str, n_fields: int, file: str) -> None:
-    """Raise InputError that names the first line with more or fewer fields than the header."""
-    if _counts_agree(data, ord(separator), n_fields):
-        return
-    reader, begin = _records(data, separator), 1
-    try:
-        for record in reader:
-            if len(record) != n_fields and not (n_fields == 1 and not record):
-                hint = (
-                    f"put a cell that holds a {separator!r} in quotes"
-                    if len(record) > n_fields
-                    else "was the line cut off?"
-                )
-                raise InputError(
-                    f"Line {begin:,} of {file} has {plural(len(record), 'field')}, expected {n_fields:,} as in the "
-                    f"header. Hint: {hint}" + ("." if not hint.endswith("?") else "")
-                )
-            begin = reader.line_num + 1
-    except csv.Error as error:
-        raise InputError(f"Line {begin:,} of {file} cannot be read as CSV: {_reason(error)}.") from error
-
-
-def _counts_agree(data: bytes, separator: int, n_fields: int) -> bool:
-    """Tell whether every record has `n_fields` fields, judged by the separators outside quotes."""
-    wanted, is_inside, open_fields = n_fields - 1, 0, 0
-    for start in range(0, len(data), CHUNK):
-        chunk = np.frombuffer(data, np.uint8, min(CHUNK, len(data) - start), start)
-        # Parity of the quotes so far; uint8 wraps around at 256, which is even.
-        inside = (np.cumsum(chunk == QUOTE, dtype=np.uint8) + np.uint8(is_inside)) & 1
-        outside = inside == 0
-        ends = np.flatnonzero((chunk == NEWLINE) & outside)
-        separators = np.flatnonzero((chunk == separator) & outside)
-        through = np.searchsorted(separators, ends)
-        counts = np.diff(through, prepend=0)
-        if len(ends):
-            counts[0] += open_fields
-            open_fields = len(separators) - int(through[-1])
-        else:
-            open_fields += len(separators)
-        if (counts != wanted).any():
-            return False
-        is_inside = int(inside[-1])
-    return open_fields == wanted and not is_inside
+    numbers = as_numbers(column.str.replace(",", ".", literal=True) if decimal_comma else column)
+    as_bool = column.replace_strict({"true": True, "false": False}, default=None)
+    for read in (as_bool, column.cast(pl.Int64, strict=False), numbers):
+        if read.null_count() == column.null_count():
+            return read.alias(column.name)
+    return column
 
 
 def _unpadded(frame: polars.DataFrame, text_columns: Collection[str]) -> polars.DataFrame:
     """Numbers where text columns hold nothing but numbers with spaces around them."""
     import polars as pl
 
-    for name in frame.columns:
-        column = frame[name]
-        if column.dtype != pl.String or name in text_columns or column.null_count() == len(column):
+    texts, found = set(text_columns), []
+    for column in frame:
+        if column.dtype != pl.String or column.name in texts or column.null_count() == len(column):
             continue
         first = column.head(FIRST_ROWS)
         if as_numbers(first).null_count() > first.null_count():  # the usual case, found without a look at all rows
             continue
         numbers = as_numbers(column)
         if numbers.null_count() == column.null_count():
-            frame = frame.with_columns(numbers.alias(name))
-    return frame
+            found.append(numbers)
+    return frame.with_columns(found)
 
 
 def as_numbers(column: polars.Series) -> polars.Series:

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from toprank.cli.csv_text import CsvFormat
 from toprank.cli.errors import InputError
+from toprank.cli.reading import TableFile
 from toprank.cli.terminal import Terminal
 
 if TYPE_CHECKING:
@@ -20,14 +22,13 @@ FIGURES = ("rank", "row", "score", "hit_rate", "training_rate", "lift")
 
 
 def load_and_read(
-    model: Path, table: Path, terminal: Terminal, *, needs_choice: bool = False
-) -> tuple[Any, polars.DataFrame, Any]:
-    """Return the model, the table, and the columns of it that the model asks for.
+    model: Path, table: Path, terminal: Terminal, *, csv_format: CsvFormat | None = None, needs_choice: bool = False
+) -> tuple[Any, TableFile, polars.DataFrame, Any]:
+    """Return the model, the file with the table, the table, and the columns of it that the model asks for.
 
     A model that ranks nothing is refused, and one that is no curve with a chosen tree where that is needed.
     """
     from toprank.cli.columns import model_features, text_columns
-    from toprank.cli.reading import read_table
     from toprank.rankers.model_file import CLASSIFIERS, load
 
     with terminal.working(f"Loading {model.name}"):
@@ -40,8 +41,9 @@ def load_and_read(
     if needs_choice:
         _check_choice(ranker, model)
     with terminal.working(f"Reading {table.name}"):
-        frame = read_table(table, text_columns(ranker.columns_))
-    return ranker, frame, model_features(frame, ranker, table.name)
+        source = TableFile(table, csv_format)
+        frame = source.frame(text_columns(ranker.columns_))
+    return ranker, source, frame, model_features(frame, ranker, table.name)
 
 
 def _check_choice(ranker: Any, model: Path) -> None:

@@ -13,8 +13,10 @@ from rich.table import Table
 from rich.text import Text
 
 from toprank.tree.counts import count, plural
+from toprank.tree.visible import visible
 
 TIES = "About: cases with equal scores have no order; these figures are the mean over all orders."
+NUMBER = re.compile(r"[+-]?[0-9][0-9.,]*")
 WAY = re.compile(r" or (?=\(|[\d,]+ other ways? \()")
 """Where one way into a leaf ends and the next begins."""
 
@@ -48,7 +50,7 @@ def grid(columns: Sequence[tuple[str, str]], rows: Iterable[Sequence[RenderableT
     """Return a table of rows; each column is a title and "left" or "right"."""
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, header_style="bold", padding=(0, 1, 0, 0))
     for title, justify in columns:
-        table.add_column(title, justify=justify, no_wrap=justify == "right")  # type: ignore[arg-type]
+        table.add_column(visible(title, one_line=True), justify=justify, no_wrap=justify == "right")  # type: ignore[arg-type]
     for row in rows:
         table.add_row(*(Text(cell) if isinstance(cell, str) else cell for cell in row))
     return Padding(table, (0, 0, 0, 2))
@@ -186,7 +188,7 @@ def alerts_table(
     outcome: str | None = None,
 ) -> Padding:
     """Return alerts to read: rank, carried columns, hit rate, lift, amount, whether it was a hit, reasons."""
-    numeric = {name for name in carried if alerts and isinstance(alerts[0][name], int | float)}
+    numeric = {name for name in carried if alerts and all(looks_like_number(alert[name]) for alert in alerts)}
     columns = [("rank", "right"), *((name, "right" if name in numeric else "left") for name in carried)]
     rate = "hit rate" if "hit_rate" in alerts[0] else "training rate"
     columns += [(rate, "right"), ("lift", "right")] + ([("amount", "right")] if amount else [])
@@ -209,15 +211,20 @@ def _alert_cells(
         cells.append(Text("hit", style="green") if alert[outcome] else Text("-", style="dim"))
     if has_reasons:
         given = (text for name, text in alert.items() if name.startswith("reason_") and name not in carried)
-        cells.append("\n".join(text for text in given if text))
+        cells.append("\n".join(visible(text, one_line=True) for text in given if text))
     return cells
+
+
+def looks_like_number(value: Any) -> bool:
+    """Tell numbers, also those that were carried as text, and nothing at all from words."""
+    return value is None or isinstance(value, int | float) or bool(NUMBER.fullmatch(str(value)))
 
 
 def carried_text(value: Any) -> str:
     """Return a value of the user's own column: whole numbers as they are, for they may be names or years."""
     if value is None:
         return ""
-    return f"{value:,.10g}" if isinstance(value, float) else str(value)
+    return f"{value:,.10g}" if isinstance(value, float) else visible(str(value), one_line=True)
 
 
 def gains_grid(gains: dict[str, Any], n_cases: int) -> Group:

@@ -9,18 +9,62 @@ import time
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from itertools import accumulate
 from typing import Any
 
-from rich.console import Console, RenderableType
-from rich.text import Text
+from rich.console import Console, ConsoleOptions, Group, RenderableType
+from rich.padding import Padding
+from rich.segment import Segment
+from rich.table import Table
+from rich.text import Span, Text
+
+from toprank.tree.visible import UNSAFE, visible
 
 WIDTH = 100
 """Columns where the output is no terminal and COLUMNS is not set."""
 
 
+class SafeConsole(Console):
+    """A console that prints control characters of names, cells and files as escapes, and obeys its own only."""
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterator[Segment]:
+        """Yield what is printed; escapes are put in before anything is measured, so that tables stay straight."""
+        for segment in super().render(_with_escapes(renderable), options):
+            is_ours = segment.control is not None
+            yield segment if is_ours else Segment(visible(segment.text), segment.style)
+
+
+def _with_escapes(part: RenderableType) -> RenderableType:
+    """Return text, also in tables, with its control characters written as escapes."""
+    if isinstance(part, str):
+        return visible(part)
+    if isinstance(part, Text):
+        return _text_with_escapes(part) if UNSAFE.search(part.plain) else part
+    elif isinstance(part, Group):
+        return Group(*map(_with_escapes, part.renderables))
+    elif isinstance(part, Padding):
+        part.renderable = _with_escapes(part.renderable)
+    elif isinstance(part, Table):
+        for column in part.columns:
+            column.header = _with_escapes(column.header)
+            column._cells = [_with_escapes(cell) for cell in column._cells]
+    return part
+
+
+def _text_with_escapes(text: Text) -> Text:
+    """Return a text with escapes, each style where it was."""
+    parts = [visible(character) for character in text.plain]
+    places = list(accumulate(map(len, parts), initial=0))
+    out = text.copy()
+    out.plain = "".join(parts)
+    last = len(parts)
+    out.spans = [Span(places[min(s.start, last)], places[min(s.end, last)], s.style) for s in text.spans]
+    return out
+
+
 def make_console(*, stderr: bool = False) -> Console:
     """Return a console that prints text as it is: square brackets in a user's data are no markup."""
-    console = Console(stderr=stderr, markup=False, highlight=False, emoji=False)
+    console = SafeConsole(stderr=stderr, markup=False, highlight=False, emoji=False)
     if not console.is_terminal and "COLUMNS" not in os.environ:
         console.width = WIDTH
     return console
@@ -65,6 +109,10 @@ class Terminal:
         if not self.out.is_terminal:  # rich pads lines with spaces, which a file need not keep
             text = "\n".join(line.rstrip() for line in text.split("\n"))
         self.out.file.write(text)
+
+    def write(self, text: str) -> None:
+        """Print lines that are not to be wrapped."""
+        self.out.file.write(f"{visible(text)}\n")
 
     def heading(self, text: str) -> None:
         """Print a blank line and a title."""
@@ -122,13 +170,16 @@ class Terminal:
             self.note(text)
 
     def finish(self, result: dict[str, Any]) -> None:
-        """Say the notes on standard error; with --json print them and the result as one JSON object instead."""
+        """Say the notes on standard error; with --json print them and the result as one JSON object instead.
+
+        In JSON the characters that `visible` escapes are escaped as JSON does, so that whoever reads it gets them back.
+        """
         if not (self.quiet or self.as_json):
             for line in self.notes:
                 self.err.print(Text.assemble(("Note: ", "yellow"), line), soft_wrap=True)
         if self.as_json:
             text = json.dumps(plain(result | {"notes": self.notes}), indent=2, ensure_ascii=False)
-            self.out.file.write(text + "\n")
+            self.out.file.write(UNSAFE.sub(lambda match: json.dumps(match[0])[1:-1], text) + "\n")
 
 
 def plain(value: Any) -> Any:

@@ -8,7 +8,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from toprank.cli.errors import InputError
-from toprank.cli.options import AsJson, Debug, Ids, ModelFile, Quiet, note_large_budget, parse_budget, split_names
+from toprank.cli.options import (
+    AsJson,
+    Debug,
+    Encoding,
+    Ids,
+    ModelFile,
+    Quiet,
+    RawText,
+    Separator,
+    note_large_budget,
+    parse_budget,
+    split_names,
+)
 from toprank.cli.terminal import Terminal
 from toprank.tree.counts import plural
 
@@ -22,7 +34,7 @@ ROWS_PRINTED = 20
 
 def topk(
     model: ModelFile,
-    table: Annotated[Path, typer.Argument(metavar="FILE", help="New cases: CSV, CSV.gz or Parquet.")],
+    table: Annotated[Path, typer.Argument(metavar="FILE", help="New cases: CSV, TSV or Parquet.")],
     k: Annotated[
         str | None,
         typer.Option("--k", "-k", metavar="CASES", help="How many cases: 200, or a share: 2% (default: the budget)."),
@@ -41,8 +53,11 @@ def topk(
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option("--out", "-o", metavar="FILE", help="CSV, CSV.gz or Parquet; none = print the first."),
+        typer.Option("--out", "-o", metavar="FILE", help="CSV, TSV, Excel or Parquet; none = print the first."),
     ] = None,
+    raw_text: RawText = False,
+    sep: Separator = None,
+    encoding: Encoding = None,
     as_json: AsJson = False,
     quiet: Quiet = False,
     debug: Debug = False,
@@ -57,13 +72,14 @@ def topk(
     toprank topk curve.toprank new.csv --chosen -o alerts.csv
     """
     terminal = Terminal(as_json=as_json, quiet=quiet)
-    from toprank.cli.reading import TABLE_SUFFIXES, check_readable
+    from toprank.cli.csv_text import CsvFormat
+    from toprank.cli.reading import check_readable
     from toprank.cli.scoring import called_positive, load_and_read, ranked
-    from toprank.cli.writing import check_output, write_table
+    from toprank.cli.writing import check_table_output, write_table
 
     check_readable(table)
     if out is not None:
-        check_output(out, TABLE_SUFFIXES, inputs=[model, table])
+        check_table_output(out, inputs=[model, table])
     if reasons < 0:
         raise InputError(f"--reasons must be 0 or more, got {reasons}. Hint: 3 fit on a line.")
     if chosen and k is not None:
@@ -71,8 +87,8 @@ def topk(
             "--k and --chosen ask for different lists, expected one of them. Hint: --chosen lists all that the chosen "
             "tree calls positive, --k cuts the ranking."
         )
-    asked = _read_k(k)
-    ranker, frame, features = load_and_read(model, table, terminal, needs_choice=chosen)
+    asked, csv_format = _read_k(k), CsvFormat.from_options(sep, encoding)
+    ranker, source, frame, features = load_and_read(model, table, terminal, csv_format=csv_format, needs_choice=chosen)
     ids = split_names(id_columns, frame.columns, "--id", table.name)
     kept = _kept_columns(keep, ids, ranker, frame, table.name)
     with terminal.working(f"Ranking {plural(frame.height, 'case')}"):
@@ -80,9 +96,9 @@ def topk(
             top = called_positive(ranker, features, reasons)
         else:
             top = ranked(ranker, features, choose_k(asked, ranker, frame.height, table.name, terminal), reasons)
-    alerts = join_columns(top, frame, ids, kept, table.name)
+    alerts = join_columns(top, source.as_written([*ids, *kept]), ids, kept, table.name)
     if out is not None:
-        write_table(alerts, out)
+        write_table(alerts, out, raw=raw_text, shares=[name for name in top.columns if name.startswith("hit_rate")])
     result = {"n_rows": frame.height, "k": alerts.height, "out": None if out is None else str(out)}
     terminal.finish(result | ({} if out is not None else {"alerts": alerts.to_dicts()}))
     said = _title(alerts.height, frame.height, chosen)

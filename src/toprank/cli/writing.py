@@ -1,19 +1,44 @@
-"""Output files: checked before the work begins, written whole or not at all."""
+"""Output files: checked before the work begins, written whole or not at all, safe to open in a spreadsheet.
+
+A spreadsheet runs text that begins like a formula, also where it came from a stranger's table. In CSV such cells get an
+apostrophe in front; in Excel files text is marked as text, so that nothing need be altered.
+"""
 
 from __future__ import annotations
 
+import datetime
 import gzip
+import importlib.util
 import io
+import math
 import os
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from toprank.cli.errors import InputError
-from toprank.cli.reading import TABLE_SUFFIXES
+from toprank.tree.counts import plural
 
 if TYPE_CHECKING:
     import polars
+
+OUTPUT_SUFFIXES = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".xlsx", ".parquet")
+
+FORMULA = "^[=+\\-@\t\r\n＝＋－＠]"
+"""What begins a formula, or is skipped before one; the wide forms are those of Chinese and Japanese keyboards."""
+
+PLAIN_NUMBER = r"^[+-](?:[0-9][0-9.,]*|[.,][0-9]+)(?:[eE][+-]?[0-9]+)?%?$"
+"""Numbers with a sign, which are no formula."""
+
+MAX_SHEET = (1_048_576, 16_384)
+MAX_CELL = 32_767
+"""Rows, columns and characters that Excel takes."""
+
+EXACT_INTEGER = 2**53
+"""Excel holds numbers as floats; larger integers are written as text."""
+
+MAX_WIDTH = 60
+ROWS_MEASURED = 200
 
 
 def check_output(path: Path, suffixes: Sequence[str] = (), inputs: Sequence[Path] = ()) -> None:
@@ -36,18 +61,68 @@ def check_output(path: Path, suffixes: Sequence[str] = (), inputs: Sequence[Path
             raise InputError(f"The output {path} is also an input and would be replaced. Hint: choose another name.")
 
 
-def write_table(frame: polars.DataFrame, path: Path) -> None:
-    """Write a frame as CSV, CSV.gz or Parquet, by the ending of the name."""
+def check_table_output(path: Path, inputs: Sequence[Path] = ()) -> None:
+    """Raise InputError where a table could not be written there."""
+    check_output(path, OUTPUT_SUFFIXES, inputs)
+    if path.name.lower().endswith(".xlsx") and importlib.util.find_spec("xlsxwriter") is None:
+        raise InputError(
+            f"Writing {path.name} needs the package xlsxwriter, which is not installed. "
+            'Hint: pip install "toprank[excel]", or write .csv.'
+        )
+
+
+def write_table(frame: polars.DataFrame, path: Path, *, raw: bool = False, shares: Collection[str] = ()) -> None:
+    """Write a frame as CSV, TSV, Excel or Parquet, by the ending of the name.
+
+    Parameters
+    ----------
+    frame : polars.DataFrame
+    path : Path
+    raw : bool, default=False
+        Write text into CSV and TSV as it is, also what a spreadsheet would run.
+    shares : names
+        Columns that Excel shows as percentages.
+    """
     from toprank.rankers.model_file import write_atomically
 
-    assert path.name.lower().endswith(TABLE_SUFFIXES)
+    name = path.name.lower()
+    assert name.endswith(OUTPUT_SUFFIXES)
     buffer = io.BytesIO()
-    if path.name.lower().endswith(".parquet"):
+    if name.endswith(".parquet"):
         frame.write_parquet(buffer)
+    elif name.endswith(".xlsx"):
+        _write_excel(_flat(frame, path), buffer, shares, path)
     else:
-        frame.write_csv(buffer)
+        frame = _flat(frame, path)
+        is_tsv = name.endswith((".tsv", ".tsv.gz"))
+        (frame if raw else without_formulas(frame)).write_csv(buffer, separator="\t" if is_tsv else ",")
     content = buffer.getvalue()
-    write_atomically(path, gzip.compress(content, mtime=0) if path.name.lower().endswith(".gz") else content)
+    write_atomically(path, gzip.compress(content, mtime=0) if name.endswith(".gz") else content)
+
+
+def _flat(frame: polars.DataFrame, path: Path) -> polars.DataFrame:
+    """Return categories as text; raise InputError where a column holds what no cell of a sheet can."""
+    import polars as pl
+
+    for column in frame:
+        if column.dtype.is_nested() or column.dtype in (pl.Binary, pl.Object):
+            raise InputError(
+                f"Column {column.name!r} holds values of type {column.dtype}, which {path.name} cannot hold. "
+                "Hint: leave it out, or write .parquet."
+            )
+    return frame.with_columns(pl.col(pl.Categorical, pl.Enum).cast(pl.String))
+
+
+def without_formulas(frame: polars.DataFrame) -> polars.DataFrame:
+    """Return a frame with an apostrophe before text, and before names of columns, that a spreadsheet would run."""
+    import polars as pl
+
+    text = pl.col(pl.String)
+    is_formula = text.str.contains(FORMULA) & ~text.str.contains(PLAIN_NUMBER)
+    frame = frame.with_columns(pl.when(is_formula).then(pl.lit("'") + text).otherwise(text).name.keep())
+    names = pl.Series(frame.columns, dtype=pl.String)
+    runs = names.str.contains(FORMULA) & ~names.str.contains(PLAIN_NUMBER)
+    return frame.rename({name: f"'{name}" for name, run in zip(names, runs, strict=True) if run})
 
 
 def write_text(text: str, path: Path) -> None:
@@ -55,3 +130,63 @@ def write_text(text: str, path: Path) -> None:
     from toprank.rankers.model_file import write_atomically
 
     write_atomically(path, text.encode())
+
+
+# --- Excel --------------------------------------------------------------------------------------------------
+
+
+def _write_excel(frame: polars.DataFrame, buffer: io.BytesIO, shares: Collection[str], path: Path) -> None:
+    """Write one sheet: names in bold on a frozen line, text as text, shares as percentages."""
+    import xlsxwriter
+
+    if frame.height >= MAX_SHEET[0] or frame.width > MAX_SHEET[1]:
+        raise InputError(
+            f"{path.name} would have {plural(frame.height, 'row')} and {plural(frame.width, 'column')}, but an Excel "
+            f"sheet takes {MAX_SHEET[0] - 1:,} and {MAX_SHEET[1]:,}. Hint: write .csv or .parquet."
+        )
+    with xlsxwriter.Workbook(buffer, {"in_memory": True}) as book:
+        formats = {
+            "name": book.add_format({"bold": True, "bottom": 1}),
+            "share": book.add_format({"num_format": "0.0%"}),
+            "date": book.add_format({"num_format": "yyyy-mm-dd"}),
+            "time": book.add_format({"num_format": "yyyy-mm-dd hh:mm:ss"}),
+        }
+        sheet = book.add_worksheet()
+        for place, column in enumerate(frame):
+            sheet.write_string(0, place, column.name[:MAX_CELL], formats["name"])
+            sheet.set_column(place, place, _width(column), formats["share"] if column.name in shares else None)
+            for row, value in enumerate(column, 1):
+                if isinstance(value, str) and len(value) > MAX_CELL:
+                    raise InputError(
+                        f"Column {column.name!r} holds text of {len(value):,} characters in row {row:,}, but a cell of "
+                        f"{path.name} takes {MAX_CELL:,}. Hint: leave the column out, or write .csv."
+                    )
+                _write_cell(sheet, row, place, value, formats)
+        sheet.freeze_panes(1, 0)
+        sheet.autofilter(0, 0, frame.height, frame.width - 1)
+
+
+def _width(column: polars.Series) -> float:
+    """Return the width of a column of a sheet, in characters, with room for the button of the filter."""
+    lengths = [len(f"{value:.6g}" if isinstance(value, float) else str(value)) for value in column.head(ROWS_MEASURED)]
+    return min(max([len(column.name) + 2, *lengths]) + 2, MAX_WIDTH)
+
+
+def _write_cell(sheet: Any, row: int, place: int, value: Any, formats: dict[str, Any]) -> None:
+    """Write a value with its type; nothing is ever a formula or a link."""
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return
+    if isinstance(value, bool):
+        sheet.write_boolean(row, place, value)
+    elif isinstance(value, int | float) and math.isfinite(value) and abs(value) <= _largest(value):
+        sheet.write_number(row, place, value)
+    elif isinstance(value, datetime.datetime) and value.year >= 1900 and value.tzinfo is None:
+        sheet.write_datetime(row, place, value, formats["time"])
+    elif isinstance(value, datetime.date) and value.year >= 1900 and not isinstance(value, datetime.datetime):
+        sheet.write_datetime(row, place, value, formats["date"])
+    else:
+        sheet.write_string(row, place, str(value))
+
+
+def _largest(value: int | float) -> float:
+    return EXACT_INTEGER if isinstance(value, int) else math.inf

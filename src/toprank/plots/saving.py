@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from toprank.plots.display import Display
 from toprank.plots.style import RESOLUTION, import_matplotlib
+from toprank.tree.visible import visible
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -75,6 +78,26 @@ def figure_bytes(figure: Figure, ending: str) -> bytes:
     """The content of a file with this ending."""
     matplotlib = import_matplotlib("save_figure")
     buffer = io.BytesIO()
-    with matplotlib.rc_context(FILE_LOOK):
+    with matplotlib.rc_context(FILE_LOOK), _visible_texts(figure):
         figure.savefig(buffer, format=ending[1:], dpi=RESOLUTION, metadata=METADATA[ending])
     return buffer.getvalue()
+
+
+@contextmanager
+def _visible_texts(figure: Figure) -> Iterator[None]:
+    """Write control characters in texts and names of parts as escapes while a figure is saved.
+
+    An SVG holds both as they are, and with a control character in it no program reads the file.
+    """
+    changed: list[tuple[Any, str, str]] = []
+    for part in figure.findobj():
+        for what in ("text", "gid"):
+            value = getattr(part, f"get_{what}", lambda: None)()
+            if isinstance(value, str) and visible(value) != value:
+                changed.append((part, what, value))
+                getattr(part, f"set_{what}")(visible(value))
+    try:
+        yield
+    finally:
+        for part, what, value in changed:
+            getattr(part, f"set_{what}")(value)

@@ -12,6 +12,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from toprank.tree.visible import visible
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
@@ -166,6 +168,7 @@ def write_over(figure: Figure, text: str) -> None:
 
 def wrap(figure: Figure, text: str, width: float, size: float, weight: str = "normal") -> str:
     """The text in as few lines of at most `width` inches as possible, all about as long."""
+    text = visible(text)
     lines, letters = [text], len(text)
     while letters > 10 and text_width(figure, lines, size, weight) > width:
         letters -= 1
@@ -181,7 +184,7 @@ def text_width(figure: Figure, texts: Iterable[str], size: float, weight: str = 
     """Inches of the widest text."""
     widest = 0.0
     for text in texts:
-        probe = figure.text(0, 0, text, fontsize=size, weight=weight, parse_math=False)
+        probe = figure.text(0, 0, visible(text), fontsize=size, weight=weight, parse_math=False)
         widest = max(widest, probe.get_window_extent().width)
         probe.remove()
     return widest / figure.dpi
@@ -189,7 +192,7 @@ def text_width(figure: Figure, texts: Iterable[str], size: float, weight: str = 
 
 def short_names(names: Iterable[str]) -> dict[str, str]:
     """Names for a plot: on one line, very long ones without their middle as long as they still differ."""
-    plain = {name: " ".join(name.split()) for name in names}
+    plain = {name: visible(" ".join(name.split())) for name in names}
     half = (LONGEST_NAME - 1) // 2
     short = {
         name: text if len(text) <= LONGEST_NAME else f"{text[:half].rstrip()}…{text[-half:].lstrip()}"

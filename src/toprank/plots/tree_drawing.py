@@ -22,6 +22,7 @@ from toprank.plots.tree_boxes import (
 )
 from toprank.plots.tree_layout import SHEET_GAP, SIDE_GAP, Box, lay_out, pack
 from toprank.tree.columns import Column
+from toprank.tree.visible import visible
 from toprank.tree.wording import number_text, percent_text
 
 if TYPE_CHECKING:
@@ -191,7 +192,7 @@ class TreePage:
 
     def _write(self, ax: Axes, x: float, y: float, text: str, scale: float, size: float, **look: Any) -> None:
         options: dict[str, Any] = {"ha": "center", "va": "top", "color": INK, "linespacing": SPACING} | look
-        ax.text(x, y, text, clip_on=False, fontsize=size * scale, parse_math=False, zorder=4, **options)
+        ax.text(x, y, visible(text), clip_on=False, fontsize=size * scale, parse_math=False, zorder=4, **options)
 
     def _draw_branches(self, ax: Axes, box: Box, scale: float) -> None:
         line: dict[str, Any] = {"color": BRANCH, "linewidth": 1.3 * scale, "zorder": 1.5, "clip_on": False}
@@ -270,7 +271,7 @@ class TextMeasure:
             return 0.0, 0.0
         if (text, size, weight) not in self._known:
             look: dict[str, Any] = {"fontsize": size, "weight": weight, "linespacing": SPACING, "parse_math": False}
-            probe = self._figure.text(0, 0, text, **look)
+            probe = self._figure.text(0, 0, visible(text), **look)
             box = probe.get_window_extent(self._renderer)
             probe.remove()
             self._known[text, size, weight] = box.width / RESOLUTION, box.height / RESOLUTION

@@ -18,11 +18,11 @@ from toprank.tree.bin_mapper import row_blocks
 from toprank.tree.columns import Column
 from toprank.tree.counts import every, plural
 
+LARGEST_TOTAL = 1e150
+"""Sums of weights up to this one, and down to one through it, can be multiplied with each other."""
+
 NEGLIGIBLE = 2.0**-50
 """Share of the weight below which a class cannot be told from none: weights are added up in 52 bits."""
-
-SMALLEST_TOTAL = 2.0**-1044
-"""Of all weights: below it a float has fewer than 30 bits left, and quotients of weights mean nothing."""
 
 NAMED, MATCHED = 20, 50
 """Missing columns that are named, and those for which a similar name is looked for."""
@@ -143,12 +143,11 @@ def check_weights(sample_weight: Any, is_positive: np.ndarray, owner: str) -> np
         )
     with np.errstate(over="ignore"):
         total = weight.sum()
-    if not np.isfinite(total):
-        raise ValueError("sample_weight adds up to more than a float can hold. Hint: divide the weights by their mean.")
-    if 0 < total < SMALLEST_TOTAL:
+    if not total <= LARGEST_TOTAL or 0 < total < 1 / LARGEST_TOTAL:
+        much = "much" if total > 1 else "little"
         raise ValueError(
-            f"sample_weight adds up to {total:g}, too little for a float to tell weights apart. "
-            "Hint: divide the weights by their mean."
+            f"sample_weight adds up to {total:.4g}, too {much} to compute with, expected {1 / LARGEST_TOTAL:g} to "
+            f"{LARGEST_TOTAL:g}. Hint: divide the weights by their mean."
         )
     if not weight.any():
         raise ValueError(

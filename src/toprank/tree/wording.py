@@ -18,6 +18,7 @@ import numpy as np
 from toprank._core.dtypes import CATEGORY, OBLIQUE
 from toprank.tree.columns import Category, Column
 from toprank.tree.structure import Tree
+from toprank.tree.visible import visible
 
 EXACT_DIGITS = 17
 NOISE_FREE = Context(prec=12)
@@ -243,10 +244,10 @@ def range_text(
 
 
 def one_line(label: Category) -> str:
-    """Return a name on one line; numbers as numbers, nothing as ''."""
+    """Return a name on one line, its control characters as escapes; numbers as numbers, nothing as ''."""
     if isinstance(label, float):
         return decimal_text(rounded(label, EXACT_DIGITS))
-    return " ".join(str(label).split()) or "''"
+    return visible(" ".join(str(label).split())) or "''"
 
 
 def names_text(labels: Sequence[Category], *others: str, detail: Detail = SHORT) -> str:

@@ -1,0 +1,43 @@
+"""`visible`: text of others that may be printed, drawn or put into a file, whatever characters it holds."""
+
+from __future__ import annotations
+
+import re
+
+# Control characters of both sets; what is invisible or turns the direction of the text around it; halves of
+# surrogate pairs, which no encoding can write. The line end is the caller's business.
+UNSAFE = re.compile(
+    "[\x00-\x09\x0b-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
+    "\U000e0000-\U000e007f\ud800-\udfff]"
+)
+
+
+def visible(text: str, *, one_line: bool = False) -> str:
+    r"""Return a text with its control and invisible characters written as escapes, such as \x1b and \u202e.
+
+    A terminal obeys escape characters: a column name could clear the screen, or hide the line above. Characters that
+    turn the direction of writing make a name look like another.
+
+    Parameters
+    ----------
+    text : str
+    one_line : bool, default=False
+        Write line ends as escapes too.
+
+    Examples
+    --------
+    >>> print(visible("red\x1b[31m, right to left\u202e"))
+    red\x1b[31m, right to left\u202e
+    >>> print(visible("two\nlines", one_line=True))
+    two\nlines
+    """
+    text = UNSAFE.sub(lambda match: escaped(match[0]), text)
+    return text.replace("\n", r"\n") if one_line else text
+
+
+def escaped(character: str) -> str:
+    r"""Return the escape of a character: \t, \x1b, and from 0x7f on as in JSON, \u202e."""
+    code = ord(character)
+    if code < 0x7F:
+        return character.encode("unicode_escape").decode()
+    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
