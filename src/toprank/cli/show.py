@@ -14,6 +14,7 @@ from rich.text import Text
 
 from toprank.tree.counts import count, plural
 
+STRENGTHS = "x2.1 before a reason: this value multiplies the odds of a hit by 2.1."
 TIES = "About: cases with equal scores have no order; these figures are the mean over all orders."
 WAY = re.compile(r" or (?=\(|[\d,]+ other ways? \()")
 """Where one way into a leaf ends and the next begins."""
@@ -32,6 +33,13 @@ def percent(share: float) -> str:
 def times(lift: float) -> str:
     """Return a lift: 31x, 2.3x, 0.05x."""
     return f"{lift:,.0f}x" if lift >= 19.95 else f"{lift:,.{1 if lift >= 0.95 else 2}f}x"
+
+
+def factor(strength: float) -> str:
+    """Return the strength of a reason: x2.1, x14, x1.04."""
+    if strength >= 1000:  # as large as they get
+        return "x1,000+"
+    return f"x{strength:,.{0 if strength >= 9.95 else 1 if strength >= 1.095 else 2}f}"
 
 
 def facts(rows: Iterable[tuple[str, str]]) -> Table:
@@ -208,9 +216,20 @@ def _alert_cells(
     if outcome:
         cells.append(Text("hit", style="green") if alert[outcome] else Text("-", style="dim"))
     if has_reasons:
-        given = (text for name, text in alert.items() if name.startswith("reason_") and name not in carried)
-        cells.append("\n".join(text for text in given if text))
+        cells.append(_reasons_cell(alert, carried))
     return cells
+
+
+def _reasons_cell(alert: dict[str, Any], carried: Sequence[str]) -> Table:
+    """Return the reasons of a case below each other, each behind its strength."""
+    table = Table.grid(padding=(0, 2, 0, 0))
+    table.add_column(justify="right", no_wrap=True, style="dim")
+    table.add_column()
+    for name, text in alert.items():
+        if name.startswith("reason_") and name not in carried and text:
+            strength = alert.get(name.replace("reason_", "strength_"))
+            table.add_row("" if strength is None else factor(strength), Text(text))
+    return table
 
 
 def carried_text(value: Any) -> str:

@@ -40,7 +40,7 @@ def topk(
     chosen: Annotated[
         bool, typer.Option("--chosen", help="Of a curve: the cases that its chosen tree calls positive.")
     ] = False,
-    reasons: Annotated[int, typer.Option(metavar="N", help="Reasons a case.")] = 3,
+    reasons: Annotated[int, typer.Option(metavar="N", help="Reasons per case at most.")] = 3,
     id_columns: Ids = None,
     keep: Annotated[
         list[str] | None,
@@ -70,12 +70,15 @@ def topk(
     from toprank.cli.reading import TABLE_SUFFIXES, check_readable
     from toprank.cli.scoring import called_positive, load_and_read, ranked
     from toprank.cli.writing import check_output, write_table
+    from toprank.explain.reasons import MAX_REASONS
 
     check_readable(table)
     if out is not None:
         check_output(out, TABLE_SUFFIXES, inputs=[model, table])
     if reasons < 0:
-        raise InputError(f"--reasons must be 0 or more, got {reasons}. Hint: 3 fit on a line.")
+        raise InputError(f"--reasons must be 0 or more, got {reasons}. Hint: 3 are easy to read.")
+    if reasons > MAX_REASONS:
+        raise InputError(f"--reasons must be at most {MAX_REASONS}, got {reasons:,}. Hint: 3 are easy to read.")
     if chosen and k is not None:
         raise InputError(
             "--k and --chosen ask for different lists, expected one of them. Hint: --chosen lists all that the chosen "
@@ -162,7 +165,7 @@ def _print_alerts(
     said: str, alerts: polars.DataFrame, carried: list[str], out: Path | None, source: str, terminal: Terminal
 ) -> None:
     """Print the first alerts, or where they are, and where their hit rates come from (`source`)."""
-    from toprank.cli.show import alerts_table, percent
+    from toprank.cli.show import STRENGTHS, alerts_table, percent
 
     if out is not None:
         if not terminal.quiet:
@@ -178,5 +181,7 @@ def _print_alerts(
     terminal.show(f"{said}{first}:", alerts_table(shown.to_dicts(), carried))
     if source in HINTS:
         terminal.hint(f"  {HINTS[source]}")
+    if "reason_1" in alerts.columns:
+        terminal.hint(f"  {STRENGTHS}")
     if shown.height < alerts.height:
         terminal.hint("Write them all with -o alerts.csv.")

@@ -11,9 +11,11 @@ from typing import Any
 import numpy as np
 
 from toprank.explain.conditions import Condition
-from toprank.explain.reasons import feature_points, rows_by_path, value_text
+from toprank.explain.contributions import rows_by_path
 from toprank.explain.rules import leaf_table
+from toprank.explain.values import Originals, original_values, value_of, value_text
 from toprank.tree.columns import Category, Column
+from toprank.tree.scoring import feature_points
 from toprank.tree.structure import Tree
 from toprank.tree.wording import lift_text, number_text, percent_text
 
@@ -123,7 +125,9 @@ def step_lines(steps: Sequence[Step]) -> list[str]:
     return lines
 
 
-def explain_rows(tree: Tree, columns: Sequence[Column], X: np.ndarray, level: float = 0.95) -> list[Explanation]:
+def explain_rows(
+    tree: Tree, columns: Sequence[Column], X: np.ndarray, level: float = 0.95, *, originals: Originals | None = None
+) -> list[Explanation]:
     """Why each row of X stands where it stands.
 
     Parameters
@@ -134,6 +138,8 @@ def explain_rows(tree: Tree, columns: Sequence[Column], X: np.ndarray, level: fl
         As the tree reads it: category columns hold codes, NaN = missing.
     level : float, default=0.95
         Confidence level of the interval of the hit rate.
+    originals : callable or None
+        Categories as the caller wrote them; see `toprank.explain.values.Originals`.
 
     Returns
     -------
@@ -145,14 +151,20 @@ def explain_rows(tree: Tree, columns: Sequence[Column], X: np.ndarray, level: fl
     figures = [dict(zip(table, row, strict=True)) for row in zip(*(v.tolist() for v in table.values()), strict=True)]
     leaf, score = tree.leaf[tree.apply(X)], tree.decision_function(X)
     steps: dict[int, tuple[Step, ...]] = {}
+    named = original_values(columns, X, np.ones(X.shape, bool), originals)
     for rows, conditions in rows_by_path(tree, columns, X):
         values = [condition.values(X[rows]).tolist() for condition, _ in conditions]
         for i, row in enumerate(rows.tolist()):
             steps[row] = tuple(
-                _step(condition, contribution, values[place][i])
+                _step(
+                    condition,
+                    contribution,
+                    values[place][i],
+                    named[condition.feature][row] if condition.feature in named else None,
+                )
                 for place, (condition, contribution) in enumerate(conditions)
             )
-    inside = _scorecard_steps(tree, columns, X)
+    inside = _scorecard_steps(tree, columns, X, originals)
     return [
         Explanation(
             **figures[leaf[row]] | {"score": float(score[row])},
@@ -165,32 +177,31 @@ def explain_rows(tree: Tree, columns: Sequence[Column], X: np.ndarray, level: fl
     ]
 
 
-def _step(condition: Condition, contribution: float, value: float) -> Step:
-    shown = value_of(condition.column, value)
-    return Step(condition.column.name, shown, contribution, condition.text(value))
+def _step(condition: Condition, contribution: float, value: float, original: Any = None) -> Step:
+    column = condition.column
+    is_named = condition.codes is not None and original is not None
+    text = value_text(column, value, original, with_usual=False) if is_named else condition.text(value)
+    return Step(column.name, value_of(column, value, original), contribution, text)
 
 
-def value_of(column: Column, value: float) -> Category | None:
-    """Return a value as data: a number, a category by name, None for missing."""
-    if column.categories is None:
-        return None if np.isnan(value) else float(value)
-    return column.categories[int(value)] if 0 <= value < len(column.categories) else None
+def value_step(column: Column, value: float, contribution: float, original: Any = None) -> Step:
+    """Return what a value did for its row, without a condition."""
+    shown = value_of(column, value, original)
+    return Step(column.name, shown, float(contribution), value_text(column, float(value), original, with_usual=False))
 
 
-def _scorecard_steps(tree: Tree, columns: Sequence[Column], X: np.ndarray) -> list[tuple[Step, ...]]:
+def _scorecard_steps(
+    tree: Tree, columns: Sequence[Column], X: np.ndarray, originals: Originals | None
+) -> list[tuple[Step, ...]]:
     """For each row the features with the most points, for or against; nothing without a scorecard."""
-    if tree.scoring.kind != "linear":
-        return [()] * len(X)
     points = feature_points(tree.scoring, X)
+    if not points.any():
+        return [()] * len(X)
     order = np.argsort(-np.abs(points), axis=1, kind="stable")[:, :POINTS_SHOWN]
+    named = original_values(columns, X, points != 0, originals)
     return [
         tuple(
-            Step(
-                columns[f].name,
-                value_of(columns[f], X[row, f]),
-                float(points[row, f]),
-                value_text(columns[f], f, X[row, f]),
-            )
+            value_step(columns[f], X[row, f], points[row, f], named[f][row] if f in named else None)
             for f in sorted(order[row].tolist(), key=lambda f: -points[row, f])
             if points[row, f] != 0
         )

@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 
 KINDS = ("constant", "margin", "linear", "confusion")
+POINT_KINDS = ("linear",)
+"""Kinds that give points to each value of a row, in log-odds of a positive."""
 
 
 def _no_numbers() -> np.ndarray:
@@ -92,3 +94,24 @@ class Scoring:
         for holds, rule in rules:
             if not holds:
                 raise ValueError(f"Not a valid tree: its scoring is not {rule}. Hint: the data may be damaged.")
+
+
+def feature_points(scoring: Scoring, X: np.ndarray) -> np.ndarray:
+    """Points that a scorecard gives to each value of X: float64 of X's shape; rows add up to their points.
+
+    A number x is worth weight * (x - center), a category its own points, a missing value `missing`. Kinds without
+    points give 0 throughout.
+    """
+    out = np.zeros(X.shape)
+    if scoring.kind not in POINT_KINDS:
+        return out
+    with np.errstate(over="ignore"):  # infinite points are points, too
+        number = scoring.weight * (X.astype(np.float64) - scoring.center)
+    out[:] = np.where(np.isnan(X), scoring.missing, number)
+    for feature in np.flatnonzero(np.diff(scoring.points_at)).tolist():
+        values = X[:, feature].astype(np.float64)
+        points = scoring.points[scoring.points_at[feature] : scoring.points_at[feature + 1]]
+        known = (values >= 0) & (values < len(points))
+        out[:, feature] = scoring.missing[feature]
+        out[known, feature] = points[values[known].astype(np.intp)]
+    return out
