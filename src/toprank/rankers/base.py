@@ -17,10 +17,11 @@ from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 from toprank._core.threads import Threads, resolve_n_jobs
 from toprank.budget import Cutoff, cases_of_budget, find_cutoff
 from toprank.explain.dependence import Dependence, partial_dependence
-from toprank.explain.reasons import MAX_REASONS, Reason
+from toprank.explain.reasons import Reason
 from toprank.explain.values import Originals
 from toprank.export import main_columns
 from toprank.metrics import average_precision
+from toprank.rankers.alerts import check_alerts, honest_gain, reason_columns
 from toprank.rankers.encoding import Table, encode, learn_columns, original_values, read_table
 from toprank.rankers.frames import backend_of, make_frame
 from toprank.rankers.model_file import save_model
@@ -315,25 +316,12 @@ class BaseRanker(ClassifierMixin, BaseEstimator):
         Returns
         -------
         frame with rank, row (position in X), score, hit_rate, lift, leaf (tree rankers), reason_1, strength_1, ...
-            A reason is a value that speaks for the case, beside what is usual in training; "" where there are no more.
-            Its strength is by how much it multiplies the odds of a positive, missing where there is no reason.
+            A reason is a value that speaks for the case, beside what is usual; its strength is the factor by which it
+            raises the odds of a positive. Both are empty where a case has fewer reasons.
             hit_rate is the smoothed rate of `predict_proba`: of a tree that of training, so expect fewer hits.
         """
         matrix = self._encode(X)
-        if isinstance(k, bool | np.bool_) or not isinstance(k, int | np.integer) or not 1 <= k <= len(matrix):
-            raise ValueError(
-                f"k must be an int from 1 to the number of rows ({len(matrix):,}), got {k!r}. "
-                "Hint: k is how many cases you can check."
-            )
-        if isinstance(reasons, bool | np.bool_) or not isinstance(reasons, int | np.integer) or reasons < 0:
-            raise ValueError(
-                f"reasons must be an int, 0 or more, got {reasons!r}. Hint: reasons is the number of reasons per case."
-            )
-        if reasons > MAX_REASONS:
-            raise ValueError(
-                f"reasons must be at most {MAX_REASONS}, got {reasons:,}. Hint: explain lists all that the model knows "
-                "about a case."
-            )
+        check_alerts(k, reasons, len(matrix))
         with Threads(resolve_n_jobs(self.n_jobs)) as threads:
             score = self._decide(matrix, threads)
         rows = np.argsort(-score, kind="stable")[:k]
@@ -341,16 +329,9 @@ class BaseRanker(ClassifierMixin, BaseEstimator):
         columns: dict[str, Any] = {"rank": np.arange(1, k + 1), "row": rows, "score": score[rows], "hit_rate": rate,
                                    "lift": rate / self.base_rate_} | self._leaf_column(matrix[rows])  # fmt: skip
         if reasons:
-            why = self._reasons(matrix[rows], int(reasons), original_values(X, rows), self._gain(rate))
-            columns |= reason_columns(why, int(reasons))
+            gain = honest_gain(rate, self.base_rate_, self._rate_source())
+            columns |= reason_columns(self._reasons(matrix[rows], reasons, original_values(X, rows), gain), reasons)
         return make_frame(columns, backend_of(X), [name for name in columns if name.startswith("strength_")])
-
-    def _gain(self, rate: np.ndarray) -> np.ndarray | None:
-        """Log-odds of hit rates, less those of all cases; None where the rates are those of training."""
-        if self._rate_source() in ("training", "leaves"):
-            return None
-        with np.errstate(divide="ignore"):
-            return np.log(rate / self.base_rate_) - np.log((1.0 - rate) / (1.0 - self.base_rate_))
 
     def dependence(self, X: Any, features: Any, *, n_values: int = 20, max_rows: int = 500) -> Dependence:
         """Mean score of the rows of X if one column, or two, had a given value: what the model makes of them.
@@ -395,9 +376,7 @@ class BaseRanker(ClassifierMixin, BaseEstimator):
         return {}
 
     @abstractmethod
-    def _reasons(
-        self, matrix: np.ndarray, n_reasons: int, originals: Originals, gain: np.ndarray | None
-    ) -> list[list[Reason]]:
+    def _reasons(self, matrix: np.ndarray, n_reasons: int, originals: Originals, gain: Any) -> list[list[Reason]]:
         """Reasons of each encoded row; `originals` and `gain` as in `toprank.explain.reasons`."""
 
     # --- files and text -----------------------------------------------------------------------------------------
@@ -446,15 +425,6 @@ class BaseRanker(ClassifierMixin, BaseEstimator):
         tags.input_tags.categorical = True
         tags.input_tags.string = True
         return tags
-
-
-def reason_columns(why: list[list[Reason]], n_reasons: int) -> dict[str, list[Any]]:
-    """Columns of a table of alerts: reason_1, strength_1, reason_2, ...; "" and None where a case has fewer reasons."""
-    out: dict[str, list[Any]] = {}
-    for i in range(n_reasons):
-        out[f"reason_{i + 1}"] = [row[i].text if i < len(row) else "" for row in why]
-        out[f"strength_{i + 1}"] = [float(f"{row[i].strength:.4g}") if i < len(row) else None for row in why]
-    return out
 
 
 def _names_of(X: Any) -> list[str]:
