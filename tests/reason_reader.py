@@ -78,13 +78,12 @@ class ReasonReader:
             if not holds[0] or (sign == ">" and not holds[1]):
                 problems.append(f"{sign} {bound} does not hold")
         last = remarks.rpartition(", ")[2] if BOUND.search(remarks) else remarks
-        if span := re.fullmatch(rf"usually ({NUMBER}) to ({NUMBER})", last):
+        if span := re.fullmatch(rf"usually at (least|most) ({NUMBER})", last):
             self.kinds["usual range"] += 1
-            low, high = map(as_number, span.groups())
-            slack = 6e-4 * max(abs(low), abs(high))
-            if low <= shown <= high:
+            end, is_least = as_number(span[2]), span[1] == "least"
+            if shown >= end if is_least else shown <= end:
                 problems.append("as usual")
-            if column.share(lambda x: low - slack <= x <= high + slack) < 0.8:
+            if column.share(lambda x: x >= end if is_least else x <= end) < 0.9:
                 problems.append("not usual")
         elif one := re.fullmatch(rf"usually ({NUMBER})", last):
             self.kinds["usual number"] += 1
@@ -130,7 +129,7 @@ class ReasonReader:
             ties = [c for c in column.counts if column.counts[c] == n]
             if not any(self.is_label(other[2], c) for c in ties):
                 problems.append(f"{common!r} is the commonest")
-            if (other[1] == "usually") != (n / len(column.known) >= 0.5):
+            if (other[1] == "usually") != (n / len(column.known) > 0.5):
                 problems.append("wrong word for how often")
             return problems
         return problems + self.share_problems(column, value, remark)

@@ -53,7 +53,7 @@ def test_reasons_are_what_speaks_for_a_row_strongest_first():
 
 def test_values_stand_beside_what_is_usual():
     assert texts(reasons(audit_tree(), KNOWN_COLUMNS, X, 3)) == [
-        ["sector = construction (most often retail)", "vat_gap = 0.42 (usually 0.02 to 0.3)"],
+        ["sector = construction (most often retail)", "vat_gap = 0.42 (usually at most 0.3)"],
         [],
         ["age_years is missing (as in 20 % of cases)", "turnover = 3,000 (> 1,200, median 3,000)"],
     ]
@@ -199,8 +199,8 @@ def test_of_a_weighted_sum_the_terms_that_carry_the_row_are_reasons():
     rows = np.array([[9.0, 0, 0, 1.0], [9.0, 0, 0, 7.0]])
     found = reasons(oblique_tree(), KNOWN_COLUMNS, rows, 3)
     assert texts(found) == [
-        ["vat_gap = 9 (usually 0.02 to 0.3)", "age_years = 1 (usually 5)"],
-        ["vat_gap = 9 (usually 0.02 to 0.3)"],
+        ["vat_gap = 9 (usually at most 0.3)", "age_years = 1 (usually 5)"],
+        ["vat_gap = 9 (usually at most 0.3)"],
     ]
     log_odds = node_log_odds(oblique_tree())
     assert np.prod([reason.strength for reason in found[0]]) == pytest.approx(np.exp(log_odds[4] - log_odds[0]))

@@ -222,7 +222,7 @@ def _alert_cells(
 
 def _reasons_cell(alert: dict[str, Any], carried: Sequence[str]) -> Table:
     """Return the reasons of a case below each other, each behind its strength."""
-    table = Table.grid(padding=(0, 2, 0, 0))
+    table = Table.grid(padding=(0, 1, 0, 0))
     table.add_column(justify="right", no_wrap=True, style="dim")
     table.add_column()
     for name, text in alert.items():

@@ -179,9 +179,9 @@ def _print_alerts(
     shown = alerts.head(ROWS_PRINTED)
     first = f", the first {shown.height}" if shown.height < alerts.height else ""
     terminal.show(f"{said}{first}:", alerts_table(shown.to_dicts(), carried))
-    if source in HINTS:
-        terminal.hint(f"  {HINTS[source]}")
     if "reason_1" in alerts.columns:
         terminal.hint(f"  {STRENGTHS}")
+    if source in HINTS:
+        terminal.hint(f"  {HINTS[source]}")
     if shown.height < alerts.height:
         terminal.hint("Write them all with -o alerts.csv.")

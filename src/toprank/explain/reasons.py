@@ -99,9 +99,10 @@ def row_contributions(tree: Tree, columns: Sequence[Column], X: np.ndarray) -> n
     """
     typical = typical_row(columns)
     out = feature_contributions(tree, X, typical)[0]
-    points = feature_points(tree.scoring, np.vstack((X, typical)))
-    if points.any():
-        out += points[:-1] - np.where([column.usual is None for column in columns], 0.0, points[-1])
+    if tree.scoring.has_points:
+        out += feature_points(tree.scoring, X)
+        is_known = np.array([column.usual is not None for column in columns])
+        out -= np.where(is_known, feature_points(tree.scoring, typical[None])[0], 0.0)
     return out
 
 

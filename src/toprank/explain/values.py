@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from typing import Any
 
 import numpy as np
 
 from toprank.tree.columns import Category, Column, Usual
-from toprank.tree.wording import EXACT_DIGITS, SHORT, decimal_text, percent_text, rounded
+from toprank.tree.wording import EXACT_DIGITS, SHORT, decimal_text, number_text, percent_text, rounded
+
+MANY = 10_000
+"""Numbers from here on are rounded before the decimal point, too, where they only say what is usual."""
 
 Originals = Callable[[str], Sequence[Any] | None]
 """Values of a column, by its name, as the caller gave them, one per row, None for a missing one; or None where they are
@@ -55,7 +59,7 @@ def value_text(
     *,
     with_usual: bool = True,
 ) -> str:
-    """Words for the value of one case: payroll_share = 0.05 (usually 0.15 to 0.4).
+    """Words for the value of one case: payroll_share = 0.05 (usually at least 0.15).
 
     Parameters
     ----------
@@ -73,7 +77,7 @@ def value_text(
     --------
     >>> age = Column("age", usual=Usual(35.0, 21.0, 60.0, share=0.03, missing=0.02))
     >>> value_text(age, 17.0), value_text(age, 23.0, high=25.5), value_text(age, np.nan)
-    ('age = 17 (usually 21 to 60)', 'age = 23 (<= 25.5, median 35)', 'age is missing (as in 2 % of cases)')
+    ('age = 17 (usually at least 21)', 'age = 23 (<= 25.5, median 35)', 'age is missing (as in 2 % of cases)')
     >>> sector = Column("sector", ("bar", "shop"), usual=Usual(1.0, 1.0, 1.0, share=0.8, missing=0.0))
     >>> value_text(sector, 0.0), value_text(sector, np.nan, "zoo")
     ('sector = bar (usually shop)', 'sector = zoo (never seen in training)')
@@ -98,35 +102,52 @@ def value_text(
 
 
 def _number_remarks(value: float, low: float, high: float, usual: Usual | None) -> tuple[str, list[str]]:
-    """A number, and what stands beside it, with as many digits as tell them apart.
+    """A number, and what stands beside it.
 
-    Beside an unusual value stands what is usual, beside a usual one the bounds that it meets and the median. Bounds are
-    rounded down, as in rules: a threshold midway between two values of a grid names the lower one.
+    Beside an unusual value stands what is usual, beside a usual one a bound that it meets and the median.
     """
-    is_unusual = usual is not None and not usual.low <= value <= usual.high
-    bounds = [] if is_unusual else [(s, b) for s, b in ((">", low), ("<=", high)) if np.isfinite(b)]
-    others = [] if usual is None else [usual.low, usual.high] if is_unusual else [usual.value]
+    if usual is not None and not usual.low <= value <= usual.high:
+        shown, side = _beside_usual(value, usual)
+        return shown, [side]
+    bounds = [(sign, bound) for sign, bound in ((">", low), ("<=", high)) if np.isfinite(bound)]
+    if usual is not None and len(bounds) == 2:  # the one that is nearer to what is usual says more
+        bounds = bounds[:1] if value >= usual.value else bounds[1:]
     for digits in range(SHORT.digits, EXACT_DIGITS + 1):
-        shown = rounded(value, digits)
-        shown_bounds = [rounded(bound, digits, down=True) for _, bound in bounds]
-        shown_others = [rounded(other, digits) for other in others]
-        agrees = all(
-            (value <= bound) == (shown <= seen) for (_, bound), seen in zip(bounds, shown_bounds, strict=True)
-        ) and all(
-            (value < other, value > other) == (shown < seen, shown > seen)
-            for other, seen in zip(others, shown_others, strict=True)
-        )
-        if agrees:
+        number = rounded(value, digits)
+        # Rounded down, as in rules: a threshold midway between two values of a grid names the lower one.
+        ends = [rounded(bound, digits, down=True) for _, bound in bounds]
+        if all((value <= bound) == (number <= end) for (_, bound), end in zip(bounds, ends, strict=True)):
             break
-    remarks = []
-    if bounds:
-        remarks.append(" and ".join(f"{s} {decimal_text(b)}" for (s, _), b in zip(bounds, shown_bounds, strict=True)))
-    if usual is not None and not is_unusual:
-        remarks.append(_how_often(usual) if usual.is_one_value else f"median {decimal_text(shown_others[0])}")
-    elif usual is not None:
-        ends = [decimal_text(end) for end in shown_others]
-        remarks.append(f"usually {ends[0]}" if usual.low == usual.high else f"usually {ends[0]} to {ends[1]}")
-    return decimal_text(shown), remarks
+    remarks = [" and ".join(f"{sign} {decimal_text(end)}" for (sign, _), end in zip(bounds, ends, strict=True))]
+    if usual is not None:
+        remarks.append(_how_often(usual) if usual.is_one_value else f"median {number_text(usual.value)}")
+    return decimal_text(number), [remark for remark in remarks if remark]
+
+
+def _beside_usual(value: float, usual: Usual) -> tuple[str, str]:
+    """An unusual number, and the usual one or the end of the usual range beside it, in digits that tell them apart.
+
+    Ends are rounded outwards to two digits where those suffice: no fewer cases lie on their usual side.
+    """
+    for digits in range(SHORT.digits, EXACT_DIGITS + 1):
+        number = rounded(value, digits)
+        if usual.low == usual.high:
+            if number != (one := rounded(usual.value, digits)):
+                return decimal_text(number), f"usually {decimal_text(one)}"
+            continue
+        for few in range(2, digits + 1):
+            if value < usual.low and (end := _outwards(usual.low, few, ROUND_FLOOR)) > number:
+                return decimal_text(number), f"usually at least {decimal_text(end)}"
+            if value > usual.high and (end := _outwards(usual.high, few, ROUND_CEILING)) < number:
+                return decimal_text(number), f"usually at most {decimal_text(end)}"
+    raise AssertionError("17 digits tell any two numbers apart")
+
+
+def _outwards(value: float, digits: int, rounding: str) -> Decimal:
+    """Return an end of a range in so many digits: years keep all of theirs, large sums lose their tail."""
+    exact = Decimal(repr(float(value)))
+    last = exact.adjusted() - digits + 1
+    return exact.quantize(Decimal(1).scaleb(min(last, 0) if abs(exact) < MANY else last - 1), rounding)
 
 
 def _category_remark(column: Column, value: float, usual: Usual | None) -> str:

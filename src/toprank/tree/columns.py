@@ -9,7 +9,7 @@ from typing import Any
 Category = str | bool | int | float
 
 USUAL_SHARE = 0.5
-"""Share of the known values from which on one value is the usual one."""
+"""A value that more than this share of the cases have is the usual one."""
 
 
 @dataclass(frozen=True)
@@ -19,7 +19,7 @@ class Usual:
     Attributes
     ----------
     value : float
-        The median, or the value that at least half of the cases have; of categories the code of the commonest.
+        The median, which is the value that more than half of the cases have, if any; of categories the commonest code.
     low, high : float
         The middle 80 % of a number; both are `value` where one value is the usual one, and of categories.
     share : float
@@ -43,8 +43,8 @@ class Usual:
 
     @property
     def is_one_value(self) -> bool:
-        """True where at least half of the cases have the same value."""
-        return self.share >= USUAL_SHARE
+        """True where more than half of the cases have the same value."""
+        return self.share > USUAL_SHARE
 
 
 @dataclass(frozen=True)

@@ -66,6 +66,11 @@ class Scoring:
 
     __hash__ = None  # type: ignore[assignment]
 
+    @property
+    def has_points(self) -> bool:
+        """True where each value of a row has points: see `feature_points`."""
+        return self.kind in POINT_KINDS
+
     def to_dict(self) -> dict[str, Any]:
         """Plain values; `Scoring(**data)` gives an equal object back."""
         return {
@@ -103,7 +108,7 @@ def feature_points(scoring: Scoring, X: np.ndarray) -> np.ndarray:
     points give 0 throughout.
     """
     out = np.zeros(X.shape)
-    if scoring.kind not in POINT_KINDS:
+    if not scoring.has_points:
         return out
     with np.errstate(over="ignore"):  # infinite points are points, too
         number = scoring.weight * (X.astype(np.float64) - scoring.center)
