@@ -4,6 +4,7 @@ import math
 import os
 import warnings
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -25,7 +26,7 @@ from toprank import (
 ROOT = Path(__file__).parents[1]
 DATA = Path(os.environ.get("TOPRANK_DATA", ROOT.parent / "shared" / "data"))
 TABLES = ["vehicle_claim_fraud", "telco_churn", "bankmarketing", "sick", "solar_flare_m0"]
-NEW = {"criterion": "entropy", "min_samples_leaf": 5, "leaf_score": "linear", "ccp_alpha": "cv"}
+NEW: dict[str, Any] = {"criterion": "entropy", "min_samples_leaf": 5, "leaf_score": "linear", "ccp_alpha": "cv"}
 WHOLE = {
     "MetaAP": MetaAP(),
     "MetaAP-linear": MetaAP(**NEW),
