@@ -291,6 +291,7 @@ def test_k_and_reasons(folder):
             "Hint: k is how many cases you can check."
         )
     assert "--reasons must be 0 or more, got -1." in refused(*common, "--reasons", -1)
+    assert "got 3,000,000." in refused(*common, "--reasons", 3_000_000)
     assert "did you mean 'fraud'?" in refused(*common, "--keep", "frauds")
 
 

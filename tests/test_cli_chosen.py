@@ -58,8 +58,10 @@ def test_topk_lists_what_the_chosen_tree_calls_positive(folder, chosen, tmp_path
     for name in ("row", "score", "hit_rate", "lift"):
         assert alerts[name].to_list() == pytest.approx(whole[name].to_list())
     assert alerts["case_id"].to_list() == table["case_id"].gather(whole["row"]).to_list()
-    why = dict(zip(tree["row"], tree["leaf", "reason_1", "reason_2"].rows(), strict=True))
-    assert alerts["leaf", "reason_1", "reason_2"].fill_null("").rows() == [why[row] for row in alerts["row"]]
+    names = ("leaf", "reason_1", "strength_1", "reason_2", "strength_2")
+    why = dict(zip(tree["row"], tree[names].rows(), strict=True))
+    found = alerts[names].with_columns(pl.col("reason_1", "reason_2").fill_null(""))
+    assert found.rows() == [why[row] for row in alerts["row"]]
     assert set(alerts["leaf"]) <= {rule["leaf"] for rule in called_rules(model.selected_.tree)}
     assert len(json.loads(run(*common, "--json").out)["alerts"]) == is_called.sum()
     assert f"{said}, the first 20:" in run(*common).out

@@ -188,7 +188,9 @@ def test_topk_writes_alerts(folder, model, tmp_path, ending):
         "lift",
         "leaf",
         "reason_1",
+        "strength_1",
         "reason_2",
+        "strength_2",
         "fraud",
     ]
     assert alerts["rank"].to_list() == list(range(1, 13))

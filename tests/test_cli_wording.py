@@ -10,6 +10,7 @@ import pytest
 import toprank
 from cli_files import HEADER, case_lines, fit_cases, run, save_classifier, write_cases
 from toprank.cli.errors import is_bad_input
+from toprank.cli.show import factor
 from toprank.tree.counts import plural
 
 ONE_OF_SEVERAL = re.compile(
@@ -287,3 +288,9 @@ def test_errors_that_nobody_raised_are_mistakes_of_ours(folder, monkeypatch):
     done = run("topk", folder / "model.toprank", folder / "history.csv", "--debug")
     assert done.code == 1
     assert done.err.startswith("Traceback")
+
+
+def test_strengths_in_few_digits():
+    assert [factor(s) for s in (1.006, 1.09, 1.1, 2.14, 9.94, 9.96, 541.4, 1000.0)] == [
+        "x1.01", "x1.09", "x1.1", "x2.1", "x9.9", "x10", "x541", "x1,000+",
+    ]  # fmt: skip

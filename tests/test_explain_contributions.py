@@ -35,7 +35,7 @@ def test_features_of_a_weighted_sum_share_its_contribution():
     tree = oblique_tree()
     contributions, base = feature_contributions(tree, np.array([[9.0, 0, 0, 1.0], [np.nan, 0, 0, 1.0]]))
     share = contributions / contributions.sum(axis=1, keepdims=True)
-    np.testing.assert_allclose(share, [[0.8 / 1.1, 0, 0, 0.3 / 1.1]] * 2)
+    np.testing.assert_allclose(share, [[0.8 / 1.1, 0, 0, 0.3 / 1.1], [1, 0, 0, 0]])  # the sum of row 1 is missing
     np.testing.assert_allclose(base + contributions.sum(axis=1), node_log_odds(tree)[[4, 3]])
 
 
@@ -61,6 +61,15 @@ def test_columns_of_a_weighted_sum_share_it_by_how_far_they_took_the_row_that_wa
     np.testing.assert_allclose(contributions[2], -rise[0] * np.array([2, 2, 1, 0]) / 5)
     np.testing.assert_allclose(contributions[3], -rise[0] * np.array([1, 0, 0, 0]))
     np.testing.assert_allclose(contributions[4], -rise[0] * np.array([1, 2, 2, 0]) / 5)
+
+
+def test_sums_that_know_no_means_compare_with_the_typical_row():
+    """Both columns of 0.8 x vat_gap - 0.3 x age_years take the first row up, vat_gap alone the second."""
+    X, typical = np.array([[9.0, 0, 0, 1.0], [9.0, 0, 0, 7.0]]), np.array([5.0, 0, 0, 5.0])
+    contributions, base = feature_contributions(oblique_tree(), X, typical)
+    share = contributions / contributions.sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(share, [[3.2 / 4.4, 0, 0, 1.2 / 4.4], [1, 0, 0, 0]])
+    np.testing.assert_allclose(base + contributions.sum(axis=1), node_log_odds(oblique_tree())[[4, 4]])
 
 
 @given(grown_cases())

@@ -385,6 +385,12 @@ def test_reasons_out_of_range(reasons):
         clone(FAST).fit(X, y).top_k(X, 3, reasons=reasons)
 
 
+def test_more_reasons_than_a_table_may_have():
+    X, y = numbers()
+    with pytest.raises(ValueError, match=r"at most 100, got 3,000,000\. Hint:"):
+        clone(FAST).fit(X, y).top_k(X, 3, reasons=3_000_000)
+
+
 @pytest.mark.parametrize("budget", [0, -1, 1.5, 0.0, "many"], ids=repr)
 @pytest.mark.parametrize("kind", ["rate", "margin", "forest"])
 def test_budgets_out_of_range(kind, budget):

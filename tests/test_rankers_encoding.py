@@ -14,6 +14,7 @@ from toprank.rankers.encoding import (
     ManyCategoriesWarning,
     encode,
     is_missing,
+    original_values,
     read_table,
 )
 from toprank.tree.columns import Column
@@ -185,3 +186,22 @@ def test_warnings_of_fit_point_to_the_caller():
         with pytest.warns(UserWarning, match=words) as caught:
             curve.set_params(keep_columns=None).fit(numbers, labels, sample_weight=weight)
         assert {warning.filename for warning in caught} == {__file__}
+
+
+@pytest.mark.parametrize("convert", [pd.DataFrame, pl.DataFrame, pa.table], ids=["pandas", "polars", "pyarrow"])
+def test_original_values_of_frames(convert):
+    look_up = original_values(convert({"a": ["x", None, "z"], "b": [1.0, 2.0, float("nan")]}), np.array([2, 1]))
+    assert look_up("a") == ["z", None]
+    assert look_up("b") == [None, 2.0]
+    assert look_up("a (month)") is None
+
+
+def test_original_values_of_arrays():
+    rows = [["x", 1.0], [None, 2.0], ["z", 3.0]]
+    for table in (np.array(rows, object), rows):
+        assert original_values(table)("x0") == ["x", None, "z"]
+        assert original_values(table, np.array([2]))("x1") == [3.0]
+        assert original_values(table)("x2") is None
+        assert original_values(table)("sector") is None
+    frame = pd.DataFrame({0: ["x", "y"]})
+    assert original_values(frame)("0") == ["x", "y"]

@@ -45,12 +45,13 @@ def test_alerts_come_in_the_frame_type_of_the_table(fitted, rows, library):
     alerts = fitted.top_k(convert(rows), 5, reasons=2)
     assert isinstance(alerts, frame_type)
     leaf = [] if fitted.kind in ENSEMBLES else ["leaf"]
-    expected = ["rank", "row", "score", "hit_rate", "lift", *leaf, "reason_1", "reason_2"]
+    expected = ["rank", "row", "score", "hit_rate", "lift", *leaf, "reason_1", "strength_1", "reason_2", "strength_2"]
     assert list(alerts.column_names if library == "pyarrow" else alerts.columns) == expected
     plain = fitted.top_k(rows, 5, reasons=2)
     for name in expected:
         column = alerts[name].to_pylist() if library == "pyarrow" else list(alerts[name])
-        assert column == plain[name].tolist()
+        given = [None if value is None or value != value else value for value in column]
+        assert given == [None if value != value else value for value in plain[name].tolist()]
 
 
 def test_alerts_say_how_much_and_why(fitted, rows):

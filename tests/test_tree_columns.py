@@ -2,13 +2,15 @@ import json
 
 import pytest
 
-from toprank.tree.columns import Column
+from toprank.tree.columns import Column, Usual
 
 COLUMNS = [
     Column("amount"),
     Column("amount", has_missing=False),
     Column("sector", ("farms", "banks")),
     Column("is_new", (False, True), has_missing=False),
+    Column("amount", usual=Usual(3.0, -1.5, 1e9, 0.1, 0.25)),
+    Column("sector", ("farms", "banks"), usual=Usual(1.0, 1.0, 1.0, 0.7, 0.0)),
     Column("opened", form="dmy"),
     Column("opened", form="date", has_time=True),
     Column("opened (month)", ("Jan", "Mar"), source="opened", form="dmy", part="month"),
@@ -74,3 +76,21 @@ def test_every_millisecond_is_told_from_its_neighbours():
 def test_dictionaries_of_no_column_are_refused(change):
     with pytest.raises(ValueError, match="Column 'amount'"):
         Column.from_dict(Column("amount").to_dict() | change)
+
+
+@pytest.mark.parametrize(
+    "usual",
+    [[1.0, 0.0, 2.0, 0.1], [1.0, 0.0, 2.0, 0.1, 2.0], [1.0, 0.0, float("nan"), 0.1, 0.0], [1.0, 2.0, 3.0, 0.1, 0.0],
+     ["1", 0.0, 2.0, 0.1, 0.0], [True, 0, 2, 0, 0], 3.0],
+    ids=repr,
+)  # fmt: skip
+def test_what_is_usual_is_checked(usual):
+    with pytest.raises((ValueError, TypeError)):
+        Column.from_dict({"name": "amount", "kind": "number", "has_missing": True, "usual": usual})
+
+
+@pytest.mark.parametrize("code", [2.0, -1.0, 0.5])
+def test_the_commonest_category_is_one_of_the_column(code):
+    data = {"name": "town", "kind": "category", "categories": ["A", "B"], "has_missing": True}
+    with pytest.raises(ValueError, match="town"):
+        Column.from_dict(data | {"usual": [code, code, code, 0.5, 0.0]})

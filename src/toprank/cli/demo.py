@@ -165,7 +165,7 @@ def rules_text(model: Any) -> str:
 
 
 def _print_campaign(campaign: Campaign, info: dict[str, Any], alerts: polars.DataFrame, terminal: Terminal) -> None:
-    from toprank.cli.show import alerts_table, model_card
+    from toprank.cli.show import STRENGTHS, alerts_table, model_card
 
     terminal.show(
         f"A simulated audit campaign: toprank learns from {campaign.history.height:,} audits of {YEARS[0]} "
@@ -177,6 +177,7 @@ def _print_campaign(campaign: Campaign, info: dict[str, Any], alerts: polars.Dat
     terminal.show(model_card(info))
     terminal.heading(f"The {ALERTS_SHOWN} companies of {campaign.year} most worth checking")
     terminal.show(alerts_table(alerts.head(ALERTS_SHOWN).to_dicts(), ["case_id"], amount="amount", outcome="fraud"))
+    terminal.hint(f"  {STRENGTHS}")
 
 
 def _print_judgement(

@@ -15,6 +15,7 @@ from rich.text import Text
 from toprank.tree.counts import count, plural
 from toprank.tree.visible import visible
 
+STRENGTHS = "x2.1 before a reason: this value multiplies the odds of a hit by 2.1."
 TIES = "About: cases with equal scores have no order; these figures are the mean over all orders."
 NUMBER = re.compile(r"[+-]?[0-9][0-9.,]*")
 WAY = re.compile(r" or (?=\(|[\d,]+ other ways? \()")
@@ -34,6 +35,13 @@ def percent(share: float) -> str:
 def times(lift: float) -> str:
     """Return a lift: 31x, 2.3x, 0.05x."""
     return f"{lift:,.0f}x" if lift >= 19.95 else f"{lift:,.{1 if lift >= 0.95 else 2}f}x"
+
+
+def factor(strength: float) -> str:
+    """Return the strength of a reason: x2.1, x14, x1.04."""
+    if strength >= 1000:  # as large as they get
+        return "x1,000+"
+    return f"x{strength:,.{0 if strength >= 9.95 else 1 if strength >= 1.095 else 2}f}"
 
 
 def facts(rows: Iterable[tuple[str, str]]) -> Table:
@@ -210,14 +218,25 @@ def _alert_cells(
     if outcome:
         cells.append(Text("hit", style="green") if alert[outcome] else Text("-", style="dim"))
     if has_reasons:
-        given = (text for name, text in alert.items() if name.startswith("reason_") and name not in carried)
-        cells.append("\n".join(visible(text, one_line=True) for text in given if text))
+        cells.append(_reasons_cell(alert, carried))
     return cells
 
 
 def looks_like_number(value: Any) -> bool:
     """Tell numbers, also those that were carried as text, and nothing at all from words."""
     return value is None or isinstance(value, int | float) or bool(NUMBER.fullmatch(str(value)))
+
+
+def _reasons_cell(alert: dict[str, Any], carried: Sequence[str]) -> Table:
+    """Return the reasons of a case below each other, each behind its strength."""
+    table = Table.grid(padding=(0, 1, 0, 0))
+    table.add_column(justify="right", no_wrap=True, style="dim")
+    table.add_column()
+    for name, text in alert.items():
+        if name.startswith("reason_") and name not in carried and text:
+            strength = alert.get(name.replace("reason_", "strength_"))
+            table.add_row("" if strength is None else factor(strength), Text(visible(text, one_line=True)))
+    return table
 
 
 def carried_text(value: Any) -> str:

@@ -42,7 +42,7 @@ def topk(
     chosen: Annotated[
         bool, typer.Option("--chosen", help="Of a curve: the cases that its chosen tree calls positive.")
     ] = False,
-    reasons: Annotated[int, typer.Option(metavar="N", help="Reasons a case.")] = 3,
+    reasons: Annotated[int, typer.Option(metavar="N", help="Reasons per case at most.")] = 3,
     id_columns: Ids = None,
     keep: Annotated[
         list[str] | None,
@@ -76,12 +76,15 @@ def topk(
     from toprank.cli.reading import check_readable
     from toprank.cli.scoring import called_positive, load_and_read, ranked
     from toprank.cli.writing import check_table_output, write_table
+    from toprank.explain.reasons import MAX_REASONS
 
     check_readable(table)
     if out is not None:
         check_table_output(out, inputs=[model, table])
     if reasons < 0:
-        raise InputError(f"--reasons must be 0 or more, got {reasons}. Hint: 3 fit on a line.")
+        raise InputError(f"--reasons must be 0 or more, got {reasons}. Hint: 3 are easy to read.")
+    if reasons > MAX_REASONS:
+        raise InputError(f"--reasons must be at most {MAX_REASONS}, got {reasons:,}. Hint: 3 are easy to read.")
     if chosen and k is not None:
         raise InputError(
             "--k and --chosen ask for different lists, expected one of them. Hint: --chosen lists all that the chosen "
@@ -168,7 +171,7 @@ def _print_alerts(
     said: str, alerts: polars.DataFrame, carried: list[str], out: Path | None, rates: HitRates, terminal: Terminal
 ) -> None:
     """Print the first alerts, or where they are, and the hits to expect among them."""
-    from toprank.cli.show import alerts_table
+    from toprank.cli.show import STRENGTHS, alerts_table
 
     expected = hits_text(alerts, rates)
     if out is not None:
@@ -183,6 +186,8 @@ def _print_alerts(
     shown = alerts.head(ROWS_PRINTED)
     first = f", the first {shown.height}" if shown.height < alerts.height else ""
     terminal.show(f"{said}{first}:", alerts_table(shown.to_dicts(), carried))
+    if "reason_1" in alerts.columns:
+        terminal.hint(f"  {STRENGTHS}")
     terminal.hint(f"  {expected[0].upper()}{expected[1:]}.")
     if shown.height < alerts.height:
         terminal.hint("Write them all with -o alerts.csv.")

@@ -7,7 +7,7 @@ from toprank.explain.conditions import Condition, merge_path
 from toprank.explain.contributions import auc_importance, feature_contributions, gain_importance, path_contributions
 from toprank.explain.dependence import Dependence, partial_dependence
 from toprank.explain.paths import PathCounts, count_paths
-from toprank.explain.reasons import reasons
+from toprank.explain.reasons import Reason, reasons
 from toprank.explain.rows import Explanation, Step, explain_rows
 from toprank.explain.rules import leaf_rules, leaf_table
 from toprank.explain.votes import VoteExplanation, explain_votes, vote_reasons
@@ -17,6 +17,7 @@ __all__ = [
     "Dependence",
     "Explanation",
     "PathCounts",
+    "Reason",
     "Step",
     "VoteExplanation",
     "auc_importance",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -38,13 +38,15 @@ def path_contributions(tree: Tree, nodes: Sequence[int] | np.ndarray) -> np.ndar
     return np.diff(node_log_odds(tree)[path[path >= 0]])
 
 
-def feature_contributions(tree: Tree, X: np.ndarray) -> tuple[np.ndarray, float]:
+def feature_contributions(tree: Tree, X: np.ndarray, typical: np.ndarray | None = None) -> tuple[np.ndarray, float]:
     """How much each feature raised the log-odds of each row.
 
     Parameters
     ----------
     tree : Tree
     X : float array of shape (n, n_features)
+    typical : float array of shape (n_features,) or None
+        Usual values, NaN where not known, for weighted sums that do not know the means of their columns.
 
     Returns
     -------
@@ -52,7 +54,8 @@ def feature_contributions(tree: Tree, X: np.ndarray) -> tuple[np.ndarray, float]
         A step's change belongs to the feature asked for at its start; at a weighted sum those features share it
         whose values took the row to its side, by how far they did.
     base : float
-        Log-odds of the root. Base plus the sum of a row's contributions is the log-odds of its leaf.
+        Log-odds of the root. Base plus the sum of a row's contributions is the log-odds of its leaf, but for nodes
+        whose sides lead to the same child: they ask nothing, so no feature did anything there.
     """
     nodes, _ = tree.paths(X)
     log_odds = node_log_odds(tree)
@@ -61,21 +64,26 @@ def feature_contributions(tree: Tree, X: np.ndarray) -> tuple[np.ndarray, float]
         row = np.flatnonzero(nodes[:, step + 1] >= 0)
         start = nodes[row, step]
         change = log_odds[nodes[row, step + 1]] - log_odds[start]
+        change[tree.left[start] == tree.right[start]] = 0.0  # such a node asks nothing
         is_sum = tree.kind[start] == OBLIQUE
         out[row[~is_sum], tree.feature[start[~is_sum]]] += change[~is_sum]
         for node in np.unique(start[is_sum]).tolist():
             here = start == node
             goes_left = nodes[row[here], step + 1] == tree.left[node]
-            out[row[here]] += change[here, None] * push_shares(tree, node, X[row[here]], goes_left)
+            out[row[here]] += change[here, None] * push_shares(tree, node, X[row[here]], goes_left, typical)
     return out, float(log_odds[0])
 
 
-def push_shares(tree: Tree, node: int, X: np.ndarray, goes_left: np.ndarray) -> np.ndarray:
+def push_shares(
+    tree: Tree, node: int, X: np.ndarray, goes_left: np.ndarray, typical: np.ndarray | None = None
+) -> np.ndarray:
     """Share of each feature in what took rows to their side of a weighted sum: float64 (n, n_features).
 
     A number pushes by its weight times its distance from what a missing one counts as, the mean of its column; a
-    category by its weight. Who pushes to the other side has no share. Shares are those of the weights where nobody
-    pushes, and where missing numbers count as nothing: the means are not known then.
+    category by its weight. Features that push the other way get no share. Where no feature pushes to the row's side,
+    shares are those of the weights. Where a missing number makes the sum missing, the means are not known: the distance
+    is then that from the typical value, and where that is not known either, shares are those of the weights. Rows whose
+    sum is missing owe their side to the values that they lack.
 
     Parameters
     ----------
@@ -84,12 +92,25 @@ def push_shares(tree: Tree, node: int, X: np.ndarray, goes_left: np.ndarray) -> 
     X : float array of shape (n, n_features)
         Rows that reach the node.
     goes_left : bool array of shape (n,)
+    typical : float array of shape (n_features,) or None
+        As in `feature_contributions`.
     """
     own = slice(tree.oblique_at[node], tree.oblique_at[node + 1])
     feature, code, weight = tree.oblique_feature[own], tree.oblique_code[own], tree.oblique_weight[own]
     fill, value = tree.oblique_fill[own], X[:, feature].astype(np.float64)
+    is_gap = np.isnan(value) & np.isnan(fill) & (code < 0)
+    if typical is not None:
+        fill = np.where(np.isnan(fill), typical[feature], fill)
     push = np.zeros((len(X), tree.n_features))
-    if np.isnan(fill).any():
+    if is_gap.any():  # a missing value that counts as nothing takes the row to its side, whatever the others are
+        lacks = is_gap.any(axis=1)
+        for term, own_feature in enumerate(feature.tolist()):
+            push[:, own_feature] += is_gap[:, term]
+        push[lacks] /= push[lacks].sum(axis=1, keepdims=True)
+        if not lacks.all():
+            push[~lacks] = push_shares(tree, node, X[~lacks], goes_left[~lacks], typical)
+        return push
+    if np.isnan(fill[code < 0]).any():
         return push + weight_shares(tree, node)
     distance = np.where(code >= 0, value == code, np.where(np.isnan(value), 0.0, value - fill))
     towards = np.where(goes_left, -1.0, 1.0)[:, None] * weight * distance
@@ -161,6 +182,18 @@ def ranked_conditions(
         if not condition.is_open
     ]
     return sorted(weighed, key=lambda pair: -pair[1])
+
+
+def rows_by_path(
+    tree: Tree, columns: Sequence[Column], X: np.ndarray
+) -> Iterator[tuple[np.ndarray, list[tuple[Condition, float]]]]:
+    """Rows of X that share a path, and the path's merged conditions with contributions, largest first."""
+    log_odds = node_log_odds(tree)
+    paths, which = distinct_paths(tree.paths(X)[0])
+    order = np.argsort(which, kind="stable")
+    stops = np.cumsum(np.bincount(which, minlength=len(paths)))
+    for path, rows in zip(paths, np.split(order, stops[:-1]), strict=True):
+        yield rows, ranked_conditions(tree, columns, path, log_odds)
 
 
 def distinct_paths(nodes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -1,93 +1,169 @@
-"""Reasons in words: for each row the conditions that put it where it is, most important first."""
+"""Reasons: for each row the values that speak for it, in words, each with its strength; strongest first.
+
+What speaks for a row is counted in log-odds of a positive, column by column: what the conditions on its path did plus
+the points of a scorecard inside the leaf. A weighted sum is divided among the columns that took the row to its side. So
+conditions, sums, scorecards and votes of many trees all give reasons of the same form.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
-from toprank.explain.conditions import Condition
-from toprank.explain.contributions import distinct_paths, node_log_odds, ranked_conditions
-from toprank.tree.columns import Column
-from toprank.tree.scoring import Scoring
+from toprank._core.dtypes import NUMERIC
+from toprank.explain.contributions import feature_contributions
+from toprank.explain.values import Originals, original_values, value_of, value_text
+from toprank.tree.columns import Category, Column
+from toprank.tree.scoring import feature_points
 from toprank.tree.structure import Tree
 
-INSIDE = "(adds to the score inside the group)"
+MAX_REASONS = 100
+"""Reasons per case that a table of alerts may have: more would make a table that nobody reads."""
+
+LEAST_STRENGTH = 1.005
+"""A factor below this is no reason: it would be printed as 1."""
+
+MOST_STRENGTH = 1000.0
+"""Larger factors are cut off: far outside its training data a scorecard can say that much, but not how much more."""
+
+LEAST_KEPT = 0.1
+"""Contributions are shrunk to what the hit rate among new cases bears out, but to no less than this share."""
 
 
-def reasons(tree: Tree, columns: Sequence[Column], X: np.ndarray, n_reasons: int = 3) -> list[list[str]]:
-    """Return the most important reasons of each row, in words, with the row's values.
+@dataclass(frozen=True)
+class Reason:
+    """One value that speaks for a case.
+
+    Attributes
+    ----------
+    feature : str
+        Name of the column.
+    value : str, number, bool or None
+        The value of the case, a category as the caller wrote it; None = missing.
+    strength : float
+        By how much the value multiplies the odds of a positive: more than 1.
+    text : str
+        The value in words, beside what is usual.
+    low, high : float
+        What conditions on the way to the leaf ask of a number: low < value <= high; infinite where they ask nothing.
+    """
+
+    feature: str
+    value: Category | None
+    strength: float
+    text: str
+    low: float = -np.inf
+    high: float = np.inf
+
+
+def reasons(
+    tree: Tree,
+    columns: Sequence[Column],
+    X: np.ndarray,
+    n_reasons: int = 3,
+    *,
+    originals: Originals | None = None,
+    gain: np.ndarray | None = None,
+) -> list[list[Reason]]:
+    """Return the values that speak most for each row, strongest first.
 
     Parameters
     ----------
     tree : Tree
-    columns : sequence of Column, one a feature of the tree
+    columns : sequence of Column, one per feature of the tree
     X : float array of shape (n, n_features)
         As the tree reads it: category columns hold codes, NaN = missing.
     n_reasons : int, default=3
+        Reasons per row at most.
+    originals : callable or None
+        Categories as the caller wrote them; see `Originals`.
+    gain : float array of shape (n,) or None
+        Log-odds of each row's hit rate among new cases, less those of all cases. Where a row's contributions promise
+        more than that, they are shrunk to it. None keeps them as training has them.
 
     Returns
     -------
-    list of n lists of n_reasons str
-        Conditions of the path, merged by feature, by how much they raised the log-odds: first those that
-        speak for the case, then the others. Where they are too few and the tree has a scorecard, the features
-        with the most points follow. What is still lacking is "".
+    list of n lists of at most n_reasons Reason
     """
-    out = [[""] * n_reasons for _ in range(len(X))]
     if n_reasons < 1 or len(X) == 0:
-        return out
-    for rows, conditions in rows_by_path(tree, columns, X):
-        shown = conditions[:n_reasons]
-        values = [condition.values(X[rows]).tolist() for condition, _ in shown]
-        for i, row in enumerate(rows.tolist()):
-            for place, (condition, _) in enumerate(shown):
-                out[row][place] = condition.text(values[place][i])
-        if len(shown) < n_reasons and tree.scoring.kind == "linear":
-            used = {condition.feature for condition, _ in shown}
-            points = feature_points(tree.scoring, X[rows])
-            points[:, [feature for feature in used if feature >= 0]] = 0.0
-            for i, row in enumerate(rows.tolist()):
-                best = np.argsort(-points[i], kind="stable")[: n_reasons - len(shown)]
-                for place, feature in enumerate(best[points[i, best] > 0].tolist(), len(shown)):
-                    out[row][place] = f"{value_text(columns[feature], feature, X[row, feature])} {INSIDE}"
-    return out
+        return [[] for _ in range(len(X))]
+    return strongest(row_contributions(tree, columns, X), columns, X, n_reasons, originals, gain, path_bounds(tree, X))
 
 
-def rows_by_path(
-    tree: Tree, columns: Sequence[Column], X: np.ndarray
-) -> Iterator[tuple[np.ndarray, list[tuple[Condition, float]]]]:
-    """Rows of X that share a path, and the path's merged conditions with contributions, largest first."""
-    log_odds = node_log_odds(tree)
-    paths, which = distinct_paths(tree.paths(X)[0])
-    order = np.argsort(which, kind="stable")
-    stops = np.cumsum(np.bincount(which, minlength=len(paths)))
-    for path, rows in zip(paths, np.split(order, stops[:-1]), strict=True):
-        yield rows, ranked_conditions(tree, columns, path, log_odds)
+def row_contributions(tree: Tree, columns: Sequence[Column], X: np.ndarray) -> np.ndarray:
+    """How much each value raised the log-odds of its row: float64 (n, n_features).
 
-
-def value_text(column: Column, feature: int, value: float) -> str:
-    """Words for a value alone: payroll_share = 0.05."""
-    codes = None if column.categories is None else tuple(range(len(column.categories)))
-    return Condition(feature, column, codes=codes).text(float(value))
-
-
-def feature_points(scoring: Scoring, X: np.ndarray) -> np.ndarray:
-    """Points that a scorecard gives to each value of X: float64 of X's shape; rows add up to their points.
-
-    A number x is worth weight * (x - center) and its steps, a category its own points, a missing value `missing`.
+    Conditions count against the node that they divide, points of a scorecard against those of the usual value.
     """
-    out = np.empty(X.shape)
-    for feature in range(X.shape[1]):
-        values = X[:, feature].astype(np.float64)
-        points = scoring.points[scoring.points_at[feature] : scoring.points_at[feature + 1]]
-        if len(points):
-            known = (values >= 0) & (values < len(points))
-            out[:, feature] = scoring.missing[feature]
-            out[known, feature] = points[values[known].astype(np.intp)]
-        else:
-            with np.errstate(over="ignore"):  # infinite points are points, too
-                number = scoring.weight[feature] * (values - scoring.center[feature])
-            for j in range(scoring.step_at[feature], scoring.step_at[feature + 1]):
-                number = number + scoring.step_points[j] * (values > scoring.step_above[j])
-            out[:, feature] = np.where(np.isnan(values), scoring.missing[feature], number)
+    typical = typical_row(columns)
+    out = feature_contributions(tree, X, typical)[0]
+    if tree.scoring.has_points:
+        out += feature_points(tree.scoring, X)
+        is_known = np.array([column.usual is not None for column in columns])
+        out -= np.where(is_known, feature_points(tree.scoring, typical[None])[0], 0.0)
     return out
+
+
+def typical_row(columns: Sequence[Column]) -> np.ndarray:
+    """The usual value of each column, NaN where it is not known or usually missing: float64 (n_features,)."""
+    usual = [column.usual for column in columns]
+    return np.array([np.nan if known is None or known.missing > 0.5 else known.value for known in usual])
+
+
+def path_bounds(tree: Tree, X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """What the conditions on each row's path ask of each number: low < value <= high, float64 (n, n_features) both."""
+    nodes, _ = tree.paths(X)
+    low, high = np.full((len(X), tree.n_features), -np.inf), np.full((len(X), tree.n_features), np.inf)
+    for step in range(nodes.shape[1] - 1):
+        node, child = nodes[:, step], nodes[:, step + 1]
+        asks = (child >= 0) & (tree.kind[node] == NUMERIC) & (tree.left[node] != tree.right[node])
+        for is_left, bound, nearer in ((True, high, np.minimum), (False, low, np.maximum)):
+            row = np.flatnonzero(asks & ((child == tree.left[node]) == is_left))
+            feature = tree.feature[node[row]]
+            bound[row, feature] = nearer(bound[row, feature], tree.threshold[node[row]])
+    return low, high
+
+
+def strongest(
+    contributions: np.ndarray,
+    columns: Sequence[Column],
+    X: np.ndarray,
+    n_reasons: int,
+    originals: Originals | None = None,
+    gain: np.ndarray | None = None,
+    bounds: tuple[np.ndarray, np.ndarray] | None = None,
+) -> list[list[Reason]]:
+    """Reasons of rows from what each value did for its row; parameters as in `reasons`."""
+    if gain is not None:
+        contributions = contributions * kept_shares(contributions, gain)[:, None]
+    order = np.argsort(-contributions, axis=1, kind="stable")[:, :n_reasons]
+    best = np.minimum(np.take_along_axis(contributions, order, axis=1), np.log(MOST_STRENGTH))
+    strength = np.exp(best)
+    is_reason = strength >= LEAST_STRENGTH
+    is_used = np.zeros(X.shape, bool)
+    np.put_along_axis(is_used, order, is_reason, axis=1)
+    named = original_values(columns, X, is_used, originals)
+    out: list[list[Reason]] = []
+    for row in range(len(X)):
+        found = []
+        for place in np.flatnonzero(is_reason[row]).tolist():
+            f = int(order[row, place])
+            column, value = columns[f], float(X[row, f])
+            given = named[f][row] if f in named else None
+            low, high = (float(end[row, f]) for end in bounds) if bounds is not None else (-np.inf, np.inf)
+            text = value_text(column, value, given, low, high)
+            found.append(
+                Reason(column.name, value_of(column, value, given), float(strength[row, place]), text, low, high)
+            )
+        out.append(found)
+    return out
+
+
+def kept_shares(contributions: np.ndarray, gain: np.ndarray) -> np.ndarray:
+    """Share of each row's contributions that its gain in log-odds bears out: float64 (n,), from 0.1 to 1."""
+    total = contributions.sum(axis=1)
+    with np.errstate(invalid="ignore"):
+        share = np.where(total > 0, gain / np.where(total > 0, total, 1.0), 1.0)
+    return np.clip(np.nan_to_num(share, nan=1.0), LEAST_KEPT, 1.0)

@@ -11,10 +11,12 @@ from typing import Any
 import numpy as np
 
 from toprank.explain.conditions import Condition
-from toprank.explain.reasons import feature_points, rows_by_path, value_text
+from toprank.explain.contributions import rows_by_path
 from toprank.explain.rules import leaf_table
+from toprank.explain.values import Originals, original_values, value_of, value_text
 from toprank.metrics.hit_rates import HitRates
 from toprank.tree.columns import Category, Column
+from toprank.tree.scoring import feature_points
 from toprank.tree.structure import Tree
 from toprank.tree.wording import lift_text, number_text, percent_text
 
@@ -122,7 +124,12 @@ def step_lines(steps: Sequence[Step]) -> list[str]:
 
 
 def explain_rows(
-    tree: Tree, columns: Sequence[Column], X: np.ndarray, rates: HitRates | None = None
+    tree: Tree,
+    columns: Sequence[Column],
+    X: np.ndarray,
+    rates: HitRates | None = None,
+    *,
+    originals: Originals | None = None,
 ) -> list[Explanation]:
     """Why each row of X stands where it stands.
 
@@ -134,6 +141,8 @@ def explain_rows(
         As the tree reads it: category columns hold codes, NaN = missing.
     rates : HitRates, optional
         Hit rate by score; without it, a row's rate is the training rate of its leaf.
+    originals : callable or None
+        Categories as the caller wrote them; see `toprank.explain.values.Originals`.
 
     Returns
     -------
@@ -147,14 +156,20 @@ def explain_rows(
     base = tree.positive[0] / (tree.positive[0] + tree.negative[0])
     lift = np.divide(rate, base, out=np.full(len(X), np.nan), where=base > 0)
     steps: dict[int, tuple[Step, ...]] = {}
+    named = original_values(columns, X, np.ones(X.shape, bool), originals)
     for rows, conditions in rows_by_path(tree, columns, X):
         values = [condition.values(X[rows]).tolist() for condition, _ in conditions]
         for i, row in enumerate(rows.tolist()):
             steps[row] = tuple(
-                _step(condition, contribution, values[place][i])
+                _step(
+                    condition,
+                    contribution,
+                    values[place][i],
+                    named[condition.feature][row] if condition.feature in named else None,
+                )
                 for place, (condition, contribution) in enumerate(conditions)
             )
-    inside = _scorecard_steps(tree, columns, X)
+    inside = _scorecard_steps(tree, columns, X, originals)
     return [
         Explanation(
             leaf=int(leaf[row]) + 1,
@@ -172,34 +187,31 @@ def explain_rows(
     ]
 
 
-def _step(condition: Condition, contribution: float, value: float) -> Step:
-    shown = value_of(condition.column, value)
-    return Step(condition.column.name, shown, contribution, condition.text(value))
+def _step(condition: Condition, contribution: float, value: float, original: Any = None) -> Step:
+    column = condition.column
+    is_named = condition.codes is not None and original is not None
+    text = value_text(column, value, original, with_usual=False) if is_named else condition.text(value)
+    return Step(column.name, value_of(column, value, original), contribution, text)
 
 
-def value_of(column: Column, value: float) -> Category | None:
-    """Return a value as data: a number, a date as text, a category by name, None for missing."""
-    if column.is_date:
-        return None if np.isnan(value) else column.date_text(value)
-    if column.categories is None:
-        return None if np.isnan(value) else float(value)
-    return column.categories[int(value)] if 0 <= value < len(column.categories) else None
+def value_step(column: Column, value: float, contribution: float, original: Any = None) -> Step:
+    """Return what a value did for its row, without a condition."""
+    shown = value_of(column, value, original)
+    return Step(column.name, shown, float(contribution), value_text(column, float(value), original, with_usual=False))
 
 
-def _scorecard_steps(tree: Tree, columns: Sequence[Column], X: np.ndarray) -> list[tuple[Step, ...]]:
+def _scorecard_steps(
+    tree: Tree, columns: Sequence[Column], X: np.ndarray, originals: Originals | None
+) -> list[tuple[Step, ...]]:
     """For each row the features with the most points, for or against; nothing without a scorecard."""
-    if tree.scoring.kind != "linear":
-        return [()] * len(X)
     points = feature_points(tree.scoring, X)
+    if not points.any():
+        return [()] * len(X)
     order = np.argsort(-np.abs(points), axis=1, kind="stable")[:, :POINTS_SHOWN]
+    named = original_values(columns, X, points != 0, originals)
     return [
         tuple(
-            Step(
-                columns[f].name,
-                value_of(columns[f], X[row, f]),
-                float(points[row, f]),
-                value_text(columns[f], f, X[row, f]),
-            )
+            value_step(columns[f], X[row, f], points[row, f], named[f][row] if f in named else None)
             for f in sorted(order[row].tolist(), key=lambda f: -points[row, f])
             if points[row, f] != 0
         )

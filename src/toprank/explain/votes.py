@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from toprank.explain.contributions import feature_contributions
-from toprank.explain.reasons import value_text
-from toprank.explain.rows import Step, step_lines, value_of
+from toprank.explain.reasons import Reason, row_contributions, strongest
+from toprank.explain.rows import Step, step_lines, value_step
+from toprank.explain.values import Originals, original_values
 from toprank.tree.columns import Column
 from toprank.tree.counts import plural
 from toprank.tree.structure import Tree
@@ -52,18 +52,20 @@ class VoteExplanation:
         return "\n".join(lines + step_lines(self.steps))
 
 
-def mean_contributions(trees: Sequence[Tree], X: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
-    """How much each feature raised the log-odds of each row, on average over the trees: float64 (n, n_features).
+def mean_contributions(
+    trees: Sequence[Tree], columns: Sequence[Column], X: np.ndarray, weights: np.ndarray | None = None
+) -> np.ndarray:
+    """How much each value raised the log-odds of its row, on average over the trees: float64 (n, n_features).
 
     `weights` are those of the trees, not negative; None = all alike.
     """
     total = np.zeros(X.shape)
     if weights is None:
         for tree in trees:
-            total += feature_contributions(tree, X)[0]
+            total += row_contributions(tree, columns, X)
         return total / len(trees)
     for tree, weight in zip(trees, weights, strict=True):
-        total += weight * feature_contributions(tree, X)[0]
+        total += weight * row_contributions(tree, columns, X)
     return total / weights.sum() if weights.any() else total
 
 
@@ -73,15 +75,16 @@ def vote_reasons(
     X: np.ndarray,
     n_reasons: int,
     weights: np.ndarray | None = None,
-) -> list[list[str]]:
-    """For each row the values that speak most for it, in words; padded with "" where fewer columns do."""
-    contributions = mean_contributions(trees, X, weights)
-    order = np.argsort(-contributions, axis=1, kind="stable")[:, :n_reasons]
-    texts = [
-        [value_text(columns[f], int(f), float(X[i, f])) for f in order[i] if contributions[i, f] > 0]
-        for i in range(len(X))
-    ]
-    return [row + [""] * (n_reasons - len(row)) for row in texts]
+    *,
+    originals: Originals | None = None,
+    gain: np.ndarray | None = None,
+) -> list[list[Reason]]:
+    """Return the values that speak most for each row, strongest first; `weights` as in `mean_contributions`.
+
+    The other parameters are those of `toprank.explain.reasons`.
+    """
+    contributions = mean_contributions(trees, columns, X, weights)
+    return strongest(contributions, columns, X, n_reasons, originals, gain)
 
 
 def explain_votes(
@@ -93,17 +96,19 @@ def explain_votes(
     base_rate: float,
     weights: np.ndarray | None = None,
     how: str = "mean",
+    originals: Originals | None = None,
 ) -> list[VoteExplanation]:
     """Why each row stands where it stands in an ensemble; `weights` and `how` as the trees vote."""
-    contributions = mean_contributions(trees, X, weights)
+    contributions = mean_contributions(trees, columns, X, weights)
+    named = original_values(columns, X, contributions != 0, originals)
     out = []
-    for i, row in enumerate(X):
-        order = np.argsort(-contributions[i], kind="stable")
+    for i in range(len(X)):
+        order = np.argsort(-contributions[i], kind="stable").tolist()
         steps = tuple(
-            Step(columns[f].name, value_of(columns[f], row[f]), float(contributions[i, f]),
-                 value_text(columns[f], int(f), float(row[f])))
-            for f in order if contributions[i, f] != 0
-        )  # fmt: skip
+            value_step(columns[f], X[i, f], contributions[i, f], named[f][i] if f in named else None)
+            for f in order
+            if contributions[i, f] != 0
+        )
         lift = float(rate[i] / base_rate)
         out.append(VoteExplanation(float(score[i]), float(rate[i]), lift, len(trees), steps, how))
     return out

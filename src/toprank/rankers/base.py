@@ -18,10 +18,13 @@ from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 from toprank._core.threads import Threads, resolve_n_jobs
 from toprank.budget import budget_text, cases_of_budget, find_cutoff
 from toprank.explain.dependence import Dependence, partial_dependence
+from toprank.explain.reasons import Reason
+from toprank.explain.values import Originals
 from toprank.export import main_columns
 from toprank.metrics import HitRates, average_precision
+from toprank.rankers.alerts import check_alerts, honest_gain, reason_columns
 from toprank.rankers.column_roles import learn_columns
-from toprank.rankers.encoding import encode
+from toprank.rankers.encoding import encode, original_values
 from toprank.rankers.frames import backend_of, check_names, make_frame, names_of
 from toprank.rankers.model_file import save_model, without_prefix
 from toprank.rankers.table import Table, read_table
@@ -40,6 +43,7 @@ from toprank.rankers.validation import (
     warn_of_light_weights,
 )
 from toprank.tree.counts import plural
+from toprank.tree.usual import with_usual
 from toprank.tree.wording import percent_text
 
 TABLE_FACTS = ("columns_", "left_out_", "classes_", "positive_index_", "n_features_in_", "feature_names_in_",
@@ -128,7 +132,7 @@ class BaseRanker(ClassifierMixin, BaseEstimator):
         except ValueError:
             check_finite(matrix, self.columns_)  # names the column
             raise
-        self.columns_ = list(data.columns)
+        self.columns_ = with_usual(data.columns, data.X, is_positive, weight)
         self.data_hash_ = data.fingerprint()
         return data
 
@@ -339,22 +343,18 @@ class BaseRanker(ClassifierMixin, BaseEstimator):
         X : array or data frame of shape (n, n_features)
         k : int from 1 to n
         reasons : int
-            Number of reasons a case.
+            Number of reasons per case at most, strongest first.
 
         Returns
         -------
-        frame with the columns rank, row (position in X), score, hit_rate, lift, leaf (tree rankers), reason_1, ...
+        frame with rank, row (position in X), score, hit_rate, lift, leaf (tree rankers), reason_1, strength_1, ...
+            A reason is a value that speaks for the case, beside what is usual; its strength is the factor by which it
+            raises the odds of a positive. Both are empty where a case has fewer reasons.
             hit_rate is the rate of `predict_proba`, an estimate for new cases; with cv=0 the column is called
             training_rate, and fewer hits are to be expected.
         """
         matrix = self._encode(X)
-        if isinstance(k, bool | np.bool_) or not isinstance(k, int | np.integer) or not 1 <= k <= len(matrix):
-            raise ValueError(
-                f"k must be an int from 1 to the number of rows ({len(matrix):,}), got {k!r}. "
-                "Hint: k is how many cases you can check."
-            )
-        if isinstance(reasons, bool | np.bool_) or not isinstance(reasons, int | np.integer) or reasons < 0:
-            raise ValueError(f"reasons must be an int, 0 or more, got {reasons!r}. Hint: it is the number a case.")
+        check_alerts(k, reasons, len(matrix))
         with Threads(resolve_n_jobs(self.n_jobs)) as threads:
             score = self._decide(matrix, threads)
         rows = np.argsort(-score, kind="stable")[:k]
@@ -362,9 +362,10 @@ class BaseRanker(ClassifierMixin, BaseEstimator):
         rate_name = "hit_rate" if self.rates_.is_for_new_cases else "training_rate"
         columns: dict[str, Any] = {"rank": np.arange(1, k + 1), "row": rows, "score": score[rows], rate_name: rate,
                                    "lift": rate / self.base_rate_} | self._leaf_column(matrix[rows])  # fmt: skip
-        why = self._reasons(matrix[rows], reasons) if reasons else []
-        columns |= {f"reason_{i + 1}": [row[i] for row in why] for i in range(reasons)}
-        return make_frame(columns, backend_of(X))
+        if reasons:
+            gain = honest_gain(rate, self.base_rate_) if self.rates_.is_for_new_cases else None
+            columns |= reason_columns(self._reasons(matrix[rows], reasons, original_values(X, rows), gain), reasons)
+        return make_frame(columns, backend_of(X), [name for name in columns if name.startswith("strength_")])
 
     def dependence(self, X: Any, features: Any, *, n_values: int = 20, max_rows: int = 500) -> Dependence:
         """Mean score of the rows of X if one column, or two, had a given value: what the model makes of them.
@@ -409,8 +410,8 @@ class BaseRanker(ClassifierMixin, BaseEstimator):
         return {}
 
     @abstractmethod
-    def _reasons(self, matrix: np.ndarray, n_reasons: int) -> list[list[str]]:
-        """Reasons in words for each encoded row."""
+    def _reasons(self, matrix: np.ndarray, n_reasons: int, originals: Originals, gain: Any) -> list[list[Reason]]:
+        """Reasons of each encoded row; `originals` and `gain` as in `toprank.explain.reasons`."""
 
     # --- files and text -----------------------------------------------------------------------------------------
 

@@ -10,7 +10,7 @@ import math
 import os
 import sys
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -213,3 +213,30 @@ def _check_same_kind(column: Column, values: Iterable[Any]) -> None:
             f"Column {column.name!r} held categories that are {' and '.join(sorted(trained))} in training, but holds "
             f"{' and '.join(sorted(now))} now. Hint: convert the column to the type it was trained with."
         )
+
+
+def original_values(X: Any, rows: np.ndarray | None = None) -> Callable[[str], list[Any] | None]:
+    """Look up the values of a column of X by its name, as the caller gave them; of some rows, in their order.
+
+    Missing values are None. Nothing is read before a column is asked for. None for a column that X does not have: one
+    that was derived in reading.
+    """
+    frame = nw.from_native(X, eager_only=True, pass_through=True)
+    is_frame = isinstance(frame, nw.DataFrame)
+    places = {str(name): i for i, name in enumerate(frame.columns)} if is_frame else {}
+
+    def values(name: str) -> list[Any] | None:
+        if is_frame:
+            if name not in places:
+                return None
+            column = frame[:, places[name]]
+            given = (column if rows is None else column[rows.tolist()]).to_list()
+        else:
+            array = np.asarray(X, dtype=None if isinstance(X, np.ndarray) else object)
+            position = int(name[1:]) if name[:1] == "x" and name[1:].isdecimal() else array.shape[1]
+            if position >= array.shape[1]:
+                return None
+            given = (array[:, position] if rows is None else array[rows, position]).tolist()
+        return [None if is_missing(value) else value for value in given]
+
+    return values

@@ -9,10 +9,20 @@ import scipy.sparse as sp
 from sklearn.utils.validation import check_is_fitted
 
 from toprank._core.threads import Threads
-from toprank.explain import PathCounts, VoteExplanation, explain_votes, gain_importance, leaf_rules, vote_reasons
+from toprank.explain import (
+    PathCounts,
+    Reason,
+    VoteExplanation,
+    explain_votes,
+    gain_importance,
+    leaf_rules,
+    vote_reasons,
+)
+from toprank.explain.values import Originals
 from toprank.export import to_text
 from toprank.metrics import proportion_interval
 from toprank.rankers.base import BaseRanker
+from toprank.rankers.encoding import original_values
 from toprank.rankers.frames import make_frame
 from toprank.rankers.model_file import without_prefix
 from toprank.rankers.tree_ranker import path_indicator
@@ -39,8 +49,11 @@ class Ensemble(BaseRanker):
 
     # --- scoring ------------------------------------------------------------------------------------------------
 
-    def _reasons(self, matrix: np.ndarray, n_reasons: int) -> list[list[str]]:
-        return vote_reasons(self.trees_, self.columns_, matrix, n_reasons, self._tree_weights())
+    def _reasons(
+        self, matrix: np.ndarray, n_reasons: int, originals: Originals, gain: np.ndarray | None
+    ) -> list[list[Reason]]:
+        weights = self._tree_weights()
+        return vote_reasons(self.trees_, self.columns_, matrix, n_reasons, weights, originals=originals, gain=gain)
 
     def _tree_weights(self) -> np.ndarray | None:
         """Weight of each tree's vote; None = all alike."""
@@ -102,7 +115,9 @@ class Ensemble(BaseRanker):
         matrix = self._encode(X)
         score = self._decide(matrix, Threads())
         rate, how = self.rates_.at(score), (self._tree_weights(), self._how())
-        return explain_votes(self.trees_, self.columns_, matrix, score, rate, self.base_rate_, *how)
+        return explain_votes(
+            self.trees_, self.columns_, matrix, score, rate, self.base_rate_, *how, originals=original_values(X)
+        )
 
     def to_text(self, tree: int = 0, *, exact: bool = False) -> str:
         """One of the trees as text, below the summary of the model; the first is tree 0.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 from collections import Counter
+from collections.abc import Sequence
 from typing import Any
 
 import narwhals as nw
@@ -36,12 +37,20 @@ def check_names(X: Any) -> None:
         raise ValueError(f"Column {twice[0]!r} appears twice in X. Hint: rename or drop one of them.")
 
 
-def make_frame(columns: dict[str, Any], backend: str | None) -> Any:
-    """Frame of columns by name; without a backend the first library that is installed, else the dictionary itself."""
+def make_frame(columns: dict[str, Any], backend: str | None, floats: Sequence[str] = ()) -> Any:
+    """Frame of columns by name; without a backend the first library that is installed, else the dictionary itself.
+
+    Columns named in `floats` are floats even where all of their values are None.
+    """
     for name in (backend,) if backend else BACKENDS:
         try:
             library = importlib.import_module(name)
         except ImportError:
             continue
-        return nw.from_dict(columns, backend=library).to_native()
+        frame = nw.from_dict(columns, backend=library)
+        return (
+            frame.with_columns(nw.col(name).cast(nw.Float64) for name in floats).to_native()
+            if floats
+            else frame.to_native()
+        )
     return columns

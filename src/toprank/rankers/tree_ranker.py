@@ -12,13 +12,14 @@ from toprank._core.threads import Threads
 from toprank.explain import (
     Explanation,
     PathCounts,
+    Reason,
     count_paths,
     explain_rows,
     gain_importance,
     leaf_rules,
     reasons,
 )
-from toprank.explain.reasons import feature_points
+from toprank.explain.values import Originals
 from toprank.export import (
     checked_spread,
     scorecard_features,
@@ -29,13 +30,14 @@ from toprank.export import (
 )
 from toprank.metrics import HitRates
 from toprank.rankers.base import BaseRanker
+from toprank.rankers.encoding import original_values
 from toprank.rankers.frames import make_frame
 from toprank.rankers.model_file import without_prefix
 from toprank.rankers.training import TrainingData
 from toprank.rankers.unseen import Unseen
 from toprank.tree.bin_mapper import center_and_spread, distinct_values
 from toprank.tree.counts import plural
-from toprank.tree.scoring import Scoring
+from toprank.tree.scoring import Scoring, feature_points
 from toprank.tree.structure import Tree
 from toprank.tree.weights import integer_weights
 from toprank.tree.wording import EXACT, SHORT
@@ -107,8 +109,10 @@ class TreeRanker(BaseRanker):
     def _leaf_column(self, matrix: np.ndarray) -> dict[str, np.ndarray]:
         return {"leaf": self.tree_.leaf[self.tree_.apply(matrix)] + 1}
 
-    def _reasons(self, matrix: np.ndarray, n_reasons: int) -> list[list[str]]:
-        return reasons(self.tree_, self.columns_, matrix, n_reasons)
+    def _reasons(
+        self, matrix: np.ndarray, n_reasons: int, originals: Originals, gain: np.ndarray | None
+    ) -> list[list[Reason]]:
+        return reasons(self.tree_, self.columns_, matrix, n_reasons, originals=originals, gain=gain)
 
     def _size_in_words(self) -> str:
         leaves = plural(self.n_leaves_, "leaf", "leaves")
@@ -188,7 +192,7 @@ class TreeRanker(BaseRanker):
     def explain(self, X: Any) -> list[Explanation]:
         """Why each row stands where it stands: the path in words, original units, categories by name."""
         matrix = self._encode(X)
-        return explain_rows(self.tree_, self.columns_, matrix, self.rates_)
+        return explain_rows(self.tree_, self.columns_, matrix, self.rates_, originals=original_values(X))
 
     def to_text(self, *, exact: bool = False) -> str:
         """The whole tree as text, and the scorecard inside its leaves where it has one.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -24,6 +24,43 @@ MILLISECONDS = 86_400_000
 """Per day. Dates are days since 1970-01-01, held to the millisecond."""
 RESOLUTIONS = {"day": MILLISECONDS, "minute": 60_000, "second": 1_000, "millisecond": 1}
 """What the text of a date shows, and how many milliseconds that is."""
+USUAL_SHARE = 0.5
+"""A value that more than this share of the cases have is the usual one."""
+
+
+@dataclass(frozen=True)
+class Usual:
+    """What the values of a column usually were in training, missing ones aside.
+
+    Attributes
+    ----------
+    value : float
+        The median, which is the value that more than half of the cases have, if any; of categories the commonest code.
+    low, high : float
+        The middle 80 % of a number; both are `value` where one value is the usual one, and of categories.
+    share : float
+        Share of the known values that equal `value`.
+    missing : float
+        Share of missing values among all.
+    """
+
+    value: float
+    low: float
+    high: float
+    share: float
+    missing: float
+
+    def __post_init__(self) -> None:
+        numbers = astuple(self)
+        if not all(type(number) in (int, float) and math.isfinite(number) for number in numbers):
+            raise ValueError(f"What is usual of a column must be five finite numbers, got {numbers}.")
+        if not self.low <= self.value <= self.high or not 0 <= self.share <= 1 or not 0 <= self.missing <= 1:
+            raise ValueError(f"What is usual of a column must lie between its bounds, got {numbers}.")
+
+    @property
+    def is_one_value(self) -> bool:
+        """True where more than half of the cases have the same value."""
+        return self.share > USUAL_SHARE
 
 
 @dataclass(frozen=True)
@@ -50,6 +87,8 @@ class Column:
         What stands beside numbers written as text, such as "EUR" or "%".
     has_time : bool
         Whether dates have a time of day; where they do not, a date is a whole number of days.
+    usual : Usual or None
+        What is usual in training; None where that is not known.
 
     Examples
     --------
@@ -67,6 +106,7 @@ class Column:
     part: str = ""
     unit: str = ""
     has_time: bool = False
+    usual: Usual | None = None
 
     @property
     def is_categorical(self) -> bool:
@@ -145,6 +185,8 @@ class Column:
     def to_dict(self) -> dict[str, Any]:
         """Plain values; `from_dict` gives an equal column back."""
         out: dict[str, Any] = {"name": self.name, "kind": self.kind, "has_missing": self.has_missing}
+        if self.usual is not None:
+            out["usual"] = list(astuple(self.usual))
         if self.categories is not None:
             out["categories"] = list(self.categories)
         rest = ("shared", "source", "form", "part", "unit", "has_time")
@@ -157,12 +199,14 @@ class Column:
         texts = {name: data.get(name, "") for name in ("source", "form", "part", "unit")}
         if not all(isinstance(text, str) for text in (data["name"], *texts.values())):
             raise ValueError(f"Column {data['name']!r} has a name or a form that is no text.")
+        usual = None if data.get("usual") is None else Usual(*data["usual"])
         column = cls(
             data["name"],
             None if data["kind"] != "category" else tuple(data["categories"]),
             tuple(data.get("shared", ())),
             data["has_missing"],
             has_time=bool(data.get("has_time", False)),
+            usual=usual,
             **texts,
         )
         is_known = column.form in FORMS and column.part in PARTS and column.kind == data["kind"]
@@ -170,4 +214,6 @@ class Column:
             raise ValueError(
                 f"Column {column.name!r} is of an unknown kind: {data['kind']!r} from {column.form!r} {column.part!r}."
             )
+        if usual is not None and column.categories is not None and usual.value not in range(len(column.categories)):
+            raise ValueError(f"The commonest category of column {column.name!r} is none of its categories.")
         return column

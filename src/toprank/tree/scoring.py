@@ -13,6 +13,8 @@ import numpy as np
 STEPS = ("step_above", "step_points")
 
 KINDS = ("constant", "margin", "linear", "confusion")
+POINT_KINDS = ("linear",)
+"""Kinds that give points to each value of a row, in log-odds of a positive."""
 
 
 def _no_numbers() -> np.ndarray:
@@ -80,6 +82,11 @@ class Scoring:
         steps = self.step_at, self.step_above, self.step_points
         return self.center, self.weight, self.missing, self.points_at, self.points, *steps
 
+    @property
+    def has_points(self) -> bool:
+        """True where each value of a row has points: see `feature_points`."""
+        return self.kind in POINT_KINDS
+
     def to_dict(self) -> dict[str, Any]:
         """Plain values; `Scoring(**data)` gives an equal object back."""
         return {
@@ -114,3 +121,27 @@ class Scoring:
         at = self.step_at
         is_whole = at.shape == (len(self.weight) + 1,) and at[0] == 0 and bool(np.all(np.diff(at) >= 0))
         return is_whole and all(getattr(self, name).shape == (at[-1],) for name in STEPS)
+
+
+def feature_points(scoring: Scoring, X: np.ndarray) -> np.ndarray:
+    """Points that a scorecard gives to each value of X: float64 of X's shape; rows add up to their points.
+
+    A number x is worth weight * (x - center) and its steps, a category its own points, a missing value `missing`. Kinds
+    without points give 0 throughout.
+    """
+    out = np.zeros(X.shape)
+    if not scoring.has_points:
+        return out
+    with np.errstate(over="ignore"):  # infinite points are points, too
+        number = scoring.weight * (X.astype(np.float64) - scoring.center)
+    of_step = np.repeat(np.arange(X.shape[1]), np.diff(scoring.step_at))
+    for step, f in enumerate(of_step.tolist()):
+        number[:, f] += scoring.step_points[step] * (X[:, f] > scoring.step_above[step])
+    out[:] = np.where(np.isnan(X), scoring.missing, number)
+    for feature in np.flatnonzero(np.diff(scoring.points_at)).tolist():
+        values = X[:, feature].astype(np.float64)
+        points = scoring.points[scoring.points_at[feature] : scoring.points_at[feature + 1]]
+        known = (values >= 0) & (values < len(points))
+        out[:, feature] = scoring.missing[feature]
+        out[known, feature] = points[values[known].astype(np.intp)]
+    return out
