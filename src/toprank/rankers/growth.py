@@ -33,7 +33,7 @@ GROWTH_CONSTRAINTS: dict[str, list[Any]] = {
     "max_leaf_nodes": [Interval(Integral, 2, None, closed="left"), None],
     "smoothing": [StrOptions({"hierarchical", "m-estimate"}), None],
     "smoothing_strength": [Interval(Real, 0, None, closed="left")],
-    "splitter": [StrOptions({"hist", "exact"})],
+    "splitter": [StrOptions({"hist", "exact", "midpoint"})],
     "max_bins": [Interval(Integral, 2, 255, closed="both")],
     "categorical_features": ["array-like", None],
     "budget": [Interval(Integral, 1, None, closed="left"), Interval(Real, 0, 1, closed="neither"), None],

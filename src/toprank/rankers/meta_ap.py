@@ -65,8 +65,9 @@ class MetaAP(MetaRanker):
         How leaf rates are pulled towards the rate above them.
     smoothing_strength : float
         In cases.
-    splitter : {"hist", "exact"}
-        Bins, or every distinct value.
+    splitter : {"hist", "exact", "midpoint"}
+        Bins, or every distinct value. Thresholds are the shortest decimals between two values; with "midpoint", which
+        is otherwise "exact", they lie midway, as in the papers.
     max_bins : int
     categorical_features : list of names, positions or a mask
         Columns to treat as categories besides strings, booleans and category columns.
@@ -177,7 +178,7 @@ class MetaAP(MetaRanker):
         tell: `keeps_ap=True`.
         """
         published = {"max_depth": depth, "leaf_depth": None, "leaf_order": "meta", "leaf_score": "margin",
-                     "min_samples_leaf": 1, "min_gain": -np.inf, "smoothing": None, "splitter": "exact"}  # fmt: skip
+                     "min_samples_leaf": 1, "min_gain": -np.inf, "smoothing": None, "splitter": "midpoint"}  # fmt: skip
         return cls(**(published | parameters))
 
     def _growth(self, data: TrainingData) -> Growth:

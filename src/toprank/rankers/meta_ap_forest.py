@@ -90,7 +90,7 @@ class MetaAPForest(Forest):
         """
         published = {"n_estimators": 100, "max_depth": depth, "leaf_depth": None, "leaf_order": "meta",
                      "leaf_score": "margin", "max_features": None, "bootstrap": True, "max_samples": None,
-                     "min_samples_leaf": 1, "min_gain": -np.inf, "smoothing": None, "splitter": "exact"}  # fmt: skip
+                     "min_samples_leaf": 1, "min_gain": -np.inf, "smoothing": None, "splitter": "midpoint"}  # fmt: skip
         return cls(**(published | parameters))
 
     def _growth(self) -> Growth:
