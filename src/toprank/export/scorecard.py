@@ -21,6 +21,9 @@ CARD_TITLE = "Inside a leaf, cases with more points come first"
 CARD_CATEGORIES = 12
 """Categories of a column whose points are told; the others, of fewer points, are counted."""
 
+FEW_CATEGORIES = 3
+"""Categories of a column whose points are told where a scorecard is to be short."""
+
 CARD_NAMES = 5
 GLUE = "\xa0"
 """Keeps a category and its points on one line."""
@@ -92,6 +95,7 @@ def scorecard_lines(
     spread: np.ndarray | None = None,
     width: int = WIDTH,
     detail: Detail = SHORT,
+    max_columns: int | None = None,
 ) -> list[str]:
     r"""Words for a scorecard, indented, one line a column that has points; none without a scorecard.
 
@@ -106,6 +110,8 @@ def scorecard_lines(
         Where lines are broken.
     detail : Detail
         Exact lines are not broken, come in the order in which the model adds up points, and name every category.
+    max_columns : int or None
+        In short words tell so many columns, with at most 3 categories each, and count the others.
 
     Examples
     --------
@@ -120,15 +126,16 @@ def scorecard_lines(
     """
     if detail.is_exact:
         return [f"  {_exact_card_line(scoring, columns[f], f)}" for f in scorecard_features(scoring)]
+    features = scorecard_features(scoring, spread)
+    most = CARD_CATEGORIES if max_columns is None else FEW_CATEGORIES
+    told = [_card_line(scoring, columns[feature], feature, most) for feature in features[:max_columns]]
+    if len(features) > len(told):
+        told.append(f"and {len(features) - len(told):,} columns that count less")
     return [
         line.replace(GLUE, " ")
-        for feature in scorecard_features(scoring, spread)
+        for text in told
         for line in textwrap.wrap(
-            _card_line(scoring, columns[feature], feature),
-            max(width, 20),
-            initial_indent="  ",
-            subsequent_indent=" " * 6,
-            break_on_hyphens=False,
+            text, max(width, 20), initial_indent="  ", subsequent_indent=" " * 6, break_on_hyphens=False
         )
     ]
 
@@ -225,15 +232,15 @@ def hides_points(scoring: Scoring, column: Column, feature: int) -> bool:
     )
 
 
-def _card_line(scoring: Scoring, column: Column, feature: int) -> str:
+def _card_line(scoring: Scoring, column: Column, feature: int, most: int = CARD_CATEGORIES) -> str:
     """Words for what one column is worth."""
     name, weight, missing = one_line(column.name), float(scoring.weight[feature]), float(scoring.missing[feature])
     parts = _category_parts(scoring, column, feature)
     if weight:
         words = f"{_weight_text(weight)} of {name} above {number_text(float(scoring.center[feature]))}"
     elif parts:
-        least = sorted((abs(points) for _, points in parts), reverse=True)[:CARD_CATEGORIES][-1]
-        told = [part for part in parts if abs(part[1]) >= least][:CARD_CATEGORIES]
+        least = sorted((abs(points) for _, points in parts), reverse=True)[:most][-1]
+        told = [part for part in parts if abs(part[1]) >= least][:most]
         listed = [f"{_labels_text(labels)} {_signed(points)}".replace(" ", GLUE) for labels, points in told]
         words = f"{name} = {', '.join(listed)}"
         if len(parts) > len(told):
