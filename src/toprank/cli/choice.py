@@ -12,8 +12,9 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from toprank.cli.show import facts, grid, percent, rules_list, ways_of
+from toprank.cli.show import facts, grid, percent, rules_list
 from toprank.cli.terminal import Terminal
+from toprank.export import ways_of
 from toprank.tree.counts import count, plural
 
 if TYPE_CHECKING:

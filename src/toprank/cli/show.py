@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -12,11 +11,12 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from toprank.export import fitting_rules, rule_lines
 from toprank.tree.counts import count, plural
 
 TIES = "About: cases with equal scores have no order; these figures are the mean over all orders."
-WAY = re.compile(r" or (?=\(|[\d,]+ other ways? \()")
-"""Where one way into a leaf ends and the next begins."""
+CARD_COLUMNS = 8
+"""Columns that the card of a model names, and columns of a scorecard that are listed."""
 
 
 def expected(value: float) -> str:
@@ -129,7 +129,8 @@ def main_columns(info: dict[str, Any], card_shares: Sequence[float] | None = Non
     """Return the columns that brought most of the gain, with their shares; without a gain those of the scorecard."""
     from toprank import export
 
-    return export.main_columns([column["name"] for column in info["columns"]], info["importances"], card_shares)
+    names = [column["name"] for column in info["columns"]]
+    return export.main_columns(names, info["importances"], card_shares, CARD_COLUMNS)
 
 
 def rules_title(n_shown: int, n_rules: int, order: str = "in the order of the ranking") -> str:
@@ -140,15 +141,19 @@ def rules_title(n_shown: int, n_rules: int, order: str = "in the order of the ra
     return f"{which} rules, {order}, and what they caught in training"
 
 
-def rules_list(rules: Sequence[dict[str, Any]]) -> Group:
-    """Return rules with what each caught in training, one way into the leaf a paragraph."""
+def rules_shown(rules: Sequence[dict[str, Any]], width: int, max_rules: int | None) -> list[dict[str, Any]]:
+    """Return the rules that are printed: so many, or without a number as many as fit in 20 lines."""
+    return list(rules[: fitting_rules(rules, width, max_rules)])
+
+
+def rules_list(rules: Sequence[dict[str, Any]], width: int = 100) -> Group:
+    """Return rules with what each caught in training, one paragraph per way, and how well a short rule fits."""
     parts: list[RenderableType] = []
     for place, rule in enumerate(rules, 1):
         told = class_figures(rule) if "class" in rule else rule_figures(rule)
-        parts += [Text(), Text.assemble((f"{place}. ", "bold"), told)]
-        for i, way in enumerate(ways_of(rule["rule"])):
-            parts.append(Padding(Text(f"{'or ' if i else ''}{way}"), (0, 0, 0, 5)))
-    return Group(*parts[1:])
+        parts.append(Text.assemble((f"{place}. ", "bold"), told))
+        parts += [Text(line) for line in rule_lines(rule, width)]
+    return Group(*parts)
 
 
 def rule_figures(rule: dict[str, Any]) -> str:
@@ -167,14 +172,6 @@ def class_figures(rule: dict[str, Any]) -> str:
         f"class {rule['class']!r}, {count(rule['of_class'])} of {plural(rule['n'], 'case')}: "
         f"{percent(rule['hit_rate'])} ({interval}), {percent(rule['coverage'])} of the class"
     )
-
-
-def ways_of(rule: str) -> list[str]:
-    """Return the ways into a leaf, apart, without the brackets around each."""
-    ways = WAY.split(rule)
-    if len(ways) == 1 or any(way.count("(") != way.count(")") for way in ways):
-        return [rule]
-    return [way[1:-1] if way.startswith("(") and way.endswith(")") else way for way in ways]
 
 
 # --- rankings -----------------------------------------------------------------------------------------------

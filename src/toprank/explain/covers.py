@@ -1,7 +1,7 @@
 """`Covers`: each of the best leaves in a few conditions, found on training rows, with how well they fit.
 
 A leaf of a meta-tree can be reached in hundreds of ways, of which none says much. A cover is a short rule that selects
-nearly the same rows: one to three ways of at most four conditions, all of them conditions of the tree itself. Cells
+nearly the same rows: one or two ways of at most four conditions, all of them conditions of the tree itself. Cells
 that no row reaches are free: a condition that no row of its cell fails is left out. Two figures say how well a cover
 fits: its coverage is the share of the leaf's rows that it selects, its precision the share of what it selects that
 belongs to the leaf.
@@ -29,7 +29,7 @@ MAX_LEAVES = 20
 MAX_CONDITIONS = 4
 """Conditions of one way."""
 
-MAX_WAYS = 3
+MAX_WAYS = 2
 BEAM = 4
 MAX_STEPS = 6
 """Steps of a way: two on one column make a range, which is one condition."""
@@ -37,7 +37,7 @@ MAX_STEPS = 6
 LEAST_GAIN = 0.01
 """What a further condition must add to the fit (F1) to be worth reading."""
 
-LEAST_SHARE, ENOUGH = 0.1, 0.95
+LEAST_SHARE, ENOUGH = 0.15, 0.9
 """Share of a leaf that a further way must cover; share that is covered well enough."""
 
 SEARCH_ROWS, FIGURE_ROWS = 3_000, 50_000

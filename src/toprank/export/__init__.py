@@ -1,6 +1,6 @@
 """Trees in other forms: text, to read or to apply, and the scorecard inside leaves as a table."""
 
-from toprank.export.rules import fitting_rules, rule_lines, rules_text, ways_of
+from toprank.export.rules import fitting_rules, rule_lines, rules_text, ways_of, wrapped
 from toprank.export.scorecard import (
     CARD_TITLE,
     WIDTH,
@@ -31,4 +31,5 @@ __all__ = [
     "scorecard_table",
     "to_text",
     "ways_of",
+    "wrapped",
 ]

@@ -17,7 +17,10 @@ RULE_LINES = 20
 WAY = re.compile(r" or (?=\(|[\d,]+ other ways? \()")
 """Where one way into a leaf ends and the next begins."""
 
-INDENT = 5
+BOUND = re.compile(r"(?<=[<>=]) (?=[\d-])| (?=%)")
+"""Spaces at which a line is not broken."""
+
+GLUE, INDENT = "\0", 5
 
 
 def fit_text(coverage: float, precision: float) -> str:
@@ -80,17 +83,25 @@ def rule_lines(rule: Mapping[str, Any], width: int) -> list[str]:
          (covers 90 % of this group and nothing else)
     """
     paragraphs = [f"{'or ' if i else ''}{way}" for i, way in enumerate(ways_of(rule["rule"]))]
-    fit = fit_text(rule.get("coverage", 1.0), rule.get("precision", 1.0))
+    fit = fit_text(rule["coverage"], rule["precision"]) if "precision" in rule else ""
     if fit and " other way" not in rule["rule"]:
         paragraphs.append(f"({fit})")
-    indent = " " * INDENT
-    return [
-        line
-        for text in paragraphs
-        for line in textwrap.wrap(
-            text, max(width, 30), initial_indent=indent, subsequent_indent=indent, break_on_hyphens=False
-        )
-    ]
+    return [line for text in paragraphs for line in wrapped(text, width, " " * INDENT)]
+
+
+def wrapped(text: str, width: int, indent: str = "") -> list[str]:
+    """Lines of a text, broken neither before % nor behind a sign of comparison.
+
+    Examples
+    --------
+    >>> wrapped("age > 3 and share <= 30 %", 20)
+    ['age > 3 and', 'share <= 30 %']
+    """
+    glued = BOUND.sub(GLUE, text)
+    lines = textwrap.wrap(
+        glued, max(width, 30 if indent else 1), initial_indent=indent, subsequent_indent=indent, break_on_hyphens=False
+    )
+    return [line.replace(GLUE, " ") for line in lines]
 
 
 def fitting_rules(rules: Sequence[Mapping[str, Any]], width: int, max_rules: int | None) -> int:

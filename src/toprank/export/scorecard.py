@@ -29,7 +29,7 @@ GLUE = "\xa0"
 """Keeps a category and its points on one line."""
 
 MAIN_COLUMNS = 5
-"""Columns that a summary of a model names."""
+"""Columns that a summary of a model names; its description names a few more."""
 
 SMALL_WEIGHT = 1e-3
 """Points of a unit below which they are told per 1,000 units, or more."""
@@ -168,10 +168,15 @@ def scorecard_shares(scoring: Scoring, spread: np.ndarray | None) -> list[float]
     return [round(float(share), 12) for share in spread / spread.sum()]
 
 
-def main_columns(names: Sequence[str], importances: Sequence[float], card_shares: Sequence[float] | None = None) -> str:
+def main_columns(
+    names: Sequence[str],
+    importances: Sequence[float],
+    card_shares: Sequence[float] | None = None,
+    most: int = MAIN_COLUMNS,
+) -> str:
     """Columns that brought most of the gain, with their shares; those of the scorecard where no condition brought any.
 
-    `card_shares` are those of `scorecard_shares`. Nothing where no column counts.
+    `card_shares` are those of `scorecard_shares`; at most `most` columns are named. Nothing where no column counts.
 
     Examples
     --------
@@ -181,9 +186,17 @@ def main_columns(names: Sequence[str], importances: Sequence[float], card_shares
     'of the scorecard, as there are no conditions: age 100 %'
     """
     if card_shares is not None and not any(importances):
-        return f"of the scorecard, as there are no conditions: {main_columns(names, card_shares)}"
-    ranked = sorted(zip(names, importances, strict=True), key=lambda item: -item[1])[:MAIN_COLUMNS]
-    return ", ".join(f"{name} {100 * share:.0f} %" for name, share in ranked if share > 0)
+        return f"of the scorecard, as there are no conditions: {main_columns(names, card_shares, most=most)}"
+    ranked = sorted(zip(names, importances, strict=True), key=lambda item: -item[1])
+    used = [f"{name} {_whole_percent(share)}" for name, share in ranked if share > 0]
+    n_others = len(used) - most
+    others = f" and {n_others:,} other{'' if n_others == 1 else 's'}" if n_others > 0 else ""
+    return f"{', '.join(used[:most])}{others}"
+
+
+def _whole_percent(share: float) -> str:
+    """A share above 0 in whole percent."""
+    return f"{100 * share:.0f} %" if share >= 0.005 else "under 1 %"
 
 
 def checked_spread(spread: np.ndarray | None, n_features: int) -> np.ndarray | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
 from numbers import Integral
 from typing import Any
 
@@ -36,6 +35,7 @@ from toprank.export import (
     scorecard_summary,
     scorecard_table,
     to_text,
+    wrapped,
 )
 from toprank.rankers.base import BaseRanker
 from toprank.rankers.frames import make_frame
@@ -156,8 +156,8 @@ class TreeRanker(BaseRanker):
     ) -> Any:
         """One row per leaf, best first: rule, how well it fits, n, positives, hit_rate with its interval, lift.
 
-        A leaf that many paths lead to, or one long path, has a short rule that was found on training cases: one to
-        three ways of a few conditions each. Its `coverage` is the share of the leaf's training cases that it selects,
+        A leaf that many paths lead to, or one long path, has a short rule that was found on training cases: one or
+        two ways of a few conditions each. Its `coverage` is the share of the leaf's training cases that it selects,
         its `precision` the share of what it selects that belongs to the leaf; both are 1 where the rule is exact. Each
         rule stands for itself, whatever the rules above it say; only "all other cases" does not.
 
@@ -300,7 +300,7 @@ class TreeRanker(BaseRanker):
             return to_text(self.tree_, self.columns_, title=self.summary(), spread=self._points_spread, exact=exact)
         table = self._rule_table(MAX_LEAVES if max_rules is None else max_rules, max_conditions, SHORT)
         rows = [dict(zip(table, row, strict=True)) for row in zip(*table.values(), strict=True)]
-        title = [part for line in self.summary().splitlines() for part in textwrap.wrap(line, WIDTH)]
+        title = [part for line in self.summary().splitlines() for part in wrapped(line, WIDTH)]
         n_leaves = self.tree_.n_leaves
         lines = [*title, "", "What each leaf caught in training, and its rule; leaf 1 ranks highest.", ""]
         lines += rules_text(rows, n_leaves, WIDTH, max_rules)
