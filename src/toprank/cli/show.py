@@ -6,12 +6,12 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from rich import box
-from rich.console import Group, RenderableType
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from toprank.export import fitting_rules, rule_lines
+from toprank.export import fitting_rules, rule_lines, wrapped
 from toprank.tree.counts import count, plural
 
 TIES = "About: cases with equal scores have no order; these figures are the mean over all orders."
@@ -34,14 +34,24 @@ def times(lift: float) -> str:
     return f"{lift:,.0f}x" if lift >= 19.95 else f"{lift:,.{1 if lift >= 0.95 else 2}f}x"
 
 
-def facts(rows: Iterable[tuple[str, str]]) -> Table:
+class Facts:
+    """Names and values below each other; values are not broken before a % or behind a sign of comparison."""
+
+    def __init__(self, rows: Iterable[tuple[str, str]]) -> None:
+        self.rows = list(rows)
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        indent = 4 + max((len(name) for name, _ in self.rows), default=0)
+        for name, value in self.rows:
+            lines = [line for part in value.split("\n") for line in wrapped(part, options.max_width - indent)]
+            for i, line in enumerate(lines or [""]):
+                label = f"  {name}" if i == 0 else ""
+                yield Text.assemble((label.ljust(indent), "dim"), line)
+
+
+def facts(rows: Iterable[tuple[str, str]]) -> Facts:
     """Return names and values below each other."""
-    table = Table.grid(padding=(0, 2, 0, 0))
-    table.add_column(style="dim", no_wrap=True)
-    table.add_column()
-    for name, value in rows:
-        table.add_row(f"  {name}", Text(value))
-    return table
+    return Facts(rows)
 
 
 def grid(columns: Sequence[tuple[str, str]], rows: Iterable[Sequence[RenderableType]]) -> Padding:

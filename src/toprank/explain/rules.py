@@ -130,9 +130,7 @@ def cover_text(cover: Cover, *, is_last: bool = False) -> str:
         return "all other cases" if is_last else "all cases"
     texts = [join_conditions(way) for way in ways]
     several = len(texts) > 1
-    return " or ".join(
-        f"({text})" if several and len(way) > 1 else text for text, way in zip(texts, ways, strict=True)
-    )
+    return " or ".join(f"({text})" if several and len(way) > 1 else text for text, way in zip(texts, ways, strict=True))
 
 
 def _rule(

@@ -94,12 +94,12 @@ def wrapped(text: str, width: int, indent: str = "") -> list[str]:
 
     Examples
     --------
-    >>> wrapped("age > 3 and share <= 30 %", 20)
-    ['age > 3 and', 'share <= 30 %']
+    >>> wrapped("age > 3 and the share <= 30 %", 20)
+    ['age > 3 and the', 'share <= 30 %']
     """
     glued = BOUND.sub(GLUE, text)
     lines = textwrap.wrap(
-        glued, max(width, 30 if indent else 1), initial_indent=indent, subsequent_indent=indent, break_on_hyphens=False
+        glued, max(width, 20), initial_indent=indent, subsequent_indent=indent, break_on_hyphens=False
     )
     return [line.replace(GLUE, " ") for line in lines]
 

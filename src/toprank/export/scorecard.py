@@ -117,11 +117,11 @@ def scorecard_lines(
     --------
     >>> card = Scoring("linear", center=[2, 0], weight=[0.5, 0], missing=[-0.1, 0], points_at=[0, 0, 2], points=[0, 1])
     >>> print(*scorecard_lines(card, [Column("age"), Column("sector", ("retail", "catering"))]), sep="\n")
-      +0.5 a unit of age above 2; missing: -0.1
+      +0.5 per unit of age above 2; missing: -0.1
       sector = catering +1
     >>> lines = scorecard_lines(card, [Column("age"), Column("sector", ("retail", "catering"))], detail=EXACT)
     >>> print(*lines, sep="\n")
-      +0.5 a unit of age above 2.0; missing: -0.1
+      +0.5 per unit of age above 2.0; missing: -0.1
       sector = retail +0.0, catering +1.0; missing: +0.0
     """
     if detail.is_exact:
@@ -229,7 +229,7 @@ def _exact_card_line(scoring: Scoring, column: Column, feature: int) -> str:
         words = f"{name} = {', '.join(f'{EXACT.label(label)} {_signed(each, EXACT)}' for label, each in parts)}"
     else:
         weight, center = float(scoring.weight[feature]), float(scoring.center[feature])
-        words = f"{_signed(weight, EXACT)} a unit of {name} above {EXACT.number(center)}"
+        words = f"{_signed(weight, EXACT)} per unit of {name} above {EXACT.number(center)}"
     return f"{words}; missing: {_signed(float(scoring.missing[feature]), EXACT)}"
 
 
@@ -264,9 +264,9 @@ def _card_line(scoring: Scoring, column: Column, feature: int, most: int = CARD_
 
 
 def _weight_text(weight: float) -> str:
-    """Points of a unit: +0.8 a unit; of a round number of units where one counts little: -0.12 per 10,000."""
+    """Points of a unit: +0.8 per unit; of a round number of units where one counts little: -0.12 per 10,000."""
     if abs(weight) >= SMALL_WEIGHT:
-        return f"{_signed(weight)} a unit"
+        return f"{_signed(weight)} per unit"
     zeros = min(-math.floor(math.log10(abs(weight))) - 1, 300)
     return f"{_signed(weight * 10.0**zeros)} per {number_text(10.0**zeros)}"
 

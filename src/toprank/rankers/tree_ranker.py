@@ -334,7 +334,7 @@ class TreeRanker(BaseRanker):
             raise ValueError("The model's tree and its list of columns do not fit together.")
         self.path_counts_ = PathCounts.from_arrays(without_prefix(arrays, "paths_"), self.tree_)
         self._points_spread = checked_spread(arrays.get("points_spread"), self.tree_.n_features)
-        self._covers = Covers.from_arrays(without_prefix(arrays, "covers_"), self.tree_)
+        self._covers, self._leaf_rows = Covers.from_arrays(without_prefix(arrays, "covers_"), self.tree_), None
 
 
 def points_spread(scoring: Scoring, data: TrainingData) -> np.ndarray:
