@@ -40,7 +40,7 @@ LEAST_GAIN = 0.01
 LEAST_SHARE, ENOUGH = 0.15, 0.9
 """Share of a leaf that a further way must cover; share that is covered well enough."""
 
-SEARCH_ROWS, FIGURE_ROWS = 3_000, 50_000
+SEARCH_ROWS, FIGURE_ROWS = 3_000, 20_000
 """Rows on which covers are searched, and on which their figures are counted; of larger tables all rows of small leaves
 and a part of the large ones, with weights."""
 
@@ -306,8 +306,9 @@ class LeafRows:
         """
         rows, mass = _sample(tree, node, weight, most)
         asked = tree.feature[~tree.is_leaf & (tree.kind != OBLIQUE)]
-        features = np.unique(np.concatenate((asked, tree.oblique_feature))).tolist()
-        table = ColumnTable({feature: X[rows, feature].astype(np.float64) for feature in features}, len(rows))
+        features = np.unique(np.concatenate((asked, tree.oblique_feature)))
+        values = np.array((X if len(rows) == len(X) else X[rows])[:, features].T, np.float64, order="C")
+        table = ColumnTable(dict(zip(features.tolist(), values, strict=True)), len(rows))
         return cls(table, node[rows], tree.leaf[node[rows]], mass)
 
     def thinned(self, tree: Tree, most: int) -> LeafRows:

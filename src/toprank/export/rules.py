@@ -30,8 +30,8 @@ def fit_text(coverage: float, precision: float) -> str:
     --------
     >>> fit_text(0.934, 0.972)
     'covers 93 % of this group; 97 % of what it selects belongs to it'
-    >>> fit_text(1.0, 0.5), fit_text(0.9999, 1.0), fit_text(1.0, 1.0)
-    ('covers all of this group; 50 % of what it selects belongs to it', 'covers 99 % of this group and nothing else', '')
+    >>> fit_text(0.9999, 1.0), fit_text(1.0, 1.0)
+    ('covers 99 % of this group and nothing else', '')
     """
     if math.isnan(coverage) or math.isnan(precision) or (coverage >= 1 and precision >= 1):
         return ""
@@ -66,7 +66,7 @@ def _is_bracketed(way: str) -> bool:
 
 
 def rule_lines(rule: Mapping[str, Any], width: int) -> list[str]:
-    """Lines below a leaf's figures: one paragraph per way, and how well the rule fits.
+    r"""Lines below a leaf's figures: one paragraph per way, and how well the rule fits.
 
     Parameters
     ----------
@@ -77,7 +77,7 @@ def rule_lines(rule: Mapping[str, Any], width: int) -> list[str]:
     Examples
     --------
     >>> rule = {"rule": "(age <= 3 and sector is retail) or region is north", "coverage": 0.9, "precision": 1.0}
-    >>> print(*rule_lines(rule, 60), sep="\\n")
+    >>> print(*rule_lines(rule, 60), sep="\n")
          age <= 3 and sector is retail
          or region is north
          (covers 90 % of this group and nothing else)
