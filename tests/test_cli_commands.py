@@ -403,12 +403,31 @@ def test_describe_shows_the_scorecard_inside_leaves(tmp_path):
     assert done.code == 0, done.err
     fitted = toprank.load(path)
     block = fitted.to_text().partition("Inside a leaf, cases with more points come first:\n")[2].partition("\n\n")[0]
-    assert done.out.endswith(f"\n\nInside a leaf, cases with more points come first\n{block}\n")
+    assert f"\n\nInside a leaf, cases with more points come first\n{block}\n\n" in done.out
     assert re.search(r"\n  inside leaves  scorecard of \d columns?: \w+", done.out)
     assert max(len(line) for line in done.out.splitlines()) <= 100
     card = parsed(run("describe", path, "--json"))["scorecard"]
     assert [row["points"] for row in card] == list(fitted.scorecard()["points"])
     assert {row["center"] is None for row in card if row["counts"] != "per unit"} <= {True}
+
+
+def test_describe_is_as_short_as_is_asked_for(tmp_path):
+    path = fit_cases(tmp_path)
+    model = toprank.load(path)
+    assert model.tree_.n_leaves == 3
+    done = run("describe", path, "--max-rules", 1, "--max-conditions", 1)
+    assert "The first 1 of 3 rules" in done.out
+    assert "\n2. " not in done.out
+    first = parsed(run("describe", path, "--max-rules", 1, "--max-conditions", 1, "--json"))["rules"]
+    assert [rule["rule"] for rule in first] == model.rules(max_rules=1, max_conditions=1)["rule"].to_list()
+    assert "share of gain" not in done.out
+    everything = run("describe", path, "--all").out
+    assert "share of gain" in everything
+    assert f"data hash     {model.data_hash_}\n" in everything
+    assert "smoothing_strength=" in everything
+    assert "smoothing_strength=" not in done.out
+    assert "max_depth=2; otherwise the defaults" in " ".join(done.out.split())
+    assert run("describe", path, "--max-rules", 0).code == 2
 
 
 def test_describe_says_nothing_of_a_scorecard_where_there_is_none(model):

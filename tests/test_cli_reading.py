@@ -14,7 +14,8 @@ from toprank.cli import csv_text, reading
 from toprank.cli.csv_text import CsvFormat
 from toprank.cli.errors import InputError, nearest
 from toprank.cli.options import parse_budget, parse_value
-from toprank.cli.show import expected, percent, rules_title, times, ways_of
+from toprank.cli.show import expected, percent, rules_title, times
+from toprank.export import ways_of
 
 
 def read(tmp_path, content, **keywords):

@@ -215,7 +215,7 @@ def test_a_missing_package_is_told():
 def test_the_published_methods_are_those_of_the_paper():
     tree = METHODS["gini"].make(max_depth=5)
     assert (tree.leaf_score, tree.min_samples_leaf, tree.min_gain, tree.smoothing) == ("geometric", 1, -np.inf, None)
-    assert tree.splitter == "exact"
+    assert tree.splitter == "midpoint"
     assert METHODS["gini"].space["max_depth"] == (2, 3, 4, 5, 6, 7, 8, 9, 10, 20, 30, 40, 50, 60, 70, 80, 90, 100)
     published = METHODS["cart-distance"].make(criterion="entropy", max_depth=5, random_state=1)
     assert (published.criterion, published.min_samples_leaf, published.random_state) == ("entropy", 1, 1)

@@ -47,9 +47,9 @@ def test_every_row_satisfies_the_merged_conditions_of_its_path(case):
 def test_conditions_on_one_feature_are_merged():
     tree = shared_tree()
     assert texts(tree, [0, 2, 3, 4, 6]) == [
-        "0.31 < vat_gap <= 0.5432",
+        "0.31 < vat_gap <= 0.54321",
         "age_years > 2.5 or missing",
-        "turnover <= 1,234,567",
+        "turnover <= 1,234,567.5",
     ]
     merged = merge_path(tree, AUDIT_COLUMNS, [0, 2, 3, 4, 6, -1, -1])
     assert merged[0].steps == (0, 3)

@@ -178,7 +178,7 @@ def test_an_explanation_reads_well_and_is_plain_data():
         "what orders the cases inside the leaf, in points:",
         "   +1.00  age_years = 3",
         "   +0.44  vat_gap = 0.42",
-        "   -4.00  turnover = 5,000",
+        "   -4.00  turnover = 5000",
     ]
     plain = second.to_dict()
     assert plain["leaf"] == 4

@@ -1,17 +1,15 @@
 import json
 from collections import Counter
-from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given
 
+from golden_files import golden
 from grown_trees import AUDIT_COLUMNS, audit_tree, grown_cases, make_tree, node, shared_tree
 from toprank.explain import PathCounts, count_paths, leaf_rules
 from toprank.explain.paths import PATHS_KEPT, ways_up
 from toprank.tree.wording import EXACT, SHORT
-
-GOLDEN = Path(__file__).parent / "golden"
 
 
 def audit_rows(n: int = 500) -> np.ndarray:
@@ -149,5 +147,5 @@ def test_golden_rules(name, tree):
         }
         for row in zip(*rules.values(), strict=True)
     ]
-    expected = json.loads((GOLDEN / f"rules_{name}.json").read_text(encoding="utf-8"))
-    assert table == expected
+    text = json.dumps(table, indent=2) + "\n"
+    assert text == golden(f"rules_{name}.json", text)

@@ -44,14 +44,16 @@ def test_numbers(value, text):
         (0.31, INF, False, "x > 0.31"),
         (3, 12, False, "3 < x <= 12"),
         (3, 12, True, "3 < x <= 12 or missing"),
-        (-INF, 1200, True, "x <= 1,200 or missing"),
+        (-INF, 1200, True, "x <= 1200 or missing"),
         (-INF, INF, False, "x is not missing"),
         (INF, INF, True, "x is missing"),
         (5, 5, False, "no x at all"),
         (-INF, INF, True, "any x"),
         (1.00001, 1.00002, False, "1.00001 < x <= 1.00002"),
-        (-INF, 12.345, False, "x <= 12.34"),  # between 12.34 and 12.35
-        (-INF, 123457.5, False, "x <= 123,457"),  # between 123,457 and 123,458
+        (-INF, 12.345, False, "x <= 12.345"),  # thresholds have all their digits
+        (-INF, 1995, False, "x <= 1995"),  # it may be a year
+        (-INF, 123457.5, False, "x <= 123,457.5"),
+        (-INF, 12.3456789012345, False, "x <= 12.34"),  # noise, as of a sum, is rounded down
     ],
 )
 def test_ranges(low, high, missing, text):
@@ -63,7 +65,7 @@ def test_ranges(low, high, missing, text):
     [
         (0.31, INF, True, 0.42, "x = 0.42 (> 0.31)"),
         (0.31, INF, False, 0.3100001, "x = 0.3100001 (> 0.31)"),
-        (-INF, 1235.5, False, 1235.5, "x = 1,235.5 (<= 1,235.5)"),
+        (-INF, 1235.5, False, 1235.5, "x = 1235.5 (<= 1235.5)"),
         (3, 12, False, 7, "x = 7 (> 3 and <= 12)"),
         (-INF, INF, False, 7, "x = 7 (not missing)"),
         (-INF, INF, True, 7, "x = 7"),
@@ -114,9 +116,9 @@ def test_categories(codes, missing, text):
 
 def test_long_lists_of_categories_are_counted():
     many = Column("town", tuple(f"t{i}" for i in range(30)))
-    assert category_text(many, range(11), False) == "town is t0, t1, t2, t3 or 7 more"
-    assert category_text(many, range(11), True) == "town is t0, t1, t2, t3, 7 more or missing"
-    assert category_text(many, range(11, 30), False) == "town is none of t0, t1, t2, t3 and 7 more"
+    assert category_text(many, range(11), False) == "town is one of 11 (t0, t1, t2, ...)"
+    assert category_text(many, range(11), True) == "town is one of 11 (t0, t1, t2, ...) or missing"
+    assert category_text(many, range(11, 30), False) == "town is not one of 11 (t0, t1, t2, ...)"
 
 
 def test_rare_categories_are_named_with_the_code_they_share():
@@ -156,8 +158,8 @@ def test_weighted_sums_keep_the_order_of_their_terms():
     assert projection_text(columns, terms([0], [-0.3])) == "-0.3 x age"
     assert projection_text(columns, []) == "0"
     six = projection_text(columns, terms(range(6), [6, 5, -4, 3, 2, 1]))
-    assert six == "6 x age + 5 x turnover_gap - 4 x c + 3 x d + 2 smaller terms"
-    assert projection_text(columns, terms(range(5), [5, 4, 3, 2, 1])).endswith("+ 2 x d + 1 smaller term")
+    assert six == "6 x age + 5 x turnover_gap - 4 x c + 3 smaller terms"
+    assert projection_text(columns, terms(range(4), [5, 4, 3, 2])).endswith("+ 3 x c + 1 smaller term")
     assert projection_text(columns, terms(range(4), [5, 4, 3, 2])).endswith("+ 2 x d")
 
 
@@ -183,7 +185,7 @@ def test_questions_are_asked_of_every_kind_of_node():
     questions = [question_text(audit_tree(), AUDIT_COLUMNS, node) for node in (0, 1, 2, 4)]
     assert questions == [
         "vat_gap <= 0.31 or missing",
-        "turnover <= 1,200 or missing",
+        "turnover <= 1200.5 or missing",
         "sector is catering or construction",
         "age_years is not missing",
     ]

@@ -19,6 +19,7 @@ from test_plots_drawing import PIXEL, assert_apart, assert_inside, settings, tex
 from toprank import CostOptimalCurve, CostTree, MetaAP, MetaAPForest, RankingTree, TAOTree, TreeRank
 from toprank.datasets import make_audit
 from toprank.plots import TreeDisplay, save_figure
+from toprank.plots.tree import MAIN_CONDITIONS
 from toprank.plots.tree_boxes import ShownNodes, branch_labels, condition_lines, missing_side
 from toprank.plots.tree_drawing import broken
 from toprank.plots.tree_layout import Box, lay_out, pack
@@ -168,7 +169,7 @@ def test_the_tree_says_what_to_text_says(models):
         words = " ".join(texts[str(node)].split())
         if tree.is_leaf[node]:
             figures = words.replace(" positive ", " positive (") + ")"
-            assert f"{titles[str(node)]}: {figures}" in model.to_text()
+            assert f"{titles[str(node)]}: {figures}" in model.to_text(tree=True)
         else:
             assert words == f"{question_text(tree, model.columns_, node)}?"
     branches = written(figure, "branch:")
@@ -179,7 +180,7 @@ def test_the_tree_says_what_to_text_says(models):
 def test_a_node_of_several_parents_is_drawn_once(models):
     model = models["default meta-tree"]
     shown = ShownNodes(model.tree_, None)
-    figure = TreeDisplay.from_estimator(model).plot().figure_
+    figure = TreeDisplay.from_estimator(model, max_depth=20).plot().figure_
     kinds = [box.get_gid().split()[1] for box in boxes_of(figure)]
     assert kinds.count("condition") == model.n_conditions_
     assert kinds.count("leaf") == model.n_leaves_
@@ -193,8 +194,8 @@ def test_a_node_of_several_parents_is_drawn_once(models):
 
 def test_the_numbers_are_those_of_the_text_tree(models):
     model = models["default meta-tree"]
-    origins = written(TreeDisplay.from_estimator(model).plot().figure_, "origin:")
-    text = model.to_text()
+    origins = written(TreeDisplay.from_estimator(model, max_depth=20).plot().figure_, "origin:")
+    text = model.to_text(tree=True)
     assert origins
     for number, origin in origins.items():
         assert f"{number} {' '.join(origin.split())}" in text
@@ -215,7 +216,7 @@ def test_weighted_sums_have_a_line_for_each_term(models):
     plain = (
         question_text(tree, columns, node).replace(" smaller terms", " smaller").replace(" smaller term", " smaller")
     )
-    assert " ".join(condition_lines(tree, columns, node, 4)).removeprefix("- ") == f"{plain.removeprefix('-')}?"
+    assert " ".join(condition_lines(tree, columns, node, 3)).removeprefix("- ") == f"{plain.removeprefix('-')}?"
 
 
 def test_branches_say_where_missing_values_go(models):
@@ -342,17 +343,29 @@ def test_models_that_are_not_one_tree_are_refused(data):
             TreeDisplay.from_estimator(other)
 
 
-def test_large_trees_need_a_depth(data):
+def test_of_large_trees_the_main_conditions_are_drawn(data):
     model = RankingTree(max_depth=10, min_samples_leaf=1).fit(data.X, data.y)
-    model = model if model.n_leaves_ > 40 else CostTree(ccp_alpha=0).fit(data.X, data.y)
-    with pytest.raises(
-        ValueError, match=r"at most 40 leaves and 80 conditions, but \w+ has .* Hint: max_depth="
-    ) as error:
-        TreeDisplay.from_estimator(model)
-    depth = int(str(error.value).split("max_depth=")[1].split()[0])
-    assert_well_drawn(TreeDisplay.from_estimator(model, max_depth=depth).plot().figure_)
-    with pytest.raises(ValueError, match="at most 40 leaves"):
-        TreeDisplay.from_estimator(model, max_depth=depth + 1)
+    model = model if model.n_conditions_ > 80 else CostTree(ccp_alpha=0).fit(data.X, data.y)
+    assert model.n_conditions_ > 80
+    for options in ({}, {"max_depth": 30}):
+        display = TreeDisplay.from_estimator(model, **options)
+        kinds = display.columns()["kind"]
+        assert kinds.count("condition") == MAIN_CONDITIONS
+        assert "the main ones drawn" in repr(display)
+        assert_well_drawn(display.plot().figure_)
+        folded = [text for text in written(display.figure_, "text:").values() if "more condition" in text]
+        assert len(folded) == kinds.count("more")
+
+
+def test_the_main_conditions_are_those_that_most_positives_reach(models):
+    tree = models["default meta-tree"].tree_
+    shown = ShownNodes(tree, None, 5)
+    opened = np.flatnonzero(shown.is_open)
+    assert shown.n_conditions == 5
+    assert shown.is_open[0]
+    assert all(shown.n_parents[node] > 0 for node in opened[1:])
+    heavier = max(tree.left[0], tree.right[0], key=lambda node: (not tree.is_leaf[node], tree.positive[node]))
+    assert shown.is_open[heavier]
 
 
 @pytest.mark.parametrize(

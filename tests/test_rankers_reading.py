@@ -71,7 +71,8 @@ def test_rules_come_in_the_frame_type_of_the_training_table(library):
     rules = clone(RANKERS["margin"]).fit(convert(X), y).rules()
     assert isinstance(rules, frame_type)
     names = rules.column_names if library == "pyarrow" else list(rules.columns)
-    assert names[:7] == ["leaf", "rule", "n", "positives", "hit_rate", "hit_rate_low", "hit_rate_high"]
+    assert names[:6] == ["leaf", "rule", "coverage", "precision", "n", "positives"]
+    assert names[6:9] == ["hit_rate", "hit_rate_low", "hit_rate_high"]
     assert {"lift", "rate", "score"} < {*names}
 
 
@@ -96,7 +97,7 @@ def test_rules_are_best_first_and_say_their_columns(fitted):
     assert len(rules) == (fitted.n_leaves_ if fitted.kind in ENSEMBLES else fitted.tree_.n_leaves)
     assert np.all(rules["hit_rate_low"] <= rules["hit_rate"] + 1e-12)
     assert np.all(rules["hit_rate"] <= rules["hit_rate_high"] + 1e-12)
-    assert rules["rule"].str.contains("size|age|place|all cases").all()
+    assert rules["rule"].str.contains("size|age|place|all cases|all other cases").all()
     if fitted.kind not in ENSEMBLES:
         assert rules["rate"].is_monotonic_decreasing
         assert rules["score"].is_monotonic_decreasing
@@ -175,7 +176,7 @@ def test_the_summary_and_the_text_round_the_same_share_alike():
     X, y = np.arange(4000.0).reshape(-1, 1), (np.arange(4000) < 87).astype(int)
     model = RankingTree(max_depth=1).fit(X, y)
     assert "87 positive (2.18 %), 1 column" in model.summary()
-    assert "87 positive (2.18 %);" in model.to_text()
+    assert "87 positive (2.18 %);" in model.to_text(tree=True)
     assert "100 % of them positive" in model.summary()
 
 

@@ -278,7 +278,7 @@ def test_leaves_are_ranked_by_rate_or_as_the_meta_tree_has_them():
 def test_the_paper_has_one_depth_exact_splits_and_no_smoothing():
     model = MetaAP.paper(3)
     expected = {"max_depth": 3, "leaf_depth": None, "leaf_order": "meta", "leaf_score": "margin", "min_samples_leaf": 1,
-                "min_samples_split": 2, "min_gain": -np.inf, "smoothing": None, "splitter": "exact", "ccp_alpha": 0.0,
+                "min_samples_split": 2, "min_gain": -np.inf, "smoothing": None, "splitter": "midpoint", "ccp_alpha": 0.0,
                 "max_leaf_nodes": None, "keeps_ap": False}  # fmt: skip
     assert {name: value for name, value in model.get_params().items() if name in expected} == expected
     assert MetaAP.paper(3, leaf_score="constant", budget=5).get_params() == model.get_params() | {
@@ -340,14 +340,14 @@ def points_by_hand(text, row):
     block = text.partition("Inside a leaf, cases with more points come first:\n")[2].partition("\n\n")[0]
     total = 0.0
     for line in re.sub(r"\n {6}", " ", block).splitlines():
-        number = re.match(r"  (\S+) (?:a unit|per (\S+)) of (\w+) above ([^\s;]+)", line)
+        number = re.match(r"  (\S+) per (\S+) of (\w+) above ([^\s;]+)", line)
         name = number[3] if number else line.split()[0]
         value = row[name]
         if value is None or value != value:
             missing = re.search(r"missing: (\S+)", line)
             total += float(missing[1]) if missing else 0.0
         elif number:
-            unit, center = (float(part.replace(",", "")) for part in (number[2] or "1", number[4]))
+            unit, center = (float(part.replace(",", "")) for part in (number[2].replace("unit", "1"), number[4]))
             total += float(number[1]) / unit * (value - center)
         else:
             own = re.search(rf"[ ,]{value} ([+-][\d.]+)", line)
@@ -360,7 +360,7 @@ def test_points_added_up_from_the_text_order_the_rows_inside_a_leaf(ranker):
     X, y = make_cases(600)
     X = X.assign(size=1000 * X["size"])
     model = ranker(max_depth=2, leaf_score="linear", linear_C=10.0).fit(X, y)
-    text = model.to_text()
+    text = model.to_text(tree=True)
     assert " per " in text
     by_hand = np.array([points_by_hand(text, row) for row in X.to_dict("records")])
     exact = np.array([reference.scorecard(row.tolist(), model.tree_.scoring) for row in model._encode(X)])

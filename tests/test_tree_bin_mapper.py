@@ -105,8 +105,8 @@ def test_many_values_make_bins_of_about_equal_weight():
     mapper = BinMapper(50).fit(X)
     counts = np.bincount(mapper.transform(X).by_row[:, 0])
     assert mapper.n_bins[0] == 50
-    assert counts.min() >= 95
-    assert counts.max() <= 105
+    assert counts.min() >= 80  # each end moves by at most a tenth, to a short number
+    assert counts.max() <= 120
 
 
 def test_bins_of_a_sample_cover_all_rows():

@@ -269,7 +269,7 @@ class Words:
     def card_line(self) -> Callable[[Row], float]:
         if self.peek()[0] in "+-":
             weight = self.number()
-            for token in ("a", "unit", "of"):
+            for token in ("per", "unit", "of"):
                 self.take(token)
             name = self.name()
             self.take("above")

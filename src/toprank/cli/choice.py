@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from rich.console import Group, RenderableType
 from rich.padding import Padding
-from rich.table import Table
 from rich.text import Text
 
-from toprank.cli.show import facts, grid, percent, rules_list, ways_of
+from toprank.cli.show import facts, grid, percent, rules_list
 from toprank.cli.terminal import Terminal
+from toprank.export import ways_of
 from toprank.tree.counts import count, plural
 
 if TYPE_CHECKING:
@@ -140,7 +140,7 @@ def judged_in_words(source: str) -> str:
     return "the training data themselves, hence too hopeful: use `toprank evaluate` with cases kept apart"
 
 
-def choice_facts(selection: Selection, why: str = "") -> Table:
+def choice_facts(selection: Selection, why: str = "") -> RenderableType:
     """Return what to expect of a chosen point, and why it was taken where that is said."""
     alerts, made = selection.alerts, f"made for false alarms that cost {selection.point.cost_ratio:.3g}"
     if selection.point.moved is not None:

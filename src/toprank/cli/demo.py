@@ -142,7 +142,7 @@ def write_files(out: Path, model: Any, alerts: polars.DataFrame, campaign: Campa
     return {
         "alerts.csv": f"the {alerts.height:,} cases to check, best first, with reasons",
         "model.toprank": "the model",
-        "rules.txt": "the main ways into each leaf, and the whole tree",
+        "rules.txt": "a short rule for each leaf, and the whole tree",
         "history.csv": f"the {campaign.history.height:,} cases the model learned from",
         "new.csv": f"the {campaign.new.height:,} cases of {campaign.year}, with what the audits found",
     }
@@ -150,18 +150,7 @@ def write_files(out: Path, model: Any, alerts: polars.DataFrame, campaign: Campa
 
 def rules_text(model: Any) -> str:
     """Return all rules and the tree as text."""
-    import textwrap
-
-    from toprank.cli.show import rule_figures, ways_of
-
-    lines = [model.summary(), "", "Rules, best first", ""]
-    for rule in model.rules().to_dicts():
-        lines.append(f"{rule['leaf']}. {rule_figures(rule)}")
-        for i, way in enumerate(ways_of(rule["rule"])):
-            text = f"{'or ' if i else ''}{way}"
-            lines += textwrap.wrap(text, 100, initial_indent="     ", subsequent_indent="     ", break_on_hyphens=False)
-        lines.append("")
-    return "\n".join([*lines, "The tree", "", model.to_text(), ""])
+    return f"{model.to_text(max_rules=model.n_leaves_)}\n\n\nThe whole tree\n\n{model.to_text(tree=True)}\n"
 
 
 def _print_campaign(campaign: Campaign, info: dict[str, Any], alerts: polars.DataFrame, terminal: Terminal) -> None:

@@ -21,9 +21,11 @@ if TYPE_CHECKING:
 
     from toprank.tree.columns import Column
 
-RULES_SHOWN = 5
 CLASS_RULES_SHOWN = 16
 CATEGORIES_SHOWN = 6
+UNTOLD = ("pos_label", "n_jobs", "random_state", "verbose")
+"""Parameters that change nothing a reader of the model would miss; `pos_label` is the outcome that is looked for."""
+
 YEARS = (1900, 2100)
 """Whole numbers within are written as years, without a comma."""
 
@@ -34,9 +36,21 @@ def describe(
         str | None, typer.Option(metavar="COLUMN", help="Of a table: the column with the outcome.")
     ] = None,
     positive: Positive = None,
+    max_rules: Annotated[
+        int | None,
+        typer.Option(
+            "--max-rules", metavar="N", min=1, help="Of a model: rules to print (default: those of 20 lines)."
+        ),
+    ] = None,
+    max_conditions: Annotated[
+        int, typer.Option("--max-conditions", metavar="N", min=1, help="Of a model: conditions per way of a rule.")
+    ] = 4,
+    all_facts: Annotated[
+        bool, typer.Option("--all", help="Of a model: also all columns, parameters, packages, and points.")
+    ] = False,
     exact: Annotated[
         bool,
-        typer.Option("--exact", help="Of a model: print its tree to be applied, one line a node, nothing shortened."),
+        typer.Option("--exact", help="Of a model: print its tree to be applied, one line per node, nothing shortened."),
     ] = False,
     sep: Separator = None,
     encoding: Encoding = None,
@@ -48,6 +62,7 @@ def describe(
 
     \b
     toprank describe model.toprank
+    toprank describe model.toprank --max-rules 10 --max-conditions 2
     toprank describe model.toprank --exact > tree.txt
     toprank describe history.csv --label fraud
     """
@@ -57,7 +72,7 @@ def describe(
         if exact:
             _print_exactly(file, terminal)
         else:
-            _describe_model(file, terminal)
+            _describe_model(file, terminal, _Limits(max_rules, max_conditions, all_facts))
     elif exact:
         raise InputError(
             f"--exact prints the tree of a model file, but {file.name} is none. Hint: leave it out to describe a table."
@@ -69,28 +84,40 @@ def describe(
 # --- models -------------------------------------------------------------------------------------------------
 
 
-def _describe_model(path: Path, terminal: Terminal) -> None:
-    from toprank.cli.show import rules_list, rules_title
+@dataclass(frozen=True)
+class _Limits:
+    """How much of a model is printed; max_rules=None: as many rules as fit in 20 lines."""
+
+    max_rules: int | None
+    max_conditions: int
+    all_facts: bool
+
+
+def _describe_model(path: Path, terminal: Terminal, limits: _Limits) -> None:
+    from toprank.cli.show import rules_list, rules_shown, rules_title
     from toprank.rankers.model_file import CLASSIFIERS, read_model_info
 
     info = read_model_info(path)
     if info["class"] == "CostOptimalCurve":
-        _describe_curve(path, info, terminal)
+        _describe_curve(path, info, terminal, limits)
         return
     if info["class"] in CLASSIFIERS:
-        _describe_classifier(path, info, terminal)
+        _describe_classifier(path, info, terminal, limits)
         return
-    read = _read_tree(path, info, min(terminal.out.width, WIDTH))
-    rules = read.rules
-    found = {"kind": "model", "file": str(path), "info": info, "rules": rules}
+    width = min(terminal.out.width, WIDTH)
+    read = _read_tree(path, info, width, limits)
+    rules = rules_shown(read.rules, width, limits.max_rules)
+    found = {"kind": "model", "file": str(path), "info": info, "rules": read.rules}
     terminal.finish(found | ({"scorecard": read.scorecard} if read.inside else {}))
-    _print_model(info, terminal, inside=read.inside, card_shares=read.card_shares)
+    _print_model(info, terminal, limits, inside=read.inside, card_shares=read.card_shares)
     if rules:
         terminal.heading(rules_title(len(rules), read.n_rules))
-        terminal.show(rules_list(rules))
+        terminal.show(rules_list(rules, width))
     if read.lines:
         terminal.heading(read.title)
         terminal.show(*read.lines)
+    if not limits.all_facts:
+        terminal.hint(f"\n`toprank describe {path} --all` says more; --exact prints the whole tree.")
 
 
 def _print_exactly(path: Path, terminal: Terminal) -> None:
@@ -115,7 +142,7 @@ def _print_exactly(path: Path, terminal: Terminal) -> None:
         terminal.write(text)  # not wrapped: a line is a node
 
 
-def _describe_curve(path: Path, info: dict[str, Any], terminal: Terminal) -> None:
+def _describe_curve(path: Path, info: dict[str, Any], terminal: Terminal, limits: _Limits) -> None:
     """Say what a file with a cost-optimal curve holds: also the choice, and the rules of the chosen tree."""
     from toprank.cli.choice import called_rules, choice_dict, show_tree
     from toprank.rankers.model_file import load
@@ -126,12 +153,12 @@ def _describe_curve(path: Path, info: dict[str, Any], terminal: Terminal) -> Non
     rules = called_rules(curve.path_[curve.base_point_].tree if chosen is None else chosen.tree)
     found = {"kind": "model", "file": str(path), "info": info, "chosen": choice_dict(chosen), "rules": rules}
     terminal.finish(found)
-    _print_model(info, terminal, is_chosen=chosen is not None)
+    _print_model(info, terminal, limits, is_chosen=chosen is not None)
     show_tree(curve, chosen, rules, terminal)
     terminal.hint(f"\n`toprank curve {path}` lists all trees, and chooses another.")
 
 
-def _describe_classifier(path: Path, info: dict[str, Any], terminal: Terminal) -> None:
+def _describe_classifier(path: Path, info: dict[str, Any], terminal: Terminal, limits: _Limits) -> None:
     """Say what a file with a model that tells classes holds: its classes and rules, none of them first."""
     from toprank.cli.show import classifier_card, rules_list, rules_title
     from toprank.rankers.model_file import load
@@ -140,40 +167,53 @@ def _describe_classifier(path: Path, info: dict[str, Any], terminal: Terminal) -
     with terminal.working(f"Loading {path.name}"):
         rules = _rows(load(path)._rules(SHORT))
     terminal.finish({"kind": "model", "file": str(path), "info": info, "rules": rules})
-    terminal.show(classifier_card(info, _provenance(info)))
-    _print_columns(info, [], terminal)
-    terminal.heading(rules_title(min(len(rules), CLASS_RULES_SHOWN), len(rules), "from left to right in the tree"))
-    terminal.show(rules_list(rules[:CLASS_RULES_SHOWN]))
-    if len(rules) > CLASS_RULES_SHOWN:
+    terminal.show(classifier_card(info, _provenance(info, all_facts=limits.all_facts)))
+    if limits.all_facts:
+        _print_columns(info, [], terminal)
+    n_shown = min(len(rules), limits.max_rules or CLASS_RULES_SHOWN)
+    terminal.heading(rules_title(n_shown, len(rules), "from left to right in the tree"))
+    terminal.show(rules_list(rules[:n_shown], min(terminal.out.width, WIDTH)))
+    if len(rules) > n_shown:
         terminal.hint(f"\n`toprank describe {path} --exact` prints the whole tree.")
 
 
 def _print_model(
     info: dict[str, Any],
     terminal: Terminal,
+    limits: _Limits,
     *,
     is_chosen: bool = False,
     inside: str = "",
     card_shares: list[float] | None = None,
 ) -> None:
-    """Print the card of a model, with what orders rows inside its leaves, and its columns."""
+    """Print the card of a model, with what orders rows inside its leaves, and on demand its columns."""
     from toprank.cli.show import model_card
 
-    more = [*([("inside leaves", inside)] if inside else []), *_provenance(info)]
+    more = [*([("inside leaves", inside)] if inside else []), *_provenance(info, all_facts=limits.all_facts)]
     terminal.show(model_card(info, more, is_chosen=is_chosen, card_shares=card_shares))
+    if not limits.all_facts:
+        return
     shares, share_of = info["importances"], "share of gain"
     if card_shares is not None and not any(shares):
         shares, share_of = card_shares, "share of scorecard"
     _print_columns(info, [(share_of, shares)], terminal)
 
 
-def _provenance(info: dict[str, Any]) -> list[tuple[str, str]]:
-    """Return what a model was made of and with, in words."""
+def _provenance(info: dict[str, Any], *, all_facts: bool) -> list[tuple[str, str]]:
+    """Return what a model was made of and with, in words; in short only parameters that are no defaults."""
+    written = info["created"].replace("T", " ").replace("+00:00", " UTC")
+    given, changed = info["parameters"], info.get("changed")
+    if all_facts or not isinstance(changed, list):
+        return [
+            ("data hash", info["data_hash"]),
+            ("written", written),
+            ("packages", ", ".join(f"{name} {version}" for name, version in info["packages"].items())),
+            ("parameters", ", ".join(f"{name}={_parameter(value)}" for name, value in given.items())),
+        ]
+    told = [f"{name}={_parameter(given[name])}" for name in changed if name in given and name not in UNTOLD]
     return [
-        ("data hash", info["data_hash"]),
-        ("written", info["created"].replace("T", " ").replace("+00:00", " UTC")),
-        ("packages", ", ".join(f"{name} {version}" for name, version in info["packages"].items())),
-        ("parameters", ", ".join(f"{name}={_parameter(value)}" for name, value in info["parameters"].items())),
+        ("parameters", f"{', '.join(told)}; otherwise the defaults" if told else "the defaults"),
+        ("written", f"{written} by toprank {info['packages'].get('toprank', '?')}; data {info['data_hash'][:12]}"),
     ]
 
 
@@ -232,11 +272,12 @@ class _Read:
     card_shares: list[float] | None = None
 
 
-def _read_tree(path: Path, info: dict[str, Any], width: int) -> _Read:
+def _read_tree(path: Path, info: dict[str, Any], width: int, limits: _Limits) -> _Read:
     """Return what is read off the arrays of a tree without scikit-learn; nothing of a forest."""
     import numpy as np
 
-    from toprank.explain import PathCounts, leaf_rules
+    from toprank.cli.show import CARD_COLUMNS
+    from toprank.explain import MAX_LEAVES, Covers, PathCounts, leaf_rules
     from toprank.export import (
         CARD_TITLE,
         checked_spread,
@@ -259,19 +300,27 @@ def _read_tree(path: Path, info: dict[str, Any], width: int) -> _Read:
     try:
         parts = [
             {name.removeprefix(prefix): values for name, values in arrays.items() if name.startswith(prefix)}
-            for prefix in ("tree_", "paths_")
+            for prefix in ("tree_", "paths_", "covers_")
         ]
         tree = Tree.from_arrays(parts[0])
         columns = [Column.from_dict(column) for column in info["columns"]]
-        found = leaf_rules(tree, columns, PathCounts.from_arrays(parts[1], tree), arrays.get("leaf_rates"))
+        found = leaf_rules(
+            tree,
+            columns,
+            PathCounts.from_arrays(parts[1], tree),
+            arrays.get("leaf_rates"),
+            covers=Covers.from_arrays(parts[2], tree),
+            max_rules=limits.max_rules or MAX_LEAVES,
+            max_conditions=limits.max_conditions,
+        )
         card = (tree.scoring, columns, checked_spread(arrays.get("points_spread"), tree.n_features))
         return _Read(
-            _rows({name: list(values)[:RULES_SHOWN] for name, values in found.items()}),
+            _rows({name: list(values) for name, values in found.items()}),
             tree.n_leaves,
             _rows(scorecard_table(*card)),
             scorecard_summary(*card),
             CARD_TITLE,
-            scorecard_lines(*card, width),
+            scorecard_lines(*card, width, max_columns=None if limits.all_facts else CARD_COLUMNS),
             scorecard_shares(tree.scoring, card[2]),
         )
     except (KeyError, TypeError, ValueError, IndexError) as error:

@@ -340,7 +340,7 @@ def _print_cells(cells: tuple[DriftCell, ...], new: str, terminal: Terminal) -> 
     from rich.padding import Padding
     from rich.text import Text
 
-    from toprank.cli.show import ways_of
+    from toprank.export import ways_of
 
     if not cells:
         terminal.heading("No single place differs clearly: the drift is spread thin.")

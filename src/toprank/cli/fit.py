@@ -45,7 +45,6 @@ ESTIMATORS = {
     "cost-tree": "CostTree",
     "tree": "RankingTree",
 }
-RULES_SHOWN = 3
 
 
 def fit(
@@ -239,12 +238,13 @@ def rules_of(model: Any) -> list[dict[str, Any]]:
 
 def report(model: Any, out: Path, judged: dict[str, Any], ids: str, terminal: Terminal) -> None:
     """Print what was learned, and the next command, with the option `ids`."""
-    from toprank.cli.show import model_card, rules_list, rules_title
+    from toprank.cli.show import CARD_COLUMNS, model_card, rules_list, rules_shown, rules_title
     from toprank.export import CARD_TITLE, scorecard_lines, scorecard_summary
     from toprank.rankers.model_file import describe_model
 
     info, rules = describe_model(model), rules_of(model)
-    shown = rules[:RULES_SHOWN]
+    width = min(terminal.out.width, WIDTH)
+    shown = rules_shown(rules, width, None)
     terminal.finish(
         {
             "model": str(out),
@@ -263,11 +263,11 @@ def report(model: Any, out: Path, judged: dict[str, Any], ids: str, terminal: Te
     more = [*([("inside leaves", inside)] if inside else []), ("AP", quality)]
     terminal.show(model_card(info, more, card_shares=model._card_shares))
     if rules:
-        terminal.heading(rules_title(len(shown), len(rules)))
-        terminal.show(rules_list(shown))
-    if card and inside and not any(info["importances"]):
+        terminal.heading(rules_title(len(shown), model.tree_.n_leaves))
+        terminal.show(rules_list(shown, width))
+    if card and inside:
         terminal.heading(CARD_TITLE)
-        terminal.show(*scorecard_lines(*card, min(terminal.out.width, WIDTH)))
+        terminal.show(*scorecard_lines(*card, width, max_columns=CARD_COLUMNS))
     terminal.hint(
         f"\nWrote {out} in {terminal.seconds:.1f} s. Next:\n"
         f"  toprank topk {out} NEW_CASES.csv{_cases_option(model.budget)}{ids} -o alerts.csv"

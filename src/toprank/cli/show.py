@@ -7,19 +7,20 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from rich import box
-from rich.console import Group, RenderableType
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from toprank.export import fitting_rules, rule_lines, wrapped
 from toprank.tree.counts import count, plural
 from toprank.tree.visible import visible
 
 STRENGTHS = "x2.1 before a reason: this value multiplies the odds of a hit by 2.1."
 TIES = "About: cases with equal scores have no order; these figures are the mean over all orders."
 NUMBER = re.compile(r"[+-]?[0-9][0-9.,]*")
-WAY = re.compile(r" or (?=\(|[\d,]+ other ways? \()")
-"""Where one way into a leaf ends and the next begins."""
+CARD_COLUMNS = 8
+"""Columns that the card of a model names, and columns of a scorecard that are listed."""
 
 
 def expected(value: float) -> str:
@@ -44,14 +45,24 @@ def factor(strength: float) -> str:
     return f"x{strength:,.{0 if strength >= 9.95 else 1 if strength >= 1.095 else 2}f}"
 
 
-def facts(rows: Iterable[tuple[str, str]]) -> Table:
+class Facts:
+    """Names and values below each other; values are not broken before a % or behind a sign of comparison."""
+
+    def __init__(self, rows: Iterable[tuple[str, str]]) -> None:
+        self.rows = list(rows)
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        indent = 4 + max((len(name) for name, _ in self.rows), default=0)
+        for name, value in self.rows:
+            lines = [line for part in value.split("\n") for line in wrapped(part, options.max_width - indent)]
+            for i, line in enumerate(lines or [""]):
+                label = f"  {name}" if i == 0 else ""
+                yield Text.assemble((label.ljust(indent), "dim"), line)
+
+
+def facts(rows: Iterable[tuple[str, str]]) -> Facts:
     """Return names and values below each other."""
-    table = Table.grid(padding=(0, 2, 0, 0))
-    table.add_column(style="dim", no_wrap=True)
-    table.add_column()
-    for name, value in rows:
-        table.add_row(f"  {name}", Text(value))
-    return table
+    return Facts(rows)
 
 
 def grid(columns: Sequence[tuple[str, str]], rows: Iterable[Sequence[RenderableType]]) -> Padding:
@@ -137,7 +148,8 @@ def main_columns(info: dict[str, Any], card_shares: Sequence[float] | None = Non
     """Return the columns that brought most of the gain, with their shares; without a gain those of the scorecard."""
     from toprank import export
 
-    return export.main_columns([column["name"] for column in info["columns"]], info["importances"], card_shares)
+    names = [column["name"] for column in info["columns"]]
+    return export.main_columns(names, info["importances"], card_shares, CARD_COLUMNS)
 
 
 def rules_title(n_shown: int, n_rules: int, order: str = "in the order of the ranking") -> str:
@@ -148,15 +160,19 @@ def rules_title(n_shown: int, n_rules: int, order: str = "in the order of the ra
     return f"{which} rules, {order}"
 
 
-def rules_list(rules: Sequence[dict[str, Any]]) -> Group:
-    """Return rules with what each caught in training, one way into the leaf a paragraph."""
+def rules_shown(rules: Sequence[dict[str, Any]], width: int, max_rules: int | None) -> list[dict[str, Any]]:
+    """Return the rules that are printed: so many, or without a number as many as fit in 20 lines."""
+    return list(rules[: fitting_rules(rules, width, max_rules)])
+
+
+def rules_list(rules: Sequence[dict[str, Any]], width: int = 100) -> Group:
+    """Return rules with what each caught in training, one paragraph per way, and how well a short rule fits."""
     parts: list[RenderableType] = []
     for place, rule in enumerate(rules, 1):
         told = class_figures(rule) if "class" in rule else rule_figures(rule)
-        parts += [Text(), Text.assemble((f"{place}. ", "bold"), told)]
-        for i, way in enumerate(ways_of(rule["rule"])):
-            parts.append(Padding(Text(f"{'or ' if i else ''}{way}"), (0, 0, 0, 5)))
-    return Group(*parts[1:])
+        parts.append(Text.assemble((f"{place}. ", "bold"), told))
+        parts += [Text(line) for line in rule_lines(rule, width)]
+    return Group(*parts)
 
 
 def rule_figures(rule: dict[str, Any]) -> str:
@@ -175,14 +191,6 @@ def class_figures(rule: dict[str, Any]) -> str:
         f"class {rule['class']!r}, {count(rule['of_class'])} of {plural(rule['n'], 'case')}: "
         f"{percent(rule['hit_rate'])} ({interval}), {percent(rule['coverage'])} of the class"
     )
-
-
-def ways_of(rule: str) -> list[str]:
-    """Return the ways into a leaf, apart, without the brackets around each."""
-    ways = WAY.split(rule)
-    if len(ways) == 1 or any(way.count("(") != way.count(")") for way in ways):
-        return [rule]
-    return [way[1:-1] if way.startswith("(") and way.endswith(")") else way for way in ways]
 
 
 # --- rankings -----------------------------------------------------------------------------------------------

@@ -5,6 +5,7 @@ Reads a `Tree` and the columns' names; knows nothing of estimators or data frame
 
 from toprank.explain.conditions import Condition, merge_path
 from toprank.explain.contributions import auc_importance, feature_contributions, gain_importance, path_contributions
+from toprank.explain.covers import MAX_CONDITIONS, MAX_LEAVES, Cover, Covers, LeafRows
 from toprank.explain.dependence import Dependence, partial_dependence
 from toprank.explain.paths import PathCounts, count_paths
 from toprank.explain.reasons import Reason, reasons
@@ -13,9 +14,14 @@ from toprank.explain.rules import leaf_rules, leaf_table
 from toprank.explain.votes import VoteExplanation, explain_votes, vote_reasons
 
 __all__ = [
+    "MAX_CONDITIONS",
+    "MAX_LEAVES",
     "Condition",
+    "Cover",
+    "Covers",
     "Dependence",
     "Explanation",
+    "LeafRows",
     "PathCounts",
     "Reason",
     "Step",

@@ -138,7 +138,7 @@ def count_paths(
     rows = np.arange(len(X)) if weight is None else np.flatnonzero(np.asarray(weight) > 0)
     if len(rows) > max_rows:
         reached = tree.apply(X) if leaf is None else leaf
-        rows = _rows_of_each_leaf(reached, rows, max(max_rows // int(tree.is_leaf.sum()), PATHS_KEPT))
+        rows = rows_of_each_leaf(reached, rows, max(max_rows // int(tree.is_leaf.sum()), PATHS_KEPT))
     weights = np.ones(len(rows)) if weight is None else np.asarray(weight, np.float64)[rows]
     paths, which = distinct_paths(tree.paths(X[rows])[0])
     mass = np.bincount(which, weights, len(paths))
@@ -159,7 +159,7 @@ def count_paths(
     )
 
 
-def _rows_of_each_leaf(leaf: np.ndarray, rows: np.ndarray, quota: int) -> np.ndarray:
+def rows_of_each_leaf(leaf: np.ndarray, rows: np.ndarray, quota: int) -> np.ndarray:
     """At most `quota` of the rows in each leaf node, evenly spread over its rows; ascending."""
     size = count_rows(leaf, rows, int(leaf.max(initial=0)) + 1)
     out = np.empty(int(np.minimum(size, quota).sum()), rows.dtype)

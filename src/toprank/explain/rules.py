@@ -8,7 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from toprank.explain.conditions import merge_path
 from toprank.explain.contributions import node_log_odds, ranked_conditions
+from toprank.explain.covers import MAX_CONDITIONS, Cover, Covers
 from toprank.explain.paths import PathCounts, ways_up
 from toprank.tree.columns import Column
 from toprank.tree.structure import Tree
@@ -63,6 +65,9 @@ def leaf_rules(
     paths: PathCounts,
     rates: np.ndarray | None = None,
     detail: Detail = SHORT,
+    covers: Covers | None = None,
+    max_rules: int | None = None,
+    max_conditions: int | None = MAX_CONDITIONS,
 ) -> dict[str, Any]:
     """One row per leaf position, best first: the rule in words and how many of its cases are hits.
 
@@ -76,24 +81,66 @@ def leaf_rules(
     rates : float array of shape (n_leaves, 3), optional
         Hit rates of new cases, as in `leaf_table`.
     detail : Detail
-        In exact words nothing is left out of the conditions, and all ways that `paths` knows are written out, in short
-        three of them.
+        In exact words nothing is left out of the conditions, and all ways that `paths` knows are written out.
+    covers : Covers or None
+        Short rules of the best leaves, which short words take; without, they take three ways of `paths`.
+    max_rules : int or None
+        Rows from the top; None for all.
+    max_conditions : int or None
+        Conditions of one way in short words; None, or more than 4, for paths as they are where there is one only.
 
     Returns
     -------
-    dict of columns of n_leaves entries
-        leaf, rule (list of str), then the other columns of `leaf_table`.
+    dict of columns of n_leaves entries, or max_rules
+        leaf, rule (list of str), coverage (share of the leaf's training cases that the rule as it is written selects)
+        and precision (share of what it selects that belongs to the leaf), then the other columns of `leaf_table`.
     """
     figures = leaf_table(tree, rates)
     log_odds = node_log_odds(tree)
-    rules = [_rule(tree, columns, paths, leaf, log_odds, detail) for leaf in range(tree.n_leaves)]
-    return {"leaf": figures.pop("leaf"), "rule": rules} | figures
+    n_rules = tree.n_leaves if max_rules is None else min(max_rules, tree.n_leaves)
+    covers = None if detail.is_exact else covers
+    rules: list[tuple[str, float, float]] = []
+    for leaf in range(n_rules):
+        cover = None if covers is None else short_rule(tree, columns, covers, paths, leaf, max_conditions)
+        if cover is None:
+            rules.append(_rule(tree, columns, paths, leaf, log_odds, detail))
+        else:
+            rules.append((cover_text(cover, is_last=leaf == tree.n_leaves - 1 > 0), cover.coverage, cover.precision))
+    words = {
+        "rule": [rule for rule, _, _ in rules],
+        "coverage": np.array([coverage for _, coverage, _ in rules]),
+        "precision": np.array([precision for _, _, precision in rules]),
+    }
+    return {"leaf": figures.pop("leaf")[:n_rules]} | words | {name: of[:n_rules] for name, of in figures.items()}
+
+
+def short_rule(
+    tree: Tree, columns: Sequence[Column], covers: Covers, paths: PathCounts, leaf: int, max_conditions: int | None
+) -> Cover | None:
+    """The cover of a leaf; None where it has none, or where more conditions are allowed and its only path is better."""
+    cover = covers.of(tree, columns, leaf, MAX_CONDITIONS if max_conditions is None else max_conditions)
+    longer = max_conditions is None or max_conditions > MAX_CONDITIONS
+    if cover is None or cover.is_exact or not longer or int(paths.n_paths[leaf]) != 1:
+        return cover
+    nodes, _ = next(paths.into(leaf))
+    n_conditions = sum(not condition.is_open for condition in merge_path(tree, columns, nodes))
+    return None if max_conditions is None or n_conditions <= max_conditions else cover
+
+
+def cover_text(cover: Cover, *, is_last: bool = False) -> str:
+    """Words for a cover; one without conditions is of the last leaf all cases that no better leaf has."""
+    ways = [[condition.text() for condition in way] for way in cover.ways]
+    if ways == [[]]:
+        return "all other cases" if is_last else "all cases"
+    texts = [join_conditions(way) for way in ways]
+    several = len(texts) > 1
+    return " or ".join(f"({text})" if several and len(way) > 1 else text for text, way in zip(texts, ways, strict=True))
 
 
 def _rule(
     tree: Tree, columns: Sequence[Column], paths: PathCounts, leaf: int, log_odds: np.ndarray, detail: Detail
-) -> str:
-    """Say the ways into one leaf in words; ways that read the same are one."""
+) -> tuple[str, float, float]:
+    """Say the ways into one leaf in words, with coverage and precision; ways that read the same are one."""
     ways: dict[tuple[str, ...], tuple[float, int]] = {}
     for nodes, share in paths.into(leaf):
         conditions = ranked_conditions(tree, columns, nodes, log_odds, detail)
@@ -101,7 +148,7 @@ def _rule(
         covered, n_paths = ways.get(way, (0.0, 0))
         ways[way] = covered + share, n_paths + 1
     if not ways:
-        return join_conditions(_possible_way(tree, columns, leaf, log_odds, detail))
+        return join_conditions(_possible_way(tree, columns, leaf, log_odds, detail)), np.nan, 1.0
     best = sorted(ways.items(), key=lambda item: -item[1][0])[: None if detail.is_exact else PATHS_SHOWN]
     n_others = int(paths.n_paths[leaf]) - sum(n_paths for _, (_, n_paths) in best)
     texts = [join_conditions(way) for way, _ in best]
@@ -110,9 +157,11 @@ def _rule(
         f"({text})" if several and len(way) > 1 else text for text, (way, _) in zip(texts, best, strict=True)
     )
     if n_others <= 0:
-        return rule
-    shown = percent_text(np.floor(1000 * sum(share for _, (share, _) in best) + 1e-9) / 1000)
-    return f"{rule} or {n_others:,} other way{'s' if n_others > 1 else ''} (those shown cover {shown})"
+        return rule, 1.0, 1.0
+    covered = sum(share for _, (share, _) in best)
+    shown = percent_text(np.floor(1000 * covered + 1e-9) / 1000)
+    words = f"{rule} or {n_others:,} other way{'s' if n_others > 1 else ''} (those shown cover {shown})"
+    return words, covered, 1.0
 
 
 def join_conditions(way: Sequence[str]) -> str:

@@ -21,12 +21,15 @@ CARD_TITLE = "Inside a leaf, cases with more points come first"
 CARD_CATEGORIES = 12
 """Categories of a column whose points are told; the others, of fewer points, are counted."""
 
+FEW_CATEGORIES = 3
+"""Categories of a column whose points are told where a scorecard is to be short."""
+
 CARD_NAMES = 5
 GLUE = "\xa0"
 """Keeps a category and its points on one line."""
 
 MAIN_COLUMNS = 5
-"""Columns that a summary of a model names."""
+"""Columns that a summary of a model names; its description names a few more."""
 
 SMALL_WEIGHT = 1e-3
 """Points of a unit below which they are told per 1,000 units, or more."""
@@ -92,6 +95,7 @@ def scorecard_lines(
     spread: np.ndarray | None = None,
     width: int = WIDTH,
     detail: Detail = SHORT,
+    max_columns: int | None = None,
 ) -> list[str]:
     r"""Words for a scorecard, indented, one line a column that has points; none without a scorecard.
 
@@ -106,29 +110,32 @@ def scorecard_lines(
         Where lines are broken.
     detail : Detail
         Exact lines are not broken, come in the order in which the model adds up points, and name every category.
+    max_columns : int or None
+        In short words tell so many columns, with at most 3 categories each, and count the others.
 
     Examples
     --------
     >>> card = Scoring("linear", center=[2, 0], weight=[0.5, 0], missing=[-0.1, 0], points_at=[0, 0, 2], points=[0, 1])
     >>> print(*scorecard_lines(card, [Column("age"), Column("sector", ("retail", "catering"))]), sep="\n")
-      +0.5 a unit of age above 2; missing: -0.1
+      +0.5 per unit of age above 2; missing: -0.1
       sector = catering +1
     >>> lines = scorecard_lines(card, [Column("age"), Column("sector", ("retail", "catering"))], detail=EXACT)
     >>> print(*lines, sep="\n")
-      +0.5 a unit of age above 2.0; missing: -0.1
+      +0.5 per unit of age above 2.0; missing: -0.1
       sector = retail +0.0, catering +1.0; missing: +0.0
     """
     if detail.is_exact:
         return [f"  {_exact_card_line(scoring, columns[f], f)}" for f in scorecard_features(scoring)]
+    features = scorecard_features(scoring, spread)
+    most = CARD_CATEGORIES if max_columns is None else FEW_CATEGORIES
+    told = [_card_line(scoring, columns[feature], feature, most) for feature in features[:max_columns]]
+    if len(features) > len(told):
+        told.append(f"and {len(features) - len(told):,} columns that count less")
     return [
         line.replace(GLUE, " ")
-        for feature in scorecard_features(scoring, spread)
+        for text in told
         for line in textwrap.wrap(
-            _card_line(scoring, columns[feature], feature),
-            max(width, 20),
-            initial_indent="  ",
-            subsequent_indent=" " * 6,
-            break_on_hyphens=False,
+            text, max(width, 20), initial_indent="  ", subsequent_indent=" " * 6, break_on_hyphens=False
         )
     ]
 
@@ -161,10 +168,15 @@ def scorecard_shares(scoring: Scoring, spread: np.ndarray | None) -> list[float]
     return [round(float(share), 12) for share in spread / spread.sum()]
 
 
-def main_columns(names: Sequence[str], importances: Sequence[float], card_shares: Sequence[float] | None = None) -> str:
+def main_columns(
+    names: Sequence[str],
+    importances: Sequence[float],
+    card_shares: Sequence[float] | None = None,
+    most: int = MAIN_COLUMNS,
+) -> str:
     """Columns that brought most of the gain, with their shares; those of the scorecard where no condition brought any.
 
-    `card_shares` are those of `scorecard_shares`. Nothing where no column counts.
+    `card_shares` are those of `scorecard_shares`; at most `most` columns are named. Nothing where no column counts.
 
     Examples
     --------
@@ -174,9 +186,17 @@ def main_columns(names: Sequence[str], importances: Sequence[float], card_shares
     'of the scorecard, as there are no conditions: age 100 %'
     """
     if card_shares is not None and not any(importances):
-        return f"of the scorecard, as there are no conditions: {main_columns(names, card_shares)}"
-    ranked = sorted(zip(names, importances, strict=True), key=lambda item: -item[1])[:MAIN_COLUMNS]
-    return ", ".join(f"{name} {100 * share:.0f} %" for name, share in ranked if share > 0)
+        return f"of the scorecard, as there are no conditions: {main_columns(names, card_shares, most=most)}"
+    ranked = sorted(zip(names, importances, strict=True), key=lambda item: -item[1])
+    used = [f"{name} {_whole_percent(share)}" for name, share in ranked if share > 0]
+    n_others = len(used) - most
+    others = f" and {n_others:,} other{'' if n_others == 1 else 's'}" if n_others > 0 else ""
+    return f"{', '.join(used[:most])}{others}"
+
+
+def _whole_percent(share: float) -> str:
+    """A share above 0 in whole percent."""
+    return f"{100 * share:.0f} %" if share >= 0.005 else "under 1 %"
 
 
 def checked_spread(spread: np.ndarray | None, n_features: int) -> np.ndarray | None:
@@ -209,7 +229,7 @@ def _exact_card_line(scoring: Scoring, column: Column, feature: int) -> str:
         words = f"{name} = {', '.join(f'{EXACT.label(label)} {_signed(each, EXACT)}' for label, each in parts)}"
     else:
         weight, center = float(scoring.weight[feature]), float(scoring.center[feature])
-        words = f"{_signed(weight, EXACT)} a unit of {name} above {EXACT.number(center)}"
+        words = f"{_signed(weight, EXACT)} per unit of {name} above {EXACT.number(center)}"
     return f"{words}; missing: {_signed(float(scoring.missing[feature]), EXACT)}"
 
 
@@ -225,15 +245,15 @@ def hides_points(scoring: Scoring, column: Column, feature: int) -> bool:
     )
 
 
-def _card_line(scoring: Scoring, column: Column, feature: int) -> str:
+def _card_line(scoring: Scoring, column: Column, feature: int, most: int = CARD_CATEGORIES) -> str:
     """Words for what one column is worth."""
     name, weight, missing = one_line(column.name), float(scoring.weight[feature]), float(scoring.missing[feature])
     parts = _category_parts(scoring, column, feature)
     if weight:
         words = f"{_weight_text(weight)} of {name} above {_center_text(column, float(scoring.center[feature]))}"
     elif parts:
-        least = sorted((abs(points) for _, points in parts), reverse=True)[:CARD_CATEGORIES][-1]
-        told = [part for part in parts if abs(part[1]) >= least][:CARD_CATEGORIES]
+        least = sorted((abs(points) for _, points in parts), reverse=True)[:most][-1]
+        told = [part for part in parts if abs(part[1]) >= least][:most]
         listed = [f"{_labels_text(labels)} {_signed(points)}".replace(" ", GLUE) for labels, points in told]
         words = f"{name} = {', '.join(listed)}"
         if len(parts) > len(told):
@@ -248,9 +268,9 @@ def _center_text(column: Column, center: float) -> str:
 
 
 def _weight_text(weight: float) -> str:
-    """Points of a unit: +0.8 a unit; of a round number of units where one counts little: -0.12 per 10,000."""
+    """Points of a unit: +0.8 per unit; of a round number of units where one counts little: -0.12 per 10,000."""
     if abs(weight) >= SMALL_WEIGHT:
-        return f"{_signed(weight)} a unit"
+        return f"{_signed(weight)} per unit"
     zeros = min(-math.floor(math.log10(abs(weight))) - 1, 300)
     return f"{_signed(weight * 10.0**zeros)} per {number_text(10.0**zeros)}"
 

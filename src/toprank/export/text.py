@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from toprank.export.rules import wrapped
 from toprank.export.scorecard import CARD_TITLE, WIDTH, hides_points, scorecard_features, scorecard_lines
 from toprank.tree.columns import Column
 from toprank.tree.counts import plural
@@ -151,7 +152,7 @@ class _Drawing:
         """All lines."""
         tree, n_leaves, out = self.tree, self.tree.n_leaves, []
         if title is not None:
-            out += [*(part for line in title.splitlines() for part in textwrap.wrap(line, WIDTH)), ""]
+            out += [*(part for line in title.splitlines() for part in wrapped(line, WIDTH)), ""]
         n_nodes = int(tree.is_leaf.sum())
         shown = "" if self.n_shown == n_leaves else f", the best {self.n_shown:,} shown"
         places = f" at {plural(n_leaves, 'place')} in the ranking" if n_nodes > n_leaves else ""

@@ -19,7 +19,9 @@ from toprank.tree.structure import Tree
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-MOST_LEAVES, MOST_CONDITIONS = 40, 80  # more are not read from a picture
+MOST_CONDITIONS = 31  # more are not read from a picture
+MOST_ASKED = 80  # conditions that are drawn where max_depth asks for them
+MAIN_CONDITIONS = 15  # what is drawn of a larger tree
 BORDER = 0.09  # inches beside the tree
 LEAST_SCALE = 0.4  # of the texts, where axes that were given are small
 
@@ -40,7 +42,8 @@ class TreeDisplay(Display):
     schema : sequence of Column
         One for each feature of the tree: `columns_` of its ranker.
     max_depth : int, optional
-        Conditions drawn on a path; what lies deeper is summed up in one box. Trees of more than 40 leaves need it.
+        Conditions drawn on a path; what lies deeper is summed up in one box. Without it, of a tree of more than 31
+        conditions the 15 main ones are drawn: from the root on, those that most positives reach.
     terms : int, default=3
         Terms of a weighted sum that are written out; the rest is counted.
     name : str, default="tree"
@@ -84,20 +87,6 @@ class TreeDisplay(Display):
         _check_count(self.terms, "terms", caller)
         if self.max_depth is not None:
             _check_count(self.max_depth, "max_depth", caller)
-        self._check_size()
-
-    def _check_size(self) -> None:
-        """Raise where there is more to draw than a picture holds."""
-        if _fits(shown := self._shown()):
-            return
-        deepest = max(
-            (depth for depth in range(1, self.tree.depth + 1) if _fits(ShownNodes(self.tree, depth))), default=1
-        )
-        raise ValueError(
-            f"{type(self).__name__} draws at most {MOST_LEAVES} leaves and {MOST_CONDITIONS} conditions, but "
-            f"{self.name} has {shown.n_ends:,} and {shown.n_conditions:,}. "
-            f"Hint: max_depth={deepest} draws the upper part."
-        )
 
     @classmethod
     def from_estimator(
@@ -125,7 +114,11 @@ class TreeDisplay(Display):
         return display if ax is None else display.plot(ax)
 
     def _shown(self) -> ShownNodes:
-        return ShownNodes(self.tree, self.max_depth)
+        """What is drawn: all, or the main conditions where there are more than a picture holds."""
+        shown = ShownNodes(self.tree, self.max_depth)
+        if shown.n_conditions <= (MOST_CONDITIONS if self.max_depth is None else MOST_ASKED):
+            return shown
+        return ShownNodes(self.tree, self.max_depth, MAIN_CONDITIONS)
 
     @property
     def methods(self) -> list[str]:
@@ -191,8 +184,11 @@ class TreeDisplay(Display):
     def _size_in_words(self) -> str:
         n_leaves, n_conditions = int(self.tree.is_leaf.sum()), int((~self.tree.is_leaf).sum())
         leaves = "1 leaf" if n_leaves == 1 else f"{n_leaves:,} leaves"
-        drawn = f", the first {counted(int(self.max_depth or 0), 'level')}" if self._shown().is_cut else ""
-        return f"{leaves}, {counted(n_conditions, 'condition')}{drawn}"
+        shown, drawn = self._shown(), ""
+        if shown.is_cut:
+            is_level = self.max_depth is not None and shown.n_conditions != MAIN_CONDITIONS
+            drawn = f"the first {counted(int(self.max_depth or 0), 'level')}" if is_level else "the main ones drawn"
+        return f"{leaves}, {counted(n_conditions, 'condition')}{', ' if drawn else ''}{drawn}"
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} of {self.name}: {self._size_in_words()}>"
@@ -219,10 +215,6 @@ def _axes_size(ax: Axes) -> tuple[float, float]:
     settle_layout(figure)
     box = ax.get_window_extent()
     return box.width / figure.dpi, box.height / figure.dpi
-
-
-def _fits(shown: ShownNodes) -> bool:
-    return shown.n_ends <= MOST_LEAVES and shown.n_conditions <= MOST_CONDITIONS
 
 
 def _check_count(value: Any, name: str, caller: str) -> None:

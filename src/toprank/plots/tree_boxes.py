@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from heapq import heappop, heappush
 
 import numpy as np
 
@@ -51,6 +52,14 @@ class Content:
 class ShownNodes:
     """Nodes of a tree that a picture shows: those with at most `max_depth` conditions above them.
 
+    Parameters
+    ----------
+    tree : Tree
+    max_depth : int or None
+    max_conditions : int or None
+        Of a larger tree only so many conditions, from the root on those that most positives reach, the upper ones
+        first; the rest is folded.
+
     Attributes
     ----------
     nodes : list of int
@@ -65,7 +74,7 @@ class ShownNodes:
         True where several branches lead to one leaf: leaves are then listed.
     """
 
-    def __init__(self, tree: Tree, max_depth: int | None):
+    def __init__(self, tree: Tree, max_depth: int | None, max_conditions: int | None = None):
         self.tree = tree
         depth = np.full(len(tree), len(tree), np.int64)
         depth[0] = 0
@@ -75,6 +84,8 @@ class ShownNodes:
                 self.is_open[node] = True
                 for child in (tree.left[node], tree.right[node]):
                     depth[child] = min(depth[child], depth[node] + 1)
+        if max_conditions is not None and self.is_open.sum() > max_conditions:
+            self._fold(depth, max_conditions)
         opened = np.flatnonzero(self.is_open)
         self.n_parents = np.bincount(np.concatenate((tree.left[opened], tree.right[opened])), minlength=len(tree))
         self.nodes = np.flatnonzero((self.n_parents > 0) | (np.arange(len(tree)) == 0)).tolist()
@@ -83,6 +94,19 @@ class ShownNodes:
         self.lists_leaves = any(tree.is_leaf[node] for node in shared)
         self.total = tree.positive + tree.negative
         self.base_rate = float(tree.positive[0] / self.total[0]) if self.total[0] > 0 else 0.0
+
+    def _fold(self, depth: np.ndarray, max_conditions: int) -> None:
+        """Leave only the main conditions open: those that most positives reach, the deeper the more are needed."""
+        tree, may_open = self.tree, self.is_open
+        self.is_open = np.zeros(len(tree), bool)
+        queue = [(0.0, 0)]
+        while queue and self.is_open.sum() < max_conditions:
+            node = heappop(queue)[1]
+            if self.is_open[node] or not may_open[node]:
+                continue
+            self.is_open[node] = True
+            for child in (int(tree.left[node]), int(tree.right[node])):
+                heappush(queue, (-float(tree.positive[child]) / 2.0 ** float(depth[child]), child))
 
     @property
     def leaves(self) -> list[int]:
@@ -140,14 +164,14 @@ class ShownNodes:
         return Content(JUMP, node, f"→ [{self.number[node]}]")
 
     def _rest(self, node: int) -> str:
-        """Words for the leaves that can be reached from a node."""
+        """Words for the conditions that are not shown and can be reached from a node."""
         tree, reached = self.tree, np.zeros(len(self.tree), bool)
         reached[node] = True
         for inner in range(node, len(tree)):
             if reached[inner] and not tree.is_leaf[inner]:
                 reached[[tree.left[inner], tree.right[inner]]] = True
-        n = len(np.unique(tree.leaf[reached & tree.is_leaf]))
-        return "1 leaf below" if n == 1 else f"{n:,} leaves below"
+        n = int((reached & ~tree.is_leaf & ~self.is_open).sum())
+        return "1 more condition" if n == 1 else f"{n:,} more conditions"
 
     def origin(self, node: int) -> tuple[str, str]:
         """Number of a condition that several branches lead to, and where its cases come from."""

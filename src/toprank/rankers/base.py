@@ -63,6 +63,7 @@ class BaseRanker(ClassifierMixin, BaseEstimator):
     """
 
     _cutoff_rows = 10_000_000  # training rows on which the cutoff of the budget is found
+    _is_prepared = False  # fitted on the table of another ranker, of which this one is a part
 
     # --- fitting ------------------------------------------------------------------------------------------------
 
@@ -195,6 +196,7 @@ class BaseRanker(ClassifierMixin, BaseEstimator):
                 setattr(self, name, copy(getattr(owner, name)))
         self.n_cases_, self.n_positives_ = _count(data.is_positive, data.weight)
         self.data_hash_ = data.once("fingerprint", data.fingerprint)
+        self._is_prepared = True
         self._fit_model(data, threads)
         self._set_cutoff(data, threads, None)
         return self

@@ -34,7 +34,7 @@ GROWTH_CONSTRAINTS: dict[str, list[Any]] = {
     "max_leaf_nodes": [Interval(Integral, 2, None, closed="left"), None],
     "smoothing": [StrOptions({"hierarchical", "m-estimate"}), None],
     "smoothing_strength": [Interval(Real, 0, None, closed="left")],
-    "splitter": [StrOptions({"hist", "exact"})],
+    "splitter": [StrOptions({"hist", "exact", "midpoint"})],
     "max_bins": [Interval(Integral, 2, 255, closed="both")],
     "categorical_features": ["array-like", None],
     "cat_smooth": [Interval(Real, 0, None, closed="left"), None],

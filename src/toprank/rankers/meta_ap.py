@@ -67,8 +67,9 @@ class MetaAP(MetaRanker):
         How leaf rates are pulled towards the rate above them.
     smoothing_strength : float
         In cases.
-    splitter : {"hist", "exact"}
-        Bins, or every distinct value.
+    splitter : {"hist", "exact", "midpoint"}
+        Bins, or every distinct value. Thresholds are the shortest decimals between two values; with "midpoint", which
+        is otherwise "exact", they lie midway, as in the papers.
     max_bins : int
     categorical_features : list of names, positions or a mask
         Columns to treat as categories besides strings, booleans and category columns; text among them is not read as
@@ -199,7 +200,7 @@ class MetaAP(MetaRanker):
         """
         published = {"max_depth": depth, "leaf_depth": None, "criterion": "ap", "leaf_order": "meta",
                      "leaf_score": "margin", "ccp_alpha": 0.0, "min_samples_leaf": 1, "min_gain": -np.inf,
-                     "smoothing": None, "splitter": "exact"}  # fmt: skip
+                     "smoothing": None, "splitter": "midpoint"}  # fmt: skip
         return cls(**(published | PUBLISHED_CATEGORIES | parameters))
 
     def _growth(self, data: TrainingData) -> Growth:

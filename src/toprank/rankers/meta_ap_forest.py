@@ -161,7 +161,7 @@ class MetaAPForest(Forest):
         published = {"n_estimators": 100, "max_depth": depth, "leaf_depth": None, "criterion": "ap",
                      "leaf_order": "meta", "leaf_score": "margin", "max_features": None, "bootstrap": True,
                      "max_samples": None, "min_samples_leaf": 1, "min_gain": -np.inf, "smoothing": None,
-                     "splitter": "exact"}  # fmt: skip
+                     "splitter": "midpoint"}  # fmt: skip
         return cls(**(published | PUBLISHED_CATEGORIES | parameters))
 
     def _growth(self) -> Growth:

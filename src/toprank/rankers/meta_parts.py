@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from toprank.budget import Cutoff, cases_of_budget, find_cutoff
-from toprank.explain import PathCounts
+from toprank.explain import Covers, PathCounts
 from toprank.rankers.frames import make_frame
 from toprank.rankers.meta_nodes import MetaNodes, NodeClassifier
 from toprank.rankers.meta_ranker import MetaRanker
@@ -52,7 +52,7 @@ class MetaParts(MetaRanker):
         part._meta_nodes = own.ending_in(own.check(nodes, f"{type(self).__name__}.subtree"))
         part._stages = None
         part.tree_ = part.full_tree_ = part._meta_nodes.finished()
-        part.path_counts_ = PathCounts.none(part.tree_)
+        part.path_counts_, part._covers = PathCounts.none(part.tree_), Covers.none()
         part.cutoff_ = self._cutoff_of_cells(part.tree_)
         return part
 

@@ -6,6 +6,7 @@ This module needs numpy alone, so that a file can be described without loading s
 from __future__ import annotations
 
 import hashlib
+import inspect
 import io
 import json
 import math
@@ -95,6 +96,7 @@ def facts_of(model: Any) -> dict[str, Any]:
     return {
         "class": type(model).__name__,
         "parameters": _parameters(model),
+        "changed": _changed(model),
         "columns": [column.to_dict() for column in model.columns_],
         "left_out": dict(model.left_out_),
         "input_names": list(model._input_names),
@@ -291,6 +293,15 @@ def _parameters(model: Any) -> dict[str, Any]:
     given = model.get_params(deep=False)
     return {name: None if name == "init" and not isinstance(value, str) else _plain(value)
             for name, value in given.items()}  # fmt: skip
+
+
+def _changed(model: Any) -> list[str]:
+    """Names of the parameters that differ from the defaults of the class: what a short description says."""
+    defaults = inspect.signature(type(model)).parameters
+    return [
+        name for name, value in _parameters(model).items()
+        if name in defaults and value != _plain(defaults[name].default)
+    ]  # fmt: skip
 
 
 def _plain(value: Any) -> Any:

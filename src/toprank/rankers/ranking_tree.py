@@ -57,8 +57,9 @@ class RankingTree(TreeRanker):
         How leaf rates are pulled towards the rate above them.
     smoothing_strength : float
         In cases.
-    splitter : {"hist", "exact"}
-        Bins, or every distinct value.
+    splitter : {"hist", "exact", "midpoint"}
+        Bins, or every distinct value. Thresholds are the shortest decimals between two values; with "midpoint", which
+        is otherwise "exact", they lie midway, as in the papers.
     max_bins : int
     categorical_features : list of names, positions or a mask
         Columns to treat as categories besides strings, booleans and category columns; text among them is not read as

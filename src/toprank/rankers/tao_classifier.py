@@ -25,7 +25,7 @@ from toprank.rankers.growth import GROWTH_CONSTRAINTS
 from toprank.rankers.tao_tree import DEEPEST, TAOTree
 from toprank.rankers.training import TrainingData
 from toprank.rankers.validation import check_labels
-from toprank.tree.bin_mapper import between
+from toprank.tree.bin_mapper import short_between
 from toprank.tree.structure import Tree
 from toprank.tree.tao import Alternation
 from toprank.tree.tao_problem import CostProblem, DistinctRows
@@ -352,7 +352,7 @@ keep_columns, n_jobs, random_state
                 continue
             value, is_low = rows.X[:, feature], codes[:, feature] <= grown.threshold[node]
             is_high = codes[:, feature] > grown.threshold[node]
-            cut = float(between(value[is_low].max(), value[is_high].min())) if is_high.any() else np.inf
+            cut = float(short_between(value[is_low].max(), value[is_high].min())) if is_high.any() else np.inf
             splits[node] = Split(NUMERIC, 1.0, feature, cut, missing_left)
         return AlternatingTree(grown.children_left, grown.children_right, splits)
 

@@ -65,8 +65,8 @@ class TrainingData:
         # A categorical column without any known category is a numeric column of missing values.
         self.is_categorical = (self.n_categories > 0).astype(np.uint8)
         self._presorted: Presorted | None = None
-        if splitter == "exact":
-            self._presorted = Presorted(X, self.n_categories)
+        if splitter in ("exact", "midpoint"):
+            self._presorted = Presorted(X, self.n_categories, midpoints=splitter == "midpoint")
             has_missing = self._presorted.has_missing
         else:
             self.mapper = BinMapper(max_bins).fit(X, self.n_categories, weight, threads)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from toprank._core.threads import Threads
 from toprank.explain import (
+    MAX_CONDITIONS,
+    MAX_LEAVES,
+    Covers,
     Explanation,
+    LeafRows,
     PathCounts,
     Reason,
     count_paths,
@@ -21,12 +26,17 @@ from toprank.explain import (
 )
 from toprank.explain.values import Originals
 from toprank.export import (
+    CARD_TITLE,
+    WIDTH,
     checked_spread,
+    rules_text,
     scorecard_features,
+    scorecard_lines,
     scorecard_shares,
     scorecard_summary,
     scorecard_table,
     to_text,
+    wrapped,
 )
 from toprank.metrics import HitRates
 from toprank.rankers.base import BaseRanker
@@ -40,7 +50,10 @@ from toprank.tree.counts import plural
 from toprank.tree.scoring import Scoring, feature_points
 from toprank.tree.structure import Tree
 from toprank.tree.weights import integer_weights
-from toprank.tree.wording import EXACT, SHORT
+from toprank.tree.wording import EXACT, SHORT, Detail
+
+CARD_COLUMNS = 8
+"""Columns of a scorecard that a short text lists."""
 
 SPREAD_ROWS = 10_000
 """Rows that tell how much the points of a scorecard differ; they order its columns, nothing else."""
@@ -68,11 +81,17 @@ class TreeRanker(BaseRanker):
     _leaf_rates: np.ndarray | None = None
     """Hit rate of new cases in each leaf with both ends of its interval, float64 (n_leaves, 3), best leaf first; None
     where they are not known."""
+    _leaf_rows: LeafRows | None = None
+    """Training rows that short rules are found on, until they are first asked for: most fits never need them."""
+
+    _covers: Covers | None = None
 
     def _review(self, data: TrainingData, threads: Threads) -> tuple[slice, np.ndarray]:
         score, leaf = self.tree_.scores_and_leaves(data.X, threads)
         self.path_counts_ = count_paths(self.tree_, data.X, data.weight, leaf=leaf)  # how leaves are usually reached
         self._points_spread = points_spread(self.tree_.scoring, data) if self._has_scorecard else None
+        self._covers = None
+        self._leaf_rows = None if self._is_prepared else LeafRows.draw(self.tree_, data.X, leaf, data.weight)
         return slice(None), score
 
     def _set_cutoff(self, data: TrainingData, threads: Threads, unseen: Unseen | None) -> None:
@@ -81,6 +100,21 @@ class TreeRanker(BaseRanker):
         if self.rates_.is_for_new_cases:
             weight = np.ones(len(data.X)) if data.weight is None else data.weight
             self._leaf_rates = leaf_rates(self.tree_, self.rates_, data.X, weight, threads)
+
+    def _short_rules(self) -> Covers:
+        """Short rules of the best leaves, found at the first call."""
+        if self._covers is None:
+            rows = self._leaf_rows
+            self._covers = (
+                Covers.none() if rows is None else Covers.find(self.tree_, self.columns_, rows, self.path_counts_)
+            )
+            self._leaf_rows = None
+        return self._covers
+
+    def __getstate__(self) -> dict[str, Any]:
+        if self._leaf_rows is not None:
+            self._short_rules()  # copies do not carry training rows
+        return super().__getstate__()
 
     @property
     def n_leaves_(self) -> int:
@@ -128,21 +162,62 @@ class TreeRanker(BaseRanker):
         matrix = self._encode(X)
         return path_indicator(self.tree_, matrix)
 
-    def rules(self, *, exact: bool = False) -> Any:
+    def rules(
+        self, *, max_rules: int | None = MAX_LEAVES, max_conditions: int | None = MAX_CONDITIONS, exact: bool = False
+    ) -> Any:
         """One row per leaf, best first: what it asks for, and its hit rate; a frame as in fit.
 
         `hit_rate`, with the ends of its interval, is what to expect of as many new cases as the leaf had in training
         (`rates_`); `n`, `positives` and `training_rate` are what it had. With cv=0 there is only the training rate.
 
+        A leaf that many paths lead to, or one long path, has a short rule that was found on training cases: one or
+        two ways of a few conditions each. Its `coverage` is the share of the leaf's training cases that it selects,
+        its `precision` the share of what it selects that belongs to the leaf; both are 1 where the rule is exact. Each
+        rule stands for itself, whatever the rules above it say; only "all other cases" does not.
+
         Parameters
         ----------
+        max_rules : int or None, default 20
+            Leaves from the top; None gives all. The best 20 have short rules, the others their main paths.
+        max_conditions : int or None, default 4
+            Conditions per way of a short rule. Short rules have at most 4; with more, or None, a leaf with one longer
+            path shows that path.
         exact : bool, default False
-            Write rules out in full, as `to_text` does, and all ways into a leaf that are known from training (at most
-            five) instead of three.
+            Write out the paths themselves, as `to_text(exact=True)` does: all that are known from training, at most
+            five.
+
+        Returns
+        -------
+        frame
+            As in fit.
+
+        Examples
+        --------
+        >>> from toprank import MetaAP
+        >>> from toprank.datasets import make_audit
+        >>> data = make_audit(4000, random_state=0)
+        >>> model = MetaAP().fit(data.X, data.y)
+        >>> rules = model.rules(max_rules=3, max_conditions=2)
+        >>> len(rules), list(rules.columns)[:4]
+        (3, ['leaf', 'rule', 'coverage', 'precision'])
         """
         check_is_fitted(self)
-        rules = leaf_rules(self.tree_, self.columns_, self.path_counts_, self._leaf_rates, EXACT if exact else SHORT)
-        return make_frame(rules, self._backend)
+        self._check_limits("rules", max_rules, max_conditions)
+        return make_frame(self._rule_table(max_rules, max_conditions, EXACT if exact else SHORT), self._backend)
+
+    def _rule_table(self, max_rules: int | None, max_conditions: int | None, detail: Detail) -> dict[str, Any]:
+        covers = None if detail.is_exact else self._short_rules()
+        return leaf_rules(
+            self.tree_, self.columns_, self.path_counts_, self._leaf_rates, detail, covers, max_rules, max_conditions
+        )
+
+    def _check_limits(self, method: str, max_rules: int | None, max_conditions: int | None) -> None:
+        for name, value in (("max_rules", max_rules), ("max_conditions", max_conditions)):
+            if value is not None and (isinstance(value, bool) or not isinstance(value, Integral) or value < 1):
+                raise ValueError(
+                    f"The '{name}' parameter of {type(self).__name__}.{method} must be an int of 1 or more, or None. "
+                    f"Got {value!r} instead."
+                )
 
     def scorecard(self) -> Any:
         """One row a part of the score inside leaves that has points; a frame as in fit.
@@ -194,14 +269,27 @@ class TreeRanker(BaseRanker):
         matrix = self._encode(X)
         return explain_rows(self.tree_, self.columns_, matrix, self.rates_, originals=original_values(X))
 
-    def to_text(self, *, exact: bool = False) -> str:
-        """The whole tree as text, and the scorecard inside its leaves where it has one.
+    def to_text(
+        self,
+        *,
+        max_rules: int | None = None,
+        max_conditions: int | None = MAX_CONDITIONS,
+        tree: bool = False,
+        exact: bool = False,
+    ) -> str:
+        """The model as text: its rules on one screen, or the whole tree.
 
         Parameters
         ----------
+        max_rules : int or None
+            Rules from the top; None shows as many as fit in 20 lines.
+        max_conditions : int or None, default 4
+            Conditions per way of a rule, as in `rules`.
+        tree : bool, default False
+            Write the whole tree, in 100 columns: conditions as questions with a yes and a no branch. Long lists and
+            sums are cut; the last line says so.
         exact : bool, default False
-            False gives a text to read, in 100 columns: numbers are rounded, long lists and sums cut; its last line says
-            so. True gives a text to apply, one line a node: whoever answers its questions for a row ends in the leaf
+            Write the tree to be applied, one line per node: whoever answers its questions for a row ends in the leaf
             that `apply` finds, and where leaves are constant, the score of the leaf is that of `decision_function` to
             the last bit. A category that training did not know counts as missing.
 
@@ -211,13 +299,28 @@ class TreeRanker(BaseRanker):
         >>> from toprank import RankingTree
         >>> X = pd.DataFrame({"gap": [0.1234567, 0.2, 0.3, 0.4], "sector": list("abab")})
         >>> model = RankingTree(max_depth=1, min_samples_leaf=1).fit(X, [0, 0, 1, 1])
+        >>> print(model.to_text().split("highest.")[1].strip())
+        1. 2 of 2 positive (100 %, lift 2)
+             gap > 0.2
+        2. 0 of 2 positive (0 %, lift 0)
+             gap <= 0.2
         >>> print(model.to_text(exact=True).split("highest")[1].strip())
-        gap <= 0.25 or missing?
+        gap <= 0.2 or missing?
         |   yes: leaf 2: score 0.5, 0 of 2 positive (0 %, lift 0)
         |   no:  leaf 1: score 1.0, 2 of 2 positive (100 %, lift 2)
         """
         check_is_fitted(self)
-        return to_text(self.tree_, self.columns_, title=self.summary(), spread=self._points_spread, exact=exact)
+        self._check_limits("to_text", max_rules, max_conditions)
+        if tree or exact:
+            return to_text(self.tree_, self.columns_, title=self.summary(), spread=self._points_spread, exact=exact)
+        table = self._rule_table(MAX_LEAVES if max_rules is None else max_rules, max_conditions, SHORT)
+        rows = [dict(zip(table, row, strict=True)) for row in zip(*table.values(), strict=True)]
+        title = [part for line in self.summary().splitlines() for part in wrapped(line, WIDTH)]
+        n_leaves = self.tree_.n_leaves
+        lines = [*title, "", "What each leaf caught in training, and its rule; leaf 1 ranks highest.", ""]
+        lines += rules_text(rows, n_leaves, WIDTH, max_rules)
+        card = scorecard_lines(self.tree_.scoring, self.columns_, self._points_spread, max_columns=CARD_COLUMNS)
+        return "\n".join(lines + (["", f"{CARD_TITLE}:", *card] if card else []))
 
     def to_dict(self) -> dict[str, Any]:
         """The model as plain values: class, columns, tree."""
@@ -236,8 +339,9 @@ class TreeRanker(BaseRanker):
         paths = {f"paths_{name}": array for name, array in self.path_counts_.to_arrays().items()}
         card = {} if self._points_spread is None else {"points_spread": self._points_spread}
         rates = {} if self._leaf_rates is None else {"leaf_rates": self._leaf_rates}
+        covers = {f"covers_{name}": array for name, array in self._short_rules().to_arrays().items()}
         tree = {f"tree_{name}": array for name, array in self.tree_.to_arrays().items()}
-        return super()._to_arrays() | tree | paths | card | rates
+        return super()._to_arrays() | tree | paths | card | rates | covers
 
     def _from_arrays(self, arrays: dict[str, np.ndarray]) -> None:
         super()._from_arrays(arrays)
@@ -247,6 +351,7 @@ class TreeRanker(BaseRanker):
         self.path_counts_ = PathCounts.from_arrays(without_prefix(arrays, "paths_"), self.tree_)
         self._points_spread = checked_spread(arrays.get("points_spread"), self.tree_.n_features)
         self._leaf_rates = checked_leaf_rates(arrays.get("leaf_rates"), self.tree_)
+        self._covers, self._leaf_rows = Covers.from_arrays(without_prefix(arrays, "covers_"), self.tree_), None
 
 
 def leaf_rates(tree: Tree, rates: HitRates, X: np.ndarray, weight: np.ndarray, threads: Threads) -> np.ndarray:

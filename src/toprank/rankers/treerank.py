@@ -216,7 +216,7 @@ class TreeRank(MetaParts):
         """TreeRank as the MetaAP paper compares with it: one depth for both levels, down to single cases, unshaken."""
         published = {"max_depth": depth, "leaf_depth": None, "criterion": "error", "leaf_order": "meta",
                      "leaf_score": "constant", "min_samples_leaf": 1, "min_gain": -np.inf, "smoothing": None,
-                     "splitter": "exact"}  # fmt: skip
+                     "splitter": "midpoint"}  # fmt: skip
         return cls(**(published | PUBLISHED_CATEGORIES | parameters))
 
     # --- growing ------------------------------------------------------------------------------------------------

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from decimal import ROUND_FLOOR, ROUND_HALF_EVEN, Context, Decimal
 from typing import NamedTuple
 
 import numpy as np
 
 from toprank._core.binning import GUIDE_CELLS, fill_guide, greedy_cuts, map_to_bins
+from toprank._core.decimals import MARGIN, POWERS, shortest_between
 from toprank._core.dtypes import BIN, MAX_BINS, VALUE
 from toprank._core.threads import Threads
 from toprank.tree.weights import integer_weights
@@ -74,6 +76,57 @@ def between(low: np.ndarray, high: np.ndarray) -> np.ndarray:
     with np.errstate(over="ignore"):
         middle = low + (high - low) / 2
     return np.where((low <= middle) & (middle < high), middle, low)
+
+
+def short_between(low: np.ndarray, high: np.ndarray) -> np.ndarray:
+    """Thresholds between pairs of values: the shortest decimals t with low <= t < high.
+
+    Shortest is a multiple of the largest power of ten, nearest to the middle of the gap; the lower value itself where
+    all others need more decimals. `x <= t` parts the values as any other threshold in the gap does, and `repr` of the
+    threshold is its short text: what a person reads is what the tree compares with.
+
+    Parameters
+    ----------
+    low, high : float arrays of equal shape, low < high
+        NaN gives NaN.
+
+    Examples
+    --------
+    >>> short_between(np.array([0.1234, 17.0, 31.0, 1999.5]), np.array([0.1299, 18.0, 47.2, 8012.0])).tolist()
+    [0.127, 17.0, 40.0, 5000.0]
+    """
+    a, b = (np.atleast_1d(np.asarray(end, VALUE)).ravel() for end in (low, high))
+    out = np.empty(len(a))
+    shortest_between(a, b, POWERS, out)
+    for i in np.flatnonzero(np.isnan(out) & (a < b)).tolist():
+        out[i] = _short_decimal(float(a[i]), float(b[i]))
+    return out.reshape(np.shape(low))
+
+
+def _short_decimal(low: float, high: float) -> float:
+    """`short_between` of two numbers of any size, in decimal arithmetic; the lower one if nothing else is short."""
+    exact = Context(prec=800, Emin=-2000, Emax=2000)
+    if not np.isfinite([low, high]).all():
+        return low
+    a, b = Decimal(low), Decimal(high)
+    gap = exact.subtract(b, a)
+    most = exact.subtract(b, exact.multiply(gap, Decimal(MARGIN)))
+    middle, place = exact.add(a, exact.divide(gap, Decimal(2))), max(abs(a), abs(b)).adjusted()
+    for step in range(place, place - 18, -1):
+        unit = Decimal(1).scaleb(step, exact)
+        below, last, nearest = (
+            exact.multiply(exact.divide(value, unit).to_integral_value(rounding, exact), unit)
+            for value, rounding in ((a, ROUND_FLOOR), (most, ROUND_FLOOR), (middle, ROUND_HALF_EVEN))
+        )
+        first = exact.add(below, unit)
+        found = float(min(max(nearest, first), last))
+        if first > last or not low < found < high:
+            continue
+        coarser = exact.multiply(unit, Decimal(10))
+        if step < 0 and exact.remainder(Decimal(repr(low)), coarser) == 0:
+            return low + 0.0
+        return found + 0.0
+    return low + 0.0
 
 
 class BinMapper:
@@ -155,12 +208,13 @@ class BinMapper:
             cut_after = np.zeros(len(values), np.uint8)
             greedy_cuts(mass, self.max_bins, cut_after)
             last = np.append(np.flatnonzero(cut_after), len(values) - 1)
+            last = at_short_edges(values, last)
         first = np.append(0, last[:-1] + 1)
         n = len(last)
         self.n_bins[f] = n
         self.lower[f, :n] = values[first]
         self.upper[f, :n] = values[last]
-        edges = between(values[last[:-1]], values[last[:-1] + 1])
+        edges = short_between(values[last[:-1]], values[last[:-1] + 1])
         self.edges[f, : n - 1] = edges
         if n > 1:
             self.guide_low[f] = edges[0]
@@ -187,9 +241,36 @@ class BinMapper:
         return Binned(by_row, by_column, has_missing > 0)
 
     def thresholds(self, feature: np.ndarray, last_left: np.ndarray, first_right: np.ndarray) -> np.ndarray:
-        """Thresholds that part bin `last_left` from bin `first_right`; infinity where only missing values go right."""
-        cut = between(self.upper[feature, last_left], self.lower[feature, first_right])
+        """Thresholds that part bin `last_left` from bin `first_right`; infinity where only missing values go right.
+
+        Bins between the two are empty in the node. The threshold is not beyond their outer edges, so that values that
+        the bins were not made from go with their bin.
+        """
+        cut = short_between(self.upper[feature, last_left], self.lower[feature, first_right])
+        cut = np.clip(cut, self.edges[feature, last_left], self.edges[feature, first_right - 1])
         return np.where(first_right < 0, np.inf, cut)
+
+
+def at_short_edges(values: np.ndarray, last: np.ndarray) -> np.ndarray:
+    """Move the ends of bins a little, to where the edge is a short number.
+
+    Parameters
+    ----------
+    values : float64 array, ascending
+    last : int array
+        Position of the last value of each bin, ascending.
+
+    Returns
+    -------
+    last : int array
+        Each moved by at most a tenth of the distinct values of the smaller bin beside it, so that none is emptied.
+    """
+    size = np.diff(last, prepend=-1)
+    reach = np.minimum(size[:-1], size[1:]) // 10
+    ends = last[:-1]
+    edge = short_between(values[ends - reach], values[ends + 1 + reach])
+    moved = np.searchsorted(values, edge, side="right") - 1
+    return np.append(moved, last[-1])
 
 
 def distinct_values(column: np.ndarray, weight: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:

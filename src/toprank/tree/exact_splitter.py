@@ -9,7 +9,7 @@ from toprank._core.partition import mark_left, mark_rows, split_by_mark
 from toprank._core.splitting import exact_splits
 from toprank._core.threads import Threads, cut_evenly
 from toprank.tree.batch import Batch, Splits, children_of, sum_of_cells, sweep_features
-from toprank.tree.bin_mapper import between
+from toprank.tree.bin_mapper import between, short_between
 from toprank.tree.categories import PLAIN, Rules, coins
 from toprank.tree.weights import RowWeights
 
@@ -23,10 +23,12 @@ class Presorted:
     order : int32 array of shape (n_features, n): rows by ascending code, missing last
     values : list of float arrays, the distinct values of each column
     n_codes : int32 array of shape (n_features,): number of distinct values; code n_codes means missing
+    midpoints : bool: thresholds lie midway between two values, as in the papers; else they are short numbers
     """
 
-    def __init__(self, X: np.ndarray, n_categories: np.ndarray | None = None):
+    def __init__(self, X: np.ndarray, n_categories: np.ndarray | None = None, *, midpoints: bool = False):
         n, d = X.shape
+        self.midpoints = midpoints
         self.n_categories = np.zeros(d, NODE) if n_categories is None else np.asarray(n_categories, NODE)
         self.codes = np.empty((d, n), NODE)
         self.order = np.empty((d, n), ROW)
@@ -141,10 +143,14 @@ class ExactSplitter:
 
     def thresholds(self, splits: Splits) -> np.ndarray:
         """Threshold of each numeric condition, NaN for the others; infinity where only missing values go right."""
-        out = np.full(len(splits.record), np.nan)
-        for i, split in enumerate(splits.record):
-            values = self.presorted.values[split["feature"]]
-            if not self.is_categorical[split["feature"]]:
-                cut = between(values[split["last_left"]], values[split["first_right"]])
-                out[i] = np.inf if split["first_right"] < 0 else cut
+        feature, left, right = (splits.record[name] for name in ("feature", "last_left", "first_right"))
+        out = np.full(len(feature), np.nan)
+        numeric = np.flatnonzero(self.is_categorical[feature] == 0)
+        out[numeric[right[numeric] < 0]] = np.inf
+        at = numeric[right[numeric] >= 0]
+        low, high = (
+            np.array([self.presorted.values[f][i] for f, i in zip(feature[at], place[at], strict=True)], np.float64)
+            for place in (left, right)
+        )
+        out[at] = between(low, high) if self.presorted.midpoints else short_between(low, high)
         return out

@@ -11,7 +11,7 @@ from toprank._core.dtypes import CATEGORY, OBLIQUE
 from toprank.tree.columns import Category, Column
 from toprank.tree.counts import plural
 from toprank.tree.structure import Tree
-from toprank.tree.wording import EXACT, SHORT, WEIGHT_DIGITS, Term, category_sides, rounded, sum_terms
+from toprank.tree.wording import EXACT, SHORT, WEIGHT_DIGITS, Term, bound_decimal, category_sides, rounded, sum_terms
 
 
 def is_rounded(value: float, digits: int = SHORT.digits) -> bool:
@@ -37,7 +37,8 @@ def shortenings(tree: Tree, columns: Sequence[Column], nodes: Sequence[int]) -> 
     n_lists = n_sums = n_numbers = 0
     hides_missing = False
     for node in nodes:
-        threshold_is_rounded = is_rounded(float(tree.threshold[node]))
+        threshold = float(tree.threshold[node])
+        threshold_is_rounded = bool(np.isfinite(threshold)) and bound_decimal(threshold) != Decimal(repr(threshold))
         if tree.kind[node] == OBLIQUE:
             n_sums += threshold_is_rounded or _is_short(columns, sum_terms(tree, node))
             continue

@@ -13,7 +13,7 @@ import numpy as np
 from toprank._core.dtypes import CATEGORY, NUMERIC, OBLIQUE
 from toprank._core.splitting import FEW_LEVELS
 from toprank._core.tao import best_code_cut
-from toprank.tree.bin_mapper import between
+from toprank.tree.bin_mapper import between, short_between
 from toprank.tree.categories import N_COINS, N_HALVINGS, CategorySearch, coins
 from toprank.tree.logistic import LinearFit, fit_l1_logistic
 from toprank.tree.tao_problem import CostProblem
@@ -114,7 +114,9 @@ class Candidate:
         return self.saved if self.honest is None else self.honest
 
 
-def best_threshold(value: np.ndarray, saving: np.ndarray) -> tuple[int, float, bool, bool] | None:
+def best_threshold(
+    value: np.ndarray, saving: np.ndarray, *, is_sum: bool = True
+) -> tuple[int, float, bool, bool] | None:
     """The threshold along a number that saves most: one sort.
 
     Parameters
@@ -123,6 +125,8 @@ def best_threshold(value: np.ndarray, saving: np.ndarray) -> tuple[int, float, b
         NaN = missing: these rows go to the child that is better for them together.
     saving : int64 array of shape (m,)
         What a row saves on the left child over the right one.
+    is_sum : bool, default True
+        Thresholds on weighted sums lie midway between two values; those on a column are short numbers.
 
     Returns
     -------
@@ -149,7 +153,7 @@ def best_threshold(value: np.ndarray, saving: np.ndarray) -> tuple[int, float, b
     with np.errstate(over="ignore", invalid="ignore"):  # sums may have overflowed
         gap = ascending[best + 1] - ascending[best]
         at = int(best[np.argmax(np.nan_to_num(gap))])
-        threshold = float(between(ascending[at], ascending[at + 1]))
+        threshold = float((between if is_sum else short_between)(ascending[at], ascending[at + 1]))
     low_left = bool(2 * low[at] >= total)
     low_is_heavier = bool(2 * np.abs(saving[known][order[: at + 1]]).sum() >= np.abs(saving[known]).sum())
     missing_left = missing > 0 if missing else low_left == low_is_heavier
@@ -184,7 +188,7 @@ def values_of(problem: CostProblem, split: Split, rows: np.ndarray) -> np.ndarra
 
 def _thresholded(value: np.ndarray, care: Care, split: Split, fit: LinearFit | None) -> Candidate | None:
     """The best threshold along the number that a condition asks for."""
-    found = best_threshold(value, care.saving)
+    found = best_threshold(value, care.saving, is_sum=split.columns is not None)
     if found is None:
         return None
     saved, threshold, low_left, missing_left = found
@@ -331,11 +335,11 @@ def _subset_split(codes: np.ndarray, n_codes: int, feature: int, care: Care) -> 
 
 
 def _cut_at(problem: CostProblem, care: Care, feature: int, cut: int, low_left: bool, saved: int) -> Candidate:
-    """A condition on a number, its threshold midway between the care points on both sides."""
+    """A condition on a number, its threshold a short number between the care points on both sides."""
     code, value = problem.rows.codes[feature][care.rows], problem.rows.X[care.rows, feature]
     n_codes = problem.rows.n_codes[feature]
     is_low, is_high, is_missing = code <= cut, (code > cut) & (code < n_codes), code == n_codes
-    threshold = float(between(value[is_low].max(), value[is_high].min())) if is_high.any() else np.inf
+    threshold = float(short_between(value[is_low].max(), value[is_high].min())) if is_high.any() else np.inf
     missing = int(care.saving[is_missing].sum())
     mass = np.abs(care.saving)
     missing_left = missing > 0 if missing else low_left == bool(mass[is_low].sum() >= mass[is_high].sum())

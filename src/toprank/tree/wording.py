@@ -24,6 +24,9 @@ EXACT_DIGITS = 17
 NOISE_FREE = Context(prec=12)
 """0.7999999999999999 is 0.8: the trace of an addition, not a digit worth showing."""
 
+PLAIN = 10_000
+"""Numbers in conditions below this have no separator: they may be years."""
+
 WEIGHT_DIGITS = 3
 """Significant digits of a weight or of points, in short."""
 
@@ -59,7 +62,7 @@ class Detail:
     ('"fish, chips or both"', '"fish, chips or both"', 'fish')
     """
 
-    names: int | None = 4
+    names: int | None = 3
     characters: int | None = 40
     digits: int = 4
 
@@ -133,13 +136,13 @@ def rounded(value: float, digits: int = SHORT.digits, *, down: bool = False) -> 
     return exact.quantize(Decimal(1).scaleb(last), rounding=ROUND_FLOOR if down else ROUND_HALF_EVEN)
 
 
-def decimal_text(number: Decimal) -> str:
-    """Digits with thousands separators; powers of ten for the very large and the very small."""
+def decimal_text(number: Decimal, plain: int = 0) -> str:
+    """Digits with thousands separators from `plain` on; powers of ten for the very large and the very small."""
     if number == 0:
         return "0"
     if not number.is_finite() or not Decimal("1e-4") <= abs(number) < Decimal("1e15"):
         return f"{number.normalize():e}" if number.is_finite() else str(float(number))
-    text = f"{number:,f}"
+    text = f"{number:f}" if abs(number) < plain else f"{number:,f}"
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 
@@ -164,23 +167,36 @@ def lift_text(lift: float) -> str:
     return number_text(lift, 2 if lift < 1 else 3)
 
 
-def _consistent(bounds: Sequence[float], value: float | None, detail: Detail) -> tuple[list[str], str]:
-    """Bounds and value with as many digits as tell them apart.
+def bound_decimal(bound: float, digits: int = SHORT.digits) -> Decimal:
+    """A threshold as it is shown: all its digits, unless these are noise, as of the threshold of a sum.
 
-    Bounds are rounded down: a threshold midway between two values of a grid then names the lower one, and
+    Noise is rounded down: a threshold midway between two values of a grid then names the lower one, and
     `x <= threshold` stays true of the grid as it is written.
+
+    Examples
+    --------
+    >>> print(bound_decimal(172050.25), bound_decimal(1 / 3))
+    172050.25 0.3333
     """
+    exact = Decimal(repr(float(bound)))
+    if not exact.is_finite() or len(exact.normalize().as_tuple().digits) <= NOISE_FREE.prec:
+        return exact
+    return rounded(bound, digits, down=True)
+
+
+def _consistent(bounds: Sequence[float], value: float | None, detail: Detail) -> tuple[list[str], str]:
+    """Bounds and value, where they are not shown with all digits with as many as tell them apart."""
     if detail.is_exact:
         return [detail.number(bound) for bound in bounds], "" if value is None else detail.number(value)
     for digits in range(detail.digits, EXACT_DIGITS + 1):
-        shown = [rounded(bound, digits, down=True) for bound in bounds]
+        shown = [bound_decimal(bound, digits) for bound in bounds]
         number = None if value is None else rounded(value, digits)
         agrees = len(shown) < 2 or shown[0] < shown[1] or bounds[0] >= bounds[1]
         if value is not None and number is not None:
             agrees &= all((value <= bound) == (number <= seen) for bound, seen in zip(bounds, shown, strict=True))
         if agrees:
             break
-    return [decimal_text(seen) for seen in shown], "" if number is None else decimal_text(number)
+    return [decimal_text(seen, PLAIN) for seen in shown], "" if number is None else decimal_text(number, PLAIN)
 
 
 def range_text(
@@ -215,7 +231,7 @@ def range_text(
     Examples
     --------
     >>> range_text("age", 3, 12, False), range_text("age", -np.inf, 1200.5, True)
-    ('3 < age <= 12', 'age <= 1,200 or missing')
+    ('3 < age <= 12', 'age <= 1200.5 or missing')
     >>> range_text("age", 3, np.inf, True, value=7.0), range_text("age", -np.inf, np.inf, False)
     ('age = 7 (> 3)', 'age is not missing')
     >>> range_text("age", 3, 12, False, detail=EXACT)
@@ -251,14 +267,22 @@ def one_line(label: Category) -> str:
 
 
 def names_text(labels: Sequence[Category], *others: str, detail: Detail = SHORT) -> str:
-    """Words for a choice: in short at most four names, then how many more; then `others`."""
-    names = [*_listed(labels, detail), *others]
+    """Words for a choice, then `others`: a; a or b; a, b or c; in short one of 5 (a, b, c, ...).
+
+    Examples
+    --------
+    >>> names_text("ab", "missing"), names_text("abcde")
+    ('a, b or missing', 'one of 5 (a, b, c, ...)')
+    """
+    names = [*([_group(labels, detail)] if _is_long(labels, detail) else map(detail.label, labels)), *others]
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} or {names[-1]}"
 
 
 def exclusion_text(labels: Sequence[Category], detail: Detail = SHORT) -> str:
-    """Words for what is ruled out: not a; neither a nor b; none of a, b and c."""
-    names = _listed(labels, detail)
+    """Words for what is ruled out: not a; neither a nor b; none of a, b and c; in short not one of 5 (a, b, c, ...)."""
+    if _is_long(labels, detail):
+        return f"not {_group(labels, detail)}"
+    names = [detail.label(label) for label in labels]
     if len(names) == 1:
         return f"not {names[0]}"
     if len(names) == 2:
@@ -266,11 +290,13 @@ def exclusion_text(labels: Sequence[Category], detail: Detail = SHORT) -> str:
     return f"none of {', '.join(names[:-1])} and {names[-1]}"
 
 
-def _listed(labels: Sequence[Category], detail: Detail) -> list[str]:
-    """Names; in short at most four, then how many more."""
-    names = [detail.label(label) for label in labels[: detail.names]]
-    n_more = len(labels) - len(names)
-    return [*names, f"{n_more:,} more"] if n_more else names
+def _is_long(labels: Sequence[Category], detail: Detail) -> bool:
+    return detail.names is not None and len(labels) > detail.names
+
+
+def _group(labels: Sequence[Category], detail: Detail) -> str:
+    """Words for many names: one of 12 (a, b, c, ...)."""
+    return f"one of {len(labels):,} ({', '.join(map(detail.label, labels[: detail.names]))}, ...)"
 
 
 def labels_of(column: Column, codes: Collection[int]) -> list[Category]:

@@ -109,7 +109,7 @@ def make_tree(random_state: Any = 0, n_jobs: int | None = 1, **setting: Any) -> 
 def make_plain_tree(criterion: str, leaf_score: str) -> Callable[..., RankingTree]:
     """`make` of a baseline of the MetaAP paper: exact splits down to single cases, no smoothing."""
     baseline: dict[str, Any] = {"criterion": criterion, "leaf_score": leaf_score, "min_samples_leaf": 1,
-                                "min_gain": -np.inf, "smoothing": None, "splitter": "exact"}  # fmt: skip
+                                "min_gain": -np.inf, "smoothing": None, "splitter": "midpoint"}  # fmt: skip
 
     def make(random_state: Any = 0, n_jobs: int | None = 1, **setting: Any) -> RankingTree:
         return RankingTree(**baseline | {"n_jobs": n_jobs} | setting)

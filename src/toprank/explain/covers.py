@@ -1,0 +1,537 @@
+"""`Covers`: each of the best leaves in a few conditions, found on training rows, with how well they fit.
+
+A leaf of a meta-tree can be reached in hundreds of ways, of which none says much. A cover is a short rule that selects
+nearly the same rows: one or two ways of at most four conditions, all of them conditions of the tree itself. Cells
+that no row reaches are free: a condition that no row of its cell fails is left out. Two figures say how well a cover
+fits: its coverage is the share of the leaf's rows that it selects, its precision the share of what it selects that
+belongs to the leaf.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from toprank._core.dtypes import CATEGORY, NODE, OBLIQUE
+from toprank.explain.conditions import Condition, side_condition
+from toprank.explain.contributions import node_log_odds
+from toprank.explain.paths import PathCounts, rows_of_each_leaf
+from toprank.tree.columns import Column
+from toprank.tree.structure import Tree
+from toprank.tree.wording import SHORT, Detail
+
+MAX_LEAVES = 20
+"""Leaves that are described, from the top: more rules are not read."""
+
+MAX_CONDITIONS = 4
+"""Conditions of one way."""
+
+MAX_WAYS = 2
+BEAM = 4
+MAX_STEPS = 6
+"""Steps of a way: two on one column make a range, which is one condition."""
+
+LEAST_GAIN = 0.01
+"""What a further condition must add to the fit (F1) to be worth reading."""
+
+LEAST_SHARE, ENOUGH = 0.15, 0.9
+"""Share of a leaf that a further way must cover; share that is covered well enough."""
+
+SEARCH_ROWS, FIGURE_ROWS = 3_000, 20_000
+"""Rows on which covers are searched, and on which their figures are counted; of larger tables all rows of small leaves
+and a part of the large ones, with weights."""
+
+DTYPES = {"leaf": NODE, "offset": NODE, "step": NODE, "coverage": np.float64, "precision": np.float64}
+
+
+@dataclass(frozen=True)
+class Cover:
+    """A short rule for one leaf.
+
+    Attributes
+    ----------
+    ways : tuple of tuples of Condition
+        A row is selected where all conditions of one way hold.
+    coverage : float
+        Share of the leaf's training rows that are selected.
+    precision : float
+        Share of the selected training rows that belong to the leaf; NaN where none is selected.
+    """
+
+    ways: tuple[tuple[Condition, ...], ...]
+    coverage: float
+    precision: float
+
+    @property
+    def is_exact(self) -> bool:
+        """True where the rule selects the training rows of the leaf and no others."""
+        return self.coverage >= 1 and self.precision >= 1
+
+    def holds(self, X: np.ndarray) -> np.ndarray:
+        """Rows of X that are selected: bool (n,)."""
+        out = np.zeros(len(X), bool)
+        for way in self.ways:
+            inside = np.ones(len(X), bool)
+            for condition in way:
+                inside &= condition.holds(X)
+            out |= inside
+        return out
+
+
+@dataclass(frozen=True, eq=False)
+class Covers:
+    """Covers of the best leaves, as sides of the tree's own conditions.
+
+    Attributes
+    ----------
+    leaf : int32 array of shape (m,)
+        Leaf position of each way, ascending.
+    offset : int32 array of shape (m + 1,)
+        Way i owns step[offset[i]:offset[i + 1]], the most important first.
+    step : int32 array
+        2 * node for the left side of a node's condition, 2 * node + 1 for the right side.
+    coverage, precision : float64 arrays of shape (n_described, 4)
+        Of the cover of each described leaf, cut to 1, 2, 3 and 4 conditions per way.
+    """
+
+    leaf: np.ndarray
+    offset: np.ndarray
+    step: np.ndarray
+    coverage: np.ndarray
+    precision: np.ndarray
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Covers):
+            return NotImplemented
+        return all(
+            np.array_equal(getattr(self, name), getattr(other, name), equal_nan=DTYPES[name] is np.float64)
+            for name in DTYPES
+        )
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __len__(self) -> int:
+        """Number of leaves that are described."""
+        return len(self.coverage)
+
+    def of(
+        self,
+        tree: Tree,
+        columns: Sequence[Column],
+        leaf: int,
+        max_conditions: int = MAX_CONDITIONS,
+        detail: Detail = SHORT,
+    ) -> Cover | None:
+        """The cover of a leaf position, each way cut to so many conditions; None where the leaf is not described."""
+        if leaf >= len(self):
+            return None
+        n = min(max_conditions, MAX_CONDITIONS)
+        ways = dict.fromkeys(
+            tuple(merge_steps(tree, columns, self.step[self.offset[i] : self.offset[i + 1]], detail)[:n])
+            for i in np.flatnonzero(self.leaf == leaf)
+        )
+        figures = (float(array[leaf, n - 1]) for array in (self.coverage, self.precision))
+        return Cover(tuple(ways), *figures) if ways else None
+
+    @classmethod
+    def none(cls) -> Covers:
+        """No covers: rules are then read off the paths."""
+        nothing = np.zeros(0, NODE)
+        return cls(nothing, np.zeros(1, NODE), nothing, *(np.zeros((0, MAX_CONDITIONS)) for _ in range(2)))
+
+    @classmethod
+    def find(cls, tree: Tree, columns: Sequence[Column], rows: LeafRows, paths: PathCounts) -> Covers:
+        """Covers of the best leaves on training rows.
+
+        Parameters
+        ----------
+        tree : Tree
+        columns : sequence of Column, one per feature of the tree
+        rows : LeafRows
+            Training rows, or a sample of them.
+        paths : PathCounts
+            The commonest ways into each leaf.
+        """
+        search = _Search(tree, columns, rows, paths)
+        n_leaves = min(tree.n_leaves, MAX_LEAVES)
+        found = [search.ways(position) for position in range(n_leaves)]
+        sizes = [len(way) for ways in found for way in ways]
+        out = cls(
+            np.repeat(np.arange(n_leaves), [len(ways) for ways in found]).astype(NODE),
+            np.append(0, np.cumsum(sizes)).astype(NODE),
+            np.array([step for ways in found for way in ways for step in way], NODE),
+            *np.full((2, n_leaves, MAX_CONDITIONS), np.nan),
+        )
+        out._count(tree, columns, rows)
+        return out
+
+    def _count(self, tree: Tree, columns: Sequence[Column], rows: LeafRows) -> None:
+        """Fill in coverage and precision of each cover, cut to each number of conditions."""
+        for leaf in range(len(self)):
+            if self.is_rest(tree, leaf):
+                self.coverage[leaf], self.precision[leaf] = 1.0, 1.0
+                continue
+            is_own, last = rows.leaf == leaf, None
+            own = float(rows.weight[is_own].sum())
+            for n in range(1, MAX_CONDITIONS + 1):
+                cover = self.of(tree, columns, leaf, n)
+                assert cover is not None
+                if cover.ways != last:
+                    last, selected = cover.ways, rows.selected(cover)
+                    hit, total = (float(rows.weight[mask].sum()) for mask in (selected & is_own, selected))
+                    figures = (hit / own if own > 0 else np.nan, hit / total if total > 0 else np.nan)
+                self.coverage[leaf, n - 1], self.precision[leaf, n - 1] = figures
+
+    def is_rest(self, tree: Tree, leaf: int) -> bool:
+        """Tell whether a leaf is the last one of several and described as all cases that no better leaf has."""
+        own = np.flatnonzero(self.leaf == leaf)
+        return leaf == tree.n_leaves - 1 > 0 and len(own) == 1 and self.offset[own[0]] == self.offset[own[0] + 1]
+
+    # --- files --------------------------------------------------------------------------------------------------
+
+    def to_arrays(self) -> dict[str, np.ndarray]:
+        """Arrays by name, for a file; `from_arrays` gives an equal object back."""
+        return {name: getattr(self, name) for name in DTYPES}
+
+    @classmethod
+    def from_arrays(cls, arrays: dict[str, np.ndarray], tree: Tree) -> Covers:
+        """Covers of arrays that `to_arrays` made, checked against the tree; none where there are no arrays."""
+        if not arrays:
+            return cls.none()
+        for name, dtype in DTYPES.items():
+            n_dimensions = 2 if name in ("coverage", "precision") else 1
+            if name not in arrays or arrays[name].dtype != dtype or arrays[name].ndim != n_dimensions:
+                raise ValueError(f"Not valid covers: they lack an array {name!r} of {np.dtype(dtype)}.")
+        covers = cls(**{name: arrays[name] for name in DTYPES})
+        covers.check(tree)
+        return covers
+
+    def check(self, tree: Tree) -> None:
+        """Raise ValueError at the first broken invariant."""
+        m, n = len(self.leaf), len(self.coverage)
+        node = self.step // 2
+        with np.errstate(invalid="ignore"):
+            shares = all(
+                bool(np.all(np.isnan(array) | ((array >= 0) & (array <= 1 + 1e-9))))
+                for array in (self.coverage, self.precision)
+            )
+        rules = [
+            (
+                len(self.offset) == m + 1 and self.offset[0] == 0 and self.offset[-1] == len(self.step)
+                and bool(np.all(np.diff(self.offset) >= 0)), "consistent in length",
+            ),
+            (
+                self.coverage.shape == self.precision.shape == (n, MAX_CONDITIONS) and n <= tree.n_leaves,
+                "figures of leaves of this tree",
+            ),
+            (shares, "shares from 0 to 1"),
+            (bool(np.array_equal(np.unique(self.leaf), np.arange(n)) and np.all(np.diff(self.leaf) >= 0)),
+             "ways into each described leaf"),
+            (bool(np.all((self.step >= 0) & (node < len(tree)))) and not tree.is_leaf[node].any(),
+             "conditions of this tree"),
+        ]  # fmt: skip
+        for holds, rule in rules:
+            if not holds:
+                raise ValueError(f"Not valid covers: they are not {rule}. Hint: the data may be damaged.")
+
+
+def merge_steps(
+    tree: Tree, columns: Sequence[Column], steps: Sequence[int] | np.ndarray, detail: Detail = SHORT
+) -> list[Condition]:
+    """Conditions of the steps of a way, one per feature, in the order of their first steps; open ones left out."""
+    merged: dict[object, Condition] = {}
+    for step in steps:
+        condition = side_condition(tree, columns, int(step) // 2, step % 2 == 0, detail)
+        key = condition.terms or condition.feature
+        merged[key] = merged[key].narrowed(condition) if key in merged else condition
+    return [condition for condition in merged.values() if not condition.is_open]
+
+
+class ColumnTable:
+    """Some columns of a matrix, to be read like it: `table[:, feature]`, `table[rows]`, `len(table)`.
+
+    Parameters
+    ----------
+    columns : dict of int to float arrays
+    n_rows : int
+    """
+
+    def __init__(self, columns: dict[int, np.ndarray], n_rows: int):
+        self.columns, self.n_rows = columns, n_rows
+
+    def __len__(self) -> int:
+        return self.n_rows
+
+    def __getitem__(self, key: Any) -> Any:
+        if isinstance(key, tuple):
+            return self.columns[key[1]]
+        return ColumnTable({feature: column[key] for feature, column in self.columns.items()}, len(key))
+
+
+@dataclass(frozen=True, eq=False)
+class LeafRows:
+    """Training rows, or a sample: what the tree asks of them, their leaf nodes, leaf positions and weights.
+
+    Attributes
+    ----------
+    X : ColumnTable
+        The columns that the tree looks at.
+    node, leaf : int arrays of shape (n,)
+    weight : float64 array of shape (n,)
+        Of a sample such that each leaf weighs what all its rows do.
+    """
+
+    X: Any
+    node: np.ndarray
+    leaf: np.ndarray
+    weight: np.ndarray
+
+    @classmethod
+    def draw(
+        cls, tree: Tree, X: np.ndarray, node: np.ndarray, weight: np.ndarray | None, most: int = FIGURE_ROWS
+    ) -> LeafRows:
+        """About `most` rows that have weight, all of those in small leaves, evenly spread over the large ones.
+
+        Parameters
+        ----------
+        tree : Tree
+        X : float array of shape (n, n_features)
+        node : int32 array of shape (n,)
+            Leaf node of each row.
+        weight : float array of shape (n,) or None
+        most : int
+        """
+        rows, mass = _sample(tree, node, weight, most)
+        asked = tree.feature[~tree.is_leaf & (tree.kind != OBLIQUE)]
+        features = np.unique(np.concatenate((asked, tree.oblique_feature)))
+        values = np.array((X if len(rows) == len(X) else X[rows])[:, features].T, np.float64, order="C")
+        table = ColumnTable(dict(zip(features.tolist(), values, strict=True)), len(rows))
+        return cls(table, node[rows], tree.leaf[node[rows]], mass)
+
+    def thinned(self, tree: Tree, most: int) -> LeafRows:
+        """About so many of the rows."""
+        if len(self.X) <= most:
+            return self
+        rows, mass = _sample(tree, self.node, self.weight, most)
+        return LeafRows(self.X[rows], self.node[rows], self.leaf[rows], mass)
+
+    def selected(self, cover: Cover) -> np.ndarray:
+        """Rows that a cover selects; each further condition looks only at rows that met those before."""
+        out = np.zeros(len(self.X), bool)
+        for way in cover.ways:
+            inside = np.arange(len(self.X))
+            for condition in way:
+                inside = inside[condition.holds(self._part(condition, inside))]
+            out[inside] = True
+        return out
+
+    def _part(self, condition: Condition, rows: np.ndarray) -> ColumnTable:
+        """What a condition asks of some rows."""
+        features = {term.feature for term in condition.terms} or {condition.feature}
+        return ColumnTable({feature: self.X[:, feature][rows] for feature in features}, len(rows))
+
+
+def _sample(tree: Tree, node: np.ndarray, weight: np.ndarray | None, most: int) -> tuple[np.ndarray, np.ndarray]:
+    """Positions of about `most` rows that have weight, and weights with which each leaf weighs what all its rows do."""
+    rows = np.arange(len(node)) if weight is None else np.flatnonzero(np.asarray(weight) > 0)
+    mass = np.ones(len(node)) if weight is None else np.asarray(weight, np.float64)
+    if len(rows) <= most:
+        return rows, mass[rows]
+    size = np.bincount(node[rows], minlength=len(tree))
+    kept = rows_of_each_leaf(node.astype(NODE, copy=False), rows, _quota(size[size > 0], most))
+    whole, part = (np.bincount(node[each], mass[each], len(tree)) for each in (rows, kept))
+    factor = np.divide(whole, part, out=np.zeros(len(tree)), where=part > 0)
+    return kept, mass[kept] * factor[node[kept]]
+
+
+def _quota(size: np.ndarray, most: int) -> int:
+    """The largest quota per leaf with which all leaves together have at most `most` rows, but at least 1."""
+    low, high = 1, int(size.max())
+    while low < high:
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if np.minimum(size, middle).sum() <= most else (low, middle - 1)
+    return low
+
+
+class _Search:
+    """The search for short ways into leaves on one sample of rows.
+
+    Each distinct side of a condition is a row of `inside`, a matrix of 0 and 1 with one column per training row, so
+    that one matrix product tries all sides on all ways under consideration.
+    """
+
+    def __init__(self, tree: Tree, columns: Sequence[Column], rows: LeafRows, paths: PathCounts):
+        self.tree, self.columns, self.paths = tree, columns, paths
+        self.all_rows, self.rows = rows, rows.thinned(tree, SEARCH_ROWS)
+        self.log_odds = node_log_odds(tree)
+        self.n_leaves = min(tree.n_leaves, MAX_LEAVES)
+        self.leads_to = self._leads_to()
+        self.twin: dict[int, int] = {}
+        self.sides: dict[int, np.ndarray] = {}
+        self._test_sides()
+
+    def _leads_to(self) -> np.ndarray:
+        """Which leaf positions can be reached from each node: bool (n_nodes, n_leaves)."""
+        tree, out = self.tree, np.zeros((len(self.tree), self.n_leaves), bool)
+        shown = np.flatnonzero(tree.is_leaf & (tree.leaf < self.n_leaves))
+        out[shown, tree.leaf[shown]] = True
+        for node in np.flatnonzero(~tree.is_leaf)[::-1]:
+            out[node] |= out[tree.left[node]] | out[tree.right[node]]
+        return out
+
+    def _test_sides(self) -> None:
+        """Find the rows on each side of each condition; conditions that ask the same are one."""
+        tree, first = self.tree, {}
+        for node in np.flatnonzero(~tree.is_leaf).tolist():
+            key: tuple[object, ...] = (int(tree.feature[node]), bool(tree.missing_left[node]))
+            if tree.kind[node] == OBLIQUE:
+                key = (node,)
+            elif tree.kind[node] == CATEGORY:
+                key += (tuple(tree.categories_left(node).tolist()),)
+            else:
+                key += (float(tree.threshold[node]),)
+            self.twin[node] = first.setdefault(key, node)
+            if self.twin[node] == node:
+                left = side_condition(tree, self.columns, node, True).holds(self.rows.X)
+                self.sides[2 * node], self.sides[2 * node + 1] = left, ~left
+
+    def ways(self, leaf: int) -> list[list[int]]:
+        """Short ways into one leaf position, best first: the path itself where it is the only one and short enough."""
+        weight, is_own = self.rows.weight, self.rows.leaf == leaf
+        own = float(weight[is_own].sum())
+        only = self._only_path(leaf)
+        if only is not None and self._n_conditions(only) <= MAX_CONDITIONS:
+            return [self._without_needless(only, self.all_rows.leaf == leaf, self.all_rows)]
+        if leaf == self.tree.n_leaves - 1 or own <= 0 or not self.sides:
+            return [[]]  # the last leaf has all cases that no better one has
+        steps, inside = self._candidates(leaf)
+        found: list[list[int]] = []
+        covered, best = np.zeros(len(weight), bool), 0.0
+        while len(found) < MAX_WAYS:
+            way = self._way(steps, inside, weight * (is_own & ~covered), weight * ~(is_own | covered))
+            if only is not None and not found:
+                way = max(way, self._shortened(only, is_own), key=lambda each: self._fit(each, is_own))
+            selected = covered | self._mask(way)
+            gained = float(weight[is_own & selected & ~covered].sum())
+            fit = _f1(float(weight[is_own & selected].sum()), float(weight[selected].sum()), own)
+            if found and (gained < LEAST_SHARE * own or fit < best + LEAST_GAIN):
+                break
+            found.append(self._without_needless(way, is_own | covered, self.rows))
+            covered, best = selected, fit
+            if float(weight[is_own & covered].sum()) >= ENOUGH * own:
+                break
+        return found
+
+    def _only_path(self, leaf: int) -> list[int] | None:
+        """Steps of the path into a leaf, what raises the chance of a positive most first, if there is one path only."""
+        if int(self.paths.n_paths[leaf]) != 1:
+            return None
+        nodes, _ = next(self.paths.into(leaf))
+        path = nodes.tolist()
+        asked = [i for i in range(len(path) - 1) if self.tree.left[path[i]] != self.tree.right[path[i]]]
+        change = np.diff(self.log_odds[path])
+        order = sorted(asked, key=lambda i: -change[i])
+        return [2 * self.twin[path[i]] + int(self.tree.left[path[i]] != path[i + 1]) for i in order]
+
+    def _candidates(self, leaf: int) -> tuple[list[int], np.ndarray]:
+        """Sides that lead to a leaf, and the rows on them, as a matrix."""
+        tree, steps = self.tree, []
+        for node in np.flatnonzero(~tree.is_leaf & self.leads_to[:, leaf]).tolist():
+            for side, child in enumerate((tree.left[node], tree.right[node])):
+                if self.leads_to[child, leaf]:
+                    steps.append(2 * self.twin[node] + side)
+        steps = list(dict.fromkeys(steps))
+        return steps, np.array([self.sides[step] for step in steps], np.float32)
+
+    def _way(self, steps: list[int], inside: np.ndarray, wanted: np.ndarray, unwanted: np.ndarray) -> list[int]:
+        """The way of at most four conditions that fits best, found by a beam search.
+
+        `wanted` is the weight of rows to be selected, `unwanted` that of rows to be left out.
+        """
+        total = float(wanted.sum())
+        group = np.array([self._group(step) for step in steps])
+        states: list[tuple[list[int], np.ndarray]] = [([], np.ones(len(wanted), bool))]
+        best, best_fit = [], 0.0
+        for _ in range(MAX_STEPS):
+            tried: list[tuple[float, tuple[float, float], int, int]] = []
+            for at, (taken, mask) in enumerate(states):
+                rows = np.flatnonzero(mask)
+                both = np.stack((wanted[rows], unwanted[rows]), axis=1).astype(np.float32)
+                hit, miss = (inside[:, rows] @ both).astype(np.float64).T
+                fit = 2 * hit / np.maximum(hit + miss + total, np.finfo(float).tiny)
+                used = set(group[taken].tolist())
+                allowed = np.ones(len(steps), bool) if len(used) < MAX_CONDITIONS else np.isin(group, list(used))
+                allowed[taken] = False
+                allowed &= hit + miss < (1 - 1e-6) * float(both.sum())  # what leaves nothing out says nothing
+                for i in np.argsort(-np.where(allowed, fit, -1.0), kind="stable")[:BEAM].tolist():
+                    if allowed[i]:
+                        tried.append((float(fit[i]), (round(float(hit[i]), 3), round(float(miss[i]), 3)), at, i))
+            kept: dict[tuple[float, float], tuple[float, int, int]] = {}
+            for fit_of, effect, at, i in sorted(tried, key=lambda each: -each[0]):
+                kept.setdefault(effect, (fit_of, at, i))
+            chosen = list(kept.values())[:BEAM]
+            if not chosen:
+                break
+            states = [([*states[at][0], i], states[at][1] & (inside[i] > 0)) for _, at, i in chosen]
+            if chosen[0][0] > best_fit + LEAST_GAIN * (len(states[0][0]) - len(best)):
+                best, best_fit = states[0][0], chosen[0][0]
+        return [steps[i] for i in best]
+
+    def _group(self, step: int) -> int:
+        """What a side looks at: its feature, or its own weighted sum."""
+        node = step // 2
+        return int(-1 - node if self.tree.kind[node] == OBLIQUE else self.tree.feature[node])
+
+    def _n_conditions(self, way: Sequence[int]) -> int:
+        return len({self._group(step) for step in way})
+
+    def _mask(self, way: Sequence[int]) -> np.ndarray:
+        out = np.ones(len(self.rows.weight), bool)
+        for step in way:
+            out &= self.sides[step]
+        return out
+
+    def _fit(self, way: Sequence[int], is_own: np.ndarray) -> float:
+        weight, mask = self.rows.weight, self._mask(way)
+        return _f1(float(weight[mask & is_own].sum()), float(weight[mask].sum()), float(weight[is_own].sum()))
+
+    def _without(self, way: Sequence[int]) -> Iterator[list[int]]:
+        """The way without each of its conditions, the last one first."""
+        for group in dict.fromkeys(self._group(step) for step in reversed(way)):
+            yield [step for step in way if self._group(step) != group]
+
+    def _without_needless(self, way: list[int], is_own: np.ndarray, rows: LeafRows) -> list[int]:
+        """The way without conditions, and sides of ranges, that no row outside fails among those that meet the rest."""
+        sides = {
+            step: side_condition(self.tree, self.columns, step // 2, step % 2 == 0).holds(rows.X)
+            if rows is not self.rows
+            else self.sides[step]
+            for step in way
+        }
+
+        def wrong(steps: list[int]) -> float:
+            outside = ~is_own
+            for step in steps:
+                outside = outside & sides[step]
+            return float(rows.weight[outside].sum())
+
+        most = wrong(way) * (1 + 1e-9)
+        for step in reversed(way):
+            shorter = [each for each in way if each != step]
+            if wrong(shorter) <= most:
+                way = shorter
+        return way
+
+    def _shortened(self, way: list[int], is_own: np.ndarray) -> list[int]:
+        """The way with the least useful conditions dropped one by one, until it is short enough."""
+        while self._n_conditions(way) > MAX_CONDITIONS:
+            way = max(self._without(way), key=lambda each: self._fit(each, is_own))
+        return way
+
+
+def _f1(hit: float, selected: float, own: float) -> float:
+    """Harmonic mean of coverage and precision."""
+    return 2 * hit / (selected + own) if hit > 0 else 0.0

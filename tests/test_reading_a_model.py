@@ -1,0 +1,63 @@
+"""`docs/reading-a-model.md` shows what `describe` prints, on one screen. TOPRANK_WRITE_GOLDEN=1 prints it there again."""
+
+import os
+import re
+from pathlib import Path
+
+import pytest
+
+from cli_files import run
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGE = ROOT / "docs" / "reading-a-model.md"
+CLAIMS = Path(os.environ.get("TOPRANK_DATA", ROOT.parent / "shared" / "data")) / "vehicle_claim_fraud.csv.gz"
+SCREEN = (100, 50)
+
+pytestmark = pytest.mark.slow
+
+
+def printed(*commands: str) -> str:
+    """Commands and what the last of them prints, without what changes from run to run."""
+    for command in commands:
+        done = run(*command.split()[1:])
+        assert done.code == 0, done.err
+    text = re.sub(r"(  written +).*", r"\1today", done.out)
+    return "".join(f"$ {command}\n" for command in commands) + f"\n{text}"
+
+
+def check(name: str, text: str) -> None:
+    """Compare with the page, or print the text there."""
+    lines = text.splitlines()
+    assert max(map(len, lines)) <= SCREEN[0]
+    assert len(lines) <= SCREEN[1]
+    page, mark = PAGE.read_text(encoding="utf-8"), f"<!-- describe: {name} -->\n```\n"
+    before, _, rest = page.partition(mark)
+    shown, _, after = rest.partition("```\n")
+    if os.environ.get("TOPRANK_WRITE_GOLDEN"):
+        PAGE.write_text(f"{before}{mark}{text}```\n{after}", encoding="utf-8")
+        shown = text
+    assert shown == text
+
+
+def test_the_demo(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    check("demo", printed("toprank demo", "toprank describe toprank-demo/model.toprank"))
+
+
+@pytest.mark.skipif(not CLAIMS.exists(), reason=f"the claims are not at {CLAIMS}")
+def test_the_claims(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "claims.csv.gz").symlink_to(CLAIMS)
+    fit = "toprank fit claims.csv.gz --label label -o claims.toprank"
+    check("claims", printed(fit, "toprank describe claims.toprank"))
+
+
+@pytest.mark.skipif(not CLAIMS.exists(), reason=f"the claims are not at {CLAIMS}")
+@pytest.mark.parametrize("settings", ["", "criterion=entropy min_samples_leaf=5 leaf_score=linear ccp_alpha=cv"])
+def test_what_fit_prints_last_fits_a_screen(tmp_path, settings):
+    options = [part for setting in settings.split() for part in ("--set", setting)]
+    done = run("fit", CLAIMS, "--label", "label", "--cv", 0, *options, "-o", tmp_path / "m.toprank")
+    assert done.code == 0, done.err
+    lines = done.out.splitlines()
+    assert len(lines) <= SCREEN[1]
+    assert sum(line.startswith("     ") for line in lines) <= 24
