@@ -196,7 +196,7 @@ class TreeRanker(BaseRanker):
         return leaf_rules(self.tree_, self.columns_, self.path_counts_, detail=detail, covers=covers,
                           max_rules=max_rules, max_conditions=max_conditions)  # fmt: skip
 
-    def _check_limits(self, method: str, max_rules: int | None, max_conditions: int | None) -> None:
+    def _check_limits(self, method: str, max_rules: Any, max_conditions: Any) -> None:
         for name, value in (("max_rules", max_rules), ("max_conditions", max_conditions)):
             if value is not None and (isinstance(value, bool) or not isinstance(value, Integral) or value < 1):
                 raise ValueError(
