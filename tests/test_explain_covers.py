@@ -88,6 +88,14 @@ def test_the_last_leaf_of_many_ways_has_all_other_cases():
     assert (rules["coverage"][-1], rules["precision"][-1]) == (1.0, 1.0)
 
 
+def test_a_leaf_that_no_row_reaches_has_its_path():
+    tree = shared_tree()
+    X = audit_rows()
+    X = X[tree.leaf[tree.apply(X)] != 0]
+    rules = leaf_rules(tree, AUDIT_COLUMNS, count_paths(tree, X), covers=covers_of(tree, AUDIT_COLUMNS, X))
+    assert rules["rule"][0] == leaf_rules(tree, AUDIT_COLUMNS, count_paths(tree, X))["rule"][0] != "all cases"
+
+
 def test_one_leaf_has_all_cases():
     tree = make_tree([node(leaf=0, positive=1, negative=3)])
     covers = covers_of(tree, AUDIT_COLUMNS, audit_rows())

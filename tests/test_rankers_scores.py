@@ -278,8 +278,8 @@ def test_leaves_are_ranked_by_rate_or_as_the_meta_tree_has_them():
 def test_the_paper_has_one_depth_exact_splits_and_no_smoothing():
     model = MetaAP.paper(3)
     expected = {"max_depth": 3, "leaf_depth": None, "leaf_order": "meta", "leaf_score": "margin", "min_samples_leaf": 1,
-                "min_samples_split": 2, "min_gain": -np.inf, "smoothing": None, "splitter": "midpoint", "ccp_alpha": 0.0,
-                "max_leaf_nodes": None, "keeps_ap": False}  # fmt: skip
+                "min_samples_split": 2, "min_gain": -np.inf, "smoothing": None, "splitter": "midpoint",
+                "ccp_alpha": 0.0, "max_leaf_nodes": None, "keeps_ap": False}  # fmt: skip
     assert {name: value for name, value in model.get_params().items() if name in expected} == expected
     assert MetaAP.paper(3, leaf_score="constant", budget=5).get_params() == model.get_params() | {
         "leaf_score": "constant",

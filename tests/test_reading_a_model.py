@@ -1,4 +1,4 @@
-"""`docs/reading-a-model.md` shows what `describe` prints, on one screen. TOPRANK_WRITE_GOLDEN=1 prints it there again."""
+"""`docs/reading-a-model.md` shows what `describe` prints, on one screen; TOPRANK_WRITE_GOLDEN=1 writes it there."""
 
 import os
 import re

@@ -16,7 +16,7 @@ FINITE = st.floats(allow_nan=False, allow_infinity=False)
 
 def step_of(value: float) -> int:
     """Exponent of the last digit of a number as Python writes it."""
-    return Decimal(repr(value)).normalize().as_tuple().exponent if value else 400
+    return int(Decimal(repr(value)).normalize().as_tuple().exponent) if value else 400
 
 
 def obvious(low: float, high: float) -> float:

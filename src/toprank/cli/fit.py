@@ -263,7 +263,7 @@ def report(model: Any, out: Path, judged: dict[str, Any], ids: str, terminal: Te
     more = [*([("inside leaves", inside)] if inside else []), ("AP", quality)]
     terminal.show(model_card(info, more, card_shares=model._card_shares))
     if rules:
-        terminal.heading(rules_title(len(shown), model.tree_.n_leaves))
+        terminal.heading(rules_title(len(shown), model.tree_.n_leaves if card else len(rules)))
         terminal.show(rules_list(shown, width))
     if card and inside:
         terminal.heading(CARD_TITLE)

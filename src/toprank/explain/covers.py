@@ -328,7 +328,7 @@ class LeafRows:
             out[inside] = True
         return out
 
-    def _part(self, condition: Condition, rows: np.ndarray) -> ColumnTable:
+    def _part(self, condition: Condition, rows: np.ndarray) -> Any:
         """What a condition asks of some rows."""
         features = {term.feature for term in condition.terms} or {condition.feature}
         return ColumnTable({feature: self.X[:, feature][rows] for feature in features}, len(rows))
@@ -384,7 +384,7 @@ class _Search:
 
     def _test_sides(self) -> None:
         """Find the rows on each side of each condition; conditions that ask the same are one."""
-        tree, first = self.tree, {}
+        tree, first = self.tree, dict[tuple[object, ...], int]()
         for node in np.flatnonzero(~tree.is_leaf).tolist():
             key: tuple[object, ...] = (int(tree.feature[node]), bool(tree.missing_left[node]))
             if tree.kind[node] == OBLIQUE:
@@ -454,7 +454,8 @@ class _Search:
         total = float(wanted.sum())
         group = np.array([self._group(step) for step in steps])
         states: list[tuple[list[int], np.ndarray]] = [([], np.ones(len(wanted), bool))]
-        best, best_fit = [], 0.0
+        best: list[int] = []
+        best_fit = 0.0
         for _ in range(MAX_STEPS):
             tried: list[tuple[float, tuple[float, float], int, int]] = []
             for at, (taken, mask) in enumerate(states):
@@ -462,6 +463,7 @@ class _Search:
                 both = np.stack((wanted[rows], unwanted[rows]), axis=1).astype(np.float32)
                 hit, miss = (inside[:, rows] @ both).astype(np.float64).T
                 fit = 2 * hit / np.maximum(hit + miss + total, np.finfo(float).tiny)
+                fit = np.round(fit, 5)  # sums in another order, on another machine, choose the same conditions
                 used = set(group[taken].tolist())
                 allowed = np.ones(len(steps), bool) if len(used) < MAX_CONDITIONS else np.isin(group, list(used))
                 allowed[taken] = False

@@ -117,8 +117,10 @@ def leaf_rules(
 def short_rule(
     tree: Tree, columns: Sequence[Column], covers: Covers, paths: PathCounts, leaf: int, max_conditions: int | None
 ) -> Cover | None:
-    """The cover of a leaf; None where it has none, or where more conditions are allowed and its only path is better."""
+    """The cover of a leaf; None where it says nothing, or where more conditions are allowed and its path is better."""
     cover = covers.of(tree, columns, leaf, MAX_CONDITIONS if max_conditions is None else max_conditions)
+    if cover is not None and cover.ways == ((),) and tree.n_leaves > 1 and not covers.is_rest(tree, leaf):
+        return None  # no training row reached the leaf, or no condition tells its rows apart
     longer = max_conditions is None or max_conditions > MAX_CONDITIONS
     if cover is None or cover.is_exact or not longer or int(paths.n_paths[leaf]) != 1:
         return cover

@@ -211,7 +211,7 @@ class TreeRanker(BaseRanker):
             self.tree_, self.columns_, self.path_counts_, self._leaf_rates, detail, covers, max_rules, max_conditions
         )
 
-    def _check_limits(self, method: str, max_rules: int | None, max_conditions: int | None) -> None:
+    def _check_limits(self, method: str, max_rules: Any, max_conditions: Any) -> None:
         for name, value in (("max_rules", max_rules), ("max_conditions", max_conditions)):
             if value is not None and (isinstance(value, bool) or not isinstance(value, Integral) or value < 1):
                 raise ValueError(
