@@ -14,7 +14,17 @@ from toprank.plots.display import Display
 from toprank.plots.labels import check_labels
 from toprank.plots.lines import write_axis_labels
 from toprank.plots.models import check_test_cases, judged, roc_of_leaves, roc_of_scores, with_costs
-from toprank.plots.points import check_limits, draw_points, draw_ring, has_ratio, label_ratios, prepare_zoom, signs
+from toprank.plots.points import (
+    alerts_of_rates,
+    check_limits,
+    draw_points,
+    draw_ring,
+    has_ratio,
+    label_ratios,
+    prepare_alerts,
+    prepare_zoom,
+    signs,
+)
 from toprank.plots.roc import HANDLE, LEGEND, LINE_HEIGHT, RATES, draw_curve, prepare_rates
 from toprank.plots.style import (
     INK,
@@ -45,6 +55,7 @@ WITH_RATIOS = ("auto", "direct")  # ways of naming lines that go with cost ratio
 IN_TRAINING, IN_TEST = "training", "test"
 WORDS_OF = {"cross-validation": "out of fold"}
 """What points are called by the data behind them, where that is not the name of the data itself."""
+X_AXES = ("false_positive_rate", "alerts")
 RATIOS_NOTE = "Small figures: cost of a false alarm in misses"
 
 
@@ -70,6 +81,8 @@ class CostOptimalCurveDisplay(Display):
         Takes the place of the title; "" leaves it out.
     sources : dict of str to str, optional
         The cases behind `points` and `curves` in a word or two, by method, for the legend: "training", "out of fold".
+    cuts : dict of str to pair of float, optional
+        False and true positive rate of a selection that takes only the first alerts of its point, by method.
 
     References
     ----------
@@ -94,6 +107,7 @@ class CostOptimalCurveDisplay(Display):
     selected: Mapping[str, int] | None = None
     title: str | None = None
     sources: Mapping[str, str] | None = None
+    cuts: Mapping[str, tuple[float, float]] | None = None
 
     def __post_init__(self) -> None:
         caller = type(self).__name__
@@ -113,7 +127,8 @@ class CostOptimalCurveDisplay(Display):
                 "instead. Hint: RocDisplay draws ROC curves alone."
             )
         _check_selected(self.selected or {}, checked["points"], checked["test_points"], caller)
-        self._set(**checked, selected=dict(self.selected or {}), sources=dict(self.sources or {}))
+        self._set(**checked, selected=dict(self.selected or {}), sources=dict(self.sources or {}),
+                  cuts=dict(self.cuts or {}))  # fmt: skip
 
     @classmethod
     def from_points(
@@ -178,7 +193,13 @@ class CostOptimalCurveDisplay(Display):
             words = WORDS_OF.get(curve.held_out_by_, curve.held_out_by_)
             seen[f"{CURVE}, {words}"] = with_costs(curve, curve.held_out_points_)
             sources[f"{CURVE}, {words}"] = words
-        selected = {} if curve.selected_ is None else dict.fromkeys(seen, curve.selected_.position)
+        chosen = curve.selected_
+        selected = {} if chosen is None else dict.fromkeys(seen, chosen.position)
+        cuts: dict[str, tuple[float, float]] = {}
+        if chosen is not None and chosen.cut is not None:  # known of the cases that it was judged by
+            name = list(seen)[-1]
+            selected = {name: chosen.position}
+            cuts = {name: (chosen.false_positive_rate.value, chosen.recall.value)}
         fresh: dict[str, Any] = {} if X is None else {CURVE: with_costs(curve, curve.points(X, y, sample_weight))}
         if hasattr(tree, "tree_"):  # a bag of trees has no leaves to order
             seen[BASE], sources[BASE] = roc_of_leaves(tree.tree_), IN_TRAINING
@@ -189,7 +210,7 @@ class CostOptimalCurveDisplay(Display):
         for name, model in (others or {}).items():
             target[str(name)] = judged(model, str(name), X, y, sample_weight, positive, caller)
         (points, curves), (test_points, test_curves) = _parted(seen), _parted(fresh)
-        return cls(points, curves, test_points, test_curves, selected, title, sources)
+        return cls(points, curves, test_points, test_curves, selected, title, sources, cuts)
 
     @property
     def methods(self) -> list[str]:
@@ -239,6 +260,7 @@ class CostOptimalCurveDisplay(Display):
         *,
         styles: Mapping[str, MethodStyle] | None = None,
         labels: str = "auto",
+        x: str = "false_positive_rate",
         xlim: tuple[float, float] | None = None,
     ) -> CostOptimalCurveDisplay:
         """Draw the points with their hulls, and the ROC curves; training and test cases side by side.
@@ -253,41 +275,71 @@ class CostOptimalCurveDisplay(Display):
         labels : {"auto", "direct", "legend", "none"}
             All but "none" write a legend with the areas; "auto" and "direct" also the cost ratio of a few points of the
             first method, where there is room.
+        x : {"false_positive_rate", "alerts"}
+            What the x-axis shows: the share of the negatives called positive, or the number of cases called positive,
+            which is what a budget limits.
         xlim : pair of float, optional
-            False positive rates to show, such as (0, 0.1).
+            False positive rates to show, such as (0, 0.1), or numbers of alerts, such as (0, 500).
+
+        Examples
+        --------
+        >>> from toprank.metrics import OperatingPoints
+        >>> trees = OperatingPoints([0.1, 0.5, 2.0], [4, 1, 0], [0, 1, 3], positives=4, negatives=10)
+        >>> display = CostOptimalCurveDisplay.from_points({"trees": trees}).plot(x="alerts")
+        >>> display.ax_.get_xlabel().splitlines()[0]
+        'Alerts among 14 cases'
         """
         caller = type(self).__name__
         check_labels(labels, caller=f"{caller}.plot")
-        limits = check_limits(xlim, f"{caller}.plot")
+        if x not in X_AXES:
+            raise ValueError(f"The 'x' parameter of {caller}.plot must be one of {X_AXES}. Got {x!r} instead.")
+        limits = check_limits(xlim, f"{caller}.plot", highest=np.inf if x == "alerts" else 1.0)
         panels, chosen = self._panels(), complete_styles(self.methods, styles)
         with house_style(f"{caller}.plot"):
             axes = self._axes(ax, len(panels))
+            shapes: list[Any] = []
             for each, (sample, (points, curves)) in zip(axes, panels.items(), strict=True):
-                handles = self._draw_panel(each, points, curves, chosen, limits)
+                shapes.append(self._prepare(each, points, x, limits))
+                handles = self._draw_panel(each, points, curves, chosen, shapes[-1])
                 if len(panels) > 1:
                     each.set_title(sample, loc="left", fontsize=TEXT_SIZE, color=INK)
                 if labels != "none":
                     sources = self._sources(sample)
-                    entries = self._entries(handles, points, curves, sources, is_alone=len(panels) == 1)
+                    entries = self._entries(handles, points, curves, sources, x, is_alone=len(panels) == 1)
                     _add_legend(each, entries, is_own=ax is None, is_zoomed=limits is not None)
             self._write_title(axes[0], is_own=ax is None, is_pair=len(axes) > 1)
             firsts = [list(points.items())[:1] for points, _ in panels.values()] if labels in WITH_RATIOS else []
             known = [
-                (each, first, (self.selected or {}).get(name))
-                for each, some in zip(axes, firsts, strict=False) for name, first in some if has_ratio(first)
+                (each, first, (self.selected or {}).get(name), shape)
+                for each, some, shape in zip(axes, firsts, shapes, strict=False)
+                for name, first in some if has_ratio(first)
             ]  # fmt: skip
-            for each in axes:
-                write_axis_labels(each, *RATES, RATIOS_NOTE if known else "")
+            for each, (points, _) in zip(axes, panels.values(), strict=True):
+                write_axis_labels(each, *_axis_titles(x, points), RATIOS_NOTE if known else "")
             for each in axes[1:]:
                 each.set_ylabel("")
             if ax is None:
                 _make_room_below(axes[0].figure.figure)
             settle_layout(axes[0].figure.figure)
-            for each, first, position in known:
-                label_ratios(each, first, position)
+            for each, first, position, shape in known:
+                label_ratios(each, first, position, shape)
         self._keep(axes[0])
         self._set(ax_=axes[0] if len(axes) == 1 else tuple(axes))
         return self
+
+    def _prepare(
+        self, ax: Axes, points: Mapping[str, OperatingPoints], x: str, limits: tuple[float, float] | None
+    ) -> Any:
+        """Dress the axes of a panel; the transform of rates to places on them, None where x is a rate itself."""
+        if x == "alerts":
+            panel = list((points or self.points).values())
+            prepare_alerts(ax, panel, limits)
+            return alerts_of_rates(ax, panel[0])
+        if limits is None:
+            prepare_rates(ax)
+        else:
+            prepare_zoom(ax, limits)
+        return None
 
     def _axes(self, ax: Any, n: int) -> list[Axes]:
         if ax is None:
@@ -308,23 +360,27 @@ class CostOptimalCurveDisplay(Display):
         points: Mapping[str, OperatingPoints],
         curves: Mapping[str, RocCurve],
         styles: Mapping[str, MethodStyle],
-        limits: tuple[float, float] | None,
+        transform: Any,
     ) -> dict[str, Any]:
         """Draw all that one panel shows; the handle of every method, and that of selected points by name."""
-        if limits is None:
-            prepare_rates(ax)
-        else:
-            prepare_zoom(ax, limits)
+        shape = {} if transform is None else {"transform": transform}
         handles: dict[str, Any] = {}
         for position, (name, curve) in enumerate(curves.items()):
             look: dict[str, Any] = {"color": styles[name].colour, "zorder": 2.6 - position / 100, "linewidth": 2.0}
-            handles[name] = draw_curve(ax, curve, linestyle=ROC_LINE, gid=f"method: {name}", **look)
+            handles[name] = draw_curve(ax, curve, linestyle=ROC_LINE, gid=f"method: {name}", **look, **shape)
         for position, (name, what) in enumerate(points.items()):
-            handles[name] = draw_points(ax, what, styles[name], name, 3 - position / 100)
-        for name, position in (self.selected or {}).items():
+            handles[name] = draw_points(ax, what, styles[name], name, 3 - position / 100, transform)
+        for name in self.selected or {}:
             if name in points:
-                handles[f"selected: {name}"] = draw_ring(ax, points[name], position, styles[name], name)
+                place = self._selected_place(points[name], name)
+                handles[f"selected: {name}"] = draw_ring(ax, place, styles[name], name, transform)
         return handles
+
+    def _selected_place(self, points: OperatingPoints, name: str) -> tuple[float, float]:
+        """False and true positive rate of what was selected."""
+        position = (self.selected or {})[name]
+        rates = float(points.false_positive_rate[position]), float(points.true_positive_rate[position])
+        return (self.cuts or {}).get(name, rates)
 
     def _write_title(self, ax: Axes, *, is_own: bool, is_pair: bool) -> None:
         title = "Cost-optimal curve" if self.title is None else self.title
@@ -344,6 +400,7 @@ class CostOptimalCurveDisplay(Display):
         points: Mapping[str, OperatingPoints],
         curves: Mapping[str, RocCurve],
         sources: Mapping[str, str],
+        x: str,
         *,
         is_alone: bool,
     ) -> list[tuple[Any, str]]:
@@ -359,7 +416,7 @@ class CostOptimalCurveDisplay(Display):
         entries += [(handles[name], f"AUC {what.area:.3f}  {short[name]}") for name, what in curves.items()]
         for name, what in points.items():
             if f"selected: {name}" in handles:
-                text = _selected_in_words(what, (self.selected or {})[name], sources.get(name, ""))
+                text = _selected_in_words(self._selected_place(what, name), what, sources.get(name, ""), x)
                 entries.append((handles[f"selected: {name}"], text))
         return entries + list(signs(points))
 
@@ -375,6 +432,8 @@ def _add_legend(ax: Axes, entries: Sequence[tuple[Any, str]], *, is_own: bool, i
         return
     figure = ax.figure.figure
     figure.set_figheight(max(figure.get_figheight(), SIDE + 0.6 + height))
+    n_panels = len(figure.axes)
+    figure.set_figwidth(max(figure.get_figwidth(), n_panels * (width + 0.6)))  # else a legend would squeeze the axes
     ax.set_anchor("N")  # room that squares leave over belongs to the legend
     ax.legend(lines, texts, loc="upper left", bbox_to_anchor=(-0.12, -0.2), borderaxespad=0, **LEGEND)
 
@@ -434,10 +493,21 @@ def _parted(mixed: Mapping[str, Any]) -> tuple[dict[str, OperatingPoints], dict[
     return points, {name: what for name, what in mixed.items() if name not in points}
 
 
-def _selected_in_words(points: OperatingPoints, position: int, source: str) -> str:
-    found, alarms = points.true_positive_rate[position], points.false_positive_rate[position]
+def _selected_in_words(place: tuple[float, float], points: OperatingPoints, source: str, x: str) -> str:
+    alarms, found = place
     where = f", {source}" if source else ""
-    return f"selected{where}: {percent(float(found))} found, {percent(float(alarms))} false alarms"
+    if x == "alerts":
+        alerts = alarms * points.negatives + found * points.positives
+        return f"selected{where}: {alerts:,.0f} alerts, {percent(found)} found"
+    return f"selected{where}: {percent(found)} found, {percent(alarms)} false alarms"
+
+
+def _axis_titles(x: str, points: Mapping[str, OperatingPoints]) -> tuple[str, str]:
+    if x != "alerts":
+        return RATES
+    first = next(iter(points.values()), None)
+    among = "" if first is None else f" among {first.positives + first.negatives:,.0f} cases"
+    return f"Alerts{among}", "Positives found (%)"
 
 
 def _make_room_below(figure: Figure) -> None:
