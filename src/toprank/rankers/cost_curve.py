@@ -174,6 +174,8 @@ class CostOptimalCurve(CurveRanker):
         self.random_state = random_state
         self.verbose = verbose
 
+    _judges_points = True  # False where only the ranking is wanted: no curves are fitted out of fold
+
     # --- fitting ------------------------------------------------------------------------------------------------
 
     def _fit_model(self, data: TrainingData, threads: Threads) -> None:
@@ -227,7 +229,7 @@ class CostOptimalCurve(CurveRanker):
 
         What a tree of one leaf calls any case is known, whatever those of the folds do.
         """
-        if not len(folds):
+        if not len(folds) or not self._judges_points:
             return None
         at_costs = ~path.is_between
         votes, score, between = folds.votes(start, path.ratios[at_costs], base_point, path.places)
