@@ -213,7 +213,8 @@ def test_compare_judges_by_a_test_file(tmp_path):
     history, later = write_cases(tmp_path / "history.csv"), tmp_path / "later.csv"
     table = pl.read_csv(history)
     table.sample(120, seed=1).select(*reversed(table.columns)).write_csv(later)
-    common = ("compare", history, "--label", "fraud", "--id", "case_id", "--methods", "tree,cart", "-o", tmp_path / "out")
+    common = ("compare", history, "--label", "fraud", "--id", "case_id", "--methods", "tree,cart", "-o")
+    common = (*common, tmp_path / "out")
     done = run(*common, "--test", later, "--jobs", 1)
     assert done.code == 0, done.err
     assert done.out.startswith("history.csv, judged on later.csv: 120 cases")

@@ -74,8 +74,14 @@ def test_a_readable_model_that_is_best_is_the_one_to_take():
 
 
 def test_the_smallest_of_the_readable_models_that_are_level_is_the_one_to_take():
-    figures = {"metaap": [0.60, 0.62, 0.58], "tree": [0.59, 0.61, 0.60], "treerank": [0.50, 0.64, 0.52],
-               "logistic-l1": [0.60, 0.59, 0.60], "xgboost": [0.62, 0.60, 0.60], "cost-tree": [0.30, 0.31, 0.30]}  # fmt: skip
+    figures = {
+        "metaap": [0.60, 0.62, 0.58],
+        "tree": [0.59, 0.61, 0.60],
+        "treerank": [0.50, 0.64, 0.52],
+        "logistic-l1": [0.60, 0.59, 0.60],
+        "xgboost": [0.62, 0.60, 0.60],
+        "cost-tree": [0.30, 0.31, 0.30],
+    }
     sizes = {"metaap": 40.0, "tree": 9.0, "treerank": 3.0, "logistic-l1": 5.0, "cost-tree": 1.0}
     board = board_of(figures, sizes=sizes)
     # treerank is level by its wide interval, and yet too far behind; cost-tree is lower; a logistic regression is
@@ -119,13 +125,13 @@ def test_the_setting_of_an_entry_is_that_of_most_splits():
 
 
 def test_few_positives_are_said():
-    assert (
-        "With 20 positives in all" in board_of({"metaap": [0.5, 0.6], "xgboost": [0.6, 0.5]}, n_positives=20).recommendation()
-    )
+    board = board_of({"metaap": [0.5, 0.6], "xgboost": [0.6, 0.5]}, n_positives=20)
+    assert "With 20 positives in all" in board.recommendation()
 
 
 def test_without_a_readable_model():
-    assert "no readable model was compared" in board_of({"xgboost": [0.5, 0.6], "random-forest": [0.6, 0.6]}).recommendation()
+    board = board_of({"xgboost": [0.5, 0.6], "random-forest": [0.6, 0.6]})
+    assert "no readable model was compared" in board.recommendation()
 
 
 def test_methods_that_did_not_finish_are_listed_with_the_reason():
@@ -211,7 +217,8 @@ def test_too_few_splits_tell_nothing(n_splits):
     board = board_of({"metaap": [0.3] * n_splits, "xgboost": [0.9] * n_splits})
     assert not board.can_tell
     assert not board.entries[1].is_level
-    assert "XGBoost is ahead of the best readable model, MetaAP with 5 conditions, by 60.0 points" in board.recommendation()
+    text = board.recommendation()
+    assert "XGBoost is ahead of the best readable model, MetaAP with 5 conditions, by 60.0 points" in text
     assert "Take" not in board.recommendation()
 
 
@@ -279,7 +286,8 @@ def resampled_board(gap, spread, **sizes):
     rows = results_of({"metaap": [0.6 - gap], "xgboost": [0.6]}, sizes=sizes).drop("average_precision")
     values = 0.6 + 0.1 * rng.normal(size=BOOTSTRAPS)  # what both share does not count
     drawn = [values - gap + spread * rng.normal(size=BOOTSTRAPS), values]
-    columns = [pl.Series(name, [float(row[i]) for row in drawn]) for i, name in enumerate(resampled_columns(BOOTSTRAPS))]
+    names = resampled_columns(BOOTSTRAPS)
+    columns = [pl.Series(name, [float(row[i]) for row in drawn]) for i, name in enumerate(names)]
     rows = rows.with_columns(pl.Series("average_precision", [0.6 - gap, 0.6]), *columns)
     return Leaderboard.of(rows, SHARE, ["metaap", "xgboost"], "a test part", 40)
 

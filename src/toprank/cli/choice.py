@@ -116,7 +116,7 @@ def path_table(curve: CostOptimalCurve, marked: Mapping[int, str]) -> Group:
     """Return the points as a table, from many alerts to few, and what the figures are; marks are written beside."""
     points = judged_points(curve)
     rows, shown = path_rows(curve), points_shown(points, marked)
-    columns = ("point", "false alarm costs", "leaves", "alerts", "found", "false alarms", "hit rate", "share found")
+    columns = ("point", "cost", "leaves", "alerts", "found", "false alarms", "hit rate", "share found")
     beaten = {i for i in shown if points.is_dominated[i] and i not in marked}
     cells: list[list[RenderableType]] = []
     for row in (rows[i] for i in shown):
@@ -140,8 +140,8 @@ def _footnote(n_hidden: int, has_beaten: bool, has_between: bool) -> str:
     beaten = " Beaten: another tree has no more mistakes of either kind." if has_beaten else ""
     hidden = f" {plural(n_hidden, 'point')} not shown; --json lists all." if n_hidden else ""
     return (
-        "Alerts = found + false alarms. A cost of 1: a false alarm is as bad as a missed positive. Share found: of all "
-        f"positives.{between}{beaten}{hidden}"
+        "Alerts = found + false alarms. Share found: of all positives. Cost: of a false alarm, where a missed positive "
+        f"costs 1.{between}{beaten}{hidden}"
     )
 
 

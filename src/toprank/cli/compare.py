@@ -56,7 +56,7 @@ def compare(
     ] = None,
     folds: Annotated[
         int | None,
-        typer.Option(metavar="N", min=2, help="Folds of the cross-validation (default 5; of large tables a test part)."),
+        typer.Option(metavar="N", min=2, help="Folds of the cross-validation (default: 5; large tables: a test part)."),
     ] = None,
     repeats: Annotated[int, typer.Option(metavar="N", min=1, help="How often the folds are drawn.")] = 1,
     minutes: Annotated[
@@ -85,7 +85,7 @@ def compare(
     if test is not None:
         check_readable(test)
         if folds is not None or repeats > 1:
-            raise InputError("--test takes the place of folds, expected no --folds and --repeats. Hint: leave them out.")
+            raise InputError("--test takes the place of folds, expected no --folds or --repeats. Hint: leave them out.")
     check_packages("toprank compare", "pandas")
     share = parse_budget(budget)
     folder = out or Path(f"{table.name.split('.')[0]}-compare")
@@ -124,7 +124,7 @@ def _read_test(
     seen, is_positive = read_validation(path, label, features, (other, pos_label), terminal)
     if is_positive.all() or not is_positive.any():
         raise InputError(
-            f"All {len(is_positive):,} cases of {path.name} have the same outcome, expected both. Hint: take more cases."
+            f"All {len(is_positive):,} cases of {path.name} have the same outcome, expected both. Hint: add cases."
         )
     return seen, is_positive
 

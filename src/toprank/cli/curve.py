@@ -91,7 +91,7 @@ def curve(
     plot: Annotated[Path | None, typer.Option(metavar="FILE", help="A picture of the curve: PNG, SVG or PDF.")] = None,
     plot_x: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="Axis of the picture: alerts (default with --k), or false-alarms, their share."),
+        typer.Option(metavar="NAME", help="Axis of the picture: alerts (default with --k) or false-alarms (a share)."),
     ] = None,
     out: Annotated[
         Path | None, typer.Option("--out", "-o", metavar="FILE", help="The model file to write, with the choice.")

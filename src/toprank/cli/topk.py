@@ -154,8 +154,10 @@ def _title(n_alerts: int, n_rows: int, chosen: bool, is_cut: bool) -> str:
     if not chosen:
         return f"The {n_alerts:,} of {among} most worth checking"
     if not n_alerts:
-        return f"None of {among} is among the alerts of the chosen tree" if is_cut else (
-            f"The chosen tree calls none of {among} positive"
+        return (
+            f"None of {among} is among the alerts of the chosen tree"
+            if is_cut
+            else (f"The chosen tree calls none of {among} positive")
         )
     cut = " and the curve ranks high enough for the budget" if is_cut else ""
     return f"The {n_alerts:,} of {among} that the chosen tree calls positive{cut}"

@@ -118,9 +118,7 @@ def draw_points(
     return ax.plot(alpha[kept], beta[kept], gid=f"method: {name}", **options, **shape)[0]
 
 
-def draw_ring(
-    ax: Axes, place: tuple[float, float], style: MethodStyle, name: str, transform: Any = None
-) -> Any:
+def draw_ring(ax: Axes, place: tuple[float, float], style: MethodStyle, name: str, transform: Any = None) -> Any:
     """Draw a ring around a pair of rates, and return it."""
     look: dict[str, Any] = {"markerfacecolor": "none", "markeredgecolor": style.colour}
     look |= {"markeredgewidth": 1.8, "markersize": 13, "transform": ax.transData if transform is None else transform}

@@ -37,7 +37,7 @@ class Cut:
     threshold : float
         Score of the curve from which on the tree's alerts are taken.
     n_alerts : float
-        All alerts of the tree, of as many cases as there are training cases, by the data judged by.
+        All alerts of the tree, of as many cases as there are training cases, as the budget counts them.
     hits : float
         Positives expected among the first alerts, of as many cases as there are training cases.
     whole_hits : float
@@ -232,7 +232,7 @@ def choose(
     ratio = float(value) if name == "cost_ratio" else path[at].cost_ratio
     cut = None
     if found.is_cut[at]:
-        cut = Cut(float(found.threshold[at]), float(whole.alerts[at]), float(found.hits[at]), best_whole)
+        cut = Cut(float(found.threshold[at]), float(alerts[at]), float(found.hits[at]), best_whole)
     figures = _figures(points, float(found.alerts[at]), float(found.hits[at]), n_cases, ratio)
     return Selection(at, path[at], wish, judged_by, *figures, cut)
 

@@ -288,7 +288,8 @@ class CurveRanker(Ensemble):
         self.selected_ = choose(
             f"{type(self).__name__}.select", self.path_, points, self.held_out_by_, self.n_cases_,
             alerts=self._alerts, has_alerts=self.points_.alerts > 0, base_ratio=self.path_[self.base_point_].cost_ratio,
-            counted=self._seen_top or self._judged_top, judged=self._judged_top, max_leaves=max_leaves, of=self._what_a_point_is,
+            counted=self._seen_top or self._judged_top, judged=self._judged_top,
+            max_leaves=max_leaves, of=self._what_a_point_is,
             max_fpr=max_fpr, k=k, cost_ratio=cost_ratio, min_recall=min_recall,
         )  # fmt: skip
         return self.selected_

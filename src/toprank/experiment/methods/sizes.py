@@ -1,4 +1,4 @@
-"""How large a fitted scikit-learn model is: conditions of a tree, leaves of ensembles, coefficients of linear models."""
+"""How large a fitted scikit-learn model is: conditions or leaves of trees, coefficients of linear models."""
 
 from __future__ import annotations
 
