@@ -269,12 +269,16 @@ def test_large_tables_need_no_folds():
     protocol, words = choose_protocol(45_000, 5_000, None, 1, 7)
     assert protocol == {"kind": "holdout", "test_size": 0.3, "seeds": [7]}
     assert words == "a random test part of 30 % of the cases"
-    for n_rows, n_positives, n_splits, n_repeats in ((45_000, 5_000, 5, 1), (45_000, 900, None, 1),
-                                                     (9_000, 4_000, None, 1), (45_000, 5_000, None, 2)):  # fmt: skip
+    for (n_rows, n_positives, n_splits, n_repeats), n_folds in (
+        ((45_000, 5_000, 5, 1), 5),
+        ((45_000, 400, None, 1), 3),
+        ((45_000, 5_000, None, 2), 3),
+        ((9_000, 4_000, None, 1), 5),
+    ):
         protocol, words = choose_protocol(n_rows, n_positives, n_splits, n_repeats, 7)
-        assert (protocol["kind"], protocol["n_splits"]) == ("kfold", 5)
+        assert (protocol["kind"], protocol["n_splits"]) == ("kfold", n_folds)
         assert len(protocol["seeds"]) == n_repeats
-        assert words.startswith("5-fold cross-validation")
+        assert words.startswith(f"{n_folds}-fold cross-validation")
 
 
 # --- one test part ------------------------------------------------------------------------------------------------

@@ -43,6 +43,7 @@ SEARCHES: dict[str, dict[str, list[Any]]] = {
     "hist-gradient-boosting": {"max_iter": [50, 100, 200], "learning_rate": [0.05], "max_leaf_nodes": [7, 31]},
     "catboost": {"iterations": [50, 100, 200], "learning_rate": [0.1], "depth": [4, 6]},
     "random-forest": {"min_samples_leaf": [3, 10]},
+    "ebm": {"interactions": [10], "outer_bags": [4]},
 }
 """Values tried here where the register has more: a comparison has minutes, not hours."""
 
@@ -56,8 +57,11 @@ LEAST_SPLITS = 3
 TOLERANCE = 0.05
 """Share of the best average precision that a smaller model may lose and still be recommended, if it is level."""
 
-LARGE, ENOUGH_POSITIVES = 20_000, 1_000
+LARGE, ENOUGH_POSITIVES = 20_000, 500
 """Rows and positives from which on one test part of `TEST_SIZE` says enough: no folds are needed."""
+
+FOLDS, FOLDS_OF_LARGE = 5, 3
+"""Folds unless others are asked for: of large tables with few positives as few as can tell a gap from noise."""
 
 TEST_SIZE = 0.3
 BOOTSTRAPS = 200
@@ -430,10 +434,12 @@ def choose_protocol(
     n_rows: int, n_positives: int, n_splits: int | None, n_repeats: int, random_state: int
 ) -> tuple[dict[str, Any], str]:
     """Protocol for a table, and in words: folds, or one random test part where that says enough."""
-    if n_splits is None and n_repeats == 1 and n_rows > LARGE and n_positives >= ENOUGH_POSITIVES:
+    is_large = n_rows > LARGE
+    if n_splits is None and n_repeats == 1 and is_large and n_positives >= ENOUGH_POSITIVES:
         words = f"a random test part of {TEST_SIZE:.0%} of the cases".replace("%", " %")
         return {"kind": "holdout", "test_size": TEST_SIZE, "seeds": [random_state]}, words
-    n_splits = 5 if n_splits is None else n_splits
+    if n_splits is None:
+        n_splits = FOLDS_OF_LARGE if is_large else FOLDS
     times = "" if n_repeats == 1 else f", {n_repeats} times"
     seeds = [random_state + i for i in range(n_repeats)]
     return {"kind": "kfold", "n_splits": n_splits, "seeds": seeds}, f"{n_splits}-fold cross-validation{times}"
@@ -526,8 +532,8 @@ def compare(
     X_test, y_test : optional
         Test cases, such as those of a later year: all methods learn from X and are judged by these.
     n_splits : int or None
-        Folds; None = 5, but a random test part of 30 % where the table has more than 20,000 rows and at least 1,000
-        positives.
+        Folds; None = 5. With more than 20,000 rows a random test part of 30 % where there are at least 500 positives,
+        else 3 folds.
     n_repeats : int
         How often the folds are drawn.
     minutes : float or None
