@@ -110,6 +110,11 @@ def compare(
     _print(board, table.name, None if test is None else test.name, minutes, written, terminal)
     if fitted is not None and not (quiet or as_json):
         _print_next(board, fitted, command, terminal)
+        if not fitted.is_readable:
+            entry, readable = readable_command(board, table, options, budget)
+            if entry is not None:
+                terminal.hint(f"\nOr, to be read, with {entry.title}:")
+                terminal.out.print(f"  {readable}", style="dim", soft_wrap=True)
 
 
 def _read_test(
@@ -207,20 +212,40 @@ def next_command(
         return None, None
     others = sorted(board.entries, key=lambda entry: not entry.is_readable)  # each part stays best first
     for entry in (board.recommended, *board.level_readable, *others):
-        found = fit_options(entry)
-        if found is None:
-            continue
-        model, settings = found
-        parts = ["toprank", "curve" if model == "cost-curve" else "fit", str(table)]
-        for option, values in options.items():
-            parts += [part for value in values or () for part in (option, value)]
-        if model == "cost-curve":
-            parts += ([] if budget is None else ["--k", budget]) + settings + ["-o", "curve.toprank"]
-        else:
-            parts += ["--model", model, *([] if budget is None else ["--budget", budget]), *settings]
-            parts += ["-o", "model.toprank"]
-        return entry, shlex.join(parts)
+        command = fit_command(entry, table, options, budget)
+        if command is not None:
+            return entry, command
     return None, None
+
+
+def readable_command(
+    board: Leaderboard, table: Path, options: Mapping[str, Sequence[str] | None], budget: str | None
+) -> tuple[Entry | None, str | None]:
+    """Return the best readable method that the command line fits, and the command."""
+    for entry in board.entries:
+        command = fit_command(entry, table, options, budget) if entry.is_readable else None
+        if command is not None:
+            return entry, command
+    return None, None
+
+
+def fit_command(
+    entry: Entry, table: Path, options: Mapping[str, Sequence[str] | None], budget: str | None
+) -> str | None:
+    """Return the command that fits a method, with the setting of most splits; None where there is none."""
+    found = fit_options(entry)
+    if found is None:
+        return None
+    model, settings = found
+    parts = ["toprank", "curve" if model == "cost-curve" else "fit", str(table)]
+    for option, values in options.items():
+        parts += [part for value in values or () for part in (option, value)]
+    if model == "cost-curve":
+        parts += ([] if budget is None else ["--k", budget]) + settings + ["-o", "curve.toprank"]
+    else:
+        parts += ["--model", model, *([] if budget is None else ["--budget", budget]), *settings]
+        parts += ["-o", "model.toprank"]
+    return shlex.join(parts)
 
 
 def fit_options(entry: Entry) -> tuple[str, list[str]] | None:

@@ -22,6 +22,7 @@ from toprank.experiment.runner import Progress, default_workers, run
 from toprank.experiment.store import Store
 from toprank.metrics import Interval, corrected_resampled_t_test
 from toprank.rankers.validation import check_classes, check_labels
+from toprank.tree.wording import percent_text
 
 if TYPE_CHECKING:
     import polars
@@ -265,11 +266,17 @@ class Leaderboard:
                 "tell a gap from noise. Hint: give it more time, or compare fewer methods."
             )
         elif not chosen.is_readable:
+            finds, finds_readable = round(100 * best.precision), round(100 * readable.precision)
+            checks = (
+                f"Of 100 checks at the top it finds about {finds}, the readable one {finds_readable}: that is the "
+                "price of a model that can say why."
+                if finds > finds_readable
+                else f"Of the first {percent_text(self.share)} of the cases both find about as much, though."
+            )
             text = (
                 f"{best.title} is better than the best readable model, {_named(readable)}, by "
                 f"{100 * readable.gap.value:.1f} points of average precision (95 % interval {_range(readable.gap)}). "
-                f"Of 100 checks at the top it finds about {100 * best.precision:.0f}, the readable one "
-                f"{100 * readable.precision:.0f}: that is the price of a model that can say why."
+                f"{checks}"
             )
         else:
             text = self._why_recommended(chosen)

@@ -220,7 +220,7 @@ register_tree(
 )
 register_forest(
     "treerank-forest",
-    "Ranking forest (TreeRank)",
+    "TreeRank forest",
     make_treerank_forest,
     "Ranking forest: TreeRank trees on bootstraps, with the defaults of TreeRankForest().",
 )
