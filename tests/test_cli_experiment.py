@@ -18,7 +18,7 @@ from cli_files import run, write_cases
 from experiment_cases import write_tables
 from toprank.cli import main
 from toprank.cli.compare import next_command
-from toprank.experiment.comparing import Leaderboard
+from toprank.experiment.leaderboard import Leaderboard
 from toprank.experiment.registry import find_method
 
 PLAN = """

@@ -10,17 +10,16 @@ import toprank
 from experiment_cases import make_frame
 from toprank.experiment import registry
 from toprank.experiment.comparing import (
-    BOOTSTRAPS,
     CORE,
     METHODS,
     SEARCHES,
-    Leaderboard,
     check_share,
     choose_protocol,
     compare,
     comparison_plan,
     run_within,
 )
+from toprank.experiment.leaderboard import BOOTSTRAPS, Leaderboard
 from toprank.experiment.measures import RESAMPLED, figures_of, resampled_columns
 from toprank.experiment.registry import Method, find_method, register
 from toprank.experiment.store import Store

@@ -29,7 +29,7 @@ from toprank.tree.counts import count, plural
 if TYPE_CHECKING:
     import polars
 
-    from toprank.experiment.comparing import Entry, Leaderboard
+    from toprank.experiment.leaderboard import Entry, Leaderboard
 
 MINUTES = 2.5
 NOT_OF_THE_MODEL = ("n_jobs",)
@@ -309,7 +309,7 @@ def _print(
 def _print_left_out(left_out: Mapping[str, str], minutes: float, terminal: Terminal) -> None:
     """Say first what the leaderboard lacks: for lack of time, of a package, or because it failed."""
     from toprank.cli.show import facts
-    from toprank.experiment.comparing import NO_TIME, NOT_INSTALLED
+    from toprank.experiment.leaderboard import NO_TIME, NOT_INSTALLED
 
     slow = [title for title, reason in left_out.items() if reason.startswith(NO_TIME)]
     lacking: dict[str, list[str]] = {}

@@ -52,6 +52,12 @@ WHY = {
 """What decides between points, by the option that asks."""
 
 
+PlotAxis = Annotated[
+    str | None,
+    typer.Option("--plot-x", metavar="NAME", help="Axis of the picture: alerts (default with --k) or false-alarms."),
+]
+
+
 def curve(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="Past cases: CSV, CSV.gz or Parquet; or a saved curve.")],
     label: Annotated[str | None, typer.Option(metavar="COLUMN", help="The column with the outcome.")] = None,
@@ -89,10 +95,7 @@ def curve(
         typer.Option("--set", metavar="NAME=VALUE", help="Any parameter of the curve or its trees; may be repeated."),
     ] = None,
     plot: Annotated[Path | None, typer.Option(metavar="FILE", help="A picture of the curve: PNG, SVG or PDF.")] = None,
-    plot_x: Annotated[
-        str | None,
-        typer.Option(metavar="NAME", help="Axis of the picture: alerts (default with --k) or false-alarms (a share)."),
-    ] = None,
+    plot_x: PlotAxis = None,
     out: Annotated[
         Path | None, typer.Option("--out", "-o", metavar="FILE", help="The model file to write, with the choice.")
     ] = None,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -10,44 +10,43 @@ import numpy as np
 
 from toprank.metrics.operating_points import OperatingPoints
 from toprank.metrics.roc import RocCurve
+from toprank.plots.cost_curve_inputs import check_free_names, check_objects, check_selected
 from toprank.plots.display import Display
 from toprank.plots.labels import check_labels
 from toprank.plots.lines import write_axis_labels
 from toprank.plots.models import check_test_cases, judged, roc_of_leaves, roc_of_scores, with_costs
 from toprank.plots.points import (
+    SIDE,
+    add_legend,
     alerts_of_rates,
     check_limits,
     draw_points,
     draw_ring,
     has_ratio,
     label_ratios,
+    make_room_below,
     prepare_alerts,
     prepare_zoom,
     signs,
 )
-from toprank.plots.roc import HANDLE, LEGEND, LINE_HEIGHT, RATES, draw_curve, prepare_rates
+from toprank.plots.roc import RATES, draw_curve, prepare_rates
 from toprank.plots.style import (
     INK,
     TEXT_SIZE,
     MethodStyle,
-    axes_width,
     complete_styles,
     house_style,
     new_figure,
     percent,
     settle_layout,
     short_names,
-    text_width,
     write_over,
     write_title,
 )
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
-SIDE = 5.6  # inches of a panel
-BORDER = 0.07  # inches below everything
 ROC_LINE = (0, (1.3, 1.3))  # apart from the lines that join points
 TRAINING, TEST = "training cases", "test cases"
 CURVE, BASE = "cost-optimal curve", "ROC of the base tree"
@@ -114,7 +113,7 @@ class CostOptimalCurveDisplay(Display):
         checked: dict[str, Any] = {}
         for name in ("points", "test_points", "curves", "test_curves"):
             kind = OperatingPoints if name.endswith("points") else RocCurve
-            checked[name] = _check_each(getattr(self, name), kind, name, caller)
+            checked[name] = check_objects(getattr(self, name), kind, name, caller)
         for points, curves in (("points", "curves"), ("test_points", "test_curves")):
             twice = [name for name in checked[points] if name in checked[curves]]
             if twice:
@@ -126,7 +125,7 @@ class CostOptimalCurveDisplay(Display):
                 f"'points' of {caller} must be a dictionary with OperatingPoints for every method. Got an empty one "
                 "instead. Hint: RocDisplay draws ROC curves alone."
             )
-        _check_selected(self.selected or {}, checked["points"], checked["test_points"], caller)
+        check_selected(self.selected or {}, checked["points"], checked["test_points"], caller)
         self._set(**checked, selected=dict(self.selected or {}), sources=dict(self.sources or {}),
                   cuts=dict(self.cuts or {}))  # fmt: skip
 
@@ -205,7 +204,7 @@ class CostOptimalCurveDisplay(Display):
             seen[BASE], sources[BASE] = roc_of_leaves(tree.tree_), IN_TRAINING
             if X is not None:
                 fresh[BASE] = roc_of_scores(tree.predict_proba(X)[:, curve.positive_index_], y, sample_weight, positive)
-        _check_free(others or {}, {**seen, **fresh}, caller)
+        check_free_names(others or {}, {**seen, **fresh}, caller)
         target = seen if X is None else fresh
         for name, model in (others or {}).items():
             target[str(name)] = judged(model, str(name), X, y, sample_weight, positive, caller)
@@ -306,7 +305,7 @@ class CostOptimalCurveDisplay(Display):
                 if labels != "none":
                     sources = self._sources(sample)
                     entries = self._entries(handles, points, curves, sources, x, is_alone=len(panels) == 1)
-                    _add_legend(each, entries, is_own=ax is None, is_zoomed=limits is not None)
+                    add_legend(each, entries, is_own=ax is None, is_zoomed=limits is not None)
             self._write_title(axes[0], is_own=ax is None, is_pair=len(axes) > 1)
             firsts = [list(points.items())[:1] for points, _ in panels.values()] if labels in WITH_RATIOS else []
             known = [
@@ -319,7 +318,7 @@ class CostOptimalCurveDisplay(Display):
             for each in axes[1:]:
                 each.set_ylabel("")
             if ax is None:
-                _make_room_below(axes[0].figure.figure)
+                make_room_below(axes[0].figure.figure)
             settle_layout(axes[0].figure.figure)
             for each, first, position, shape in known:
                 label_ratios(each, first, position, shape)
@@ -421,72 +420,6 @@ class CostOptimalCurveDisplay(Display):
         return entries + list(signs(points))
 
 
-def _add_legend(ax: Axes, entries: Sequence[tuple[Any, str]], *, is_own: bool, is_zoomed: bool) -> None:
-    """Write a legend below the diagonal, or below the axes where there is no room."""
-    lines, texts = [line for line, _ in entries], [text for _, text in entries]
-    width = text_width(ax.figure.figure, texts, TEXT_SIZE) + HANDLE
-    height = LINE_HEIGHT * len(entries)
-    fits = width + height <= 1.05 * axes_width(ax)
-    if not is_own or (fits and not is_zoomed):
-        ax.legend(lines, texts, loc="best" if is_zoomed else "lower right", **LEGEND)
-        return
-    figure = ax.figure.figure
-    figure.set_figheight(max(figure.get_figheight(), SIDE + 0.6 + height))
-    n_panels = len(figure.axes)
-    figure.set_figwidth(max(figure.get_figwidth(), n_panels * (width + 0.6)))  # else a legend would squeeze the axes
-    ax.set_anchor("N")  # room that squares leave over belongs to the legend
-    ax.legend(lines, texts, loc="upper left", bbox_to_anchor=(-0.12, -0.2), borderaxespad=0, **LEGEND)
-
-
-def _check_each(given: Any, kind: type, name: str, caller: str) -> dict[str, Any]:
-    """A dictionary of objects of one kind, with names that are texts; empty where nothing is given."""
-    if given is None:
-        return {}
-    if not isinstance(given, Mapping):
-        raise TypeError(
-            f"'{name}' of {caller} must be a dictionary with {kind.__name__} for every method. "
-            f"Got {type(given).__name__} instead."
-        )
-    for method, value in given.items():
-        if not isinstance(value, kind):
-            raise TypeError(
-                f"'{name}[{method!r}]' of {caller} must be {kind.__name__}. Got {type(value).__name__} instead."
-            )
-    return {str(method): value for method, value in given.items()}
-
-
-def _check_selected(
-    selected: Any, points: Mapping[str, OperatingPoints], test_points: Mapping[str, OperatingPoints], caller: str
-) -> None:
-    """Raise unless the selected points are points of methods that are there."""
-    if not isinstance(selected, Mapping):
-        raise TypeError(
-            f"'selected' of {caller} must be a dictionary of positions. Got {type(selected).__name__} instead."
-        )
-    for name, position in selected.items():
-        sizes = [len(part[name]) for part in (points, test_points) if name in part]
-        if not sizes:
-            raise ValueError(
-                f"'selected' of {caller} names {name!r}, which is none of the methods with points. "
-                f"Hint: they are {', '.join({**points, **test_points})}."
-            )
-        if isinstance(position, bool) or not isinstance(position, int | np.integer) or not 0 <= position < min(sizes):
-            raise ValueError(
-                f"'selected[{name!r}]' of {caller} must be a position from 0 to {min(sizes) - 1}. Got {position!r} "
-                "instead."
-            )
-
-
-def _check_free(others: Mapping[str, Any], taken: Mapping[str, Any], caller: str) -> None:
-    """Raise where a further model has the name of a line that the curve itself has."""
-    for name in others:
-        if str(name) in taken:
-            raise ValueError(
-                f"'others' of {caller} has a model named {name!r}, which is the name of a line of the curve itself. "
-                "Hint: give it another name."
-            )
-
-
 def _parted(mixed: Mapping[str, Any]) -> tuple[dict[str, OperatingPoints], dict[str, RocCurve]]:
     """Points and ROC curves apart."""
     points = {name: what for name, what in mixed.items() if isinstance(what, OperatingPoints)}
@@ -508,11 +441,3 @@ def _axis_titles(x: str, points: Mapping[str, OperatingPoints]) -> tuple[str, st
     first = next(iter(points.values()), None)
     among = "" if first is None else f" among {first.positives + first.negatives:,.0f} cases"
     return f"Alerts{among}", "Positives found (%)"
-
-
-def _make_room_below(figure: Figure) -> None:
-    """Make a figure higher where a legend below its axes would leave it: squares do not shrink to make room."""
-    settle_layout(figure)
-    lacking = BORDER - figure.get_tightbbox().y0
-    if lacking > 0:
-        figure.set_figheight(figure.get_figheight() + lacking)

@@ -10,13 +10,26 @@ import numpy as np
 
 from toprank.metrics.operating_points import OperatingPoints
 from toprank.plots.inputs import Floats
-from toprank.plots.roc import draw_curve
-from toprank.plots.style import FAINT, INK, SMALL_SIZE, MethodStyle, dress_axes, text_width
+from toprank.plots.roc import HANDLE, LEGEND, LINE_HEIGHT, draw_curve
+from toprank.plots.style import (
+    FAINT,
+    INK,
+    SMALL_SIZE,
+    TEXT_SIZE,
+    MethodStyle,
+    axes_width,
+    dress_axes,
+    settle_layout,
+    text_width,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 Box = tuple[Floats, Floats]
+SIDE = 5.6  # inches of a panel
+BORDER = 0.07  # inches below everything
 HULL_LINE = (0, (4, 2.5))
 DOMINATED, HULL = "hollow: dominated by another point", "hull of the points"
 MOST_RATIOS = 7  # cost ratios written beside points
@@ -237,3 +250,28 @@ def signs(points: Mapping[str, OperatingPoints]) -> Iterator[tuple[Any, str]]:
         yield Line2D([], [], color=FAINT, **look), DOMINATED
     if points:
         yield Line2D([], [], color=FAINT, linestyle=HULL_LINE, linewidth=1.0), HULL
+
+
+def add_legend(ax: Axes, entries: Sequence[tuple[Any, str]], *, is_own: bool, is_zoomed: bool) -> None:
+    """Write a legend below the diagonal, or below the axes where there is no room."""
+    lines, texts = [line for line, _ in entries], [text for _, text in entries]
+    width = text_width(ax.figure.figure, texts, TEXT_SIZE) + HANDLE
+    height = LINE_HEIGHT * len(entries)
+    fits = width + height <= 1.05 * axes_width(ax)
+    if not is_own or (fits and not is_zoomed):
+        ax.legend(lines, texts, loc="best" if is_zoomed else "lower right", **LEGEND)
+        return
+    figure = ax.figure.figure
+    figure.set_figheight(max(figure.get_figheight(), SIDE + 0.6 + height))
+    n_panels = len(figure.axes)
+    figure.set_figwidth(max(figure.get_figwidth(), n_panels * (width + 0.6)))  # else a legend would squeeze the axes
+    ax.set_anchor("N")  # room that squares leave over belongs to the legend
+    ax.legend(lines, texts, loc="upper left", bbox_to_anchor=(-0.12, -0.2), borderaxespad=0, **LEGEND)
+
+
+def make_room_below(figure: Figure) -> None:
+    """Make a figure higher where a legend below its axes would leave it: squares do not shrink to make room."""
+    settle_layout(figure)
+    lacking = BORDER - figure.get_tightbbox().y0
+    if lacking > 0:
+        figure.set_figheight(figure.get_figheight() + lacking)
