@@ -29,7 +29,7 @@ def folder(tmp_path_factory):
 def chosen(folder):
     """A file of the curve with a choice, and the model in it."""
     path = folder / "chosen.toprank"
-    assert run("curve", folder / "curve.toprank", "--k", 120, "-o", path).code == 0
+    assert run("curve", folder / "curve.toprank", "--max-fpr", "30%", "-o", path).code == 0
     return path, load(path)
 
 
@@ -65,6 +65,22 @@ def test_topk_lists_what_the_chosen_tree_calls_positive(folder, chosen, tmp_path
     assert set(alerts["leaf"]) <= {rule["leaf"] for rule in called_rules(model.selected_.tree)}
     assert len(json.loads(run(*common, "--json").out)["alerts"]) == is_called.sum()
     assert f"{said}, the first 20:" in run(*common).out
+
+
+def test_topk_keeps_to_the_first_alerts_of_a_chosen_tree(folder, tmp_path):
+    path = tmp_path / "cut.toprank"
+    assert run("curve", folder / "curve.toprank", "--k", 40, "-o", path).code == 0
+    model = load(path)
+    assert model.selected_.cut is not None
+    X = pl.read_csv(folder / "history.csv").drop("case_id", "fraud")
+    is_called = model.predict(X) == 1
+    done = run("topk", path, folder / "history.csv", "--chosen", "--json")
+    alerts = json.loads(done.out)["alerts"]
+    assert sorted(alert["row"] for alert in alerts) == np.flatnonzero(is_called).tolist()
+    assert 0 < len(alerts) <= 40 < (model.selected_.tree.cost_predict(X) == 1).sum()
+    assert min(alert["score"] for alert in alerts) >= model.selected_.cut.threshold
+    printed = run("topk", path, folder / "history.csv", "--chosen").out
+    assert f"The {len(alerts)} of 300 cases that the chosen tree calls positive and the curve ranks high" in printed
 
 
 def test_a_chosen_tree_that_calls_nothing_positive_lists_nothing(folder, chosen, tmp_path):

@@ -57,11 +57,11 @@ def test_without_a_wish_the_points_the_base_tree_and_how_to_choose(folder, fitte
     assert lines[1] == f"  trees         {size}, of depth 2 at most; weights cost 1 (alpha)"
     assert "  trained on    300 cases, " in printed
     assert f"  area          {fitted.held_out_points_.hull_area:.3f} under the hull" in printed
-    assert "  point  false alarm costs  leaves  alerts   found  false alarms  hit rate" in lines
+    assert "  point     cost  leaves  alerts  found  false alarms  hit rate  share found" in lines
     assert sum(line.endswith("base tree") for line in lines) == 1
-    assert "Alerts among 300 cases, those of training. By cross-validation: found as a share" in " ".join(
-        printed.split()
-    )
+    words = " ".join(printed.split())
+    assert "out of fold: 300 cases, 60 positive, each judged by trees that had not seen it" in words
+    assert "Alerts = found + false alarms." in words
     assert f"Rules of the base tree (point {fitted.base_point_}, at which both classes weigh alike)" in printed
     assert "Chosen" not in printed
     assert "Choose a tree with one of --k 200, --max-fpr 5%" in printed
@@ -80,8 +80,8 @@ def test_the_file_holds_what_the_library_learns(folder, fitted):
 @pytest.mark.parametrize(
     ("options", "wish", "why"),
     [
-        (("--k", "40"), {"k": 40}, "with no more alerts"),
-        (("--k", "10%"), {"k": 0.1}, "with no more alerts"),
+        (("--k", "40"), {"k": 40}, "in the order of the curve"),
+        (("--k", "10%"), {"k": 0.1}, "in the order of the curve"),
         (("--max-fpr", "5%"), {"max_fpr": 0.05}, "with no more false alarms"),
         (("--min-recall", "0.5"), {"min_recall": 0.5}, "that find so many"),
         (("--cost-ratio", "0.5", "--max-leaves", 3), {"cost_ratio": 0.5, "max_leaves": 3}, "together cost least"),
@@ -93,8 +93,9 @@ def test_a_saved_curve_chooses_as_the_library_does(folder, fitted, options, wish
     done = run("curve", folder / "curve.toprank", *options)
     assert (done.code, done.err) == (0, "")
     assert f"\nChosen: {expected.wish}\n  tree          point {expected.position}, " in done.out
-    assert f"  because       {'its' if 'cost_ratio' in wish else 'of'} " in done.out
-    assert why in done.out
+    reason = "taken are     the first" if expected.cut else f"because       {'its' if 'cost_ratio' in wish else 'of'}"
+    assert f"  {reason} " in done.out
+    assert why in " ".join(done.out.split())
     assert "Keep the choice with -o" in done.out
     marks = [line for line in done.out.splitlines() if line.endswith("  chosen")]
     assert [int(line.split()[0]) for line in marks] == [expected.position]
@@ -124,6 +125,9 @@ def test_rows_of_the_table_agree_with_the_selection(fitted):
         assert row["recall"] == pytest.approx(chosen.recall.value)
         assert row["false_positive_rate"] == pytest.approx(chosen.false_positive_rate.value)
         assert row["alerts"] == pytest.approx(chosen.alerts.value)
+        for counts in (row, row["training"]):
+            assert counts["alerts"] == counts["found"] + counts["false_alarms"]
+        assert row["training"]["alerts"] == fitted.points_.alerts[chosen.position]
         assert row["leaves"] == chosen.tree.n_leaves_
         assert row["is_dominated"] == fitted.points_.is_dominated[chosen.position]
         assert row["held_out_is_dominated"] == fitted.held_out_points_.is_dominated[chosen.position]
@@ -157,7 +161,7 @@ def test_changes_between_two_budgets(folder, fitted):
     assert f"{title} {changes_summary(changes)} {changes[0]['change']}: " in words
     assert f"  {changes_summary(changes)}\n\n{changes[0]['change']}: " in done.out
     assert sum(line.endswith("compared with") for line in done.out.splitlines()) == 1
-    assert [change["change"] for change in changes] == ["goes", "comes", "comes"]
+    assert [change["change"] for change in changes] == ["goes", "comes", "changes"]
     found = json.loads(run("curve", folder / "curve.toprank", "--k", 120, "--from-k", 40, "--json").out)
     assert [change["rule"] for change in found["changes"]] == [change["rule"] for change in changes]
     assert found["compared_with"]["point"] == few.position
@@ -237,7 +241,7 @@ def test_a_wish_at_once_with_a_picture(folder, tmp_path):
     out, picture = tmp_path / "curve.toprank", tmp_path / "curve.svg"
     done = run("curve", folder / "history.csv", *COLUMNS, *FAST, "--k", 150, "-o", out, "--plot", picture)
     assert (done.code, done.err) == (0, "")
-    assert "hence too hopeful: alerts among 300 cases" in done.out
+    assert "on the training data, which is optimistic: 300 cases" in " ".join(done.out.split())
     assert " --chosen --id case_id -o alerts.csv" in " ".join(done.out.split())
     assert picture.read_text(encoding="utf-8").startswith("<?xml")
     saved = load(out)
@@ -280,19 +284,32 @@ def test_one_depth_and_one_alpha_need_no_brackets(folder):
 
 def test_a_wish_that_no_tree_fulfils_does_not_cost_the_work(folder, tmp_path):
     out = tmp_path / "curve.toprank"
-    done = run("curve", folder / "history.csv", *COLUMNS, *SMALL, "--k", 1, "-o", out)
+    done = run("curve", folder / "history.csv", *COLUMNS, *SMALL, "--max-fpr", "0.01%", "-o", out)
     assert (done.code, done.out) == (2, "")
-    wish = "No tree of the curve fulfils the wish (at most 1 alert among 300 cases)"
-    sentence = f"{wish}: the fewest alerts, where there are any, are 2."
-    again = f"`toprank curve {out}` lists the trees and chooses without learning anew."
-    assert done.err.replace("\n", "") == f"{sentence} Hint: relax the wish; {again}"
+    told = done.err.replace("\n", "")
+    sentence, _, hint = told.partition(" Hint: ")
+    assert "(at most 0.01 % of the negatives called positive): the lowest share" in sentence
+    assert hint == f"relax the wish; `toprank curve {out}` lists the trees and chooses without learning anew."
     assert load(out).selected_ is None
-    done = run("curve", folder / "curve.toprank", "--k", 1, "-o", tmp_path / "none.toprank")
+    done = run("curve", folder / "curve.toprank", "--max-fpr", "0.01%", "-o", tmp_path / "none.toprank")
     assert done.err.replace("\n", "") == f"{sentence} Hint: relax the wish; without it the command lists the trees."
     assert not (tmp_path / "none.toprank").exists()
-    done = run("curve", folder / "curve.toprank", "--k", 40, "--from-k", 1)
-    assert (done.code, done.out) == (2, "")
-    assert done.err.replace("\n", "") == f"--from-k: {sentence} Hint: raise --from-k, or leave it out."
+
+
+def test_a_picture_over_alerts(folder, tmp_path):
+    path = tmp_path / "curve.svg"
+    for options, title in (
+        (["--plot-x", "alerts"], "Alerts among 300 cases"),
+        (["--k", "40"], "Alerts among 300 cases"),
+        ([], "False positive rate"),
+        (["--k", "40", "--plot-x", "false-alarms"], "False positive rate"),
+    ):
+        assert run("curve", folder / "curve.toprank", *options, "--plot", path).code == 0
+        assert title in path.read_text(encoding="utf-8")
+    done = run("curve", folder / "curve.toprank", "--plot-x", "alert", "--plot", path)
+    assert (done.code, "did you mean 'alerts'" in done.err) == (2, True)
+    done = run("curve", folder / "curve.toprank", "--plot-x", "alerts")
+    assert (done.code, "--plot FILE" in done.err) == (2, True)
 
 
 def test_trees_that_call_everything_or_nothing_positive(folder, tmp_path):
@@ -302,7 +319,8 @@ def test_trees_that_call_everything_or_nothing_positive(folder, tmp_path):
     done = run("curve", out, "--cost-ratio", 1000, "-o", out)  # a curve may be replaced by itself
     assert "  alerts        0 (0 to 4) among as many cases as in training\n" in done.out
     assert "  None: this tree calls no case positive.\n" in done.out
-    assert "-  chosen\n" in done.out
+    row = next(line.split() for line in done.out.splitlines() if line.endswith("  chosen"))
+    assert row[3:7] == ["0", "0", "0", "-"]  # alerts, found, false alarms, hit rate
     judged = run("evaluate", out, folder / "history.csv", "--label", "fraud").out
     assert "  alerts        0 of 300 cases\n  found         0 positives, 0.00 % (0.00 % to 6.02 %) of them" in judged
 
@@ -321,14 +339,14 @@ def test_figures_of_rules_are_said_to_be_of_the_training_cases(folder):
         assert "that call a case positive, with figures on the training cases 1." in " ".join(heading.split())
 
 
-def test_figures_of_the_training_data_are_said_to_be_too_hopeful(folder):
+def test_figures_of_the_training_data_are_said_to_be_optimistic(folder):
     done = run("curve", folder / "history.csv", *COLUMNS, *FAST, "--k", 150)
     words = " ".join(done.out.split())
-    assert "no better than chance; on the training data themselves, hence too hopeful" in words
-    assert "judged by the training data themselves, hence too hopeful: use `toprank evaluate`" in words
+    assert "no better than chance; on the training data, which is optimistic" in words
+    assert "judged by the training data, which is optimistic: use `toprank evaluate`" in words
     kept_apart = " ".join(run("curve", folder / "curve.toprank", "--k", 40).out.split())
     assert "judged by cross-validation; in brackets" in kept_apart
-    assert "too hopeful" not in kept_apart
+    assert "optimistic" not in kept_apart
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from cli_files import run, write_cases
 from experiment_cases import write_tables
 from toprank.cli import main
 from toprank.cli.compare import next_command
-from toprank.experiment.comparing import Leaderboard
+from toprank.experiment.leaderboard import Leaderboard
 from toprank.experiment.registry import find_method
 
 PLAN = """
@@ -172,7 +172,7 @@ def test_methods_are_listed():
 # --- compare ------------------------------------------------------------------------------------------------------
 
 
-def test_compare_prints_a_leaderboard_and_an_advice(tmp_path):
+def test_compare_prints_a_leaderboard_and_a_recommendation(tmp_path):
     history = write_cases(tmp_path / "history.csv")
     names = "metaap,gini-rate,logistic-l2"
     command = (
@@ -192,8 +192,9 @@ def test_compare_prints_a_leaderboard_and_an_advice(tmp_path):
     done = run(*command)
     assert done.code == 0, done.err
     assert done.out.startswith("history.csv: 300 cases")
+    assert "3 methods compared by 3-fold cross-validation" in done.out
     assert "Leaderboard" in done.out
-    assert "readable: take it" in done.out.replace("\n", " ")
+    assert "\nRecommendation\nTake " in done.out
     *text, heading, command_line = done.out.splitlines()
     assert max(map(len, text)) <= 100
     assert heading == "Next:"
@@ -204,6 +205,41 @@ def test_compare_prints_a_leaderboard_and_an_advice(tmp_path):
     assert [entry["method"] for entry in result["leaderboard"]] == board["method"].to_list()
     assert command_line.startswith(f"  toprank fit {history} --label fraud --id case_id --model ")
     assert result["next"].replace("--budget 5% ", "") == command_line.strip()
+    assert result["recommended"] in [entry["name"] for entry in result["leaderboard"]]
+    assert result["judged_by"] == "3-fold cross-validation"
+
+
+def test_compare_judges_by_a_test_file(tmp_path):
+    history, later = write_cases(tmp_path / "history.csv"), tmp_path / "later.csv"
+    table = pl.read_csv(history)
+    table.sample(120, seed=1).select(*reversed(table.columns)).write_csv(later)
+    common = ("compare", history, "--label", "fraud", "--id", "case_id", "--methods", "tree,cart", "-o")
+    common = (*common, tmp_path / "out")
+    done = run(*common, "--test", later, "--jobs", 1)
+    assert done.code == 0, done.err
+    assert done.out.startswith("history.csv, judged on later.csv: 120 cases")
+    assert "2 methods compared by the cases of later.csv" in done.out
+    result = json.loads(run(*common, "--test", later, "--jobs", 1, "--json").out)
+    assert (result["n_cases"], result["n_splits"]) == (120, 1)
+    refused = run(*common, "--test", later, "--folds", 3)
+    assert (refused.code, refused.out) == (2, "")
+    assert "--test takes the place of folds" in refused.err
+    table.filter(pl.col("fraud") == 0).write_csv(later)
+    assert run(*common, "--test", later, "--jobs", 1).code == 2
+    table.drop("amount").write_csv(later)
+    refused = run(*common, "--test", later, "--jobs", 1)
+    assert (refused.code, "'amount'" in refused.err) == (2, True)
+
+
+def test_what_was_left_out_is_said_first(tmp_path, monkeypatch):
+    history = write_cases(tmp_path / "history.csv")
+    monkeypatch.setattr("toprank.experiment.registry.find_spec", lambda name: None if name == "interpret" else object())
+    done = run("compare", history, "--label", "fraud", "--id", "case_id", "--folds", 3, "-o", tmp_path / "out",
+               "--methods", "tree,ebm", "--jobs", 1)  # fmt: skip
+    assert done.code == 0, done.err
+    left_out, _, board = done.out.partition("\nLeaderboard\n")
+    assert 'Left out\n  not installed  EBM: pip install "toprank[baselines]"' in left_out
+    assert "EBM" not in board
 
 
 def board_of(*entries):

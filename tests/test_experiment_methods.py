@@ -82,7 +82,8 @@ def test_a_method_fits_ranks_repeats_itself_and_tells_its_size(name, capfd):
     assert np.array_equal(score, scores_of(fitted(name), rows))
     number, unit = method.size(model)
     assert number > 0
-    assert unit in ("leaves", "leaves and coefficients", "coefficients", "rows", "terms")
+    units = ("conditions", "conditions and coefficients", "coefficients", "curves")
+    assert unit in (units if method.is_readable else (*units, "leaves", "rows"))
     assert tuple(capfd.readouterr()) == ("", "")
 
 
@@ -240,7 +241,24 @@ def test_trees_for_costs_are_those_of_their_names():
     assert not METHODS["cost-tree"].space
     X, y = easy_table()
     curve = METHODS["cost-curve"].make(depths=[2], alphas=[1.0], cv=None).fit(X, y)
-    assert METHODS["cost-curve"].size(curve) == (curve.path_[curve.base_point_].tree.n_leaves_, "leaves")
+    tree = curve.path_[curve.base_point_].tree.tree_
+    n_terms = [max(1, tree.oblique_at[node + 1] - tree.oblique_at[node]) for node in np.flatnonzero(~tree.is_leaf)]
+    assert METHODS["cost-curve"].size(curve) == (sum(n_terms), "conditions")  # a sum counts once per term
+    assert sum(n_terms) > len(n_terms)
+
+
+def test_coefficients_of_a_scorecard_are_counted():
+    X, y = easy_table()
+    model = METHODS["metaap"].make(leaf_score="linear", max_depth=1, leaf_depth=1).fit(X, y)
+    card = model.tree_.scoring
+    n_coefficients = np.count_nonzero(card.weight) + np.count_nonzero(card.points)
+    assert n_coefficients > 0
+    size, unit = METHODS["metaap"].size(model)
+    assert (size, unit) == (model.n_conditions_ + n_coefficients, "conditions and coefficients")
+    linear = METHODS["logistic-l2"].make().fit(X, y)
+    assert METHODS["logistic-l2"].size(linear) == (6, "coefficients")
+    tree = METHODS["cart"].make(max_depth=2).fit(X, y)
+    assert METHODS["cart"].size(tree) == (tree.get_n_leaves() - 1, "conditions")
 
 
 def test_costs_move_a_tree():

@@ -41,7 +41,7 @@ def test_a_trial_measures_the_test_part(tmp_path):
     assert {"roc_auc", "p_at_1", "p_at_100", "average_precision_train"} <= set(outcome["measures"])
     by_depth = {point["value"]: point["average_precision"] for point in outcome["profile"]}
     assert by_depth[outcome["setting"]["max_depth"]] == outcome["measures"]["average_precision"]
-    assert outcome["size_unit"] == "leaves"
+    assert outcome["size_unit"] == "conditions"
 
 
 def test_two_runs_give_the_same_figures(tmp_path):

@@ -153,6 +153,41 @@ def test_the_cost_of_the_chosen_point_is_written_even_where_it_is_dominated():
         assert ratio in [text.get_text() for text in texts_of(ax, ("label: ratio",))]
 
 
+def places_of(line):
+    """Where the points of a line are on its axes, in the units of the axes."""
+    return line.axes.transData.inverted().transform(line.get_transform().transform(np.column_stack(line.get_data())))
+
+
+@pytest.mark.parametrize("xlim", [None, (0, 60)])
+def test_found_by_number_of_alerts(xlim):
+    display = CostOptimalCurveDisplay.from_points({"a": TREES}, {"score": SCORE}, selected={"a": 2})
+    ax = display.plot(x="alerts", xlim=xlim).ax_
+    lines = lines_of(ax)
+    kept = np.argsort(TREES.false_positives[~TREES.is_dominated])
+    expected = np.column_stack([TREES.alerts, 100 * TREES.true_positive_rate])[~TREES.is_dominated][kept]
+    assert np.allclose(places_of(lines["method: a"]), expected)
+    assert np.allclose(places_of(lines["selected: a"]), [[40, 75]])
+    assert np.allclose(places_of(lines["random"]), [[0, 0], [140, 100]])
+    knots = 100 * SCORE.alpha + 40 * SCORE.beta
+    assert np.allclose(places_of(lines["method: score"]), np.column_stack([knots, 100 * SCORE.beta]))
+    assert ax.get_xlabel().startswith("Alerts among 140 cases")
+    assert ax.get_ylabel() == "Positives found (%)"
+    assert "selected: 40 alerts, 75 % found" in legend_of(ax)
+    assert ax.get_xlim()[1] == pytest.approx(1.01 * (140 if xlim is None else 60))
+    assert ax.get_ylim()[1] >= max(y for x, y in expected if x <= ax.get_xlim()[1])
+    assert ax.get_position().width > 0.5  # a legend does not squeeze the axes
+
+
+def test_the_first_alerts_of_a_tree_are_ringed_where_they_end(curve):
+    selection = next(each for k in range(2, 80) if (each := curve.select(k=k)).cut is not None)
+    display = CostOptimalCurveDisplay.from_curve(curve).plot(x="alerts")
+    curve.selected_ = None
+    name = "cost-optimal curve, out of fold"
+    assert list(display.selected) == [name]
+    ring = places_of(lines_of(display.ax_)[f"selected: {name}"])
+    assert np.allclose(ring, [[selection.alerts.value, 100 * selection.recall.value]])
+
+
 def test_a_forest_has_no_base_tree_and_is_judged_by_its_votes(cases):
     X, y, X_test, y_test = cases
     forest = CostOptimalForest(TAOTree(max_depth=1), n_estimators=3, beta=4.0, pos_label="fraud", random_state=0)
@@ -320,6 +355,8 @@ def test_a_display_is_saved_undrawn(tmp_path):
         (lambda: CostOptimalCurveDisplay({"a": TREES}).plot(labels="beside"), "'labels' parameter of"),
         (lambda: CostOptimalCurveDisplay({"a": TREES}).plot(xlim=(0.2, 0.1)), r"'xlim' .* Got \(0.2, 0.1\)"),
         (lambda: CostOptimalCurveDisplay({"a": TREES}).plot(xlim=0.1), "'xlim' .* two rates from 0 to 1"),  # type: ignore
+        (lambda: CostOptimalCurveDisplay({"a": TREES}).plot(x="alert"), "'x' .* Got 'alert'"),
+        (lambda: CostOptimalCurveDisplay({"a": TREES}).plot(x="alerts", xlim=(9, 5)), "'xlim' .* numbers of alerts"),
         (
             lambda: CostOptimalCurveDisplay({"a": TREES}, test_points={"a": OTHERS}).plot(Figure().add_subplot()),
             "a pair of axes, for training and test cases. Got 1",

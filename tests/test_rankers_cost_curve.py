@@ -14,9 +14,10 @@ from ranker_cases import make_cases
 from toprank import CostOptimalCurve, TAOTree, load
 from toprank._core.threads import Threads
 from toprank.datasets import make_audit
-from toprank.metrics import OperatingPoints
+from toprank.metrics import OperatingPoints, average_precision
 from toprank.rankers.curve_changes import rule_changes
 from toprank.rankers.curve_choice import Selection
+from toprank.rankers.curve_folds import CurveFolds
 from toprank.rankers.curve_path import Follower, order_of
 
 ONE: dict[str, Any] = {"depths": None, "alphas": None}
@@ -331,30 +332,137 @@ def alerts(points, i):
 @pytest.mark.parametrize(
     ("wish", "is_fine", "worth"),
     [
-        ({"max_fpr": 0.1}, lambda p, own, i: fpr(p, i) <= 0.1, recall),
-        ({"min_recall": 0.5}, lambda p, own, i: recall(p, i) >= 0.5, lambda p, i: -fpr(p, i)),
-        ({"k": 60}, lambda p, own, i: alerts(own, i) <= 60, recall),
-        ({"k": 0.12}, lambda p, own, i: alerts(own, i) <= 60, recall),
-        ({"cost_ratio": 0.3}, lambda p, own, i: True,
-         lambda p, i: -(p.false_negatives[i] + 0.3 * p.false_positives[i])),
+        ({"max_fpr": 0.1}, lambda p, i: fpr(p, i) <= 0.1, recall),
+        ({"min_recall": 0.5}, lambda p, i: recall(p, i) >= 0.5, lambda p, i: -fpr(p, i)),
+        ({"cost_ratio": 0.3}, lambda p, i: True, lambda p, i: -(p.false_negatives[i] + 0.3 * p.false_positives[i])),
     ],
-)  # fmt: skip
+)
 def test_the_choice_is_the_best_of_those_that_fulfil_the_wish(curve, wish, is_fine, worth):
-    """Alerts are those of the tree itself; the other figures are out of fold."""
     selection = curve.select(**wish)
     own = curve.points_
     assert selection.position == brute(
-        curve, lambda p, i: is_fine(p, own, i) and (own.alerts[i] > 0 or "cost_ratio" in wish), worth
+        curve, lambda p, i: is_fine(p, i) and (own.alerts[i] > 0 or "cost_ratio" in wish), worth
     )
     assert selection is curve.selected_
     assert selection.point is curve.path_[selection.position]
+    assert selection.cut is None
     points, i = curve.held_out_points_, selection.position
     assert selection.recall.value == pytest.approx(recall(points, i))
     assert selection.false_positive_rate.value == pytest.approx(fpr(points, i))
-    assert selection.alerts.value == pytest.approx(alerts(own, i))
+    assert selection.alerts.value == pytest.approx(alerts(points, i))
+    check_sound(selection, points)
+
+
+def check_sound(selection, points):
+    """All figures are of one population: alerts are hits and false alarms of the same cases."""
+    hits, alarms = selection.recall.value * points.positives, selection.false_positive_rate.value * points.negatives
+    assert selection.alerts.value == pytest.approx(hits + alarms)
+    assert selection.precision.value == pytest.approx(hits / (hits + alarms))
     for figure in ("false_positive_rate", "recall", "precision", "alerts", "cost"):
         interval = getattr(selection, figure)
         assert interval.low <= interval.value <= interval.high
+
+
+# --- budgets ------------------------------------------------------------------------------------------------------
+
+
+def first_hits(called, score, y, k):
+    """Positives among the first k alerts; no scores tie."""
+    rows = np.flatnonzero(called)
+    rows = rows[np.argsort(-score[rows], kind="stable")][:k]
+    return int(y[rows].sum())
+
+
+@pytest.mark.parametrize("k", [5, 25, 60, 100])
+def test_a_budget_takes_a_whole_tree_or_the_first_alerts_of_a_larger_one(table, k):
+    """Against all trees, one at a time, out of fold."""
+    X, y = table
+    model = clone(SMALL).fit(X, y)
+    called, score = out_of_fold_calls(model, X, y)
+    hits = [first_hits(row, score, y, k) for row in called]
+    is_whole = (model.points_.alerts <= k) & (model.points_.alerts > 0)
+    best_whole = max((hits[i] for i in np.flatnonzero(is_whole)), default=-1)
+    best_cut = max((hits[i] for i in np.flatnonzero(model.points_.alerts > k)), default=-1)
+    selection = model.select(k=k)
+    assert (selection.cut is not None) == (best_cut > best_whole)
+    found = selection.recall.value * y.sum()
+    if selection.cut is None:
+        assert found == pytest.approx(best_whole)
+        assert model.points_.alerts[selection.position] <= k
+    else:
+        assert found >= 0.98 * best_cut
+        assert found > best_whole
+        assert selection.cut.hits == pytest.approx(found)
+        assert selection.cut.whole_hits == pytest.approx(best_whole) or best_whole < 0
+    assert selection.alerts.value <= k
+    check_sound(selection, model.held_out_points_)
+    assert 0 < (model.predict(X) == 1).sum() <= k
+    assert str(model.select(k=k / len(y))) == str(selection)
+
+
+def out_of_fold_calls(model, X, y):
+    """What curves of the other folds call each row, and its score: the folds of SMALL, one curve after the other."""
+    kept = {}
+    fit = CurveFolds.votes
+
+    def votes(self, *args, **kwargs):
+        found = fit(self, *args, **kwargs)
+        kept["rows"], kept["found"] = self.rows, found
+        return found
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(CurveFolds, "votes", votes)
+        model.fit(X, y)
+    votes, mean, between = kept["found"]
+    is_between = np.array([point.is_between for point in model.path_])
+    called, score = np.empty((len(is_between), len(y)), bool), np.empty(len(y))
+    whole = np.empty_like(called)
+    whole[~is_between], whole[is_between] = votes, between
+    called[:, kept["rows"]], score[kept["rows"]] = whole, order_of(votes, mean)
+    for i, point in enumerate(model.path_):
+        if point.tree.n_leaves_ == 1:
+            called[i] = point.tree._label[0] == 1
+    return called, score
+
+
+def test_predict_keeps_to_the_first_alerts(curve, table):
+    X, _ = table
+    selection = next(s for k in range(2, 60) if (s := curve.select(k=k)).cut is not None)
+    is_called = selection.tree.cost_predict(X) == 1
+    is_first = curve.decision_function(X) >= selection.cut.threshold
+    assert np.array_equal(curve.predict(X) == 1, is_called & is_first)
+    assert is_called.sum() > (is_called & is_first).sum()
+    assert "the first of its" in str(selection)
+
+
+def test_a_model_file_without_the_top_of_the_ranking_takes_whole_trees(curve, table):
+    curve._judged_top = curve._seen_top = None
+    try:
+        for k in (25, 60):
+            selection = curve.select(k=k)
+            assert selection.cut is None
+            assert curve.points_.alerts[selection.position] <= k
+    finally:
+        curve.fit(*table)
+
+
+def test_scores_out_of_fold_are_those_of_curves_that_had_not_seen_the_rows(table):
+    X, y = table
+    model = clone(SMALL).fit(X, y)
+    _, score = out_of_fold_calls(clone(SMALL), X, y)
+    assert np.array_equal(model.oof_decision_function_, score)
+    assert np.bincount(model.oof_fold_).sum() == len(y)
+    assert len(np.unique(model.oof_fold_)) == 3
+    assert average_precision(y, score) > 1.5 * y.mean()
+    assert not np.array_equal(score, model.decision_function(X))
+    weight = np.ones(len(y))
+    weight[:10] = 0
+    light = clone(SMALL).fit(X, y, weight)
+    assert np.isnan(light.oof_decision_function_[:10]).all()
+    assert (light.oof_fold_[:10] == -1).all()
+    assert np.isfinite(light.oof_decision_function_[10:]).all()
+    without = clone(SMALL).set_params(cv=None).fit(X, y)
+    assert (without.oof_decision_function_, without.oof_fold_) == (None, None)
 
 
 def test_size_goes_with_any_wish(curve):
@@ -406,9 +514,9 @@ def test_docs_say_what_weights_are_to_intervals_and_where_sums_win():
 
 
 def test_a_wish_that_no_tree_fulfils_says_how_near_the_curve_comes(table):
-    X = table[0][["size"]]
-    easy = CostOptimalCurve(TAOTree(max_depth=1), cv=None, **ONE).fit(X, X["size"] > 1)
-    n = (X["size"] > 1).sum()
+    X = (table[0][["size"]] > 1).astype(float)  # two values: the alerts tie
+    easy = CostOptimalCurve(TAOTree(max_depth=1), cv=None, **ONE).fit(X, X["size"] > 0)
+    n = int(X["size"].sum())
     fewest = rf"at most 1 alert among 500 cases\): the fewest alerts, where there are any, are {n}\. Hint"
     with pytest.raises(ValueError, match=fewest):
         easy.select(k=1)
@@ -476,7 +584,10 @@ def test_points_and_choice_come_back_from_a_file(curve, table, tmp_path):
     assert back.frame().equals(curve.frame())
     assert back.diff(0, 3).equals(curve.diff(0, 3))
     assert isinstance(back.held_out_points_, OperatingPoints)
-    assert str(back.select(k=40)) == str(curve.select(k=40))
+    for k in (3, 10, 40):
+        assert str(back.select(k=k)) == str(curve.select(k=k))
+        assert np.array_equal(back.predict(X), curve.predict(X))
+    assert (back.oof_decision_function_, back.oof_fold_) == (None, None)
     assert all(
         np.array_equal(a.tree.predict(X), b.tree.predict(X)) for a, b in zip(back.path_, curve.path_, strict=True)
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,7 +20,7 @@ from toprank.tree.counts import count, plural
 if TYPE_CHECKING:
     from toprank.metrics import Interval, OperatingPoints
     from toprank.rankers.cost_curve import CostOptimalCurve
-    from toprank.rankers.curve_choice import Selection
+    from toprank.rankers.curve_choice import Cut, Selection
     from toprank.rankers.tao_tree import TAOTree
 
 POINTS_SHOWN = 15
@@ -36,21 +37,23 @@ def judged_points(curve: CostOptimalCurve) -> OperatingPoints:
 
 
 def path_rows(curve: CostOptimalCurve) -> list[dict[str, Any]]:
-    """Return one dictionary a point; alerts are those among as many cases as there are training cases.
+    """Return one dictionary per point.
 
-    All figures are those that a choice goes by, but for `is_dominated`, which is by the training data. `moved` says how
-    a tree between two costs comes from another one.
+    Alerts, found and false alarms are of the cases that a choice goes by, all three of them, so that found and false
+    alarms add up to alerts; `training` has the same of the training cases. `is_dominated` is by the training cases.
+    `moved` says how a tree between two costs comes from another one.
     """
-    points, alerts = judged_points(curve), curve._alerts
+    points = judged_points(curve)
     return [
         {
             "point": i,
             "cost_ratio": point.cost_ratio,
             "leaves": point.tree.n_leaves_,
-            "alerts": float(alerts[i]),
+            **_counts(points, i),
             "recall": float(points.true_positive_rate[i]),
             "false_positive_rate": float(points.false_positive_rate[i]),
             "precision": _precision(points, i),
+            "training": _counts(curve.points_, i),
             "moved": None if point.moved is None else point.moved._asdict(),
             "is_dominated": point.is_dominated,
             "held_out_is_dominated": point.held_out_is_dominated,
@@ -59,9 +62,26 @@ def path_rows(curve: CostOptimalCurve) -> list[dict[str, Any]]:
     ]
 
 
+def _counts(points: OperatingPoints, i: int) -> dict[str, float]:
+    """Return the alerts of a point, and of what they consist."""
+    false_alarms, found = float(points.false_positives[i]), points.positives - float(points.false_negatives[i])
+    return {"alerts": found + false_alarms, "found": found, "false_alarms": false_alarms}
+
+
 def _precision(points: OperatingPoints, i: int) -> float | None:
-    alerts = float(points.alerts[i])
-    return (alerts - float(points.false_positives[i])) / alerts if alerts > 0 else None
+    counts = _counts(points, i)
+    return counts["found"] / counts["alerts"] if counts["alerts"] > 0 else None
+
+
+def table_title(curve: CostOptimalCurve) -> str:
+    """Return the title of the table, which says what cases its figures are about."""
+    points = judged_points(curve)
+    cases = f"{points.positives + points.negatives:,.0f} cases, {points.positives:,.0f} positive"
+    source = {
+        "cross-validation": f"out of fold: {cases}, each judged by trees that had not seen it",
+        "validation data": f"on the validation data: {cases}",
+    }.get(curve.held_out_by_, f"on the training data, which is optimistic: {cases}")
+    return f"The trees, from many alerts to few, {source}"
 
 
 def number_of_trees(curve: CostOptimalCurve) -> str:
@@ -96,37 +116,32 @@ def path_table(curve: CostOptimalCurve, marked: Mapping[int, str]) -> Group:
     """Return the points as a table, from many alerts to few, and what the figures are; marks are written beside."""
     points = judged_points(curve)
     rows, shown = path_rows(curve), points_shown(points, marked)
-    columns = ("point", "false alarm costs", "leaves", "alerts", "found", "false alarms", "hit rate")
+    columns = ("point", "cost", "leaves", "alerts", "found", "false alarms", "hit rate", "share found")
     beaten = {i for i in shown if points.is_dominated[i] and i not in marked}
     cells: list[list[RenderableType]] = []
     for row in (rows[i] for i in shown):
         mark = "beaten" if row["point"] in beaten else marked.get(row["point"], "")
         cost = f"{row['cost_ratio']:.3g}" if row["moved"] is None else "between"
-        texts = [count(row["point"]), cost, count(row["leaves"]), f"{row['alerts']:,.0f}",
-                 percent(row["recall"]), percent(row["false_positive_rate"]),
-                 "-" if row["precision"] is None else percent(row["precision"]), mark]  # fmt: skip
+        counts = [f"{row[name]:,.0f}" for name in ("alerts", "found", "false_alarms")]
+        rates = ["-" if row["precision"] is None else percent(row["precision"]), percent(row["recall"])]
+        texts = [count(row["point"]), cost, count(row["leaves"]), *counts, *rates, mark]
         cells.append(
             [Text(text, style="dim" if mark == "beaten" else "bold" if "chosen" in mark else "") for text in texts]
         )
     titles = [*((name, "right") for name in columns), ("", "left")]
     has_between = any(rows[i]["moved"] is not None for i in shown)
-    note = Text(_footnote(curve, len(rows) - len(shown), bool(beaten), has_between), style="dim")
+    note = Text(_footnote(len(rows) - len(shown), bool(beaten), has_between), style="dim")
     return Group(grid(titles, cells), Padding(note, (0, 0, 0, 2)))
 
 
-def _footnote(curve: CostOptimalCurve, n_hidden: int, has_beaten: bool, has_between: bool) -> str:
-    """Say what the figures of the table are, and what it leaves out."""
-    cases = f"alerts among {plural(curve.n_cases_, 'case')}, "
-    source = {
-        "cross-validation": f"{cases.capitalize()}those of training. By cross-validation: ",
-        "validation data": f"Figures of the validation data: {cases}",
-    }.get(curve.held_out_by_, f"Figures of the training data themselves, hence too hopeful: {cases}")
+def _footnote(n_hidden: int, has_beaten: bool, has_between: bool) -> str:
+    """Say what the columns of the table are, and what it leaves out."""
     between = " Between: the tree of a neighbour with one threshold moved." if has_between else ""
     beaten = " Beaten: another tree has no more mistakes of either kind." if has_beaten else ""
     hidden = f" {plural(n_hidden, 'point')} not shown; --json lists all." if n_hidden else ""
     return (
-        f"A cost of 1: a false alarm is as bad as a missed positive. {source}found as a share of the positives, false "
-        f"alarms of the negatives.{between}{beaten}{hidden}"
+        "Alerts = found + false alarms. Share found: of all positives. Cost: of a false alarm, where a missed positive "
+        f"costs 1.{between}{beaten}{hidden}"
     )
 
 
@@ -137,7 +152,7 @@ def judged_in_words(source: str) -> str:
     """Return what figures are taken from, with a warning where it is what the trees were made for."""
     if source != "training data":
         return source
-    return "the training data themselves, hence too hopeful: use `toprank evaluate` with cases kept apart"
+    return "the training data, which is optimistic: use `toprank evaluate` with cases kept apart"
 
 
 def choice_facts(selection: Selection, why: str = "") -> RenderableType:
@@ -147,8 +162,11 @@ def choice_facts(selection: Selection, why: str = "") -> RenderableType:
         made = str(selection.point.moved)
     leaves = plural(selection.tree.n_leaves_, "leaf", "leaves")
     hits = "" if np.isnan(selection.precision.value) else f"; {_share(selection.precision)} of them positive"
+    cut = [] if selection.cut is None else [("taken are", _cut_in_words(selection.cut, alerts.value))]
     rows = [
         ("tree", f"point {selection.position}, {leaves}, {made}"),
+        *cut,
+        *([("because", why)] if why and not cut else []),
         ("alerts", f"{alerts.value:,.0f} ({alerts.low:,.0f} to {alerts.high:,.0f}) among as many cases as in "
                    f"training{hits}"),
         ("found", f"{_share(selection.recall)} of the positives"),
@@ -156,7 +174,18 @@ def choice_facts(selection: Selection, why: str = "") -> RenderableType:
         ("judged by", f"{judged_in_words(selection.judged_by)}; in brackets where the figure may lie, with "
                       f"{100 * selection.recall.level:.0f} % confidence"),
     ]  # fmt: skip
-    return facts([*rows[:1], ("because", why), *rows[1:]] if why else rows)
+    return facts(rows)
+
+
+def _cut_in_words(cut: Cut, n_taken: float) -> str:
+    """Return which alerts of a tree are taken, and what that gains."""
+    first = f"the first {n_taken:,.0f} of its {cut.n_alerts:,.0f} alerts, in the order of the curve"
+    if np.isnan(cut.whole_hits):
+        return f"{first}: no tree has so few alerts"
+    return (
+        f"{first}: {cut.hits:,.0f} positives expected among them, {cut.whole_hits:,.0f} from the best tree with "
+        "no more alerts"
+    )
 
 
 def _share(interval: Interval) -> str:
@@ -176,7 +205,13 @@ def choice_dict(selection: Selection | None) -> dict[str, Any] | None:
         "cost_ratio": selection.point.cost_ratio,
         "moved": None if selection.point.moved is None else selection.point.moved._asdict(),
         "leaves": selection.tree.n_leaves_,
+        "cut": None if selection.cut is None else _plain(asdict(selection.cut)),
     } | {name: {"value": each.value, "low": each.low, "high": each.high} for name, each in figures.items()}
+
+
+def _plain(figures: dict[str, float]) -> dict[str, float | None]:
+    """Return figures that JSON can hold: None for what is not known."""
+    return {name: None if np.isnan(value) else value for name, value in figures.items()}
 
 
 def show_tree(

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+import numpy as np
 import typer
 
 from toprank.cli.errors import InputError
@@ -30,9 +31,11 @@ from toprank.tree.counts import count, plural
 if TYPE_CHECKING:
     import polars
 
-    from toprank.experiment.comparing import Entry, Leaderboard
+    from toprank.experiment.leaderboard import Entry, Leaderboard
 
 MINUTES = 2.5
+NOT_OF_THE_MODEL = ("n_jobs",)
+"""Parameters that differ here for speed and change nothing of the ranking: `fit` uses its own."""
 
 
 def compare(
@@ -50,10 +53,16 @@ def compare(
     methods: Annotated[
         str | None, typer.Option(metavar="NAMES", help="Methods with commas between them; 'all' for every one.")
     ] = None,
-    folds: Annotated[int, typer.Option(metavar="N", min=2, help="Folds of the cross-validation.")] = 5,
+    test: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Judge by the cases of this file, such as later ones: no folds.")
+    ] = None,
+    folds: Annotated[
+        int | None,
+        typer.Option(metavar="N", min=2, help="Folds of the cross-validation (default: 5; large tables: a test part)."),
+    ] = None,
     repeats: Annotated[int, typer.Option(metavar="N", min=1, help="How often the folds are drawn.")] = 1,
     minutes: Annotated[
-        float, typer.Option(metavar="N", min=0.01, help="Time it may take, about; slow methods are left out.")
+        float, typer.Option(metavar="N", min=0.01, help="Time it may take, about; what is too slow is left out.")
     ] = MINUTES,
     jobs: Jobs = None,
     out: Annotated[
@@ -69,6 +78,7 @@ def compare(
 
     \b
     toprank compare history.csv --label fraud
+    toprank compare history.csv --label fraud --test later.csv
     toprank compare history.csv --label fraud --budget 500 --methods metaap,xgboost --minutes 10
     """
     terminal = Terminal(as_json=as_json, quiet=quiet)
@@ -77,26 +87,65 @@ def compare(
     from toprank.cli.reading import check_readable
 
     check_readable(table)
+    if test is not None:
+        check_readable(test)
+        if folds is not None or repeats > 1:
+            raise InputError("--test takes the place of folds, expected no --folds or --repeats. Hint: leave them out.")
     check_packages("toprank compare", "pandas")
     share = parse_budget(budget)
     folder = out or Path(f"{table.name.split('.')[0]}-compare")
     _check_folder(folder)
     left_out, csv_format = {"--id": id_columns, "--drop": drop}, CsvFormat.from_options(sep, encoding)
     features, values, pos_label = read_history(table, label, positive, left_out, terminal, csv_format)
-    note_large_budget(share, len(values), "--budget", table.name, terminal)
+    is_positive = values == pos_label
+    judged = _read_test(test, label, features, values, pos_label, terminal, csv_format)
+    note_large_budget(share, len(values if judged is None else judged[1]), "--budget", (test or table).name, terminal)
     with terminal.working("Preparing"):
         names = _chosen(methods)
-    board = _run(features, values == pos_label, names, share, folds, repeats, minutes, jobs, terminal)
+    how = {"methods": names, "budget": share, "n_splits": folds, "n_repeats": repeats, "minutes": minutes}
+    board = _run(features, is_positive, judged, how | {"n_workers": jobs}, terminal)
     written = _write(board, folder, table.name, terminal)
-    facts = {name: getattr(board, name) for name in ("n_cases", "n_positives", "n_splits", "share", "left_out")}
     options = {"--label": [label], "--id": id_columns, "--drop": drop, "--positive": positive and [positive],
                "--sep": sep and [sep], "--encoding": encoding and [encoding]}  # fmt: skip
     fitted, command = next_command(board, table, options, budget)
-    board_facts = {"leaderboard": board.frame().to_dicts(), "advice": board.advice(), "next": command, "files": written}
-    terminal.finish(facts | board_facts)
-    _print(board, table.name, written, terminal)
+    facts = {name: getattr(board, name) for name in (
+        "n_cases", "n_positives", "n_splits", "judged_by", "share", "left_out")}  # fmt: skip
+    recommended = None if board.recommended is None else board.recommended.name
+    terminal.finish(facts | {
+        "leaderboard": board.frame().to_dicts(), "recommended": recommended, "recommendation": board.recommendation(),
+        "next": command, "files": written,
+    })  # fmt: skip
+    _print(board, table.name, None if test is None else test.name, minutes, written, terminal)
     if fitted is not None and not (quiet or as_json):
         _print_next(board, fitted, command, terminal)
+        if not fitted.is_readable:
+            entry, readable = readable_command(board, table, options, budget)
+            if entry is not None:
+                terminal.hint(f"\nOr, to be read, with {entry.title}:")
+                terminal.out.print(f"  {readable}", style="dim", soft_wrap=True)
+
+
+def _read_test(
+    path: Path | None,
+    label: str,
+    features: polars.DataFrame,
+    values: np.ndarray,
+    pos_label: Any,
+    terminal: Terminal,
+    csv_format: CsvFormat,
+) -> tuple[polars.DataFrame, np.ndarray] | None:
+    """Return the test cases, with the columns that are learned from, and which of them are positive; None without."""
+    from toprank.cli.curve import read_validation
+
+    if path is None:
+        return None
+    other = next(value for value in np.unique(values).tolist() if value != pos_label)
+    seen, is_positive = read_validation(path, label, features, (other, pos_label), terminal, csv_format)
+    if is_positive.all() or not is_positive.any():
+        raise InputError(
+            f"All {len(is_positive):,} cases of {path.name} have the same outcome, expected both. Hint: add cases."
+        )
+    return seen, is_positive
 
 
 def _check_folder(folder: Path) -> None:
@@ -122,22 +171,27 @@ def _chosen(methods: str | None) -> list[str] | None:
 
 
 def _run(
-    features: polars.DataFrame, is_positive: Any, names: list[str] | None, budget: int | float | None, folds: int,
-    repeats: int, minutes: float, jobs: int | None, terminal: Terminal,
-) -> Leaderboard:  # fmt: skip
+    features: polars.DataFrame,
+    is_positive: np.ndarray,
+    judged: tuple[polars.DataFrame, np.ndarray] | None,
+    how: Mapping[str, Any],
+    terminal: Terminal,
+) -> Leaderboard:
     """Run the comparison and show its progress."""
     from toprank.experiment import compare as compare_methods
 
     n_positives = int(is_positive.sum())
-    fewest = min(n_positives, features.height - n_positives)
-    if fewest < 2 * folds:
+    fewest, folds = min(n_positives, features.height - n_positives), how["n_splits"] or 5
+    least = 2 if judged is not None else 2 * folds
+    if fewest < least:
+        inside = "" if judged is not None else f" for {folds} folds"
         raise InputError(
-            f"The table has {plural(fewest, 'case')} of the rarer outcome, expected at least {2 * folds} for {folds} "
-            "folds. Hint: use fewer --folds, or collect more cases."
+            f"The table has {plural(fewest, 'case')} of the rarer outcome, expected at least {least}{inside}. "
+            "Hint: use fewer --folds, or collect more cases."
         )
+    given = {} if judged is None else {"X_test": judged[0], "y_test": judged[1]}
     with show_progress(terminal) as update:
-        return compare_methods(features, is_positive, methods=names, budget=budget, n_splits=folds, n_repeats=repeats,
-                               minutes=minutes, n_workers=jobs, on_progress=update)  # fmt: skip
+        return compare_methods(features, is_positive, **given, **how, on_progress=update)
 
 
 def _write(board: Leaderboard, folder: Path, table: str, terminal: Terminal) -> list[Path]:
@@ -165,27 +219,47 @@ def next_command(
 ) -> tuple[Entry | None, str | None]:
     """Return the method to go on with, and the command that fits it on the same table with the same options.
 
-    It is the advised one; where the command line does not fit that, the best readable one that it fits, else the best.
-    Nothing where there is no advice.
+    It is the recommended one; where the command line does not fit that, the smallest readable one as good as the best
+    that it fits, the best readable one that it fits, or the best. Nothing where nothing is recommended.
     """
-    if board.advised is None:
+    if board.recommended is None:
         return None, None
     others = sorted(board.entries, key=lambda entry: not entry.is_readable)  # each part stays best first
-    for entry in (board.advised, *others):
-        found = fit_options(entry)
-        if found is None:
-            continue
-        model, settings = found
-        parts = ["toprank", "curve" if model == "cost-curve" else "fit", str(table)]
-        for option, values in options.items():
-            parts += [part for value in values or () for part in (option, value)]
-        if model == "cost-curve":
-            parts += ([] if budget is None else ["--k", budget]) + settings + ["-o", "curve.toprank"]
-        else:
-            parts += ["--model", model, *([] if budget is None else ["--budget", budget]), *settings]
-            parts += ["-o", "model.toprank"]
-        return entry, shlex.join(parts)
+    for entry in (board.recommended, *board.level_readable, *others):
+        command = fit_command(entry, table, options, budget)
+        if command is not None:
+            return entry, command
     return None, None
+
+
+def readable_command(
+    board: Leaderboard, table: Path, options: Mapping[str, Sequence[str] | None], budget: str | None
+) -> tuple[Entry | None, str | None]:
+    """Return the best readable method that the command line fits, and the command."""
+    for entry in board.entries:
+        command = fit_command(entry, table, options, budget) if entry.is_readable else None
+        if command is not None:
+            return entry, command
+    return None, None
+
+
+def fit_command(
+    entry: Entry, table: Path, options: Mapping[str, Sequence[str] | None], budget: str | None
+) -> str | None:
+    """Return the command that fits a method, with the setting of most splits; None where there is none."""
+    found = fit_options(entry)
+    if found is None:
+        return None
+    model, settings = found
+    parts = ["toprank", "curve" if model == "cost-curve" else "fit", str(table)]
+    for option, values in options.items():
+        parts += [part for value in values or () for part in (option, value)]
+    if model == "cost-curve":
+        parts += ([] if budget is None else ["--k", budget]) + settings + ["-o", "curve.toprank"]
+    else:
+        parts += ["--model", model, *([] if budget is None else ["--budget", budget]), *settings]
+        parts += ["-o", "model.toprank"]
+    return shlex.join(parts)
 
 
 def fit_options(entry: Entry) -> tuple[str, list[str]] | None:
@@ -202,7 +276,7 @@ def fit_options(entry: Entry) -> tuple[str, list[str]] | None:
     usual = make_estimator(model, None, {}, ()).get_params(deep=False)
     settings: list[str] = []
     for name, value in estimator.get_params(deep=False).items():
-        if name == "n_jobs" or value == usual[name]:
+        if name in NOT_OF_THE_MODEL or value == usual[name]:
             continue
         if parse_value(str(value)) != value:  # an object, which no command line can say
             return None
@@ -213,43 +287,62 @@ def fit_options(entry: Entry) -> tuple[str, list[str]] | None:
 # --- what is printed ----------------------------------------------------------------------------------------
 
 
-def _print(board: Leaderboard, table: str, written: list[Path], terminal: Terminal) -> None:
-    from toprank.cli.show import facts, grid, percent
+def _print(
+    board: Leaderboard, table: str, test: str | None, minutes: float, written: list[Path], terminal: Terminal
+) -> None:
+    from toprank.cli.show import grid, percent
 
     k = count(max(1, round(board.share * board.n_cases)))
-    terminal.show(f"{table}: {plural(board.n_cases, 'case')}, {count(board.n_positives)} positive "
-                  f"({percent(board.n_positives / board.n_cases)}), {plural(board.n_splits, 'split')}")  # fmt: skip
+    rate = percent(board.n_positives / board.n_cases)
+    judged = board.judged_by if test is None else f"the cases of {test}"
+    of = table if test is None else f"{table}, judged on {test}"
+    terminal.show(f"{of}: {plural(board.n_cases, 'case')}, {count(board.n_positives)} positive ({rate})")
+    terminal.show(f"  {plural(len(board.entries), 'method')} compared by {judged}")
+    _print_left_out(board.left_out, minutes, terminal)
     rows = []
     for place, entry in enumerate(board.entries, 1):
         ap = entry.average_precision
         level = "best" if place == 1 else f"{-100 * entry.gap.value:.1f} {board.verdict(entry)}"
         half = f" ±{(ap.high - ap.low) / 2:.3f}" if board.can_tell else ""
         figures = [f"{ap.value:.3f}{half}", percent(entry.precision), level]
-        readable, size = (
-            "yes" if entry.is_readable else "",
-            entry.size_in_words.replace(" and coefficients", " + coef."),
-        )
-        rows.append([f"{place:>2}  {entry.title}", *figures, size, readable, _seconds(entry.seconds)])
+        size = entry.size_in_words.replace("conditions and coefficients", "cond. + coef.")
+        readable = "yes" if entry.is_readable else ""
+        mark = "*" if entry is board.recommended else " "
+        rows.append([f"{place:>2}{mark} {entry.title}", *figures, size, readable, _seconds(entry.seconds)])
     columns = [("method", "left"), ("AP", "right"), ("hits", "right"), ("gap, points", "right"), ("size", "right"),
                ("readable", "left"), ("fit", "right")]  # fmt: skip
     terminal.heading("Leaderboard")
     terminal.show(grid(columns, rows))
     terminal.show(f"  hits: share of positives among the first {percent(board.share)} of the cases, {k} of all;")
-    terminal.show("  level: the gap to the best may be noise. ± is half the 95 % interval.")
-    terminal.heading("Advice")
-    terminal.show(board.advice())
-    if board.left_out:
-        terminal.heading("Not compared")
-        terminal.show(facts(board.left_out.items()))
-        if any("time" in reason for reason in board.left_out.values()):
-            terminal.hint("--minutes gives slow methods the time they need.")
+    terminal.show("  level: the gap to the best may be noise. ± is half the 95 % interval. *: recommended.")
+    terminal.heading("Recommendation")
+    terminal.show(board.recommendation())
     terminal.hint("Written: " + ", ".join(str(path) for path in written))
+
+
+def _print_left_out(left_out: Mapping[str, str], minutes: float, terminal: Terminal) -> None:
+    """Say first what the leaderboard lacks: for lack of time, of a package, or because it failed."""
+    from toprank.cli.show import facts
+    from toprank.experiment.leaderboard import NO_TIME, NOT_INSTALLED
+
+    slow = [title for title, reason in left_out.items() if reason.startswith(NO_TIME)]
+    lacking: dict[str, list[str]] = {}
+    for title, reason in left_out.items():
+        if reason.startswith(NOT_INSTALLED):
+            lacking.setdefault(reason.partition(": ")[2], []).append(title)
+    lines = [("too slow", f"{', '.join(slow)}: more than --minutes {minutes:g}")] if slow else []
+    lines += [("not installed", f"{', '.join(titles)}: {install}") for install, titles in lacking.items()]
+    known = {*slow, *(title for titles in lacking.values() for title in titles)}
+    lines += [("failed", f"{title}: {reason}") for title, reason in left_out.items() if title not in known]
+    if lines:
+        terminal.heading("Left out")
+        terminal.show(facts(lines))
 
 
 def _print_next(board: Leaderboard, entry: Entry, command: str | None, terminal: Terminal) -> None:
     """Print the command that fits a method, on one line however long it is, so that it can be copied."""
-    advised = board.advised
-    because = "" if advised is None or entry is advised else f", with {entry.title}, as no command fits {advised.title}"
+    best = board.recommended
+    because = "" if best is None or entry is best else f", with {entry.title}, as no command fits {best.title}"
     terminal.hint(f"\nNext{because}:")
     terminal.out.print(f"  {command}", style="dim", soft_wrap=True)
 

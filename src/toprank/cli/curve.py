@@ -37,18 +37,28 @@ if TYPE_CHECKING:
     from toprank.rankers.curve_choice import Selection
 
 SPLITS = ("oblique", "axis")
+PLOT_AXES = {"alerts": "alerts", "false-alarms": "false_positive_rate"}
 PLOT_SUFFIXES = (".png", ".svg", ".pdf")
+ALERTS_SHOWN = 5
+"""Times the alerts of the choice that a picture over alerts shows."""
+
 OF_THE_CURVE = ("max_depth", "alpha", "fp_cost", "fn_cost")
 """Parameters of a tree that the curve sets itself."""
 
 WHY = {
-    "k": "of the trees with no more alerts it finds the most positives",
+    "k": "of the trees with no more alerts, whole or cut there, it finds the most positives",
     "max_fpr": "of the trees with no more false alarms it finds the most positives",
     "min_recall": "of the trees that find so many it has the fewest false alarms",
     "cost_ratio": "its false alarms and missed positives together cost least",
     "max_leaves": "of the trees so small it costs least where both classes weigh alike",
 }
 """What decides between points, by the option that asks."""
+
+
+PlotAxis = Annotated[
+    str | None,
+    typer.Option("--plot-x", metavar="NAME", help="Axis of the picture: alerts (default with --k) or false-alarms."),
+]
 
 
 def curve(
@@ -88,6 +98,7 @@ def curve(
         typer.Option("--set", metavar="NAME=VALUE", help="Any parameter of the curve or its trees; may be repeated."),
     ] = None,
     plot: Annotated[Path | None, typer.Option(metavar="FILE", help="A picture of the curve: PNG, SVG or PDF.")] = None,
+    plot_x: PlotAxis = None,
     out: Annotated[
         Path | None, typer.Option("--out", "-o", metavar="FILE", help="The model file to write, with the choice.")
     ] = None,
@@ -114,6 +125,7 @@ def curve(
         raise InputError(
             "--from-k compares two trees of the curve, and a second one is not named. Hint: name it with --k."
         )
+    axis = _plot_axis(plot_x, plot, wish)
     is_model = file.name.lower().endswith(".toprank")
     _check_files(file, validation, plot, out, is_model)
     if is_model:
@@ -133,7 +145,7 @@ def curve(
     if out is not None and (is_model or chosen is not None):
         model.save(out)
     if plot is not None:
-        draw(model, plot, terminal)
+        draw(model, plot, axis, chosen, terminal)
     wished = next(iter(wish), "" if max_leaves is None else "max_leaves")
     report(model, file, start, chosen, wished, (out, plot), repeat_ids(id_columns), terminal)
 
@@ -205,6 +217,17 @@ def _check_files(file: Path, validation: Path | None, plot: Path | None, out: Pa
 
         check_output(plot, PLOT_SUFFIXES, inputs=[*inputs, *([out] if out is not None else [])])
         import_matplotlib("toprank curve --plot")
+
+
+def _plot_axis(name: str | None, plot: Path | None, wish: Mapping[str, Any]) -> str:
+    """Return the axis of the picture in the words of its display."""
+    if name is None:
+        return "alerts" if "k" in wish else "false_positive_rate"
+    if plot is None:
+        raise InputError("--plot-x says what the picture shows, but no picture is asked for. Hint: add --plot FILE.")
+    if name not in PLOT_AXES:
+        raise InputError(f"--plot-x must be {' or '.join(PLOT_AXES)}, got {name!r}.{nearest(name, PLOT_AXES)}")
+    return PLOT_AXES[name]
 
 
 # --- a saved curve ------------------------------------------------------------------------------------------
@@ -311,12 +334,15 @@ def read_validation(
 # --- what comes out -----------------------------------------------------------------------------------------
 
 
-def draw(model: CostOptimalCurve, path: Path, terminal: Terminal) -> None:
-    """Write the picture of the curve."""
+def draw(model: CostOptimalCurve, path: Path, axis: str, chosen: Selection | None, terminal: Terminal) -> None:
+    """Write the picture of the curve, over alerts (as far as a choice needs them) or the share of false alarms."""
     from toprank.plots import CostOptimalCurveDisplay, save_figure
 
+    limits = None
+    if axis == "alerts" and chosen is not None:
+        limits = (0.0, float(min(model.n_cases_, max(ALERTS_SHOWN * chosen.alerts.value, ALERTS_SHOWN))))
     with terminal.working(f"Drawing {path.name}"):
-        save_figure(CostOptimalCurveDisplay.from_curve(model), path)
+        save_figure(CostOptimalCurveDisplay.from_curve(model).plot(x=axis, xlim=limits), path)
 
 
 def report(
@@ -360,13 +386,13 @@ def _print_curve(
 ) -> None:
     from rich.text import Text
 
-    from toprank.cli.choice import judged_points, number_of_trees, path_table
+    from toprank.cli.choice import judged_points, number_of_trees, path_table, table_title
     from toprank.cli.show import facts, main_columns, percent
     from toprank.rankers.model_file import describe_model
 
     n_categorical = sum(column.is_categorical for column in model.columns_)
     rate = model.n_positives_ / model.n_cases_
-    hopeful = "" if model.held_out_points_ is not None else "; on the training data themselves, hence too hopeful"
+    hopeful = "" if model.held_out_points_ is not None else "; on the training data, which is optimistic"
     terminal.show(Text(f"Cost-optimal curve of {file.name}", style="bold"), facts([
         ("trees", f"{number_of_trees(model)}, of depth {model.max_depth_} at most; weights cost {model.alpha_:g} "
                   "(alpha)"),
@@ -381,7 +407,7 @@ def _print_curve(
         if selection is not None:
             at = selection.position
             marked[at] = ", ".join([*([marked[at]] if at in marked else []), word])
-    terminal.heading("The trees, from many alerts to few")
+    terminal.heading(table_title(model))
     terminal.show(path_table(model, marked))
 
 

@@ -104,7 +104,7 @@ def topk(
         write_table(alerts, out, raw=raw_text, shares=[name for name in top.columns if name.startswith("hit_rate")])
     result = {"n_rows": frame.height, "k": alerts.height, "out": None if out is None else str(out)}
     terminal.finish(result | ({} if out is not None else {"alerts": alerts.to_dicts()}))
-    said = _title(alerts.height, frame.height, chosen)
+    said = _title(alerts.height, frame.height, chosen, chosen and ranker.selected_.cut is not None)
     _print_alerts(said, alerts, ids + kept or ["row"], out, ranker.rates_, terminal)
 
 
@@ -157,14 +157,19 @@ def join_columns(
     return top.with_columns(carried).select(*ids, *top.columns, *kept)
 
 
-def _title(n_alerts: int, n_rows: int, chosen: bool) -> str:
+def _title(n_alerts: int, n_rows: int, chosen: bool, is_cut: bool) -> str:
     """Return what is listed, in words."""
     among = plural(n_rows, "case")
     if not chosen:
         return f"The {n_alerts:,} of {among} most worth checking"
     if not n_alerts:
-        return f"The chosen tree calls none of {among} positive"
-    return f"The {n_alerts:,} of {among} that the chosen tree calls positive"
+        return (
+            f"None of {among} is among the alerts of the chosen tree"
+            if is_cut
+            else (f"The chosen tree calls none of {among} positive")
+        )
+    cut = " and the curve ranks high enough for the budget" if is_cut else ""
+    return f"The {n_alerts:,} of {among} that the chosen tree calls positive{cut}"
 
 
 def _print_alerts(

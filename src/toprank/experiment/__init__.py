@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from toprank.experiment.column_scorers import make_entity_scorer, make_money_scorer
-    from toprank.experiment.comparing import Leaderboard, compare
+    from toprank.experiment.comparing import compare
     from toprank.experiment.evidence import write_evidence
+    from toprank.experiment.leaderboard import Leaderboard
     from toprank.experiment.plan import Plan
     from toprank.experiment.prequential import PrequentialSplit
     from toprank.experiment.registry import Method, Sweep, find_method, list_methods, register
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from toprank.experiment.store import Store
 
 _HOMES = {
-    "Leaderboard": "comparing",
+    "Leaderboard": "leaderboard",
     "Method": "registry",
     "Plan": "plan",
     "PrequentialSplit": "prequential",

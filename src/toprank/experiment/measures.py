@@ -43,8 +43,34 @@ AT_CASES = "precision_at:"
 """Prefix of a measure with a number in it: "precision_at:0.02" is the precision among the first 2 % of the cases."""
 
 
+RESAMPLED = "average_precision_resampled:"
+"""Prefix of a measure with a number in it: average precision on so many bootstraps of the test cases."""
+
+
+def resampled_columns(n: int) -> tuple[str, ...]:
+    """Columns of `RESAMPLED`, one per bootstrap."""
+    return tuple(f"average_precision_resampled_{i}" for i in range(n))
+
+
+def _resampled_precisions(y: np.ndarray, score: np.ndarray, n: int) -> tuple[float, ...]:
+    """Average precision on bootstraps that keep the number of either class.
+
+    They depend on the labels alone, so the figures of two methods are paired.
+    """
+    rng, classes = np.random.default_rng(0), [np.flatnonzero(y == label) for label in (0, 1)]
+    out = []
+    for _ in range(n):
+        drawn = np.concatenate([rng.choice(rows, len(rows)) for rows in classes])
+        weight = np.bincount(drawn, minlength=len(y)).astype(np.float64)
+        out.append(float(metrics.average_precision(y, score, sample_weight=weight)))
+    return tuple(out)
+
+
 def find_measure(name: str) -> Measure:
     """The measure of a name; KeyError where there is none."""
+    if name.startswith(RESAMPLED):
+        n = int(name.removeprefix(RESAMPLED))
+        return Measure(resampled_columns(n), lambda y, score: _resampled_precisions(y, score, n))
     if not name.startswith(AT_CASES):
         return MEASURES[name]
     share = float(name.removeprefix(AT_CASES))

@@ -22,7 +22,7 @@ from toprank.experiment.values import parse_seeds, parse_values, read_yaml
 
 TUNERS = ("grid", "halving", "optuna")
 JUDGES = ("cv", "out-of-bag")
-KINDS = ("holdout", "kfold", "published", "prequential")
+KINDS = ("holdout", "kfold", "published", "prequential", "given")
 DEFAULT_MEASURES = ("average_precision", "roc_auc", "precision_at_positives")
 
 
@@ -97,10 +97,11 @@ class Protocol:
 
     Attributes
     ----------
-    kind : {"holdout", "kfold", "published", "prequential"}
+    kind : {"holdout", "kfold", "published", "prequential", "given"}
         holdout: a random stratified test part of `test_size`, one a seed. kfold: `n_splits` stratified folds, shuffled
         anew for each seed. published: as the code of the MetaAP paper splits, test part and inner folds from one
-        generator. prequential: `n_splits` windows in time, see `PrequentialSplit`.
+        generator. prequential: `n_splits` windows in time, see `PrequentialSplit`. given: the last `test` rows of a
+        table are its test part.
     seeds : tuple of int
     test_size : float
     n_splits : int
@@ -112,7 +113,7 @@ class Protocol:
         numbers: every method is given numbers, also those that read categories and missing values themselves.
     time_limit : float or None
         Seconds that one fit may take.
-    time, train, gap, test, label_delay : windows of "prequential"
+    time, train, gap, test, label_delay : windows of "prequential"; of "given", `test` is a number of rows
     """
 
     kind: str = "holdout"
@@ -132,7 +133,7 @@ class Protocol:
     def decides(self) -> dict[str, Any]:
         """What a trial's id holds of it: what its kind reads, and no seeds or time limits."""
         names = ["kind", "inner_splits", "scoring", "encoding"]
-        names += ["test_size"] if self.kind in ("holdout", "published") else ["n_splits"]
+        names += {"holdout": ["test_size"], "published": ["test_size"], "given": ["test"]}.get(self.kind, ["n_splits"])
         names += ["time", "train", "gap", "test", "label_delay"] if self.kind == "prequential" else []
         return {name: getattr(self, name) for name in names}
 
@@ -400,6 +401,8 @@ def _protocol(entry: Any, owner: str) -> Protocol:
          "'time_limit' must be seconds", protocol.time_limit),
         (protocol.kind != "prequential" or (protocol.time is not None and protocol.test is not None),
          "'time' (a column) and 'test' (a window) are needed for prequential splits", (protocol.time, protocol.test)),
+        (protocol.kind != "given" or _is_int(protocol.test, 1), "'test' must be the number of test rows at the end",
+         protocol.test),
     ]  # fmt: skip
     _check(rules, place)
     return protocol

@@ -30,6 +30,10 @@ def make_split(protocol: Protocol, cases: Cases, seed: int, fold: int) -> Split:
     elif protocol.kind == "kfold":
         outer = StratifiedKFold(protocol.n_splits, shuffle=True, random_state=seed)
         train, test = list(outer.split(rows.reshape(-1, 1), y))[fold - 1]
+    elif protocol.kind == "given":
+        train, test = rows[: -protocol.test], rows[-protocol.test :]
+        if len(train) == 0:
+            raise ValueError(f"The table has {len(rows):,} rows, all of them in the test part of {protocol.test:,}.")
     else:
         train, test = _window(protocol, cases, fold)
     n_folds = min(protocol.inner_splits, int(np.bincount(y[train], minlength=2).min()))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -10,34 +10,43 @@ import numpy as np
 
 from toprank.metrics.operating_points import OperatingPoints
 from toprank.metrics.roc import RocCurve
+from toprank.plots.cost_curve_inputs import check_free_names, check_objects, check_selected
 from toprank.plots.display import Display
 from toprank.plots.labels import check_labels
 from toprank.plots.lines import write_axis_labels
 from toprank.plots.models import check_test_cases, judged, roc_of_leaves, roc_of_scores, with_costs
-from toprank.plots.points import check_limits, draw_points, draw_ring, has_ratio, label_ratios, prepare_zoom, signs
-from toprank.plots.roc import HANDLE, LEGEND, LINE_HEIGHT, RATES, draw_curve, prepare_rates
+from toprank.plots.points import (
+    SIDE,
+    add_legend,
+    alerts_of_rates,
+    check_limits,
+    draw_points,
+    draw_ring,
+    has_ratio,
+    label_ratios,
+    make_room_below,
+    prepare_alerts,
+    prepare_zoom,
+    signs,
+)
+from toprank.plots.roc import RATES, draw_curve, prepare_rates
 from toprank.plots.style import (
     INK,
     TEXT_SIZE,
     MethodStyle,
-    axes_width,
     complete_styles,
     house_style,
     new_figure,
     percent,
     settle_layout,
     short_names,
-    text_width,
     write_over,
     write_title,
 )
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
-SIDE = 5.6  # inches of a panel
-BORDER = 0.07  # inches below everything
 ROC_LINE = (0, (1.3, 1.3))  # apart from the lines that join points
 TRAINING, TEST = "training cases", "test cases"
 CURVE, BASE = "cost-optimal curve", "ROC of the base tree"
@@ -45,6 +54,7 @@ WITH_RATIOS = ("auto", "direct")  # ways of naming lines that go with cost ratio
 IN_TRAINING, IN_TEST = "training", "test"
 WORDS_OF = {"cross-validation": "out of fold"}
 """What points are called by the data behind them, where that is not the name of the data itself."""
+X_AXES = ("false_positive_rate", "alerts")
 RATIOS_NOTE = "Small figures: cost of a false alarm in misses"
 
 
@@ -70,6 +80,8 @@ class CostOptimalCurveDisplay(Display):
         Takes the place of the title; "" leaves it out.
     sources : dict of str to str, optional
         The cases behind `points` and `curves` in a word or two, by method, for the legend: "training", "out of fold".
+    cuts : dict of str to pair of float, optional
+        False and true positive rate of a selection that takes only the first alerts of its point, by method.
 
     References
     ----------
@@ -94,13 +106,14 @@ class CostOptimalCurveDisplay(Display):
     selected: Mapping[str, int] | None = None
     title: str | None = None
     sources: Mapping[str, str] | None = None
+    cuts: Mapping[str, tuple[float, float]] | None = None
 
     def __post_init__(self) -> None:
         caller = type(self).__name__
         checked: dict[str, Any] = {}
         for name in ("points", "test_points", "curves", "test_curves"):
             kind = OperatingPoints if name.endswith("points") else RocCurve
-            checked[name] = _check_each(getattr(self, name), kind, name, caller)
+            checked[name] = check_objects(getattr(self, name), kind, name, caller)
         for points, curves in (("points", "curves"), ("test_points", "test_curves")):
             twice = [name for name in checked[points] if name in checked[curves]]
             if twice:
@@ -112,8 +125,9 @@ class CostOptimalCurveDisplay(Display):
                 f"'points' of {caller} must be a dictionary with OperatingPoints for every method. Got an empty one "
                 "instead. Hint: RocDisplay draws ROC curves alone."
             )
-        _check_selected(self.selected or {}, checked["points"], checked["test_points"], caller)
-        self._set(**checked, selected=dict(self.selected or {}), sources=dict(self.sources or {}))
+        check_selected(self.selected or {}, checked["points"], checked["test_points"], caller)
+        self._set(**checked, selected=dict(self.selected or {}), sources=dict(self.sources or {}),
+                  cuts=dict(self.cuts or {}))  # fmt: skip
 
     @classmethod
     def from_points(
@@ -178,18 +192,24 @@ class CostOptimalCurveDisplay(Display):
             words = WORDS_OF.get(curve.held_out_by_, curve.held_out_by_)
             seen[f"{CURVE}, {words}"] = with_costs(curve, curve.held_out_points_)
             sources[f"{CURVE}, {words}"] = words
-        selected = {} if curve.selected_ is None else dict.fromkeys(seen, curve.selected_.position)
+        chosen = curve.selected_
+        selected = {} if chosen is None else dict.fromkeys(seen, chosen.position)
+        cuts: dict[str, tuple[float, float]] = {}
+        if chosen is not None and chosen.cut is not None:  # known of the cases that it was judged by
+            name = list(seen)[-1]
+            selected = {name: chosen.position}
+            cuts = {name: (chosen.false_positive_rate.value, chosen.recall.value)}
         fresh: dict[str, Any] = {} if X is None else {CURVE: with_costs(curve, curve.points(X, y, sample_weight))}
         if hasattr(tree, "tree_"):  # a bag of trees has no leaves to order
             seen[BASE], sources[BASE] = roc_of_leaves(tree.tree_), IN_TRAINING
             if X is not None:
                 fresh[BASE] = roc_of_scores(tree.predict_proba(X)[:, curve.positive_index_], y, sample_weight, positive)
-        _check_free(others or {}, {**seen, **fresh}, caller)
+        check_free_names(others or {}, {**seen, **fresh}, caller)
         target = seen if X is None else fresh
         for name, model in (others or {}).items():
             target[str(name)] = judged(model, str(name), X, y, sample_weight, positive, caller)
         (points, curves), (test_points, test_curves) = _parted(seen), _parted(fresh)
-        return cls(points, curves, test_points, test_curves, selected, title, sources)
+        return cls(points, curves, test_points, test_curves, selected, title, sources, cuts)
 
     @property
     def methods(self) -> list[str]:
@@ -239,6 +259,7 @@ class CostOptimalCurveDisplay(Display):
         *,
         styles: Mapping[str, MethodStyle] | None = None,
         labels: str = "auto",
+        x: str = "false_positive_rate",
         xlim: tuple[float, float] | None = None,
     ) -> CostOptimalCurveDisplay:
         """Draw the points with their hulls, and the ROC curves; training and test cases side by side.
@@ -253,41 +274,71 @@ class CostOptimalCurveDisplay(Display):
         labels : {"auto", "direct", "legend", "none"}
             All but "none" write a legend with the areas; "auto" and "direct" also the cost ratio of a few points of the
             first method, where there is room.
+        x : {"false_positive_rate", "alerts"}
+            What the x-axis shows: the share of the negatives called positive, or the number of cases called positive,
+            which is what a budget limits.
         xlim : pair of float, optional
-            False positive rates to show, such as (0, 0.1).
+            False positive rates to show, such as (0, 0.1), or numbers of alerts, such as (0, 500).
+
+        Examples
+        --------
+        >>> from toprank.metrics import OperatingPoints
+        >>> trees = OperatingPoints([0.1, 0.5, 2.0], [4, 1, 0], [0, 1, 3], positives=4, negatives=10)
+        >>> display = CostOptimalCurveDisplay.from_points({"trees": trees}).plot(x="alerts")
+        >>> display.ax_.get_xlabel().splitlines()[0]
+        'Alerts among 14 cases'
         """
         caller = type(self).__name__
         check_labels(labels, caller=f"{caller}.plot")
-        limits = check_limits(xlim, f"{caller}.plot")
+        if x not in X_AXES:
+            raise ValueError(f"The 'x' parameter of {caller}.plot must be one of {X_AXES}. Got {x!r} instead.")
+        limits = check_limits(xlim, f"{caller}.plot", highest=np.inf if x == "alerts" else 1.0)
         panels, chosen = self._panels(), complete_styles(self.methods, styles)
         with house_style(f"{caller}.plot"):
             axes = self._axes(ax, len(panels))
+            shapes: list[Any] = []
             for each, (sample, (points, curves)) in zip(axes, panels.items(), strict=True):
-                handles = self._draw_panel(each, points, curves, chosen, limits)
+                shapes.append(self._prepare(each, points, x, limits))
+                handles = self._draw_panel(each, points, curves, chosen, shapes[-1])
                 if len(panels) > 1:
                     each.set_title(sample, loc="left", fontsize=TEXT_SIZE, color=INK)
                 if labels != "none":
                     sources = self._sources(sample)
-                    entries = self._entries(handles, points, curves, sources, is_alone=len(panels) == 1)
-                    _add_legend(each, entries, is_own=ax is None, is_zoomed=limits is not None)
+                    entries = self._entries(handles, points, curves, sources, x, is_alone=len(panels) == 1)
+                    add_legend(each, entries, is_own=ax is None, is_zoomed=limits is not None)
             self._write_title(axes[0], is_own=ax is None, is_pair=len(axes) > 1)
             firsts = [list(points.items())[:1] for points, _ in panels.values()] if labels in WITH_RATIOS else []
             known = [
-                (each, first, (self.selected or {}).get(name))
-                for each, some in zip(axes, firsts, strict=False) for name, first in some if has_ratio(first)
+                (each, first, (self.selected or {}).get(name), shape)
+                for each, some, shape in zip(axes, firsts, shapes, strict=False)
+                for name, first in some if has_ratio(first)
             ]  # fmt: skip
-            for each in axes:
-                write_axis_labels(each, *RATES, RATIOS_NOTE if known else "")
+            for each, (points, _) in zip(axes, panels.values(), strict=True):
+                write_axis_labels(each, *_axis_titles(x, points), RATIOS_NOTE if known else "")
             for each in axes[1:]:
                 each.set_ylabel("")
             if ax is None:
-                _make_room_below(axes[0].figure.figure)
+                make_room_below(axes[0].figure.figure)
             settle_layout(axes[0].figure.figure)
-            for each, first, position in known:
-                label_ratios(each, first, position)
+            for each, first, position, shape in known:
+                label_ratios(each, first, position, shape)
         self._keep(axes[0])
         self._set(ax_=axes[0] if len(axes) == 1 else tuple(axes))
         return self
+
+    def _prepare(
+        self, ax: Axes, points: Mapping[str, OperatingPoints], x: str, limits: tuple[float, float] | None
+    ) -> Any:
+        """Dress the axes of a panel; the transform of rates to places on them, None where x is a rate itself."""
+        if x == "alerts":
+            panel = list((points or self.points).values())
+            prepare_alerts(ax, panel, limits)
+            return alerts_of_rates(ax, panel[0])
+        if limits is None:
+            prepare_rates(ax)
+        else:
+            prepare_zoom(ax, limits)
+        return None
 
     def _axes(self, ax: Any, n: int) -> list[Axes]:
         if ax is None:
@@ -308,23 +359,27 @@ class CostOptimalCurveDisplay(Display):
         points: Mapping[str, OperatingPoints],
         curves: Mapping[str, RocCurve],
         styles: Mapping[str, MethodStyle],
-        limits: tuple[float, float] | None,
+        transform: Any,
     ) -> dict[str, Any]:
         """Draw all that one panel shows; the handle of every method, and that of selected points by name."""
-        if limits is None:
-            prepare_rates(ax)
-        else:
-            prepare_zoom(ax, limits)
+        shape = {} if transform is None else {"transform": transform}
         handles: dict[str, Any] = {}
         for position, (name, curve) in enumerate(curves.items()):
             look: dict[str, Any] = {"color": styles[name].colour, "zorder": 2.6 - position / 100, "linewidth": 2.0}
-            handles[name] = draw_curve(ax, curve, linestyle=ROC_LINE, gid=f"method: {name}", **look)
+            handles[name] = draw_curve(ax, curve, linestyle=ROC_LINE, gid=f"method: {name}", **look, **shape)
         for position, (name, what) in enumerate(points.items()):
-            handles[name] = draw_points(ax, what, styles[name], name, 3 - position / 100)
-        for name, position in (self.selected or {}).items():
+            handles[name] = draw_points(ax, what, styles[name], name, 3 - position / 100, transform)
+        for name in self.selected or {}:
             if name in points:
-                handles[f"selected: {name}"] = draw_ring(ax, points[name], position, styles[name], name)
+                place = self._selected_place(points[name], name)
+                handles[f"selected: {name}"] = draw_ring(ax, place, styles[name], name, transform)
         return handles
+
+    def _selected_place(self, points: OperatingPoints, name: str) -> tuple[float, float]:
+        """False and true positive rate of what was selected."""
+        position = (self.selected or {})[name]
+        rates = float(points.false_positive_rate[position]), float(points.true_positive_rate[position])
+        return (self.cuts or {}).get(name, rates)
 
     def _write_title(self, ax: Axes, *, is_own: bool, is_pair: bool) -> None:
         title = "Cost-optimal curve" if self.title is None else self.title
@@ -344,6 +399,7 @@ class CostOptimalCurveDisplay(Display):
         points: Mapping[str, OperatingPoints],
         curves: Mapping[str, RocCurve],
         sources: Mapping[str, str],
+        x: str,
         *,
         is_alone: bool,
     ) -> list[tuple[Any, str]]:
@@ -359,73 +415,9 @@ class CostOptimalCurveDisplay(Display):
         entries += [(handles[name], f"AUC {what.area:.3f}  {short[name]}") for name, what in curves.items()]
         for name, what in points.items():
             if f"selected: {name}" in handles:
-                text = _selected_in_words(what, (self.selected or {})[name], sources.get(name, ""))
+                text = _selected_in_words(self._selected_place(what, name), what, sources.get(name, ""), x)
                 entries.append((handles[f"selected: {name}"], text))
         return entries + list(signs(points))
-
-
-def _add_legend(ax: Axes, entries: Sequence[tuple[Any, str]], *, is_own: bool, is_zoomed: bool) -> None:
-    """Write a legend below the diagonal, or below the axes where there is no room."""
-    lines, texts = [line for line, _ in entries], [text for _, text in entries]
-    width = text_width(ax.figure.figure, texts, TEXT_SIZE) + HANDLE
-    height = LINE_HEIGHT * len(entries)
-    fits = width + height <= 1.05 * axes_width(ax)
-    if not is_own or (fits and not is_zoomed):
-        ax.legend(lines, texts, loc="best" if is_zoomed else "lower right", **LEGEND)
-        return
-    figure = ax.figure.figure
-    figure.set_figheight(max(figure.get_figheight(), SIDE + 0.6 + height))
-    ax.set_anchor("N")  # room that squares leave over belongs to the legend
-    ax.legend(lines, texts, loc="upper left", bbox_to_anchor=(-0.12, -0.2), borderaxespad=0, **LEGEND)
-
-
-def _check_each(given: Any, kind: type, name: str, caller: str) -> dict[str, Any]:
-    """A dictionary of objects of one kind, with names that are texts; empty where nothing is given."""
-    if given is None:
-        return {}
-    if not isinstance(given, Mapping):
-        raise TypeError(
-            f"'{name}' of {caller} must be a dictionary with {kind.__name__} for every method. "
-            f"Got {type(given).__name__} instead."
-        )
-    for method, value in given.items():
-        if not isinstance(value, kind):
-            raise TypeError(
-                f"'{name}[{method!r}]' of {caller} must be {kind.__name__}. Got {type(value).__name__} instead."
-            )
-    return {str(method): value for method, value in given.items()}
-
-
-def _check_selected(
-    selected: Any, points: Mapping[str, OperatingPoints], test_points: Mapping[str, OperatingPoints], caller: str
-) -> None:
-    """Raise unless the selected points are points of methods that are there."""
-    if not isinstance(selected, Mapping):
-        raise TypeError(
-            f"'selected' of {caller} must be a dictionary of positions. Got {type(selected).__name__} instead."
-        )
-    for name, position in selected.items():
-        sizes = [len(part[name]) for part in (points, test_points) if name in part]
-        if not sizes:
-            raise ValueError(
-                f"'selected' of {caller} names {name!r}, which is none of the methods with points. "
-                f"Hint: they are {', '.join({**points, **test_points})}."
-            )
-        if isinstance(position, bool) or not isinstance(position, int | np.integer) or not 0 <= position < min(sizes):
-            raise ValueError(
-                f"'selected[{name!r}]' of {caller} must be a position from 0 to {min(sizes) - 1}. Got {position!r} "
-                "instead."
-            )
-
-
-def _check_free(others: Mapping[str, Any], taken: Mapping[str, Any], caller: str) -> None:
-    """Raise where a further model has the name of a line that the curve itself has."""
-    for name in others:
-        if str(name) in taken:
-            raise ValueError(
-                f"'others' of {caller} has a model named {name!r}, which is the name of a line of the curve itself. "
-                "Hint: give it another name."
-            )
 
 
 def _parted(mixed: Mapping[str, Any]) -> tuple[dict[str, OperatingPoints], dict[str, RocCurve]]:
@@ -434,15 +426,18 @@ def _parted(mixed: Mapping[str, Any]) -> tuple[dict[str, OperatingPoints], dict[
     return points, {name: what for name, what in mixed.items() if name not in points}
 
 
-def _selected_in_words(points: OperatingPoints, position: int, source: str) -> str:
-    found, alarms = points.true_positive_rate[position], points.false_positive_rate[position]
+def _selected_in_words(place: tuple[float, float], points: OperatingPoints, source: str, x: str) -> str:
+    alarms, found = place
     where = f", {source}" if source else ""
-    return f"selected{where}: {percent(float(found))} found, {percent(float(alarms))} false alarms"
+    if x == "alerts":
+        alerts = alarms * points.negatives + found * points.positives
+        return f"selected{where}: {alerts:,.0f} alerts, {percent(found)} found"
+    return f"selected{where}: {percent(found)} found, {percent(alarms)} false alarms"
 
 
-def _make_room_below(figure: Figure) -> None:
-    """Make a figure higher where a legend below its axes would leave it: squares do not shrink to make room."""
-    settle_layout(figure)
-    lacking = BORDER - figure.get_tightbbox().y0
-    if lacking > 0:
-        figure.set_figheight(figure.get_figheight() + lacking)
+def _axis_titles(x: str, points: Mapping[str, OperatingPoints]) -> tuple[str, str]:
+    if x != "alerts":
+        return RATES
+    first = next(iter(points.values()), None)
+    among = "" if first is None else f" among {first.positives + first.negatives:,.0f} cases"
+    return f"Alerts{among}", "Positives found (%)"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -10,13 +10,26 @@ import numpy as np
 
 from toprank.metrics.operating_points import OperatingPoints
 from toprank.plots.inputs import Floats
-from toprank.plots.roc import draw_curve
-from toprank.plots.style import FAINT, INK, SMALL_SIZE, MethodStyle, dress_axes, text_width
+from toprank.plots.roc import HANDLE, LEGEND, LINE_HEIGHT, draw_curve
+from toprank.plots.style import (
+    FAINT,
+    INK,
+    SMALL_SIZE,
+    TEXT_SIZE,
+    MethodStyle,
+    axes_width,
+    dress_axes,
+    settle_layout,
+    text_width,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 Box = tuple[Floats, Floats]
+SIDE = 5.6  # inches of a panel
+BORDER = 0.07  # inches below everything
 HULL_LINE = (0, (4, 2.5))
 DOMINATED, HULL = "hollow: dominated by another point", "hull of the points"
 MOST_RATIOS = 7  # cost ratios written beside points
@@ -28,20 +41,49 @@ DIRECTIONS = ((1, -1), (1, 0), (-1, 1), (0, -1), (1, 1), (0, 1), (-1, 0), (-1, -
 """Where a text may stand, seen from its point, the best first: below a curve there is most room."""
 
 
-def check_limits(xlim: Any, caller: str) -> tuple[float, float] | None:
-    """A pair of rates, the lower one first, or None."""
+def check_limits(xlim: Any, caller: str, highest: float = 1.0) -> tuple[float, float] | None:
+    """A pair of rates, or of numbers up to `highest`, the lower one first, or None."""
     if xlim is None:
         return None
     try:
         low, high = (float(end) for end in xlim)
     except (TypeError, ValueError):
         low, high = np.nan, np.nan
-    if not 0 <= low < high <= 1:  # NaN fails here too
+    if not 0 <= low < high <= highest:  # NaN fails here too
+        what, hint = ("rates from 0 to 1", "(0, 0.1) shows false positive rates up to 10 %") if highest == 1 else (
+            "numbers of alerts", "(0, 500) shows up to 500 alerts")  # fmt: skip
         raise ValueError(
-            f"The 'xlim' parameter of {caller} must be two rates from 0 to 1, the lower one first. Got {xlim!r} "
-            "instead. Hint: (0, 0.1) shows false positive rates up to 10 %."
+            f"The 'xlim' parameter of {caller} must be two {what}, the lower one first. Got {xlim!r} "
+            f"instead. Hint: {hint}."
         )
     return low, high
+
+
+def alerts_of_rates(ax: Axes, points: OperatingPoints) -> Any:
+    """Transform of the axes that puts a pair of rates, in %, where its alerts are: rates go to alerts by a line."""
+    from matplotlib.transforms import Affine2D
+
+    per_percent = points.negatives / 100, points.positives / 100
+    return Affine2D([[*per_percent, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]) + ax.transData
+
+
+def prepare_alerts(ax: Axes, panel: Sequence[OperatingPoints], limits: tuple[float, float] | None) -> None:
+    """Axes from no alert to all cases, or of a part of these, as high as the hulls go there; with a random order."""
+    from matplotlib.ticker import FuncFormatter, MaxNLocator
+
+    dress_axes(ax)
+    first, top = panel[0], 100.0
+    low, high = (0.0, first.positives + first.negatives) if limits is None else limits
+    if limits is not None:
+        hulls = [(points, points.hull()) for points in panel]
+        top = max(100 * float(np.interp(high, hull.alpha * points.negatives + hull.beta * points.positives, hull.beta))
+                  for points, hull in hulls)  # fmt: skip
+    ax.set_xlim(low - 0.01 * (high - low), high + 0.01 * (high - low))
+    ax.set_ylim(-0.01 * top, min(1.08 * top, 101))
+    ax.xaxis.set_major_locator(MaxNLocator(6))
+    ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.10g}"))
+    look: dict[str, Any] = {"color": FAINT, "linestyle": (0, (2, 2)), "linewidth": 1.3, "zorder": 1.8}
+    ax.plot([0, 100], [0, 100], gid="random", transform=alerts_of_rates(ax, first), **look)
 
 
 def prepare_zoom(ax: Axes, limits: tuple[float, float]) -> None:
@@ -53,8 +95,14 @@ def prepare_zoom(ax: Axes, limits: tuple[float, float]) -> None:
     ax.plot([0, 100], [0, 100], color=FAINT, linestyle=(0, (2, 2)), linewidth=1.3, zorder=1.8, gid="random")
 
 
-def draw_points(ax: Axes, points: OperatingPoints, style: MethodStyle, name: str, zorder: float) -> Any:
-    """Draw points, hollow where dominated, joined where not, and their hull; return the line for a legend."""
+def draw_points(
+    ax: Axes, points: OperatingPoints, style: MethodStyle, name: str, zorder: float, transform: Any = None
+) -> Any:
+    """Draw points, hollow where dominated, joined where not, and their hull; return the line for a legend.
+
+    `transform` puts rates, in %, where they belong on the axes; None: their x is the false positive rate.
+    """
+    transform = ax.transData if transform is None else transform
     draw_curve(
         ax,
         points.hull(),
@@ -63,10 +111,12 @@ def draw_points(ax: Axes, points: OperatingPoints, style: MethodStyle, name: str
         linewidth=1.0,
         zorder=zorder - 0.5,
         gid=f"hull: {name}",
+        transform=transform,
     )
     alpha, beta = 100 * points.false_positive_rate, 100 * points.true_positive_rate
     hidden = points.is_dominated
     shape: dict[str, Any] = {"marker": style.marker, "color": style.colour, "markersize": 5.8, "zorder": zorder}
+    shape["transform"] = transform
     ax.plot(
         alpha[hidden],
         beta[hidden],
@@ -81,12 +131,12 @@ def draw_points(ax: Axes, points: OperatingPoints, style: MethodStyle, name: str
     return ax.plot(alpha[kept], beta[kept], gid=f"method: {name}", **options, **shape)[0]
 
 
-def draw_ring(ax: Axes, points: OperatingPoints, position: int, style: MethodStyle, name: str) -> Any:
-    """Draw a ring around one of the points, and return it."""
-    place = 100 * points.false_positive_rate[[position]], 100 * points.true_positive_rate[[position]]
+def draw_ring(ax: Axes, place: tuple[float, float], style: MethodStyle, name: str, transform: Any = None) -> Any:
+    """Draw a ring around a pair of rates, and return it."""
     look: dict[str, Any] = {"markerfacecolor": "none", "markeredgecolor": style.colour}
-    look |= {"markeredgewidth": 1.8, "markersize": 13}
-    return ax.plot(*place, marker="o", linestyle="none", zorder=4, gid=f"selected: {name}", **look)[0]
+    look |= {"markeredgewidth": 1.8, "markersize": 13, "transform": ax.transData if transform is None else transform}
+    x, y = ([100 * rate] for rate in place)
+    return ax.plot(x, y, marker="o", linestyle="none", zorder=4, gid=f"selected: {name}", **look)[0]
 
 
 def has_ratio(points: OperatingPoints) -> bool:
@@ -94,14 +144,14 @@ def has_ratio(points: OperatingPoints) -> bool:
     return bool(np.isfinite(points.cost_ratio).any())
 
 
-def label_ratios(ax: Axes, points: OperatingPoints, chosen: int | None = None) -> None:
+def label_ratios(ax: Axes, points: OperatingPoints, chosen: int | None = None, transform: Any = None) -> None:
     """Write the cost ratio beside a few points along the curve, where nothing is in the way; first the chosen one's.
 
     The layout of the figure must be settled: places are measured in pixels.
     """
     scale = ax.figure.figure.dpi / 72
     obstacles, boxes = np.vstack(list(_drawn(ax))), _taken(ax)
-    for place, ratio in zip(*_apart(ax, points, chosen), strict=True):
+    for place, ratio in zip(*_apart(ax, points, chosen, transform), strict=True):
         text = f"{ratio:.2g}" if ratio < 100 else f"{ratio:.0f}"
         size = np.array([text_width(ax.figure.figure, [text], SMALL_SIZE) * 72, SMALL_SIZE]) * scale
         found = _free_place(ax, place, size / 2, obstacles, boxes)
@@ -145,16 +195,19 @@ def _box(middle: Floats, half: Floats, scale: float) -> Box:
     return middle - half - MARGIN * scale, middle + half + MARGIN * scale
 
 
-def _apart(ax: Axes, points: OperatingPoints, chosen: int | None = None) -> tuple[Floats, Floats]:
+def _apart(
+    ax: Axes, points: OperatingPoints, chosen: int | None = None, transform: Any = None
+) -> tuple[Floats, Floats]:
     """Pixels and cost ratios of the chosen point, and of some not dominated that lie far apart along the curve."""
     kept = np.flatnonzero(~points.is_dominated & np.isfinite(points.cost_ratio))
     _, first = np.unique(points.false_positives[kept], return_index=True)  # of equal points one
     kept = kept[first]
     rates = np.column_stack((points.false_positive_rate, points.true_positive_rate))
+    places = (ax.transData if transform is None else transform).transform(100 * rates)
     low, high = ax.get_xlim()
-    is_shown = (100 * rates[:, 0] >= low) & (100 * rates[:, 0] <= high)
+    x = ax.transData.inverted().transform(places)[:, 0]
+    is_shown = (x >= low) & (x <= high)
     kept = kept[is_shown[kept]]
-    places = ax.transData.transform(100 * rates)
     special = np.array([] if chosen is None else [chosen], np.int64)
     special = special[is_shown[special] & np.isfinite(points.cost_ratio[special])]
     for each in special:  # an equal point would say another cost at the same place
@@ -197,3 +250,28 @@ def signs(points: Mapping[str, OperatingPoints]) -> Iterator[tuple[Any, str]]:
         yield Line2D([], [], color=FAINT, **look), DOMINATED
     if points:
         yield Line2D([], [], color=FAINT, linestyle=HULL_LINE, linewidth=1.0), HULL
+
+
+def add_legend(ax: Axes, entries: Sequence[tuple[Any, str]], *, is_own: bool, is_zoomed: bool) -> None:
+    """Write a legend below the diagonal, or below the axes where there is no room."""
+    lines, texts = [line for line, _ in entries], [text for _, text in entries]
+    width = text_width(ax.figure.figure, texts, TEXT_SIZE) + HANDLE
+    height = LINE_HEIGHT * len(entries)
+    fits = width + height <= 1.05 * axes_width(ax)
+    if not is_own or (fits and not is_zoomed):
+        ax.legend(lines, texts, loc="best" if is_zoomed else "lower right", **LEGEND)
+        return
+    figure = ax.figure.figure
+    figure.set_figheight(max(figure.get_figheight(), SIDE + 0.6 + height))
+    n_panels = len(figure.axes)
+    figure.set_figwidth(max(figure.get_figwidth(), n_panels * (width + 0.6)))  # else a legend would squeeze the axes
+    ax.set_anchor("N")  # room that squares leave over belongs to the legend
+    ax.legend(lines, texts, loc="upper left", bbox_to_anchor=(-0.12, -0.2), borderaxespad=0, **LEGEND)
+
+
+def make_room_below(figure: Figure) -> None:
+    """Make a figure higher where a legend below its axes would leave it: squares do not shrink to make room."""
+    settle_layout(figure)
+    lacking = BORDER - figure.get_tightbbox().y0
+    if lacking > 0:
+        figure.set_figheight(figure.get_figheight() + lacking)

@@ -102,6 +102,12 @@ class CostOptimalCurve(CurveRanker):
         What `select` goes by.
     selected_ : Selection or None
         What `select` chose last.
+    oof_decision_function_ : float64 array of shape (n,) or None
+        Score of each training row by the curve that was fitted on the other folds, which has as many costs, so that
+        its scores are on the scale of `decision_function`; NaN for rows of no fold. None without folds, with
+        validation data, and after loading a file.
+    oof_fold_ : int64 array of shape (n,) or None
+        Fold in which each row was held out, the last one where several were; -1 for rows of no fold.
     max_depth_, alpha_ : int and float
         As chosen for the trees.
     grid_ : dict of list
@@ -173,6 +179,8 @@ class CostOptimalCurve(CurveRanker):
         self.random_state = random_state
         self.verbose = verbose
 
+    _judges_points = True  # False where only the ranking is wanted: no curves are fitted out of fold
+
     # --- fitting ------------------------------------------------------------------------------------------------
 
     def _fit_model(self, data: TrainingData, threads: Threads) -> Unseen | None:
@@ -191,8 +199,11 @@ class CostOptimalCurve(CurveRanker):
         path = FilledPath.of(trees, ratios, data, self.max_gap, threads)
         self.base_point_ = int(np.flatnonzero(~path.is_between)[base_point])
         seen = Calls(data.is_positive, data.weight, *_calls(path.trees, path.is_between, data.X, threads))
+        self.oof_decision_function_ = self.oof_fold_ = None
         if validation is None:
             unseen, source = self._out_of_fold(folds, start, path, base_point), OF_FOLDS
+            if unseen is not None:
+                self.oof_decision_function_, self.oof_fold_ = folds.by_row(unseen.score)
         else:
             matrix, is_positive = validation
             calls = _calls(path.trees, path.is_between, matrix, threads)
@@ -225,7 +236,7 @@ class CostOptimalCurve(CurveRanker):
 
         What a tree of one leaf calls any case is known, whatever those of the folds do.
         """
-        if not len(folds):
+        if not len(folds) or not self._judges_points:
             return None
         at_costs = ~path.is_between
         votes, score, between = folds.votes(start, path.ratios[at_costs], base_point, path.places)
@@ -257,10 +268,8 @@ class CostOptimalCurve(CurveRanker):
         return _calls([point.tree for point in self.path_], is_between, matrix, threads)
 
     @property
-    def _alerts(self) -> np.ndarray:
-        if self.held_out_by_ == OF_FOLDS:
-            return self.points_.alerts  # the trees' own: those of folds may call others
-        return super()._alerts
+    def _counts_own_alerts(self) -> bool:
+        return self.held_out_by_ == OF_FOLDS  # trees of folds may call others than the tree itself
 
     def _call_at(self, position: int, matrix: np.ndarray, threads: Threads) -> np.ndarray:
         return votes_of(self.path_[position].tree, matrix, threads)

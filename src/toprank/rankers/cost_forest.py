@@ -88,6 +88,11 @@ class CostOptimalForest(CurveRanker):
         Those of the first member, by ascending costs, then those of the next.
     oob_decision_function_ : float64 array of shape (n,)
         Score of each training case by the members that did not draw it; NaN where all did.
+    oof_decision_function_ : float64 array of shape (n,)
+        The same as `oob_decision_function_`, under the name that `CostOptimalCurve` has for scores by models that had
+        not seen a case.
+    oof_fold_ : None
+        Bags have no folds.
     oob_score_ : float
         Average precision of these scores; NaN where there are none of one class.
 
@@ -225,6 +230,7 @@ class CostOptimalForest(CurveRanker):
             by_others.add(called[:, new], score[new], new)
         seen = Calls(data.is_positive, data.weight, *by_all.result())
         called, self.oob_decision_function_ = by_others.result()
+        self.oof_decision_function_, self.oof_fold_ = self.oob_decision_function_, None
         weight = np.ones(len(data.X)) if data.weight is None else data.weight
         rows = np.flatnonzero((by_others.n_voters > 0) & (weight > 0))
         is_positive, score, weight = data.is_positive[rows], self.oob_decision_function_[rows], weight[rows]
@@ -311,6 +317,7 @@ class CostOptimalForest(CurveRanker):
         if self._tree_at.ndim != 2 or not np.array_equal(np.unique(self._tree_at), np.arange(len(self.trees_))):
             raise ValueError("The model's members and trees do not fit together.")
         self._judged_from_arrays(arrays, self._tree_at.shape[1], lambda i, _: self._bag(i))
+        self.oof_decision_function_ = self.oob_decision_function_
 
 
 @dataclass(frozen=True, eq=False)

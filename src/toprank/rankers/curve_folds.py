@@ -54,6 +54,28 @@ class CurveFolds:
         """Rows of all folds, one fold after the other."""
         return np.concatenate([held_out for _, held_out in self.folds])
 
+    def by_row(self, score: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Scores of the rows of all folds as one per training row, and the fold of each.
+
+        Parameters
+        ----------
+        score : float64 array of shape (n_held_out,)
+            In the order of `rows`; a row that several folds hold out gets the mean of its scores.
+
+        Returns
+        -------
+        score : float64 array of shape (n,)
+            NaN for rows that no fold holds out.
+        fold : int64 array of shape (n,)
+            The last fold that holds a row out; -1 for none.
+        """
+        n = len(self.data.X)
+        total, times = np.bincount(self.rows, score, n), np.bincount(self.rows, minlength=n)
+        fold = np.full(n, -1, np.int64)
+        for i, (_, held_out) in enumerate(self.folds):
+            fold[held_out] = i
+        return np.where(times > 0, total / np.maximum(times, 1), np.nan), fold
+
     def costs(self, starts: Sequence[Start], ratio: float) -> np.ndarray:
         """What a case costs out of fold with each start, in units of a false negative, float64 (n_starts,)."""
 

@@ -18,6 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 from toprank._core.threads import Threads, resolve_n_jobs
 from toprank.metrics import OperatingPoints
 from toprank.rankers.curve_choice import TREE_OF, Selection, choose
+from toprank.rankers.curve_cuts import TopCalls
 from toprank.rankers.curve_path import CurvePoint, Moved, path_table, points_of_path
 from toprank.rankers.ensemble import Ensemble
 from toprank.rankers.frames import make_frame
@@ -54,6 +55,10 @@ class Calls:
             self.is_positive, self.called, cost_ratio=ratios, sample_weight=self.weight, pos_label=True
         )
 
+    def top(self) -> TopCalls:
+        """The cases at the top of the ranking."""
+        return TopCalls.from_calls(self.score, self.called, self.is_positive, self.weight)
+
 
 class CurveRanker(Ensemble):
     """Base of the rankers that hold a model for every cost of a false positive.
@@ -68,6 +73,10 @@ class CurveRanker(Ensemble):
     points_, held_out_points_ : OperatingPoints
     held_out_by_ : str
     selected_ : Selection or None
+    oof_decision_function_ : float64 array of shape (n,) or None
+        Scores of the training rows by models that had not seen them, on the scale of `decision_function`.
+    oof_fold_ : int64 array of shape (n,) or None
+        Fold in which each row was held out, -1 for none.
     """
 
     base: TAOTree | None
@@ -78,7 +87,11 @@ class CurveRanker(Ensemble):
     held_out_points_: OperatingPoints | None
     held_out_by_: str
     selected_: Selection | None
+    oof_decision_function_: np.ndarray | None
+    oof_fold_: np.ndarray | None
     _what_a_point_is: str = TREE_OF
+    _judged_top: TopCalls | None  # of the rows that figures are about
+    _seen_top: TopCalls | None  # of the training rows, where alerts are counted on these
 
     # --- what the base says -------------------------------------------------------------------------------------
 
@@ -177,6 +190,8 @@ class CurveRanker(Ensemble):
         self.points_ = seen.points(ratios)
         self.held_out_points_ = None if unseen is None else unseen.points(ratios)
         self.held_out_by_ = OF_TRAINING if unseen is None else source
+        self._judged_top = (seen if unseen is None else unseen).top()
+        self._seen_top = seen.top() if self._counts_own_alerts else None
         self.path_ = points_of_path(models, self.points_, self.held_out_points_, moved or [None] * len(models))
         self.selected_ = None
 
@@ -195,13 +210,20 @@ class CurveRanker(Ensemble):
         return self._calls(matrix, threads)[1]
 
     def predict(self, X: Any) -> np.ndarray:
-        """Class of each row: by the point that `select` chose; before that, positive above the cutoff of `budget`."""
+        """Class of each row: by the point that `select` chose; before that, positive above the cutoff of `budget`.
+
+        Where `select` took only the first alerts of a tree (`selected_.cut`), rows that the curve scores below these
+        are negative.
+        """
         check_is_fitted(self)
         if self.selected_ is None:
             return super().predict(X)
         matrix = self._encode(X)
         with Threads(resolve_n_jobs(self.n_jobs)) as threads:
             is_positive = self._call_at(self.selected_.position, matrix, threads)
+            if self.selected_.cut is not None and is_positive.any():
+                rows = np.flatnonzero(is_positive)
+                is_positive[rows] = self._decide(matrix[rows], threads) >= self.selected_.cut.threshold
         return self.classes_[np.where(is_positive, self.positive_index_, 1 - self.positive_index_)]
 
     # --- choosing -----------------------------------------------------------------------------------------------
@@ -230,9 +252,9 @@ class CurveRanker(Ensemble):
     ) -> Selection:
         """Choose the point of the curve that `predict` uses from now on.
 
-        Judged by the validation data where `fit` was given any, else by what `held_out_by_` says; but by
-        cross-validation the alerts of a tree are those that it has itself on the training cases. Of points that are
-        equally good the one with the fewest leaves is taken.
+        All figures are those of the validation data where `fit` was given any, else of what `held_out_by_` says. Only
+        whether a tree keeps to a budget goes, by cross-validation, by the training cases that it calls positive
+        itself: the trees of folds are others. Ties go to the point with the fewest leaves.
 
         Parameters
         ----------
@@ -240,7 +262,8 @@ class CurveRanker(Ensemble):
             At most this share of the negatives is called positive; as many positives as possible are found.
         k : int or float
             At most so many alerts among as many cases as there are training cases, a float is a share of them; as many
-            positives as possible are found.
+            positives as possible are found. Either by all alerts of a tree, or, where that finds more, by the first k
+            alerts of a larger tree, in the order of the curve: `cut` of the selection says where they end.
         cost_ratio : float
             A false positive costs so many false negatives; the costs together are least.
         min_recall : float from 0 to 1
@@ -259,14 +282,22 @@ class CurveRanker(Ensemble):
         self.selected_ = choose(
             f"{type(self).__name__}.select", self.path_, points, self.held_out_by_, self.n_cases_,
             alerts=self._alerts, has_alerts=self.points_.alerts > 0, base_ratio=self.path_[self.base_point_].cost_ratio,
+            counted=self._seen_top or self._judged_top, judged=self._judged_top,
             max_leaves=max_leaves, of=self._what_a_point_is,
             max_fpr=max_fpr, k=k, cost_ratio=cost_ratio, min_recall=min_recall,
         )  # fmt: skip
         return self.selected_
 
     @property
+    def _counts_own_alerts(self) -> bool:
+        """Whether a budget goes by the alerts of the models on the training cases, and not by those held out."""
+        return False
+
+    @property
     def _alerts(self) -> np.ndarray:
         """Cases that each model calls positive, of as many as there are training cases: float64 (n_points,)."""
+        if self._counts_own_alerts:
+            return self.points_.alerts
         counted = self.points_ if self.held_out_points_ is None else self.held_out_points_
         return counted.alerts / (counted.positives + counted.negatives) * self.n_cases_
 
@@ -290,6 +321,9 @@ class CurveRanker(Ensemble):
             if points is not None:
                 arrays |= {f"{prefix}{name}": np.array(value) for name, value in points.to_dict().items()}
         arrays["moved"] = np.array([(np.nan,) * 3 if point.moved is None else point.moved for point in self.path_])
+        for prefix, top in (("judged_top_", self._judged_top), ("seen_top_", self._seen_top)):
+            if top is not None:
+                arrays |= {f"{prefix}{name}": array for name, array in top.to_arrays().items()}
         return arrays | ({} if self.selected_ is None else self.selected_.to_arrays())
 
     def _judged_from_arrays(
@@ -308,7 +342,12 @@ class CurveRanker(Ensemble):
         if len(moved) != n_points or any(each is not None and not 0 <= each.point < n_points for each in moved):
             raise ValueError("The model's points and those that they come from do not fit together.")
         self.path_ = points_of_path(models, self.points_, self.held_out_points_, moved)
+        self._judged_top, self._seen_top = (
+            TopCalls.from_arrays(found, n_points) if (found := without_prefix(arrays, prefix)) else None
+            for prefix in ("judged_top_", "seen_top_")
+        )
         self.selected_ = Selection.from_arrays(arrays, self.path_, self.held_out_by_)
+        self.oof_decision_function_ = self.oof_fold_ = None  # of the training rows, which files do not hold
 
 
 def _points_of(arrays: dict[str, np.ndarray], n_points: int) -> OperatingPoints:

@@ -14,12 +14,12 @@ def make_ebm(random_state: Any = 0, n_jobs: int | None = 1, **setting: Any) -> A
     return ExplainableBoostingClassifier(**{"random_state": random_state, "n_jobs": n_jobs, "outer_bags": 8} | setting)
 
 
-def terms(model: Any) -> tuple[int, str]:
-    """Curves and surfaces of a fitted machine."""
-    return len(model.term_names_), "terms"
+def curves(model: Any) -> tuple[int, str]:
+    """Curves, and surfaces of pairs, of a fitted machine."""
+    return len(model.term_names_), "curves"
 
 
 register(
     Method("ebm", "EBM", "additive", make_ebm, {"interactions": (0, 10)}, "numbers", ("interpret",), is_readable=True,
-           size=terms, summary="Explainable boosting machine: one curve a column, and up to 10 pairs.")
+           size=curves, summary="Explainable boosting machine: one curve a column, and up to 10 pairs.")
 )  # fmt: skip

@@ -26,13 +26,14 @@ TREE_DEPTHS = (*PAPER_DEPTHS, *range(20, 101, 10))
 TAO_SPACE = {"max_depth": (1, 2, 4), "alpha": (0.3, 1.0, 3.0, 10.0)}
 
 
-def make_meta_ap(leaf_score: str) -> Callable[..., MetaAP]:
-    """`make` of MetaAP with a given order inside leaves."""
+def make_meta_ap(random_state: Any = 0, n_jobs: int | None = 1, **setting: Any) -> MetaAP:
+    """MetaAP with its defaults: the same model as `MetaAP()` and `toprank fit --model metaap`."""
+    return MetaAP(**{"random_state": random_state, "n_jobs": n_jobs} | setting)
 
-    def make(random_state: Any = 0, n_jobs: int | None = 1, **setting: Any) -> MetaAP:
-        return MetaAP(**{"leaf_score": leaf_score, "random_state": random_state, "n_jobs": n_jobs} | setting)
 
-    return make
+def make_margin_meta_ap(random_state: Any = 0, n_jobs: int | None = 1, **setting: Any) -> MetaAP:
+    """MetaAP whose leaves are ordered inside by the distance to the nearest threshold; not pruned."""
+    return MetaAP(**{"leaf_score": "margin", "random_state": random_state, "n_jobs": n_jobs} | setting)
 
 
 def make_published(random_state: Any = 0, n_jobs: int | None = 1, depth: int = 4, **setting: Any) -> MetaAP:
@@ -41,7 +42,7 @@ def make_published(random_state: Any = 0, n_jobs: int | None = 1, depth: int = 4
 
 
 def make_forest(random_state: Any = 0, n_jobs: int | None = 1, **setting: Any) -> MetaAPForest:
-    """Forest of 100 MetaAP trees."""
+    """Forest of MetaAP trees with its defaults."""
     return MetaAPForest(**{"random_state": random_state, "n_jobs": n_jobs} | setting)
 
 
@@ -70,11 +71,8 @@ def make_pruned_treerank(random_state: Any = 0, n_jobs: int | None = 1, **settin
 
 
 def make_treerank_forest(random_state: Any = 0, n_jobs: int | None = 1, **setting: Any) -> TreeRankForest:
-    """Ranking forest: 100 TreeRank trees on bootstraps, a few columns drawn for each condition.
-
-    `TreeRankForest()` draws no columns, as published; here `max_features` is "sqrt" unless the setting says otherwise.
-    """
-    return TreeRankForest(**{"max_features": "sqrt", "random_state": random_state, "n_jobs": n_jobs} | setting)
+    """Forest of TreeRank trees with its defaults."""
+    return TreeRankForest(**{"random_state": random_state, "n_jobs": n_jobs} | setting)
 
 
 def make_treerank_boost(random_state: Any = 0, n_jobs: int | None = 1, **setting: Any) -> TreeRankBoost:
@@ -92,8 +90,13 @@ def make_tao(split: str) -> Callable[..., TAOTree]:
 
 
 def make_cost_curve(random_state: Any = 0, n_jobs: int | None = 1, **setting: Any) -> CostOptimalCurve:
-    """Trees of weighted sums for every cost; it chooses their depth and penalty by folds of its own."""
-    return CostOptimalCurve(**{"random_state": random_state, "n_jobs": n_jobs} | setting)
+    """Trees of weighted sums for every cost; it chooses their depth and penalty by folds of its own.
+
+    Its points are not judged out of fold: that takes half of the time and the ranking does not depend on it.
+    """
+    curve = CostOptimalCurve(**{"random_state": random_state, "n_jobs": n_jobs} | setting)
+    curve._judges_points = False
+    return curve
 
 
 def make_cost_tree(random_state: Any = 0, n_jobs: int | None = 1, **setting: Any) -> CostTree:
@@ -117,16 +120,26 @@ def make_plain_tree(criterion: str, leaf_score: str) -> Callable[..., RankingTre
     return make
 
 
-def leaves_of_ranker(ranker: Any) -> tuple[int, str]:
-    """Leaves of a fitted ranker, with the coefficients of a linear score inside them.
+def size_of_ranker(ranker: Any) -> tuple[int, str]:
+    """What a person has to read of a fitted ranker: conditions of its tree and coefficients of its scorecard.
 
-    Of a forest all trees together; of a cost-optimal curve the tree at the base cost, which a person reads.
+    A condition on a weighted sum counts once per term. Of a cost-optimal curve it is the tree at the base cost.
     """
-    scoring = ranker.tree_.scoring if hasattr(ranker, "tree_") else None
-    if scoring is None or scoring.kind != "linear":
-        return ranker.n_leaves_, "leaves"
+    tree = ranker.path_[ranker.base_point_].tree.tree_ if hasattr(ranker, "path_") else ranker.tree_
+    n_terms = np.diff(tree.oblique_at)[~tree.is_leaf]
+    n_conditions = int(np.maximum(n_terms, 1).sum())
+    scoring = tree.scoring
     n_coefficients = int(np.count_nonzero(scoring.weight) + np.count_nonzero(scoring.points))
-    return ranker.n_leaves_ + n_coefficients, "leaves and coefficients"
+    if scoring.kind != "linear" or not n_coefficients:
+        return n_conditions, "conditions"
+    if not n_conditions:
+        return n_coefficients, "coefficients"
+    return n_conditions + n_coefficients, "conditions and coefficients"
+
+
+def leaves_of_ensemble(ranker: Any) -> tuple[int, str]:
+    """Leaves of all trees of a fitted forest."""
+    return ranker.n_leaves_, "leaves"
 
 
 def scores_by_depth(ranker: Any, X: Any, values: Sequence[int | None]) -> np.ndarray:
@@ -153,26 +166,25 @@ BY_DEPTH = Sweep("max_depth", scores_by_depth, contains_lower_depths)
 
 def register_tree(name: str, title: str, make: Callable[..., Any], summary: str, **others: Any) -> None:
     """Register a ranker that a person can read."""
-    register(Method(name, title, "toprank", make, is_readable=True, size=leaves_of_ranker, summary=summary, **others))
+    register(Method(name, title, "toprank", make, is_readable=True, size=size_of_ranker, summary=summary, **others))
 
 
 def register_forest(name: str, title: str, make: Callable[..., Any], summary: str, **others: Any) -> None:
     """Register a ranker of many trees."""
-    register(Method(name, title, "toprank", make, size=leaves_of_ranker, summary=summary, **others))
+    register(Method(name, title, "toprank", make, size=leaves_of_ensemble, summary=summary, **others))
 
 
 register_tree(
     "metaap",
     "MetaAP",
-    make_meta_ap("linear"),
-    "Tree of trees for average precision, leaf_score='linear': a sparse score orders rows inside leaves.",
-    space={"max_depth": META_DEPTHS, "leaf_depth": LEAF_DEPTHS},
+    make_meta_ap,
+    "Tree of trees for average precision, with the defaults of MetaAP().",
     sweep=BY_DEPTH,
 )
 register_tree(
     "metaap-margin",
     "MetaAP margin",
-    make_meta_ap("margin"),
+    make_margin_meta_ap,
     "MetaAP whose leaves are ordered inside by the distance to the nearest threshold.",
     space={"max_depth": META_DEPTHS, "leaf_depth": LEAF_DEPTHS},
     sweep=BY_DEPTH,
@@ -208,10 +220,9 @@ register_tree(
 )
 register_forest(
     "treerank-forest",
-    "Ranking forest (TreeRank)",
+    "TreeRank forest",
     make_treerank_forest,
-    "Ranking forest: 100 TreeRank trees on bootstraps, max_features='sqrt'; TreeRankForest() draws no columns.",
-    space={"max_depth": (2, 4, 6)},
+    "Ranking forest: TreeRank trees on bootstraps, with the defaults of TreeRankForest().",
 )
 register_forest(
     "treerank-boost",
@@ -224,8 +235,7 @@ register_forest(
     "metaap-forest",
     "MetaAP forest",
     make_forest,
-    "100 MetaAP trees on bootstraps, averaged.",
-    space={"max_depth": (2, 4, 6)},
+    "MetaAP trees on bootstraps, averaged, with the defaults of MetaAPForest().",
 )
 register_forest(
     "metaap-forest-paper",

@@ -1,4 +1,4 @@
-"""How large a fitted scikit-learn model is: leaves of trees and ensembles, coefficients of linear models."""
+"""How large a fitted scikit-learn model is: conditions or leaves of trees, coefficients of linear models."""
 
 from __future__ import annotations
 
@@ -11,6 +11,11 @@ from sklearn.tree import BaseDecisionTree
 def leaves(model: Any) -> tuple[int, str]:
     """Leaves of a tree, or of all trees of an ensemble, also of ensembles in pipelines."""
     return _count_leaves(model), "leaves"
+
+
+def conditions(model: Any) -> tuple[int, str]:
+    """Conditions of one tree: what a person reads."""
+    return _count_leaves(model) - 1, "conditions"
 
 
 def coefficients(model: Any) -> tuple[int, str]:

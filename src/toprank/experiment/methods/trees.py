@@ -8,7 +8,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 from toprank.experiment.methods.distance_tree import DistanceTree
 from toprank.experiment.methods.own import PAPER_DEPTHS
-from toprank.experiment.methods.sizes import leaves
+from toprank.experiment.methods.sizes import conditions
 from toprank.experiment.registry import Method, register
 
 PENALTIES = (0.0, 0.0003, 0.001, 0.003, 0.01, 0.03)
@@ -39,21 +39,21 @@ def make_distance_cart(random_state: Any = 0, n_jobs: int | None = 1, **setting:
 
 register(
     Method("cart", "CART", "tree", make_cart, {"ccp_alpha": PENALTIES, "min_samples_leaf": LEAST_LEAVES}, "numbers",
-           is_readable=True, size=leaves, summary="scikit-learn's Gini tree, pruned by cost-complexity.")
+           is_readable=True, size=conditions, summary="scikit-learn's Gini tree, pruned by cost-complexity.")
 )  # fmt: skip
 register(
     Method("cart-balanced", "CART balanced", "tree", make_balanced_cart,
-           {"ccp_alpha": PENALTIES, "min_samples_leaf": LEAST_LEAVES}, "numbers", is_readable=True, size=leaves,
+           {"ccp_alpha": PENALTIES, "min_samples_leaf": LEAST_LEAVES}, "numbers", is_readable=True, size=conditions,
            summary="The same tree with classes of equal weight.")
 )  # fmt: skip
 register(
     Method("cart-cost", "CART tuned cost", "tree", make_cost_cart,
            {"positive_weight": (1.0, 3.0, 10.0, 30.0), "ccp_alpha": (0.0, 0.001, 0.01)}, "numbers", is_readable=True,
-           size=leaves, summary="The same tree; what a positive weighs is tuned.")
+           size=conditions, summary="The same tree; what a positive weighs is tuned.")
 )  # fmt: skip
 # The paper tries depths up to 100 (`benchmarks/quality/metaap.yaml`); each of them is a fit of its own.
 register(
     Method("cart-distance", "CART distance", "tree", make_distance_cart, {"max_depth": PAPER_DEPTHS}, "numbers",
-           is_readable=True, size=leaves,
+           is_readable=True, size=conditions,
            summary="scikit-learn's tree as in the MetaAP paper: ranked by the signed distance to a threshold.")
 )  # fmt: skip

@@ -1,0 +1,59 @@
+"""What a display of cost-optimal curves is given, checked: points and curves by method, and what was selected."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from toprank.metrics.operating_points import OperatingPoints
+
+
+def check_objects(given: Any, kind: type, name: str, caller: str) -> dict[str, Any]:
+    """A dictionary of objects of one kind, with names that are texts; empty where nothing is given."""
+    if given is None:
+        return {}
+    if not isinstance(given, Mapping):
+        raise TypeError(
+            f"'{name}' of {caller} must be a dictionary with {kind.__name__} for every method. "
+            f"Got {type(given).__name__} instead."
+        )
+    for method, value in given.items():
+        if not isinstance(value, kind):
+            raise TypeError(
+                f"'{name}[{method!r}]' of {caller} must be {kind.__name__}. Got {type(value).__name__} instead."
+            )
+    return {str(method): value for method, value in given.items()}
+
+
+def check_selected(
+    selected: Any, points: Mapping[str, OperatingPoints], test_points: Mapping[str, OperatingPoints], caller: str
+) -> None:
+    """Raise unless the selected points are points of methods that are there."""
+    if not isinstance(selected, Mapping):
+        raise TypeError(
+            f"'selected' of {caller} must be a dictionary of positions. Got {type(selected).__name__} instead."
+        )
+    for name, position in selected.items():
+        sizes = [len(part[name]) for part in (points, test_points) if name in part]
+        if not sizes:
+            raise ValueError(
+                f"'selected' of {caller} names {name!r}, which is none of the methods with points. "
+                f"Hint: they are {', '.join({**points, **test_points})}."
+            )
+        if isinstance(position, bool) or not isinstance(position, int | np.integer) or not 0 <= position < min(sizes):
+            raise ValueError(
+                f"'selected[{name!r}]' of {caller} must be a position from 0 to {min(sizes) - 1}. Got {position!r} "
+                "instead."
+            )
+
+
+def check_free_names(others: Mapping[str, Any], taken: Mapping[str, Any], caller: str) -> None:
+    """Raise where a further model has the name of a line that the curve itself has."""
+    for name in others:
+        if str(name) in taken:
+            raise ValueError(
+                f"'others' of {caller} has a model named {name!r}, which is the name of a line of the curve itself. "
+                "Hint: give it another name."
+            )
