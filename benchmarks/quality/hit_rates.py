@@ -2,13 +2,13 @@
 
     python benchmarks/quality/hit_rates.py --data ../shared/data [--tables held-out] [--seeds 11 12 13] [--write]
 
-Each ranker, with its defaults, learns from 70 % of a table and claims a hit rate for the top 1 % and 5 % of the rest and
-for its first three rules; the rest tells what they hit. A group of few cases hits by luck more or less than any claim
-says, so beside the mean absolute difference stands what it would be if every claim were right: the luck of the draw.
-Groups of fewer than 20 test cases are left out. `--write` stores the table in docs/results/hit_rates.md.
+Each ranker, with its defaults, learns from 70 % of a table and claims a hit rate for the top 1 % and 5 % of the rest
+and for its first three rules; the rest shows what they hit. A group of few cases hits by luck more or less than any
+claim says, so beside the mean absolute difference stands what it would be if every claim were right: the luck of the
+draw. Groups of fewer than 20 test cases are left out. `--write` stores the table in docs/results/hit_rates.md.
 
-The settings behind the rates (`toprank.metrics.hit_rates`) were chosen on the development tables; `--tables held-out`, the
-default, are the others.
+The settings behind the rates (`toprank.metrics.hit_rates`) were chosen on the development tables; `--tables held-out`,
+the default, are the others.
 """
 
 from __future__ import annotations
@@ -119,8 +119,8 @@ def page(table: pd.DataFrame, arguments: argparse.Namespace, seconds: float) -> 
     lines.insert(1, f"|{'---|' * len(shown.columns)}")
     return "\n".join([
         "# Hit rates: claimed and found", "",
-        f"{date.today()}, {platform.machine()}, 2 cores, Python {platform.python_version()}, {seconds:.0f} s; `{command}`",
-        "", *(__doc__ or "").split("\n\n")[2].split("\n"), "",
+        f"{date.today()}, {platform.machine()}, 2 cores, Python {platform.python_version()}, {seconds:.0f} s; "
+        f"`{command}`", "", *(__doc__ or "").split("\n\n")[2].split("\n"), "",
         f"Tables ({arguments.tables}): {', '.join(arguments.names)}.", "", *lines, "",
     ])  # fmt: skip
 

@@ -31,6 +31,7 @@ from toprank.tree.counts import count, plural
 if TYPE_CHECKING:
     import polars
 
+    from toprank.cli.csv_text import CsvFormat
     from toprank.experiment.leaderboard import Entry, Leaderboard
 
 MINUTES = 2.5
