@@ -52,7 +52,8 @@ def encode(table: Table, columns: Sequence[Column]) -> np.ndarray:
     warns of categories that training never saw, and of cells that cannot be read.
     """
     positions = [table.position[column.input_name] for column in columns]
-    plain, others = [], []
+    plain: list[int] = []
+    others: list[int] = []
     for place, column in enumerate(columns):
         is_plain = column.categories is None and column.form == "" and table.is_numeric(positions[place])
         (plain if is_plain else others).append(place)
