@@ -29,7 +29,7 @@ def note_lone_column(model: Any, features: polars.DataFrame, is_positive: np.nda
         shares = np.asarray(model._card_shares or [0.0])
     if not shares.any():
         return
-    name = model.columns_[int(np.argmax(shares))].name
+    name = model.columns_[int(np.argmax(shares))].input_name
     with terminal.working(f"Looking at {name} alone"):
         area = area_alone(features.select(name), is_positive)
     if area >= DECIDES_ALONE:
@@ -56,6 +56,8 @@ def area_alone(column: polars.DataFrame, is_positive: np.ndarray) -> float:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a half may miss a rare category; the whole table has been checked
         for inside, held_out in StratifiedKFold(2, shuffle=True, random_state=0).split(is_positive, is_positive):
-            tree = RankingTree(max_depth=3, min_samples_leaf=1).fit(column[inside], is_positive[inside])
+            tree = RankingTree(max_depth=3, min_samples_leaf=1, keep_columns="all").fit(
+                column[inside], is_positive[inside]
+            )
             areas.append(roc_auc(is_positive[held_out], tree.decision_function(column[held_out])))
     return float(np.mean(areas))

@@ -11,6 +11,7 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, NamedTuple
 
 import narwhals as nw
@@ -22,10 +23,9 @@ from toprank.rankers.dates import (
     days_of_values,
     learn_date_form,
     part_codes,
-    read_date,
     useful_parts,
 )
-from toprank.rankers.encoding import ManyCategoriesWarning, warn_caller
+from toprank.rankers.encoding import ManyCategoriesWarning, read_days, warn_caller
 from toprank.rankers.number_text import NEARLY_ALL, learn_number_form
 from toprank.rankers.table import Table, kind_of_values
 from toprank.tree.columns import Column
@@ -268,14 +268,14 @@ def _learn_values(table: Table, i: int, is_chosen: bool, is_judged: bool) -> lis
         return [Column(name)]
     is_declared = is_chosen or dtype in (nw.Categorical, nw.Enum)
     if kind == "category" and distinct and isinstance(distinct[0], str):
-        if not is_declared and (dates := learn_date_form(distinct)) is not None:
-            read = table.read_distinct(i, dates.form, lambda texts: [read_date(text, dates.form) for text in texts])
+        read = partial(read_days, table, i)
+        if not is_declared and (dates := learn_date_form(distinct, read)) is not None:
             if dates.is_ambiguous:
                 warn_caller(
                     f"Column {name!r} holds dates that could be day first or month first; they are read as day first. "
                     "Hint: write them as 2024-12-31, or pass a column of a date type."
                 )
-            return _date_columns(name, dates.form, table.coded(i).mapped(read), is_judged)
+            return _date_columns(name, dates.form, table.coded(i).mapped(read(dates.form)), is_judged)
         if not is_declared and (form := learn_number_form(distinct)) is not None:
             return [Column(name, form=form.form, unit=form.unit)]
     if is_judged:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, date, datetime
 from typing import Any, NamedTuple
 
@@ -87,11 +87,12 @@ def _time_of_day(match: re.Match[str]) -> float:
     return ((((hour * 60 + minute - shift) * 60) + second) * 1000 + thousandths) / MILLISECONDS
 
 
-def learn_date_form(distinct: Sequence[str]) -> DateForm | None:
+def learn_date_form(distinct: Sequence[str], read: Callable[[str], np.ndarray] | None = None) -> DateForm | None:
     """Return how the dates of a column are written; None where it is not a column of dates.
 
     Nearly all distinct values must be dates of one form. One value that fits only one order decides between day first
-    and month first; where all fit both, the day is first.
+    and month first; where all fit both, the day is first. `read` gives the days in all distinct values, if they are of
+    a form; without it they are read here.
 
     Examples
     --------
@@ -100,18 +101,24 @@ def learn_date_form(distinct: Sequence[str]) -> DateForm | None:
     """
     forms = tuple(PATTERNS)
     if len(distinct) > 2 * SAMPLE:
-        found = _learn(distinct[:: len(distinct) // SAMPLE], forms)
+        sample = distinct[:: len(distinct) // SAMPLE]
+        found = _learn(sample, forms, lambda form: read_dates(sample, form))
         if found is None:
             return None
         forms = ("ymd",) if found.form == "ymd" else ("dmy", "mdy")
-    return _learn(distinct, forms)
+    return _learn(distinct, forms, read or (lambda form: read_dates(distinct, form)))
 
 
-def _learn(distinct: Sequence[str], forms: Sequence[str]) -> DateForm | None:
-    known = [text for text in distinct if text.strip()]
-    count = {form: sum(not math.isnan(read_date(text, form)) for text in known) for form in forms}
+def read_dates(texts: Sequence[str], form: str) -> np.ndarray:
+    """Return `read_date` of each text: float64."""
+    return np.array([read_date(text, form) for text in texts], np.float64)
+
+
+def _learn(distinct: Sequence[str], forms: Sequence[str], read: Callable[[str], np.ndarray]) -> DateForm | None:
+    n_known = sum(bool(text.strip()) for text in distinct)
+    count = {form: int(np.count_nonzero(~np.isnan(read(form)))) for form in forms}
     best = max(count, key=lambda form: count[form])  # ties go to the first: day before month
-    if not known or count[best] < NEARLY_ALL * len(known):
+    if not n_known or count[best] < NEARLY_ALL * n_known:
         return None
     return DateForm(best, best == "dmy" and count["dmy"] == count["mdy"] > 0)
 

@@ -17,13 +17,13 @@ from typing import Any
 import narwhals as nw
 import numpy as np
 
-from toprank.rankers.dates import NAMES, days_of_series, days_of_values, part_codes, read_date
+from toprank.rankers.dates import NAMES, days_of_series, days_of_values, part_codes, read_dates
 from toprank.rankers.number_text import NumberForm, numbers_of
 from toprank.rankers.table import Coded, Table, is_missing, kind_of_value, kind_of_values, read_table
 from toprank.tree.columns import NUMBER_FORMS, Column
 from toprank.tree.counts import plural
 
-__all__ = ["ManyCategoriesWarning", "Table", "encode", "is_missing", "read_table", "source_days", "warn_caller"]
+__all__ = ["ManyCategoriesWarning", "Table", "encode", "is_missing", "read_days", "read_table", "warn_caller"]
 
 PACKAGE = str(Path(__file__).parents[1]) + os.sep
 """Folder of toprank's own files."""
@@ -75,7 +75,7 @@ def _encode_column(table: Table, i: int, column: Column, days: dict[int, np.ndar
         return _number_text(table, i, column)
     if column.form:
         if i not in days:
-            days[i] = source_days(table, i, column)
+            days[i] = _source_days(table, i, column)
         if not column.part:
             return days[i] if column.has_time else np.floor(days[i])
         return _part_of_date(column, days[i])
@@ -143,7 +143,7 @@ def _number_text(table: Table, i: int, column: Column) -> np.ndarray:
     return coded.mapped(values)
 
 
-def source_days(table: Table, i: int, column: Column) -> np.ndarray:
+def _source_days(table: Table, i: int, column: Column) -> np.ndarray:
     """Days since 1970-01-01 of a column that held dates in training; warns of cells that hold none."""
     dtype = table.dtype(i)
     if dtype is not None and dtype.is_temporal():
@@ -160,9 +160,14 @@ def source_days(table: Table, i: int, column: Column) -> np.ndarray:
     if kinds == {"dates"}:
         return coded.mapped(days_of_values(coded.distinct))
     form = "ymd" if column.form == "date" else column.form
-    values = table.read_distinct(i, form, lambda texts: [read_date(text, form) for text in texts])
+    values = read_days(table, i, form)
     _warn_of_unread(column, coded, values, "dates")
     return coded.mapped(values)
+
+
+def read_days(table: Table, i: int, form: str) -> np.ndarray:
+    """Days since 1970-01-01 in each distinct value of a column of text, NaN where it holds no date of that form."""
+    return table.read_distinct(i, form, lambda texts: read_dates(texts, form))
 
 
 def _kinds(table: Table, i: int) -> set[str]:

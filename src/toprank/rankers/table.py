@@ -186,7 +186,7 @@ class Table:
                 raise not_a_category(self.names[i], kind) from None
         return self._coded[i]
 
-    def read_distinct(self, i: int, form: str, read: Callable[[list[str]], Sequence[float]]) -> np.ndarray:
+    def read_distinct(self, i: int, form: str, read: Callable[[list[str]], Sequence[float] | np.ndarray]) -> np.ndarray:
         """What `read` finds in the distinct values of column i, all of them text: float64. Found once for each form."""
         if (i, form) not in self._read:
             self._read[i, form] = np.array(read(self.coded(i).distinct), np.float64)

@@ -1,0 +1,102 @@
+"""Roles of columns on the command line: notes, `describe`, and scoring that reads the same text again."""
+
+import json
+
+import polars as pl
+import pytest
+
+from cli_files import run, write_cases
+
+HEADER = "case_id,opened,amount,remark,version,sector,fraud"
+
+
+def lines(n=200):
+    """Rows with a date, an amount and a remark; fraud where the amount is large and the date late."""
+    out = []
+    for i in range(n):
+        day, month, year = i % 28 + 1, i * 5 % 12 + 1, 2019 + i % 5
+        amount = i * 37 % 200 * 10 + 0.5
+        remark = f"the letter of case {i} was answered late"
+        fraud = int((year >= 2022 and amount > 1000) or i % 97 == 5)
+        sector = ("retail", "transport")[i % 2]
+        out.append(f'C{i:04d},{day:02d}.{month:02d}.{year},"{amount:,.2f} EUR",{remark},v1,{sector},{fraud}')
+    return out
+
+
+@pytest.fixture(scope="module")
+def fitted(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("columns")
+    history = write_cases(folder / "history.csv", HEADER, lines())
+    done = run("fit", history, "--label", "fraud", "--set", "min_samples_leaf=5", "--cv", 0, "-o", folder / "m.toprank")
+    assert done.code == 0, done.err
+    return folder, done
+
+
+def test_fit_notes_what_is_left_out_and_what_is_read(fitted):
+    _, done = fitted
+    assert "3 columns of X are left out: 'case_id' (identifier); 'remark' (free text); 'version' (constant)" in done.err
+    assert "--set keep_columns=NAME" in done.err
+    assert "'opened' (date, day first), 'amount' (number written as text (EUR))" in done.err
+
+
+def test_describe_says_what_was_done_to_each_column(fitted):
+    folder, _ = fitted
+    done = run("describe", folder / "m.toprank")
+    rows = {line.split("  ")[1]: line for line in done.out.splitlines() if line.startswith("  ")}
+    assert "date, day first" in rows["opened"]
+    assert "number written as text (EUR)" in rows["amount"]
+    assert rows["remark"].split()[1:] == ["left", "out", "free", "text"]
+    info = json.loads(run("describe", folder / "m.toprank", "--json").out)["info"]
+    assert info["left_out"] == {"case_id": "identifier", "remark": "free text", "version": "constant"}
+
+
+def test_topk_reads_the_text_again_without_the_columns_left_out(fitted):
+    folder, _ = fitted
+    table = pl.read_csv(folder / "history.csv")
+    table.drop("fraud").write_csv(folder / "whole.csv")
+    table.drop("fraud", "remark", "case_id").write_csv(folder / "narrow.csv")
+    found = [
+        json.loads(run("topk", folder / "m.toprank", folder / name, "--k", 5, "--json").out)["alerts"]
+        for name in ("whole.csv", "narrow.csv")
+    ]
+    assert found[0] == found[1]
+    assert any("opened = 202" in alert["reason_1"] + alert["reason_2"] for alert in found[0])
+
+
+def test_cells_that_cannot_be_read_get_a_note(fitted):
+    folder, _ = fitted
+    new = write_cases(folder / "odd.csv", HEADER, [line.replace("EUR", "USD") for line in lines(3)])
+    done = run("topk", folder / "m.toprank", new, "--k", 1)
+    assert done.code == 0
+    assert "Column 'amount' is read as numbers, but 3 cells hold none" in done.err
+
+
+def test_all_missing_columns_are_named_at_once(fitted):
+    folder, _ = fitted
+    pl.DataFrame({"Opened": ["01.02.2024"], "sector": ["retail"]}).write_csv(folder / "few.csv")
+    done = run("topk", folder / "m.toprank", folder / "few.csv", "--k", 1)
+    assert done.code == 2
+    assert "2 columns were used to train this model but are missing from few.csv (2 columns read)" in done.err
+    assert "'opened', 'amount'. Hint: did you mean 'Opened' for 'opened'?" in " ".join(done.err.split())
+
+
+def test_keep_columns(fitted, tmp_path):
+    folder, _ = fitted
+    common = ("fit", folder / "history.csv", "--label", "fraud", "--cv", 0, "--json", "-o", tmp_path / "m.toprank")
+    for given, left_out in (("version,case_id", {"remark"}), ("all", set())):
+        done = run(*common, "--set", f"keep_columns={given}")
+        assert set(json.loads(done.out)["info"]["left_out"]) == left_out
+    done = run(*common, "--set", "keep_columns=vrsion")
+    assert done.code == 2
+    assert "keep_columns names 'vrsion'" in done.err
+    assert "did you mean 'version'?" in done.err
+
+
+def test_one_positive_is_enough_to_fit(tmp_path):
+    rows = [line[:-1] + "0" for line in lines()]
+    rows[7] = rows[7][:-1] + "1"
+    history = write_cases(tmp_path / "h.csv", HEADER, rows)
+    done = run("fit", history, "--label", "fraud", "-o", tmp_path / "m.toprank")
+    assert done.code == 0, done.err
+    assert "200 cases, 1 positive" in done.out
+    assert run("topk", tmp_path / "m.toprank", history, "--k", 3).code == 0
