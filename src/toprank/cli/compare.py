@@ -190,7 +190,7 @@ def _run(
             f"The table has {plural(fewest, 'case')} of the rarer outcome, expected at least {least}{inside}. "
             "Hint: use fewer --folds, or collect more cases."
         )
-    given = {} if judged is None else {"X_test": judged[0], "y_test": judged[1]}
+    given: dict[str, Any] = {} if judged is None else {"X_test": judged[0], "y_test": judged[1]}
     with show_progress(terminal) as update:
         return compare_methods(features, is_positive, **given, **how, on_progress=update)
 
