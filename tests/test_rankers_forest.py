@@ -1,15 +1,12 @@
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from sklearn.base import clone
 
 from ranker_cases import make_cases
 from toprank import MetaAP, MetaAPForest
 from toprank.metrics import average_precision
-from toprank.rankers.ensemble import rates_by_score
 
-SMALL = MetaAPForest(n_estimators=4, max_depth=2, leaf_depth=2, random_state=0)
+SMALL = MetaAPForest(n_estimators=4, max_depth=2, leaf_depth=2, leaf_score="margin", max_features=None, random_state=0)
 
 
 def fit(n=300, weight=None, **parameters):
@@ -124,30 +121,18 @@ def test_progress_goes_to_standard_error(capsys):
     assert capsys.readouterr().err == ""
 
 
-scored = st.lists(
-    st.tuples(st.sampled_from([0.1, 0.2, 0.5, 0.9]), st.booleans(), st.integers(1, 3)), min_size=1, max_size=12
-)
-
-
-@given(rows=scored, strength=st.sampled_from([0.0, 2.0]))
-def test_rates_rise_with_the_score_and_ties_share_one(rows, strength):
-    score, positive, weight = (np.array(values) for values in zip(*rows, strict=True))
-    start, rate = rates_by_score(score, positive, weight.astype(float), strength, 0.25)
-    assert np.all(np.diff(start) > 0)
-    assert np.all(np.diff(rate) >= 0)
-    assert np.all((rate >= 0) & (rate <= 1))
-    mean = rate[np.searchsorted(start, score, side="right") - 1]
-    if strength == 0:
-        assert (weight * mean).sum() == pytest.approx((weight * positive).sum())
-    shuffle = np.random.default_rng(0).permutation(len(score))
-    again = rates_by_score(score[shuffle], positive[shuffle], weight[shuffle].astype(float), strength, 0.25)
-    assert np.array_equal(again[0], start)
-    assert np.allclose(again[1], rate)
-
-
-def test_tied_rows_share_the_rate_of_all_of_them():
-    start, rate = rates_by_score(np.full(4, 0.5), np.array([False, False, False, True]), np.ones(4), 0.0, 0.25)
-    assert (start.tolist(), rate.tolist()) == ([0.5], [0.25])
+def test_trees_share_a_scorecard_and_out_of_bag_rows_have_one_that_has_not_seen_them():
+    X, y = make_cases(400)
+    forest = clone(SMALL).set_params(n_estimators=20, leaf_score="additive", bootstrap=True).fit(X, y)
+    matrix, card = forest._encode(X), forest.trees_[0].scoring
+    assert all(tree.scoring == card for tree in forest.trees_)
+    assert card.kind == "linear"
+    mean = sum(tree.decision_function(matrix) for tree in forest.trees_) / 20
+    assert np.allclose(forest.decision_function(X), mean, rtol=0, atol=1e-15)
+    noise = np.random.default_rng(0).normal(size=(300, 40))
+    hits = np.random.default_rng(1).random(300) < 0.3
+    honest = clone(SMALL).set_params(n_estimators=30, leaf_score="additive", max_depth=1).fit(noise, hits)
+    assert honest.oob_score_ < 0.45  # a scorecard of all rows would rank them far better than by chance
 
 
 def test_rules_name_their_tree_and_are_sorted_by_what_is_sure():

@@ -273,8 +273,23 @@ class Words:
                 self.take(token)
             name = self.name()
             self.take("above")
-            center, missing = self.number(), self.missing_points()
-            return lambda row: missing if row[name] is None else weight * (float(row[name]) - center)
+            center, steps = self.number(), []
+            while self.starts(","):
+                points = self.number()
+                self.take("above")
+                steps.append((points, self.number()))
+            missing = self.missing_points()
+
+            def worth(row: Row) -> float:
+                if row[name] is None:
+                    return missing
+                total = weight * (float(row[name]) - center)
+                for each, above in steps:
+                    if float(row[name]) > above:
+                        total += each
+                return total
+
+            return worth
         name = self.name()
         self.take("=")
         points = [(self.label(), self.number())]

@@ -235,8 +235,9 @@ def scorecard_points(block, center, weight, missing, points_at, points, step_at,
             elif np.isnan(value):
                 total += missing[f]
             else:
-                total += weight[f] * (value - center[f])
+                worth = weight[f] * (value - center[f])
                 for j in range(step_at[f], step_at[f + 1]):
                     if value > step_above[j]:
-                        total += step_points[j]
+                        worth += step_points[j]
+                total += worth
         out[i] = total

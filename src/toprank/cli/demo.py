@@ -118,7 +118,7 @@ def fit_model(history: polars.DataFrame) -> Any:
     """Return the model that is shown."""
     from toprank import MetaAP
 
-    model = MetaAP(min_samples_leaf=20, budget=BUDGET)
+    model = MetaAP(budget=BUDGET)
     return model.fit(history.drop(LEFT_OUT), history["fraud"].to_numpy())
 
 

@@ -39,7 +39,7 @@ def scorecard_features(scoring: Scoring, spread: np.ndarray | None = None) -> li
     """Features that have points in a scorecard, by falling spread of their points; without it as the model has them."""
     if scoring.kind != "linear":
         return []
-    used = (scoring.weight != 0) | (scoring.missing != 0)
+    used = (scoring.weight != 0) | (scoring.missing != 0) | (np.diff(scoring.step_at) > 0)
     for feature in np.flatnonzero(np.diff(scoring.points_at)).tolist():
         used[feature] |= bool(_category_points(scoring, feature).any())
     features = np.flatnonzero(used)
@@ -63,8 +63,9 @@ def scorecard_table(
     Returns
     -------
     dict of lists
-        column, category (None but in rows of categories), counts ("per unit", "category" or "missing"), points, center
-        (NaN but in rows of numbers): a number x is worth points * (x - center).
+        column, category (None but in rows of categories), counts ("per unit", "above", "category" or "missing"),
+        points, center (NaN but in rows of numbers): a number x is worth points * (x - center) per unit, and the points
+        of each row "above" whose center is below x.
 
     Examples
     --------
@@ -81,6 +82,7 @@ def scorecard_table(
         name = columns[feature].name
         if scoring.weight[feature]:
             rows.append((name, None, "per unit", float(scoring.weight[feature]), float(scoring.center[feature])))
+        rows += [(name, None, "above", points, edge) for edge, points in _steps(scoring, feature)]
         for labels, points in _category_parts(scoring, columns[feature], feature):
             rows += [(name, one_line(label), "category", points, math.nan) for label in labels]
         if scoring.missing[feature]:
@@ -230,13 +232,16 @@ def _exact_card_line(scoring: Scoring, column: Column, feature: int) -> str:
     else:
         weight, center = float(scoring.weight[feature]), float(scoring.center[feature])
         words = f"{_signed(weight, EXACT)} per unit of {name} above {EXACT.number(center)}"
+        for edge, each in _steps(scoring, feature):
+            words += f", {_signed(each, EXACT)} above {EXACT.number(edge)}"
     return f"{words}; missing: {_signed(float(scoring.missing[feature]), EXACT)}"
 
 
 def hides_points(scoring: Scoring, column: Column, feature: int) -> bool:
     """Tell whether the short line of a column rounds its points or leaves some out."""
     parts = _category_parts(scoring, column, feature)
-    points = [float(scoring.weight[feature]), float(scoring.missing[feature]), *(each for _, each in parts)]
+    steps = [each for _, each in _steps(scoring, feature)]
+    points = [float(scoring.weight[feature]), float(scoring.missing[feature]), *(each for _, each in parts), *steps]
     return (
         len(parts) > CARD_CATEGORIES
         or any(len(labels) > 1 or is_cut(labels) for labels, _ in parts)
@@ -248,9 +253,13 @@ def hides_points(scoring: Scoring, column: Column, feature: int) -> bool:
 def _card_line(scoring: Scoring, column: Column, feature: int, most: int = CARD_CATEGORIES) -> str:
     """Words for what one column is worth."""
     name, weight, missing = one_line(column.name), float(scoring.weight[feature]), float(scoring.missing[feature])
-    parts = _category_parts(scoring, column, feature)
+    parts, steps = _category_parts(scoring, column, feature), _steps(scoring, feature)
+    told_steps = [f"{_signed(points)} above {_center_text(column, edge)}".replace(" ", GLUE) for edge, points in steps]
     if weight:
-        words = f"{_weight_text(weight)} of {name} above {_center_text(column, float(scoring.center[feature]))}"
+        slope = f"{_weight_text(weight)} of {name} above {_center_text(column, float(scoring.center[feature]))}"
+        words = ", ".join((slope, *told_steps))
+    elif steps:
+        words = f"{name}: {', '.join(told_steps)}"
     elif parts:
         least = sorted((abs(points) for _, points in parts), reverse=True)[:most][-1]
         told = [part for part in parts if abs(part[1]) >= least][:most]
@@ -261,6 +270,12 @@ def _card_line(scoring: Scoring, column: Column, feature: int, most: int = CARD_
     else:
         return f"{name} missing:{GLUE}{_signed(missing)}"
     return f"{words}; missing:{GLUE}{_signed(missing)}" if missing else words
+
+
+def _steps(scoring: Scoring, feature: int) -> list[tuple[float, float]]:
+    """Where the points of a number change, rising, and by how much."""
+    own = slice(scoring.step_at[feature], scoring.step_at[feature + 1])
+    return list(zip(scoring.step_above[own].tolist(), scoring.step_points[own].tolist(), strict=True))
 
 
 def _center_text(column: Column, center: float) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from toprank.rankers.training import TrainingData, sample_cases
-from toprank.tree.bin_mapper import center_and_spread, distinct_values
+from toprank.tree.bin_mapper import center_and_spread, distinct_values, short_between
 from toprank.tree.categories import CategorySearch, levels_worth_points
 from toprank.tree.logistic import fit_l1_logistic
 from toprank.tree.rows import find_equal_rows
@@ -113,7 +113,7 @@ def _step_edges(values: np.ndarray, weight: np.ndarray, n_steps: int) -> np.ndar
     below = np.cumsum(weights)[:-1] / weights.sum()
     last = np.searchsorted(below, np.arange(1, n_steps + 1) / (n_steps + 1))
     last = np.unique(np.minimum(last, len(distinct) - 2))
-    return distinct[last] / 2 + distinct[last + 1] / 2
+    return short_between(distinct[last], distinct[last + 1])
 
 
 def _choose_rows(is_positive: np.ndarray, weight: np.ndarray | None, n_columns: int) -> tuple[np.ndarray, np.ndarray]:

@@ -27,7 +27,7 @@ class MetaAPForest(Forest):
         As in `MetaAP`.
     leaf_score : {"additive", "margin", "constant"}, default "additive"
         What orders the rows inside a leaf of a tree; with "additive" all trees share one scorecard, as in `MetaAP`.
-    max_features : {"sqrt", "log2"}, int, float or None, default None
+    max_features : {"sqrt", "log2"}, int, float or None, default 0.3
         Columns drawn at random for each condition: a number, or a share; None = all, as published.
     bootstrap : bool, default True
         Draw rows with replacement; False = every tree sees all rows.
@@ -85,8 +85,8 @@ class MetaAPForest(Forest):
         leaf_depth: int | None = 4,
         criterion: str = "entropy",
         leaf_order: str = "rate",
-        leaf_score: str = "margin",
-        max_features: str | int | float | None = None,
+        leaf_score: str = "additive",
+        max_features: str | int | float | None = 0.3,
         bootstrap: bool = True,
         max_samples: int | float | None = None,
         min_samples_leaf: int = 1,

@@ -228,8 +228,9 @@ class TreeRanker(BaseRanker):
         -------
         frame
             The column that counts most in training first. `column`; `category`, by name, or None; `counts`: "per unit"
-            of a number, "category", or "missing", which an unknown category is, too; `points`; `center`: a number x is
-            worth points * (x - center). What is not listed has no points.
+            or "above" of a number, "category", or "missing", which an unknown category is, too; `points`; `center`: a
+            number x is worth points * (x - center) per unit, and the points of each "above" whose center is below x.
+            What is not listed has no points.
 
         Examples
         --------
@@ -396,6 +397,9 @@ def points_spread(scoring: Scoring, data: TrainingData) -> np.ndarray:
             missing=scoring.missing[own],
             points_at=np.array([0, stop - start]),
             points=scoring.points[start:stop],
+            step_at=scoring.step_at[f : f + 2] - scoring.step_at[f],
+            step_above=scoring.step_above[scoring.step_at[f] : scoring.step_at[f + 1]],
+            step_points=scoring.step_points[scoring.step_at[f] : scoring.step_at[f + 1]],
         )
         points = feature_points(alone, data.X[rows, own])[:, 0]
         out[f] = center_and_spread(*distinct_values(points, weight))[1]

@@ -40,12 +40,12 @@ class TreeRankForest(Forest):
     leaf_order : {"rate", "meta", "training"}, default "rate"
         Order of a tree's cells: by positive rate, strongly shrunk along the meta-tree; from left to right in the
         meta-tree, as published; or by positive rate as it is.
-    leaf_score : {"margin", "constant"}, default "margin"
-        What orders the rows inside a cell of a tree: the distance to the conditions on the path, or nothing, as
-        published.
+    leaf_score : {"additive", "margin", "constant"}, default "additive"
+        What orders the rows inside a cell of a tree: one scorecard that all trees share, as in `MetaAP`; the distance
+        to the conditions on the path; or nothing, as published.
     aggregation : {"mean", "median-rank"}, default "mean"
         Mean over the trees, as published, or median: a row's rank among the negatives in the middle tree.
-    max_features : {"sqrt", "log2"}, int, float or None, default None
+    max_features : {"sqrt", "log2"}, int, float or None, default 0.3
         Columns drawn at random for each condition: a number, or a share of all columns; None = all, as published.
     max_meta_features : {"sqrt", "log2"}, int, float or None, default None
         Columns drawn once for each meta-node, to which its whole inner tree is confined; its conditions then draw
@@ -113,9 +113,9 @@ class TreeRankForest(Forest):
         leaf_ranker: str = "tree",
         linear_C: float = 1.0,
         leaf_order: str = "rate",
-        leaf_score: str = "margin",
+        leaf_score: str = "additive",
         aggregation: str = "mean",
-        max_features: str | int | float | None = None,
+        max_features: str | int | float | None = 0.3,
         max_meta_features: str | int | float | None = None,
         bootstrap: bool = True,
         max_samples: int | float | None = None,

@@ -129,7 +129,7 @@ def size_of_ranker(ranker: Any) -> tuple[int, str]:
     n_terms = np.diff(tree.oblique_at)[~tree.is_leaf]
     n_conditions = int(np.maximum(n_terms, 1).sum())
     scoring = tree.scoring
-    n_coefficients = int(np.count_nonzero(scoring.weight) + np.count_nonzero(scoring.points))
+    n_coefficients = int(np.count_nonzero(scoring.weight) + np.count_nonzero(scoring.points)) + len(scoring.step_points)
     if scoring.kind != "linear" or not n_coefficients:
         return n_conditions, "conditions"
     if not n_conditions:
