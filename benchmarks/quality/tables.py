@@ -2,10 +2,15 @@
 
 Every third table of the folder, in the order of the alphabet, was kept apart before any default was chosen; so were
 simulated campaigns with other seeds. `name@2` is a table whose positives are thinned out to 2 %.
+
+    python benchmarks/quality/tables.py --data ../shared/data --out tables
+
+writes them all as CSV files with an index, for `toprank benchmark`.
 """
 
 from __future__ import annotations
 
+import argparse
 from pathlib import Path
 
 import numpy as np
@@ -52,3 +57,23 @@ def load_table(name: str, folder: Path) -> tuple[pd.DataFrame, np.ndarray]:
         kept, _ = train_test_split(np.arange(len(label)), train_size=MOST_ROWS, stratify=label, random_state=0)
         table, label = table.iloc[kept].reset_index(drop=True), label[kept]
     return table, label
+
+
+def write_tables(folder: Path, out: Path) -> None:
+    """Write all tables and `index.csv`, which says to which group each belongs."""
+    out.mkdir(parents=True, exist_ok=True)
+    rows = []
+    for group, names in (("development", DEVELOPMENT), ("held-out", HELD_OUT)):
+        for name in names:
+            table, label = load_table(name, folder)
+            table.assign(label=label).to_csv(out / f"{name}.csv.gz", index=False)
+            rows.append({"name": name, "group": group, "n": len(label), "d": table.shape[1], "positives": label.sum()})
+    pd.DataFrame(rows).to_csv(out / "index.csv", index=False)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", 1)[0])
+    parser.add_argument("--data", type=Path, default=Path("../shared/data"))
+    parser.add_argument("--out", type=Path, default=Path("tables"))
+    arguments = parser.parse_args()
+    write_tables(arguments.data, arguments.out)

@@ -23,22 +23,25 @@ LEAF_DEPTHS = (2, 3, 4)
 PAPER_DEPTHS = tuple(range(2, 11))
 TREE_DEPTHS = (*PAPER_DEPTHS, *range(20, 101, 10))
 """Depths of the MetaAP paper, section 5: of meta-trees and forests, and of plain trees."""
+RANKING_ALONE: dict[str, Any] = {"cv": 0}
+"""A trial needs the ranking alone, not the hit rates of new cases, which folds would give. The ranking is the same."""
 TAO_SPACE = {"max_depth": (1, 2, 4), "alpha": (0.3, 1.0, 3.0, 10.0)}
 
 
 def make_meta_ap(random_state: Any = 0, n_jobs: int | None = 1, **setting: Any) -> MetaAP:
     """MetaAP with its defaults: the same model as `MetaAP()` and `toprank fit --model metaap`."""
-    return MetaAP(**{"random_state": random_state, "n_jobs": n_jobs} | setting)
+    return MetaAP(**RANKING_ALONE | {"random_state": random_state, "n_jobs": n_jobs} | setting)
 
 
 def make_margin_meta_ap(random_state: Any = 0, n_jobs: int | None = 1, **setting: Any) -> MetaAP:
-    """MetaAP whose leaves are ordered inside by the distance to the nearest threshold; not pruned."""
-    return MetaAP(**{"leaf_score": "margin", "random_state": random_state, "n_jobs": n_jobs} | setting)
+    """MetaAP with the published criterion, not pruned; margins order the rows inside leaves."""
+    plain: dict[str, Any] = {"criterion": "ap", "leaf_score": "margin", "ccp_alpha": 0.0, "min_samples_leaf": 20}
+    return MetaAP(**RANKING_ALONE | plain | {"random_state": random_state, "n_jobs": n_jobs} | setting)
 
 
 def make_published(random_state: Any = 0, n_jobs: int | None = 1, depth: int = 4, **setting: Any) -> MetaAP:
     """MetaAP as published, one depth for both levels."""
-    return MetaAP.paper(depth, **{"random_state": random_state, "n_jobs": n_jobs} | setting)
+    return MetaAP.paper(depth, **RANKING_ALONE | {"random_state": random_state, "n_jobs": n_jobs} | setting)
 
 
 def make_forest(random_state: Any = 0, n_jobs: int | None = 1, **setting: Any) -> MetaAPForest:
@@ -55,19 +58,19 @@ def make_published_forest(
 
 def make_treerank(random_state: Any = 0, n_jobs: int | None = 1, **setting: Any) -> TreeRank:
     """TreeRank with this library's defaults."""
-    return TreeRank(**{"random_state": random_state, "n_jobs": n_jobs} | setting)
+    return TreeRank(**RANKING_ALONE | {"random_state": random_state, "n_jobs": n_jobs} | setting)
 
 
 def make_published_treerank(random_state: Any = 0, n_jobs: int | None = 1, depth: int = 4, **setting: Any) -> TreeRank:
     """TreeRank as the MetaAP paper compares with it, one depth for both levels."""
-    return TreeRank.paper(depth, **{"random_state": random_state, "n_jobs": n_jobs} | setting)
+    return TreeRank.paper(depth, **RANKING_ALONE | {"random_state": random_state, "n_jobs": n_jobs} | setting)
 
 
 def make_pruned_treerank(random_state: Any = 0, n_jobs: int | None = 1, **setting: Any) -> TreeRank:
     """TreeRank grown deep, then pruned by folds of its own, with a sparse scorecard inside the cells that are left."""
     deep: dict[str, Any] = {"max_depth": 8, "min_samples_leaf": 1, "leaf_order": "meta", "ccp_alpha": "cv",
                             "leaf_score": "linear"}  # fmt: skip
-    return TreeRank(**deep | {"random_state": random_state, "n_jobs": n_jobs} | setting)
+    return TreeRank(**RANKING_ALONE | deep | {"random_state": random_state, "n_jobs": n_jobs} | setting)
 
 
 def make_treerank_forest(random_state: Any = 0, n_jobs: int | None = 1, **setting: Any) -> TreeRankForest:
@@ -77,14 +80,14 @@ def make_treerank_forest(random_state: Any = 0, n_jobs: int | None = 1, **settin
 
 def make_treerank_boost(random_state: Any = 0, n_jobs: int | None = 1, **setting: Any) -> TreeRankBoost:
     """50 small TreeRank trees, boosted; nothing in it is random."""
-    return TreeRankBoost(**{"n_jobs": n_jobs} | setting)
+    return TreeRankBoost(**RANKING_ALONE | {"n_jobs": n_jobs} | setting)
 
 
 def make_tao(split: str) -> Callable[..., TAOTree]:
     """`make` of a tree optimised as a whole, of weighted sums or of conditions on one column."""
 
     def make(random_state: Any = 0, n_jobs: int | None = 1, **setting: Any) -> TAOTree:
-        return TAOTree(**{"split": split, "random_state": random_state, "n_jobs": n_jobs} | setting)
+        return TAOTree(**RANKING_ALONE | {"split": split, "random_state": random_state, "n_jobs": n_jobs} | setting)
 
     return make
 
@@ -101,12 +104,12 @@ def make_cost_curve(random_state: Any = 0, n_jobs: int | None = 1, **setting: An
 
 def make_cost_tree(random_state: Any = 0, n_jobs: int | None = 1, **setting: Any) -> CostTree:
     """CART with costs; it chooses its pruning by folds of its own."""
-    return CostTree(**{"random_state": random_state, "n_jobs": n_jobs} | setting)
+    return CostTree(**RANKING_ALONE | {"random_state": random_state, "n_jobs": n_jobs} | setting)
 
 
 def make_tree(random_state: Any = 0, n_jobs: int | None = 1, **setting: Any) -> RankingTree:
     """Greedy tree that maximises average precision; nothing in it is random."""
-    return RankingTree(**{"criterion": "ap", "n_jobs": n_jobs} | setting)
+    return RankingTree(**RANKING_ALONE | {"criterion": "ap", "n_jobs": n_jobs} | setting)
 
 
 def make_plain_tree(criterion: str, leaf_score: str) -> Callable[..., RankingTree]:
@@ -115,7 +118,7 @@ def make_plain_tree(criterion: str, leaf_score: str) -> Callable[..., RankingTre
                                 "min_gain": -np.inf, "smoothing": None, "splitter": "midpoint"}  # fmt: skip
 
     def make(random_state: Any = 0, n_jobs: int | None = 1, **setting: Any) -> RankingTree:
-        return RankingTree(**baseline | {"n_jobs": n_jobs} | setting)
+        return RankingTree(**RANKING_ALONE | baseline | {"n_jobs": n_jobs} | setting)
 
     return make
 
@@ -179,7 +182,6 @@ register_tree(
     "MetaAP",
     make_meta_ap,
     "Tree of trees for average precision, with the defaults of MetaAP().",
-    sweep=BY_DEPTH,
 )
 register_tree(
     "metaap-margin",
