@@ -131,8 +131,9 @@ class Ensemble(BaseRanker):
         matrix = self._encode(X)
         score, rate = self._decide(matrix, Threads()), self._rates(matrix, Threads())
         how = self._tree_weights(), self._how()
+        originals = original_values(X, [column.name for column in self.columns_])
         return explain_votes(
-            self.trees_, self.columns_, matrix, score, rate, self.base_rate_, *how, originals=original_values(X)
+            self.trees_, self.columns_, matrix, score, rate, self.base_rate_, *how, originals=originals
         )
 
     def to_text(self, tree: int = 0, *, exact: bool = False) -> str:

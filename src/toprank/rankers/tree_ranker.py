@@ -181,7 +181,8 @@ class TreeRanker(BaseRanker):
     def explain(self, X: Any) -> list[Explanation]:
         """Why each row stands where it stands: the path in words, original units, categories by name."""
         matrix = self._encode(X)
-        return explain_rows(self.tree_, self.columns_, matrix, originals=original_values(X))
+        originals = original_values(X, [column.name for column in self.columns_])
+        return explain_rows(self.tree_, self.columns_, matrix, originals=originals)
 
     def to_text(self, *, exact: bool = False) -> str:
         """The whole tree as text, and the scorecard inside its leaves where it has one.
