@@ -190,18 +190,19 @@ def test_warnings_of_fit_point_to_the_caller():
 
 @pytest.mark.parametrize("convert", [pd.DataFrame, pl.DataFrame, pa.table], ids=["pandas", "polars", "pyarrow"])
 def test_original_values_of_frames(convert):
-    look_up = original_values(convert({"a": ["x", None, "z"], "b": [1.0, 2.0, float("nan")]}), np.array([2, 1]))
+    table = convert({"a": ["x", None, "z"], "b": [1.0, 2.0, float("nan")]})
+    look_up = original_values(table, ["b", "a", "a (month)"], np.array([2, 1]))
     assert look_up("a") == ["z", None]
     assert look_up("b") == [None, 2.0]
     assert look_up("a (month)") is None
+    assert original_values(table, ["x0", "x1"])("x0") == ["x", None, "z"]
 
 
 def test_original_values_of_arrays():
     rows = [["x", 1.0], [None, 2.0], ["z", 3.0]]
     for table in (np.array(rows, object), rows):
-        assert original_values(table)("x0") == ["x", None, "z"]
-        assert original_values(table, np.array([2]))("x1") == [3.0]
-        assert original_values(table)("x2") is None
-        assert original_values(table)("sector") is None
+        assert original_values(table, ["x0", "x1"])("x0") == ["x", None, "z"]
+        assert original_values(table, ["sector", "age"], np.array([2]))("age") == [3.0]
+        assert original_values(table, ["sector", "age"])("town") is None
     frame = pd.DataFrame({0: ["x", "y"]})
-    assert original_values(frame)("0") == ["x", "y"]
+    assert original_values(frame, ["0"])("0") == ["x", "y"]

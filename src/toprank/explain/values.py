@@ -46,7 +46,7 @@ def original_values(
             continue
         values, last = X[is_used[:, f], f], len(column.categories) - 1
         is_plain = (values >= 0) & (values <= (last - 1 if column.shared else last))
-        given = None if bool(np.all(is_plain)) else originals(column.name)
+        given = None if bool(np.all(is_plain)) else originals(column.input_name)
         if given is not None:
             found[f] = given
     return found
@@ -89,7 +89,8 @@ def value_text(
     if column.categories is None:
         if np.isnan(value):
             return f"{name} is missing{_missing_remark(column, usual)}"
-        shown, remarks = _number_remarks(float(value), low, high, usual)
+        remarks_of = _date_remarks if column.is_date else _number_remarks
+        shown, remarks = remarks_of(column, float(value), low, high, usual)
         return f"{name} = {shown}" + (f" ({', '.join(remarks)})" if remarks else "")
     if not 0 <= value < len(column.categories):
         if original is not None:
@@ -103,7 +104,19 @@ def value_text(
     return f"{name} = {SHORT.label(label)}{_category_remark(column, value, usual)}"
 
 
-def _number_remarks(value: float, low: float, high: float, usual: Usual | None) -> tuple[str, list[str]]:
+def _date_remarks(column: Column, value: float, low: float, high: float, usual: Usual | None) -> tuple[str, list[str]]:
+    """A date, and what stands beside it: what is usual beside an unusual one, else the bounds that it meets."""
+    if usual is not None and not usual.low <= value <= usual.high:
+        is_early = value < usual.low
+        end = column.date_text(usual.low if is_early else usual.high)
+        return column.date_text(value), [f"usually {'from' if is_early else 'until'} {end}"]
+    bounds = [f"{sign} {column.date_text(bound)}" for sign, bound in ((">", low), ("<=", high)) if np.isfinite(bound)]
+    return column.date_text(value), [" and ".join(bounds)] if bounds else []
+
+
+def _number_remarks(
+    column: Column, value: float, low: float, high: float, usual: Usual | None
+) -> tuple[str, list[str]]:
     """A number, and what stands beside it.
 
     Beside an unusual value stands what is usual, beside a usual one a bound that it meets and the median.

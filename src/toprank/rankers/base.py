@@ -366,7 +366,8 @@ class BaseRanker(ClassifierMixin, BaseEstimator):
                                    "lift": rate / self.base_rate_} | self._leaf_column(matrix[rows])  # fmt: skip
         if reasons:
             gain = honest_gain(rate, self.base_rate_) if self.rates_.is_for_new_cases else None
-            columns |= reason_columns(self._reasons(matrix[rows], reasons, original_values(X, rows), gain), reasons)
+            originals = original_values(X, self._input_names, rows)
+            columns |= reason_columns(self._reasons(matrix[rows], reasons, originals, gain), reasons)
         return make_frame(columns, backend_of(X), [name for name in columns if name.startswith("strength_")])
 
     def dependence(self, X: Any, features: Any, *, n_values: int = 20, max_rows: int = 500) -> Dependence:

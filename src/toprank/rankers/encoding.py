@@ -221,28 +221,27 @@ def _check_same_kind(column: Column, values: Iterable[Any]) -> None:
         )
 
 
-def original_values(X: Any, rows: np.ndarray | None = None) -> Callable[[str], list[Any] | None]:
+def original_values(X: Any, names: Sequence[str], rows: np.ndarray | None = None) -> Callable[[str], list[Any] | None]:
     """Look up the values of a column of X by its name, as the caller gave them; of some rows, in their order.
 
-    Missing values are None. Nothing is read before a column is asked for. None for a column that X does not have: one
-    that was derived in reading.
+    `names` are those of the training table: a table that has none of them is read by position. Missing values
+    are None. Nothing is read before a column is asked for. None for a column that X does not have: one that was derived
+    in reading.
     """
     frame = nw.from_native(X, eager_only=True, pass_through=True)
     is_frame = isinstance(frame, nw.DataFrame)
-    places = {str(name): i for i, name in enumerate(frame.columns)} if is_frame else {}
+    own = [str(name) for name in frame.columns] if is_frame else list(names)
+    known = list(names) if len(own) == len(names) and not set(own) & set(names) else own
 
     def values(name: str) -> list[Any] | None:
+        if name not in known:
+            return None
         if is_frame:
-            if name not in places:
-                return None
-            column = frame[:, places[name]]
+            column = frame[:, known.index(name)]
             given = (column if rows is None else column[rows.tolist()]).to_list()
         else:
             array = np.asarray(X, dtype=None if isinstance(X, np.ndarray) else object)
-            position = int(name[1:]) if name[:1] == "x" and name[1:].isdecimal() else array.shape[1]
-            if position >= array.shape[1]:
-                return None
-            given = (array[:, position] if rows is None else array[rows, position]).tolist()
+            given = array[slice(None) if rows is None else rows, known.index(name)].tolist()
         return [None if is_missing(value) else value for value in given]
 
     return values

@@ -115,8 +115,9 @@ class Ensemble(BaseRanker):
         matrix = self._encode(X)
         score = self._decide(matrix, Threads())
         rate, how = self.rates_.at(score), (self._tree_weights(), self._how())
+        originals = original_values(X, self._input_names)
         return explain_votes(
-            self.trees_, self.columns_, matrix, score, rate, self.base_rate_, *how, originals=original_values(X)
+            self.trees_, self.columns_, matrix, score, rate, self.base_rate_, *how, originals=originals
         )
 
     def to_text(self, tree: int = 0, *, exact: bool = False) -> str:

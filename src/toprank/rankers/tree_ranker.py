@@ -268,7 +268,8 @@ class TreeRanker(BaseRanker):
     def explain(self, X: Any) -> list[Explanation]:
         """Why each row stands where it stands: the path in words, original units, categories by name."""
         matrix = self._encode(X)
-        return explain_rows(self.tree_, self.columns_, matrix, self.rates_, originals=original_values(X))
+        originals = original_values(X, self._input_names)
+        return explain_rows(self.tree_, self.columns_, matrix, self.rates_, originals=originals)
 
     def to_text(
         self,
