@@ -329,16 +329,12 @@ def test_all_missing_columns_are_named_at_once():
 
 
 @pytest.mark.parametrize("kind", RANKERS)
-def test_one_positive_gives_a_ranking_or_a_sentence(kind):
+def test_one_positive_gives_a_ranking(kind):
     X, y = np.random.default_rng(0).normal(size=(80, 3)), np.arange(80) == 7
     model = clone(RANKERS[kind])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        try:
-            model.fit(X, y)
-        except ValueError as error:
-            assert "Hint:" in str(error)  # a curve that has folds to choose by
-            return
+        model.fit(X, y)
     assert np.isfinite(model.decision_function(X)).all()
     assert 0 <= model.predict_proba(X)[:, 1].min() <= model.predict_proba(X)[:, 1].max() <= 1
     assert len(model.top_k(X, 3)) == 3
