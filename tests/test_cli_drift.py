@@ -196,7 +196,8 @@ def test_codes_stay_text_where_one_file_holds_only_numbers(tmp_path):
          "missing from other.csv .* and column 'one, two' is in other.csv but missing from reference.csv .* "
          "Hint: leave them out with --ignore case_id,age,fraud --ignore 'one, two'[.]"),
         (["reference.csv", "numbers.parquet", "--columns", "a,age"], "Hint: check that both are files of the same"),
-        (["dates.parquet", "dates.parquet"], "Column 'day' of dates.parquet holds values of type Date"),
+        (["times.parquet", "times.parquet"], "Column 'day' of times.parquet holds values of type Time"),
+        (["dates.parquet", "times.parquet"], "Column 'day' of times.parquet holds values of type Time"),
         (["flags.parquet", "numbers.parquet"], "holds true and false in flags.parquet but numbers in numbers.parquet"),
         (["infinite.parquet", "infinite.parquet"], "Column 'a' of infinite.parquet holds an infinite number"),
         (["three.csv", "reference.csv", "--columns", "age"], "three.csv has 3 rows, expected at least 4"),
@@ -210,6 +211,7 @@ def test_what_cannot_be_compared_gets_a_sentence_and_exit_status_2(folder, monke
     reference.drop("age", "fraud").with_columns(pl.lit(1).alias("one, two")).write_csv("other.csv")
     reference.head(3).write_csv("three.csv")
     pl.DataFrame({"day": [1, 2, 3, 4]}).cast(pl.Date).write_parquet("dates.parquet")
+    pl.DataFrame({"day": [1, 2, 3, 4]}).cast(pl.Time).write_parquet("times.parquet")
     pl.DataFrame({"a": [True] * 4}).write_parquet("flags.parquet")
     pl.DataFrame({"a": [1] * 4}).write_parquet("numbers.parquet")
     pl.DataFrame({"a": [1.0, np.inf] * 4}).write_parquet("infinite.parquet")

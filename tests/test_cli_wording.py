@@ -194,7 +194,7 @@ def test_describe_tells_classes_and_rules_of_a_model_that_ranks_nothing(tmp_path
     ("hours", "n_different"),
     [(" 10:30", 300), ("", 280), ("T10:30:00.5Z", 280), (" at noon", 0)],
 )
-def test_text_that_looks_like_dates_gets_one_note(tmp_path, hours, n_different):
+def test_dates_as_text_get_one_note(tmp_path, hours, n_different):
     days = [f"20{i % (n_different or 280) // 28 + 10}-03-{i % (n_different or 280) % 28 + 1:02d}" for i in range(300)]
     lines = [f"{day}{hours}{line[5:]}" for day, line in zip(days, case_lines(), strict=True)]
     history = write_cases(tmp_path / "history.csv", "day of entry" + HEADER.removeprefix("case_id"), lines)
@@ -203,11 +203,11 @@ def test_text_that_looks_like_dates_gets_one_note(tmp_path, hours, n_different):
     assert done.code == 0, done.err
     if n_different:
         assert done.err == (
-            f"Note: column 'day of entry' of history.csv looks like dates, which are read as {n_different} categories; "
-            "leave it out with --drop 'day of entry', or save an age in days instead.\n"
+            "Note: read from text: 'day of entry' (date, year first); --set categorical_features=NAME keeps a column "
+            "as categories.\n"
         )
     else:
-        assert "has 280 categories; the 27 rarest share one bin. Hint: drop the column if it is an id" in done.err
+        assert "1 column of X is left out: 'day of entry' (identifier)" in done.err
 
 
 def test_a_budget_larger_than_the_table_gets_a_note(folder, tmp_path):

@@ -323,3 +323,18 @@ def test_all_missing_columns_are_named_at_once():
     text = str(caught.value).splitlines()[-1]
     assert text.startswith("2 columns were used to train this model but are missing from X (9 columns read)")
     assert ("'amount', 'place'" in text, "'Amount' for 'amount'" in text, "'token'" in text) == (True, True, False)
+
+
+# One positive
+
+
+@pytest.mark.parametrize("kind", RANKERS)
+def test_one_positive_gives_a_ranking(kind):
+    X, y = np.random.default_rng(0).normal(size=(80, 3)), np.arange(80) == 7
+    model = clone(RANKERS[kind])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model.fit(X, y)
+    assert np.isfinite(model.decision_function(X)).all()
+    assert 0 <= model.predict_proba(X)[:, 1].min() <= model.predict_proba(X)[:, 1].max() <= 1
+    assert len(model.top_k(X, 3)) == 3
