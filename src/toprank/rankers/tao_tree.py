@@ -17,6 +17,7 @@ from toprank._core.threads import Threads
 from toprank.rankers.growth import CV, category_search
 from toprank.rankers.labelled_tree import BALANCED, LABELLED_CONSTRAINTS, LabelledTree
 from toprank.rankers.training import TrainingData
+from toprank.tree.categories import CategorySearch
 from toprank.tree.structure import Tree
 from toprank.tree.tao import Alternation
 from toprank.tree.tao_moves import with_threshold
@@ -44,7 +45,8 @@ class TAOTree(LabelledTree):
     condition on one column, of numbers or of categories, takes their place wherever that makes the objective lower. In
     a sum a missing number counts as the mean of its column, unless it costs less to send all cases that lack a number
     of it to one side; a missing or unknown category is none of the categories. The 32 most frequent categories of a
-    column may stand in sums, those of 0.2 % of the cases and more; of two categories, the rarer one alone. Numbers
+    column may stand in sums, those of 0.2 % of the cases and more, unless noise could explain all of them; of two
+    categories, the rarer one alone. Numbers
     are standardised for the fit and for the norm, categories stay 0 and 1, and each term takes n numbers in memory;
     weights of `tree_` are in original units. A condition on one column has a norm of 1.
 
@@ -232,8 +234,9 @@ class TAOTree(LabelledTree):
         return tree
 
     def _problem(self, costs: np.ndarray, data: TrainingData, threads: Threads) -> CostProblem:
-        rows, is_oblique = distinct_rows(data), self.split == "oblique"
-        return CostProblem.of(rows, costs, self.alpha, is_oblique, threads, category_search(self))
+        categories = category_search(self)
+        rows, is_oblique = distinct_rows(data, categories), self.split == "oblique"
+        return CostProblem.of(rows, costs, self.alpha, is_oblique, threads, categories)
 
     def _check_random_depth(self) -> None:
         is_random = self.n_restarts > 1 or (isinstance(self.init, str) and self.init == "random")
@@ -305,8 +308,9 @@ class TAOTree(LabelledTree):
         self._whole = None  # files hold the finished tree alone
 
 
-def distinct_rows(data: TrainingData) -> DistinctRows:
+def distinct_rows(data: TrainingData, categories: CategorySearch) -> DistinctRows:
     """Distinct rows of the training data; found once for all costs."""
-    return data.once("distinct rows", lambda: DistinctRows.of(
-        data.X, data.is_positive, integer_weights(data.is_positive, data.weight), data.is_categorical, data.codes
+    return data.once(("distinct rows", categories), lambda: DistinctRows.of(
+        data.X, data.is_positive, integer_weights(data.is_positive, data.weight), data.is_categorical, data.codes,
+        categories,
     ))  # fmt: skip

@@ -18,7 +18,7 @@ from toprank._core.dtypes import VALUE, WEIGHT
 from toprank._core.tao import sums_at
 from toprank._core.threads import Threads, cut_evenly
 from toprank.tree.bin_mapper import SAMPLE_ROWS
-from toprank.tree.categories import CategorySearch
+from toprank.tree.categories import CategorySearch, levels_worth_points
 from toprank.tree.rows import find_equal_rows
 from toprank.tree.weights import RowWeights
 
@@ -87,6 +87,8 @@ class DistinctRows:
     codes : list of integer arrays of shape (n,)
         Bins or ranks of each column, ascending with its values; n_codes[f] = missing.
     n_codes : list of int
+    categories : CategorySearch
+        Which categories may be terms of weighted sums.
     """
 
     X: np.ndarray
@@ -96,6 +98,7 @@ class DistinctRows:
     is_categorical: np.ndarray
     codes: list[np.ndarray]
     n_codes: list[int]
+    categories: CategorySearch = field(default_factory=CategorySearch)
 
     @classmethod
     def of(
@@ -105,6 +108,7 @@ class DistinctRows:
         weights: RowWeights,
         is_categorical: np.ndarray,
         codes_of: Callable[[int], tuple[np.ndarray, int]],
+        categories: CategorySearch | None = None,
     ) -> DistinctRows:
         """Merge equal rows of equal label; rows without weight are left out.
 
@@ -116,6 +120,7 @@ class DistinctRows:
         is_categorical : uint8 array of shape (n_features,)
         codes_of : callable
             Codes of one column and their number.
+        categories : CategorySearch, optional
         """
         present = np.flatnonzero(weights.total)
         coded = [codes_of(f) for f in range(X.shape[1])]
@@ -138,6 +143,7 @@ class DistinctRows:
             is_categorical,
             [codes[chosen] for codes, _ in coded],
             [n_codes for _, n_codes in coded],
+            categories or CategorySearch(),
         )
 
     def __len__(self) -> int:
@@ -181,9 +187,19 @@ class DistinctRows:
         mass = np.bincount(self.codes[feature], self.weight, self.n_codes[feature] + 1)
         return mass[:-1] / int(self.weight.sum())
 
+    def _worth_terms(self, feature: int) -> np.ndarray:
+        """Categories of a column that tell any class from the others by more than chance: bool (n_codes[feature],)."""
+        n_codes, cases = self.n_codes[feature], self.weight * self.unit
+        total = np.bincount(self.codes[feature], cases, n_codes + 1)[:n_codes]
+        worth = np.zeros(n_codes, bool)
+        for each in np.unique(self.label)[1:]:  # of two classes one says it all
+            of_class = np.bincount(self.codes[feature], cases * (self.label == each), n_codes + 1)[:n_codes]
+            worth |= levels_worth_points(of_class, total, self.categories)
+        return worth
+
     def _frequent(self, feature: int) -> list[int]:
         """Categories of a column that are terms of weighted sums, the most frequent first, whatever their codes."""
-        share = self._shares(feature)
+        share = np.where(self._worth_terms(feature), self._shares(feature), 0.0)
         present, first = np.unique(self.codes[feature], return_index=True)
         order = present[np.lexsort((first, -np.append(share, 0.0)[present]))]
         found = [int(code) for code in order if code < len(share) and min(share[code], 1.0 - share[code]) >= RARE]
