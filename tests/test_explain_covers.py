@@ -146,7 +146,7 @@ def test_rules_are_short(model):
 def test_the_text_fits_one_screen_and_the_tree_stays_available(model):
     lines = model.to_text().splitlines()
     start = next(i for i, line in enumerate(lines) if line.startswith("1. "))
-    stop = next(i for i, line in enumerate(lines) if line.startswith("and ") and line.endswith(" below"))
+    stop = next(i for i, line in enumerate(lines) if line.startswith("and ") and line.endswith(" shows all"))
     assert stop - start <= 20
     assert max(map(len, lines)) <= 100
     assert model.to_text(max_rules=2).count(" positive (") == 3  # two rules, and the summary

@@ -516,7 +516,12 @@ def test_the_published_settings_split_by_error():
     """As the authors of MetaAP compared with it: weighted error, one depth, single cases, no order inside cells."""
     model = TreeRank.paper(3)
     assert (model.criterion, model.max_depth, model.leaf_depth, model.min_samples_leaf) == ("error", 3, None, 1)
-    assert (model.leaf_order, model.leaf_score, model.splitter, model.smoothing) == ("meta", "constant", "exact", None)
+    assert (model.leaf_order, model.leaf_score, model.splitter, model.smoothing) == (
+        "meta",
+        "constant",
+        "midpoint",
+        None,
+    )
 
 
 # --- importances -------------------------------------------------------------------------------------------------

@@ -273,7 +273,8 @@ class Words:
                 self.take(token)
             name = self.name()
             self.take("above")
-            center, steps = self.number(), []
+            center = self.number()
+            steps: list[tuple[float, float]] = []
             while self.starts(","):
                 points = self.number()
                 self.take("above")

@@ -135,8 +135,7 @@ def cover_text(cover: Cover, *, is_last: bool = False) -> str:
     if ways == [[]]:
         return "all other cases" if is_last else "all cases"
     texts = [join_conditions(way) for way in ways]
-    several = len(texts) > 1
-    return " or ".join(f"({text})" if several and len(way) > 1 else text for text, way in zip(texts, ways, strict=True))
+    return texts[0] if len(texts) == 1 else " or ".join(f"({text})" for text in texts)
 
 
 def _rule(
@@ -150,7 +149,8 @@ def _rule(
         covered, n_paths = ways.get(way, (0.0, 0))
         ways[way] = covered + share, n_paths + 1
     if not ways:
-        return join_conditions(_possible_way(tree, columns, leaf, log_odds, detail)), np.nan, 1.0
+        is_only = len(list(islice(ways_up(tree, leaf), 2))) == 1
+        return join_conditions(_possible_way(tree, columns, leaf, log_odds, detail)), 1.0 if is_only else np.nan, 1.0
     best = sorted(ways.items(), key=lambda item: -item[1][0])[: None if detail.is_exact else PATHS_SHOWN]
     n_others = int(paths.n_paths[leaf]) - sum(n_paths for _, (_, n_paths) in best)
     texts = [join_conditions(way) for way, _ in best]

@@ -46,7 +46,7 @@ def original_values(
             continue
         values, last = X[is_used[:, f], f], len(column.categories) - 1
         is_plain = (values >= 0) & (values <= (last - 1 if column.shared else last))
-        given = None if bool(np.all(is_plain)) else originals(column.input_name)
+        given = None if bool(np.all(is_plain)) else originals(column.name)
         if given is not None:
             found[f] = given
     return found

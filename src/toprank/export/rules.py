@@ -76,7 +76,7 @@ def rule_lines(rule: Mapping[str, Any], width: int) -> list[str]:
 
     Examples
     --------
-    >>> rule = {"rule": "(age <= 3 and sector is retail) or region is north", "coverage": 0.9, "precision": 1.0}
+    >>> rule = {"rule": "(age <= 3 and sector is retail) or (region is north)", "coverage": 0.9, "precision": 1.0}
     >>> print(*rule_lines(rule, 60), sep="\n")
          age <= 3 and sector is retail
          or region is north
@@ -116,7 +116,9 @@ def fitting_rules(rules: Sequence[Mapping[str, Any]], width: int, max_rules: int
     return len(rules)
 
 
-def rules_text(rules: Sequence[Mapping[str, Any]], n_leaves: int, width: int, max_rules: int | None) -> list[str]:
+def rules_text(
+    rules: Sequence[Mapping[str, Any]], n_leaves: int, base_rate: float, width: int, max_rules: int | None
+) -> list[str]:
     """All lines of a list of rules, best first, and a line that counts those left out.
 
     Parameters
@@ -125,15 +127,16 @@ def rules_text(rules: Sequence[Mapping[str, Any]], n_leaves: int, width: int, ma
         Rows of `leaf_rules`.
     n_leaves : int
         Leaves of the tree, of which `rules` may be the first.
+    base_rate : float
+        Share of positives among all cases.
     width : int
     max_rules : int or None
         None shows as many as fit in 20 lines.
     """
     n_shown, lines = fitting_rules(rules, width, max_rules), []
     for rule in rules[:n_shown]:
-        base = rule["hit_rate"] / rule["lift"] if rule["lift"] > 0 else 0.0
-        lines.append(f"{rule['leaf']}. {hits_text(rule['positives'], rule['n'], base)}")
+        lines.append(f"{rule['leaf']}. {hits_text(rule['positives'], rule['n'], base_rate)}")
         lines += rule_lines(rule, width)
     if n_shown < n_leaves:
-        lines.append(f"and {plural(n_leaves - n_shown, 'more rule')} below")
+        lines.append(f"and {plural(n_leaves - n_shown, 'more rule')}; max_rules={n_leaves} shows all")
     return lines

@@ -70,13 +70,11 @@ def to_text(
     >>> print(to_text(model.tree_, [Column("gap")]))
     4 training cases, 3 positive (75 %); 2 leaves; leaf 1 ranks highest
     <BLANKLINE>
-    gap <= 0.1617?
+    gap <= 0.16?
     |   yes: leaf 2: 0 of 1 positive (0 %, lift 0)
     |   no:  leaf 1: 3 of 3 positive (100 %, lift 1.33)
-    <BLANKLINE>
-    Shortened: 1 number; to_text(exact=True) tells all.
     >>> print(to_text(model.tree_, [Column("gap")], exact=True).splitlines()[2])
-    gap <= 0.1617283 and not missing?
+    gap <= 0.16 and not missing?
     """
     detail = EXACT if exact else SHORT
     drawing = _Drawing(tree, columns, max_leaves, detail)

@@ -181,7 +181,7 @@ class ClassTree(ClassifierMixin, BaseEstimator):
         <BLANKLINE>
         petal width (cm) <= 0.8?
         |   yes: leaf 1: class 0, 50 of 50 cases (100 %)
-        |   no:  petal width (cm) <= 1.75?
+        |   no:  petal width (cm) <= 1.7?
         |   |   yes: leaf 2: class 1, 49 of 54 cases (90.7 %); class 2: 5
         |   |   no:  leaf 3: class 2, 45 of 46 cases (97.8 %); class 1: 1
         <BLANKLINE>

@@ -156,7 +156,7 @@ class MetaAPForest(Forest):
         >>> from toprank import MetaAPForest
         >>> forest = MetaAPForest.paper(3, random_state=0)
         >>> forest.n_estimators, forest.max_depth, forest.leaf_depth, forest.max_features, forest.splitter
-        (100, 3, None, None, 'exact')
+        (100, 3, None, None, 'midpoint')
         """
         published = {"n_estimators": 100, "max_depth": depth, "leaf_depth": None, "criterion": "ap",
                      "leaf_order": "meta", "leaf_score": "margin", "max_features": None, "bootstrap": True,
