@@ -111,6 +111,8 @@ def run_within(store: Store, minutes: float | None, n_workers: int | None = None
     deadline = time.monotonic() + 60 * minutes
     missing = store.missing()
     groups = [[t for t in missing if (t.use.method in CORE) == is_core] for is_core in (True, False)]
+    if len({trial.split for trial in missing}) == 1:  # nothing to plan ahead: no worker waits for a slow method
+        groups = [[*groups[0], *groups[1]]]
     for i, group in enumerate(group for group in groups if group):
         first, rest = _by_split(group)
         left = deadline - time.monotonic()

@@ -122,7 +122,8 @@ class Selection:
             if len(values) != len(fields(Cut)) or not math.isfinite(values[0]):
                 raise ValueError("The model's choice has no sound end of its alerts.")
             cut = Cut(*values)
-        return cls(int(position), path[int(position)], str(arrays["selection_wish"]), judged_by, *figures, cut)  # type: ignore[arg-type]
+        named: dict[str, Any] = dict(zip(FIGURES, figures, strict=True))
+        return cls(int(position), path[int(position)], str(arrays["selection_wish"]), judged_by, cut=cut, **named)
 
     def __str__(self) -> str:
         n_leaves = self.tree.n_leaves_
@@ -234,7 +235,8 @@ def choose(
     if found.is_cut[at]:
         cut = Cut(float(found.threshold[at]), float(alerts[at]), float(found.hits[at]), best_whole)
     figures = _figures(points, float(found.alerts[at]), float(found.hits[at]), n_cases, ratio)
-    return Selection(at, path[at], wish, judged_by, *figures, cut)  # type: ignore[arg-type]
+    named: dict[str, Any] = dict(zip(FIGURES, figures, strict=True))
+    return Selection(at, path[at], wish, judged_by, cut=cut, **named)
 
 
 @dataclass(frozen=True, eq=False)
