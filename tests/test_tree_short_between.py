@@ -8,6 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from toprank import RankingTree
 from toprank._core.decimals import MARGIN
 from toprank.tree.bin_mapper import _short_decimal, at_short_edges, short_between
 
@@ -102,3 +103,25 @@ def test_ends_of_bins_move_little_and_to_short_numbers():
         for ends in (last, moved)
     ]
     assert digits[1] < digits[0] - 0.5
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("splitter", ["hist", "exact"])
+def test_short_thresholds_part_the_training_rows_as_midpoints_do(splitter, dtype):
+    generator = np.random.default_rng(1)
+    X = generator.normal(0, [1, 1e-7, 1e9, 30], size=(200, 4)).astype(dtype)
+    X[:, 3] = np.round(X[:, 3])
+    y = X[:, 0] + X[:, 1] * 1e7 + X[:, 3] / 30 + generator.normal(size=200) > 1
+    how = {"max_depth": 5, "min_samples_leaf": 2}
+    short = RankingTree(splitter=splitter, **how).fit(X, y)
+    midway = RankingTree(splitter="midpoint", **how).fit(X, y)
+    assert np.array_equal(short.apply(X), midway.apply(X))
+    inner = ~short.tree_.is_leaf
+    assert np.array_equal(short.tree_.feature, midway.tree_.feature)
+    lengths = [
+        np.mean([len(repr(threshold)) for threshold in model.tree_.threshold[inner].tolist()])
+        for model in (short, midway)
+    ]
+    assert lengths[0] < 9 < lengths[1]
+    whole = inner & (short.tree_.feature == 3)
+    assert (short.tree_.threshold[whole] % 1 == 0).all()
