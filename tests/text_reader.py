@@ -276,9 +276,9 @@ class Words:
             center = self.number()
             steps: list[tuple[float, float]] = []
             while self.starts(","):
-                points = self.number()
+                more = self.number()
                 self.take("above")
-                steps.append((points, self.number()))
+                steps.append((more, self.number()))
             missing = self.missing_points()
 
             def worth(row: Row) -> float:
