@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from toprank.experiment.leaderboard import Entry, Leaderboard
 
 MINUTES = 2.5
-NOT_OF_THE_MODEL = ("n_jobs",)
+NOT_OF_THE_MODEL = ("n_jobs", "cv")
 """Parameters that differ here for speed and change nothing of the ranking: `fit` uses its own."""
 
 

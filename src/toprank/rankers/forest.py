@@ -85,7 +85,7 @@ class Forest(Ensemble):
         leaf_depth: int | None = 4,
         leaf_order: str = "rate",
         leaf_score: str = "additive",
-        max_features: str | int | float | None = 0.3,
+        max_features: str | int | float | None = None,
         bootstrap: bool = True,
         max_samples: int | float | None = None,
         min_samples_leaf: int = 1,

@@ -45,7 +45,7 @@ class TreeRankForest(Forest):
         to the conditions on the path; or nothing, as published.
     aggregation : {"mean", "median-rank"}, default "mean"
         Mean over the trees, as published, or median: a row's rank among the negatives in the middle tree.
-    max_features : {"sqrt", "log2"}, int, float or None, default 0.3
+    max_features : {"sqrt", "log2"}, int, float or None, default None
         Columns drawn at random for each condition: a number, or a share of all columns; None = all, as published.
     max_meta_features : {"sqrt", "log2"}, int, float or None, default None
         Columns drawn once for each meta-node, to which its whole inner tree is confined; its conditions then draw
@@ -115,7 +115,7 @@ class TreeRankForest(Forest):
         leaf_order: str = "rate",
         leaf_score: str = "additive",
         aggregation: str = "mean",
-        max_features: str | int | float | None = 0.3,
+        max_features: str | int | float | None = None,
         max_meta_features: str | int | float | None = None,
         bootstrap: bool = True,
         max_samples: int | float | None = None,
