@@ -12,7 +12,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from toprank.export import fitting_rules, rule_lines, wrapped
+from toprank.export import fitting_rules, rule_figures, rule_lines, wrapped
 from toprank.tree.counts import count, plural
 from toprank.tree.visible import visible
 
@@ -173,15 +173,6 @@ def rules_list(rules: Sequence[dict[str, Any]], width: int = 100) -> Group:
         parts.append(Text.assemble((f"{place}. ", "bold"), told))
         parts += [Text(line) for line in rule_lines(rule, width)]
     return Group(*parts)
-
-
-def rule_figures(rule: dict[str, Any]) -> str:
-    """Return the hit rate to expect of a leaf with its interval and lift, and what it had in training."""
-    training = f"{count(rule['positives'])} of {plural(rule['n'], 'case')} in training"
-    if "hit_rate" not in rule:
-        return f"training rate {percent(rule['training_rate'])}, lift {times(rule['lift'])}; {training}"
-    interval = f"{percent(rule['hit_rate_low'])} to {percent(rule['hit_rate_high'])}"
-    return f"hit rate {percent(rule['hit_rate'])} ({interval}), lift {times(rule['lift'])}; {training}"
 
 
 def class_figures(rule: dict[str, Any]) -> str:

@@ -1,6 +1,6 @@
 """Trees in other forms: text, to read or to apply, and the scorecard inside leaves as a table."""
 
-from toprank.export.rules import fitting_rules, rule_lines, rules_text, ways_of, wrapped
+from toprank.export.rules import fitting_rules, rule_figures, rule_lines, rules_text, ways_of, wrapped
 from toprank.export.scorecard import (
     CARD_TITLE,
     WIDTH,
@@ -22,6 +22,7 @@ __all__ = [
     "fitting_rules",
     "main_columns",
     "node_lines",
+    "rule_figures",
     "rule_lines",
     "rules_text",
     "scorecard_features",

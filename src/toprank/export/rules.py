@@ -8,8 +8,8 @@ import textwrap
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from toprank.tree.counts import plural
-from toprank.tree.wording import hits_text
+from toprank.tree.counts import count, plural
+from toprank.tree.wording import lift_text, percent_text
 
 RULE_LINES = 20
 """Lines of rules that a person reads at once, where no number of rules is asked for."""
@@ -116,9 +116,25 @@ def fitting_rules(rules: Sequence[Mapping[str, Any]], width: int, max_rules: int
     return len(rules)
 
 
-def rules_text(
-    rules: Sequence[Mapping[str, Any]], n_leaves: int, base_rate: float, width: int, max_rules: int | None
-) -> list[str]:
+def rule_figures(rule: Mapping[str, Any]) -> str:
+    """The hit rate to expect of a leaf with its interval and lift, and what it had in training.
+
+    Examples
+    --------
+    >>> rule = {"positives": 57, "n": 57, "training_rate": 1.0, "lift": 4.05}
+    >>> rule_figures(rule)
+    'training rate 100 %, lift 4.05x; 57 of 57 cases in training'
+    >>> rule_figures(rule | {"hit_rate": 0.281, "hit_rate_low": 0.17, "hit_rate_high": 0.41, "lift": 1.14})
+    'hit rate 28.1 % (17 % to 41 %), lift 1.14x; 57 of 57 cases in training'
+    """
+    lift, training = lift_text(rule["lift"]), f"{count(rule['positives'])} of {plural(rule['n'], 'case')} in training"
+    if "hit_rate" not in rule:
+        return f"training rate {percent_text(rule['training_rate'])}, lift {lift}x; {training}"
+    interval = f"{percent_text(rule['hit_rate_low'])} to {percent_text(rule['hit_rate_high'])}"
+    return f"hit rate {percent_text(rule['hit_rate'])} ({interval}), lift {lift}x; {training}"
+
+
+def rules_text(rules: Sequence[Mapping[str, Any]], n_leaves: int, width: int, max_rules: int | None) -> list[str]:
     """All lines of a list of rules, best first, and a line that counts those left out.
 
     Parameters
@@ -127,15 +143,13 @@ def rules_text(
         Rows of `leaf_rules`.
     n_leaves : int
         Leaves of the tree, of which `rules` may be the first.
-    base_rate : float
-        Share of positives among all cases.
     width : int
     max_rules : int or None
         None shows as many as fit in 20 lines.
     """
     n_shown, lines = fitting_rules(rules, width, max_rules), []
     for rule in rules[:n_shown]:
-        lines.append(f"{rule['leaf']}. {hits_text(rule['positives'], rule['n'], base_rate)}")
+        lines.append(f"{rule['leaf']}. {rule_figures(rule)}")
         lines += rule_lines(rule, width)
     if n_shown < n_leaves:
         lines.append(f"and {plural(n_leaves - n_shown, 'more rule')}; max_rules={n_leaves} shows all")

@@ -243,7 +243,7 @@ def hides_points(scoring: Scoring, column: Column, feature: int) -> bool:
     steps = [each for _, each in _steps(scoring, feature)]
     points = [float(scoring.weight[feature]), float(scoring.missing[feature]), *(each for _, each in parts), *steps]
     return (
-        len(parts) > CARD_CATEGORIES
+        max(len(parts), len(steps)) > CARD_CATEGORIES
         or any(len(labels) > 1 or is_cut(labels) for labels, _ in parts)
         or any(is_rounded(each, WEIGHT_DIGITS) for each in points)
         or is_rounded(float(scoring.center[feature]))
@@ -253,13 +253,12 @@ def hides_points(scoring: Scoring, column: Column, feature: int) -> bool:
 def _card_line(scoring: Scoring, column: Column, feature: int, most: int = CARD_CATEGORIES) -> str:
     """Words for what one column is worth."""
     name, weight, missing = one_line(column.name), float(scoring.weight[feature]), float(scoring.missing[feature])
-    parts, steps = _category_parts(scoring, column, feature), _steps(scoring, feature)
-    told_steps = [f"{_signed(points)} above {_center_text(column, edge)}".replace(" ", GLUE) for edge, points in steps]
+    parts, steps = _category_parts(scoring, column, feature), _step_texts(scoring, column, feature, most)
     if weight:
         slope = f"{_weight_text(weight)} of {name} above {_center_text(column, float(scoring.center[feature]))}"
-        words = ", ".join((slope, *told_steps))
+        words = ", ".join((slope, *steps))
     elif steps:
-        words = f"{name}: {', '.join(told_steps)}"
+        words = f"{name}: {', '.join(steps)}"
     elif parts:
         least = sorted((abs(points) for _, points in parts), reverse=True)[:most][-1]
         told = [part for part in parts if abs(part[1]) >= least][:most]
@@ -276,6 +275,19 @@ def _steps(scoring: Scoring, feature: int) -> list[tuple[float, float]]:
     """Where the points of a number change, rising, and by how much."""
     own = slice(scoring.step_at[feature], scoring.step_at[feature + 1])
     return list(zip(scoring.step_above[own].tolist(), scoring.step_points[own].tolist(), strict=True))
+
+
+def _step_texts(scoring: Scoring, column: Column, feature: int, most: int) -> list[str]:
+    """Words for the largest steps of a number, in the order of its values, and how many others there are."""
+    steps = _steps(scoring, feature)
+    largest = sorted(steps, key=lambda step: -abs(step[1]))[:most]
+    texts = [
+        f"{_signed(points)} above {_center_text(column, edge)}".replace(" ", GLUE) for edge, points in sorted(largest)
+    ]
+    n_others = len(steps) - len(largest)
+    if n_others:
+        texts[-1] += f" and {n_others:,} smaller step{'' if n_others == 1 else 's'}"
+    return texts
 
 
 def _center_text(column: Column, center: float) -> str:

@@ -319,8 +319,8 @@ class TreeRanker(BaseRanker):
         rows = [dict(zip(table, row, strict=True)) for row in zip(*table.values(), strict=True)]
         title = [part for line in self.summary().splitlines() for part in wrapped(line, WIDTH)]
         n_leaves = self.tree_.n_leaves
-        lines = [*title, "", "What each leaf caught in training, and its rule; leaf 1 ranks highest.", ""]
-        lines += rules_text(rows, n_leaves, self.n_positives_ / self.n_cases_, WIDTH, max_rules)
+        lines = [*title, "", "The rule of each leaf; leaf 1 ranks highest.", ""]
+        lines += rules_text(rows, n_leaves, WIDTH, max_rules)
         card = scorecard_lines(self.tree_.scoring, self.columns_, self._points_spread, max_columns=CARD_COLUMNS)
         return "\n".join(lines + (["", f"{CARD_TITLE}:", *card] if card else []))
 
