@@ -12,7 +12,7 @@ from typing import Any, Self
 
 import numpy as np
 from narwhals.dependencies import is_polars_lazyframe
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from toprank._core.threads import Threads, resolve_n_jobs
@@ -176,9 +176,7 @@ class BaseRanker(ClassifierMixin, BaseEstimator):
         folds = held_out_folds(data, getattr(self, "cv", 0), getattr(self, "random_state", None))
         parts = []
         for fold in folds:
-            inside, part = data.with_weight(fold.inside_weight), copy(self)
-            if hasattr(part, "verbose"):
-                part.verbose = 0
+            inside, part = data.with_weight(fold.inside_weight), self._unfitted_copy()
             part.n_cases_, part.n_positives_ = _count(data.is_positive, inside.weight)
             part._fit_model(inside, threads)
             parts.append(HeldOut.of_fold(data, fold, partial(part._decide, threads=threads)))
@@ -188,12 +186,24 @@ class BaseRanker(ClassifierMixin, BaseEstimator):
         super()._validate_params()
         check_no_truth_values(self)
 
-    def _fit_prepared(self, data: TrainingData, owner: BaseRanker, threads: Threads) -> Self:
-        """Fit on training data, all rows or some, of a table that another ranker has read."""
-        self._validate_params()
+    def _unfitted_copy(self) -> Self:
+        """A copy with the same settings that knows the table, but has learned nothing and shows no progress."""
+        other = clone(self)
+        if hasattr(other, "verbose"):
+            other.set_params(verbose=0)
+        other._know_table(self)
+        return other
+
+    def _know_table(self, owner: BaseRanker) -> None:
+        """Take over what another ranker knows of a table whichever of its rows a model is fitted on."""
         for name in TABLE_FACTS:
             if hasattr(owner, name):
                 setattr(self, name, copy(getattr(owner, name)))
+
+    def _fit_prepared(self, data: TrainingData, owner: BaseRanker, threads: Threads) -> Self:
+        """Fit on training data, all rows or some, of a table that another ranker has read."""
+        self._validate_params()
+        self._know_table(owner)
         self.n_cases_, self.n_positives_ = _count(data.is_positive, data.weight)
         self.data_hash_ = data.once("fingerprint", data.fingerprint)
         self._is_prepared = True
@@ -313,7 +323,8 @@ class BaseRanker(ClassifierMixin, BaseEstimator):
         It rises with the score and comes from cases that the model did not learn from (`rates_`); with cv=0 from those
         that it did.
         """
-        rate = self.rates_.at(self.decision_function(X))
+        score = self.decision_function(X)
+        rate = self.rates_.at(score)
         out = np.column_stack((1.0 - rate, rate))
         return out if self.positive_index_ == 1 else out[:, ::-1]
 
