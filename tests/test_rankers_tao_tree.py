@@ -16,6 +16,7 @@ from toprank import MetaAP, RankingTree, load
 from toprank._core.dtypes import CATEGORY, NUMERIC, OBLIQUE
 from toprank.metrics import roc_auc
 from toprank.rankers import model_file
+from toprank.rankers.growth import PUBLISHED_CATEGORIES
 from toprank.rankers.tao_tree import TAOTree
 from toprank.rankers.training import shared_training_data
 from toprank.tree.tao_splits import FIT_ROWS
@@ -85,8 +86,8 @@ def test_a_weighted_sum_beats_conditions_on_one_column_on_a_diagonal():
 
 def test_optimising_lowers_what_the_greedy_tree_costs():
     X, y = make_cases(600)
-    greedy = TAOTree(max_depth=3, n_iter=0, alpha=0.5).fit(X, y)
-    model = TAOTree(max_depth=3, alpha=0.5).fit(X, y)
+    greedy = TAOTree(max_depth=3, n_iter=0, alpha=0.5, **PUBLISHED_CATEGORIES).fit(X, y)
+    model = TAOTree(max_depth=3, alpha=0.5, **PUBLISHED_CATEGORIES).fit(X, y)
     assert greedy.n_iter_ == 0
     assert model.objective_path_[0] == greedy.objective_path_[0]
     assert model.objective_ < greedy.objective_

@@ -152,8 +152,8 @@ class CostTree(LabelledTree):
     # --- growing and pruning ------------------------------------------------------------------------------------
 
     def _fit_model(self, data: TrainingData, threads: Threads) -> None:
-        self._direction = read_directions(self.monotonic_cst, data.columns, data.is_categorical, "CostTree")
-        if self._direction is not None and self.leaf_score != "constant":
+        direction = read_directions(self.monotonic_cst, data.columns, data.is_categorical, "CostTree")
+        if direction is not None and self.leaf_score != "constant":
             raise ValueError(
                 f"CostTree keeps monotonic_cst with leaf_score='constant' only, but leaf_score is {self.leaf_score!r}, "
                 "whose scores change inside leaves. Hint: use leaf_score='constant'."
@@ -161,24 +161,26 @@ class CostTree(LabelledTree):
         costs = self._set_costs()
         weights = integer_weights(data.is_positive, data.weight)
         costly = self._weigh_by_cost(data, weights, costs)
-        full = self._grow(data, costly, threads)
-        self.ccp_alpha_ = self._choose_penalty(full, data, costs, threads)
+        full = self._grow(data, costly, threads, direction)
+        self.ccp_alpha_ = self._choose_penalty(full, data, costs, threads, direction)
         tree = prune_tree(full.tree, full.penalty, self.ccp_alpha_)
         is_positive = costs_less_as_positive(tree)
-        if self._direction is not None:
+        if direction is not None:
             share = tree.positive / (tree.positive + tree.negative)
-            is_positive = bounded_rates(tree, share, self._direction) >= 0.5
-        self._finish(counted(tree, data, weights, threads), is_positive, data, self._direction)
+            is_positive = bounded_rates(tree, share, direction) >= 0.5
+        self._finish(counted(tree, data, weights, threads), is_positive, data, direction)
         self.objective_ = self.fp_cost_ * self.n_fp_ + self.fn_cost * self.n_fn_ + self.ccp_alpha_ * self.n_leaves_
 
-    def _grow(self, data: TrainingData, costly: RowWeights, threads: Threads) -> FullTree:
+    def _grow(self, data: TrainingData, costly: RowWeights, threads: Threads, direction: np.ndarray | None) -> FullTree:
         """The tree before pruning."""
         cheaper = min(self.fp_cost_, self.fn_cost) / costly.unit
         tree = self._greedy_tree(data, costly, self.max_depth, np.floor(self.min_samples_leaf * cheaper), threads,
-                                 self._direction)  # fmt: skip
+                                 direction)  # fmt: skip
         return FullTree.of(replace(tree, gain=tree.gain * costly.unit))
 
-    def _choose_penalty(self, full: FullTree, data: TrainingData, costs: np.ndarray, threads: Threads) -> float:
+    def _choose_penalty(
+        self, full: FullTree, data: TrainingData, costs: np.ndarray, threads: Threads, direction: np.ndarray | None
+    ) -> float:
         """The penalty given, or the one of least cross-validated cost; of equals the largest."""
         if self.ccp_alpha != "cv":
             return float(self.ccp_alpha)
@@ -191,7 +193,7 @@ class CostTree(LabelledTree):
         share = np.zeros((len(folds), len(tried)))
         for i, fold in enumerate(folds):
             weights = integer_weights(data.is_positive, fold.inside_weight)
-            part = self._grow(data, self._weigh_by_cost(data, weights, costs), threads)
+            part = self._grow(data, self._weigh_by_cost(data, weights, costs), threads, direction)
             # A leaf of a part of the cases must save that part of the penalty: penalties belong to sums of costs.
             scaled = tried * (part.cost / full.cost)
             rows = fold.held_out

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils._param_validation import Interval, Options, StrOptions
 
-from toprank._core.splitting import split_gain
+from toprank._core.criteria import split_gain
 from toprank._core.threads import Threads
 from toprank.rankers.leaf_rates import finish_tree, meta_rates, parents_of, smoothed_rates
 from toprank.rankers.training import TrainingData, shared_tables

@@ -184,8 +184,8 @@ class MetaRanker(TreeRanker):
         >>> from toprank import MetaAP
         >>> from toprank.datasets import make_audit
         >>> data = make_audit(4000, random_state=0)
-        >>> model = MetaAP(max_depth=3, leaf_depth=3).fit(data.X, data.y)
-        >>> shallow = MetaAP(max_depth=2, leaf_depth=3).fit(data.X, data.y)
+        >>> model = MetaAP(max_depth=3, leaf_depth=3, ccp_alpha=0.0).fit(data.X, data.y)
+        >>> shallow = MetaAP(max_depth=2, leaf_depth=3, ccp_alpha=0.0).fit(data.X, data.y)
         >>> stages = list(model.staged_decision_function(data.X))
         >>> len(stages), (stages[1] == shallow.decision_function(data.X)).all()
         (3, np.True_)

@@ -191,8 +191,11 @@ class DistinctRows:
         """Categories of a column that tell any class from the others by more than chance: bool (n_codes[feature],)."""
         n_codes, cases = self.n_codes[feature], self.weight * self.unit
         total = np.bincount(self.codes[feature], cases, n_codes + 1)[:n_codes]
+        classes = np.unique(self.label)
+        if self.categories.cat_smooth is None or len(classes) < 2:
+            return total > 0
         worth = np.zeros(n_codes, bool)
-        for each in np.unique(self.label)[1:]:  # of two classes one says it all
+        for each in classes[1:]:  # of two classes one says it all
             of_class = np.bincount(self.codes[feature], cases * (self.label == each), n_codes + 1)[:n_codes]
             worth |= levels_worth_points(of_class, total, self.categories)
         return worth
