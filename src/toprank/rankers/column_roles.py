@@ -202,7 +202,7 @@ def _numbers_left_out(table: Table, judged: set[int]) -> dict[int, str]:
         column = block[:, place]
         if np.all(np.isnan(column)):
             reasons[positions[place]] = EMPTY
-        elif np.all(column == column[0]):
+        elif np.isfinite(column[0]) and np.all(column == column[0]):  # what is infinite is refused
             reasons[positions[place]] = CONSTANT
     for place in different.tolist():
         if names_rows(table.names[positions[place]], block[:, place]):
