@@ -61,6 +61,11 @@ PlotAxis = Annotated[
 ]
 
 
+Jobs = Annotated[
+    int | None, typer.Option("--jobs", "-j", metavar="N", min=1, help="Threads (default: one per processor).")
+]
+
+
 def curve(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="Past cases: CSV, TSV or Parquet; or a saved curve.")],
     label: Annotated[str | None, typer.Option(metavar="COLUMN", help="The column with the outcome.")] = None,
@@ -102,9 +107,7 @@ def curve(
     out: Annotated[
         Path | None, typer.Option("--out", "-o", metavar="FILE", help="The model file to write, with the choice.")
     ] = None,
-    jobs: Annotated[
-        int | None, typer.Option("--jobs", "-j", metavar="N", min=1, help="Threads (default: one a processor).")
-    ] = None,
+    jobs: Jobs = None,
     sep: Separator = None,
     encoding: Encoding = None,
     as_json: AsJson = False,
