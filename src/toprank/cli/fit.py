@@ -154,7 +154,7 @@ def make_estimator(
     if twice:
         option = {"budget": "--budget", "pos_label": "--positive", "cv": "--cv"}[twice[0]]
         raise InputError(f"--set {twice[0]} duplicates {option}. Hint: use {option} alone.")
-    if "cv" in parameters and "cv" not in known:
+    if "cv" not in known and parameters.pop("cv", 0):
         raise InputError(
             f"--cv is not for {ESTIMATORS[name]}, whose hit rates come from the cases that its trees did not draw. "
             "Hint: leave --cv out."

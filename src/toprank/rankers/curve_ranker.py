@@ -24,6 +24,7 @@ from toprank.rankers.ensemble import Ensemble
 from toprank.rankers.frames import make_frame
 from toprank.rankers.model_file import without_prefix
 from toprank.rankers.tao_tree import TAOTree
+from toprank.rankers.training import TrainingData
 from toprank.rankers.unseen import HeldOut, Unseen
 from toprank.rankers.validation import check_known_labels, check_labels
 
@@ -196,6 +197,9 @@ class CurveRanker(Ensemble):
         self.selected_ = None
 
     # --- scoring ------------------------------------------------------------------------------------------------
+
+    def _cross_validate(self, data: TrainingData, threads: Threads) -> None:
+        """Nothing: a curve that was not judged out of fold on the way is not judged at all."""
 
     def _unseen(self, calls: Calls | None, sizes: Sequence[int] = ()) -> Unseen | None:
         """The unseen cases that the models were judged by; `sizes` are those of the folds, one after the other."""
