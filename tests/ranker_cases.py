@@ -27,34 +27,37 @@ from toprank import (
 )
 
 SMALL: dict[str, Any] = {"max_depth": 2, "leaf_depth": 2, "min_samples_leaf": 1}
+META: dict[str, Any] = {"criterion": "ap", "ccp_alpha": 0.0} | SMALL
 
+# Some with rates of new cases (cv), some without: folds take time.
 RANKERS = {
-    "rate": RankingTree(max_depth=3, min_samples_leaf=1),
-    "geometric": RankingTree(leaf_score="geometric", max_depth=3, min_samples_leaf=1),
-    "confusion": RankingTree(leaf_score="confusion", max_depth=3, min_samples_leaf=1),
-    "constant": MetaAP(leaf_score="constant", **SMALL),
-    "margin": MetaAP(leaf_score="margin", **SMALL),
-    "linear": MetaAP(leaf_score="linear", **SMALL),
-    "pruned": MetaAP(ccp_alpha="cv", cv=2, **SMALL),
-    "paper": MetaAP.paper(2),
-    "treerank": TreeRank(**SMALL),
-    "oblique": TreeRank(leaf_ranker="oblique", **SMALL),
-    "cost": CostTree(max_depth=3, ccp_alpha=0.1),
-    "tao": TAOTree(max_depth=2, min_samples_leaf=1, alpha=0.1),
+    "rate": RankingTree(max_depth=3, min_samples_leaf=1, cv=2),
+    "geometric": RankingTree(leaf_score="geometric", max_depth=3, min_samples_leaf=1, cv=0),
+    "confusion": RankingTree(leaf_score="confusion", max_depth=3, min_samples_leaf=1, cv=0),
+    "constant": MetaAP(leaf_score="constant", cv=2, **META),
+    "margin": MetaAP(leaf_score="margin", cv=0, **META),
+    "linear": MetaAP(leaf_score="linear", cv=0, **META),
+    "additive": MetaAP(ccp_alpha=0.0, cv=2, **SMALL),
+    "pruned": MetaAP(leaf_score="margin", criterion="ap", ccp_alpha="cv", cv=2, **SMALL),
+    "paper": MetaAP.paper(2, cv=0),
+    "treerank": TreeRank(cv=2, **SMALL),
+    "oblique": TreeRank(leaf_ranker="oblique", cv=0, **SMALL),
+    "cost": CostTree(max_depth=3, ccp_alpha=0.1, cv=2),
+    "tao": TAOTree(max_depth=2, min_samples_leaf=1, alpha=0.1, cv=0),
     "cost-curve": CostOptimalCurve(TAOTree(max_depth=2, min_samples_leaf=1), depths=None, alphas=None, cv=2, beta=4.0),
     "cost-forest": CostOptimalForest(
         TAOTree(max_depth=2, min_samples_leaf=1), n_estimators=2, beta=9.0, random_state=0
     ),
-    "forest": MetaAPForest(n_estimators=3, random_state=0, **SMALL),
+    "forest": MetaAPForest(n_estimators=3, max_features=None, random_state=0, **SMALL),
     "treerank-forest": TreeRankForest(n_estimators=3, random_state=0, **SMALL),
     "median-rank": TreeRankForest(n_estimators=3, aggregation="median-rank", random_state=0, **SMALL),
-    "boost": TreeRankBoost(n_estimators=3, **SMALL),
-    "additive-boost": TreeRankBoost(n_estimators=3, output="additive", **SMALL),
+    "boost": TreeRankBoost(n_estimators=3, cv=2, **SMALL),
+    "additive-boost": TreeRankBoost(n_estimators=3, output="additive", cv=0, **SMALL),
 }
 FORESTS = ["forest", "treerank-forest", "median-rank"]
 ENSEMBLES = [*FORESTS, "boost", "additive-boost", "cost-curve", "cost-forest"]
 TREES = [kind for kind in RANKERS if kind not in ENSEMBLES]
-UNDRAWN = [kind for kind in TREES if kind != "pruned"]  # neither bootstraps nor folds draw rows
+UNDRAWN = TREES  # no bootstraps draw rows, and folds depend on what the rows are
 
 
 def variant(kind, **parameters):

@@ -44,7 +44,9 @@ def test_no_other_threshold_comes_nearer_to_the_budget(rows, share):
     assert cutoff.threshold in score
     nearest = min(abs(weight[score >= other].sum() - share * total) for other in score)
     assert abs(weight[above].sum() - share * total) == pytest.approx(nearest)
-    assert cutoff.hit_rate == pytest.approx((weight * positive)[above].sum() / weight[above].sum())
+    assert cutoff.training_rate == pytest.approx((weight * positive)[above].sum() / weight[above].sum())
+    assert cutoff.n_tied == pytest.approx(weight[score == cutoff.threshold].sum())
+    assert not cutoff.is_for_new_cases
     assert cutoff.k == share * total
 
 
@@ -59,7 +61,7 @@ def test_the_order_of_rows_does_not_move_the_cutoff(rows, share, seed):
 def test_a_sample_of_the_rows_stands_for_all():
     score = np.arange(100.0)
     cutoff = find_cutoff(50, 1000, score, score >= 98, np.ones(100))
-    assert cutoff == Cutoff(50.0, 50.0, 95.0, 0.4)
+    assert cutoff == Cutoff(50.0, 50.0, 95.0, 0.4, n_tied=10.0)
 
 
 @pytest.mark.parametrize("kind", ["margin", "linear", "forest", "geometric", "confusion"])

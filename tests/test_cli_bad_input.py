@@ -226,7 +226,7 @@ OPTIONS = {
         "--budget must be a number of cases such as 500 or a share such as 0.02 or 2%, got 'many'.",
     ),
     "zero": (["--budget", "0"], "--budget must be "),
-    "budget twice": (["--budget", "5", "--set", "budget=6"], "--set budget says again what --budget says."),
+    "budget twice": (["--budget", "5", "--set", "budget=6"], "--set budget duplicates --budget."),
     "positive": (
         ["--positive", "yes"],
         "--positive is 'yes', but the label column 'fraud' of history.csv holds 0 and 1.",

@@ -166,7 +166,7 @@ def test_names_and_categories_of_an_attacker_reach_no_file_as_formulas(tmp_path)
     header = HEADER.replace("sector", "=cmd|calc").replace("case_id", "@id")
     lines = [line.replace("construction", "=HYPERLINK(1)") for line in case_lines()]
     history, model = write_cases(tmp_path / "h.csv", header, lines), tmp_path / "m.toprank"
-    done = run("fit", history, "--label", "fraud", "--id", "@id", "--cv", 0, "-o", model)
+    done = run("fit", history, "--label", "fraud", "--id", "@id", "--model", "tree", "--cv", 0, "-o", model)
     assert done.code == 0, done.err
     out = tmp_path / "a.csv"
     assert run("topk", model, history, "--k", 20, "--id", "@id", "--keep", "=cmd|calc", "-o", out).code == 0
@@ -199,7 +199,7 @@ def test_excel_alerts(model, tmp_path):
     first = by_row[0]
     assert (first[0].value, first[0].data_type) == ("=1+00", "s")  # text as it was, marked as text
     assert not [cell for row in by_row.values() for cell in row if cell.data_type == "f" or cell.hyperlink]
-    rate = first[names.index("hit_rate")]
+    rate = first[names.index("training_rate")]
     assert rate.data_type == "n"
     assert first[names.index("amount")].value == lines[0].split(",")[2]
     assert sheet.column_dimensions[rate.column_letter].number_format.endswith("%") or rate.number_format.endswith("%")

@@ -41,7 +41,7 @@ def test_fit_notes_what_is_left_out_and_what_is_read(fitted):
 
 def test_describe_says_what_was_done_to_each_column(fitted):
     folder, _ = fitted
-    done = run("describe", folder / "m.toprank")
+    done = run("describe", folder / "m.toprank", "--all")
     rows = {line.split("  ")[1]: line for line in done.out.splitlines() if line.startswith("  ")}
     assert "date, day first" in rows["opened"]
     assert "number written as text (EUR)" in rows["amount"]

@@ -43,7 +43,10 @@ def test_fit_prints_the_model_and_writes_it(folder, tmp_path):
     assert done.out.startswith("MetaAP\n  size ")
     assert "300 cases, " in done.out
     assert "5-fold cross-validation" in done.out
-    assert "rules, in the order of the ranking, and what they caught in training" in done.out
+    assert re.search(
+        r"\n1\. hit rate [\d.]+ % \([\d.]+ % to [\d.]+ %\), lift [\d.]+x; \d+ of \d+ cases in training\n", done.out
+    )
+    assert re.search(r"; expect \d+ hits in \d+ new cases \(\d+ to \d+\)", " ".join(done.out.split()))
     fitted = toprank.load(out)
     assert [column.name for column in fitted.columns_] == ["sector", "amount", "age", "staff"]
     assert max(len(line) for line in done.out.splitlines()) <= 100
@@ -112,10 +115,15 @@ def test_topk_says_where_row_counts_from():
 
 def test_fit_says_how_the_quality_was_found(folder, tmp_path):
     common = ("fit", folder / "history.csv", "--label", "fraud", "--id", "case_id", "-o", tmp_path / "m.toprank")
-    assert "on the training data itself, hence too hopeful" in run(*common, "--cv", 0).out.replace("\n", " ")
-    assert "3-fold cross-validation" in run(*common, "--cv", 3).out
+    said = " ".join(run(*common, "--cv", 0).out.split())
+    assert "on the training data itself, which is optimistic" in said
+    assert "training rate" in said
+    assert "hit rate" not in said
+    said = " ".join(run(*common, "--cv", 3).out.split())
+    assert "on new cases, estimated by 3-fold cross-validation (standard deviation 0." in said
+    assert "training rate" not in said
     forest = ("--model", "metaap-forest", "--set", "n_estimators=3")
-    assert "out of bag" in run(*common, *forest).out
+    assert "on new cases, estimated out of bag; a random order has 0.083" in " ".join(run(*common, *forest).out.split())
 
 
 def test_fit_takes_words_as_outcomes(tmp_path):
@@ -184,7 +192,7 @@ def test_topk_writes_alerts(folder, model, tmp_path, ending):
         "rank",
         "row",
         "score",
-        "hit_rate",
+        "training_rate",
         "lift",
         "leaf",
         "reason_1",
@@ -198,7 +206,7 @@ def test_topk_writes_alerts(folder, model, tmp_path, ending):
     assert alerts["fraud"].mean() == 1
     expected = toprank.load(model).top_k(frame.select("sector", "amount", "age", "staff"), 12, reasons=2)
     assert alerts["score"].to_list() == pytest.approx(expected["score"].to_list(), abs=1e-12)
-    assert done.out.startswith("The 12 of 300 cases most worth checking; in training ")
+    assert done.out.startswith("The 12 of 300 cases most worth checking; the training rate ")
 
 
 def test_topk_prints_the_first_without_an_output(folder, model):
@@ -423,14 +431,15 @@ def test_describe_is_as_short_as_is_asked_for(tmp_path):
     assert "share of gain" not in done.out
     everything = run("describe", path, "--all").out
     assert "share of gain" in everything
-    assert f"data hash     {model.data_hash_}\n" in everything
+    assert f"data hash      {model.data_hash_}\n" in everything
     assert "smoothing_strength=" in everything
     assert "smoothing_strength=" not in done.out
     assert "max_depth=2; otherwise the defaults" in " ".join(done.out.split())
     assert run("describe", path, "--max-rules", 0).code == 2
 
 
-def test_describe_says_nothing_of_a_scorecard_where_there_is_none(model):
+def test_describe_says_nothing_of_a_scorecard_where_there_is_none(tmp_path):
+    model = fit_cases(tmp_path, "--set", "leaf_score=constant")
     assert "inside" not in run("describe", model).out.lower()
     assert "scorecard" not in parsed(run("describe", model, "--json"))
 

@@ -80,8 +80,9 @@ def test_the_file_holds_what_the_library_learns(folder, fitted):
 @pytest.mark.parametrize(
     ("options", "wish", "why"),
     [
-        (("--k", "40"), {"k": 40}, "in the order of the curve"),
-        (("--k", "10%"), {"k": 0.1}, "in the order of the curve"),
+        (("--k", "20"), {"k": 20}, "in the order of the curve"),
+        (("--k", "5%"), {"k": 0.05}, "in the order of the curve"),
+        (("--k", "40"), {"k": 40}, "finds the most positives"),
         (("--max-fpr", "5%"), {"max_fpr": 0.05}, "with no more false alarms"),
         (("--min-recall", "0.5"), {"min_recall": 0.5}, "that find so many"),
         (("--cost-ratio", "0.5", "--max-leaves", 3), {"cost_ratio": 0.5, "max_leaves": 3}, "together cost least"),
@@ -152,9 +153,9 @@ def test_long_paths_lose_beaten_and_repeated_points_first():
 
 
 def test_changes_between_two_budgets(folder, fitted):
-    few, many = fitted.select(k=40), fitted.select(k=120)
+    few, many = fitted.select(k=52), fitted.select(k=128)
     changes = fitted.diff(few, many).to_dicts()
-    done = run("curve", folder / "curve.toprank", "--k", 120, "--from-k", 40)
+    done = run("curve", folder / "curve.toprank", "--k", 128, "--from-k", 52)
     assert (done.code, done.err) == (0, "")
     title = f"What changes from the tree for {few.wish} (point {few.position}), with figures on the training cases"
     words = " ".join(done.out.split())  # the title is longer than a line
@@ -162,16 +163,16 @@ def test_changes_between_two_budgets(folder, fitted):
     assert f"  {changes_summary(changes)}\n\n{changes[0]['change']}: " in done.out
     assert sum(line.endswith("compared with") for line in done.out.splitlines()) == 1
     assert [change["change"] for change in changes] == ["goes", "comes", "changes"]
-    found = json.loads(run("curve", folder / "curve.toprank", "--k", 120, "--from-k", 40, "--json").out)
+    found = json.loads(run("curve", folder / "curve.toprank", "--k", 128, "--from-k", 52, "--json").out)
     assert [change["rule"] for change in found["changes"]] == [change["rule"] for change in changes]
     assert found["compared_with"]["point"] == few.position
-    done = run("curve", folder / "curve.toprank", "--k", 120, "--from-k", 120)
+    done = run("curve", folder / "curve.toprank", "--k", 128, "--from-k", 128)
     assert f"(point {many.position})\n  Nothing: it is the chosen tree.\n" in done.out
 
 
 def test_changes_in_words(capsys):
     figures = {"n_before": 4.0, "n_after": 5.0, "positives_before": 2.0, "positives_after": 4.0,
-               "hit_rate_before": 0.5, "hit_rate_after": 0.8}  # fmt: skip
+               "training_rate_before": 0.5, "training_rate_after": 0.8}  # fmt: skip
     gone = {name: float("nan") if name.endswith("after") else value for name, value in figures.items()}
     new = {name: float("nan") if name.endswith("before") else value for name, value in figures.items()}
     changes = [
@@ -315,7 +316,7 @@ def test_a_picture_over_alerts(folder, tmp_path):
 def test_trees_that_call_everything_or_nothing_positive(folder, tmp_path):
     out = tmp_path / "curve.toprank"
     done = run("curve", folder / "history.csv", *COLUMNS, *FAST, "--min-recall", "100%", "-o", out)
-    assert "1. 60 of 300 cases positive: 20.0 % (15.9 % to 24.9 %), lift 1.0x\n     all cases\n" in done.out
+    assert "1. training rate 20 %, lift 1x; 60 of 300 cases in training\n     all cases\n" in done.out
     done = run("curve", out, "--cost-ratio", 1000, "-o", out)  # a curve may be replaced by itself
     assert "  alerts        0 (0 to 4) among as many cases as in training\n" in done.out
     assert "  None: this tree calls no case positive.\n" in done.out

@@ -14,6 +14,7 @@ from toprank.tree.visible import UNSAFE, visible
 
 RED, BELL, BACK, TURN, WIDTH_0, CSI = "\x1b[31m", "\x07", "\x08", "\u202e", "\u200b", "\x9b"
 EVIL = f"{RED}x{BELL}{BACK}{TURN}{WIDTH_0}{CSI}\x7f"
+TREE = ("--set", "leaf_score=margin", "--set", "ccp_alpha=0.0", "--set", "max_depth=2")
 NAMES = {name: f"{name}{EVIL}" for name in ("case_id", "sector", "amount", "age", "staff", "fraud")}
 
 
@@ -34,7 +35,7 @@ def folder(tmp_path_factory):
 @pytest.fixture(scope="module")
 def model(folder):
     path = folder / "m.toprank"
-    done = run("fit", folder / "h.csv", *labelled(), "--id", NAMES["case_id"], "--cv", 2, "-o", path)
+    done = run("fit", folder / "h.csv", *labelled(), "--id", NAMES["case_id"], "--cv", 2, *TREE, "-o", path)
     assert done.code == 0, done.err
     check_clean(done)
     return path

@@ -162,7 +162,8 @@ def test_numbers_for_people():
 
 
 def test_titles_of_rules():
-    assert rules_title(1, 1) == "The only rule, and what it caught in training"
+    assert rules_title(1, 1) == "The only rule"
+    assert rules_title(1, 1, figures=", of training") == "The only rule, of training"
     assert rules_title(2, 2).startswith("All 2 rules, in the order")
     assert rules_title(3, 1600).startswith("The first 3 of 1,600 rules, in the order")
 

@@ -45,13 +45,13 @@ def test_one_of_everything_is_in_the_singular(tmp_path):
         more = ("--set", "n_estimators=1") if kind == "metaap-forest" else ()
         done = run("fit", table, *common, "--model", kind, "--set", "max_depth=1", *more)
         assert done.code == 0, done.err
-        assert "budget        1 case of the training data" in done.out
+        assert re.search(r"  budget +1 case: score >= ", done.out)
         texts = [done.out, run("describe", model).out, run("topk", model, table).out]
         texts.append(run("evaluate", model, table, "--label", "fraud").out)
         assert not [text for text in texts if ONE_OF_SEVERAL.search(text)]
     done = run("fit", table, *common, "--model", "tree", "--set", "min_samples_leaf=60")
     assert "1 leaf, 0 conditions, depth 0" in done.out
-    assert "The only rule, and what it caught in training" in done.out
+    assert "The only rule\n1. training rate 14.3 %, lift 1x; 10 of 70 cases in training\n" in done.out
 
 
 def test_sentences_about_one_thing_are_in_the_singular(tmp_path):
@@ -95,34 +95,45 @@ def test_nothing_is_said_of_ties_where_there_are_none(folder, tmp_path):
 def test_hit_rates_of_training_are_no_promise(folder, tmp_path):
     common = ("topk", folder / "model.toprank", folder / "history.csv", "--k", 6)
     done = run(*common, "-o", tmp_path / "alerts.csv")
-    assert done.out.startswith(
-        "The 6 of 300 cases most worth checking; in training 97.0 % of such cases were hits, expect fewer."
-    )
-    assert run(*common).out.endswith("\n  Hit rate, lift: of such cases in training; expect fewer hits.\n")
+    said = " ".join(done.out.split())
+    assert re.match(r"The 6 of 300 .*; the training rate of such cases is [\d.]+ %; expect fewer hits\. Wrote ", said)
+    listed = run(*common).out
+    assert re.search(r"^  rank +row +training rate +lift +reasons$", listed, re.MULTILINE)
+    assert re.search(r"\n  The training rate of such cases is [\d.]+ %; expect fewer hits\.\n$", listed)
     assert "expect" not in run(*common, "--quiet").out
 
 
 @pytest.mark.parametrize(
-    ("more", "is_unseen"),
+    ("more", "source"),
     [
-        (("metaap-forest", "--set", "n_estimators=3"), True),
-        (("metaap-forest", "--set", "n_estimators=3", "--set", "bootstrap=False"), False),
-        (("treerank-boost", "--set", "n_estimators=3"), True),
-        (("cost-curve", "--set", "cv=2", "--set", "alphas=none", "--set", "depths=none"), True),
-        (("cost-curve", "--set", "cv=none", "--set", "alphas=none", "--set", "depths=none"), False),
-        (("treerank",), False),
-        (("cost-tree",), False),
+        (("metaap-forest", "--set", "n_estimators=3"), "out of bag"),
+        (("metaap-forest", "--set", "n_estimators=3", "--set", "bootstrap=False"), None),
+        (("treerank-boost", "--set", "n_estimators=3"), "by 3-fold cross-validation"),
+        (("treerank-boost", "--set", "n_estimators=3", "--cv", 0), None),
+        (("cost-curve", "--cv", 2, "--set", "alphas=none", "--set", "depths=none"), "by cross-validation"),
+        (("cost-curve", "--set", "cv=none", "--set", "alphas=none", "--set", "depths=none"), None),
+        (("tree",), "by 5-fold cross-validation"),
+        (("treerank", "--cv", 0), None),
+        (("cost-tree", "--cv", 0), None),
     ],
 )
-def test_hit_rates_of_cases_that_the_trees_had_not_seen(folder, tmp_path, more, is_unseen):
+def test_hits_to_expect_among_alerts(folder, tmp_path, more, source):
     model, table = tmp_path / "m.toprank", folder / "history.csv"
-    done = run("fit", table, "--label", "fraud", "--id", "case_id", "--cv", 0, "-o", model, "--model", *more)
+    done = run("fit", table, "--label", "fraud", "--id", "case_id", "-o", model, "--model", *more)
     assert done.code == 0, done.err
     said = " ".join(run("topk", model, table, "--k", 6, "-o", tmp_path / "alerts.csv").out.split())
     assert said.startswith("The 6 of 300 cases most worth checking; ")
-    assert ("were hits, as judged by trees that had not seen them. " in said) == is_unseen
-    assert ("of such cases were hits, expect fewer. " in said) == (not is_unseen)
-    assert ("Hit rate, lift: " in run("topk", model, table, "--k", 6).out) == (not is_unseen)
+    listed = " ".join(run("topk", model, table, "--k", 6).out.split())
+    if source is None:
+        assert re.search(r"; the training rate of such cases is [\d.]+ %; expect fewer hits\. ", said)
+        assert " training rate lift " in listed
+        return
+    told = re.search(r"; expect (\d) hits? among them \((\d) to (\d)\), estimated (.*)\. Wrote ", said)
+    hits, low, high = map(int, told.groups()[:3])
+    assert 0 <= low <= hits <= high <= 6
+    assert told[4] == source
+    assert " hit rate lift " in listed
+    assert f"{said.partition('; e')[2].partition(' Wrote')[0]}" in listed
 
 
 def test_a_scorecard_alone_is_told_as_the_model_that_it_is(folder, tmp_path):
@@ -147,10 +158,8 @@ def test_a_scorecard_alone_is_told_as_the_model_that_it_is(folder, tmp_path):
     assert max(shares, key=lambda share: float(share[1]))[0] == first
     assert sum(float(share) for _, share in shares) == pytest.approx(100, abs=0.5)
     said = " ".join(run("topk", model, table, "--k", 6, "-o", tmp_path / "alerts.csv").out.split())
-    assert (
-        "; their leaves held 8.33 % hits in training, and the scorecard puts the likeliest cases of a leaf first. "
-    ) in said
-    assert "Hit rate, lift: of the whole leaf in training; the scorecard" in run("topk", model, table, "--k", 6).out
+    rate = float(re.search(r"; the training rate of such cases is ([\d.]+) %; expect fewer hits\. ", said)[1])
+    assert rate > 50  # the rate follows the score: the leaf, which is the whole table, has 8.33 %
 
 
 def test_main_columns_are_those_of_conditions_where_there_are_some(tmp_path):
@@ -171,7 +180,7 @@ def test_describe_tells_classes_and_rules_of_a_model_that_ranks_nothing(tmp_path
     everything = run("describe", path, "--all").out
     assert re.search(r"^  amount  number$", everything, re.MULTILINE)  # no share of a gain
     assert (
-        "All 4 rules, from left to right in the tree, and what they caught in training\n1. class 'small', 137 of 137"
+        "All 4 rules, from left to right in the tree, with figures on the training cases\n1. class 'small', 137 of 137"
         in said
     )
     assert "ranking" not in said
@@ -182,7 +191,7 @@ def test_describe_tells_classes_and_rules_of_a_model_that_ranks_nothing(tmp_path
     assert run("describe", path, "--exact").out == f"{model.to_text(exact=True)}\n"
     monkeypatch.setattr("toprank.cli.describe.CLASS_RULES_SHOWN", 3)
     said = run("describe", path).out
-    assert "The first 3 of 4 rules, from left to right in the tree, and " in said
+    assert "The first 3 of 4 rules, from left to right in the tree, with " in said
     assert "\n4. class" not in said
     assert " ".join(said.split()).endswith("--exact` prints the whole tree.")
 
@@ -214,14 +223,14 @@ def test_a_budget_larger_than_the_table_gets_a_note(folder, tmp_path):
     common = ("--label", "fraud", "--id", "case_id")
     done = run("fit", folder / "history.csv", *common, "--cv", 0, "--budget", 5000, "-o", tmp_path / "m.toprank")
     assert done.code == 0
-    assert done.err == "Note: --budget is 5,000 cases, but history.csv has 300: all of them are meant.\n"
+    assert done.err == "Note: --budget is 5,000 cases, but history.csv has 300: using all of them.\n"
     short = write_cases(tmp_path / "short.csv", lines=case_lines()[:9])
     done = run("topk", folder / "model.toprank", short)
-    assert done.err == "Note: the budget of the model is 40 cases, but short.csv has 9: all of them are meant.\n"
+    assert done.err == "Note: the budget of the model is 40 cases, but short.csv has 9: using all of them.\n"
     assert done.out.startswith("The 9 of 9 cases most worth checking")
     done = run("evaluate", folder / "model.toprank", short, "--label", "fraud", "--json")
     assert json.loads(done.out)["notes"] == [
-        "the budget of the model is 40 cases, but short.csv has 9: all of them are meant."
+        "the budget of the model is 40 cases, but short.csv has 9: using all of them."
     ]
     assert run("topk", folder / "model.toprank", folder / "history.csv").err == ""
 

@@ -256,11 +256,11 @@ def test_the_same_seed_gives_the_same_result_for_any_number_of_threads():
 @pytest.mark.parametrize(
     "ranker",
     [
-        MetaAP(max_depth=2, leaf_depth=2, pos_label="yes", budget=0.1),
-        RankingTree(max_depth=3),
+        MetaAP(max_depth=2, leaf_depth=2, ccp_alpha=0.0, cv=0, pos_label="yes", budget=0.1),
+        RankingTree(max_depth=3, cv=0),
         MetaAPForest(n_estimators=5),
-        TreeRank(max_depth=2, leaf_ranker="oblique"),
-        TreeRank(max_depth=2, leaf_ranker=LogisticRegression()),
+        TreeRank(max_depth=2, leaf_ranker="oblique", cv=0),
+        TreeRank(max_depth=2, leaf_ranker=LogisticRegression(), cv=0),
     ],
     ids=["MetaAP", "RankingTree", "MetaAPForest", "oblique", "classifiers"],
 )

@@ -161,7 +161,7 @@ def test_a_sweep_says_what_refits_say(name):
     assert not np.array_equal(swept[0], swept[1])
 
 
-@pytest.mark.parametrize("name", ["gini", "entropy-rate", "tree", "metaap", "entropy-forest"])
+@pytest.mark.parametrize("name", ["gini", "entropy-rate", "tree", "metaap-margin", "entropy-forest"])
 def test_values_beyond_the_last_depth_take_the_last(name):
     method = METHODS[name]
     X, y = easy_table()
@@ -183,7 +183,7 @@ def test_an_unlimited_tree_is_the_largest_of_a_sweep():
 
 
 def test_inner_trees_as_deep_as_the_meta_tree_are_not_swept():
-    method = METHODS["metaap"]
+    method = METHODS["metaap-margin"]
     X, y = easy_table()
     model = method.make(max_depth=2, leaf_depth=None).fit(X, y)
     with pytest.raises(ValueError, match=r"leaf_depth is a number.*Hint: use the method metaap-paper"):
@@ -240,7 +240,7 @@ def test_trees_for_costs_are_those_of_their_names():
     assert not METHODS["cost-curve"].space  # depth and penalty are chosen inside, as is pruning
     assert not METHODS["cost-tree"].space
     X, y = easy_table()
-    curve = METHODS["cost-curve"].make(depths=[2], alphas=[1.0], cv=None).fit(X, y)
+    curve = METHODS["cost-curve"].make(depths=[2], alphas=[0.1], cv=None).fit(X, y)
     tree = curve.path_[curve.base_point_].tree.tree_
     n_terms = [max(1, tree.oblique_at[node + 1] - tree.oblique_at[node]) for node in np.flatnonzero(~tree.is_leaf)]
     assert METHODS["cost-curve"].size(curve) == (sum(n_terms), "conditions")  # a sum counts once per term
@@ -249,12 +249,20 @@ def test_trees_for_costs_are_those_of_their_names():
 
 def test_coefficients_of_a_scorecard_are_counted():
     X, y = easy_table()
-    model = METHODS["metaap"].make(leaf_score="linear", max_depth=1, leaf_depth=1).fit(X, y)
+    model = METHODS["metaap"].make(leaf_score="linear", max_depth=1, leaf_depth=1, ccp_alpha=0.0).fit(X, y)
     card = model.tree_.scoring
     n_coefficients = np.count_nonzero(card.weight) + np.count_nonzero(card.points)
     assert n_coefficients > 0
+    assert model.n_conditions_ > 0
     size, unit = METHODS["metaap"].size(model)
     assert (size, unit) == (model.n_conditions_ + n_coefficients, "conditions and coefficients")
+    pruned = METHODS["metaap"].make(leaf_score="linear", ccp_alpha=10.0).fit(X, y)
+    assert METHODS["metaap"].size(pruned) == (np.count_nonzero(pruned.tree_.scoring.weight), "coefficients")
+    middle = (np.abs(X[:, 0]) < 0.4).astype(int)  # points for a range of values
+    steps = METHODS["metaap"].make(ccp_alpha=10.0).fit(X, middle)
+    assert len(steps.tree_.scoring.step_points) > 0
+    n_points = np.count_nonzero(steps.tree_.scoring.weight) + len(steps.tree_.scoring.step_points)
+    assert METHODS["metaap"].size(steps) == (n_points, "coefficients")
     linear = METHODS["logistic-l2"].make().fit(X, y)
     assert METHODS["logistic-l2"].size(linear) == (6, "coefficients")
     tree = METHODS["cart"].make(max_depth=2).fit(X, y)

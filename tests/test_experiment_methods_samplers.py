@@ -104,7 +104,7 @@ def test_samplers_chain():
     method = find_method("tomek+smote+cart")
     assert method.title == "Tomek links + SMOTE + CART"
     model = method.make(random_state=0, min_samples_leaf=5).fit(X, y)
-    assert method.size(model)[1] == "leaves"
+    assert method.size(model)[1] == "conditions"
     cleaned = Resampler("tomek", 0).fit_resample(X, y)
     alone = find_method("smote+cart").make(random_state=0, min_samples_leaf=5).fit(*cleaned)
     assert np.array_equal(model.predict_proba(X), alone.predict_proba(X))

@@ -23,14 +23,14 @@ def test_products_and_groups():
     assert product_of({}) == [{}]
 
 
-@pytest.mark.parametrize("method", ["gini-rate", "gini", "metaap", "entropy-forest"])
+@pytest.mark.parametrize("method", ["gini-rate", "gini", "metaap-margin", "entropy-forest"])
 def test_one_fit_for_all_depths_scores_as_many_fits_would(method):
-    space = {"max_depth": [1, 2, 4], "leaf_depth": [2, 3]} if method == "metaap" else {"max_depth": [1, 3, 5]}
+    space = {"max_depth": [1, 2, 4], "leaf_depth": [2, 3]} if method == "metaap-margin" else {"max_depth": [1, 3, 5]}
     fits = []
     shared = tuner_of({"method": method, "search": space}, before_fit=lambda: fits.append(1))
     settings = product_of(space)
     together = shared.cross_validate(settings, X, Y, FOLDS)
-    assert len(fits) == 3 * (2 if method == "metaap" else 1)
+    assert len(fits) == 3 * (2 if method == "metaap-margin" else 1)
     alone = np.vstack([shared.cross_validate([setting], X, Y, FOLDS) for setting in settings])
     assert np.array_equal(together, alone) if method != "entropy-forest" else np.allclose(together, alone, atol=0.08)
 

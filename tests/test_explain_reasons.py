@@ -7,6 +7,7 @@ from hypothesis import given
 from grown_trees import AUDIT_COLUMNS, audit_tree, grown_cases, make_tree, node, oblique_tree
 from toprank.explain import explain_rows, reasons
 from toprank.explain.contributions import node_log_odds
+from toprank.metrics import HitRates
 from toprank.tree.columns import Usual
 from toprank.tree.scoring import Scoring, feature_points
 
@@ -162,7 +163,11 @@ def test_explanations_agree_with_the_tree(case):
         assert explanation.leaf == case.tree.leaf[leaf[row]] + 1
         total = sum(step.contribution for step in explanation.steps)
         assert log_odds[0] + total == pytest.approx(log_odds[leaf[row]])
-        assert explanation.hit_rate_low <= explanation.hit_rate <= explanation.hit_rate_high
+        same = case.tree.leaf == case.tree.leaf[leaf[row]]
+        assert explanation.positives == pytest.approx(case.tree.positive[same].sum())
+        assert explanation.rate == pytest.approx(explanation.positives / explanation.n)
+        assert explanation.score == case.tree.score[leaf[row]]
+        assert not explanation.is_for_new_cases
         assert max(map(len, str(explanation).splitlines())) <= 100
 
 
@@ -170,15 +175,15 @@ def test_an_explanation_reads_well_and_is_plain_data():
     first, second = explain_rows(replace(audit_tree(), scoring=SCORECARD), AUDIT_COLUMNS, X)[:2]
     assert str(first).splitlines() == [
         "leaf 1 of 5, score 0.828234",
-        "25 of 100 training cases in this leaf were positive: 25 % (interval 17.5 % to 34.3 %), 12.5 times",
-        "the rate of all cases.",
+        "training rate 25 %, 12.5 times that of all cases; in training 25 of 100 cases of this leaf were",
+        "positive.",
         "conditions met, and what each adds to the log-odds of a positive:",
         "   +1.64  sector = construction",
         "   +1.14  vat_gap = 0.42 (> 0.31)",
         "what orders the cases inside the leaf, in points:",
         "   +1.00  age_years = 3",
         "   +0.44  vat_gap = 0.42",
-        "   -4.00  turnover = 5000",
+        "   -4.00  turnover = 5,000",
     ]
     plain = second.to_dict()
     assert plain["leaf"] == 4
@@ -187,11 +192,23 @@ def test_an_explanation_reads_well_and_is_plain_data():
     assert plain["inside"][-2]["value"] == "retail"
 
 
+def test_the_rate_of_an_explanation_follows_the_score():
+    rates = HitRates([0.0, 1.0], [0.0, 0.4], [1000.0, 0.0], 2.0, "out of bag", 0.1, np.nan)
+    tree = replace(audit_tree(), scoring=SCORECARD)
+    for explanation, score in zip(explain_rows(tree, AUDIT_COLUMNS, X, rates), tree.decision_function(X), strict=True):
+        assert explanation.score == score
+        assert explanation.rate == pytest.approx(0.4 * score)
+        assert explanation.lift == pytest.approx(explanation.rate / 0.02)
+        assert explanation.is_for_new_cases
+        assert "expected hit rate" in str(explanation)
+        assert "training rate" not in str(explanation)
+
+
 def test_a_tree_of_one_leaf_has_no_reasons():
     tree = make_tree([node(leaf=0, positive=0, negative=0)])
     assert reasons(tree, AUDIT_COLUMNS, X, 2) == [[], [], []]
     assert "none: all cases share this leaf" in str(explain_rows(tree, AUDIT_COLUMNS, X)[0])
-    assert explain_rows(tree, AUDIT_COLUMNS, X)[0].to_dict()["hit_rate"] is None
+    assert explain_rows(tree, AUDIT_COLUMNS, X)[0].to_dict()["rate"] is None
     assert explain_rows(tree, AUDIT_COLUMNS, X[:0]) == []
 
 

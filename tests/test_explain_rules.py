@@ -57,8 +57,9 @@ def test_every_leaf_has_a_rule_and_all_cases_are_in_the_table(case):
     assert all(rules["rule"])
     assert rules["n"].sum() == pytest.approx(case.weight.sum())
     assert rules["positives"].sum() == pytest.approx(case.tree.positive[0])
-    assert (rules["hit_rate_low"] <= rules["hit_rate"]).all()
-    assert (rules["hit_rate"] <= rules["hit_rate_high"]).all()
+    assert rules["training_rate"] == pytest.approx(rules["positives"] / rules["n"])
+    assert rules["lift"] == pytest.approx(rules["training_rate"] * case.weight.sum() / case.tree.positive[0])
+    assert "hit_rate" not in rules  # that is for new cases
     assert (np.diff(rules["score"]) < 0).all()
 
 
@@ -135,6 +136,16 @@ def test_exact_rules_tell_all_digits_all_names_and_all_known_ways():
         "((sector is none of construction, transport, health and farming, or is missing) and "
         "(turnover > 1234567.5 or missing) and (vat_gap <= 0.31 or missing))"
     )
+
+
+def test_rates_of_new_cases_come_first_and_the_lift_follows_them():
+    rates = np.array([[0.2, 0.1, 0.3], [0.1, 0.05, 0.2], [0.01, 0.005, 0.02]])
+    tree = shared_tree()
+    rules = leaf_rules(tree, AUDIT_COLUMNS, count_paths(tree, audit_rows()), rates)
+    assert np.column_stack([rules[name] for name in ("hit_rate", "hit_rate_low", "hit_rate_high")]).tolist() == rates.tolist()
+    base = tree.positive[0] / (tree.positive[0] + tree.negative[0])
+    assert rules["lift"] == pytest.approx(rates[:, 0] / base)
+    assert rules["training_rate"] == pytest.approx(rules["positives"] / rules["n"])
 
 
 @pytest.mark.parametrize(("name", "tree"), [("plain", audit_tree()), ("shared", shared_tree())])

@@ -66,13 +66,19 @@ def test_a_fitted_curve_shows_its_points_out_of_fold_points_and_base_tree(curve,
     assert alone.points["cost-optimal curve"] == with_costs(curve, curve.points_)
     assert alone.points["cost-optimal curve, out of fold"] == with_costs(curve, curve.held_out_points_)
     assert (alone.test_points, alone.test_curves, alone.selected) == ({}, {}, {})
-    rate = base.predict_proba(X)[:, 1]
+    leaves = base.tree_
+
+    def rates(rows):
+        """Share of positives among the training cases in the leaf of each row."""
+        node = base.apply(rows)
+        return leaves.positive[node] / (leaves.positive[node] + leaves.negative[node])
+
     seen = alone.curves["ROC of the base tree"]
-    assert seen.distance(roc_curve(y, rate, pos_label="fraud"), "sup") == pytest.approx(0, abs=1e-12)
+    assert seen.distance(roc_curve(y, rates(X), pos_label="fraud"), "sup") == pytest.approx(0, abs=1e-12)
     weight = np.arange(len(y_test)) % 3
     both = CostOptimalCurveDisplay.from_curve(curve, X_test, y_test, weight)
     assert both.test_points["cost-optimal curve"] == with_costs(curve, curve.points(X_test, y_test, weight))
-    expected = roc_curve(y_test, base.predict_proba(X_test)[:, 1], sample_weight=weight, pos_label="fraud")
+    expected = roc_curve(y_test, rates(X_test), sample_weight=weight, pos_label="fraud")
     assert both.test_curves["ROC of the base tree"] == expected
 
 

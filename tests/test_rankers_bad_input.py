@@ -410,7 +410,7 @@ def test_a_budget_of_true_is_refused_before_anything_grows():
     [
         (MetaAP(), "max_depth", 0),
         (MetaAP(), "leaf_depth", -1),
-        (MetaAP(), "leaf_score", "additive"),
+        (MetaAP(), "leaf_score", "quadratic"),
         (MetaAP(), "leaf_order", "random"),
         (MetaAP(), "linear_C", 0.0),
         (MetaAP(), "ccp_alpha", -0.1),

@@ -6,11 +6,13 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from sklearn.model_selection import StratifiedKFold
 from sklearn.tree import DecisionTreeClassifier
 
 from ranker_cases import cases, fewer, make_cases
 from toprank import CostTree, TAOTree, load
+from toprank.rankers.training import TrainingData
+from toprank.rankers.unseen import held_out_folds
+from toprank.tree.columns import Column
 
 KINDS = {"hist": {}, "exact": {"splitter": "exact"}, "costly": {"fp_cost": 0.25, "fn_cost": 2.0}}
 
@@ -130,17 +132,20 @@ def test_the_cross_validated_cost_is_that_of_trees_fitted_without_the_fold():
     tried, found = model.ccp_path_["ccp_alpha"], model.ccp_path_["cost"]
     cost = np.where(y == 1, 1.0, 0.4) * weight
     expected = np.zeros(len(tried))
-    for _, held_out in StratifiedKFold(3, shuffle=True, random_state=0).split(X, y):
+    columns = [Column(f"x{f}") for f in range(X.shape[1])]
+    folds = held_out_folds(TrainingData(X, y == 1, weight, columns), 3, None)
+    assert len(folds) == 3
+    for held_out in (fold.held_out for fold in folds):
         inside = weight.copy()
         inside[held_out] = 0.0
         share = cost[inside > 0].sum() / cost.sum()
         for j, alpha in enumerate(tried):
-            one = CostTree(ccp_alpha=alpha * share, **how).fit(X, y, inside)
+            one = CostTree(ccp_alpha=alpha * share, cv=0, **how).fit(X, y, inside)
             expected[j] += cost_of(one, X[held_out], y[held_out], weight[held_out])
     assert found == pytest.approx(expected / cost.sum(), rel=1e-6)
     assert model.ccp_alpha_ == tried[found <= found.min() + 1e-12].max()
     assert len(tried) > 10
-    assert model.tree_ == CostTree(ccp_alpha=model.ccp_alpha_, **how).fit(X, y, weight).tree_
+    assert model.tree_ == CostTree(ccp_alpha=model.ccp_alpha_, cv=0, **how).fit(X, y, weight).tree_
 
 
 def test_pruning_by_folds_costs_less_on_new_cases():

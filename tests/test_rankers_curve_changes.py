@@ -102,4 +102,4 @@ def test_rules_that_read_the_same_are_kept_apart(monkeypatch):
     gone = rule_changes(tree, labelled(stump(2), tree.columns_, (2,)), tree.columns_)
     assert gone["change"] == ["goes", "goes", "comes"]
     assert gone["n_before"][:2] == [14, 15]
-    assert gone["hit_rate_after"][2] == pytest.approx(0.6)
+    assert gone["training_rate_after"][2] == pytest.approx(0.6)

@@ -1,6 +1,7 @@
 """All depths from one fit: bit for bit what separate fits give."""
 
 import pickle
+from typing import Any
 
 import numpy as np
 import pytest
@@ -19,6 +20,7 @@ from toprank.tree.columns import Column
 from toprank.tree.flatten import flatten_with_entries
 from toprank.tree.scoring import Scoring
 
+PLAIN: dict[str, Any] = {"criterion": "ap", "ccp_alpha": 0.0, "cv": 0}
 SMOOTHINGS = ["hierarchical", "m-estimate", None]
 
 
@@ -46,6 +48,8 @@ def test_every_meta_depth_is_what_a_fit_with_that_depth_gives(leaf_score, case, 
         splitter=data.draw(st.sampled_from(["hist", "exact"])),
         max_leaf_nodes=data.draw(st.sampled_from([None, 3])),
         min_samples_leaf=1,
+        ccp_alpha=0.0,
+        cv=0,
     )
     X = case.pandas()
     check_stages(model, X, case.y, case.weight, X)
@@ -71,12 +75,12 @@ def test_every_depth_of_a_tree_is_what_a_fit_with_that_depth_gives(leaf_score, c
 @pytest.mark.parametrize(
     "model",
     [
-        MetaAP(max_depth=6, leaf_depth=2, min_samples_leaf=5),
-        MetaAP(max_depth=6, leaf_depth=2, min_samples_leaf=5, leaf_score="constant", leaf_order="meta"),
-        MetaAP(max_depth=6, leaf_depth=2, min_samples_leaf=5, leaf_score="linear", smoothing=None),
-        RankingTree(max_depth=8),
-        RankingTree(max_depth=8, leaf_score="geometric", criterion="ap"),
-        RankingTree(max_depth=8, leaf_score="confusion", smoothing="hierarchical"),
+        MetaAP(max_depth=6, leaf_depth=2, min_samples_leaf=5, **PLAIN),
+        MetaAP(max_depth=6, leaf_depth=2, min_samples_leaf=5, leaf_score="constant", leaf_order="meta", **PLAIN),
+        MetaAP(max_depth=6, leaf_depth=2, min_samples_leaf=5, leaf_score="linear", smoothing=None, **PLAIN),
+        RankingTree(max_depth=8, cv=0),
+        RankingTree(max_depth=8, leaf_score="geometric", criterion="ap", cv=0),
+        RankingTree(max_depth=8, leaf_score="confusion", smoothing="hierarchical", cv=0),
     ],
     ids=lambda model: f"{type(model).__name__}-{model.leaf_score}",
 )
@@ -110,23 +114,21 @@ def test_leaves_stand_from_left_to_right_or_by_rates_shrunk_towards_those_above(
 
 def test_without_a_depth_of_their_own_inner_trees_keep_the_fitted_one():
     X, y = make_cases()
-    model = MetaAP(max_depth=3, leaf_depth=None).fit(X, y)
+    model = MetaAP(max_depth=3, leaf_depth=None, **PLAIN).fit(X, y)
     for depth, score in enumerate(model.staged_decision_function(X), start=1):
-        again = MetaAP(max_depth=depth, leaf_depth=3).fit(X, y)
+        again = MetaAP(max_depth=depth, leaf_depth=3, **PLAIN).fit(X, y)
         assert np.array_equal(score, again.decision_function(X))
 
 
 def test_where_nothing_grows_all_stages_are_one():
     X, y = np.ones((30, 2)), np.arange(30) % 3 == 0
-    for ranker in (MetaAP, RankingTree):
-        assert [len(list(ranker(max_depth=depth).fit(X, y).staged_decision_function(X))) for depth in (3, None)] == [
-            3,
-            1,
-        ]
-        assert len(np.unique(list(ranker(max_depth=3).fit(X, y).staged_decision_function(X)))) == 1
+    for ranker in (MetaAP(**PLAIN), RankingTree(cv=0)):
+        shallow, deep = (clone(ranker).set_params(max_depth=depth).fit(X, y) for depth in (3, None))
+        assert [len(list(model.staged_decision_function(X))) for model in (shallow, deep)] == [3, 1]
+        assert len(np.unique(list(shallow.staged_decision_function(X)))) == 1
 
 
-@pytest.mark.parametrize("ranker", [MetaAP(max_depth=3), RankingTree(), RankingTree(leaf_score="confusion")])
+@pytest.mark.parametrize("ranker", [MetaAP(max_depth=3, **PLAIN), RankingTree(), RankingTree(leaf_score="confusion")])
 def test_stages_survive_pickling_and_later_parameters_and_two_threads(ranker):
     X, y = make_cases()
     model = clone(ranker).fit(X, y)
@@ -139,7 +141,7 @@ def test_stages_survive_pickling_and_later_parameters_and_two_threads(ranker):
 @pytest.mark.parametrize("alpha", [0.001, "cv"])
 def test_a_pruned_model_has_no_stages(alpha):
     X, y = make_cases()
-    model = MetaAP(ccp_alpha=alpha).fit(X, y)
+    model = MetaAP(ccp_alpha=alpha, cv=2).fit(X, y)
     with pytest.raises(ValueError, match=rf"not pruned, but ccp_alpha is {alpha!r}: .* Hint: fit with ccp_alpha=0"):
         model.staged_decision_function(X)
     with pytest.raises(ValueError, match="needs the stages of growing"):
@@ -155,7 +157,7 @@ def test_a_tree_grown_best_first_has_no_stages():
         model.set_params(max_leaf_nodes=None).staged_decision_function(X)
 
 
-@pytest.mark.parametrize("ranker", [MetaAP(), RankingTree()])
+@pytest.mark.parametrize("ranker", [MetaAP(**PLAIN), RankingTree(cv=0)])
 def test_a_model_from_a_file_has_no_stages(ranker, tmp_path):
     X, y = make_cases()
     clone(ranker).fit(X, y).save(tmp_path / "model.toprank")
@@ -168,6 +170,6 @@ def test_a_model_from_a_file_has_no_stages(ranker, tmp_path):
 
 def test_stages_complain_of_a_missing_column_at_once():
     X, y = make_cases()
-    model = MetaAP().fit(X, y)
+    model = MetaAP(**PLAIN).fit(X, y)
     with pytest.raises(ValueError, match="'age' was used to train this model but is missing"):
         model.staged_decision_function(X.drop(columns="age"))

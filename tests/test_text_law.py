@@ -35,17 +35,18 @@ NAMES = [
 ]  # fmt: skip
 UNKNOWN = "never seen, or missing"
 
-SMALL: dict[str, Any] = {"max_depth": 2, "leaf_depth": 2, "min_samples_leaf": 1}
+SMALL: dict[str, Any] = {"max_depth": 2, "leaf_depth": 2, "min_samples_leaf": 1, "cv": 0}
+META: dict[str, Any] = {"criterion": "ap", "ccp_alpha": 0.0} | SMALL
 MODELS = {
-    "rate": RankingTree(max_depth=3, min_samples_leaf=1),
-    "constant": MetaAP(leaf_score="constant", **SMALL),
-    "linear": MetaAP(leaf_score="linear", **SMALL),
+    "rate": RankingTree(max_depth=3, min_samples_leaf=1, cv=0),
+    "constant": MetaAP(leaf_score="constant", **META),
+    "linear": MetaAP(leaf_score="linear", **META),
     "treerank": TreeRank(leaf_score="constant", **SMALL),
     "oblique": TreeRank(leaf_ranker="oblique", linear_C=1e3, leaf_score="constant", **SMALL),
-    "tao": TAOTree(max_depth=2, min_samples_leaf=1, alpha=0.01, leaf_score="constant"),
-    "cost": CostTree(max_depth=3, leaf_score="constant"),
-    "margin": MetaAP(leaf_score="margin", **SMALL),
-    "votes": RankingTree(leaf_score="confusion", max_depth=3, min_samples_leaf=1),
+    "tao": TAOTree(max_depth=2, min_samples_leaf=1, alpha=0.01, leaf_score="constant", cv=0),
+    "cost": CostTree(max_depth=3, leaf_score="constant", cv=0),
+    "margin": MetaAP(leaf_score="margin", **META),
+    "votes": RankingTree(leaf_score="confusion", max_depth=3, min_samples_leaf=1, cv=0),
 }
 SUMS = ["oblique", "tao"]
 
@@ -65,6 +66,10 @@ class Table:
     def frame(self, columns=None):
         """The table, or other rows of it, as a data frame."""
         return pd.DataFrame({name: self._series(values) for name, values in (columns or self.columns).items()})
+
+    def texts(self):
+        """Names of the columns that hold strings."""
+        return [name for name, values in self.columns.items() if any(isinstance(value, str) for value in values)]
 
     @staticmethod
     def is_number(values):
@@ -166,6 +171,7 @@ def read_and_score(model, table):
 def fit(model, table, y=None):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # few cases, light weights: not what is asked here
+        model.set_params(categorical_features=table.texts())  # "1" and "1.0" are names here, not numbers
         return model.fit(table.frame(), table.y if y is None else y, table.weight)
 
 

@@ -67,7 +67,7 @@ def test_cells_on_one_side_share_a_node_and_useless_conditions_disappear():
     tree = flatten_meta_tree(meta, 1.0, table.is_categorical)
     assert len(meta.inner[0].index) >= 5
     assert tree.kind.tolist() == [1, 1, 0, 0]
-    assert sorted(tree.threshold[:2]) == [1.5, 9.5]
+    assert sorted(tree.threshold[:2]) == [1.0, 9.0]
     edges = np.concatenate((tree.left[:2], tree.right[:2])).tolist()
     assert sorted(edges) == [1, 2, 2, 3], "the left meta-child has two parents"
     assert tree.leaf.tolist() == [-1, -1, 0, 1]

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
+from sklearn.base import clone
 
 import reference
 from tables import make_splitter, plain_tree, ranked, tables
@@ -205,7 +206,9 @@ def test_a_larger_penalty_gives_fewer_leaves_and_the_stated_training_ap():
     X, y = noisy_rows()
     sizes = []
     for alpha in (0.0, 0.001, 0.01, 0.05, 1.0):
-        model = MetaAP(leaf_order="meta", leaf_score="constant", min_samples_leaf=5, ccp_alpha=alpha).fit(X, y)
+        model = MetaAP(
+            criterion="ap", leaf_order="meta", leaf_score="constant", min_samples_leaf=5, ccp_alpha=alpha, cv=0
+        ).fit(X, y)
         assert model.ccp_alpha_ == alpha
         sizes.append(model.n_leaves_)
         leaves = np.flatnonzero(model.tree_.is_leaf)
@@ -223,15 +226,15 @@ def test_a_larger_penalty_gives_fewer_leaves_and_the_stated_training_ap():
 @pytest.mark.parametrize("leaf_score", ["constant", "margin", "linear"])
 def test_cross_validation_picks_a_penalty_of_its_path(leaf_score):
     X, y = noisy_rows()
-    full = MetaAP(leaf_score=leaf_score, min_samples_leaf=5).fit(X, y)
-    model = MetaAP(leaf_score=leaf_score, min_samples_leaf=5, ccp_alpha="cv", cv=3, random_state=0).fit(X, y)
+    ranker = MetaAP(criterion="ap", leaf_score=leaf_score, min_samples_leaf=5, ccp_alpha=0.0, cv=3, random_state=0)
+    full, model = clone(ranker).fit(X, y), clone(ranker).set_params(ccp_alpha="cv").fit(X, y)
     tried, mean = model.ccp_path_["ccp_alpha"], model.ccp_path_["average_precision"]
     best = np.flatnonzero(tried == model.ccp_alpha_)
     assert len(best) == 1
     assert mean[best[0]] == pytest.approx(mean.max(), abs=1e-12)
     assert not np.any(mean[best[0] + 1 :] >= mean.max() - 1e-12)  # of equals the largest penalty
     assert model.n_leaves_ < full.n_leaves_  # the table is mostly noise
-    again = MetaAP(leaf_score=leaf_score, min_samples_leaf=5, ccp_alpha=model.ccp_alpha_).fit(X, y)
+    again = clone(ranker).set_params(ccp_alpha=model.ccp_alpha_).fit(X, y)
     assert again.tree_ == model.tree_
 
 

@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from toprank.experiment.leaderboard import Entry, Leaderboard
 
 MINUTES = 2.5
-NOT_OF_THE_MODEL = ("n_jobs", "cv")
-"""Parameters that differ here for speed and change nothing of the ranking: `fit` uses its own."""
+NOT_OF_THE_MODEL = ("n_jobs", "random_state")
+"""Parameters of how a model is fitted, not of which model it is: `fit` uses its own."""
 
 
 def compare(
@@ -277,7 +277,8 @@ def fit_options(entry: Entry) -> tuple[str, list[str]] | None:
     usual = make_estimator(model, None, {}, ()).get_params(deep=False)
     settings: list[str] = []
     for name, value in estimator.get_params(deep=False).items():
-        if name in NOT_OF_THE_MODEL or value == usual[name]:
+        is_for_rates = name == "cv" and value == 0  # a comparison needs no hit rates; `fit` finds them
+        if name in NOT_OF_THE_MODEL or is_for_rates or value == usual[name]:
             continue
         if parse_value(str(value)) != value:  # an object, which no command line can say
             return None

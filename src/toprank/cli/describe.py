@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 CLASS_RULES_SHOWN = 16
 CATEGORIES_SHOWN = 6
+OF_TRAINING = ", with figures on the training cases"
 UNTOLD = ("pos_label", "n_jobs", "random_state", "verbose")
 """Parameters that change nothing a reader of the model would miss; `pos_label` is the outcome that is looked for."""
 
@@ -117,7 +118,7 @@ def _describe_model(path: Path, terminal: Terminal, limits: _Limits) -> None:
         terminal.heading(read.title)
         terminal.show(*read.lines)
     if not limits.all_facts:
-        terminal.hint(f"\n`toprank describe {path} --all` says more; --exact prints the whole tree.")
+        terminal.hint(f"\n`toprank describe {path} --all` shows more; --exact prints the whole tree.")
 
 
 def _print_exactly(path: Path, terminal: Terminal) -> None:
@@ -171,7 +172,7 @@ def _describe_classifier(path: Path, info: dict[str, Any], terminal: Terminal, l
     if limits.all_facts:
         _print_columns(info, [], terminal)
     n_shown = min(len(rules), limits.max_rules or CLASS_RULES_SHOWN)
-    terminal.heading(rules_title(n_shown, len(rules), "from left to right in the tree"))
+    terminal.heading(rules_title(n_shown, len(rules), "from left to right in the tree", OF_TRAINING))
     terminal.show(rules_list(rules[:n_shown], min(terminal.out.width, WIDTH)))
     if len(rules) > n_shown:
         terminal.hint(f"\n`toprank describe {path} --exact` prints the whole tree.")
@@ -276,7 +277,7 @@ def _read_tree(path: Path, info: dict[str, Any], width: int, limits: _Limits) ->
     """Return what is read off the arrays of a tree without scikit-learn; nothing of a forest."""
     import numpy as np
 
-    from toprank.cli.show import CARD_COLUMNS
+    from toprank.cli.show import card_lines
     from toprank.explain import MAX_LEAVES, Covers, PathCounts, leaf_rules
     from toprank.export import (
         CARD_TITLE,
@@ -320,7 +321,7 @@ def _read_tree(path: Path, info: dict[str, Any], width: int, limits: _Limits) ->
             _rows(scorecard_table(*card)),
             scorecard_summary(*card),
             CARD_TITLE,
-            scorecard_lines(*card, width, max_columns=None if limits.all_facts else CARD_COLUMNS),
+            scorecard_lines(*card, width) if limits.all_facts else card_lines(card, width),
             scorecard_shares(tree.scoring, card[2]),
         )
     except (KeyError, TypeError, ValueError, IndexError) as error:

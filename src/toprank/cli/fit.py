@@ -223,11 +223,13 @@ def compiling() -> str:
 
 def quality_of(model: Any) -> dict[str, Any]:
     """Return the average precision to expect of new cases, and how it was found."""
+    from toprank.cli.show import rates_source
+
     rates = model.rates_
-    how = "on the training data itself, so optimistic: use `toprank evaluate` with cases kept apart"
+    how = "on the training data itself, which is optimistic (use `toprank evaluate` with cases kept apart)"
     if rates.is_for_new_cases:
-        spread = "" if np.isnan(rates.deviation) else f", standard deviation {rates.deviation:.3f}"
-        how = f"of new cases, by {rates.source}{spread}"
+        spread = "" if np.isnan(rates.deviation) else f" (standard deviation {rates.deviation:.3f})"
+        how = f"on new cases, {rates_source(rates)}{spread}"
     return {"average_precision": rates.average_precision, "how": how}
 
 
@@ -238,8 +240,8 @@ def rules_of(model: Any) -> list[dict[str, Any]]:
 
 def report(model: Any, out: Path, judged: dict[str, Any], ids: str, terminal: Terminal) -> None:
     """Print what was learned, and the next command, with the option `ids`."""
-    from toprank.cli.show import CARD_COLUMNS, model_card, rules_list, rules_shown, rules_title
-    from toprank.export import CARD_TITLE, scorecard_lines, scorecard_summary
+    from toprank.cli.show import card_lines, model_card, rules_list, rules_shown, rules_title
+    from toprank.export import CARD_TITLE, scorecard_summary
     from toprank.rankers.model_file import describe_model
 
     info, rules = describe_model(model), rules_of(model)
@@ -257,7 +259,7 @@ def report(model: Any, out: Path, judged: dict[str, Any], ids: str, terminal: Te
     if terminal.quiet:
         return
     base = model.n_positives_ / model.n_cases_
-    quality = f"{judged['average_precision']:.3f}, a random order has {base:.3f}; {judged['how']}"
+    quality = f"{judged['average_precision']:.3f} {judged['how']}; a random order has {base:.3f}"
     card = (model.tree_.scoring, model.columns_, model._points_spread) if hasattr(model, "tree_") else None
     inside = scorecard_summary(*card) if card else ""
     more = [*([("inside leaves", inside)] if inside else []), ("AP", quality)]
@@ -267,7 +269,7 @@ def report(model: Any, out: Path, judged: dict[str, Any], ids: str, terminal: Te
         terminal.show(rules_list(shown, width))
     if card and inside:
         terminal.heading(CARD_TITLE)
-        terminal.show(*scorecard_lines(*card, width, max_columns=CARD_COLUMNS))
+        terminal.show(*card_lines(card, width))
     terminal.hint(
         f"\nWrote {out} in {terminal.seconds:.1f} s. Next:\n"
         f"  toprank topk {out} NEW_CASES.csv{_cases_option(model.budget)}{ids} -o alerts.csv"

@@ -80,7 +80,7 @@ def parse_budget(text: str | None, option: str = "--budget") -> int | float | No
 def note_large_budget(budget: int | float | None, n_cases: float, option: str, table: str, terminal: Terminal) -> None:
     """Note where there are fewer cases than can be checked, so that all of them are within the budget."""
     if isinstance(budget, int) and budget > n_cases:
-        terminal.note(f"{option} is {plural(budget, 'case')}, but {table} has {count(n_cases)}: all of them are meant.")
+        terminal.note(f"{option} is {plural(budget, 'case')}, but {table} has {count(n_cases)}: using all of them.")
 
 
 def parse_share(text: str, option: str) -> float:

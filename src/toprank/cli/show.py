@@ -12,7 +12,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from toprank.export import fitting_rules, rule_figures, rule_lines, wrapped
+from toprank.export import fitting_rules, rule_figures, rule_lines, scorecard_lines, wrapped
 from toprank.tree.counts import count, plural
 from toprank.tree.visible import visible
 
@@ -20,7 +20,10 @@ STRENGTHS = "x2.1 before a reason: this value multiplies the odds of a hit by 2.
 TIES = "About: cases with equal scores have no order; these figures are the mean over all orders."
 NUMBER = re.compile(r"[+-]?[0-9][0-9.,]*")
 CARD_COLUMNS = 8
-"""Columns that the card of a model names, and columns of a scorecard that are listed."""
+"""Columns that the card of a model names, and the most columns of a scorecard that are listed."""
+
+CARD_LINES = 10
+"""Lines of a scorecard, so that card, rules and scorecard of a model fit on one screen."""
 
 
 def expected(value: float) -> str:
@@ -43,6 +46,11 @@ def factor(strength: float) -> str:
     if strength >= 1000:  # as large as they get
         return "x1,000+"
     return f"x{strength:,.{0 if strength >= 9.95 else 1 if strength >= 1.095 else 2}f}"
+
+
+def rates_source(rates: Any) -> str:
+    """Return how the hit rates of new cases were estimated: by 5-fold cross-validation, or out of bag."""
+    return f"estimated {'by ' if 'validation' in rates.source else ''}{rates.source}"
 
 
 class Facts:
@@ -152,12 +160,22 @@ def main_columns(info: dict[str, Any], card_shares: Sequence[float] | None = Non
     return export.main_columns(names, info["importances"], card_shares, CARD_COLUMNS)
 
 
-def rules_title(n_shown: int, n_rules: int, order: str = "in the order of the ranking") -> str:
-    """Return the title of a list of rules, and in which order they stand."""
+def rules_title(n_shown: int, n_rules: int, order: str = "in the order of the ranking", figures: str = "") -> str:
+    """Return the title of a list of rules: in which order they stand, and where their figures come from."""
     if n_rules == 1:
-        return "The only rule"
+        return f"The only rule{figures}"
     which = f"All {n_rules:,}" if n_shown == n_rules else f"The first {n_shown:,} of {n_rules:,}"
-    return f"{which} rules, {order}"
+    return f"{which} rules, {order}{figures}"
+
+
+def card_lines(card: tuple[Any, ...], width: int) -> list[str]:
+    """Return the main columns of a scorecard in at most 10 lines, the last of which counts the other columns."""
+    lines: list[str] = []
+    for n_columns in range(CARD_COLUMNS, 0, -1):
+        lines = scorecard_lines(*card, width, max_columns=n_columns)
+        if len(lines) <= CARD_LINES:
+            break
+    return lines
 
 
 def rules_shown(rules: Sequence[dict[str, Any]], width: int, max_rules: int | None) -> list[dict[str, Any]]:
@@ -166,7 +184,7 @@ def rules_shown(rules: Sequence[dict[str, Any]], width: int, max_rules: int | No
 
 
 def rules_list(rules: Sequence[dict[str, Any]], width: int = 100) -> Group:
-    """Return rules with what each caught in training, one paragraph per way, and how well a short rule fits."""
+    """Return rules with the figures of each, one paragraph per way, and how well a short rule fits."""
     parts: list[RenderableType] = []
     for place, rule in enumerate(rules, 1):
         told = class_figures(rule) if "class" in rule else rule_figures(rule)
@@ -246,7 +264,7 @@ def carried_text(value: Any) -> str:
 
 
 def gains_grid(gains: dict[str, Any], n_cases: int) -> Group:
-    """Return what is found down the ranking, one row a depth, and a note where ties leave it open."""
+    """Return what is found down the ranking, one row per depth, and a note where ties leave it open."""
     columns = [(name, "right") for name in ("top", "cases", "found", "precision", "recall", "lift")]
     has_money = "cumulative_amount" in gains
     columns += [("amount found", "right"), ("of all", "right")] if has_money else []

@@ -101,7 +101,7 @@ def topk(
             top = ranked(ranker, features, choose_k(asked, ranker, frame.height, table.name, terminal), reasons)
     alerts = join_columns(top, source.as_written([*ids, *kept]), ids, kept, table.name)
     if out is not None:
-        write_table(alerts, out, raw=raw_text, shares=[name for name in top.columns if name.startswith("hit_rate")])
+        write_table(alerts, out, raw=raw_text, shares=[name for name in top.columns if name.endswith("_rate")])
     result = {"n_rows": frame.height, "k": alerts.height, "out": None if out is None else str(out)}
     terminal.finish(result | ({} if out is not None else {"alerts": alerts.to_dicts()}))
     said = _title(alerts.height, frame.height, chosen, chosen and ranker.selected_.cut is not None)
@@ -166,7 +166,7 @@ def _title(n_alerts: int, n_rows: int, chosen: bool, is_cut: bool) -> str:
         return (
             f"None of {among} is among the alerts of the chosen tree"
             if is_cut
-            else (f"The chosen tree calls none of {among} positive")
+            else f"The chosen tree calls none of {among} positive"
         )
     cut = " and the curve ranks high enough for the budget" if is_cut else ""
     return f"The {n_alerts:,} of {among} that the chosen tree calls positive{cut}"
@@ -200,7 +200,7 @@ def _print_alerts(
 
 def hits_text(alerts: polars.DataFrame, rates: HitRates) -> str:
     """Return the hits to expect among alerts, in words; nothing where there are none."""
-    from toprank.cli.show import percent
+    from toprank.cli.show import percent, rates_source
 
     if not alerts.height:
         return ""
@@ -208,4 +208,4 @@ def hits_text(alerts: polars.DataFrame, rates: HitRates) -> str:
         mean = percent(float(alerts["training_rate"].to_numpy().mean()))
         return f"the training rate of such cases is {mean}; expect fewer hits"
     hits, low, high = (alerts.height * rate for rate in rates.of_group(alerts["score"].to_numpy()))
-    return f"expect {plural(round(hits), 'hit')} among them ({low:,.0f} to {high:,.0f}), by {rates.source}"
+    return f"expect {plural(round(hits), 'hit')} among them ({low:,.0f} to {high:,.0f}), {rates_source(rates)}"

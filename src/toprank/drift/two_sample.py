@@ -19,8 +19,11 @@ from toprank.drift.samples import TwoSamples, join_samples
 from toprank.metrics import auc_interval
 from toprank.metrics._validation import check_choice, check_count, is_real
 from toprank.rankers.base import BaseRanker
+from toprank.rankers.column_roles import CONSTANT, EMPTY, LeftOutWarning
+from toprank.rankers.encoding import warn_caller
 from toprank.rankers.tree_ranker import TreeRanker
 from toprank.rankers.treerank import TreeRank
+from toprank.tree.counts import plural
 from toprank.tree.structure import Tree
 
 LEAST_LEAF, LARGEST_LEAF = 5, 15
@@ -56,8 +59,8 @@ def two_sample_test(
         count the time: they differ in any two samples.
     ranker : ranker or None
         What learns to tell the samples apart; a copy is fitted. None is ``TreeRank(max_depth=3, leaf_depth=2,
-        leaf_score="constant")`` with at least a tenth of the training rows in a cell, though never fewer than 5 nor
-        more than 15 rows. A ranker that is not one tree, such as a forest, gives no cells.
+        leaf_score="constant", cv=0)`` with at least a tenth of the training rows in a cell, though never fewer than 5
+        nor more than 15 rows. A ranker that is not one tree, such as a forest, gives no cells.
     test : {"rank-sum", "permutation"}
         How `score_p_value` is found: Mann and Whitney's test with a correction for ties (exact for at most 60 held-out
         rows), or a permutation test. It decides `p_value` only where there are no cells, or below what draws resolve.
@@ -138,7 +141,7 @@ def two_sample_test(
             f"The 'ranker' parameter of {caller} must be a ranker of toprank or None. Got {type(ranker).__name__} "
             "instead. Hint: for example MetaAP(max_depth=3)."
         )
-    learner = TreeRank(max_depth=3, leaf_depth=2, leaf_score="constant") if ranker is None else clone(ranker)
+    learner = TreeRank(max_depth=3, leaf_depth=2, leaf_score="constant", cv=0) if ranker is None else clone(ranker)
     samples = join_samples(X, Y, learner)
     split_rng, test_rng = np.random.default_rng(random_state).spawn(2)
     held_out = draw_held_out(samples.is_new, test_size, split_rng, samples.shared)
@@ -190,4 +193,15 @@ def _fit(learner: BaseRanker, samples: TwoSamples, weight: NDArray[np.float64], 
     with warnings.catch_warnings():
         # Weights that add up to few cases are ours: the user gave none, and the result says that rows are too few.
         warnings.filterwarnings("ignore", message="The weights add up to")
+        warnings.filterwarnings("ignore", category=LeftOutWarning)
         learner.fit(samples.table, samples.is_new.astype(np.int64), sample_weight=weight)
+    names = [name for name, reason in learner.left_out_.items() if reason not in (CONSTANT, EMPTY)]
+    if names:  # a column of one value cannot differ, so leaving it out changes nothing
+        listed = ", ".join(f"{name!r} ({learner.left_out_[name]})" for name in names)
+        warn_caller(
+            LeftOutWarning(
+                f"two_sample_test leaves out {plural(len(names), 'column')}: {listed}. "
+                f"Hint: ranker=TreeRank(keep_columns=[{names[0]!r}]) compares such a column all the same.",
+                names,
+            )
+        )

@@ -153,7 +153,7 @@ def explain_rows(
     score, node = tree.scores_and_leaves(X)
     table, leaf = leaf_table(tree), tree.leaf[node]
     rate = table["training_rate"][leaf] if rates is None else rates.at(score)
-    base = tree.positive[0] / (tree.positive[0] + tree.negative[0])
+    base = tree.positive[0] / max(tree.positive[0] + tree.negative[0], np.finfo(float).tiny)
     lift = np.divide(rate, base, out=np.full(len(X), np.nan), where=base > 0)
     steps: dict[int, tuple[Step, ...]] = {}
     named = original_values(columns, X, np.ones(X.shape, bool), originals)

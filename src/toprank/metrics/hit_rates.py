@@ -178,7 +178,8 @@ def fit_hit_rates(
     ----------
     score : float array of shape (n,)
         On the scale of the final model.
-    is_positive : bool array of shape (n,), both classes
+    is_positive : bool array of shape (n,)
+        Cases of one class alone have one rate, and no average precision.
     weight : float array of shape (n,), all above 0
     fold : int array of shape (n,) or None
         Which model scored the case; None where no two cases need share one (out of bag).
@@ -210,7 +211,7 @@ def fit_hit_rates(
         np.interp(knots, distinct, from_top),
         _spread(score, is_positive, weight, folds),
         source,
-        float(np.mean(precisions)),
+        float(np.mean(precisions)) if precisions else float("nan"),
         float(np.std(precisions, ddof=1)) if len(precisions) > 1 else float("nan"),
     )
 
@@ -266,6 +267,8 @@ def _smooth_rates(place: np.ndarray, positive: np.ndarray, total: np.ndarray) ->
         value = np.sum(fine_total * np.logaddexp(0.0, logit) - fine_positive * logit) / n
         return value, features.T @ (fine_total * expit(logit) - fine_positive) / n
 
+    if not 0.0 < base < 1.0:  # cases of one class
+        return np.full(len(place), base)
     start = np.array([0.0, 0.0, np.log(base / (1.0 - base))])
     found = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=[(0.0, 20.0), (0.0, 20.0), (None, None)])
     return expit(features_of(place) @ found.x)

@@ -203,7 +203,7 @@ class CostOptimalCurveDisplay(Display):
         if hasattr(tree, "tree_"):  # a bag of trees has no leaves to order
             seen[BASE], sources[BASE] = roc_of_leaves(tree.tree_), IN_TRAINING
             if X is not None:
-                fresh[BASE] = roc_of_scores(tree.predict_proba(X)[:, curve.positive_index_], y, sample_weight, positive)
+                fresh[BASE] = roc_of_scores(-tree.tree_.leaf[tree.apply(X)], y, sample_weight, positive)
         check_free_names(others or {}, {**seen, **fresh}, caller)
         target = seen if X is None else fresh
         for name, model in (others or {}).items():

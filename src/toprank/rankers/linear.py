@@ -16,6 +16,9 @@ LINEAR_ROWS = 50_000
 """Rows that the linear score is fitted on at most: all positives that fit in half of it, negatives at random. Their
 weight adds up to no more than this either, so that the penalty keeps its meaning on larger tables."""
 
+ADDITIVE_ROWS = 20_000
+"""The same where numbers have steps, which make the table of a fit a dozen times as wide."""
+
 LINEAR_CELLS = 2**26
 """Cells of the table of a fit, which has a column a category: 512 MiB. Wide tables give fewer rows."""
 
@@ -67,7 +70,8 @@ def fit_linear_scoring(
     have 0 points (`levels_worth_points`).
     """
     n_features, points_at = data.X.shape[1], np.append(0, np.cumsum(data.n_categories))
-    rows, row_weight = _choose_rows(data.is_positive, weight, (2 + n_steps) * n_features + int(points_at[-1]))
+    n_columns, most = (2 + n_steps) * n_features + int(points_at[-1]), ADDITIVE_ROWS if n_steps else LINEAR_ROWS
+    rows, row_weight = _choose_rows(data.is_positive, weight, n_columns, most)
     X, is_positive, row_weight = _merge_equal_rows(data.X[rows], data.is_positive[rows], row_weight)
     numeric = np.flatnonzero(data.is_categorical == 0)
     center, spread = _center_and_spread(X, row_weight)
@@ -116,12 +120,14 @@ def _step_edges(values: np.ndarray, weight: np.ndarray, n_steps: int) -> np.ndar
     return short_between(distinct[last], distinct[last + 1])
 
 
-def _choose_rows(is_positive: np.ndarray, weight: np.ndarray | None, n_columns: int) -> tuple[np.ndarray, np.ndarray]:
-    """Rows to fit on, and their weights, which add up to at most LINEAR_ROWS."""
+def _choose_rows(
+    is_positive: np.ndarray, weight: np.ndarray | None, n_columns: int, most: int = LINEAR_ROWS
+) -> tuple[np.ndarray, np.ndarray]:
+    """Rows to fit on, at most `most`, and their weights, which add up to no more than that."""
     weights = integer_weights(is_positive, weight)
-    rows, row_weight = sample_cases(is_positive, weights.total, min(LINEAR_ROWS, LINEAR_CELLS // max(n_columns, 1)))
+    rows, row_weight = sample_cases(is_positive, weights.total, min(most, LINEAR_CELLS // max(n_columns, 1)))
     chosen = row_weight[rows]
-    return rows, chosen * min(weights.unit, LINEAR_ROWS / chosen.sum())
+    return rows, chosen * min(weights.unit, most / chosen.sum())
 
 
 def _merge_equal_rows(

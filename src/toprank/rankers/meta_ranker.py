@@ -23,6 +23,7 @@ from toprank.tree.meta import MetaTree
 from toprank.tree.objectives import Objective
 from toprank.tree.scoring import Scoring
 from toprank.tree.stages import Stages
+from toprank.tree.structure import scorecard_scores
 
 
 @dataclass(frozen=True)
@@ -149,9 +150,12 @@ class MetaRanker(TreeRanker):
     def _held_out_scores(self, data: TrainingData, fold: Fold, trees: list[Any]) -> list[float]:
         """The measure on the held-out rows of a fold for each tree."""
         rows, done = fold.held_out, {}
+        X, scoring = data.X[rows], trees[0].scoring
+        points = scorecard_scores(scoring, X) if scoring.has_points else None  # the same for all sizes of the tree
         for tree in trees:
             if id(tree) not in done:
-                score = tree.decision_function(data.X[rows])
+                with_points = points is not None
+                score = tree.scores_with_points(tree.apply(X), points) if with_points else tree.decision_function(X)
                 done[id(tree)] = self._measure(data.is_positive[rows], score, fold.weight[rows])
         return [done[id(tree)] for tree in trees]
 

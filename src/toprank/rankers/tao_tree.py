@@ -285,7 +285,8 @@ class TAOTree(LabelledTree):
             whole = getattr(tree, "_whole", None)
             if whole is not None:
                 whole = whole.copy()
-                if tree.data_hash_ != self.data_hash_:  # fits belong to the columns as they were standardised
+                # Fits belong to the columns as they were standardised; a copy that learns from a fold has no hash.
+                if tree.data_hash_ != getattr(self, "data_hash_", None):
                     whole.fits = [None] * len(whole)
                 return whole
             tree = tree.tree_

@@ -13,6 +13,7 @@ from sklearn.utils import check_random_state
 from toprank.metrics.hit_rates import OF_TRAINING, HitRates, fit_hit_rates, on_final_scale
 from toprank.rankers.training import TrainingData, sample_cases
 from toprank.tree.rows import row_hashes
+from toprank.tree.weights import integer_weights
 
 FOLD_ROWS = 100_000
 """Cases that folds are made of at most: all positives that fit in half of it, negatives at random, which then weigh
@@ -105,7 +106,8 @@ def held_out_folds(data: TrainingData, cv: Any, random_state: Any, n_rows: int =
     """Folds that leave both classes on both sides; none for cv=0, and where a class is too small.
 
     With a number of folds, the fold of a row depends on what the row is, not on where it stands: the order of the rows
-    changes nothing, and equal rows are never on both sides. Both classes are dealt out evenly.
+    changes nothing, weight 2 is the row twice, and equal rows of a class are never on both sides. Both classes are
+    dealt out evenly.
 
     Parameters
     ----------
@@ -136,12 +138,14 @@ def _deal_out(data: TrainingData, rows: np.ndarray, n_folds: int, seed: int) -> 
     fold = np.zeros(len(rows), np.int64)
     hashes = row_hashes(data.X[rows], seed)
     is_positive = data.is_positive[rows]
+    cases = integer_weights(is_positive, None if data.weight is None else data.weight[rows]).total
     kinds = [np.unique(hashes[of_class], return_inverse=True) for of_class in (is_positive, ~is_positive)]
     n_folds = min(n_folds, *(len(distinct) for distinct, _ in kinds))
     if n_folds < 2:
         return fold[:0]
     for of_class, (distinct, which) in zip((is_positive, ~is_positive), kinds, strict=True):
-        count = np.bincount(which)
+        # Whole numbers below 2**53 as float64: exact, so that neither the order of the rows nor copies change the sums.
+        count = np.bincount(which, cases[of_class])
         middle = np.cumsum(count) - count / 2
         place = np.minimum(middle * n_folds / count.sum(), n_folds - 1).astype(np.int64)
         if len(np.unique(place)) < n_folds:  # some rows are very common: one kind after the other

@@ -68,7 +68,7 @@ def integer_weights(is_positive: np.ndarray, sample_weight: np.ndarray | None = 
     if whole:
         return RowWeights(*_both(is_positive, sample_weight), 1.0)
     # fsum rounds once, so the unit does not depend on the order of the rows either.
-    exponent = math.frexp(math.fsum(sample_weight))[1] - FIXED_POINT_BITS
+    exponent = math.frexp(math.fsum(sample_weight[sample_weight > 0]))[1] - FIXED_POINT_BITS
     unit = math.ldexp(1.0, max(exponent, -1074))  # the smallest float, where weights are that small
     return RowWeights(*_both(is_positive, sample_weight / unit), unit)
 
