@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toprank import MetaAPForest, RankingTree, two_sample_test
+from toprank import MetaAPForest, RankingTree, TreeRank, two_sample_test
 from toprank.drift.obstacles import is_decisive, rows_needed
 from toprank.drift.parting import held_out_size
 
@@ -77,3 +77,13 @@ def test_columns_of_one_value_are_told(size):
     assert result.to_dict()["obstacle"] == result.obstacle
     tables[1]["b"] = "y"  # one value in either, but not in both
     assert two_sample_test(*tables).is_different
+
+
+def test_identifiers_are_left_out_with_a_warning():
+    tables = [pd.DataFrame({"x": np.arange(n) % 7, "case_id": [f"{start}{i}" for i in range(n)]})
+              for n, start in ((60, "old"), (70, "new"))]  # fmt: skip
+    with pytest.warns(UserWarning, match=r"leaves out 1 column: 'case_id' \(identifier\). Hint: ranker=TreeRank\("):
+        result = two_sample_test(*tables)
+    assert not result.is_different
+    kept = two_sample_test(*tables, ranker=TreeRank(keep_columns=["case_id"], cv=0))
+    assert kept.ranker.left_out_ == {}

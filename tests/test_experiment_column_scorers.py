@@ -87,7 +87,7 @@ def test_the_positive_label_can_be_named(table):
 def test_a_ranker_is_measured_by_what_it_looks_for(table, fit, sought):
     X, y = table
     names = np.where(y == 1, "bad", "good")
-    model = fit(MetaAP(max_depth=2, pos_label=sought), X[FEATURES], names)
+    model = fit(MetaAP(max_depth=2, pos_label=sought, cv=0), X[FEATURES], names)
     score, other = model.decision_function(X[FEATURES]), "good" if sought == "bad" else "bad"
     for pos_label in (None, sought):
         assert make_money_scorer(20, "euro", pos_label=pos_label)(model, X, names) == pytest.approx(
@@ -145,7 +145,7 @@ def test_searches_over_years_use_pickled_scorers():
     drop = make_column_transformer(
         ("drop", ["year", "amount", "owner"]), remainder="passthrough", verbose_feature_names_out=False
     ).set_output(transform="pandas")
-    model = make_pipeline(drop, MetaAP(max_depth=2))
+    model = make_pipeline(drop, MetaAP(max_depth=2, cv=0))
     cv = PrequentialSplit("all", 0, 1, times="year", n_splits=2, drop_caught=True)
     scorers = {
         "money": pickle.loads(pickle.dumps(make_money_scorer(50, "amount"))),

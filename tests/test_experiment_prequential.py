@@ -268,10 +268,12 @@ def audit():
 def test_cross_validate_and_searches_take_it(audit):
     X, y = audit
     cv = PrequentialSplit(train=2, gap=0, test=1, times="year", label_delay=1)
-    result = cross_validate(MetaAP(max_depth=2), X, y, cv=cv, scoring=average_precision_scorer, error_score="raise")
+    result = cross_validate(
+        MetaAP(max_depth=2, cv=0), X, y, cv=cv, scoring=average_precision_scorer, error_score="raise"
+    )
     assert len(result["test_score"]) == 4 == cv.get_n_splits(X)
     assert result["test_score"].mean() > 0.12
-    search = GridSearchCV(MetaAP(leaf_depth=2), {"max_depth": [1, 2]}, cv=cv, error_score="raise").fit(X, y)
+    search = GridSearchCV(MetaAP(leaf_depth=2, cv=0), {"max_depth": [1, 2]}, cv=cv, error_score="raise").fit(X, y)
     assert search.n_splits_ == 4
     # Inside an outer fold the years go with their rows.
     nested = cross_validate(search, X, y, cv=PrequentialSplit(4, 0, 1, times="year"), error_score="raise")

@@ -29,7 +29,7 @@ from toprank import MetaAP
 from toprank.datasets import make_audit
 from toprank.metrics import average_precision_scorer, lift_at_k, make_at_k_scorer, precision_at_k, recall_at_k
 
-SMALL: dict[str, Any] = {"max_depth": 2, "leaf_depth": 2}
+SMALL: dict[str, Any] = {"max_depth": 2, "leaf_depth": 2, "ccp_alpha": 0.0, "cv": 0}
 
 
 @pytest.fixture(scope="module")

@@ -4,7 +4,7 @@ from sklearn.base import clone
 
 from ranker_cases import make_cases
 from toprank import MetaAP, MetaAPForest
-from toprank.metrics import average_precision
+from toprank.metrics import average_precision, proportion_interval
 
 SMALL = MetaAPForest(n_estimators=4, max_depth=2, leaf_depth=2, leaf_score="margin", max_features=None, random_state=0)
 
@@ -140,7 +140,7 @@ def test_rules_name_their_tree_and_are_sorted_by_what_is_sure():
     rules = forest.rules()
     assert len(rules) == forest.n_leaves_
     assert {*rules["tree"]} == {1, 2, 3, 4}
-    low, _ = wilson_interval(rules["positives"], rules["n"])
+    low, _ = proportion_interval(rules["positives"], rules["n"])
     assert np.all(np.diff(low) <= 1e-12)
     assert rules.groupby("tree")["n"].sum().tolist() == [300.0] * 4
 

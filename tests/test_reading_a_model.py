@@ -53,11 +53,13 @@ def test_the_claims(tmp_path, monkeypatch):
 
 
 @pytest.mark.skipif(not CLAIMS.exists(), reason=f"the claims are not at {CLAIMS}")
-@pytest.mark.parametrize("settings", ["", "criterion=entropy min_samples_leaf=5 leaf_score=linear ccp_alpha=cv"])
+@pytest.mark.parametrize("settings", ["", "criterion=ap leaf_score=linear ccp_alpha=0.0"])
 def test_what_fit_prints_last_fits_a_screen(tmp_path, settings):
     options = [part for setting in settings.split() for part in ("--set", setting)]
     done = run("fit", CLAIMS, "--label", "label", "--cv", 0, *options, "-o", tmp_path / "m.toprank")
     assert done.code == 0, done.err
     lines = done.out.splitlines()
     assert len(lines) <= SCREEN[1]
-    assert sum(line.startswith("     ") for line in lines) <= 24
+    rules = done.out.partition(" rules, in the order of the ranking\n")[2].partition("\n\n")[0].splitlines()
+    assert 2 <= len(rules) <= 20
+    assert rules[0].startswith("1. training rate ")

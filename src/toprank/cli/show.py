@@ -22,7 +22,7 @@ NUMBER = re.compile(r"[+-]?[0-9][0-9.,]*")
 CARD_COLUMNS = 8
 """Columns that the card of a model names, and the most columns of a scorecard that are listed."""
 
-CARD_LINES = 10
+CARD_LINES = 8
 """Lines of a scorecard, so that card, rules and scorecard of a model fit on one screen."""
 
 
@@ -169,7 +169,7 @@ def rules_title(n_shown: int, n_rules: int, order: str = "in the order of the ra
 
 
 def card_lines(card: tuple[Any, ...], width: int) -> list[str]:
-    """Return the main columns of a scorecard in at most 10 lines, the last of which counts the other columns."""
+    """Return the main columns of a scorecard in at most 8 lines, the last of which counts the other columns."""
     lines: list[str] = []
     for n_columns in range(CARD_COLUMNS, 0, -1):
         lines = scorecard_lines(*card, width, max_columns=n_columns)
