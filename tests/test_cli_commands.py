@@ -44,7 +44,7 @@ def test_fit_prints_the_model_and_writes_it(folder, tmp_path):
     assert "300 cases, " in done.out
     assert "5-fold cross-validation" in done.out
     assert re.search(
-        r"\n1\. hit rate [\d.]+ % \([\d.]+ % to [\d.]+ %\), lift [\d.]+x; \d+ of \d+ cases in training\n", done.out
+        r"\n1\. hit rate [\d.]+ % \([\d.]+ % to [\d.]+ %\), lift [\d.]+x; in training \d+ of \d+ positive\n", done.out
     )
     assert re.search(r"; expect \d+ hits in \d+ new cases \(\d+ to \d+\)", " ".join(done.out.split()))
     fitted = toprank.load(out)

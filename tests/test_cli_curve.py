@@ -316,7 +316,7 @@ def test_a_picture_over_alerts(folder, tmp_path):
 def test_trees_that_call_everything_or_nothing_positive(folder, tmp_path):
     out = tmp_path / "curve.toprank"
     done = run("curve", folder / "history.csv", *COLUMNS, *FAST, "--min-recall", "100%", "-o", out)
-    assert "1. training rate 20 %, lift 1x; 60 of 300 cases in training\n     all cases\n" in done.out
+    assert "1. training rate 20 %, lift 1x; in training 60 of 300 positive\n     all cases\n" in done.out
     done = run("curve", out, "--cost-ratio", 1000, "-o", out)  # a curve may be replaced by itself
     assert "  alerts        0 (0 to 4) among as many cases as in training\n" in done.out
     assert "  None: this tree calls no case positive.\n" in done.out

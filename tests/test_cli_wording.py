@@ -51,7 +51,7 @@ def test_one_of_everything_is_in_the_singular(tmp_path):
         assert not [text for text in texts if ONE_OF_SEVERAL.search(text)]
     done = run("fit", table, *common, "--model", "tree", "--set", "min_samples_leaf=60")
     assert "1 leaf, 0 conditions, depth 0" in done.out
-    assert "The only rule\n1. training rate 14.3 %, lift 1x; 10 of 70 cases in training\n" in done.out
+    assert "The only rule\n1. training rate 14.3 %, lift 1x; in training 10 of 70 positive\n" in done.out
 
 
 def test_sentences_about_one_thing_are_in_the_singular(tmp_path):

@@ -149,7 +149,7 @@ def test_the_text_fits_one_screen_and_the_tree_stays_available(model):
     stop = next(i for i, line in enumerate(lines) if line.startswith("and ") and line.endswith(" shows all"))
     assert stop - start <= 20
     assert max(map(len, lines)) <= 100
-    assert model.to_text(max_rules=2).count(" cases in training\n") == 2
+    assert model.to_text(max_rules=2).count("; in training ") == 2
     assert len(model.to_text(max_conditions=1)) < len(model.to_text(max_rules=20))
     assert "yes: " in model.to_text(tree=True)
     assert "score" in model.to_text(exact=True)

@@ -231,7 +231,7 @@ def test_categories_and_missing_values_are_read_as_they_are():
     assert isinstance(rules, pd.DataFrame)
     assert set(rules["class"]) == {"stop", "go", "wait"}
     assert rules["rule"].str.contains("colour").any()
-    assert (rules["of_class"] / rules["n"]).tolist() == pytest.approx(rules["hit_rate"].tolist())
+    assert (rules["of_class"] / rules["n"]).tolist() == pytest.approx(rules["share"].tolist())
     assert rules["coverage"].max() <= 1
     assert rules.loc[rules["class"] == "stop", "of_class"].sum() <= (y == "stop").sum()
     # Each rule describes its leaf: of the words "colour is red" follow the rows with that colour.

@@ -30,7 +30,7 @@ WANTED = 8
 
 def seconds_of(search: dict[str, Any], parameters: dict[str, Any], X: Any, y: Any, folds: Any) -> float:
     """Least of three times of a cross-validation of all settings of a search."""
-    entry = {"method": "metaap", "parameters": parameters, "search": search}
+    entry = {"method": "metaap-margin", "parameters": parameters, "search": search}
     plan = Plan.from_dict({"name": "sharing", "data": ["x"], "methods": {"MetaAP": entry}})
     tuner = Tuner.of(plan.methods[0], plan.protocol)
     best = float("inf")

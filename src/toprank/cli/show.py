@@ -195,10 +195,10 @@ def rules_list(rules: Sequence[dict[str, Any]], width: int = 100) -> Group:
 
 def class_figures(rule: dict[str, Any]) -> str:
     """Return what a leaf with a class held: cases of the class, their share with its interval, and of all of them."""
-    interval = f"{percent(rule['hit_rate_low'])} to {percent(rule['hit_rate_high'])}"
+    interval = f"{percent(rule['share_low'])} to {percent(rule['share_high'])}"
     return (
         f"class {rule['class']!r}, {count(rule['of_class'])} of {plural(rule['n'], 'case')}: "
-        f"{percent(rule['hit_rate'])} ({interval}), {percent(rule['coverage'])} of the class"
+        f"{percent(rule['share'])} ({interval}), {percent(rule['coverage'])} of the class"
     )
 
 

@@ -123,11 +123,11 @@ def rule_figures(rule: Mapping[str, Any]) -> str:
     --------
     >>> rule = {"positives": 57, "n": 57, "training_rate": 1.0, "lift": 4.05}
     >>> rule_figures(rule)
-    'training rate 100 %, lift 4.05x; 57 of 57 cases in training'
+    'training rate 100 %, lift 4.05x; in training 57 of 57 positive'
     >>> rule_figures(rule | {"hit_rate": 0.281, "hit_rate_low": 0.17, "hit_rate_high": 0.41, "lift": 1.14})
-    'hit rate 28.1 % (17 % to 41 %), lift 1.14x; 57 of 57 cases in training'
+    'hit rate 28.1 % (17 % to 41 %), lift 1.14x; in training 57 of 57 positive'
     """
-    lift, training = lift_text(rule["lift"]), f"{count(rule['positives'])} of {plural(rule['n'], 'case')} in training"
+    lift, training = lift_text(rule["lift"]), f"in training {count(rule['positives'])} of {count(rule['n'])} positive"
     if "hit_rate" not in rule:
         return f"training rate {percent_text(rule['training_rate'])}, lift {lift}x; {training}"
     interval = f"{percent_text(rule['hit_rate_low'])} to {percent_text(rule['hit_rate_high'])}"

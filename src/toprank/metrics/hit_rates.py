@@ -132,7 +132,9 @@ class HitRates:
         share : float, optional
             What part of all cases the group is; without it, the group is the top of the list.
         """
-        rate = float(np.average(self.at(score), weights=weight))
+        # By distinct scores: a row of weight 2 and two equal rows have the same rate to the last digit.
+        distinct, which = np.unique(score, return_inverse=True)
+        rate = float(np.average(self.at(distinct), weights=np.bincount(which, weight)))
         n_new = len(score) if weight is None else float(weight.sum())
         n_unseen = np.interp(score.min(), self.score, self.above) if share is None else share * self.n_cases
         return rate, *self.interval(rate, float(n_unseen), n_new)

@@ -104,7 +104,7 @@ class ClassTree(ClassifierMixin, BaseEstimator):
         Returns
         -------
         frame as in fit, with the columns
-            leaf, rule, class, n (cases), of_class (cases of the leaf's class), hit_rate (their share of the leaf) with
+            leaf, rule, class, n (cases), of_class (cases of the leaf's class), share (of the leaf's training cases) with
             the ends of its interval, coverage (their share of all cases of the class).
 
         Examples
@@ -131,9 +131,9 @@ class ClassTree(ClassifierMixin, BaseEstimator):
             "class": self.classes_[label].tolist(),
             "n": n,
             "of_class": own,
-            "hit_rate": own / n,
-            "hit_rate_low": low,
-            "hit_rate_high": high,
+            "share": own / n,
+            "share_low": low,
+            "share_high": high,
             "coverage": own / self.class_counts_[0, label],
         }
 

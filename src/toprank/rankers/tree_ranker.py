@@ -302,9 +302,9 @@ class TreeRanker(BaseRanker):
         >>> X = pd.DataFrame({"gap": [0.1234567, 0.2, 0.3, 0.4], "sector": list("abab")})
         >>> model = RankingTree(max_depth=1, min_samples_leaf=1, cv=0).fit(X, [0, 0, 1, 1])
         >>> print(model.to_text().split("highest.")[1].strip())
-        1. training rate 100 %, lift 2x; 2 of 2 cases in training
+        1. training rate 100 %, lift 2x; in training 2 of 2 positive
              gap > 0.2
-        2. training rate 0 %, lift 0x; 0 of 2 cases in training
+        2. training rate 0 %, lift 0x; in training 0 of 2 positive
              gap <= 0.2
         >>> print(model.to_text(exact=True).split("highest")[1].strip())
         gap <= 0.2 or missing?

@@ -81,7 +81,7 @@ class TreeRank(MetaParts):
         gains most, both parts moving to wherever they belong.
     held_out_size : float, default 0.3
         Share of the cases of each class that orders the cells with leaf_order="held-out".
-    leaf_score : {"margin", "constant", "linear"}, default "margin"
+    leaf_score : {"margin", "constant", "linear", "additive"}, default "margin"
         What orders the rows inside a cell, as in `MetaAP`; constant = nothing, as published.
     linear_C : float, default 1.0
         Inverse penalty of weighted sums, and of the linear score inside cells.
