@@ -142,7 +142,10 @@ def test_rates_of_new_cases_come_first_and_the_lift_follows_them():
     rates = np.array([[0.2, 0.1, 0.3], [0.1, 0.05, 0.2], [0.01, 0.005, 0.02]])
     tree = shared_tree()
     rules = leaf_rules(tree, AUDIT_COLUMNS, count_paths(tree, audit_rows()), rates)
-    assert np.column_stack([rules[name] for name in ("hit_rate", "hit_rate_low", "hit_rate_high")]).tolist() == rates.tolist()
+    assert (
+        np.column_stack([rules[name] for name in ("hit_rate", "hit_rate_low", "hit_rate_high")]).tolist()
+        == rates.tolist()
+    )
     base = tree.positive[0] / (tree.positive[0] + tree.negative[0])
     assert rules["lift"] == pytest.approx(rates[:, 0] / base)
     assert rules["training_rate"] == pytest.approx(rules["positives"] / rules["n"])

@@ -267,9 +267,7 @@ def test_a_tampered_file(any_saved, tmp_path):
 def test_a_newer_file_and_an_unknown_class(any_saved, tmp_path):
     info, raw = parts(any_saved)
     for version in (3, 99, "1", None, 1.5):
-        with pytest.raises(
-            ModelFileError, match=rf"has model format {version}, this toprank reads 2\. Hint: upgrade"
-        ):
+        with pytest.raises(ModelFileError, match=rf"has model format {version}, this toprank reads 2\. Hint: upgrade"):
             load(write(tmp_path / "m", info | {"format_version": version}, raw))
     for name in ("os.system", "GridSearchCV", None):
         with pytest.raises(

@@ -50,7 +50,18 @@ def test_alerts_come_in_the_frame_type_of_the_table(fitted, rows, library):
     alerts = fitted.top_k(convert(rows), 5, reasons=2)
     assert isinstance(alerts, frame_type)
     leaf = [] if fitted.kind in ENSEMBLES else ["leaf"]
-    expected = ["rank", "row", "score", rate_name(fitted), "lift", *leaf, "reason_1", "strength_1", "reason_2", "strength_2"]
+    expected = [
+        "rank",
+        "row",
+        "score",
+        rate_name(fitted),
+        "lift",
+        *leaf,
+        "reason_1",
+        "strength_1",
+        "reason_2",
+        "strength_2",
+    ]
     assert list(alerts.column_names if library == "pyarrow" else alerts.columns) == expected
     plain = fitted.top_k(rows, 5, reasons=2)
     for name in expected:

@@ -108,7 +108,8 @@ def test_the_linear_score_is_scikit_learns_decision_function_up_to_a_constant(C)
 def test_a_smaller_C_uses_fewer_columns():
     X, y = numeric_rows()
     used = [
-        (MetaAP(leaf_score="linear", linear_C=C, **PLAIN).fit(X, y).tree_.scoring.weight != 0).sum() for C in (1e-3, 0.03, 10)
+        (MetaAP(leaf_score="linear", linear_C=C, **PLAIN).fit(X, y).tree_.scoring.weight != 0).sum()
+        for C in (1e-3, 0.03, 10)
     ]
     assert used[0] == 0
     assert used == sorted(used)

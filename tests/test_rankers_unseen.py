@@ -58,6 +58,17 @@ def test_equal_rows_of_a_class_are_never_on_both_sides():
             assert not inside & outside
 
 
+def test_in_folds_weight_two_is_the_row_twice():
+    X, is_positive = table(200)
+    weight = np.random.default_rng(1).integers(0, 4, 200)
+    source = np.repeat(np.arange(200), weight)
+    one = held_out_folds(data_of(X, is_positive, weight.astype(float)), 5, None)
+    other = held_out_folds(data_of(X[source], is_positive[source]), 5, None)
+    for a, b in zip(one, other, strict=True):
+        assert sorted(a.held_out) == sorted(set(source[b.held_out]))
+        assert weight[a.held_out][is_positive[a.held_out]].sum() == is_positive[source[b.held_out]].sum()
+
+
 def test_another_seed_gives_other_folds():
     data = data_of(*table())
     assert not np.array_equal(held_out_folds(data, 5, 0)[0].held_out, held_out_folds(data, 5, 1)[0].held_out)

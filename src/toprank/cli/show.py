@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich import box
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
@@ -15,6 +15,12 @@ from rich.text import Text
 from toprank.export import fitting_rules, rule_figures, rule_lines, scorecard_lines, wrapped
 from toprank.tree.counts import count, plural
 from toprank.tree.visible import visible
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from toprank.tree.columns import Column
+    from toprank.tree.scoring import Scoring
 
 STRENGTHS = "x2.1 before a reason: this value multiplies the odds of a hit by 2.1."
 TIES = "About: cases with equal scores have no order; these figures are the mean over all orders."
@@ -168,11 +174,12 @@ def rules_title(n_shown: int, n_rules: int, order: str = "in the order of the ra
     return f"{which} rules, {order}{figures}"
 
 
-def card_lines(card: tuple[Any, ...], width: int) -> list[str]:
+def card_lines(card: tuple[Scoring, Sequence[Column], np.ndarray | None], width: int) -> list[str]:
     """Return the main columns of a scorecard in at most 8 lines, the last of which counts the other columns."""
     lines: list[str] = []
+    scoring, columns, spread = card
     for n_columns in range(CARD_COLUMNS, 0, -1):
-        lines = scorecard_lines(*card, width, max_columns=n_columns)
+        lines = scorecard_lines(scoring, columns, spread, width, max_columns=n_columns)
         if len(lines) <= CARD_LINES:
             break
     return lines

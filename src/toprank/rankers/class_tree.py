@@ -104,7 +104,7 @@ class ClassTree(ClassifierMixin, BaseEstimator):
         Returns
         -------
         frame as in fit, with the columns
-            leaf, rule, class, n (cases), of_class (cases of the leaf's class), share (of the leaf's training cases) with
+            leaf, rule, class, n (cases), of_class (cases of the leaf's class), share (of the training cases) with
             the ends of its interval, coverage (their share of all cases of the class).
 
         Examples
