@@ -290,7 +290,7 @@ def test_many_classes_are_counted_where_they_are_not_listed():
     y = np.arange(9)
     model = TAOClassifier(max_depth=1, min_samples_leaf=1).fit(np.zeros((9, 1)), y)
     words = " ".join(model.to_text().split())
-    assert "class 0: 1, class 1: 1, class 2: 1, class 3: 1, 4 more classes: 4 Shortened: classes; " in words
+    assert "class 0: 1, class 1: 1, class 2: 1, 5 more classes: 5 Shortened: classes; " in words
     assert model.to_text(exact=True).endswith("class 5: 1, class 6: 1, class 7: 1")
     assert model.rules()["rule"].tolist() == ["all cases"]
 

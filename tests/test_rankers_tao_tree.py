@@ -200,7 +200,9 @@ def test_starts_that_do_not_fit_are_refused():
     with pytest.raises(ValueError, match="a tree over the 3 columns of X, got one over 2"):
         TAOTree(init=TAOTree().fit(X[:, :2], y).tree_).fit(X, y)
     with pytest.raises(ValueError, match="one way to each node"):
-        TAOTree(init=MetaAP(max_depth=3, leaf_depth=3, min_samples_leaf=1).fit(X, y)).fit(X, y)
+        TAOTree(
+            init=MetaAP(criterion="ap", ccp_alpha=0.0, max_depth=3, leaf_depth=3, min_samples_leaf=1).fit(X, y)
+        ).fit(X, y)
     with pytest.raises(ValueError, match="must know the 3 columns"):
         TAOTree(init=LogisticRegression().fit(X, y)).fit(X, y)
 

@@ -4,6 +4,7 @@ import gc
 import pickle
 import weakref
 from contextvars import copy_context
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,6 +17,8 @@ from tables import check_same_tree
 from toprank import MetaAP, RankingTree
 from toprank.rankers import base, growth, meta_ranker
 from toprank.rankers.training import TABLES_KEPT, TrainingData, shared_tables, shared_training_data
+
+PLAIN: dict[str, Any] = {"criterion": "ap", "ccp_alpha": 0.0, "cv": 0}
 
 
 def count_calls(monkeypatch, module, name):
@@ -76,6 +79,7 @@ def test_all_settings_from_shared_data_are_those_of_separate_fits(case, data):
         "min_samples_leaf": data.draw(st.integers(1, 3)),
         "leaf_score": data.draw(st.sampled_from(["constant", "margin", "linear"])),
         "max_leaf_nodes": data.draw(st.sampled_from([None, 3])),
+        **PLAIN,
     }
     X, depths = case.pandas(), data.draw(st.lists(st.integers(1, 4), min_size=1, max_size=3))
     with pytest.MonkeyPatch.context() as patch, shared_training_data(leaf_depths=[*depths, None]):
@@ -99,7 +103,7 @@ def test_leaf_depths_grow_side_by_side_once_and_only_on_small_tables(monkeypatch
         singles.clear()
         with shared_training_data(named):
             for depth in (1, 2, 3):
-                MetaAP(leaf_depth=depth, **settings).fit(X, y)
+                MetaAP(leaf_depth=depth, **PLAIN, **settings).fit(X, y)
         return len(stacks), len(singles)
 
     assert fit_all(()) == (0, 3)
@@ -121,8 +125,8 @@ def test_stacks_of_different_settings_are_told_apart():
         {"smoothing": None, "leaf_order": "meta"},
     ]
     with shared_training_data([2, 3]):
-        models = [MetaAP(leaf_depth=depth, **each).fit(X, y) for each in settings for depth in (2, 3)]
-    expected = [MetaAP(leaf_depth=depth, **each).fit(X, y) for each in settings for depth in (2, 3)]
+        models = [MetaAP(leaf_depth=depth, **PLAIN, **each).fit(X, y) for each in settings for depth in (2, 3)]
+    expected = [MetaAP(leaf_depth=depth, **PLAIN, **each).fit(X, y) for each in settings for depth in (2, 3)]
     for one, other in zip(expected, models, strict=True):
         check_same_model(one, other, X)
 
@@ -132,9 +136,9 @@ def test_the_linear_score_is_fitted_once_for_each_penalty(monkeypatch):
     fitted = count_calls(monkeypatch, meta_ranker, "fit_linear_scoring")
     with shared_training_data():
         for C in (1.0, 0.1, 1.0, 0.1):
-            MetaAP(leaf_score="linear", linear_C=C).fit(X, y)
+            MetaAP(leaf_score="linear", linear_C=C, **PLAIN).fit(X, y)
     assert len(fitted) == 2
-    MetaAP(leaf_score="linear").fit(X, y)
+    MetaAP(leaf_score="linear", **PLAIN).fit(X, y)
     assert len(fitted) == 3
 
 
@@ -272,5 +276,5 @@ def test_a_shared_fit_still_minds_its_own_parameters():
         assert (few.cutoff_.k, many.cutoff_.k) == (10, 90)
         RankingTree(min_samples_leaf=2).fit(X, y, light)
         with pytest.warns(UserWarning, match="too few for min_samples_leaf=20") as told:
-            MetaAP().fit(X, y, light)
+            MetaAP(min_samples_leaf=20, **PLAIN).fit(X, y, light)
     assert told[0].filename == __file__, "the warning names the line of the fit"

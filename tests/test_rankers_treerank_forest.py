@@ -5,13 +5,12 @@ from sklearn.base import clone
 
 from ranker_cases import cases, fewer, make_cases
 from toprank import TreeRankForest, load
-from toprank._core.threads import Threads
 from toprank.metrics import average_precision, roc_auc
 from toprank.rankers import ballots
 from toprank.rankers.ensemble import negatives_above
 from toprank.rankers.treerank_forest import share_not_above
 
-SMALL = TreeRankForest(n_estimators=4, max_depth=3, leaf_depth=2, random_state=0)
+SMALL = TreeRankForest(n_estimators=4, max_depth=3, leaf_depth=2, leaf_score="margin", random_state=0)
 
 
 def fit(n=300, weight=None, **parameters):
@@ -46,7 +45,9 @@ def test_constant_cells_score_one_minus_alpha_to_the_last_bit(case):
         alpha = negatives_above(tree)
         assert (alpha[0], alpha[-1]) == (0.0, 1.0)
         assert np.all(np.diff(alpha) >= 0)
-        assert np.array_equal(share_not_above(tree, matrix, Threads()), 1 - alpha[tree.leaf[tree.apply(matrix)]])
+        assert np.array_equal(
+            share_not_above(tree, tree.decision_function(matrix)), 1 - alpha[tree.leaf[tree.apply(matrix)]]
+        )
 
 
 @fewer(3)
@@ -56,7 +57,7 @@ def test_margins_keep_the_order_of_the_tree_and_stay_in_their_cell(case):
     matrix = model._encode(case.pandas())
     for tree in model.trees_:
         alpha, place = negatives_above(tree), tree.leaf[tree.apply(matrix)]
-        score = share_not_above(tree, matrix, Threads())
+        score = share_not_above(tree, tree.decision_function(matrix))
         assert np.all((score <= 1 - alpha[place]) & (score >= 1 - alpha[place + 1]))
         assert np.all(np.diff(score[np.argsort(tree.decision_function(matrix), kind="stable")]) >= 0)
 
@@ -73,7 +74,8 @@ def test_a_tree_ranks_as_its_cells_do_but_for_cells_without_negatives():
     assert score == pytest.approx(expected)  # the share of the negatives that do not rank above the row
     assert len(np.unique(negative)) == tree.n_leaves > 3
 
-    forest, X, _ = fit(n_estimators=1, bootstrap=False, leaf_score="constant")
+    deep = {"max_depth": 6, "leaf_depth": 3, "min_samples_leaf": 1, "max_features": None}
+    forest, X, _ = fit(n_estimators=1, bootstrap=False, leaf_score="constant", **deep)
     (tree,) = forest.trees_
     empty = np.flatnonzero(tree.is_leaf & (tree.negative == 0))
     assert len(empty)
@@ -86,7 +88,7 @@ def test_the_median_rank(n_estimators, leaf_score, monkeypatch):
     monkeypatch.setattr(ballots, "BLOCK_VOTES", 32 * n_estimators)
     forest, X, y = fit(n_estimators=n_estimators, leaf_score=leaf_score, aggregation="median-rank", n_jobs=2)
     matrix = forest._encode(X)
-    votes = [share_not_above(tree, matrix, Threads()) for tree in forest.trees_]
+    votes = [share_not_above(tree, tree.decision_function(matrix)) for tree in forest.trees_]
     assert forest.decision_function(X) == pytest.approx(np.median(votes, axis=0), abs=1e-15)
     mean, *_ = fit(n_estimators=n_estimators, leaf_score=leaf_score)
     assert mean.trees_ == forest.trees_
@@ -100,7 +102,7 @@ def test_out_of_bag_scores_are_of_the_trees_that_did_not_see_the_row(aggregation
     forest, X, y = fit(60, n_estimators=3, aggregation=aggregation)
     seeds = np.random.RandomState(0).randint(np.iinfo(np.int32).max, size=3)
     seen = [np.isin(np.arange(60), np.random.default_rng(int(seed)).integers(0, 60, 60)) for seed in seeds]
-    votes = [share_not_above(tree, forest._encode(X), Threads()) for tree in forest.trees_]
+    votes = [share_not_above(tree, tree.decision_function(forest._encode(X))) for tree in forest.trees_]
     for i, score in enumerate(forest.oob_decision_function_):
         said = [vote[i] for vote, drawn in zip(votes, seen, strict=True) if not drawn[i]]
         assert np.isnan(score) if not said else score == pytest.approx(combine(said))
@@ -183,5 +185,5 @@ def test_a_bootstrap_without_negatives_votes_for_all_rows_alike():
     forest.fit(X, np.arange(60) < 59)
     lost = [tree for tree in forest.trees_ if tree.negative[0] == 0]
     assert lost
-    assert all(np.array_equal(share_not_above(tree, X, Threads()), np.ones(60)) for tree in lost)
+    assert all(np.array_equal(share_not_above(tree, tree.decision_function(X)), np.ones(60)) for tree in lost)
     assert np.isfinite(forest.decision_function(X)).all()
