@@ -120,9 +120,9 @@ def test_nothing_is_said_where_nothing_was_shortened():
     )
     assert "Shortened" not in to_text(tree, AUDIT_COLUMNS)
     known = [Column("gap", has_missing=False), *AUDIT_COLUMNS[1:]]
-    assert last_line(tree, known) == "Shortened: missing values; to_text(exact=True) tells all."
+    assert last_line(tree, known) == "Shortened: missing values; use to_text(exact=True) for the full text."
     fine = replace(tree, threshold=np.array([1 / 3, np.nan, np.nan]))
-    assert last_line(fine, AUDIT_COLUMNS) == "Shortened: 1 number; to_text(exact=True) tells all."
+    assert last_line(fine, AUDIT_COLUMNS) == "Shortened: 1 number; use to_text(exact=True) for the full text."
     assert "Shortened" not in to_text(fine, AUDIT_COLUMNS, exact=True)
 
 
@@ -138,7 +138,7 @@ def test_sums_are_short_where_weights_are_rounded_or_missing_values_count(fill, 
         ],
         oblique_at=[0, 2, 2, 2], oblique_feature=[0, 2], oblique_weight=[weight, -1.0], oblique_fill=[fill, np.nan],
     )  # fmt: skip
-    shortened = f"Shortened: {said}; to_text(exact=True) tells all."
+    shortened = f"Shortened: {said}; use to_text(exact=True) for the full text."
     assert (last_line(tree, AUDIT_COLUMNS) == shortened) == bool(said)
 
 
@@ -163,7 +163,7 @@ def test_lists_are_short_where_names_are_left_out_or_changed(names, codes, said)
         n_features=1,
         bits=[list(codes)],
     )
-    shortened = f"Shortened: {said}; to_text(exact=True) tells all."
+    shortened = f"Shortened: {said}; use to_text(exact=True) for the full text."
     assert (last_line(tree, [Column("town", tuple(names))]) == shortened) == bool(said)
 
 

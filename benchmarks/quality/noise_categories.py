@@ -107,6 +107,13 @@ def with_column(X: pd.DataFrame, added: str, rng: np.random.Generator) -> pd.Dat
     return X.assign(**{COLUMN: values})
 
 
+def share_of_last(model: Any, table: pd.DataFrame) -> float:
+    """Share of the gain that the last column of a table has; 0 where the model leaves it out."""
+    sources = [column.input_name for column in model.columns_] if hasattr(model, "columns_") else list(table.columns)
+    of_last = np.array([source == table.columns[-1] for source in sources])
+    return float(model.feature_importances_[of_last].sum())
+
+
 def run(arguments: argparse.Namespace) -> pd.DataFrame:
     """Test AP and share of the gain: one row per table, split, model and added column."""
     found = []
@@ -125,7 +132,7 @@ def run(arguments: argparse.Namespace) -> pd.DataFrame:
                         warnings.simplefilter("ignore")  # columns with too many categories, unseen ones
                         model = MODELS[label]().fit(Z.iloc[rows], y[rows])
                         score = model.decision_function(Z.iloc[test])
-                    share = float(model.feature_importances_[-1]) if added != "nothing" else 0.0
+                    share = share_of_last(model, Z) if added != "nothing" else 0.0
                     seconds = time.perf_counter() - begun
                     found.append((name, number, label, added, average_precision(y[test], score), share, seconds))
                     print(

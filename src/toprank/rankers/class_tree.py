@@ -185,7 +185,7 @@ class ClassTree(ClassifierMixin, BaseEstimator):
         |   |   yes: leaf 2: class 1, 49 of 54 cases (90.7 %); class 2: 5
         |   |   no:  leaf 3: class 2, 45 of 46 cases (97.8 %); class 1: 1
         <BLANKLINE>
-        Shortened: missing values; to_text(exact=True) tells all.
+        Shortened: missing values; use to_text(exact=True) for the full text.
         """
         tree, detail = self.tree_, EXACT if exact else SHORT
         lines = [part for line in self.summary().splitlines() for part in textwrap.wrap(line, WIDTH)]

@@ -72,6 +72,6 @@ def shortened_lines(parts: Sequence[str]) -> list[str]:
     Examples
     --------
     >>> shortened_lines(["3 lists", "missing values"])
-    ['', 'Shortened: 3 lists, missing values; to_text(exact=True) tells all.']
+    ['', 'Shortened: 3 lists, missing values; use to_text(exact=True) for the full text.']
     """
-    return ["", f"Shortened: {', '.join(parts)}; to_text(exact=True) tells all."] if parts else []
+    return ["", f"Shortened: {', '.join(parts)}; use to_text(exact=True) for the full text."] if parts else []
