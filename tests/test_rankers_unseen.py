@@ -178,3 +178,11 @@ def test_every_ranker_has_rates_for_new_cases():
         model = getattr(toprank, name)(**few).fit(data.X, data.y)
         assert model.rates_.is_for_new_cases, name
         assert 0 <= model.cutoff_.hit_rate_low <= model.cutoff_.hit_rate <= model.cutoff_.hit_rate_high <= 1
+
+
+def test_splits_that_can_be_read_only_once_are_refused():
+    X, y = noise(100)
+    splits = [(np.arange(50), np.arange(50, 100)), (np.arange(50, 100), np.arange(50))]
+    with pytest.raises(ValueError, match=r"cv.*RankingTree.*generator"):
+        RankingTree(cv=(each for each in splits)).fit(X, y)
+    assert RankingTree(cv=splits).fit(X, y).rates_.source == "2-fold cross-validation"

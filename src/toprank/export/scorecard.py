@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from toprank.tree.columns import Category, Column
+from toprank.tree.counts import plural
 from toprank.tree.scoring import Scoring
 from toprank.tree.shortened import is_cut, is_rounded
 from toprank.tree.wording import EXACT, SHORT, WEIGHT_DIGITS, Detail, number_text, one_line
@@ -132,7 +133,8 @@ def scorecard_lines(
     most = CARD_CATEGORIES if max_columns is None else FEW_CATEGORIES
     told = [_card_line(scoring, columns[feature], feature, most) for feature in features[:max_columns]]
     if len(features) > len(told):
-        told.append(f"and {len(features) - len(told):,} columns that count less")
+        n_others = len(features) - len(told)
+        told.append(f"and {plural(n_others, 'column')} that count{'s' if n_others == 1 else ''} less")
     return [
         line.replace(GLUE, " ")
         for text in told
@@ -247,6 +249,7 @@ def hides_points(scoring: Scoring, column: Column, feature: int) -> bool:
         or any(len(labels) > 1 or is_cut(labels) for labels, _ in parts)
         or any(is_rounded(each, WEIGHT_DIGITS) for each in points)
         or is_rounded(float(scoring.center[feature]))
+        or any(is_rounded(edge) for edge, _ in _steps(scoring, feature))
     )
 
 

@@ -155,7 +155,7 @@ class HitRates:
             (bool(np.all((rates.rate >= 0) & (rates.rate <= 1) & (np.diff(rates.rate, prepend=0) >= 0))),
              "has rates from 0 to 1 that do not fall"),
             (bool(np.all(rates.above >= 0) and np.all(np.diff(rates.above) <= 0)), "counts cases above each score"),
-            (1.0 <= rates.spread <= LARGEST_SPREAD, "has a spread of folds"),
+            (1.0 <= rates.spread <= LARGEST_SPREAD, "has a spread from 1 to 4"),
         ]  # fmt: skip
         for holds, rule in rules:
             if not holds:

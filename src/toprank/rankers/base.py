@@ -35,6 +35,7 @@ from toprank.rankers.validation import (
     check_finite,
     check_known_labels,
     check_labels,
+    check_no_iterator,
     check_no_truth_values,
     check_two_labels,
     check_weights,
@@ -109,7 +110,7 @@ class BaseRanker(ClassifierMixin, BaseEstimator):
         return self
 
     def _forget(self) -> None:
-        """Be as before any fit."""
+        """Drop all fitted attributes."""
         for name in [name for name in vars(self) if name.endswith("_")]:
             delattr(self, name)
 
@@ -185,6 +186,7 @@ class BaseRanker(ClassifierMixin, BaseEstimator):
     def _validate_params(self) -> None:
         super()._validate_params()
         check_no_truth_values(self)
+        check_no_iterator(self)
 
     def _unfitted_copy(self) -> Self:
         """A copy with the same settings that knows the table, but has learned nothing and shows no progress."""

@@ -15,7 +15,7 @@ from toprank.rankers.model_file import without_prefix
 from toprank.rankers.monotone import MONOTONIC_CST, bounded_rates, read_directions
 from toprank.rankers.pruning import best_penalty, penalties_to_try
 from toprank.rankers.training import TrainingData
-from toprank.rankers.unseen import held_out_folds
+from toprank.rankers.unseen import held_out_folds, pruning_folds
 from toprank.tree.prune import SMALLEST_PENALTY, link_penalties, prune_tree
 from toprank.tree.structure import Tree
 from toprank.tree.weights import RowWeights, integer_weights
@@ -185,7 +185,7 @@ class CostTree(LabelledTree):
         if self.ccp_alpha != "cv":
             return float(self.ccp_alpha)
         tried = penalties_to_try(full.penalty[np.isfinite(full.penalty)], PENALTIES_TRIED)
-        folds = held_out_folds(data, self.cv or None, self.random_state)
+        folds = held_out_folds(data, pruning_folds(self.cv), self.random_state)
         if len(tried) == 1 or len(folds) == 0:
             self.ccp_path_ = {"ccp_alpha": tried[:1], "cost": np.full(1, np.nan)}
             return float(tried[0])

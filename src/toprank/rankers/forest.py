@@ -203,7 +203,7 @@ class Forest(Ensemble):
         fit = partial(fit_linear_scoring, data, C=1.0, n_steps=STEPS_TRIED, categories=category_search(self))
         scoring = fit(data.weight)
         points = scorecard_scores(scoring, data.X)
-        for fold in held_out_folds(data, CARD_FOLDS, 0) if self.bootstrap else ():
+        for fold in held_out_folds(data, CARD_FOLDS, 0, len(data.X)) if self.bootstrap else ():
             other = fit(fold.inside_weight)
             points[fold.held_out] = scorecard_scores(other, data.X[fold.held_out])
         return scoring, points

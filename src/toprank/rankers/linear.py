@@ -86,7 +86,7 @@ def fit_linear_scoring(
     table[:, len(numeric) : n_plain] = ~known[:, gaps]
     for f in np.flatnonzero(data.is_categorical):
         part = table[:, n_plain + points_at[f] : n_plain + points_at[f + 1]]
-        _mark_categories(X[:, f], part, is_positive, row_weight, categories or CategorySearch())
+        _mark_categories(X[:, f], part, _levels_with_points(data, weight, rows, int(f), categories or CategorySearch()))
     for j, (f, edge) in enumerate(zip(of_edge, above, strict=True), n_plain + n_points):
         table[:, j] = X[:, f] > edge  # a missing value is above nothing
     coefficients = _fit_logistic(table, is_positive, row_weight, C)
@@ -153,16 +153,26 @@ def _standardised(X: np.ndarray, center: np.ndarray, spread: np.ndarray) -> np.n
     return np.where(np.isnan(X), 0.0, (0.5 * X - 0.5 * center) / (0.5 * spread))  # halves do not overflow
 
 
-def _mark_categories(
-    codes: np.ndarray, table: np.ndarray, is_positive: np.ndarray, weight: np.ndarray, search: CategorySearch
-) -> None:
-    """Write 1 to the column of each row's category, where it has one that may get points."""
-    n_levels = table.shape[1]
+def _levels_with_points(
+    data: TrainingData, weight: np.ndarray | None, rows: np.ndarray, feature: int, search: CategorySearch
+) -> np.ndarray:
+    """Categories of a column that may get points, bool (n_levels,), judged by the cases in the rows of a fit.
+
+    Cases count as they are: the weights of a fit stand for other rows too, and are capped.
+    """
+    n_levels, codes = int(data.n_categories[feature]), data.X[rows, feature]
     known = np.flatnonzero((codes >= 0) & (codes < n_levels))
+    level, cases = codes[known].astype(np.int64), np.ones(len(rows)) if weight is None else weight[rows]
+    total = np.bincount(level, cases[known], n_levels)
+    positive = np.bincount(level, (cases * data.is_positive[rows])[known], n_levels)
+    return levels_worth_points(positive, total, search)
+
+
+def _mark_categories(codes: np.ndarray, table: np.ndarray, has_points: np.ndarray) -> None:
+    """Write 1 to the column of each row's category, where it has one that may get points."""
+    known = np.flatnonzero((codes >= 0) & (codes < table.shape[1]))
     level = codes[known].astype(np.int64)
-    total = np.bincount(level, weight[known], n_levels)
-    positive = np.bincount(level, (weight * is_positive)[known], n_levels)
-    used = levels_worth_points(positive, total, search)[level]
+    used = has_points[level]
     table[known[used], level[used]] = 1.0
 
 

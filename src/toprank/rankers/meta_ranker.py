@@ -18,7 +18,7 @@ from toprank.rankers.model_file import without_prefix
 from toprank.rankers.pruning import Pruner, best_penalty, penalties_to_try
 from toprank.rankers.training import TrainingData
 from toprank.rankers.tree_ranker import TreeRanker
-from toprank.rankers.unseen import Fold, HeldOut, Unseen, by_folds, held_out_folds
+from toprank.rankers.unseen import Fold, HeldOut, Unseen, by_folds, has_folds, held_out_folds, pruning_folds
 from toprank.tree.meta import MetaTree
 from toprank.tree.objectives import Objective
 from toprank.tree.scoring import Scoring
@@ -111,13 +111,13 @@ class MetaRanker(TreeRanker):
     ) -> tuple[float, Unseen | None]:
         """The penalty given, or the one of best cross-validated measure, ties to the largest; and the held-out cases.
 
-        The held-out cases of a fold are scored at the penalty that is best on the other folds, so that they had no say
-        in the choice.
+        The held-out cases of a fold are scored at the penalty that is best on the other folds, so that the
+        penalty is not chosen by their own outcomes.
         """
         if self.ccp_alpha != "cv":
             return float(self.ccp_alpha), None
         tried = penalties_to_try(pruner.steps)
-        folds = held_out_folds(data, self.cv or None, self.random_state)
+        folds = held_out_folds(data, pruning_folds(self.cv), self.random_state)
         if len(tried) == 1 or len(folds) == 0:
             self.ccp_path_ = {"ccp_alpha": tried[:1], self._measure_name: np.full(1, np.nan)}
             return float(tried[0]), None
@@ -129,7 +129,7 @@ class MetaRanker(TreeRanker):
             others = np.delete(scores, i, axis=0) if len(folds) > 1 else scores
             tree = trees[int(np.flatnonzero(tried == best_penalty(tried, others))[0])]
             parts.append(HeldOut.of_fold(data, fold, partial(tree.decision_function, threads=threads)))
-        return best_penalty(tried, scores), Unseen(parts, by_folds(len(folds))) if self.cv != 0 else None
+        return best_penalty(tried, scores), Unseen(parts, by_folds(len(folds))) if has_folds(self.cv) else None
 
     def _pruned_trees(
         self, growth: Growth, data: TrainingData, fold: Fold, tried: np.ndarray, threads: Threads

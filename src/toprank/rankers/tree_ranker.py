@@ -364,7 +364,10 @@ def leaf_rates(tree: Tree, rates: HitRates, X: np.ndarray, weight: np.ndarray, t
     score, leaf = tree.scores_and_leaves(X, threads)
     place = tree.leaf[leaf]
     total = np.bincount(place, weight, tree.n_leaves)
-    rate = np.bincount(place, weight * rates.at(score), tree.n_leaves) / np.where(total > 0, total, 1.0)
+    leaves, of_leaf = np.flatnonzero(tree.is_leaf), np.zeros(tree.n_leaves)
+    of_leaf[tree.leaf[leaves]] = rates.at(tree.score[leaves])
+    sums = np.bincount(place, weight * rates.at(score), tree.n_leaves)
+    rate = np.divide(sums, total, out=of_leaf, where=total > 0)  # a leaf that no row reached: the rate at its score
     known = total / total.sum() * rates.n_cases
     ends = [rates.interval(*each) for each in zip(rate.tolist(), known.tolist(), total.tolist(), strict=True)]
     return np.column_stack((rate, np.array(ends)))

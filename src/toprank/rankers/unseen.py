@@ -71,7 +71,7 @@ class Unseen:
     source: str
 
     def hit_rates(self, final: np.ndarray, final_weight: np.ndarray) -> HitRates | None:
-        """Hit rates by score of the final model, whose scores of its training cases are given; None without hits.
+        """Hit rates by score of the final model, from its scores of its training cases; None where a class is absent.
 
         Parameters
         ----------
@@ -102,6 +102,16 @@ def by_folds(n_folds: int) -> str:
     return f"{n_folds}-fold cross-validation"
 
 
+def has_folds(cv: Any) -> bool:
+    """False for cv=0."""
+    return not (isinstance(cv, int | np.integer) and cv == 0)
+
+
+def pruning_folds(cv: Any) -> Any:
+    """What a penalty is chosen by: `cv`, or 5 folds where it says that rates need none."""
+    return cv if has_folds(cv) else 5
+
+
 def held_out_folds(data: TrainingData, cv: Any, random_state: Any, n_rows: int = FOLD_ROWS) -> list[Fold]:
     """Folds that leave both classes on both sides; none for cv=0, and where a class is too small.
 
@@ -117,6 +127,8 @@ def held_out_folds(data: TrainingData, cv: Any, random_state: Any, n_rows: int =
     n_rows : int
         Rows that take part at most (`sample_cases`); a splitter or given splits say themselves.
     """
+    if not has_folds(cv):
+        return []
     rows, weight = sample_cases(data.is_positive, data.weight, n_rows)
     if cv is None or isinstance(cv, int | np.integer):
         seed = check_random_state(0 if random_state is None else random_state).randint(2**31)

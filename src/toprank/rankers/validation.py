@@ -40,6 +40,16 @@ def check_no_truth_values(model: BaseEstimator) -> None:
             )
 
 
+def check_no_iterator(model: BaseEstimator) -> None:
+    """Raise InvalidParameterError where `cv` can be read only once: pruning and hit rates both need it."""
+    cv = model.get_params(deep=False).get("cv")
+    if hasattr(cv, "__next__"):
+        raise InvalidParameterError(
+            f"The 'cv' parameter of {type(model).__name__} must be a number of folds, a splitter or a list of splits. "
+            f"Got {type(cv).__name__} instead, which can be read only once. Hint: pass list(...) of it."
+        )
+
+
 def check_labels(y: Any, n_rows: int, owner: str) -> np.ndarray:
     """Labels as a one-dimensional array of n_rows values, two of them distinct."""
     if y is None:
