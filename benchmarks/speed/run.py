@@ -23,6 +23,8 @@ from typing import Any
 HERE = Path(__file__).parent
 N_FEATURES = 30
 REPEATS = 5
+GIVEN: dict[str, Any] = {"criterion": "ap", "leaf_score": "margin", "ccp_alpha": 0.0, "min_samples_leaf": 20, "cv": 0}
+"""Settings of a single growth, without the folds and the scorecard of the defaults."""
 
 
 def make_table(n: int, n_features: int = N_FEATURES, dtype: str = "float64") -> tuple[Any, Any]:
@@ -56,11 +58,12 @@ def grow_alone(X: Any, y: Any, peer: Callable[[], Any]) -> list[float]:
     from toprank._core.threads import Threads
     from toprank.rankers.growth import Growth
     from toprank.rankers.training import TrainingData
+    from toprank.tree.categories import CategorySearch
     from toprank.tree.columns import Column
 
     columns = [Column(f"x{i}") for i in range(X.shape[1])]
     data = TrainingData(X, y == 1, None, columns)
-    growth = Growth(0, 4, 20, 2, 0.0, None, "hierarchical", 10.0, max_depth=4)
+    growth = Growth(0, 4, 20, 2, 0.0, None, "hierarchical", 10.0, CategorySearch(), max_depth=4)
     with Threads(2) as two:
         calls = (lambda: growth.grow_meta(data, None, Threads()), lambda: growth.grow_meta(data, None, two), peer)
         return [seconds for seconds, _ in best_of_each(*calls)]
@@ -75,8 +78,8 @@ def measure_training(n: int) -> list[tuple[str, str, str, str]]:
     from toprank import MetaAP
 
     X, y = make_table(n)
-    MetaAP(max_depth=4, leaf_depth=4).fit(X[:20_000], y[:20_000])  # compile
-    one_thread, two_threads = (MetaAP(max_depth=4, leaf_depth=4, n_jobs=n_jobs) for n_jobs in (1, 2))
+    MetaAP(**GIVEN, max_depth=4, leaf_depth=4).fit(X[:20_000], y[:20_000])  # compile
+    one_thread, two_threads = (MetaAP(**GIVEN, max_depth=4, leaf_depth=4, n_jobs=n_jobs) for n_jobs in (1, 2))
     (ours, model), (two, _) = best_of_each(lambda: one_thread.fit(X, y), lambda: two_threads.fit(X, y))
     lightgbm_options = {"objective": "binary", "num_leaves": 255, "num_threads": 1, "verbose": -1}
     light, _ = best_of(lambda: lightgbm.train(lightgbm_options, lightgbm.Dataset(X, y), 1))
@@ -121,13 +124,14 @@ def measure_treerank(n: int) -> list[tuple[str, str, str, str]]:
     from toprank._core.threads import Threads
     from toprank.rankers.growth import Growth
     from toprank.rankers.training import TrainingData
+    from toprank.tree.categories import CategorySearch
     from toprank.tree.columns import Column
     from toprank.tree.objectives import AVERAGE_PRECISION, ROC_AREA
 
     X, y = make_table(n)
     data = TrainingData(X, y == 1, None, [Column(f"x{i}") for i in range(X.shape[1])])
     ap, auc = (
-        Growth(each.criterion, 4, 20, 2, 0.0, None, "hierarchical", 10.0, max_depth=4, objective=each)
+        Growth(each.criterion, 4, 20, 2, 0.0, None, "hierarchical", 10.0, CategorySearch(), max_depth=4, objective=each)
         for each in (AVERAGE_PRECISION, ROC_AREA)
     )
     (theirs, _), (ours, _) = best_of_each(
@@ -157,7 +161,7 @@ def measure_growth_with_rows(largest: int) -> list[tuple[str, str, str, str]]:
     lines = []
     for n in (largest // 16, largest // 4, largest):
         X, y = make_table(n)
-        seconds, _ = best_of(lambda X=X, y=y: MetaAP(max_depth=4, leaf_depth=4).fit(X, y))
+        seconds, _ = best_of(lambda X=X, y=y: MetaAP(**GIVEN, max_depth=4, leaf_depth=4).fit(X, y))
         lines.append(
             (
                 f"MetaAP(4, 4) on {n:,} rows, 1 thread",
@@ -173,15 +177,15 @@ MEMORY_SCRIPT = """
 import resource, sys
 import numpy as np
 sys.path.insert(0, {here!r})
-from run import make_table
+from run import GIVEN, make_table
 from toprank import MetaAP
 n, d = {n}, {d}
 X, y = np.empty((n, d), np.float32), np.empty(n, int)
 for start in range(0, n, 100_000):
     X[start:start + 100_000], y[start:start + 100_000] = make_table(min(100_000, n - start), d, "float32")
-MetaAP(max_depth=4, leaf_depth=4).fit(X[:5000].copy(), y[:5000])
+MetaAP(**GIVEN, max_depth=4, leaf_depth=4).fit(X[:5000].copy(), y[:5000])
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-MetaAP(max_depth=4, leaf_depth=4, n_jobs=2).fit(X, y)
+MetaAP(**GIVEN, max_depth=4, leaf_depth=4, n_jobs=2).fit(X, y)
 after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 print((after - before) / 2**20, X.nbytes / 2**30)
 """

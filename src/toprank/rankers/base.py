@@ -52,6 +52,10 @@ TABLE_FACTS = ("columns_", "left_out_", "classes_", "positive_index_", "n_featur
 """What is known of a table whichever of its rows a model is fitted on."""
 
 
+RATE_ROWS = 100_000
+"""Training rows whose scores say where in the list a score stands, at most; spread evenly over the table."""
+
+
 class BaseRanker(ClassifierMixin, BaseEstimator):
     """Base of all rankers: higher scores are more suspicious, rank 1 is the top.
 
@@ -222,8 +226,9 @@ class BaseRanker(ClassifierMixin, BaseEstimator):
         if weight is not None:
             score, is_positive, weight = score[weight > 0], is_positive[weight > 0], weight[weight > 0]
         weights = np.ones(len(score)) if weight is None else weight
-        rates = None if unseen is None else unseen.hit_rates(score, weights)
-        self.rates_ = rates or rates_of_training(score, is_positive, weights)
+        some = np.linspace(0, len(score) - 1, min(len(score), RATE_ROWS)).astype(np.int64)
+        rates = None if unseen is None else unseen.hit_rates(score[some], weights[some])
+        self.rates_ = rates or rates_of_training(score[some], is_positive[some], weights[some])
         cutoff = find_cutoff(k, self.n_cases_, score, is_positive, weight)
         if self.rates_.is_for_new_cases:
             above = score >= cutoff.threshold
