@@ -1,4 +1,4 @@
-"""The table of leaves: one rule in words for each, with what it caught in training."""
+"""The table of leaves: one rule in words for each, with its hit rate and what it caught in training."""
 
 from __future__ import annotations
 

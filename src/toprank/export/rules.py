@@ -1,4 +1,4 @@
-"""The rules of a tree as text: for each leaf what it caught, a short rule, and how well the rule fits the leaf."""
+"""The rules of a tree as text: for each leaf its hit rate, a short rule, and how well the rule fits the leaf."""
 
 from __future__ import annotations
 

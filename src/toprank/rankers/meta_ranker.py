@@ -164,7 +164,7 @@ class MetaRanker(TreeRanker):
     def staged_decision_function(self, X: Any) -> Iterator[np.ndarray]:
         """Scores for the meta-depths 1, 2, ... up to `max_depth`: what a model of that `max_depth` would score.
 
-        All depths are read off the one fitted model, bit for bit as if it had been fitted anew with the same
+        All depths are read off the one fitted model, bit for bit as if it had been refitted with the same
         `leaf_depth`. With leaf_depth=None the inner trees are as deep as the fitted `max_depth` says, after each stage.
         Where growing stopped earlier the last scores repeat. With max_depth=None there are as many as the meta-tree
         has levels.
