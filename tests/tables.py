@@ -12,8 +12,8 @@ from toprank.tree.exact_splitter import ExactSplitter, Presorted
 from toprank.tree.flatten import flatten_meta_tree, flatten_tree
 from toprank.tree.grower import Limits, grow
 from toprank.tree.histogram_splitter import HistogramSplitter
-from toprank.tree.meta import grow_meta_tree
-from toprank.tree.objectives import AVERAGE_PRECISION
+from toprank.tree.meta.meta_tree import grow_meta_tree
+from toprank.tree.meta.objectives import AVERAGE_PRECISION
 from toprank.tree.structure import DTYPES, Tree
 from toprank.tree.weights import integer_weights
 

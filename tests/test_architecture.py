@@ -15,10 +15,14 @@ PACKAGE = Path(__file__).resolve().parents[1] / "src" / "toprank"
 LAYERS = (
     ("cli", "__main__"),
     ("report", "experiment", "distributed", "drift"),
+    ("papers",),
     ("plots", "datasets"),
     ("rankers",),
+    ("files",),
     ("budget", "explain", "export"),
+    ("data",),
     ("metrics",),
+    ("words",),
     ("tree",),
     ("_core",),
 )
@@ -149,7 +153,7 @@ def test_the_import_checker_finds(relative, source, expected):
     [
         ("__init__.py", "from .cli import main\nfrom .rankers import MetaAP"),
         ("cli/demo.py", "import toprank\nfrom ..report import html\nfrom . import tables"),
-        ("rankers/meta_ap.py", "from ..tree import Tree\nfrom ..budget import cut\nfrom .base import Base"),
+        ("rankers/meta/meta_ap.py", "from ..tree import Tree\nfrom ..budget import cut\nfrom .base import Base"),
         ("rankers/base.py", "from toprank import __version__\nimport sklearn.tree"),
         ("tree/__init__.py", "from .grower import grow\nfrom .._core.binning import bin_columns"),
         ("datasets.py", "from toprank._core import jit"),

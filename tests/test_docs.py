@@ -96,7 +96,7 @@ def test_links_between_pages_lead_somewhere(page):
 PUBLIC = ["toprank", "toprank.datasets", "toprank.drift", "toprank.experiment", "toprank.metrics", "toprank.plots"]
 HELD_OR_RETURNED = ["toprank.tree.structure.Tree", "toprank.tree.columns.Column", "toprank.tree.bin_mapper.BinMapper",
                     "toprank.budget.Cutoff", "toprank.explain.Explanation", "toprank.explain.VoteExplanation",
-                    "toprank.explain.Dependence", "toprank.rankers.curve_choice.Selection"]  # fmt: skip
+                    "toprank.explain.Dependence", "toprank.rankers.curve.choice.Selection"]  # fmt: skip
 """What rankers keep and return, though nobody has to import it."""
 
 

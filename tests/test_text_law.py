@@ -24,7 +24,7 @@ from toprank.export import to_text
 from toprank.tree.columns import Column
 from toprank.tree.scoring import Scoring
 from toprank.tree.structure import squash
-from toprank.tree.wording import EXACT, category_text
+from toprank.words.wording import EXACT, category_text
 
 NAMES = [
     "plain", "two words", "Plain", "a, b", 'q"uote', "it's", "x: y", "(z)", "[1]", "yes or no", "this and that",

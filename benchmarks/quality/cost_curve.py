@@ -43,8 +43,8 @@ from threadpoolctl import threadpool_limits
 from toprank import CostOptimalCurve, CostTree, TAOTree
 from toprank.datasets import load
 from toprank.metrics import OperatingPoints, average_precision, roc_auc, roc_curve
-from toprank.rankers.cost_path import cost_ratios_around, fit_at_costs
-from toprank.rankers.tao_classifier import TAOClassifier
+from toprank.rankers.cost.cost_path import cost_ratios_around, fit_at_costs
+from toprank.rankers.cost.tao_classifier import TAOClassifier
 from toprank.tree.structure import Tree
 
 HERE = Path(__file__).parent

@@ -27,9 +27,9 @@ from sklearn.tree import DecisionTreeClassifier
 from toprank import CostOptimalCurve, TAOTree
 from toprank.datasets import load, make_boxes, make_quadrants, optimal_roc
 from toprank.metrics import OperatingPoints, RocCurve, roc_curve
+from toprank.papers.exact_costs import exact_linear, exact_linear_curve, exact_stumps
 from toprank.plots import CostOptimalCurveDisplay, save_figure
-from toprank.rankers.cost_path import cost_ratios_around, fit_at_costs
-from toprank.rankers.exact_costs import exact_linear, exact_linear_curve, exact_stumps
+from toprank.rankers.cost.cost_path import cost_ratios_around, fit_at_costs
 
 OUT = Path(__file__).parents[2] / "docs" / "results" / "cost_curve"
 EXACT = "exact cost-optimal curve"

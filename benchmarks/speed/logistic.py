@@ -28,7 +28,7 @@ from scipy.ndimage import gaussian_filter
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 
-from toprank.tree.logistic import LinearFit, fit_l1_logistic, penalty_max
+from toprank.tree.tao.logistic import LinearFit, fit_l1_logistic, penalty_max
 
 HERE = Path(__file__).parent
 REPEATS = 3

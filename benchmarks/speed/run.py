@@ -56,8 +56,8 @@ def best_of(call: Callable[[], Any], repeats: int = REPEATS) -> tuple[float, Any
 def grow_alone(X: Any, y: Any, peer: Callable[[], Any]) -> list[float]:
     """Seconds to grow MetaAP(4, 4) from bins with one thread and with two, and those of a peer."""
     from toprank._core.threads import Threads
+    from toprank.data.training import TrainingData
     from toprank.rankers.growth import Growth
-    from toprank.rankers.training import TrainingData
     from toprank.tree.categories import CategorySearch
     from toprank.tree.columns import Column
 
@@ -122,11 +122,11 @@ def measure_treerank(n: int) -> list[tuple[str, str, str, str]]:
     """Growing TreeRank beside MetaAP of the same depths, and its forest."""
     from toprank import TreeRankForest
     from toprank._core.threads import Threads
+    from toprank.data.training import TrainingData
     from toprank.rankers.growth import Growth
-    from toprank.rankers.training import TrainingData
     from toprank.tree.categories import CategorySearch
     from toprank.tree.columns import Column
-    from toprank.tree.objectives import AVERAGE_PRECISION, ROC_AREA
+    from toprank.tree.meta.objectives import AVERAGE_PRECISION, ROC_AREA
 
     X, y = make_table(n)
     data = TrainingData(X, y == 1, None, [Column(f"x{i}") for i in range(X.shape[1])])

@@ -30,16 +30,16 @@ from sklearn.tree import DecisionTreeClassifier
 from toprank import CostOptimalCurve, TAOTree
 from toprank._core.dtypes import GINI
 from toprank._core.threads import Threads
+from toprank.data.training import TrainingData
 from toprank.datasets import make_quadrants
-from toprank.rankers.tao_tree import distinct_rows
-from toprank.rankers.training import TrainingData
+from toprank.rankers.cost.tao_tree import distinct_rows
 from toprank.tree.columns import Column
 from toprank.tree.flatten import flatten_tree
 from toprank.tree.grower import Limits, grow
-from toprank.tree.tao import Alternation
-from toprank.tree.tao_problem import CostProblem, integer_costs
-from toprank.tree.tao_starts import random_tree, tree_of
-from toprank.tree.tao_tree import AlternatingTree
+from toprank.tree.tao.alternating_tree import AlternatingTree
+from toprank.tree.tao.alternation import Alternation
+from toprank.tree.tao.problem import CostProblem, integer_costs
+from toprank.tree.tao.starts import random_tree, tree_of
 from toprank.tree.weights import FIXED_POINT_BITS, RowWeights, integer_weights
 
 HERE = Path(__file__).parent

@@ -11,18 +11,18 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from toprank import datasets, metrics
     from toprank.drift import two_sample_test
-    from toprank.rankers.cost_curve import CostOptimalCurve
-    from toprank.rankers.cost_forest import CostOptimalForest
-    from toprank.rankers.cost_tree import CostTree
-    from toprank.rankers.meta_ap import MetaAP
-    from toprank.rankers.meta_ap_forest import MetaAPForest
-    from toprank.rankers.model_file import load
-    from toprank.rankers.ranking_tree import RankingTree
-    from toprank.rankers.tao_classifier import TAOClassifier
-    from toprank.rankers.tao_tree import TAOTree
-    from toprank.rankers.treerank import TreeRank
-    from toprank.rankers.treerank_boost import TreeRankBoost
-    from toprank.rankers.treerank_forest import TreeRankForest
+    from toprank.files.model_file import load
+    from toprank.rankers.cost.cost_tree import CostTree
+    from toprank.rankers.cost.tao_classifier import TAOClassifier
+    from toprank.rankers.cost.tao_tree import TAOTree
+    from toprank.rankers.curve.cost_curve import CostOptimalCurve
+    from toprank.rankers.curve.cost_forest import CostOptimalForest
+    from toprank.rankers.ensemble.meta_ap_forest import MetaAPForest
+    from toprank.rankers.ensemble.treerank_boost import TreeRankBoost
+    from toprank.rankers.ensemble.treerank_forest import TreeRankForest
+    from toprank.rankers.greedy.ranking_tree import RankingTree
+    from toprank.rankers.meta.meta_ap import MetaAP
+    from toprank.rankers.meta.treerank import TreeRank
 
 __version__ = "0.1.0"
 
@@ -46,18 +46,18 @@ __all__ = [
 ]
 
 _HOME = {
-    "CostOptimalCurve": "toprank.rankers.cost_curve",
-    "CostOptimalForest": "toprank.rankers.cost_forest",
-    "CostTree": "toprank.rankers.cost_tree",
-    "MetaAP": "toprank.rankers.meta_ap",
-    "MetaAPForest": "toprank.rankers.meta_ap_forest",
-    "RankingTree": "toprank.rankers.ranking_tree",
-    "TAOClassifier": "toprank.rankers.tao_classifier",
-    "TAOTree": "toprank.rankers.tao_tree",
-    "TreeRank": "toprank.rankers.treerank",
-    "TreeRankBoost": "toprank.rankers.treerank_boost",
-    "TreeRankForest": "toprank.rankers.treerank_forest",
-    "load": "toprank.rankers.model_file",
+    "CostOptimalCurve": "toprank.rankers.curve.cost_curve",
+    "CostOptimalForest": "toprank.rankers.curve.cost_forest",
+    "CostTree": "toprank.rankers.cost.cost_tree",
+    "MetaAP": "toprank.rankers.meta.meta_ap",
+    "MetaAPForest": "toprank.rankers.ensemble.meta_ap_forest",
+    "RankingTree": "toprank.rankers.greedy.ranking_tree",
+    "TAOClassifier": "toprank.rankers.cost.tao_classifier",
+    "TAOTree": "toprank.rankers.cost.tao_tree",
+    "TreeRank": "toprank.rankers.meta.treerank",
+    "TreeRankBoost": "toprank.rankers.ensemble.treerank_boost",
+    "TreeRankForest": "toprank.rankers.ensemble.treerank_forest",
+    "load": "toprank.files.model_file",
     "two_sample_test": "toprank.drift",
 }
 

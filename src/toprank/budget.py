@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from toprank.tree.counts import plural
-from toprank.tree.wording import percent_text
+from toprank.words.counts import plural
+from toprank.words.numbers import percent_text
 
 SAMPLE_ROWS = 10_000
 """Scores from which the top of the list is guessed."""

@@ -26,7 +26,7 @@ from toprank.cli.fit import fit
 from toprank.cli.terminal import make_console
 from toprank.cli.topk import topk
 from toprank.cli.warmup import warmup
-from toprank.tree.visible import visible
+from toprank.words.visible import visible
 
 USAGE_ERROR: type[Exception] = typer.BadParameter.__mro__[2]
 """Raised for unknown or missing options; typer does not export it by name."""

@@ -15,13 +15,13 @@ from rich.text import Text
 from toprank.cli.show import facts, grid, percent, rules_list
 from toprank.cli.terminal import Terminal
 from toprank.export import ways_of
-from toprank.tree.counts import count, plural
+from toprank.words.counts import count, plural
 
 if TYPE_CHECKING:
     from toprank.metrics import Interval, OperatingPoints
-    from toprank.rankers.cost_curve import CostOptimalCurve
-    from toprank.rankers.curve_choice import Cut, Selection
-    from toprank.rankers.tao_tree import TAOTree
+    from toprank.rankers.cost.tao_tree import TAOTree
+    from toprank.rankers.curve.choice import Cut, Selection
+    from toprank.rankers.curve.cost_curve import CostOptimalCurve
 
 POINTS_SHOWN = 15
 RULES_SHOWN = 8
@@ -236,7 +236,7 @@ def show_tree(
 
 def called_rules(tree: TAOTree) -> list[dict[str, Any]]:
     """Return the rules that call a case positive, best first, with what each caught in training."""
-    from toprank.rankers.curve_changes import positive_rules
+    from toprank.rankers.curve.changes import positive_rules
 
     return positive_rules(tree, tree.columns_)
 
@@ -252,7 +252,7 @@ def called_list(rules: Sequence[dict[str, Any]]) -> RenderableType:
 
 def changes_between(before: TAOTree, after: TAOTree) -> list[dict[str, Any]]:
     """Return the rules for positives of two trees side by side, one dictionary a rule."""
-    from toprank.rankers.curve_changes import rule_changes
+    from toprank.rankers.curve.changes import rule_changes
 
     table = rule_changes(before, after, after.columns_)
     return [dict(zip(table, row, strict=True)) for row in zip(*table.values(), strict=True)]

@@ -11,7 +11,7 @@ import numpy as np
 from toprank.cli.errors import InputError, nearest
 from toprank.cli.reading import as_numbers
 from toprank.cli.terminal import Terminal
-from toprank.tree.counts import every, plural
+from toprank.words.counts import every, plural
 
 if TYPE_CHECKING:
     import polars
@@ -154,7 +154,7 @@ def training_features(
 
 def _note_many_values(column: polars.Series, file: str, terminal: Terminal) -> None:
     """Note where whole numbers may name the case, but not so clearly that they are left out."""
-    from toprank.rankers.column_roles import names_rows
+    from toprank.data.column_roles import names_rows
 
     name = column.name
     is_unique = len(column) >= 100 and column.null_count() == 0 and column.n_unique() == len(column)
@@ -181,7 +181,7 @@ def _note_stray_words(column: polars.Series, file: str, terminal: Terminal) -> N
     """Note where words turn a column of numbers into one of categories: fewer would count as missing."""
     import polars as pl
 
-    from toprank.rankers.number_text import learn_number_form
+    from toprank.data.number_text import learn_number_form
 
     numbers = as_numbers(column)
     if learn_number_form(column.drop_nulls().unique().to_list()) is not None:

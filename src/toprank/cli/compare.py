@@ -26,7 +26,7 @@ from toprank.cli.options import (
     parse_value,
 )
 from toprank.cli.terminal import Terminal
-from toprank.tree.counts import count, plural
+from toprank.words.counts import count, plural
 
 if TYPE_CHECKING:
     import polars

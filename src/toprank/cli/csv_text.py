@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from toprank.cli.errors import InputError
-from toprank.tree.counts import plural
+from toprank.words.counts import plural
 
 SEPARATORS = ",;\t|"
 SEPARATOR_NAMES = {"tab": "\t", r"\t": "\t", "comma": ",", "semicolon": ";", "pipe": "|", "bar": "|", "space": " "}

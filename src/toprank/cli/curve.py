@@ -28,13 +28,13 @@ from toprank.cli.options import (
     repeat_ids,
 )
 from toprank.cli.terminal import Terminal
-from toprank.tree.counts import count, plural
+from toprank.words.counts import count, plural
 
 if TYPE_CHECKING:
     import polars
 
-    from toprank.rankers.cost_curve import CostOptimalCurve
-    from toprank.rankers.curve_choice import Selection
+    from toprank.rankers.curve.choice import Selection
+    from toprank.rankers.curve.cost_curve import CostOptimalCurve
 
 SPLITS = ("oblique", "axis")
 PLOT_AXES = {"alerts": "alerts", "false-alarms": "false_positive_rate"}
@@ -238,7 +238,7 @@ def _plot_axis(name: str | None, plot: Path | None, wish: Mapping[str, Any]) -> 
 
 def load_curve(path: Path, options: Mapping[str, Any], terminal: Terminal) -> CostOptimalCurve:
     """Return the curve of a model file; options that only a fit can follow are refused."""
-    from toprank.rankers.model_file import load
+    from toprank.files.model_file import load
 
     for option, value in options.items():
         if value:
@@ -354,7 +354,7 @@ def report(
 ) -> None:  # fmt: skip
     """Print the curve, the choice, its rules and what differs; or all of it as JSON."""
     from toprank.cli.choice import called_rules, changes_between, choice_dict, judged_points, path_rows, show_tree
-    from toprank.rankers.model_file import describe_model
+    from toprank.files.model_file import describe_model
 
     out, plot = written
     point = model.base_point_ if chosen is None else chosen.position
@@ -391,7 +391,7 @@ def _print_curve(
 
     from toprank.cli.choice import judged_points, number_of_trees, path_table, table_title
     from toprank.cli.show import facts, main_columns, percent
-    from toprank.rankers.model_file import describe_model
+    from toprank.files.model_file import describe_model
 
     n_categorical = sum(column.is_categorical for column in model.columns_)
     rate = model.n_positives_ / model.n_cases_

@@ -56,7 +56,7 @@ def demo(
     terminal = Terminal(as_json=as_json, quiet=quiet)
     from toprank.cli.fit import compiling, rules_of
     from toprank.cli.judging import default_k, gains, precision_interval
-    from toprank.rankers.model_file import describe_model
+    from toprank.files.model_file import describe_model
 
     _check(cases, out, seed)
     with terminal.working("Simulating an audit campaign"):

@@ -96,7 +96,7 @@ class _Limits:
 
 def _describe_model(path: Path, terminal: Terminal, limits: _Limits) -> None:
     from toprank.cli.show import rules_list, rules_shown, rules_title
-    from toprank.rankers.model_file import CLASSIFIERS, read_model_info
+    from toprank.files.model_file import CLASSIFIERS, read_model_info
 
     info = read_model_info(path)
     if info["class"] == "CostOptimalCurve":
@@ -124,7 +124,7 @@ def _describe_model(path: Path, terminal: Terminal, limits: _Limits) -> None:
 def _print_exactly(path: Path, terminal: Terminal) -> None:
     """Print the text of a model that is to be applied, as it is: of a forest all trees, of a curve the chosen one."""
     from toprank.export import to_text
-    from toprank.rankers.model_file import load, read_model_info
+    from toprank.files.model_file import load, read_model_info
 
     info = read_model_info(path)
     with terminal.working(f"Loading {path.name}"):
@@ -146,7 +146,7 @@ def _print_exactly(path: Path, terminal: Terminal) -> None:
 def _describe_curve(path: Path, info: dict[str, Any], terminal: Terminal, limits: _Limits) -> None:
     """Say what a file with a cost-optimal curve holds: also the choice, and the rules of the chosen tree."""
     from toprank.cli.choice import called_rules, choice_dict, show_tree
-    from toprank.rankers.model_file import load
+    from toprank.files.model_file import load
 
     with terminal.working(f"Loading {path.name}"):
         curve = load(path)
@@ -162,8 +162,8 @@ def _describe_curve(path: Path, info: dict[str, Any], terminal: Terminal, limits
 def _describe_classifier(path: Path, info: dict[str, Any], terminal: Terminal, limits: _Limits) -> None:
     """Say what a file with a model that tells classes holds: its classes and rules, none of them first."""
     from toprank.cli.show import classifier_card, rules_list, rules_title
-    from toprank.rankers.model_file import load
-    from toprank.tree.wording import SHORT
+    from toprank.files.model_file import load
+    from toprank.words.wording import SHORT
 
     with terminal.working(f"Loading {path.name}"):
         rules = _rows(load(path)._rules(SHORT))
@@ -287,7 +287,7 @@ def _read_tree(path: Path, info: dict[str, Any], width: int, limits: _Limits) ->
         scorecard_summary,
         scorecard_table,
     )
-    from toprank.rankers.model_file import ModelFileError
+    from toprank.files.model_file import ModelFileError
     from toprank.tree.columns import Column
     from toprank.tree.structure import Tree
 
@@ -342,7 +342,7 @@ def _describe_table(
     from toprank.cli.columns import choose_positive, label_values, outcomes
     from toprank.cli.reading import TABLE_SUFFIXES, check_readable, read_table
     from toprank.cli.show import grid, percent
-    from toprank.tree.counts import count, plural
+    from toprank.words.counts import count, plural
 
     check_readable(path, (".toprank", *TABLE_SUFFIXES))
     with terminal.working(f"Reading {path.name}"):
@@ -398,7 +398,7 @@ def describe_column(column: polars.Series) -> dict[str, Any]:
 
 def _values_text(known: polars.Series, kind: str, distinct: int) -> str:
     """Return the range of numbers, or the commonest categories."""
-    from toprank.tree.wording import number_text
+    from toprank.words.numbers import number_text
 
     if len(known) == 0:
         return "all missing"

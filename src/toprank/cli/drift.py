@@ -13,7 +13,7 @@ import typer
 from toprank.cli.errors import InputError, nearest, nearest_name
 from toprank.cli.options import AsJson, Debug, Encoding, Quiet, RawText, Separator, split_names
 from toprank.cli.terminal import Terminal
-from toprank.tree.counts import plural
+from toprank.words.counts import plural
 
 if TYPE_CHECKING:
     import polars

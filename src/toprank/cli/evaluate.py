@@ -12,7 +12,7 @@ import typer
 from toprank.cli.errors import InputError, nearest
 from toprank.cli.options import AsJson, Debug, Encoding, Label, ModelFile, Positive, Quiet, Separator
 from toprank.cli.terminal import Terminal
-from toprank.tree.counts import count, plural
+from toprank.words.counts import count, plural
 
 if TYPE_CHECKING:
     import polars

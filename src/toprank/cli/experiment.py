@@ -13,7 +13,7 @@ import typer
 from toprank.cli.errors import InputError
 from toprank.cli.options import AsJson, Debug, Quiet
 from toprank.cli.terminal import Terminal
-from toprank.tree.counts import plural
+from toprank.words.counts import plural
 
 if TYPE_CHECKING:
     from toprank.experiment.runner import Progress

@@ -27,7 +27,7 @@ from toprank.cli.options import (
     split_names,
 )
 from toprank.cli.terminal import WIDTH, Terminal
-from toprank.tree.counts import plural
+from toprank.words.counts import plural
 
 if TYPE_CHECKING:
     import polars
@@ -242,7 +242,7 @@ def report(model: Any, out: Path, judged: dict[str, Any], ids: str, terminal: Te
     """Print what was learned, and the next command, with the option `ids`."""
     from toprank.cli.show import card_lines, model_card, rules_list, rules_shown, rules_title
     from toprank.export import CARD_TITLE, scorecard_summary
-    from toprank.rankers.model_file import describe_model
+    from toprank.files.model_file import describe_model
 
     info, rules = describe_model(model), rules_of(model)
     width = min(terminal.out.width, WIDTH)

@@ -12,7 +12,7 @@ import typer
 
 from toprank.cli.errors import InputError, nearest
 from toprank.cli.terminal import Terminal
-from toprank.tree.counts import count, plural
+from toprank.words.counts import count, plural
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print the result as one JSON object, and nothing else.")]
 Debug = Annotated[bool, typer.Option("--debug", help="On an error, show the traceback too.")]

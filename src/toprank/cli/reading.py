@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from toprank.cli.csv_text import SAMPLE, CsvFormat, CsvText, read_csv_text
 from toprank.cli.errors import InputError, nearest
-from toprank.tree.counts import plural
+from toprank.words.counts import plural
 
 if TYPE_CHECKING:
     import polars

@@ -29,7 +29,7 @@ def load_and_read(
     A model that ranks nothing is refused, and one that is no curve with a chosen tree where that is needed.
     """
     from toprank.cli.columns import model_features, text_columns
-    from toprank.rankers.model_file import CLASSIFIERS, load
+    from toprank.files.model_file import CLASSIFIERS, load
 
     with terminal.working(f"Loading {model.name}"):
         ranker = load(model)

@@ -13,8 +13,8 @@ from rich.table import Table
 from rich.text import Text
 
 from toprank.export import fitting_rules, rule_figures, rule_lines, scorecard_lines, wrapped
-from toprank.tree.counts import count, plural
-from toprank.tree.visible import visible
+from toprank.words.counts import count, plural
+from toprank.words.visible import visible
 
 if TYPE_CHECKING:
     import numpy as np

@@ -18,7 +18,7 @@ from rich.segment import Segment
 from rich.table import Table
 from rich.text import Span, Text
 
-from toprank.tree.visible import UNSAFE, visible
+from toprank.words.visible import UNSAFE, visible
 
 WIDTH = 100
 """Columns where the output is no terminal and COLUMNS is not set."""

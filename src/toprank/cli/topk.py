@@ -22,7 +22,7 @@ from toprank.cli.options import (
     split_names,
 )
 from toprank.cli.terminal import Terminal
-from toprank.tree.counts import plural
+from toprank.words.counts import plural
 
 if TYPE_CHECKING:
     import polars
@@ -119,7 +119,7 @@ def _read_k(text: str | None) -> int | float | None:
 def choose_k(k: int | float | None, model: Any, n_rows: int, file: str, terminal: Terminal) -> int:
     """Return the number of alerts: as asked for, or as the model's budget says, with a note where it is too large."""
     from toprank.cli.judging import default_k, share_of_rows
-    from toprank.rankers.model_file import describe_model
+    from toprank.files.model_file import describe_model
 
     if k is None:
         info = describe_model(model)

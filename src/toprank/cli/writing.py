@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from toprank.cli.errors import InputError
-from toprank.tree.counts import plural
+from toprank.words.counts import plural
 
 if TYPE_CHECKING:
     import polars
@@ -83,7 +83,7 @@ def write_table(frame: polars.DataFrame, path: Path, *, raw: bool = False, share
     shares : names
         Columns that Excel shows as percentages.
     """
-    from toprank.rankers.model_file import write_atomically
+    from toprank.files.model_file import write_atomically
 
     name = path.name.lower()
     assert name.endswith(OUTPUT_SUFFIXES)
@@ -127,7 +127,7 @@ def without_formulas(frame: polars.DataFrame) -> polars.DataFrame:
 
 def write_text(text: str, path: Path) -> None:
     """Write a text file."""
-    from toprank.rankers.model_file import write_atomically
+    from toprank.files.model_file import write_atomically
 
     write_atomically(path, text.encode())
 

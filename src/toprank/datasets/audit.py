@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from toprank.tree.counts import every, plural
+from toprank.words.counts import every, plural
 
 from .companies import LEVELS, draw_companies, hide_values
 from .frames import BACKENDS, build_frame

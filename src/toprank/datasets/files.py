@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from toprank.tree.counts import plural
+from toprank.words.counts import plural
 
 from .frames import build_frame, import_optional, is_missing
 

@@ -18,7 +18,7 @@ from scipy.special import expit, logit
 
 from toprank.metrics._validation import check_count, is_int, is_real
 from toprank.metrics.roc import RocCurve
-from toprank.tree.counts import plural
+from toprank.words.counts import plural
 
 STREAM = 20_080_908  # any constant, never changed
 LAYOUT_STREAM = 20_080_909

@@ -13,7 +13,7 @@ from scipy.special import gammaln
 
 from toprank.explain import leaf_rules
 from toprank.rankers.tree_ranker import TreeRanker
-from toprank.tree.wording import lift_text, percent_text
+from toprank.words.numbers import lift_text, percent_text
 
 
 @dataclass(frozen=True)

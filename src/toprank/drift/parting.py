@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import binom
 
-from toprank.rankers.table import Table
+from toprank.data.table import Table
 
 BY_CHANCE = 0.01
 """Level of the test that tells rows that two tables share from rows that are alike by chance."""
@@ -25,7 +25,7 @@ def row_keys(table: Table) -> NDArray[np.uint64]:
 
     Examples
     --------
-    >>> from toprank.rankers.table import read_table
+    >>> from toprank.data.table import read_table
     >>> keys = row_keys(read_table(np.array([[1.0, np.nan], [np.nan, 1.0], [1.0, np.nan]])))
     >>> bool(keys[0] == keys[2]), bool(keys[0] == keys[1])
     (True, False)

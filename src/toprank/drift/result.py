@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
+from toprank.data.frames import make_frame
 from toprank.drift.cells import DriftCell
 from toprank.metrics import Interval
 from toprank.rankers.base import BaseRanker
-from toprank.rankers.frames import make_frame
-from toprank.tree.wording import percent_text
+from toprank.words.numbers import percent_text
 
 WIDTH = 100
 

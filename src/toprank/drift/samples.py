@@ -12,13 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
+from toprank.data.column_roles import learn_columns
+from toprank.data.frames import backend_of, make_frame
+from toprank.data.table import Table, read_table
 from toprank.drift.parting import row_keys, shared_rows
 from toprank.rankers.base import BaseRanker
-from toprank.rankers.column_roles import learn_columns
-from toprank.rankers.frames import backend_of, make_frame
-from toprank.rankers.table import Table, read_table
 from toprank.tree.columns import Column
-from toprank.tree.counts import plural
+from toprank.words.counts import plural
 
 MIN_ROWS = 4
 """Rows of a sample: two to learn from and two to test on."""

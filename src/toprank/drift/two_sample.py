@@ -9,6 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
+from toprank.data.column_roles import CONSTANT, EMPTY, LeftOutWarning
+from toprank.data.encoding import warn_caller
 from toprank.drift.cells import drift_cells
 from toprank.drift.combination import combined_p_value, union_bound
 from toprank.drift.homogeneity import TESTS, homogeneity_test
@@ -19,12 +21,10 @@ from toprank.drift.samples import TwoSamples, join_samples
 from toprank.metrics import auc_interval
 from toprank.metrics._validation import check_choice, check_count, is_real
 from toprank.rankers.base import BaseRanker
-from toprank.rankers.column_roles import CONSTANT, EMPTY, LeftOutWarning
-from toprank.rankers.encoding import warn_caller
+from toprank.rankers.meta.treerank import TreeRank
 from toprank.rankers.tree_ranker import TreeRanker
-from toprank.rankers.treerank import TreeRank
-from toprank.tree.counts import plural
 from toprank.tree.structure import Tree
+from toprank.words.counts import plural
 
 LEAST_LEAF, LARGEST_LEAF = 5, 15
 """Bounds of the least number of training rows in a cell of the default ranker, which is a tenth of them in between."""

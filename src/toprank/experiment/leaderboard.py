@@ -14,7 +14,7 @@ import numpy as np
 from toprank.experiment.measures import AT_CASES, resampled_columns
 from toprank.experiment.registry import find_method
 from toprank.metrics import Interval, corrected_resampled_t_test
-from toprank.tree.wording import percent_text
+from toprank.words.numbers import percent_text
 
 if TYPE_CHECKING:
     import polars

@@ -14,11 +14,11 @@ from typing import Any
 
 import numpy as np
 
+from toprank.data.training import shared_training_data
 from toprank.experiment.encoding import make_encoder
 from toprank.experiment.measures import score_of
 from toprank.experiment.plan import MethodUse, Protocol
 from toprank.experiment.registry import Method, Reads, find_method
-from toprank.rankers.training import shared_training_data
 
 Setting = dict[str, Any]
 Folds = Sequence[tuple[np.ndarray, np.ndarray]]

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from toprank.data.training import shared_training_data
 from toprank.experiment.data import load_cases
 from toprank.experiment.encoding import make_encoder
 from toprank.experiment.measures import figures_of, score_of
@@ -20,7 +21,6 @@ from toprank.experiment.plan import Trial
 from toprank.experiment.protocol import make_split
 from toprank.experiment.registry import find_method
 from toprank.experiment.search import Tuner, rows_of, scores_of
-from toprank.rankers.training import shared_training_data
 
 Outcome = dict[str, Any]
 """What is stored of a trial: plain values only."""

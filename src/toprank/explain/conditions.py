@@ -11,7 +11,7 @@ import numpy as np
 from toprank._core.dtypes import CATEGORY, NUMERIC
 from toprank.tree.columns import Column
 from toprank.tree.structure import Tree
-from toprank.tree.wording import SHORT, Detail, Term, category_text, projection_text, range_text, sum_gap, sum_terms
+from toprank.words.wording import SHORT, Detail, Term, category_text, projection_text, range_text, sum_gap, sum_terms
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from toprank._core.dtypes import LEAF, OBLIQUE
 from toprank.explain.conditions import Condition, merge_path
 from toprank.tree.columns import Column
 from toprank.tree.structure import Tree
-from toprank.tree.wording import SHORT, Detail
+from toprank.words.wording import SHORT, Detail
 
 
 def node_log_odds(tree: Tree) -> np.ndarray:

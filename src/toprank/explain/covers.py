@@ -21,7 +21,7 @@ from toprank.explain.contributions import node_log_odds
 from toprank.explain.paths import PathCounts, rows_of_each_leaf
 from toprank.tree.columns import Column
 from toprank.tree.structure import Tree
-from toprank.tree.wording import SHORT, Detail
+from toprank.words.wording import SHORT, Detail
 
 MAX_LEAVES = 20
 """Leaves that are described, from the top: more rules are not read."""

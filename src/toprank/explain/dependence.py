@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from toprank.tree.columns import Column
-from toprank.tree.wording import names_text
+from toprank.words.wording import names_text
 
 MISSING = "missing"
 ROUNDING = 1e-9  # of a sum of shares

@@ -18,7 +18,7 @@ from toprank.metrics.hit_rates import HitRates
 from toprank.tree.columns import Category, Column
 from toprank.tree.scoring import feature_points
 from toprank.tree.structure import Tree
-from toprank.tree.wording import lift_text, number_text, percent_text
+from toprank.words.numbers import lift_text, number_text, percent_text
 
 WIDTH = 100
 POINTS_SHOWN = 5

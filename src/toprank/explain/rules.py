@@ -14,7 +14,8 @@ from toprank.explain.covers import MAX_CONDITIONS, Cover, Covers
 from toprank.explain.paths import PathCounts, ways_up
 from toprank.tree.columns import Column
 from toprank.tree.structure import Tree
-from toprank.tree.wording import SHORT, Detail, percent_text
+from toprank.words.numbers import percent_text
+from toprank.words.wording import SHORT, Detail
 
 PATHS_SHOWN = 3
 """Ways into a leaf that are written out in short; the rest is counted."""

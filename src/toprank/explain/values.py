@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from toprank.tree.columns import Category, Column, Usual
-from toprank.tree.wording import EXACT_DIGITS, SHORT, decimal_text, number_text, percent_text, rounded
+from toprank.words.numbers import EXACT_DIGITS, decimal_text, number_text, percent_text, rounded
+from toprank.words.wording import SHORT
 
 MANY = 10_000
 """Numbers from here on are rounded before the decimal point, too, where they only say what is usual."""

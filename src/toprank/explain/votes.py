@@ -12,9 +12,9 @@ from toprank.explain.reasons import Reason, row_contributions, strongest
 from toprank.explain.rows import Step, step_lines, value_step
 from toprank.explain.values import Originals, original_values
 from toprank.tree.columns import Column
-from toprank.tree.counts import plural
 from toprank.tree.structure import Tree
-from toprank.tree.wording import number_text, percent_text
+from toprank.words.counts import plural
+from toprank.words.numbers import number_text, percent_text
 
 
 @dataclass(frozen=True)

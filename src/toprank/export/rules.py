@@ -8,8 +8,8 @@ import textwrap
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from toprank.tree.counts import count, plural
-from toprank.tree.wording import lift_text, percent_text
+from toprank.words.counts import count, plural
+from toprank.words.numbers import lift_text, percent_text
 
 RULE_LINES = 20
 """Lines of rules that a person reads at once, where no number of rules is asked for."""

@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 
 from toprank.tree.columns import Category, Column
-from toprank.tree.counts import plural
 from toprank.tree.scoring import Scoring
-from toprank.tree.shortened import is_cut, is_rounded
-from toprank.tree.wording import EXACT, SHORT, WEIGHT_DIGITS, Detail, number_text, one_line
+from toprank.words.counts import plural
+from toprank.words.numbers import number_text
+from toprank.words.shortened import is_cut, is_rounded
+from toprank.words.wording import EXACT, SHORT, WEIGHT_DIGITS, Detail, one_line
 
 WIDTH = 100
 """Columns of texts to read."""

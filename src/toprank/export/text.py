@@ -13,11 +13,12 @@ import numpy as np
 from toprank.export.rules import wrapped
 from toprank.export.scorecard import CARD_TITLE, WIDTH, hides_points, scorecard_features, scorecard_lines
 from toprank.tree.columns import Column
-from toprank.tree.counts import plural
 from toprank.tree.scoring import Scoring
-from toprank.tree.shortened import shortened_lines, shortenings
 from toprank.tree.structure import Tree
-from toprank.tree.wording import EXACT, SHORT, Detail, hits_text, number_text, percent_text, question_text
+from toprank.words.counts import plural
+from toprank.words.numbers import number_text, percent_text
+from toprank.words.shortened import shortened_lines, shortenings
+from toprank.words.wording import EXACT, SHORT, Detail, hits_text, question_text
 
 INDENT = "|   "
 MAX_NESTING = 10

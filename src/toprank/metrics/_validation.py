@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from toprank.tree.counts import every, plural
+from toprank.words.counts import every, plural
 
 
 @dataclass(frozen=True)

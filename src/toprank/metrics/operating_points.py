@@ -23,7 +23,7 @@ from toprank.metrics._validation import (
     two_classes,
 )
 from toprank.metrics.roc import RocCurve
-from toprank.tree.counts import count, plural
+from toprank.words.counts import count, plural
 
 Floats = NDArray[np.float64]
 ROUNDING = 1e-9

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from toprank.metrics._validation import CheckedRows, check_choice, check_count, check_level, check_rows, is_int
 from toprank.metrics.intervals import proportion_interval
 from toprank.metrics.roc import Floats, RocCurve, lower_value, roc_curve, upper_value
-from toprank.tree.counts import plural
+from toprank.words.counts import plural
 
 METHODS = ("bootstrap", "dkw")
 

@@ -250,7 +250,7 @@ class DependenceDisplay(Display):
 
     def _words(self, axis: int) -> list[str]:
         """The values along an axis as they are written beside it."""
-        from toprank.tree.wording import number_text
+        from toprank.words.numbers import number_text
 
         values = self.dependence.values[axis]
         words = [str(value) if self.dependence.is_categorical[axis] else number_text(value, 3) for value in values]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from toprank.data.frames import make_frame
 from toprank.plots.style import counted
-from toprank.rankers.frames import make_frame
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -15,7 +15,7 @@ from toprank.plots.inputs import check_figures, check_scores, check_series, chec
 from toprank.plots.labels import FEW, add_legend, check_labels, name_lines
 from toprank.plots.lines import draw_lines, in_percent, line_figure, without_figures, write_axis_labels
 from toprank.plots.style import FAINT, INK, SMALL_SIZE, MethodStyle, complete_styles, percent, short_names, write_title
-from toprank.tree.counts import plural
+from toprank.words.counts import plural
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -76,7 +76,7 @@ def roc_of_leaves(tree: Tree) -> RocCurve:
 
 def _scores(model: Any, X: Any, positive: Any) -> np.ndarray:
     """A score that is larger for what is more likely of the positive label."""
-    from toprank.rankers.cost_path import last_step
+    from toprank.rankers.cost.cost_path import last_step
 
     classes = list(getattr(model, "classes_", []))
     if not hasattr(model, "decision_function"):

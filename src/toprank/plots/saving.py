@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from toprank.plots.display import Display
 from toprank.plots.style import RESOLUTION, import_matplotlib
-from toprank.tree.visible import visible
+from toprank.words.visible import visible
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -52,7 +52,7 @@ def save_figure(what: Display | Figure, path: str | Path) -> Path:
     ...     path.name, path.stat().st_size > 1000
     ('precision.png', True)
     """
-    from toprank.rankers.model_file import write_atomically
+    from toprank.files.model_file import write_atomically
 
     import_matplotlib("save_figure")
     path = Path(path)

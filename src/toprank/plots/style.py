@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from toprank.tree.visible import visible
+from toprank.words.visible import visible
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

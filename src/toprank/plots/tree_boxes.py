@@ -11,15 +11,8 @@ import numpy as np
 from toprank._core.dtypes import OBLIQUE
 from toprank.tree.columns import Column
 from toprank.tree.structure import Tree
-from toprank.tree.wording import (
-    lift_text,
-    number_text,
-    percent_text,
-    projection_text,
-    question_text,
-    sum_terms,
-    term_text,
-)
+from toprank.words.numbers import lift_text, number_text, percent_text
+from toprank.words.wording import projection_text, question_text, sum_terms, term_text
 
 CONDITION, LEAF, MORE, CHIP, JUMP = "condition", "leaf", "more", "chip", "jump"
 

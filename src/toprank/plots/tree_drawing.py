@@ -22,8 +22,8 @@ from toprank.plots.tree_boxes import (
 )
 from toprank.plots.tree_layout import SHEET_GAP, SIDE_GAP, Box, lay_out, pack
 from toprank.tree.columns import Column
-from toprank.tree.visible import visible
-from toprank.tree.wording import number_text, percent_text
+from toprank.words.numbers import number_text, percent_text
+from toprank.words.visible import visible
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -17,18 +17,18 @@ from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from toprank._core.threads import Threads, resolve_n_jobs
 from toprank.budget import budget_text, cases_of_budget, find_cutoff
+from toprank.data.column_roles import learn_columns
+from toprank.data.encoding import encode, original_values
+from toprank.data.frames import backend_of, check_names, make_frame, names_of
+from toprank.data.table import Table, read_table
+from toprank.data.training import TrainingData, shared_tables
 from toprank.explain.dependence import Dependence, partial_dependence
 from toprank.explain.reasons import Reason
 from toprank.explain.values import Originals
 from toprank.export import main_columns
+from toprank.files.model_file import save_model, without_prefix
 from toprank.metrics import HitRates, average_precision
 from toprank.rankers.alerts import check_alerts, honest_gain, reason_columns
-from toprank.rankers.column_roles import learn_columns
-from toprank.rankers.encoding import encode, original_values
-from toprank.rankers.frames import backend_of, check_names, make_frame, names_of
-from toprank.rankers.model_file import save_model, without_prefix
-from toprank.rankers.table import Table, read_table
-from toprank.rankers.training import TrainingData, shared_tables
 from toprank.rankers.unseen import HeldOut, Unseen, by_folds, held_out_folds, rates_of_training
 from toprank.rankers.validation import (
     check_classes,
@@ -43,9 +43,9 @@ from toprank.rankers.validation import (
     warn_of_common_text_label,
     warn_of_light_weights,
 )
-from toprank.tree.counts import plural
 from toprank.tree.usual import with_usual
-from toprank.tree.wording import percent_text
+from toprank.words.counts import plural
+from toprank.words.numbers import percent_text
 
 TABLE_FACTS = ("columns_", "left_out_", "classes_", "positive_index_", "n_features_in_", "feature_names_in_",
                "_backend", "_input_names")  # fmt: skip

@@ -12,18 +12,18 @@ from sklearn.utils._param_validation import Interval, Options, StrOptions
 
 from toprank._core.criteria import split_gain
 from toprank._core.threads import Threads
+from toprank.data.training import TrainingData, shared_tables
 from toprank.rankers.leaf_rates import finish_tree, meta_rates, parents_of, smoothed_rates
-from toprank.rankers.training import TrainingData, shared_tables
 from toprank.tree.categories import CategorySearch
 from toprank.tree.feature_sampler import FeatureSampler
 from toprank.tree.flatten import flatten_tree, flatten_with_entries
 from toprank.tree.grower import UNLIMITED, Limits, grow
-from toprank.tree.meta import MetaTree, grow_meta_tree
-from toprank.tree.objectives import AVERAGE_PRECISION, Objective
+from toprank.tree.meta.meta_tree import MetaTree, grow_meta_tree
+from toprank.tree.meta.objectives import AVERAGE_PRECISION, Objective
+from toprank.tree.meta.shake import optimal_order
+from toprank.tree.meta.stack import RootMemory, StackLimits, grow_meta_trees
+from toprank.tree.meta.stages import Stages
 from toprank.tree.scoring import Scoring
-from toprank.tree.shake import optimal_order
-from toprank.tree.stack import RootMemory, StackLimits, grow_meta_trees
-from toprank.tree.stages import Stages
 from toprank.tree.structure import Tree
 from toprank.tree.weights import RowWeights, integer_weights
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from toprank.tree.bin_mapper import row_blocks
-from toprank.tree.meta import MetaTree
+from toprank.tree.meta.meta_tree import MetaTree
 from toprank.tree.scoring import Scoring
 from toprank.tree.structure import Tree
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from toprank.rankers.training import TrainingData, sample_cases
+from toprank.data.training import TrainingData, sample_cases
 from toprank.tree.bin_mapper import center_and_spread, distinct_values, short_between
 from toprank.tree.categories import CategorySearch, levels_worth_points
-from toprank.tree.logistic import fit_l1_logistic
 from toprank.tree.rows import find_equal_rows
 from toprank.tree.scoring import Scoring
+from toprank.tree.tao.logistic import fit_l1_logistic
 from toprank.tree.weights import integer_weights
 
 LINEAR_ROWS = 50_000

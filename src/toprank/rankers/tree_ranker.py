@@ -10,6 +10,9 @@ import scipy.sparse as sp
 from sklearn.utils.validation import check_is_fitted
 
 from toprank._core.threads import Threads
+from toprank.data.encoding import original_values
+from toprank.data.frames import make_frame
+from toprank.data.training import TrainingData
 from toprank.explain import (
     MAX_CONDITIONS,
     MAX_LEAVES,
@@ -38,19 +41,16 @@ from toprank.export import (
     to_text,
     wrapped,
 )
+from toprank.files.model_file import without_prefix
 from toprank.metrics import HitRates
 from toprank.rankers.base import BaseRanker
-from toprank.rankers.encoding import original_values
-from toprank.rankers.frames import make_frame
-from toprank.rankers.model_file import without_prefix
-from toprank.rankers.training import TrainingData
 from toprank.rankers.unseen import Unseen
 from toprank.tree.bin_mapper import center_and_spread, distinct_values
-from toprank.tree.counts import plural
 from toprank.tree.scoring import Scoring, feature_points
 from toprank.tree.structure import Tree
 from toprank.tree.weights import integer_weights
-from toprank.tree.wording import EXACT, SHORT, Detail
+from toprank.words.counts import plural
+from toprank.words.wording import EXACT, SHORT, Detail
 
 CARD_COLUMNS = 8
 """Columns of a scorecard that a short text lists."""

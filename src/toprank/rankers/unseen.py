@@ -10,8 +10,8 @@ import numpy as np
 from sklearn.model_selection import check_cv
 from sklearn.utils import check_random_state
 
+from toprank.data.training import TrainingData, sample_cases
 from toprank.metrics.hit_rates import OF_TRAINING, HitRates, fit_hit_rates, on_final_scale
-from toprank.rankers.training import TrainingData, sample_cases
 from toprank.tree.rows import row_hashes
 from toprank.tree.weights import integer_weights
 

@@ -12,11 +12,11 @@ from sklearn.utils._param_validation import Interval, InvalidParameterError
 from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import column_or_1d
 
-from toprank.rankers.encoding import warn_caller
-from toprank.rankers.table import is_missing
+from toprank.data.encoding import warn_caller
+from toprank.data.table import is_missing
 from toprank.tree.bin_mapper import row_blocks
 from toprank.tree.columns import Column
-from toprank.tree.counts import every, plural
+from toprank.words.counts import every, plural
 
 LARGEST_TOTAL = 1e150
 """Sums of weights up to this one, and down to one through it, can be multiplied with each other."""

@@ -8,7 +8,7 @@ import numpy as np
 
 from toprank._core.dtypes import CATEGORY, LEAF, NODE, NUMERIC, OBLIQUE
 from toprank.tree.grower import GrownTrees
-from toprank.tree.meta import InnerTree, MetaTree, ObliqueCut
+from toprank.tree.meta.meta_tree import InnerTree, MetaTree, ObliqueCut
 from toprank.tree.structure import Tree
 
 Target = tuple[str, int, int]

@@ -8,15 +8,15 @@ from typing import Any
 import numpy as np
 
 from toprank.experiment.registry import Method, Sweep, register
-from toprank.rankers.cost_curve import CostOptimalCurve
-from toprank.rankers.cost_tree import CostTree
-from toprank.rankers.meta_ap import MetaAP
-from toprank.rankers.meta_ap_forest import MetaAPForest
-from toprank.rankers.ranking_tree import RankingTree
-from toprank.rankers.tao_tree import TAOTree
-from toprank.rankers.treerank import TreeRank
-from toprank.rankers.treerank_boost import TreeRankBoost
-from toprank.rankers.treerank_forest import TreeRankForest
+from toprank.rankers.cost.cost_tree import CostTree
+from toprank.rankers.cost.tao_tree import TAOTree
+from toprank.rankers.curve.cost_curve import CostOptimalCurve
+from toprank.rankers.ensemble.meta_ap_forest import MetaAPForest
+from toprank.rankers.ensemble.treerank_boost import TreeRankBoost
+from toprank.rankers.ensemble.treerank_forest import TreeRankForest
+from toprank.rankers.greedy.ranking_tree import RankingTree
+from toprank.rankers.meta.meta_ap import MetaAP
+from toprank.rankers.meta.treerank import TreeRank
 
 META_DEPTHS = (1, 2, 4)
 LEAF_DEPTHS = (2, 3, 4)

@@ -1,0 +1,331 @@
+"""Roles of columns, learned from the training table: number, category, date, or left out.
+
+Identifiers, free text and constants are left out; dates and numbers are found in text. A table of fewer than 50 rows
+is too small to tell: all of its columns are kept.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any, NamedTuple
+
+import narwhals as nw
+import numpy as np
+
+from toprank.data.dates import (
+    NAMES,
+    days_of_series,
+    days_of_values,
+    learn_date_form,
+    part_codes,
+    useful_parts,
+)
+from toprank.data.encoding import ManyCategoriesWarning, read_days, warn_caller
+from toprank.data.number_text import NEARLY_ALL, learn_number_form
+from toprank.data.table import Table, kind_of_values
+from toprank.tree.columns import Column
+from toprank.words.counts import plural
+
+MAX_CATEGORIES = 254
+"""Categories of one column; beyond that the rarest share one code."""
+
+MIN_ROWS = 50
+"""Rows from which a column may be left out."""
+
+TEXT_SAMPLE = 1_000
+"""Distinct values that free text is judged by, and rows that are looked at first for repeated numbers."""
+
+MIN_WORDS, MIN_CHARACTERS, MIN_DISTINCT_SHARE = 4, 25, 0.5
+"""Free text has so many words and characters in the mean, and at least this share of different values."""
+
+FILLED_SHARE = 0.5
+"""Whole numbers, all different, that fill this share of their range count the rows."""
+
+ID_WORDS = frozenset({"id", "ids", "key", "uuid", "guid", "index", "idx", "nr", "no", "num", "number", "serial", "row"})
+"""Last words in the names of columns that name the case: customer_id, customerId, invoice no."""
+WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
+
+IDENTIFIER = "identifier"
+FREE_TEXT = "free text"
+CONSTANT = "constant"
+EMPTY = "no values"
+
+
+class LeftOutWarning(UserWarning):
+    """Columns of a training table are left out; `columns` has their names."""
+
+    def __init__(self, message: str, columns: Sequence[str]) -> None:
+        super().__init__(message)
+        self.columns = tuple(columns)
+
+
+class LearnedColumns(NamedTuple):
+    """What a training table gives.
+
+    Attributes
+    ----------
+    columns : list of Column
+        Columns of the encoded matrix, in the order of the table; a date may give several.
+    left_out : dict
+        Names of the columns that are left out, and why.
+    """
+
+    columns: list[Column]
+    left_out: dict[str, str]
+
+
+def learn_columns(table: Table, categorical_features: Any = None, keep_columns: Any = None) -> LearnedColumns:
+    """Role of each column: its name, kind, categories and form, or why it is left out.
+
+    Parameters
+    ----------
+    table : Table
+    categorical_features : list of names or positions, or mask
+        Columns that are categories whatever they look like.
+    keep_columns : list of names or positions, mask, or "all"
+        Columns that are not left out whatever they look like.
+
+    Raises TypeError for columns of mixed or unsupported types, ValueError where no column is left; warns of columns
+    that are left out, of cells that cannot be read, and where rare categories have to share a code.
+    """
+    chosen = chosen_columns(categorical_features, table.names, "categorical_features")
+    everything = isinstance(keep_columns, str) and keep_columns == "all"
+    kept = set(range(len(table.names))) if everything else chosen_columns(keep_columns, table.names, "keep_columns")
+    judged = set() if len(table) < MIN_ROWS else set(range(len(table.names))) - kept - chosen
+    reasons = _numbers_left_out(table, judged)
+    columns: list[Column] = []
+    taken = set(table.names)
+    for i, name in enumerate(table.names):
+        if i in reasons:
+            continue
+        if table.is_numeric(i) and i not in chosen:
+            columns.append(Column(name))
+            continue
+        found = _learn_values(table, i, i in chosen, i in judged)
+        if isinstance(found, str):
+            reasons[i] = found
+        else:
+            columns += _with_free_names(found, taken)
+    return _without(table, columns, reasons)
+
+
+def chosen_columns(chosen: Any, names: Sequence[str], parameter: str) -> set[int]:
+    """Positions of the columns that the user named, by name, position or mask."""
+    if chosen is None:
+        return set()
+    chosen = list(chosen)
+    if len(chosen) == len(names) and all(isinstance(c, bool | np.bool_) for c in chosen):
+        return set(np.flatnonzero(chosen).tolist())
+    position = {name: i for i, name in enumerate(names)}
+    positions = set()
+    for c in chosen:
+        place = position[c] if isinstance(c, str) and c in position else c
+        if not isinstance(place, int | np.integer) or not 0 <= place < len(names):
+            raise ValueError(
+                f"{parameter} names {c!r}, but X has no such column (its {len(names)} columns begin with "
+                f"{', '.join(map(repr, names[:5]))}). Hint: use column names, positions from 0, or a mask."
+            )
+        positions.add(int(place))
+    return positions
+
+
+# --- what is left out ---------------------------------------------------------------------------------------
+
+
+def _without(table: Table, columns: list[Column], reasons: dict[int, str]) -> LearnedColumns:
+    """Columns that are learned from, and those left out, of which a warning tells."""
+    if not columns:
+        keep = [i for i, reason in reasons.items() if reason in (CONSTANT, EMPTY)]
+        if not keep:
+            raise ValueError(
+                f"X has no column to learn from: {_listed(table, reasons)}. "
+                f"Hint: keep_columns=[{table.names[min(reasons)]!r}] keeps a column."
+            )
+        # Nothing can be learned from them, but a table of nothing else is no mistake of the caller's.
+        columns = [Column(table.names[i], None if table.is_numeric(i) else ()) for i in keep]
+        columns = [_learn_kept(table, i, column) for i, column in zip(keep, columns, strict=True)]
+        reasons = {i: reason for i, reason in reasons.items() if i not in keep}
+    if reasons:
+        names = [table.names[i] for i in sorted(reasons)]
+        warn_caller(
+            LeftOutWarning(
+                f"{plural(len(names), 'column')} of X {'is' if len(names) == 1 else 'are'} left out: "
+                f"{_listed(table, reasons)}. Hint: keep_columns=[{names[0]!r}] keeps a column; drop the others to "
+                "silence this.",
+                names,
+            )
+        )
+    return LearnedColumns(columns, {table.names[i]: reasons[i] for i in sorted(reasons)})
+
+
+def _learn_kept(table: Table, i: int, column: Column) -> Column:
+    if column.categories is None:
+        return column
+    found = _learn_values(table, i, False, False)
+    assert not isinstance(found, str)
+    return found[0]
+
+
+def _listed(table: Table, reasons: dict[int, str]) -> str:
+    """Names with reasons, at most ten of each reason."""
+    by_reason: dict[str, list[str]] = {}
+    for i in sorted(reasons):
+        by_reason.setdefault(reasons[i], []).append(repr(table.names[i]))
+    texts = []
+    for reason, names in by_reason.items():
+        more = f" and {len(names) - 10:,} more" if len(names) > 10 else ""
+        texts.append(f"{', '.join(names[:10])}{more} ({reason})")
+    return "; ".join(texts)
+
+
+def _numbers_left_out(table: Table, judged: set[int]) -> dict[int, str]:
+    """Columns of numbers in a data frame that are constant, or count or name the rows. Arrays are taken as they are."""
+    if table.frame is None:
+        return {}
+    positions = [i for i in sorted(judged) if table.is_numeric(i)]
+    if not positions:
+        return {}
+    block = table.block(positions)
+    head = block[:TEXT_SAMPLE].astype(np.float64)
+    with np.errstate(invalid="ignore"):
+        same = np.all((head == head[0]) | np.isnan(head) & np.isnan(head[0]), axis=0)
+        whole = np.all(head == np.floor(head), axis=0)
+    ordered = np.sort(head[:, whole], axis=0)
+    different = np.flatnonzero(whole)[np.all(ordered[1:] != ordered[:-1], axis=0)]
+    reasons: dict[int, str] = {}
+    for place in np.flatnonzero(same).tolist():
+        column = block[:, place]
+        if np.all(np.isnan(column)):
+            reasons[positions[place]] = EMPTY
+        elif np.isfinite(column[0]) and np.all(column == column[0]):  # what is infinite is refused
+            reasons[positions[place]] = CONSTANT
+    for place in different.tolist():
+        if names_rows(table.names[positions[place]], block[:, place]):
+            reasons[positions[place]] = IDENTIFIER
+    return reasons
+
+
+def names_rows(name: str, values: np.ndarray) -> bool:
+    """Whether whole numbers name the rows: all different, and they fill their range or are called an identifier."""
+    low, high = float(values.min()), float(values.max())
+    fills = len(values) >= FILLED_SHARE * (high - low + 1)
+    is_called = is_id_name(name)
+    if math.isnan(low) or not (fills or is_called) or not np.all(values == np.floor(values)):
+        return False
+    return len(np.unique(values)) == len(values)
+
+
+def is_id_name(name: str) -> bool:
+    """Whether a column is called like one that names the case.
+
+    Examples
+    --------
+    >>> [is_id_name(name) for name in ("id", "customer_id", "customerId", "invoice no", "paid", "amount")]
+    [True, True, True, True, False, False]
+    """
+    words = WORD.findall(name)
+    return bool(words) and words[-1].lower() in ID_WORDS
+
+
+def _text_left_out(texts: Sequence[Any], n_known: int, n_missing: int) -> str | None:
+    """Why a column of text, its distinct values given, is left out; None where it is kept."""
+    if len(texts) <= 1 and (not texts or n_missing == 0):
+        return CONSTANT if texts else EMPTY
+    if n_known < MIN_ROWS or not all(isinstance(text, str) for text in texts):
+        return None
+    sample = texts[:: max(1, len(texts) // TEXT_SAMPLE)]
+    if len(texts) >= MIN_DISTINCT_SHARE * n_known:
+        words = sum(len(text.split()) for text in sample) / len(sample)
+        characters = sum(len(text) for text in sample) / len(sample)
+        if words >= MIN_WORDS and characters >= MIN_CHARACTERS:
+            return FREE_TEXT
+    return IDENTIFIER if len(texts) >= NEARLY_ALL * n_known else None
+
+
+# --- what is not stored as numbers --------------------------------------------------------------------------
+
+
+def _learn_values(table: Table, i: int, is_chosen: bool, is_judged: bool) -> list[Column] | str:
+    """Columns that the values of column i give, or why it is left out."""
+    name, dtype = table.names[i], table.dtype(i)
+    if dtype is not None and dtype.is_temporal():
+        if is_chosen or dtype not in (nw.Date, nw.Datetime):
+            raise TypeError(
+                f"Column {name!r} holds values of type {dtype}, expected numbers, categories or dates. "
+                "Hint: convert it to numbers, such as hours, or to text."
+            )
+        return _date_columns(name, "date", days_of_series(table.series(i)), is_judged)
+    kind = kind_of_values(table, i)
+    codes, distinct = table.coded(i)
+    if kind == "date":
+        return _date_columns(name, "date", table.coded(i).mapped(days_of_values(distinct)), is_judged)
+    if kind == "number" and not is_chosen:
+        return [Column(name)]
+    is_declared = is_chosen or dtype in (nw.Categorical, nw.Enum)
+    if kind == "category" and distinct and isinstance(distinct[0], str):
+        read = partial(read_days, table, i)
+        if not is_declared and (dates := learn_date_form(distinct, read)) is not None:
+            if dates.is_ambiguous:
+                warn_caller(
+                    f"Column {name!r} holds dates that could be day first or month first; they are read as day first. "
+                    "Hint: write them as 2024-12-31, or pass a column of a date type."
+                )
+            return _date_columns(name, dates.form, table.coded(i).mapped(read(dates.form)), is_judged)
+        if not is_declared and (form := learn_number_form(distinct)) is not None:
+            return [Column(name, form=form.form, unit=form.unit)]
+    if is_judged:
+        n_known = int(np.count_nonzero(codes >= 0))
+        reason = _text_left_out(distinct, n_known, len(codes) - n_known)
+        if reason is not None:
+            return reason
+    return [_learn_categories(name, table.counts(i))]
+
+
+def _date_columns(name: str, form: str, days: np.ndarray, is_judged: bool) -> list[Column] | str:
+    """Column of a date, and those of its month and weekday where they may help."""
+    known = days[np.isfinite(days)]
+    if is_judged and (len(known) == 0 or (len(known) == len(days) and np.all(known == known[0]))):
+        return CONSTANT if len(known) else EMPTY
+    has_time = bool(np.any(known != np.floor(known)))
+    columns = [Column(name, form=form, has_time=has_time)]
+    for part in useful_parts(days):
+        codes = part_codes(days, part)
+        seen = tuple(NAMES[part][int(code)] for code in np.unique(codes[np.isfinite(codes)]))
+        columns.append(Column(f"{name} ({part})", seen, source=name, form=form, part=part))
+    return columns
+
+
+def _with_free_names(columns: list[Column], taken: set[str]) -> list[Column]:
+    """Columns of which the derived ones have names that no other column has."""
+    out = columns[:1]
+    for column in columns[1:]:
+        name, k = column.name, 2
+        while name in taken:
+            name, k = f"{column.name[:-1]} {k})", k + 1
+        taken.add(name)
+        out.append(replace(column, name=name))
+    return out
+
+
+def _learn_categories(name: str, counts: Counter[Any]) -> Column:
+    """Column with the categories of its values in sorted order, the rarest sharing the last code if there are many."""
+    if any(isinstance(c, float) and math.isinf(c) for c in counts):
+        raise ValueError(
+            f"Column {name!r} holds infinite values, expected finite numbers or categories. "
+            "Hint: replace them with NaN for missing."
+        )
+    counts = Counter({c.item() if isinstance(c, np.generic) else c: n for c, n in counts.items()})
+    if len(counts) <= MAX_CATEGORIES:
+        return Column(name, tuple(sorted(counts)))
+    by_count = sorted(counts, key=lambda c: (-counts[c], c))
+    kept, rare = sorted(by_count[: MAX_CATEGORIES - 1]), sorted(by_count[MAX_CATEGORIES - 1 :])
+    message = f"Column {name!r} has {len(counts):,} categories; the {len(rare):,} rarest share one bin."
+    warn_caller(
+        ManyCategoriesWarning(f"{message} Hint: drop the column if it is an identifier, or group its values.", name)
+    )
+    return Column(name, (*kept, rare[0]), tuple(rare[1:]))

@@ -1,0 +1,170 @@
+"""Dates: which form a column of text has, the days since 1970-01-01 in a cell, and the months and weekdays of dates."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Sequence
+from datetime import UTC, date, datetime
+from typing import Any, NamedTuple
+
+import narwhals as nw
+import numpy as np
+
+from toprank.data.number_text import NEARLY_ALL, SAMPLE
+from toprank.tree.columns import MILLISECONDS
+
+TIME = (
+    r"(?:[T ]+(?P<hour>\d{1,2}):(?P<minute>\d{2})(?::(?P<second>\d{2})(?:[.,](?P<fraction>\d{1,9}))?)?"
+    r"(?: ?(?P<half>[AaPp])\.?[Mm]\.?)?(?: ?(?P<zone>Z|UTC|[+-]\d{2}(?::?\d{2})?))?)?"
+)
+YEAR_FIRST = re.compile(r"(?P<a>\d{4})(?P<mark>[-/.])(?P<b>\d{1,2})(?P=mark)(?P<c>\d{1,2})" + TIME)
+YEAR_LAST = re.compile(r"(?P<a>\d{1,2})(?P<mark>[-/.])(?P<b>\d{1,2})(?P=mark)(?P<c>\d{4}|\d{2})" + TIME)
+PATTERNS = {"ymd": YEAR_FIRST, "dmy": YEAR_LAST, "mdy": YEAR_LAST}
+FIRST_YEAR = 69
+"""Two digits from here on are years of the 20th century, below it of the 21st."""
+
+DAY_ZERO = date(1970, 1, 1).toordinal()
+MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
+NAMES = {"month": MONTHS, "weekday": WEEKDAYS}
+
+YEAR, MIN_MONTHS = 366, 12
+"""The month is worth a column where dates span more than a year and fall into so many months, years told apart."""
+MIN_DAYS, MIN_WEEKDAYS = 28, 5
+"""The weekday is worth a column where there are so many different days, on so many weekdays."""
+
+
+class DateForm(NamedTuple):
+    """How the dates of a column are written.
+
+    Attributes
+    ----------
+    form : "ymd", "dmy" or "mdy"
+    is_ambiguous : bool
+        Whether day first and month first fit alike.
+    """
+
+    form: str
+    is_ambiguous: bool
+
+
+def read_date(text: str, form: str) -> float:
+    """Return the days since 1970-01-01 in a cell, NaN where it holds no date of that form. Times with a zone are UTC.
+
+    Examples
+    --------
+    >>> read_date("1970-01-02", "ymd"), read_date("02.01.1970 12:00", "dmy"), read_date("13/01/1970", "mdy")
+    (1.0, 1.5, nan)
+    """
+    match = PATTERNS[form].fullmatch(text.strip())
+    if match is None:
+        return math.nan
+    a, b, c = match["a"], match["b"], match["c"]
+    year, month, day = {"ymd": (a, b, c), "dmy": (c, b, a), "mdy": (c, a, b)}[form]
+    full = int(year) if len(year) == 4 else int(year) + (1900 if int(year) >= FIRST_YEAR else 2000)
+    try:
+        days = date(full, int(month), int(day)).toordinal() - DAY_ZERO
+    except ValueError:
+        return math.nan
+    return days + _time_of_day(match) if match["hour"] is not None else float(days)
+
+
+def _time_of_day(match: re.Match[str]) -> float:
+    """Share of a day, NaN where it is no time."""
+    hour, minute, second = int(match["hour"]), int(match["minute"]), int(match["second"] or 0)
+    if match["half"]:
+        if not 1 <= hour <= 12:
+            return math.nan
+        hour = hour % 12 + (12 if match["half"] in "pP" else 0)
+    if hour > 23 or minute > 59 or second > 59:
+        return math.nan
+    zone, shift = match["zone"] or "", 0
+    if zone[:1] in ("+", "-"):
+        digits = zone[1:].replace(":", "")
+        shift = (int(digits[:2]) * 60 + int(digits[2:] or 0)) * (-1 if zone[0] == "-" else 1)
+    thousandths = int((match["fraction"] or "")[:3].ljust(3, "0"))
+    return ((((hour * 60 + minute - shift) * 60) + second) * 1000 + thousandths) / MILLISECONDS
+
+
+def learn_date_form(distinct: Sequence[str], read: Callable[[str], np.ndarray] | None = None) -> DateForm | None:
+    """Return how the dates of a column are written; None where it is not a column of dates.
+
+    Nearly all distinct values must be dates of one form. One value that fits only one order decides between day first
+    and month first; where all fit both, the day is first. `read` gives the days in all distinct values, if they are of
+    a form; without it they are read here.
+
+    Examples
+    --------
+    >>> learn_date_form(["03/04/2024", "12/31/2024"]), learn_date_form(["03/04/2024"])
+    (DateForm(form='mdy', is_ambiguous=False), DateForm(form='dmy', is_ambiguous=True))
+    """
+    forms = tuple(PATTERNS)
+    if len(distinct) > 2 * SAMPLE:
+        sample = distinct[:: len(distinct) // SAMPLE]
+        found = _learn(sample, forms, lambda form: read_dates(sample, form))
+        if found is None:
+            return None
+        forms = ("ymd",) if found.form == "ymd" else ("dmy", "mdy")
+    return _learn(distinct, forms, read or (lambda form: read_dates(distinct, form)))
+
+
+def read_dates(texts: Sequence[str], form: str) -> np.ndarray:
+    """Return `read_date` of each text: float64."""
+    return np.array([read_date(text, form) for text in texts], np.float64)
+
+
+def _learn(distinct: Sequence[str], forms: Sequence[str], read: Callable[[str], np.ndarray]) -> DateForm | None:
+    n_known = sum(bool(text.strip()) for text in distinct)
+    count = {form: int(np.count_nonzero(~np.isnan(read(form)))) for form in forms}
+    best = max(count, key=lambda form: count[form])  # ties go to the first: day before month
+    if not n_known or count[best] < NEARLY_ALL * n_known:
+        return None
+    return DateForm(best, best == "dmy" and count["dmy"] == count["mdy"] > 0)
+
+
+def days_of_values(values: Sequence[Any]) -> list[float]:
+    """Return the days since 1970-01-01 of dates and times of Python and of data frame libraries; NaN for others."""
+    return [_days_of(value) for value in values]
+
+
+def _days_of(value: Any) -> float:
+    if isinstance(value, datetime):
+        aware = value if value.tzinfo is None else value.astimezone(UTC).replace(tzinfo=None)
+        seconds = (aware.hour * 60 + aware.minute) * 60 + aware.second
+        return aware.toordinal() - DAY_ZERO + (seconds * 1000 + aware.microsecond // 1000) / MILLISECONDS
+    return float(value.toordinal() - DAY_ZERO) if isinstance(value, date) else math.nan
+
+
+def days_of_series(series: nw.Series) -> np.ndarray:
+    """Return the days since 1970-01-01 of a column of a date type, NaN for missing. Times with a zone are UTC."""
+    return series.dt.timestamp("ms").to_numpy().astype(np.float64) / MILLISECONDS
+
+
+def part_codes(days: np.ndarray, part: str) -> np.ndarray:
+    """Return the month, 0 to 11, or the weekday, 0 (Monday) to 6, of dates: float64, NaN for missing."""
+    out = np.full(len(days), np.nan)
+    known = np.isfinite(days)
+    whole = np.floor(days[known] + 0.01 / MILLISECONDS).astype(np.int64)
+    if part == "weekday":
+        out[known] = (whole + 3) % 7  # 1970-01-01 was a Thursday
+    else:
+        out[known] = whole.astype("datetime64[D]").astype("datetime64[M]").astype(np.int64) % 12
+    return out
+
+
+def useful_parts(days: np.ndarray) -> list[str]:
+    """Return which of "month" and "weekday" may tell more than the date itself.
+
+    The month where dates span more than a year and fall into twelve months or more; within one year a range of dates
+    says the same. The weekday where there are 28 different days or more, two or more per month, on five weekdays or
+    more.
+    """
+    whole = np.unique(np.floor(days[np.isfinite(days)]).astype(np.int64))
+    if len(whole) == 0:
+        return []
+    months = np.unique(whole.astype("datetime64[D]").astype("datetime64[M]"))
+    parts = ["month"] if whole[-1] - whole[0] > YEAR and len(months) >= MIN_MONTHS else []
+    # One day in each month, such as the first, falls on any weekday.
+    enough = len(whole) >= max(MIN_DAYS, 2 * len(months)) and len(np.unique((whole + 3) % 7)) >= MIN_WEEKDAYS
+    return [*parts, *(["weekday"] if enough else [])]

@@ -1,0 +1,247 @@
+"""Tables to matrices: the float matrix that trees read, made of a table by the columns that training learned.
+
+Numbers stay numbers; dates become days since 1970-01-01; strings, booleans and category columns become codes; missing
+values become NaN. numpy arrays of numbers pass through uncopied.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import sys
+import warnings
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+
+from toprank.data.dates import NAMES, days_of_series, days_of_values, part_codes, read_dates
+from toprank.data.number_text import NumberForm, numbers_of
+from toprank.data.table import Coded, Table, is_missing, kind_of_value, kind_of_values, read_table
+from toprank.tree.columns import NUMBER_FORMS, Column
+from toprank.words.counts import plural
+
+__all__ = ["ManyCategoriesWarning", "Table", "encode", "is_missing", "read_days", "read_table", "warn_caller"]
+
+PACKAGE = str(Path(__file__).parents[1]) + os.sep
+"""Folder of toprank's own files."""
+
+
+class ManyCategoriesWarning(UserWarning):
+    """A column has more categories than a tree tells apart; `column` is its name."""
+
+    def __init__(self, message: str, column: str) -> None:
+        super().__init__(message)
+        self.column = column
+
+
+def warn_caller(message: str | UserWarning) -> None:
+    """Warn with a UserWarning that points to the first line outside toprank on the way to here."""
+    level, frame = 1, sys._getframe()
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(PACKAGE):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, UserWarning, stacklevel=level)
+
+
+def encode(table: Table, columns: Sequence[Column]) -> np.ndarray:
+    """Float matrix of a table: NaN = missing, unseen category, or a cell that cannot be read.
+
+    Columns of the table that no Column comes from are not looked at. Raises TypeError where a column changed its kind;
+    warns of categories that training never saw, and of cells that cannot be read.
+    """
+    positions = [table.position[column.input_name] for column in columns]
+    plain: list[int] = []
+    others: list[int] = []
+    for place, column in enumerate(columns):
+        is_plain = column.categories is None and column.form == "" and table.is_numeric(positions[place])
+        (plain if is_plain else others).append(place)
+    block = table.block([positions[place] for place in plain]) if plain else None
+    if block is not None and not others:
+        return block
+    matrix = np.empty((len(table), len(columns)), np.float64, order="F")
+    if block is not None:
+        matrix[:, plain] = block
+    days: dict[int, np.ndarray] = {}
+    for place in others:
+        matrix[:, place] = _encode_column(table, positions[place], columns[place], days)
+    return matrix
+
+
+def _encode_column(table: Table, i: int, column: Column, days: dict[int, np.ndarray]) -> np.ndarray:
+    """Values of one column; `days` keeps the dates of those that give several."""
+    if column.form in NUMBER_FORMS:
+        return _number_text(table, i, column)
+    if column.form:
+        if i not in days:
+            days[i] = _source_days(table, i, column)
+        if not column.part:
+            return days[i] if column.has_time else np.floor(days[i])
+        return _part_of_date(column, days[i])
+    if column.categories is None:
+        return _numbers(table, i, column)
+    coded = table.coded(i)
+    _check_same_kind(column, coded.distinct)
+    return _category_codes(column, coded)
+
+
+def _category_codes(column: Column, coded: Coded) -> np.ndarray:
+    """Codes of categories; warns of those that training never saw."""
+    assert column.categories is not None
+    code: dict[Any, float] = {c: float(k) for k in range(len(column.categories)) for c in column.labels(k)}
+    found = np.array([code.get(value, math.nan) for value in coded.distinct], np.float64)
+    is_unseen = np.isnan(found)
+    if is_unseen.any():
+        unseen = [value for value, new in zip(coded.distinct, is_unseen.tolist(), strict=True) if new]
+        warn_caller(
+            f"Column {column.name!r} holds {len(unseen):,} categories in {int(coded.counts[is_unseen].sum()):,} rows "
+            f"that training never saw, such as {min(unseen, key=str)!r}; they are scored like missing values."
+        )
+    return coded.mapped(found)
+
+
+def _numbers(table: Table, i: int, column: Column) -> np.ndarray:
+    """Numbers of a column that is not stored as numbers: Python's own, or nothing at all."""
+    dtype = table.dtype(i)
+    is_date = dtype is not None and dtype.is_temporal()
+    if not is_date and (not table.coded(i).distinct or kind_of_values(table, i) == "number"):
+        return table.coded(i).mapped([_as_float(value, column.name) for value in table.coded(i).distinct])
+    raise TypeError(
+        f"Column {column.name!r} was a number in training but holds {'dates' if is_date else 'text or categories'} "
+        "now. Hint: convert it to numbers; a stray word turns a whole CSV column into text."
+    )
+
+
+def _as_float(value: Any, name: str) -> float:
+    try:
+        return float(value)
+    except OverflowError:
+        raise ValueError(
+            f"Column {name!r} holds a whole number of {len(str(abs(value))):,} digits, more than a float can hold, "
+            "expected numbers up to 1.8e308. Hint: convert the column to text if it holds codes."
+        ) from None
+
+
+def _number_text(table: Table, i: int, column: Column) -> np.ndarray:
+    """Numbers of a column that was text in training; also where it is stored as numbers now."""
+    if table.is_numeric(i):
+        return table.numbers(i)
+    dtype = table.dtype(i)
+    kinds = {"dates"} if dtype is not None and dtype.is_temporal() else _kinds(table, i)
+    if not kinds <= {"strings"} and not kinds <= {"numbers"}:
+        raise TypeError(
+            f"Column {column.name!r} held numbers written as text in training, but holds {' and '.join(sorted(kinds))} "
+            "now. Hint: convert the column to the type it was trained with."
+        )
+    coded = table.coded(i)
+    if not kinds <= {"strings"}:
+        return _numbers(table, i, column)
+    form = NumberForm(column.form, column.unit)
+    values = table.read_distinct(i, f"{column.form} {column.unit}", lambda texts: numbers_of(texts, form))
+    _warn_of_unread(column, coded, values, "numbers")
+    return coded.mapped(values)
+
+
+def _source_days(table: Table, i: int, column: Column) -> np.ndarray:
+    """Days since 1970-01-01 of a column that held dates in training; warns of cells that hold none."""
+    dtype = table.dtype(i)
+    if dtype is not None and dtype.is_temporal():
+        return days_of_series(table.series(i))
+    if table.is_numeric(i) and np.isnan(table.numbers(i)).all():
+        return np.full(len(table), np.nan)
+    kinds = {"numbers"} if table.is_numeric(i) else _kinds(table, i)
+    if not kinds <= {"strings"} and not kinds <= {"dates"}:
+        raise TypeError(
+            f"Column {column.input_name!r} held dates in training, but holds {' and '.join(sorted(kinds))} now. "
+            "Hint: convert the column to dates, or to text written as in training."
+        )
+    coded = table.coded(i)
+    if kinds == {"dates"}:
+        return coded.mapped(days_of_values(coded.distinct))
+    form = "ymd" if column.form == "date" else column.form
+    values = read_days(table, i, form)
+    _warn_of_unread(column, coded, values, "dates")
+    return coded.mapped(values)
+
+
+def read_days(table: Table, i: int, form: str) -> np.ndarray:
+    """Days since 1970-01-01 in each distinct value of a column of text, NaN where it holds no date of that form."""
+    return table.read_distinct(i, form, lambda texts: read_dates(texts, form))
+
+
+def _kinds(table: Table, i: int) -> set[str]:
+    return {"strings"} if table.dtype(i) == nw.String else {kind_of_value(value) for value in table.coded(i).distinct}
+
+
+def _warn_of_unread(column: Column, coded: Coded, values: np.ndarray, what: str) -> None:
+    """Warn of texts that hold no number or date; blank cells are missing without a word."""
+    is_unread = np.isnan(values)
+    for place in np.flatnonzero(is_unread).tolist():
+        is_unread[place] = bool(coded.distinct[place].strip())
+    if is_unread.any():
+        unread = [coded.distinct[place] for place in np.flatnonzero(is_unread).tolist()]
+        rows = int(coded.counts[is_unread].sum())
+        warn_caller(
+            f"Column {column.input_name!r} is read as {what}, but {plural(rows, 'cell')} "
+            f"{'holds' if rows == 1 else 'hold'} none, such as {min(unread)!r}; "
+            f"{'it counts' if rows == 1 else 'they count'} as missing. Hint: correct such cells, or leave them empty."
+        )
+
+
+def _part_of_date(column: Column, days: np.ndarray) -> np.ndarray:
+    """Codes of months or weekdays."""
+    assert column.categories is not None
+    names = NAMES[column.part]
+    codes = part_codes(days, column.part)
+    known = codes[np.isfinite(codes)].astype(np.int64)
+    coded = Coded(np.where(np.isfinite(codes), codes, -1).astype(np.int64), list(names))
+    seen = np.bincount(known, minlength=len(names)) > 0
+    if not all(name in column.categories for name, is_here in zip(names, seen.tolist(), strict=True) if is_here):
+        return _category_codes(column, _only(coded, seen))
+    place = {name: float(k) for k, name in enumerate(column.categories)}
+    return coded.mapped([place.get(str(name), math.nan) for name in names])
+
+
+def _only(coded: Coded, seen: np.ndarray) -> Coded:
+    """Values without those that do not occur."""
+    place = np.append(np.cumsum(seen) - 1, -1)
+    return Coded(place[coded.codes], [value for value, is_here in zip(coded.distinct, seen, strict=True) if is_here])
+
+
+def _check_same_kind(column: Column, values: Iterable[Any]) -> None:
+    """Raise TypeError where strings became numbers or the other way round."""
+    assert column.categories is not None
+    trained = {kind_of_value(c) for c in column.categories}
+    now = {kind_of_value(v) for v in values}
+    if trained and now - trained and not (trained | now) <= {"numbers", "booleans"}:
+        raise TypeError(
+            f"Column {column.name!r} held categories that are {' and '.join(sorted(trained))} in training, but holds "
+            f"{' and '.join(sorted(now))} now. Hint: convert the column to the type it was trained with."
+        )
+
+
+def original_values(X: Any, names: Sequence[str], rows: np.ndarray | None = None) -> Callable[[str], list[Any] | None]:
+    """Look up the values of a column of X by its name, as the caller gave them; of some rows, in their order.
+
+    `names` are those of the training table: a table that has none of them is read by position. Missing values
+    are None. Nothing is read before a column is asked for. None for a column that X does not have: one that was derived
+    in reading.
+    """
+    frame = nw.from_native(X, eager_only=True, pass_through=True)
+    is_frame = isinstance(frame, nw.DataFrame)
+    own = [str(name) for name in frame.columns] if is_frame else list(names)
+    known = list(names) if len(own) == len(names) and not set(own) & set(names) else own
+
+    def values(name: str) -> list[Any] | None:
+        if name not in known:
+            return None
+        if is_frame:
+            column = frame[:, known.index(name)]
+            given = (column if rows is None else column[rows.tolist()]).to_list()
+        else:
+            array = np.asarray(X, dtype=None if isinstance(X, np.ndarray) else object)
+            given = array[slice(None) if rows is None else rows, known.index(name)].tolist()
+        return [None if is_missing(value) else value for value in given]
+
+    return values

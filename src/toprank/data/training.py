@@ -1,0 +1,278 @@
+"""Training data prepared once: bins or sorted columns, shared by all trees that are grown on the same rows.
+
+`shared_training_data` shares it between fits, too.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from copy import copy
+from dataclasses import dataclass, field, replace
+from operator import is_
+from typing import Any
+
+import numpy as np
+
+from toprank._core.dtypes import MAX_BINS, MAX_ROWS
+from toprank._core.threads import Threads
+from toprank.tree.batch import Batch, Splitter
+from toprank.tree.bin_mapper import SAMPLE_ROWS, BinMapper, Binned, center_and_spread, distinct_values, sample_rows
+from toprank.tree.columns import Column
+from toprank.tree.exact_splitter import ExactSplitter, Presorted
+from toprank.tree.histogram_splitter import HistogramSplitter
+from toprank.tree.weights import RowWeights, integer_weights
+
+FINGERPRINT_ROWS = 5_000
+
+TABLES_KEPT = 2
+"""Tables that `shared_training_data` keeps prepared, of those to learn from and of those to score."""
+
+FINDINGS_KEPT = 8
+"""Things found out about one table that are kept with it."""
+
+
+class TrainingData:
+    """Encoded rows with labels and weights, ready to grow trees from.
+
+    Attributes
+    ----------
+    X : float array of shape (n, n_features)
+    is_positive : bool array of shape (n,)
+    weight : float64 array of shape (n,) or None
+    columns : list of Column
+    is_categorical : uint8 array of shape (n_features,)
+    """
+
+    def __init__(
+        self,
+        X: np.ndarray,
+        is_positive: np.ndarray,
+        weight: np.ndarray | None,
+        columns: Sequence[Column],
+        *,
+        splitter: str = "hist",
+        max_bins: int = MAX_BINS,
+        threads: Threads | None = None,
+    ):
+        if len(X) > MAX_ROWS:
+            raise ValueError(f"X has {len(X):,} rows, at most {MAX_ROWS:,} fit. Hint: train on a sample.")
+        self.X, self.is_positive, self.weight = X, is_positive, weight
+        self.n_categories = np.array([len(c.categories or ()) for c in columns], np.int32)
+        # A categorical column without any known category is a numeric column of missing values.
+        self.is_categorical = (self.n_categories > 0).astype(np.uint8)
+        self._presorted: Presorted | None = None
+        if splitter in ("exact", "midpoint"):
+            self._presorted = Presorted(X, self.n_categories, midpoints=splitter == "midpoint")
+            has_missing = self._presorted.has_missing
+        else:
+            self.mapper = BinMapper(max_bins).fit(X, self.n_categories, weight, threads)
+            self.binned = self.mapper.transform(X, threads)
+            has_missing = self.binned.has_missing
+        self.columns = [replace(c, has_missing=bool(m)) for c, m in zip(columns, has_missing, strict=True)]
+        self._known: dict[Hashable, Any] = {}
+
+    def with_weight(self, weight: np.ndarray) -> TrainingData:
+        """The same rows with other weights; nothing that was found out about them is taken along."""
+        other = copy(self)
+        other.weight, other._known = weight, {}
+        return other
+
+    def once(self, name: Hashable, find: Callable[[], Any]) -> Any:
+        """What `find` returns, found once and kept with the data, the last few of them; others read it, too."""
+        if name not in self._known:
+            self._known[name] = find()
+            for oldest in list(self._known)[:-FINDINGS_KEPT]:
+                del self._known[oldest]
+        return self._known[name]
+
+    def codes(self, feature: int) -> tuple[np.ndarray, int]:
+        """Bins or ranks of one column's values, and their number, which is the code of missing values."""
+        if self._presorted is not None:
+            return self._presorted.codes[feature], int(self._presorted.n_codes[feature])
+        by_row, by_column, _ = self.binned
+        return (by_column[feature] if by_column.size else by_row[:, feature]), int(self.mapper.n_bins[feature])
+
+    def row_weights(self, weight: np.ndarray | None) -> RowWeights:
+        """Integer weights of the rows for one tree: their own, or those of a fold, a bootstrap or a boosting round.
+
+        What one case weighs is the mean of (weight / own weight) over the weight of its class: 1 where rows are only
+        left out, 2 in a bootstrap, whose copies of a row are one case.
+        """
+        weights = integer_weights(self.is_positive, weight)
+        if weight is None or weight is self.weight or not self.is_categorical.any():
+            return weights
+        own = np.ones(len(weight)) if self.weight is None else self.weight
+        drawn = np.divide(weight, own, out=np.zeros(len(weight)), where=own > 0)
+        cases = [
+            math.fsum((weight * drawn)[of_class]) / math.fsum(weight[of_class]) if weight[of_class].any() else 1.0
+            for of_class in (self.is_positive, ~self.is_positive)
+        ]  # fsum rounds once: the order of the rows changes nothing
+        return replace(weights, case_weights=(cases[0], cases[1]))
+
+    def splitter(self, weights: RowWeights, threads: Threads) -> Splitter:
+        """A fresh splitter over the rows that have weight."""
+        if self._presorted is not None:
+            return ExactSplitter(self._presorted, weights, threads)
+        return HistogramSplitter(self.binned, self.mapper, weights, threads)
+
+    def stacked_splitter(self, weights: RowWeights, threads: Threads, n_copies: int) -> tuple[Splitter, Batch]:
+        """A fresh splitter over copies of the rows that have weight, and the copies, as one node each."""
+        root = self.splitter(weights, threads).root()
+        n, n_present = len(self.X), int(root.stop[0])
+        roots = root.take(np.zeros(n_copies, np.int64))
+        first = np.arange(n_copies, dtype=np.int64)
+        roots = replace(roots, start=first * n_present, stop=(first + 1) * n_present)
+        whole = RowWeights(np.tile(weights.positive, n_copies), np.tile(weights.total, n_copies), weights.unit,
+                           weights.case_weights)  # fmt: skip
+        if self._presorted is None:
+            by_row, by_column, has_missing = self.binned
+            binned = Binned(np.tile(by_row, (n_copies, 1)), np.tile(by_column, n_copies), has_missing)
+            return HistogramSplitter(binned, self.mapper, whole, threads), roots
+        presorted = copy(self._presorted)
+        presorted.codes = np.tile(presorted.codes, n_copies)
+        shift = np.repeat(first * n, n).astype(presorted.order.dtype)
+        presorted.order = np.tile(presorted.order, n_copies) + shift
+        return ExactSplitter(presorted, whole, threads), roots
+
+    def sample(self, n_rows: int) -> np.ndarray:
+        """Positions of at most n_rows rows that have weight, drawn at random, the same ones each time."""
+        rows = sample_rows(len(self.X), n_rows, self.weight)
+        return np.arange(len(self.X)) if rows is None else rows
+
+    def column_scales(self) -> np.ndarray:
+        """Standard deviation of each numeric column, 1 where it has none: the unit of margins."""
+        return self.once("column scales", self._column_scales)
+
+    def _column_scales(self) -> np.ndarray:
+        if self._presorted is None:
+            spread = self.mapper.spread
+        else:
+            rows = self.sample(SAMPLE_ROWS)
+            weight = None if self.weight is None else integer_weights(self.is_positive, self.weight).total[rows]
+            columns = np.asfortranarray(self.X[rows], np.float64).T
+            spread = np.array([center_and_spread(*distinct_values(column, weight))[1] for column in columns])
+        return np.where(spread > 0, spread, 1.0)
+
+    def fingerprint(self) -> str:
+        """Hash of the training data: its size and at most 5,000 rows at equal distances with labels and weights."""
+        rows = np.linspace(0, len(self.X) - 1, min(len(self.X), FINGERPRINT_ROWS)).astype(np.int64)
+        digest = hashlib.blake2b(repr((self.X.shape, [c.to_dict() for c in self.columns])).encode(), digest_size=16)
+        parts = [self.X[rows], self.is_positive[rows]] + ([] if self.weight is None else [self.weight[rows]])
+        for part in parts:
+            digest.update(np.ascontiguousarray(part).tobytes())
+        return digest.hexdigest()
+
+
+def sample_cases(is_positive: np.ndarray, weight: np.ndarray | None, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
+    """At most n_rows rows that have weight: all positives that fit in half of that, negatives at random.
+
+    Parameters
+    ----------
+    is_positive : bool array of shape (n,)
+    weight : array of shape (n,) or None
+    n_rows : int
+
+    Returns
+    -------
+    rows : int array, rising
+    weight : float64 array of shape (n,)
+        Rows that stand for others weigh as much as these together; 0 for rows that were not chosen.
+    """
+    weight = np.ones(len(is_positive)) if weight is None else weight.astype(np.float64)
+    present = np.flatnonzero(weight)
+    if len(present) <= n_rows:
+        return present, weight
+    rng = np.random.default_rng(0)
+    positive, negative = present[is_positive[present]], present[~is_positive[present]]
+    n_positive = min(len(positive), max(n_rows // 2, n_rows - len(negative)))
+    chosen, factor = [], np.zeros(len(is_positive))
+    for rows, size in ((positive, n_positive), (negative, n_rows - n_positive)):
+        picked = rng.choice(rows, min(size, len(rows)), replace=False)
+        factor[picked] = len(rows) / max(len(picked), 1)
+        chosen.append(picked)
+    return np.sort(np.concatenate(chosen)), weight * factor
+
+
+@dataclass
+class _Shelf:
+    """The last few things that were made from given objects, which are told apart by identity."""
+
+    entries: list[tuple[tuple[Any, ...], Hashable, Any]] = field(default_factory=list)
+
+    def find(self, objects: tuple[Any, ...], settings: Hashable) -> Any:
+        """What was kept for these very objects and equal settings; None where nothing was."""
+        for i, (others, same, value) in enumerate(self.entries):
+            if settings == same and len(objects) == len(others) and all(map(is_, objects, others)):
+                self.entries.append(self.entries.pop(i))
+                return value
+        return None
+
+    def keep(self, objects: tuple[Any, ...], settings: Hashable, value: Any) -> None:
+        """Keep a value and its objects, so that no other object can take the identity of one; forget the oldest."""
+        self.entries.append((objects, settings, value))
+        del self.entries[:-TABLES_KEPT]
+
+
+@dataclass(frozen=True)
+class SharedTables:
+    """What fits inside one `shared_training_data` have prepared: tables to learn from, and matrices to score."""
+
+    leaf_depths: tuple[int, ...] = ()
+    training: _Shelf = field(default_factory=_Shelf)
+    encoded: _Shelf = field(default_factory=_Shelf)
+
+    def clear(self) -> None:
+        """Let go of all tables."""
+        self.training.entries.clear()
+        self.encoded.entries.clear()
+
+
+_SHARED: ContextVar[SharedTables | None] = ContextVar("toprank shared training data", default=None)
+
+
+def shared_tables() -> SharedTables | None:
+    """The tables shared here; None outside `shared_training_data`."""
+    return _SHARED.get()
+
+
+@contextmanager
+def shared_training_data(leaf_depths: Iterable[int | None] = ()) -> Iterator[None]:
+    """Let fits on the same table share its preparation: reading, encoding, bins or sorted columns.
+
+    Inside the context, a fit on the same objects X, y and sample_weight with equal `splitter`, `max_bins`,
+    `categorical_features` and `pos_label` as one of the last two prepared tables takes that table over, and with it the
+    linear score inside leaves of the same `linear_C`. Scoring takes over a matrix that a model of the same table made
+    of the same X. Models and scores are the same, bit for bit; warnings about a table's content come once.
+
+    Objects are told apart by identity: do not change X, y or sample_weight inside the context. All are let go at its
+    end. Each context has tables of its own, inside another one too; other threads and processes take no part.
+
+    Parameters
+    ----------
+    leaf_depths : iterable of int
+        Values of `leaf_depth` with which `MetaAP` will be fitted here, the other parameters being equal. On a small
+        table the first fit grows all these trees side by side, which costs less than one after the other; None and
+        other values are grown when their turn comes. Name only what will be fitted.
+
+    Examples
+    --------
+    >>> from toprank import MetaAP
+    >>> from toprank.datasets import make_audit
+    >>> from toprank.data.training import shared_training_data
+    >>> data = make_audit(4000, random_state=0)
+    >>> with shared_training_data(leaf_depths=[1, 2, 3]):
+    ...     models = [MetaAP(max_depth=3, leaf_depth=depth).fit(data.X, data.y) for depth in (1, 2, 3)]
+    >>> [model.n_leaves_ for model in models]
+    [8, 6, 6]
+    """
+    tables = SharedTables(tuple(sorted({depth for depth in leaf_depths if depth is not None})))
+    token = _SHARED.set(tables)
+    try:
+        yield
+    finally:
+        _SHARED.reset(token)
+        tables.clear()  # a copy of the context may live on

@@ -1,0 +1,349 @@
+"""Model files: a zip of `model.json` and `arrays.npz`. Loading runs no code and refuses what it does not know.
+
+This module needs numpy alone, so that a file can be described without loading scikit-learn.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+import io
+import json
+import math
+import os
+import uuid
+import zipfile
+import zlib
+from datetime import UTC, datetime
+from importlib import import_module, metadata
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from toprank.budget import Cutoff
+from toprank.tree.columns import Column
+
+FORMAT = "toprank-model"
+FORMAT_VERSION = 2
+RANKERS = {
+    "CostOptimalCurve": "toprank.rankers.curve.cost_curve",
+    "CostOptimalForest": "toprank.rankers.curve.cost_forest",
+    "CostTree": "toprank.rankers.cost.cost_tree",
+    "MetaAP": "toprank.rankers.meta.meta_ap",
+    "MetaAPForest": "toprank.rankers.ensemble.meta_ap_forest",
+    "RankingTree": "toprank.rankers.greedy.ranking_tree",
+    "TAOTree": "toprank.rankers.cost.tao_tree",
+    "TreeRank": "toprank.rankers.meta.treerank",
+    "TreeRankBoost": "toprank.rankers.ensemble.treerank_boost",
+    "TreeRankForest": "toprank.rankers.ensemble.treerank_forest",
+}
+CLASSIFIERS = {"TAOClassifier": "toprank.rankers.cost.tao_classifier"}
+"""Models that tell classes and rank nothing: their files name neither a positive class nor a cutoff."""
+
+ESTIMATORS = RANKERS | CLASSIFIERS
+"""Classes that a model file may name, and where they live."""
+
+PACKAGES = ("toprank", "numpy", "scikit-learn", "numba")
+
+UNREADABLE = (
+    ValueError,
+    OSError,
+    EOFError,
+    zipfile.BadZipFile,
+    zlib.error,
+    MemoryError,
+    NotImplementedError,
+    RuntimeError,
+    KeyError,
+)
+"""What the readers of zip files, JSON and arrays raise where a file is not what it should be."""
+
+
+class ModelFileError(ValueError):
+    """A file that is not a model this version can load; the message says why."""
+
+
+def save_model(model: Any, path: Path) -> None:
+    """Write a fitted model; the file appears whole or not at all."""
+    buffer = io.BytesIO()
+    np.savez_compressed(buffer, **model._to_arrays())
+    arrays = buffer.getvalue()
+    info = describe_model(model)
+    info["checksum"] = _checksum(info, arrays)
+    whole = io.BytesIO()
+    with zipfile.ZipFile(whole, "w", zipfile.ZIP_STORED) as archive:
+        archive.writestr("model.json", json.dumps(info, indent=1, allow_nan=False))
+        archive.writestr("arrays.npz", arrays)
+    write_atomically(path, whole.getvalue())
+
+
+def describe_model(model: Any) -> dict[str, Any]:
+    """Everything about a fitted model but its arrays, in plain values."""
+    return {
+        "format": FORMAT,
+        "format_version": FORMAT_VERSION,
+        **facts_of(model),
+        **({"figures": model._figures()} if type(model).__name__ in CLASSIFIERS else _ranking_of(model)),
+        "created": datetime.now(UTC).isoformat(timespec="seconds"),
+        "packages": {name: metadata.version(name) for name in PACKAGES},
+    }
+
+
+def facts_of(model: Any) -> dict[str, Any]:
+    """What any fitted model knows beside its arrays and figures, in plain values; `model_of` reads it."""
+    classes = model.classes_
+    return {
+        "class": type(model).__name__,
+        "parameters": _parameters(model),
+        "changed": _changed(model),
+        "columns": [column.to_dict() for column in model.columns_],
+        "left_out": dict(model.left_out_),
+        "input_names": list(model._input_names),
+        "feature_names": list(getattr(model, "feature_names_in_", [])) or None,
+        "classes": {
+            "dtype": classes.dtype.str if classes.dtype.kind != "O" else "object",
+            "values": [_plain_label(label) for label in classes],
+        },
+        "backend": model._backend,
+        "data_hash": model.data_hash_,
+    }
+
+
+def _ranking_of(model: Any) -> dict[str, Any]:
+    """What a ranker knows beside: which class it looks for, its figures, and where it draws the line."""
+    return {
+        "positive_index": model.positive_index_,
+        "figures": {"n_cases": model.n_cases_, "n_positives": model.n_positives_, "n_leaves": model.n_leaves_}
+        | model._figures(),
+        "importances": model.feature_importances_.tolist(),
+        "cutoff": model.cutoff_.to_dict(),
+    }
+
+
+def load(path: str | Path) -> Any:
+    """Read a model that `save` wrote.
+
+    Raises ModelFileError where the file is not a toprank model, is damaged, or was written by a newer format.
+    """
+    path = Path(path)
+    info, arrays = _read(path)
+    try:
+        model = model_of(_class_of(info["class"]), info)
+        if info["class"] not in CLASSIFIERS:
+            _take_ranking(model, info)
+        model._from_arrays(arrays)
+    except (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError) as error:
+        reason = str(error).partition(" Hint:")[0].rstrip(". ")
+        raise ModelFileError(f"{path} is a damaged toprank model: {reason}. Hint: save it again.") from error
+    return model
+
+
+def model_of(kind: Any, facts: dict[str, Any]) -> Any:
+    """A model of a class with what `facts_of` told, checked; what it has learned is yet to come."""
+    from toprank.data.frames import BACKENDS
+
+    columns = [Column.from_dict(column) for column in facts["columns"]]
+    model = kind(**{name: _from_plain(value) for name, value in facts["parameters"].items()})
+    model._validate_params()
+    model.columns_ = columns
+    model.left_out_ = _reasons_of(facts.get("left_out", {}))
+    model._input_names = list(facts.get("input_names", [column.name for column in columns]))
+    model.n_features_in_ = len(model._input_names)
+    if facts["feature_names"]:
+        model.feature_names_in_ = np.array(facts["feature_names"], dtype=object)
+    model.classes_ = np.array(facts["classes"]["values"], dtype=facts["classes"]["dtype"])
+    model._backend, model.data_hash_ = facts["backend"], facts["data_hash"]
+    distinct = np.unique(model.classes_)
+    inputs, names = set(model._input_names), list(getattr(model, "feature_names_in_", model._input_names))
+    _check_rules([
+        (model.classes_.shape == distinct.shape and len(distinct) > 0, "has distinct classes"),
+        (model._backend is None or model._backend in BACKENDS, "was trained on a known kind of table"),
+        (names == model._input_names and len(inputs) == len(names), "has a name for each column"),
+        (inputs.issuperset([c.input_name for c in columns]), "reads columns of its training table"),
+        (inputs.issuperset(model.left_out_), "leaves out columns of its training table"),
+        (len({c.name for c in columns}) == len(columns) > 0, "has columns of different names"),
+    ])  # fmt: skip
+    return model
+
+
+def _reasons_of(left_out: Any) -> dict[str, str]:
+    """Columns that a model leaves out, and why, checked."""
+    if not isinstance(left_out, dict) or not all(isinstance(each, str) for each in left_out.values()):
+        raise ValueError("It breaks the rule that a model says in words which columns it leaves out.")
+    return dict(left_out)
+
+
+def _take_ranking(model: Any, info: dict[str, Any]) -> None:
+    """Give a ranker what `_ranking_of` told, checked; importances are those of its trees."""
+    model.positive_index_ = int(info["positive_index"])
+    model.n_cases_, model.n_positives_ = info["figures"]["n_cases"], info["figures"]["n_positives"]
+    model.cutoff_ = Cutoff.from_dict(info["cutoff"])
+    _check_rules([
+        (model.classes_.shape == (2,) and model.positive_index_ in (0, 1), "has two classes, one of them positive"),
+        (0 < model.n_positives_ < model.n_cases_, "was trained on cases of both classes"),
+        (math.isfinite(model.cutoff_.threshold), "has a cutoff"),
+    ])  # fmt: skip
+
+
+def _check_rules(rules: list[tuple[bool, str]]) -> None:
+    """Raise ValueError at the first rule that a loaded model breaks, as no fitted model does."""
+    for holds, rule in rules:
+        if not holds:
+            raise ValueError(f"It breaks the rule that a model {rule}.")
+
+
+def read_model_info(path: str | Path) -> dict[str, Any]:
+    """`model.json` of a model file, checked: class, columns, figures, cutoff, versions."""
+    return _read(Path(path))[0]
+
+
+def _read(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """Both parts of a model file, after every check that needs no estimator."""
+    if not path.exists():
+        raise FileNotFoundError(f"There is no model file {path}. Hint: check the path; `save` writes it.")
+    if path.is_dir():
+        raise ModelFileError(f"{path} is a folder, expected a model file. Hint: name the .toprank file inside it.")
+    try:
+        with zipfile.ZipFile(path) as archive:
+            names = sorted(archive.namelist())
+            if min((part.header_offset for part in archive.infolist()), default=0) > 0:  # the list of an inner archive
+                raise zipfile.BadZipFile("its list of parts is missing")
+            if names != ["arrays.npz", "model.json"]:
+                raise ModelFileError(
+                    f"{path} is a zip file but not a toprank model. Hint: use a file that `save` wrote."
+                )
+            info, raw = json.loads(archive.read("model.json")), archive.read("arrays.npz")
+    except ModelFileError:
+        raise
+    except UNREADABLE as error:
+        raise ModelFileError(
+            f"{path} cannot be read as a toprank model: it is truncated or of another kind ({error}). "
+            "Hint: copy it again, or save the model again."
+        ) from error
+    _check_header(path, info, raw)
+    try:
+        with np.load(io.BytesIO(raw), allow_pickle=False) as archive:
+            arrays = {name: archive[name] for name in archive.files}
+    except UNREADABLE as error:
+        raise ModelFileError(
+            f"{path} holds arrays that cannot be read ({error}). Hint: save the model again."
+        ) from error
+    return info, arrays
+
+
+def _check_header(path: Path, info: Any, raw: bytes) -> None:
+    if not isinstance(info, dict) or info.get("format") != FORMAT:
+        raise ModelFileError(f"{path} is a zip file but not a toprank model. Hint: use a file that `save` wrote.")
+    version = info.get("format_version")
+    if version != FORMAT_VERSION:
+        is_older = isinstance(version, int) and version < FORMAT_VERSION
+        raise ModelFileError(
+            f"{path} has model format {version}, this toprank reads {FORMAT_VERSION}. "
+            f"Hint: {'fit the model again' if is_older else 'upgrade toprank'}."
+        )
+    if info.get("class") not in ESTIMATORS:
+        raise ModelFileError(
+            f"{path} holds a model of class {info.get('class')!r}, known are {', '.join(ESTIMATORS)}. "
+            "Hint: upgrade toprank."
+        )
+    if info.get("checksum") != _checksum(info, raw):
+        raise ModelFileError(
+            f"{path} was changed after it was saved: its checksum does not fit. Hint: use the original file."
+        )
+
+
+def _checksum(info: dict[str, Any], arrays: bytes) -> str:
+    """SHA-256 over both parts; catches accidents and edits by hand, it is no signature."""
+    described = {name: value for name, value in info.items() if name != "checksum"}
+    digest = hashlib.sha256(json.dumps(described, sort_keys=True).encode())
+    digest.update(arrays)
+    return digest.hexdigest()
+
+
+def write_atomically(path: Path, content: bytes) -> None:
+    """Write a file through a temporary one beside it, so that no half-written file is ever seen."""
+    if not path.parent.is_dir():
+        raise FileNotFoundError(f"Cannot write {path}: there is no folder {path.parent}. Hint: create it first.")
+    if path.is_dir():
+        raise IsADirectoryError(f"Cannot write {path}: it is a folder. Hint: name a file inside it.")
+    try:
+        temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex}.part")
+        try:
+            with open(temporary, "xb") as file:
+                file.write(content)
+            os.replace(temporary, path)
+        except BaseException:
+            temporary.unlink(missing_ok=True)
+            raise
+    except OSError as error:
+        reason = error.strerror or error
+        raise type(error)(
+            f"Cannot write {path}: {reason}. Hint: check the permissions of {path.parent} and the space left on it."
+        ) from error
+
+
+def without_prefix(arrays: dict[str, np.ndarray], prefix: str) -> dict[str, np.ndarray]:
+    """Arrays whose name begins with the prefix, by the rest of their name."""
+    return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
+
+
+def _parameters(model: Any) -> dict[str, Any]:
+    """Parameters of a model as JSON; of fitted models among them nothing is kept where it is but a start."""
+    given = model.get_params(deep=False)
+    return {name: None if name == "init" and not isinstance(value, str) else _plain(value)
+            for name, value in given.items()}  # fmt: skip
+
+
+def _changed(model: Any) -> list[str]:
+    """Names of the parameters that differ from the defaults of the class: what a short description says."""
+    defaults = inspect.signature(type(model)).parameters
+    return [
+        name for name, value in _parameters(model).items()
+        if name in defaults and value != _plain(defaults[name].default)
+    ]  # fmt: skip
+
+
+def _plain(value: Any) -> Any:
+    """A parameter as JSON: numpy scalars and arrays as Python values, non-finite floats as {"float": "-inf"}.
+
+    A dict becomes {"items": [[key, value], ...]}, as JSON has no keys but text.
+    """
+    if hasattr(value, "__array__"):  # of numpy, pandas or polars
+        value = np.asarray(value).tolist()
+    if isinstance(value, list | tuple | set):
+        return [_plain(v) for v in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return {"float": repr(value)}
+    if isinstance(value, dict):
+        return {"items": [[_plain(key), _plain(each)] for key, each in value.items()]}
+    if type(value).__name__ in ESTIMATORS:  # what another ranker is made of
+        return {"ranker": type(value).__name__, "parameters": _parameters(value)}
+    return value if isinstance(value, str | bool | int | float | None) else None
+
+
+def _plain_label(label: Any) -> Any:
+    """A class as JSON; raise TypeError where it is none that JSON can hold, such as a date."""
+    is_time = isinstance(label, np.datetime64 | np.timedelta64)  # the item of which may be a number
+    label = label.item() if isinstance(label, np.generic) and not is_time else label
+    if not isinstance(label, str | bool | int | float):
+        raise TypeError(
+            f"The class {label!r} of the model has the type {type(label).__name__}, which neither files nor to_dict "
+            "can hold, expected text, a number or a truth value. Hint: turn the labels into text before fit."
+        )
+    return label
+
+
+def _from_plain(value: Any) -> Any:
+    if not isinstance(value, dict):
+        return value
+    if "ranker" in value:
+        return _class_of(value["ranker"])(**{name: _from_plain(each) for name, each in value["parameters"].items()})
+    if "items" in value:
+        return {key: _from_plain(each) for key, each in value["items"]}
+    return float(value["float"])
+
+
+def _class_of(name: str) -> Any:
+    """Class of a ranker by its name, of those that a file may name."""
+    return getattr(import_module(ESTIMATORS[name]), name)

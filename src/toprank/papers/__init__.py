@@ -1,0 +1,1 @@
+"""What only reproduces the papers: exact optima. Nothing else imports it."""

@@ -1,0 +1,1 @@
+"""Trees trained for what mistakes cost."""

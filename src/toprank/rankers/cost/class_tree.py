@@ -1,0 +1,330 @@
+"""`ClassTree`: a tree whose leaves carry one of several classes; labels, words and plain values are read off it."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Mapping
+from typing import Any, Self
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.validation import check_is_fitted
+
+from toprank._core.threads import Threads, resolve_n_jobs
+from toprank.data.frames import make_frame
+from toprank.explain.conditions import merge_path
+from toprank.explain.paths import ways_up
+from toprank.explain.rules import join_conditions
+from toprank.export import INDENT, WIDTH, node_lines
+from toprank.files.model_file import facts_of, model_of, without_prefix
+from toprank.metrics.intervals import proportion_interval
+from toprank.rankers.base import BaseRanker
+from toprank.rankers.tree_ranker import TreeRanker, path_indicator
+from toprank.tree.columns import Column
+from toprank.tree.structure import Tree
+from toprank.words.counts import plural
+from toprank.words.numbers import number_text, percent_text
+from toprank.words.shortened import is_cut, shortened_lines, shortenings
+from toprank.words.wording import EXACT, SHORT, Detail, question_text
+
+ARRAYS: dict[str, Any] = {
+    "label": np.int64,
+    "class_counts": np.float64,
+    "costs": np.float64,
+    "objective_path": np.float64,
+}
+"""Fitted arrays of a `ClassTree` beside those of its tree."""
+
+
+class ClassTree(ClassifierMixin, BaseEstimator):
+    """Base of the classifiers that are one tree: a subclass finds the tree and the classes of its leaves in `fit`."""
+
+    tree_: Tree
+    columns_: list[Column]
+    classes_: np.ndarray
+    data_hash_: str
+
+    label_: np.ndarray
+    class_counts_: np.ndarray
+    costs_: np.ndarray
+    objective_path_: np.ndarray
+    objective_: float
+    n_iter_: int
+    n_jobs: int | None
+    _backend: str | None
+    _whole: Any
+
+    # Tables are read as all rankers read them.
+    _read: Any = BaseRanker._read
+    _check_frame: Any = BaseRanker._check_frame
+    _no_columns: Any = BaseRanker._no_columns
+    _encode: Any = BaseRanker._encode
+    _make_training_data: Any = BaseRanker._make_training_data
+    _forget: Any = BaseRanker._forget
+    save: Any = BaseRanker.save
+    n_leaves_: Any = TreeRanker.n_leaves_
+    n_conditions_: Any = TreeRanker.n_conditions_
+
+    # --- labels -------------------------------------------------------------------------------------------------
+
+    def _leaves(self, matrix: np.ndarray) -> np.ndarray:
+        with Threads(resolve_n_jobs(self.n_jobs)) as threads:
+            return self.tree_.apply(matrix, threads)
+
+    def apply(self, X: Any) -> np.ndarray:
+        """Leaf node of `tree_` that each row reaches, int32 (n,)."""
+        return self._leaves(self._encode(X))
+
+    def decision_path(self, X: Any) -> sp.csr_array:
+        """Nodes of `tree_` on each row's path: sparse indicator of shape (n, n_nodes)."""
+        matrix = self._encode(X)
+        return path_indicator(self.tree_, matrix)
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Class of each row: the label of its leaf, the cheapest one for the training cases there."""
+        leaf = self._leaves(self._encode(X))
+        return self.classes_[self.label_[leaf]]
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Share of each class among the training cases of a row's leaf, float64 (n, K)."""
+        leaf = self._leaves(self._encode(X))
+        counts = self.class_counts_[leaf]
+        return counts / counts.sum(axis=1, keepdims=True)
+
+    # --- text ---------------------------------------------------------------------------------------------------
+
+    def rules(self, *, exact: bool = False) -> Any:
+        """One row a leaf, from left to right: the conditions in words and the cases it had in training.
+
+        Parameters
+        ----------
+        exact : bool, default False
+            Write the conditions out in full, as `to_text` does.
+
+        Returns
+        -------
+        frame as in fit, with the columns
+            leaf, rule, class, n (cases), of_class (cases of the leaf's class), share (of the training cases) with
+            the ends of its interval, coverage (their share of all cases of the class).
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> from toprank import TAOClassifier
+        >>> X, y = load_iris(return_X_y=True, as_frame=True)
+        >>> table = TAOClassifier(max_depth=2, split="axis").fit(X, y).rules()
+        >>> table[["rule", "class", "n"]].values.tolist()[0]
+        ['petal width (cm) <= 0.8', 0, 50.0]
+        """
+        check_is_fitted(self)
+        return make_frame(self._rules(EXACT if exact else SHORT), self._backend)
+
+    def _rules(self, detail: Detail) -> dict[str, Any]:
+        """Columns of `rules` by name."""
+        leaves = np.flatnonzero(self.tree_.is_leaf)
+        label, n = self.label_[leaves], self.class_counts_[leaves].sum(axis=1)
+        own = self.class_counts_[leaves, label]
+        low, high = proportion_interval(own, n)
+        return {
+            "leaf": np.arange(1, len(leaves) + 1),
+            "rule": [self._rule(leaf, detail) for leaf in range(len(leaves))],
+            "class": self.classes_[label].tolist(),
+            "n": n,
+            "of_class": own,
+            "share": own / n,
+            "share_low": low,
+            "share_high": high,
+            "coverage": own / self.class_counts_[0, label],
+        }
+
+    def _rule(self, leaf: int, detail: Detail) -> str:
+        """Conditions on the way to a leaf, in the order of the path."""
+        path = next(ways_up(self.tree_, leaf))
+        conditions = merge_path(self.tree_, self.columns_, path, detail)
+        return join_conditions([each.text(detail=detail) for each in conditions if not each.is_open])
+
+    def summary(self) -> str:
+        """A few lines about the fitted model: size, training figures, classes."""
+        check_is_fitted(self)
+        told = self._figures()
+        n, wrong = told["n_cases"], told["n_wrong"]
+        names = [SHORT.label(label) for label in self.classes_.tolist()]
+        counts = [f"class {name}: {number_text(c)}" for name, c in zip(names, told["class_counts"], strict=True)]
+        sizes = [plural(self.n_leaves_, "leaf", "leaves"), plural(self.n_conditions_, "condition")]
+        return "\n".join([
+            f"{type(self).__name__}: {', '.join(sizes)}, depth {told['depth']}",
+            f"trained on {plural(n, 'case')}, {plural(len(self.columns_), 'column')} "
+            f"({sum(c.is_categorical for c in self.columns_)} categorical)",
+            f"{', '.join(counts)}; {number_text(wrong)} called wrongly ({percent_text(wrong / n)})"
+        ])  # fmt: skip
+
+    def to_text(self, *, exact: bool = False) -> str:
+        """The whole tree as text, each leaf with its class and the training cases of every class.
+
+        Parameters
+        ----------
+        exact : bool, default False
+            False gives a text to read, in 100 columns: numbers are rounded, long lists and sums cut; its last line says
+            so. True gives a text to apply, one line a node: whoever answers its questions for a row ends in the leaf
+            that `apply` finds, and so in the class that `predict` gives. A category that training did not know counts
+            as missing.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> from toprank import TAOClassifier
+        >>> X, y = load_iris(return_X_y=True, as_frame=True)
+        >>> print(TAOClassifier(max_depth=2, split="axis").fit(X, y).to_text())
+        TAOClassifier: 3 leaves, 2 conditions, depth 2
+        trained on 150 cases, 4 columns (0 categorical)
+        class 0: 50, class 1: 50, class 2: 50; 6 called wrongly (4 %)
+        <BLANKLINE>
+        petal width (cm) <= 0.8?
+        |   yes: leaf 1: class 0, 50 of 50 cases (100 %)
+        |   no:  petal width (cm) <= 1.7?
+        |   |   yes: leaf 2: class 1, 49 of 54 cases (90.7 %); class 2: 5
+        |   |   no:  leaf 3: class 2, 45 of 46 cases (97.8 %); class 1: 1
+        <BLANKLINE>
+        Shortened: missing values; use to_text(exact=True) for the full text.
+        """
+        tree, detail = self.tree_, EXACT if exact else SHORT
+        lines = [part for line in self.summary().splitlines() for part in textwrap.wrap(line, WIDTH)]
+        lines.append("")
+        number = np.cumsum(tree.is_leaf)
+        stack = [(0, 0, "")]
+        while stack:
+            node, level, answer = stack.pop()
+            if tree.is_leaf[node]:
+                text = self._leaf_text(node, number[node], detail)
+            else:
+                text = f"{question_text(tree, self.columns_, node, detail)}?"
+                stack += [
+                    (int(tree.right[node]), level + 1, "no:  "),
+                    (int(tree.left[node]), level + 1, "yes: "),
+                ]
+            lines += node_lines(INDENT * level + answer, text, detail)
+        return "\n".join(lines if exact else [*lines, *shortened_lines(self._shortenings())])
+
+    def _leaf_text(self, node: int, number: int, detail: Detail) -> str:
+        """Words for a leaf: leaf 2: class red, 47 of 52 cases (90.4 %); class blue: 5."""
+        counts, own = self.class_counts_[node], int(self.label_[node])
+        names = [detail.label(label) for label in self.classes_.tolist()]
+        n, total = number_text(counts[own]), number_text(counts.sum())
+        words = f"leaf {number}: class {names[own]}, {n} of {total} cases ({percent_text(counts[own] / counts.sum())})"
+        others = self._other_classes(node)
+        told = others[: detail.names]
+        listed = [f"class {names[i]}: {number_text(counts[i])}" for i in told]
+        if len(others) > len(told):
+            listed.append(f"{len(others) - len(told)} more classes: {number_text(counts[others[len(told) :]].sum())}")
+        return f"{words}; {', '.join(listed)}" if listed else words
+
+    def _other_classes(self, node: int) -> list[int]:
+        """Classes beside its own that a leaf had cases of, commonest first."""
+        counts, own = self.class_counts_[node], int(self.label_[node])
+        return [i for i in np.argsort(-counts, kind="stable").tolist() if i != own and counts[i] > 0]
+
+    def _shortenings(self) -> list[str]:
+        """Words for what a short text leaves out."""
+        leaves, names = np.flatnonzero(self.tree_.is_leaf).tolist(), self.classes_.tolist()
+        cut = any(is_cut([names[i] for i in self._other_classes(node)]) for node in leaves)
+        cut |= any(is_cut([names[i]]) for i in self.label_[leaves].tolist())
+        asked = np.flatnonzero(~self.tree_.is_leaf).tolist()
+        return [*shortenings(self.tree_, self.columns_, asked), *(["classes"] if cut else [])]
+
+    # --- files and plain values ---------------------------------------------------------------------------------
+
+    def to_dict(self) -> dict[str, Any]:
+        """The fitted model as plain values, for a JSON file; `from_dict` gives it back.
+
+        A fitted model to start from and a `random_state` that is no number become None.
+        """
+        check_is_fitted(self)
+        learned = {name: getattr(self, f"{name}_").tolist() for name in ARRAYS}
+        return facts_of(self) | {"tree": self.tree_.to_dict(), "n_iter": self.n_iter_} | learned
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> Self:
+        """Model of a dictionary that `to_dict` made; checked.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> from toprank import TAOClassifier
+        >>> X, y = load_iris(return_X_y=True)
+        >>> model = TAOClassifier(max_depth=2).fit(X, y)
+        >>> bool((TAOClassifier.from_dict(model.to_dict()).predict(X) == model.predict(X)).all())
+        True
+        """
+        try:
+            model: Self = model_of(cls, data)
+            misfit = model._learn(Tree.from_dict(data["tree"]), data)
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise ValueError(
+                f"Not a valid {cls.__name__}: {error!r}. Hint: use a dictionary that `to_dict` made."
+            ) from error
+        if misfit:
+            raise ValueError(
+                f"Not a valid {cls.__name__}: its {misfit} do not fit. Hint: use a dictionary that `to_dict` made."
+            )
+        return model
+
+    def _figures(self) -> dict[str, Any]:
+        """Figures of the fitted model for its file."""
+        counts = self.class_counts_[0]
+        leaves = np.flatnonzero(self.tree_.is_leaf)
+        of_others = np.arange(len(counts)) != self.label_[leaves, None]
+        return {
+            "n_cases": float(counts.sum()),
+            "class_counts": counts.tolist(),
+            "n_wrong": float(self.class_counts_[leaves][of_others].sum()),
+            "n_leaves": self.n_leaves_,
+            "n_conditions": self.n_conditions_,
+            "depth": self.tree_.depth,
+            "objective": float(self.objective_),
+        }
+
+    def _to_arrays(self) -> dict[str, np.ndarray]:
+        """Arrays of the fitted model for a file."""
+        learned = {name: getattr(self, f"{name}_") for name in ARRAYS} | {"n_iter": np.array(self.n_iter_)}
+        return {f"tree_{name}": array for name, array in self.tree_.to_arrays().items()} | learned
+
+    def _from_arrays(self, arrays: dict[str, np.ndarray]) -> None:
+        """Take the fitted model from arrays of a file."""
+        misfit = self._learn(Tree.from_arrays(without_prefix(arrays, "tree_")), arrays)
+        if misfit:
+            raise ValueError(f"The model's {misfit} do not fit together.")
+
+    def _learn(self, tree: Tree, learned: Mapping[str, Any]) -> str:
+        """Take a tree and what else was learned; the parts that do not fit together, in words, or nothing."""
+        self.tree_, self.n_iter_ = tree, int(learned["n_iter"])
+        self._whole = None  # the finished tree alone is kept
+        for name, dtype in ARRAYS.items():
+            setattr(self, f"{name}_", np.array(learned[name], dtype))
+        n, k = len(tree), len(self.classes_)
+        label = self.label_[tree.is_leaf] if self.label_.shape == (n,) else np.array([-1])
+        counts, path = self.class_counts_, self.objective_path_
+        for holds, what in (
+            (tree.n_features == len(self.columns_), "tree and columns"),
+            (len(tree) == 2 * tree.n_leaves - 1 and np.all(np.diff(tree.leaf[tree.is_leaf]) == 1), "tree and leaves"),
+            (np.all((label >= 0) & (label < k)), "labels and classes"),
+            (counts.shape == (n, k) and are_amounts(counts) and np.all(counts.sum(axis=1) > 0), "counts and classes"),
+            (self.costs_.shape == (k, k) and are_amounts(self.costs_), "costs and classes"),
+            (path.ndim == 1 and len(path) > 0 and are_amounts(path), "objectives"),
+        ):
+            if not holds:
+                return what
+        self.objective_ = float(path[-1])
+        return ""
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.input_tags.categorical = True
+        tags.input_tags.string = True
+        return tags
+
+
+def are_amounts(values: np.ndarray) -> bool:
+    """Whether all values are finite and none is negative."""
+    return bool(np.all(np.isfinite(values) & (values >= 0)))

@@ -1,0 +1,279 @@
+"""`CostTree`: CART with costs, grown in full and cut back on what its mistakes cost."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from toprank._core.threads import Threads
+from toprank.data.training import TrainingData
+from toprank.files.model_file import without_prefix
+from toprank.rankers.cost.labelled_tree import BALANCED, LABELLED_CONSTRAINTS, LabelledTree
+from toprank.rankers.greedy.monotone import MONOTONIC_CST, bounded_rates, read_directions
+from toprank.rankers.growth import CCP_ALPHA, CV, DEPTH
+from toprank.rankers.leaf_rates import parents_of
+from toprank.rankers.meta.pruning import best_penalty, penalties_to_try
+from toprank.rankers.unseen import held_out_folds, pruning_folds
+from toprank.tree.meta.prune import SMALLEST_PENALTY, link_penalties, prune_tree
+from toprank.tree.structure import Tree
+from toprank.tree.weights import RowWeights, integer_weights
+
+PENALTIES_TRIED = 10_000
+"""Penalties that folds compare at most: all of them cost one pass through the held-out rows."""
+
+
+class CostTree(LabelledTree):
+    """A greedy tree for what false alarms and missed cases cost: CART, pruned on the weighted 0/1 loss.
+
+    The tree is grown in full by the Gini index, each case weighing what a mistake on it costs. Then it is cut back,
+    the weakest link first: the pruned tree makes fp_cost * false positives + fn_cost * false negatives + ccp_alpha *
+    (number of leaves) as small as any pruning of the full tree can. scikit-learn's trees are pruned on the Gini index
+    instead, which is not what the authors of CART do [2]_. The baseline of the paper of `TAOTree` [1]_, whose costs,
+    labels and scores it shares.
+
+    Parameters
+    ----------
+    max_depth : int or None
+        Conditions on a path at most; None = no limit.
+    fp_cost : float or "balanced", default "balanced"
+        Cost of a false positive; balanced: such that all negatives together cost what all positives do.
+    fn_cost : float, default 1.0
+        Cost of a false negative.
+    ccp_alpha : float or "cv", default "cv"
+        What a leaf costs, in the units of `fp_cost` and `fn_cost`: it stays where it saves more. 0 prunes nothing. "cv"
+        chooses the penalty of least cross-validated cost, and of equals the largest.
+    cv : int, splitter or iterable of splits, default 5
+        Folds for the hit rates of new cases and for ccp_alpha="cv"; an int means stratified folds. 0: rates are those
+        of training, and ccp_alpha="cv" takes 5 folds.
+    leaf_score : {"margin", "constant"}, default "margin"
+        What orders the cases inside a leaf: the distance to the nearest threshold on the path, or nothing.
+    min_samples_leaf : int, default 1
+        Least weight of a leaf, in cases of the kind that costs less.
+    smoothing, smoothing_strength, splitter, max_bins, categorical_features, keep_columns, budget, pos_label, n_jobs
+        As in `MetaAP`.
+    cat_smooth, min_data_per_group, max_cat_threshold
+        As in `MetaAP`.
+    monotonic_cst : array-like of -1, 0, 1 per column, dict of names, or None
+        Columns of numbers along which the score may go one way only, as in scikit-learn: 1 = it never falls as the
+        column rises, -1 = it never rises. Needs leaf_score="constant".
+        Labels of `cost_predict` follow.
+    random_state : int, RandomState or None
+        Folds of ccp_alpha="cv", the same each time for None; nothing else is random.
+
+    Attributes
+    ----------
+    tree_ : Tree
+    ccp_alpha_ : float
+        The penalty that was used.
+    ccp_path_ : dict
+        With ccp_alpha="cv": penalties tried and the cross-validated cost of each, as a share of what mistakes on all
+        cases would cost (NaN where too few rows allow no folds).
+    objective_ : float
+        fp_cost_ * n_fp_ + fn_cost * n_fn_ + ccp_alpha_ * n_leaves_.
+    n_fp_, n_fn_ : float
+        Training cases that `cost_predict` calls positive and negative by mistake.
+    fp_cost_ : float
+        The cost of a false positive that was used.
+
+    References
+    ----------
+    .. [1] Gabidolla, Zharmagambetov, Carreira-Perpiñán. Beyond the ROC curve: classification trees using cost-optimal
+       curves, with application to imbalanced datasets. ICML 2024. Section 5.3, appendix H.2.
+    .. [2] Breiman, Friedman, Olshen, Stone. Classification and regression trees. 1984. Chapter 3.
+
+    Examples
+    --------
+    >>> from toprank import CostTree
+    >>> from toprank.datasets import make_audit
+    >>> data = make_audit(2000, random_state=0)
+    >>> full, pruned = (CostTree(ccp_alpha=alpha).fit(data.X, data.y) for alpha in (0, 1.0))
+    >>> full.n_fp_ + full.n_fn_, pruned.n_leaves_
+    (0.0, 11)
+    """
+
+    _parameter_constraints: dict[str, list[Any]] = {
+        **LABELLED_CONSTRAINTS,
+        "max_depth": DEPTH,
+        "monotonic_cst": MONOTONIC_CST,
+        "ccp_alpha": CCP_ALPHA,
+        "cv": CV,
+        "random_state": ["random_state"],
+    }
+
+    def __init__(
+        self,
+        *,
+        max_depth: int | None = None,
+        fp_cost: float | str = BALANCED,
+        fn_cost: float = 1.0,
+        ccp_alpha: float | str = "cv",
+        cv: Any = 5,
+        leaf_score: str = "margin",
+        min_samples_leaf: int = 1,
+        smoothing: str | None = "hierarchical",
+        smoothing_strength: float = 10.0,
+        splitter: str = "hist",
+        max_bins: int = 255,
+        categorical_features: Any = None,
+        cat_smooth: float | None = 10.0,
+        min_data_per_group: int = 10,
+        max_cat_threshold: int | None = 3,
+        monotonic_cst: Any = None,
+        keep_columns: Any = None,
+        budget: int | float | None = None,
+        pos_label: Any = None,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+    ):
+        self.max_depth = max_depth
+        self.fp_cost = fp_cost
+        self.fn_cost = fn_cost
+        self.ccp_alpha = ccp_alpha
+        self.cv = cv
+        self.leaf_score = leaf_score
+        self.min_samples_leaf = min_samples_leaf
+        self.smoothing = smoothing
+        self.smoothing_strength = smoothing_strength
+        self.splitter = splitter
+        self.max_bins = max_bins
+        self.categorical_features = categorical_features
+        self.cat_smooth = cat_smooth
+        self.min_data_per_group = min_data_per_group
+        self.max_cat_threshold = max_cat_threshold
+        self.monotonic_cst = monotonic_cst
+        self.keep_columns = keep_columns
+        self.budget = budget
+        self.pos_label = pos_label
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
+    # --- growing and pruning ------------------------------------------------------------------------------------
+
+    def _fit_model(self, data: TrainingData, threads: Threads) -> None:
+        direction = read_directions(self.monotonic_cst, data.columns, data.is_categorical, "CostTree")
+        if direction is not None and self.leaf_score != "constant":
+            raise ValueError(
+                f"CostTree keeps monotonic_cst with leaf_score='constant' only, but leaf_score is {self.leaf_score!r}, "
+                "whose scores change inside leaves. Hint: use leaf_score='constant'."
+            )
+        costs = self._set_costs()
+        weights = integer_weights(data.is_positive, data.weight)
+        costly = self._weigh_by_cost(data, weights, costs)
+        full = self._grow(data, costly, threads, direction)
+        self.ccp_alpha_ = self._choose_penalty(full, data, costs, threads, direction)
+        tree = prune_tree(full.tree, full.penalty, self.ccp_alpha_)
+        is_positive = costs_less_as_positive(tree)
+        if direction is not None:
+            share = tree.positive / (tree.positive + tree.negative)
+            is_positive = bounded_rates(tree, share, direction) >= 0.5
+        self._finish(counted(tree, data, weights, threads), is_positive, data, direction)
+        self.objective_ = self.fp_cost_ * self.n_fp_ + self.fn_cost * self.n_fn_ + self.ccp_alpha_ * self.n_leaves_
+
+    def _grow(self, data: TrainingData, costly: RowWeights, threads: Threads, direction: np.ndarray | None) -> FullTree:
+        """The tree before pruning."""
+        cheaper = min(self.fp_cost_, self.fn_cost) / costly.unit
+        tree = self._greedy_tree(data, costly, self.max_depth, np.floor(self.min_samples_leaf * cheaper), threads,
+                                 direction)  # fmt: skip
+        return FullTree.of(replace(tree, gain=tree.gain * costly.unit))
+
+    def _choose_penalty(
+        self, full: FullTree, data: TrainingData, costs: np.ndarray, threads: Threads, direction: np.ndarray | None
+    ) -> float:
+        """The penalty given, or the one of least cross-validated cost; of equals the largest."""
+        if self.ccp_alpha != "cv":
+            return float(self.ccp_alpha)
+        tried = penalties_to_try(full.penalty[np.isfinite(full.penalty)], PENALTIES_TRIED)
+        folds = held_out_folds(data, pruning_folds(self.cv), self.random_state)
+        if len(tried) == 1 or len(folds) == 0:
+            self.ccp_path_ = {"ccp_alpha": tried[:1], "cost": np.full(1, np.nan)}
+            return float(tried[0])
+        held_out = self._weigh_by_cost(data, integer_weights(data.is_positive, folds[0].weight), costs)
+        share = np.zeros((len(folds), len(tried)))
+        for i, fold in enumerate(folds):
+            weights = integer_weights(data.is_positive, fold.inside_weight)
+            part = self._grow(data, self._weigh_by_cost(data, weights, costs), threads, direction)
+            # A leaf of a part of the cases must save that part of the penalty: penalties belong to sums of costs.
+            scaled = tried * (part.cost / full.cost)
+            rows = fold.held_out
+            leaf = part.tree.apply(data.X[rows], threads)
+            share[i] = part.costs_of(leaf, held_out.positive[rows], held_out.total[rows], scaled)
+        share *= len(folds) / held_out.sum_of_total  # of all folds together
+        self.ccp_path_ = {"ccp_alpha": tried, "cost": share.mean(axis=0)}
+        return best_penalty(tried, -share)
+
+    # --- files and text -----------------------------------------------------------------------------------------
+
+    def _size_in_words(self) -> str:
+        return f"{super()._size_in_words()}; ccp_alpha {self.ccp_alpha_:.3g}"
+
+    def _to_arrays(self) -> dict[str, np.ndarray]:
+        path = {f"ccp_{name}": values for name, values in getattr(self, "ccp_path_", {}).items()}
+        return super()._to_arrays() | {"penalty": np.array(self.ccp_alpha_)} | path
+
+    def _from_arrays(self, arrays: dict[str, np.ndarray]) -> None:
+        super()._from_arrays(arrays)
+        self.ccp_alpha_, path = float(arrays["penalty"]), without_prefix(arrays, "ccp_")
+        if path:
+            self.ccp_path_ = path
+
+
+@dataclass(frozen=True)
+class FullTree:
+    """A tree before pruning, its weights in units of cost, and the penalty at which each node becomes a leaf."""
+
+    tree: Tree
+    penalty: np.ndarray
+
+    @classmethod
+    def of(cls, tree: Tree) -> FullTree:
+        """The weakest links of a tree for the weighted 0/1 loss."""
+        return cls(tree, link_penalties(tree.left, tree.right, -np.minimum(tree.positive, tree.negative)))
+
+    @property
+    def cost(self) -> float:
+        """What mistakes on all its cases would cost."""
+        return float(self.tree.positive[0] + self.tree.negative[0])
+
+    def costs_of(self, leaf: np.ndarray, positive: np.ndarray, total: np.ndarray, penalties: np.ndarray) -> np.ndarray:
+        """What other rows cost in the pruned tree of each penalty, penalties rising.
+
+        Parameters
+        ----------
+        leaf : int array of shape (n,)
+            Leaf of this tree that each row reaches.
+        positive, total : int64 arrays of shape (n,)
+            What a mistake on each row costs: `positive` is 0 for negatives.
+        penalties : float64 array of shape (n_penalties,)
+        """
+        tree, n_penalties = self.tree, len(penalties)
+        positive, total = (sums_of_nodes(tree, leaf, values) for values in (positive, total))
+        cost = np.where(costs_less_as_positive(tree), total - positive, positive)
+        # A node is a leaf from its own penalty on, up to that of its parent.
+        parent, penalty = parents_of(tree.left, tree.right), np.maximum(self.penalty, SMALLEST_PENALTY)
+        first = np.searchsorted(penalties, np.where(tree.is_leaf, 0.0, penalty))
+        last = np.searchsorted(penalties, np.where(parent < 0, np.inf, penalty[parent]))
+        change = np.bincount(first, cost, n_penalties + 1) - np.bincount(last, cost, n_penalties + 1)
+        return np.cumsum(change)[:n_penalties]
+
+
+def costs_less_as_positive(tree: Tree) -> np.ndarray:
+    """Theorem 4.2: nodes whose positives cost as much as their negatives, or more."""
+    return tree.positive >= tree.negative
+
+
+def sums_of_nodes(tree: Tree, leaf: np.ndarray, values: np.ndarray) -> np.ndarray:
+    """Sum of the rows' values in each node of a plain tree, by the leaves they reach: float64, exact for integers."""
+    sums = np.bincount(leaf, values, len(tree)).tolist()
+    left, right = tree.left.tolist(), tree.right.tolist()
+    for node in np.flatnonzero(~tree.is_leaf)[::-1].tolist():  # children first
+        sums[node] = sums[left[node]] + sums[right[node]]
+    return np.array(sums)
+
+
+def counted(tree: Tree, data: TrainingData, weights: RowWeights, threads: Threads) -> Tree:
+    """The tree with cases instead of costs in its nodes."""
+    leaf = tree.apply(data.X, threads)
+    positive, total = (sums_of_nodes(tree, leaf, values) for values in (weights.positive, weights.total))
+    return replace(tree, positive=positive * weights.unit, negative=(total - positive) * weights.unit)

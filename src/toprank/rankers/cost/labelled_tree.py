@@ -1,0 +1,138 @@
+"""`LabelledTree`: trees whose leaves carry the label that costs least; what `TAOTree` and `CostTree` share."""
+
+from __future__ import annotations
+
+import math
+from numbers import Real
+from typing import Any
+
+import numpy as np
+from sklearn.utils._param_validation import Interval, StrOptions
+
+from toprank._core.dtypes import GINI
+from toprank._core.threads import Threads, resolve_n_jobs
+from toprank.data.training import TrainingData
+from toprank.rankers.greedy.monotone import bounded_rates
+from toprank.rankers.growth import GROWTH_CONSTRAINTS, category_search
+from toprank.rankers.leaf_rates import finish_tree, order_by_rate, parents_of, smoothed_rates
+from toprank.rankers.tree_ranker import TreeRanker
+from toprank.tree.flatten import flatten_tree
+from toprank.tree.grower import UNLIMITED, Limits, grow
+from toprank.tree.scoring import Scoring
+from toprank.tree.structure import Tree
+from toprank.tree.tao.problem import integer_costs
+from toprank.tree.weights import FIXED_POINT_BITS, RowWeights
+
+BALANCED = "balanced"
+
+SHARED = ("min_samples_leaf", "smoothing", "smoothing_strength", "splitter", "max_bins", "categorical_features",
+          "cat_smooth", "min_data_per_group", "max_cat_threshold", "keep_columns", "budget", "pos_label",
+          "n_jobs")  # fmt: skip
+"""Parameters that all tree rankers have."""
+
+LABELLED_CONSTRAINTS: dict[str, list[Any]] = {
+    **{name: GROWTH_CONSTRAINTS[name] for name in SHARED},
+    "fp_cost": [Interval(Real, 0, None, closed="neither"), StrOptions({BALANCED})],
+    "fn_cost": [Interval(Real, 0, None, closed="neither")],
+    "leaf_score": [StrOptions({"margin", "constant"})],
+}
+"""What scikit-learn checks of the parameters that all labelled trees share."""
+
+
+class LabelledTree(TreeRanker):
+    """Base of the trees whose leaves carry a label, chosen by what false positives and false negatives cost.
+
+    A subclass finds the tree and its labels in `_fit_model`, after `_set_costs`, and hands them to `_finish`.
+
+    Attributes
+    ----------
+    fp_cost_ : float
+        The cost of a false positive that was used.
+    n_fp_, n_fn_ : float
+        Training cases that `cost_predict` calls positive and negative by mistake.
+    objective_ : float
+        What the subclass makes small, for the finished tree on the training data.
+    """
+
+    fp_cost: float | str
+    fn_cost: float
+    leaf_score: str
+    smoothing: str | None
+    smoothing_strength: float
+    objective_: float
+
+    # --- costs --------------------------------------------------------------------------------------------------
+
+    def _set_costs(self) -> np.ndarray:
+        """Settle the cost of a false positive; the matrix of costs, a row a class, a column a label."""
+        self.fp_cost_ = self._false_positive_cost()
+        return np.array([[0.0, self.fp_cost_], [self.fn_cost, 0.0]])
+
+    def _false_positive_cost(self) -> float:
+        """Lambda; the base cost of section H.1.1 gives both classes the same total cost."""
+        if isinstance(self.fp_cost, str):
+            return self.fn_cost * self.n_positives_ / (self.n_cases_ - self.n_positives_)
+        return float(self.fp_cost)
+
+    # --- growing ------------------------------------------------------------------------------------------------
+
+    def _weigh_by_cost(self, data: TrainingData, weights: RowWeights, costs: np.ndarray) -> RowWeights:
+        """What a mistake on each row costs, in integer units."""
+        total, whole, unit = integer_costs(weights.total, costs, FIXED_POINT_BITS)
+        total = total * np.where(data.is_positive, whole[1, 0], whole[0, 1])
+        return RowWeights(np.where(data.is_positive, total, 0), total, unit * weights.unit, (costs[1, 0], costs[0, 1]))
+
+    def _greedy_tree(
+        self, data: TrainingData, costly: RowWeights, max_depth: int | None, least: float, threads: Threads,
+        direction: np.ndarray | None = None,
+    ) -> Tree:  # fmt: skip
+        """A greedy tree by the Gini index; each row weighs what a mistake on it costs, a leaf `least` units or more."""
+        min_leaf = max(1, math.ceil(min(least, costly.sum_of_total)))
+        splitter = data.splitter(costly, threads)
+        categories = category_search(self).rules(costly)
+        limits = Limits(GINI, max_depth or UNLIMITED, min_leaf, categories=categories, direction=direction)
+        return flatten_tree(grow(splitter, splitter.root(), limits), costly.unit, data.is_categorical)
+
+    def _finish(self, tree: Tree, label: np.ndarray, data: TrainingData, direction: np.ndarray | None = None) -> None:
+        """Leaf order, rates and scores of a tree, whose leaves have labels 0 and 1; its mistakes."""
+        parent = parents_of(np.where(tree.is_leaf, -1, tree.left), tree.right)
+        rates = smoothed_rates(
+            tree.positive, tree.positive + tree.negative, parent, self.smoothing, self.smoothing_strength
+        )
+        rates = bounded_rates(tree, rates, direction)
+        scoring = Scoring()
+        if self.leaf_score == "margin":
+            turn = self.fp_cost_ / (self.fp_cost_ + self.fn_cost)  # theorem 4.2: richer leaves are positive
+            scoring = Scoring("margin", scale=data.column_scales(), turn=min(turn, 1 - 1e-9))
+        self.tree_ = finish_tree(tree, *order_by_rate(tree, rates), scoring)
+        self._label = np.where(tree.is_leaf, label, -1).astype(np.int8)
+        self.n_fp_ = float(tree.negative[self._label == 1].sum())
+        self.n_fn_ = float(tree.positive[self._label == 0].sum())
+
+    # --- labels -------------------------------------------------------------------------------------------------
+
+    def cost_predict(self, X: Any) -> np.ndarray:
+        """Class of each row: the label of its leaf, which costs least at `fp_cost` and `fn_cost`.
+
+        `predict` draws its line at the cutoff of `budget` instead, as all rankers do.
+        """
+        matrix = self._encode(X)
+        with Threads(resolve_n_jobs(self.n_jobs)) as threads:
+            is_positive = self._label[self.tree_.apply(matrix, threads)] == 1
+        return self.classes_[np.where(is_positive, self.positive_index_, 1 - self.positive_index_)]
+
+    # --- files --------------------------------------------------------------------------------------------------
+
+    def _figures(self) -> dict[str, Any]:
+        return super()._figures() | {"objective": self.objective_, "n_fp": self.n_fp_, "n_fn": self.n_fn_}
+
+    def _to_arrays(self) -> dict[str, np.ndarray]:
+        figures = np.array([self.fp_cost_, self.n_fp_, self.n_fn_, self.objective_], np.float64)
+        return super()._to_arrays() | {"label": self._label, "label_figures": figures}
+
+    def _from_arrays(self, arrays: dict[str, np.ndarray]) -> None:
+        super()._from_arrays(arrays)
+        self._label = arrays["label"]
+        if self._label.shape != (len(self.tree_),) or not np.isin(self._label[self.tree_.is_leaf], (0, 1)).all():
+            raise ValueError("The model's leaves lack labels.")
+        self.fp_cost_, self.n_fp_, self.n_fn_, self.objective_ = arrays["label_figures"].tolist()

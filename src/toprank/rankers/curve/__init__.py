@@ -1,0 +1,1 @@
+"""Cost-optimal curves: a tree for every balance of mistakes."""

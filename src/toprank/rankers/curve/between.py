@@ -1,0 +1,220 @@
+"""Trees between those of two costs: a neighbour's with one threshold moved.
+
+The trees that cost ratios lead to are corners of a hull, and between two of them there may be a wide gap. The
+constrained form of the problem, the fewest false negatives at no more than so many false positives (appendix B of the
+paper), has solutions there as well. They are looked for among the trees that differ from a neighbour in one threshold:
+all of these are known from one sort a node.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+
+from toprank._core.threads import Threads
+from toprank.data.training import TrainingData
+from toprank.rankers.cost.tao_tree import TAOTree
+from toprank.rankers.curve.path import Moved, votes_of
+from toprank.tree.tao.alternating_tree import AlternatingTree, pruned
+from toprank.tree.tao.moves import Move, Moves, undominated, with_threshold
+from toprank.tree.tao.problem import CostProblem
+
+SLACK = 1e-9
+"""What rounding may add to a number of parts, or to a share."""
+
+MOST_PARTS = 2.0**40
+"""Parts of a gap at most; there are no more than false positives in it that differ."""
+
+
+class Place(NamedTuple):
+    """Where a tree stands between two neighbours of a path.
+
+    Attributes
+    ----------
+    gap : int
+        Position of the neighbour with more false positives.
+    rate : float
+        False positives of the tree, as a share of the negatives.
+    """
+
+    gap: int
+    rate: float
+
+
+class FoundTree(NamedTuple):
+    """Which tree of a path to move a threshold of, by its position, and how."""
+
+    at: int
+    move: Move
+
+
+@dataclass(frozen=True)
+class Between:
+    """Finds trees between the neighbours of a path.
+
+    Attributes
+    ----------
+    models : list of TAOTree
+        Costs of a false positive ascending.
+    data : TrainingData
+        That the models were fitted on.
+    problem : CostProblem
+        Of `data`, at some cost.
+    trees : list of AlternatingTree
+        Of the models.
+    moves : list of Moves
+        Of each tree.
+    """
+
+    models: Sequence[TAOTree]
+    data: TrainingData
+    problem: CostProblem
+    trees: Sequence[AlternatingTree]
+    moves: Sequence[Moves]
+
+    @classmethod
+    def of(cls, models: Sequence[TAOTree], data: TrainingData, threads: Threads) -> Between:
+        """What it takes to find trees between these models, which were fitted on `data`."""
+        problem = models[0]._problem(np.array([[0.0, 1.0], [1.0, 0.0]]), data, Threads())
+        trees = [model._alternating(problem) for model in models]
+        return cls(models, data, problem, trees, threads.run(lambda tree: Moves.of(tree, problem), trees))
+
+    def fill(self, gap: int, max_gap: float) -> list[FoundTree]:
+        """Trees between a model and the next one, false positives falling.
+
+        The gap is parted evenly in false positives, into parts no wider than `max_gap` in either error rate. Where one
+        part ends the tree is taken that misses the fewest positives at no more false positives; trees that do not miss
+        fewer than the next model are left out.
+        """
+        many, few = self.moves[gap].now, self.moves[gap + 1].now
+        width = many.false_positives - few.false_positives
+        positives, negatives = (max(weight, 1) for weight in self._classes)
+        widest = max(width / negatives, (few.false_negatives - many.false_negatives) / positives)
+        n_parts = math.ceil(min(widest / max_gap, MOST_PARTS) - SLACK)
+        if width <= 0 or n_parts < 2:
+            return []
+        at, index, fp, fn = self._best_moves[gap]
+        is_between = (fp < many.false_positives) & (fn < few.false_negatives)
+        at, index, fp = at[is_between], index[is_between], fp[is_between]
+        # The first part whose end allows so many false positives, and the last one whose end allows no better tree.
+        first = np.ceil((fp - few.false_positives) * (n_parts / width) - SLACK)
+        last = np.append(first[1:] - 1, n_parts - 1)
+        is_taken = np.maximum(first, 1) <= np.minimum(last, n_parts - 1)
+        taken = zip(at[is_taken].tolist(), index[is_taken].tolist(), strict=True)
+        return [FoundTree(which, self.moves[which][place]) for which, place in taken][::-1]
+
+    def find(self, place: Place) -> FoundTree | None:
+        """The tree that misses the fewest positives at no more false positives than a place has; None where none is.
+
+        For places of a path that was found on other rows.
+        """
+        most = place.rate * self._classes[1] * (1 + SLACK)
+        at, index, fp, _ = self._best_moves[place.gap]
+        allowed = int(np.searchsorted(fp, most, side="right")) - 1
+        return None if allowed < 0 else FoundTree(int(at[allowed]), self.moves[at[allowed]][int(index[allowed])])
+
+    def place(self, gap: int, found: FoundTree) -> Place:
+        """Where a tree that `fill` found stands."""
+        return Place(gap, found.move.mistakes.false_positives / max(self._classes[1], 1))
+
+    def moved(self, found: FoundTree, position: np.ndarray) -> Moved:
+        """How a tree that was found comes from another one, whose position in the whole path is given."""
+        before = float(self.models[found.at].tree_.threshold[found.move.node])
+        return Moved(int(position[found.at]), before, found.move.threshold)
+
+    def fitted(self, found: FoundTree, ratio: float) -> TAOTree:
+        """The model of a tree that was found; a cost between those of its neighbours says where it stands."""
+        return self.models[found.at]._with_threshold(found.move.node, found.move.threshold, ratio, self.data)
+
+    def votes(self, place: Place, matrix: np.ndarray) -> np.ndarray:
+        """Whether the tree for a place calls each row positive, bool (n,); where there is none, the next model."""
+        found = self.find(place)
+        if found is None:
+            return votes_of(self.models[place.gap + 1], matrix, Threads())
+        tree = pruned(with_threshold(self.trees[found.at], found.move.node, found.move.threshold), self.problem)
+        return tree.labels_of(matrix) == 1
+
+    @cached_property
+    def _classes(self) -> tuple[int, int]:
+        """Weight of the positives and of the negatives."""
+        rows = self.problem.rows
+        positives = int(rows.weight[rows.label == 1].sum())
+        return positives, int(rows.weight.sum()) - positives
+
+    @cached_property
+    def _best_moves(self) -> list[tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]]:
+        """Of each gap: moves of its two models that none of these dominates, false positives ascending, misses falling.
+
+        Position of the tree, of the move among its moves, and the mistakes; of equals those of the first model.
+        """
+        found = []
+        for both in pairwise(range(len(self.moves))):
+            at = np.repeat(both, [len(self.moves[i]) for i in both])
+            index = np.concatenate([np.arange(len(self.moves[i])) for i in both])
+            fp = np.concatenate([self.moves[i].false_positives for i in both])
+            fn = np.concatenate([self.moves[i].false_negatives for i in both])
+            best = undominated(fp, fn)
+            found.append((at[best], index[best], fp[best], fn[best]))
+        return found
+
+
+@dataclass(frozen=True, eq=False)
+class FilledPath:
+    """A path with the trees between its neighbours, from many false positives to few.
+
+    Attributes
+    ----------
+    ratios : float64 array of shape (n,)
+        Costs of a false positive, ascending; of a tree between two costs, a number between them.
+    trees : list of TAOTree
+    moved : list of Moved or None
+        Of trees between two costs, how they come from others.
+    places : list of Place
+        Of the trees between two costs; positions are those among the trees of costs.
+    """
+
+    ratios: np.ndarray
+    trees: list[TAOTree]
+    moved: list[Moved | None]
+    places: list[Place]
+
+    @classmethod
+    def of(
+        cls, trees: Sequence[TAOTree], ratios: np.ndarray, data: TrainingData, max_gap: float | None, threads: Threads
+    ) -> FilledPath:
+        """Fill the gaps of a path that was found on `data`; max_gap = None leaves them."""
+        if max_gap is None:
+            return cls(ratios, list(trees), [None] * len(trees), [])
+        between = Between.of(trees, data, threads)
+        found = [between.fill(gap, max_gap) for gap in range(len(trees) - 1)]
+        places = [between.place(gap, each) for gap, some in enumerate(found) for each in some]
+        gaps = zip(ratios[:-1], ratios[1:], found, strict=True)
+        costs = np.concatenate(
+            [np.zeros(0), *(np.geomspace(low, high, len(some) + 2)[1:-1] for low, high, some in gaps)]
+        )
+        fitted = threads.run(between.fitted, [each for some in found for each in some], costs.tolist())
+        position = np.append(0, np.cumsum([len(some) + 1 for some in found]))
+        moved: list[Moved | None] = []
+        for some in [*found, []]:
+            moved += [None, *(between.moved(each, position) for each in some)]
+        is_between = np.array([each is not None for each in moved])
+        all_ratios = np.empty(len(moved))
+        all_ratios[~is_between], all_ratios[is_between] = ratios, costs
+        old, new = iter(trees), iter(fitted)
+        return cls(all_ratios, [next(old if each is None else new) for each in moved], moved, places)
+
+    @property
+    def is_between(self) -> np.ndarray:
+        """Trees between two costs, bool (n,)."""
+        return np.array([each is not None for each in self.moved])
+
+    @property
+    def at_costs(self) -> list[TAOTree]:
+        """The trees of costs alone."""
+        return [tree for tree, is_between in zip(self.trees, self.is_between, strict=True) if not is_between]

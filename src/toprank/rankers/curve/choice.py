@@ -1,0 +1,383 @@
+"""The choice of a point of a cost-optimal curve: for a budget, a ceiling of false alarms, a recall, a cost, a size."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import astuple, dataclass, fields
+from statistics import NormalDist
+from typing import Any
+
+import numpy as np
+
+from toprank.budget import cases_of_budget
+from toprank.metrics import Interval, OperatingPoints, proportion_interval
+from toprank.rankers.cost.tao_tree import TAOTree
+from toprank.rankers.curve.cuts import ROUNDING, TopCalls
+from toprank.rankers.curve.path import CurvePoint
+from toprank.words.numbers import percent_text
+
+LEVEL = 0.95
+NUMBER = int | float | np.integer | np.floating
+FIGURES = ("false_positive_rate", "recall", "precision", "alerts", "cost")
+WISHES = ("max_fpr", "k", "cost_ratio", "min_recall")
+AS_GOOD = 0.98
+"""Share of the hits of the best cut that another one needs to be as good."""
+
+TREE_OF = "tree of the curve"
+"""What a point is in error messages, unless a ranker says something else."""
+
+
+@dataclass(frozen=True)
+class Cut:
+    """Where the alerts of a tree end that has more of them than the budget.
+
+    Attributes
+    ----------
+    threshold : float
+        Score of the curve from which on the tree's alerts are taken.
+    n_alerts : float
+        All alerts of the tree, of as many cases as there are training cases, as the budget counts them.
+    hits : float
+        Positives expected among the first alerts, of as many cases as there are training cases.
+    whole_hits : float
+        The same for the best tree that fits into the budget whole; NaN where none does.
+    """
+
+    threshold: float
+    n_alerts: float
+    hits: float
+    whole_hits: float
+
+    def __str__(self) -> str:
+        instead = (
+            "no tree has so few"
+            if math.isnan(self.whole_hits)
+            else f"{self.hits:,.0f} hits expected, {self.whole_hits:,.0f} from the best whole tree that fits"
+        )
+        return f"the first of its {self.n_alerts:,.0f} alerts, by the ranking of the curve: {instead}"
+
+
+@dataclass(frozen=True, eq=False)
+class Selection:
+    """A point of a cost-optimal curve, why it was taken, and what to expect of it.
+
+    Intervals take weights as counts of cases: a case of weight 3 is three cases that agree. Weights that say something
+    else, such as amounts, make them too narrow or too wide.
+
+    Attributes
+    ----------
+    position : int
+        In `path_`.
+    point : CurvePoint
+    wish : str
+        What was asked for, in words.
+    judged_by : str
+        The data behind all figures: "validation data", "cross-validation" or "training data".
+    false_positive_rate, recall, precision : Interval
+        Shares of negatives called positive, of positives found, and of positives among those called positive (NaN
+        where there are none), with Wilson's intervals.
+    alerts : Interval
+        Cases called positive, of as many as there are training cases; where k was asked for, at most k of them.
+    cost : Interval
+        Cost a case, in units of a false negative, at the cost ratio asked for, else at that of the point: of a tree
+        between two costs, a number between them.
+    cut : Cut or None
+        Where the alerts end, if only the first alerts of the tree are taken; None: all of them.
+    """
+
+    position: int
+    point: CurvePoint
+    wish: str
+    judged_by: str
+    false_positive_rate: Interval
+    recall: Interval
+    precision: Interval
+    alerts: Interval
+    cost: Interval
+    cut: Cut | None = None
+
+    @property
+    def tree(self) -> TAOTree:
+        """The tree of the point."""
+        return self.point.tree
+
+    def to_arrays(self) -> dict[str, np.ndarray]:
+        """The choice for a file."""
+        figures = [getattr(self, name) for name in FIGURES]
+        arrays = {"selection": np.array([self.position, *(end for f in figures for end in (f.value, f.low, f.high))]),
+                  "selection_wish": np.array(self.wish)}  # fmt: skip
+        return arrays if self.cut is None else arrays | {"selection_cut": np.array(astuple(self.cut), np.float64)}
+
+    @classmethod
+    def from_arrays(cls, arrays: dict[str, np.ndarray], path: Sequence[CurvePoint], judged_by: str) -> Selection | None:
+        """The choice of a file; None where it has none."""
+        if "selection" not in arrays:
+            return None
+        position, *ends = arrays["selection"].tolist()
+        figures = [Interval(ends[i], ends[i + 1], ends[i + 2], LEVEL) for i in range(0, len(ends), 3)]
+        cut = None
+        if "selection_cut" in arrays:
+            values = arrays["selection_cut"].tolist()
+            if len(values) != len(fields(Cut)) or not math.isfinite(values[0]):
+                raise ValueError("The model's choice has no sound end of its alerts.")
+            cut = Cut(*values)
+        named: dict[str, Any] = dict(zip(FIGURES, figures, strict=True))
+        return cls(int(position), path[int(position)], str(arrays["selection_wish"]), judged_by, cut=cut, **named)
+
+    def __str__(self) -> str:
+        n_leaves = self.tree.n_leaves_
+        trained = f"trained with a false positive at {self.point.cost_ratio:.3g} false negatives"
+        if self.point.moved is not None:
+            trained = str(self.point.moved)
+        return "\n".join([
+            f"{self.wish}: point {self.position}, {n_leaves} {'leaf' if n_leaves == 1 else 'leaves'}, {trained}",
+            *([] if self.cut is None else [str(self.cut)]),
+            f"by {self.judged_by}: {_in_words(self.recall)} of the positives found, "
+            f"{_in_words(self.false_positive_rate)} of the negatives called positive",
+            f"about {self.alerts.value:,.0f} alerts ({self.alerts.low:,.0f} to {self.alerts.high:,.0f}) among as many "
+            f"cases as in training, {_in_words(self.precision)} of them positive",
+        ])  # fmt: skip
+
+    def __repr__(self) -> str:
+        return f"<Selection of point {self.position}: {self.wish}>"
+
+
+def _in_words(share: Interval) -> str:
+    if math.isnan(share.value):
+        return "no share"
+    return f"{percent_text(share.value)} ({percent_text(share.low)} to {percent_text(share.high)})"
+
+
+def choose(
+    owner: str,
+    path: Sequence[CurvePoint],
+    points: OperatingPoints,
+    judged_by: str,
+    n_cases: float,
+    *,
+    alerts: np.ndarray,
+    has_alerts: np.ndarray,
+    base_ratio: float,
+    counted: TopCalls | None = None,
+    judged: TopCalls | None = None,
+    max_leaves: int | None = None,
+    of: str = TREE_OF,
+    **wishes: Any,
+) -> Selection:
+    """The point that a wish asks for, by the mistakes in `points`.
+
+    A budget k is met by a tree with at most k alerts, or by the first k alerts of a larger one, in the order of the
+    curve: whichever is expected to find more. Ties go to whole trees.
+
+    Parameters
+    ----------
+    owner : str
+        Method that is asked, for error messages.
+    path : list of CurvePoint
+    points : OperatingPoints
+        Mistakes of the trees of the path on the data to judge by.
+    judged_by : str
+    n_cases : float
+        Of the training data: alerts are counted for so many.
+    alerts : float64 array of shape (n_points,)
+        Cases that each tree calls positive, of n_cases: what a budget limits.
+    has_alerts : bool array of shape (n_points,)
+        Whether a tree calls any training case positive.
+    base_ratio : float
+        Cost ratio that decides where only max_leaves is given.
+    counted, judged : TopCalls or None
+        The top of the ranking of the rows that alerts are counted on, and of those that `points` is about; None where
+        they are not known: then only whole trees are taken.
+    max_leaves : int, optional
+    of : str
+        What a point is, for error messages.
+    **wishes
+        max_fpr, k, cost_ratio, min_recall: one of them, or none where max_leaves is given.
+    """
+    asked = {name: value for name, value in wishes.items() if value is not None}
+    if len(asked) > 1 or not (asked or max_leaves is not None):
+        got = ", ".join(asked) or "nothing"
+        raise ValueError(
+            f"{owner} needs one of {', '.join(WISHES)}, or max_leaves, which goes with any of them; "
+            f"got {got}. Hint: select(max_fpr=0.05), select(k=200), select(cost_ratio=0.1, max_leaves=4)."
+        )
+    name, value = next(iter(asked.items()), ("cost_ratio", base_ratio))
+    whole = found = _Candidates.of_points(points, n_cases)
+    if name == "k":
+        k = _check_budget(owner, value, n_cases)
+        wish, found = _at_most(k, n_cases), whole.within(k, n_cases, alerts, counted, judged)
+        is_fine, worth = found.is_fine, found.hits
+    else:
+        wish, is_fine, worth = _judge(owner, name, value, points)
+    if "cost_ratio" not in asked:  # who asks for alerts is not served by a tree that has none
+        is_fine = is_fine & has_alerts
+    size = np.array([point.tree.n_leaves_ for point in path])
+    if max_leaves is not None:
+        most = _check_leaves(owner, max_leaves)
+        small = f"at most {most} {'leaf' if most == 1 else 'leaves'}"
+        _refuse_none(of, size <= max_leaves, small, f"the smallest {of} has {size.min()}")
+        is_fine = is_fine & (size <= max_leaves)
+        wish = f"{wish}, {small}" if asked else small
+    among = has_alerts if max_leaves is None else has_alerts & (size <= max_leaves)
+    _refuse_none(of, is_fine, wish, _nearest(name, points, alerts, among))
+    best_whole, is_better = found.cuts_worth_taking(is_fine)
+    if is_better.any():  # of cuts that find about as much, that of the tree whose alerts the budget nearly takes
+        is_fine, worth = is_better, -whole.alerts
+    else:
+        is_fine = is_fine & ~found.is_cut
+    # Ties go to the smallest tree, then the one with the fewest false alarms, then one that belongs to a cost.
+    is_between = np.array([point.is_between for point in path])
+    order = np.lexsort((is_between, found.alerts - found.hits, size, -worth, ~is_fine))
+    at = int(order[0])
+    ratio = float(value) if name == "cost_ratio" else path[at].cost_ratio
+    cut = None
+    if found.is_cut[at]:
+        cut = Cut(float(found.threshold[at]), float(alerts[at]), float(found.hits[at]), best_whole)
+    figures = _figures(points, float(found.alerts[at]), float(found.hits[at]), n_cases, ratio)
+    named: dict[str, Any] = dict(zip(FIGURES, figures, strict=True))
+    return Selection(at, path[at], wish, judged_by, cut=cut, **named)
+
+
+@dataclass(frozen=True, eq=False)
+class _Candidates:
+    """What each tree of a path can be taken for: its alerts, and the hits among them, of so many cases.
+
+    Attributes
+    ----------
+    alerts, hits : float64 arrays of shape (n_points,)
+        Of as many cases as there are training cases, all by the data to judge by.
+    is_fine : bool array of shape (n_points,)
+        Whether it keeps to the budget.
+    is_cut : bool array of shape (n_points,)
+        Whether only its first alerts are taken.
+    threshold : float64 array of shape (n_points,)
+        Score at which these end; NaN for whole trees.
+    """
+
+    alerts: np.ndarray
+    hits: np.ndarray
+    is_fine: np.ndarray
+    is_cut: np.ndarray
+    threshold: np.ndarray
+
+    @classmethod
+    def of_points(cls, points: OperatingPoints, n_cases: float) -> _Candidates:
+        """All trees, whole."""
+        scale = n_cases / (points.positives + points.negatives)
+        hits = scale * (points.positives - points.false_negatives)
+        n = len(hits)
+        return cls(hits + scale * points.false_positives, hits, np.ones(n, bool), np.zeros(n, bool), np.full(n, np.nan))
+
+    def within(
+        self, k: float, n_cases: float, own: np.ndarray, counted: TopCalls | None, judged: TopCalls | None
+    ) -> _Candidates:
+        """Trees with at most k alerts of their own, and the first k of those with more."""
+        alerts, hits, threshold = self.alerts.copy(), self.hits.copy(), self.threshold.copy()
+        is_whole = own <= k * (1 + ROUNDING)
+        if counted is not None and judged is not None:
+            scale = n_cases / judged.total
+            for i in range(len(own)):
+                first = judged.first_alerts(i, k / scale) if alerts[i] > k else None
+                if first is not None:
+                    alerts[i], hits[i] = scale * first[0], scale * first[1]
+                if not is_whole[i] and (first is not None or alerts[i] <= k):
+                    threshold[i] = counted.threshold(i, k * counted.total / n_cases)
+        is_cut = ~is_whole & np.isfinite(threshold)
+        return _Candidates(alerts, hits, is_whole | is_cut, is_cut, threshold)
+
+    def cuts_worth_taking(self, is_fine: np.ndarray) -> tuple[float, np.ndarray]:
+        """Hits of the best whole tree, NaN without one, and the cuts with more that are as good as the best cut.
+
+        Which of many nearly equal cuts has the most hits is chance, so a small share fewer is as good.
+        """
+        is_cut, is_whole = is_fine & self.is_cut, is_fine & ~self.is_cut
+        best_whole = float(self.hits[is_whole].max()) if is_whole.any() else math.nan
+        if not is_cut.any():
+            return best_whole, is_cut
+        least = AS_GOOD * self.hits[is_cut].max()
+        is_more = np.ones(len(self.hits), bool) if math.isnan(best_whole) else self.hits > best_whole
+        return best_whole, is_cut & is_more & (self.hits >= least)
+
+
+def _check_budget(owner: str, value: Any, n_cases: float) -> float:
+    try:
+        return cases_of_budget(value, n_cases, 0.0)
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"{owner} needs as k an int, the number of alerts, or a share between 0 and 1, got {value!r}."
+        ) from None
+
+
+def _at_most(k: float, n_cases: float) -> str:
+    return f"at most {'1 alert' if k == 1 else f'{k:,.0f} alerts'} among {n_cases:,.0f} cases"
+
+
+def _judge(owner: str, name: str, value: Any, points: OperatingPoints) -> tuple[str, np.ndarray, np.ndarray]:
+    """A wish in words, which points fulfil it, and what each is worth."""
+    fpr, recall = points.false_positive_rate, points.true_positive_rate
+    if name == "max_fpr":
+        limit = _check_number(owner, name, value, 0, 1)
+        return f"at most {percent_text(limit)} of the negatives called positive", fpr <= limit, recall
+    if name == "min_recall":
+        limit = _check_number(owner, name, value, 0, 1)
+        return f"at least {percent_text(limit)} of the positives found", recall >= limit, -fpr
+    ratio = _check_number(owner, name, value, 0, np.inf)
+    wish = f"a false positive costs {ratio:.3g} false negative{'' if ratio == 1 else 's'}"
+    return wish, np.ones(len(points), bool), -points.cost(ratio)
+
+
+def _check_number(owner: str, name: str, value: Any, low: float, high: float) -> float:
+    if isinstance(value, bool | np.bool_) or not isinstance(value, NUMBER) or not low <= value <= high:
+        between = f"of {low:g} or more" if high == np.inf else f"from {low:g} to {high:g}"
+        raise ValueError(f"{owner} needs a number {between} as {name}, got {value!r}.")
+    return float(value)
+
+
+def _check_leaves(owner: str, value: Any) -> int:
+    if isinstance(value, bool | np.bool_) or not isinstance(value, int | np.integer) or value < 1:
+        raise ValueError(f"{owner} needs an int of 1 or more as max_leaves, got {value!r}. Hint: max_leaves=4.")
+    return int(value)
+
+
+def _nearest(name: str, points: OperatingPoints, alerts: np.ndarray, among: np.ndarray) -> str:
+    """How near the curve comes to a wish, in words; points without alerts are not `among` those that count."""
+    if not among.any():
+        return "those that small call no case positive"
+    if name == "max_fpr":
+        return f"the lowest share, where there are alerts, is {percent_text(points.false_positive_rate[among].min())}"
+    if name == "min_recall":
+        return f"the highest share is {percent_text(points.true_positive_rate[among].max())}"
+    return f"the fewest alerts, where there are any, are {alerts[among].min():,.0f}"
+
+
+def _refuse_none(of: str, is_fine: np.ndarray, wish: str, nearest: str) -> None:
+    if not is_fine.any():
+        raise ValueError(
+            f"No {of} fulfils the wish ({wish}): {nearest}. Hint: change the wish, or list cases with "
+            "top_k, which cuts the ranking anywhere."
+        )
+
+
+def _figures(points: OperatingPoints, alerts: float, hits: float, n_cases: float, ratio: float) -> tuple[Interval, ...]:
+    """False positive rate, recall, precision, alerts and cost per case, with intervals.
+
+    `alerts` and the `hits` among them are of n_cases; intervals are as wide as the cases judged by make them.
+    """
+    positives, negatives = points.positives, points.negatives
+    total = positives + negatives
+    hits, fp = hits * total / n_cases, (alerts - hits) * total / n_cases
+    fn = positives - hits
+    share = _share(fp + hits, total)
+    scaled = Interval(share.value * n_cases, share.low * n_cases, share.high * n_cases, LEVEL)
+    # Mistakes on either class are independent binomial counts.
+    variance = fn * (1 - fn / positives) + ratio**2 * fp * (1 - fp / negatives)
+    half, value = NormalDist().inv_cdf((1 + LEVEL) / 2) * math.sqrt(max(variance, 0.0)), fn + ratio * fp
+    cost = Interval(value / total, max(value - half, 0.0) / total, (value + half) / total, LEVEL)
+    return _share(fp, negatives), _share(hits, positives), _share(hits, fp + hits), scaled, cost
+
+
+def _share(part: float, whole: float) -> Interval:
+    part = min(max(part, 0.0), whole)  # sums of weights may be off in the last bit
+    low, high = proportion_interval(part, whole, LEVEL)
+    return Interval(part / whole if whole > 0 else float("nan"), float(low), float(high), LEVEL)

@@ -1,0 +1,404 @@
+"""`CostOptimalCurve`: a tree for every balance of false alarms and missed cases, and the choice among them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from copy import copy
+from dataclasses import astuple
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.utils._param_validation import Interval
+from sklearn.utils.validation import check_is_fitted
+
+from toprank._core.threads import Threads
+from toprank.budget import Cutoff
+from toprank.data.frames import make_frame
+from toprank.data.training import TrainingData
+from toprank.explain import PathCounts
+from toprank.export import to_text
+from toprank.files.model_file import without_prefix
+from toprank.metrics import OperatingPoints
+from toprank.rankers.base import TABLE_FACTS, BaseRanker
+from toprank.rankers.cost.tao_tree import TAOTree
+from toprank.rankers.curve.between import FilledPath
+from toprank.rankers.curve.changes import rule_changes
+from toprank.rankers.curve.choice import Selection
+from toprank.rankers.curve.curve_ranker import OF_VALIDATION, Calls, CurveRanker
+from toprank.rankers.curve.folds import CurveFolds
+from toprank.rankers.curve.path import (
+    CurvePoint,
+    FitTree,
+    Follower,
+    Start,
+    fit_start,
+    order_of,
+    starts_to_try,
+    votes_and_scores,
+    votes_of,
+)
+from toprank.rankers.growth import GROWTH_CONSTRAINTS
+from toprank.rankers.unseen import Unseen, held_out_folds
+from toprank.tree.structure import Tree
+from toprank.words.counts import plural
+
+OF_FOLDS = "cross-validation"
+
+
+class CostOptimalCurve(CurveRanker):
+    """A tree for every balance of false alarms and missed cases.
+
+    A ROC curve moves a threshold over one model. Here every point is a tree of its own, optimised for its own cost of
+    a false positive: a base tree at the cost that weighs both classes alike, then two paths of costs times and divided
+    by `beta`, each tree started from its neighbour, until the training data have no false positive at one end and no
+    missed positive at the other (section 4 and figure 7 of the paper). `select` picks a point for a budget, a ceiling
+    or a cost, and `diff` tells which rules change between two points.
+
+    Beyond the paper, a tree that is dearer at its own cost than another of the path is found anew from that one. And
+    where two neighbours are far apart, further trees stand between them: no cost leads there, but moving one threshold
+    of a neighbour does, and of all such trees the one is taken that misses the fewest positives at no more than a given
+    number of false positives.
+
+    As a ranker the curve orders cases by the number of costs at which they are called positive, and inside by the mean
+    score of the trees of all costs: a case that is positive although false alarms are dear comes first.
+
+    Parameters
+    ----------
+    base : TAOTree or None, default None
+        Trees of the curve; None is `TAOTree()`. `TAOTree(split="axis")` gives plain thresholds. Its costs and its
+        budget do not count; pos_label, categorical_features and keep_columns are given to the curve.
+    beta : float, default 1.5
+        Factor from one cost to the next, more than 1; smaller ones give more points.
+    max_gap : float or None, default 0.02
+        How far apart two neighbours may be, as a share of the negatives called positive or of the positives missed in
+        training, before trees are put between them; None: no trees but those of costs, as in the paper.
+    path_iter : int, default 1
+        Passes over each tree of the two paths at most, as `n_iter` of the base is for the base tree. More make trees a
+        little cheaper at their costs on the training data, and take longer.
+    depths : list of int or None, default (1, 2, 3, 4)
+        Values of `max_depth` of which cross-validation of the base tree takes the best; None: the base's own.
+    alphas : list of float or None, default (0.3, 1, 3, 10)
+        Values of `alpha`, likewise.
+    cv : int, splitter or None, default 5
+        Folds for that choice and for the figures that `select` goes by; None: no folds.
+    budget, categorical_features, pos_label, n_jobs
+        As in `MetaAP`.
+    random_state : int, RandomState or None
+        Folds, and random starts of the base tree, the same each time for None.
+    verbose : int, default 0
+        1 shows the progress on standard error.
+
+    Attributes
+    ----------
+    path_ : list of CurvePoint
+        Costs of a false positive ascending, so from many alerts to few; `is_between` marks trees between two costs.
+    base_point_ : int
+        Position of the base tree in `path_`.
+    points_, held_out_points_ : OperatingPoints
+        Mistakes on the training data; and on the validation data or out of fold, None where there are neither.
+    held_out_by_ : {"validation data", "cross-validation", "training data"}
+        What `select` goes by.
+    selected_ : Selection or None
+        What `select` chose last.
+    oof_decision_function_ : float64 array of shape (n,) or None
+        Score of each training row by the curve that was fitted on the other folds, which has as many costs, so that
+        its scores are on the scale of `decision_function`; NaN for rows of no fold. None without folds, with
+        validation data, and after loading a file.
+    oof_fold_ : int64 array of shape (n,) or None
+        Fold in which each row was held out, the last one where several were; -1 for rows of no fold.
+    max_depth_, alpha_ : int and float
+        As chosen for the trees.
+    grid_ : dict of list
+        Depths, penalties and held-out costs a case that the choice was made by, in units of a false negative.
+
+    References
+    ----------
+    .. [1] Gabidolla, Zharmagambetov, Carreira-Perpiñán. Beyond the ROC curve: classification trees using cost-optimal
+       curves, with application to imbalanced datasets. ICML 2024.
+
+    Examples
+    --------
+    >>> from toprank.datasets import make_audit
+    >>> from toprank.rankers.curve.cost_curve import CostOptimalCurve
+    >>> data = make_audit(2000, random_state=0)
+    >>> curve = CostOptimalCurve(depths=[2], alphas=[3], cv=3).fit(data.X, data.y)
+    >>> curve.path_[0].false_negatives, curve.path_[-1].false_positives
+    (0.0, 0.0)
+    >>> curve.select(max_fpr=0.1).false_positive_rate.value <= 0.1
+    True
+    """
+
+    _parameter_constraints: dict[str, list[Any]] = {
+        "base": [TAOTree, None],
+        "beta": [Interval(Real, 1, None, closed="neither")],
+        "max_gap": [Interval(Real, 0, None, closed="neither"), None],
+        "path_iter": [Interval(Integral, 1, None, closed="left")],
+        "depths": ["array-like", None],
+        "alphas": ["array-like", None],
+        "cv": [Interval(Integral, 2, None, closed="left"), "cv_object"],
+        **{
+            name: GROWTH_CONSTRAINTS[name]
+            for name in ("categorical_features", "keep_columns", "budget", "pos_label", "n_jobs")
+        },
+        "random_state": ["random_state"],
+        "verbose": ["verbose"],
+    }
+
+    def __init__(
+        self,
+        base: TAOTree | None = None,
+        *,
+        beta: float = 1.5,
+        max_gap: float | None = 0.02,
+        path_iter: int = 1,
+        depths: Sequence[int] | None = (1, 2, 3, 4),
+        alphas: Sequence[float] | None = (0.3, 1, 3, 10),
+        cv: Any = 5,
+        categorical_features: Any = None,
+        keep_columns: Any = None,
+        budget: int | float | None = None,
+        pos_label: Any = None,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ):
+        self.base = base
+        self.beta = beta
+        self.max_gap = max_gap
+        self.path_iter = path_iter
+        self.depths = depths
+        self.alphas = alphas
+        self.cv = cv
+        self.categorical_features = categorical_features
+        self.keep_columns = keep_columns
+        self.budget = budget
+        self.pos_label = pos_label
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    _judges_points = True  # False where only the ranking is wanted: no curves are fitted out of fold
+
+    # --- fitting ------------------------------------------------------------------------------------------------
+
+    def _fit_model(self, data: TrainingData, threads: Threads) -> Unseen | None:
+        validation = self._read_validation()
+        base = self._plain_base()
+        made = [] if self.cv is None else held_out_folds(data, self.cv, self.random_state, len(data.X))
+        parts = [(fold.inside, fold.held_out) for fold in made]
+        folds = CurveFolds(data, parts, base, lambda part: self._fitter(part, Threads()), self.path_iter, threads,
+                           bool(self.verbose))  # fmt: skip
+        ratio = self.n_positives_ / (self.n_cases_ - self.n_positives_)
+        start = self._choose_start(folds, ratio)
+        self.max_depth_, self.alpha_ = start.max_depth, start.alpha
+        first = fit_start(base, start, ratio, self._fitter(data, threads))
+        follower = Follower(self._fitter(data, threads), self.path_iter)
+        ratios, trees, base_point = follower.both_ways(first, ratio, self.beta, threads)
+        path = FilledPath.of(trees, ratios, data, self.max_gap, threads)
+        self.base_point_ = int(np.flatnonzero(~path.is_between)[base_point])
+        seen = Calls(data.is_positive, data.weight, *_calls(path.trees, path.is_between, data.X, threads))
+        self.oof_decision_function_ = self.oof_fold_ = None
+        if validation is None:
+            unseen, source = self._out_of_fold(folds, start, path, base_point), OF_FOLDS
+            if unseen is not None:
+                self.oof_decision_function_, self.oof_fold_ = folds.by_row(unseen.score)
+        else:
+            matrix, is_positive = validation
+            calls = _calls(path.trees, path.is_between, matrix, threads)
+            unseen, source = Calls(is_positive, None, *calls), OF_VALIDATION
+        self._judge(path.ratios, path.trees, seen, unseen, source, path.moved)
+        return self._unseen(unseen, [len(held_out) for _, held_out in parts] if validation is None else [])
+
+    def _fitter(self, data: TrainingData, threads: Threads) -> FitTree:
+        return lambda tree: tree._fit_prepared(data, self, threads)
+
+    def _choose_start(self, folds: CurveFolds, ratio: float) -> Start:
+        """Depth and penalty whose base tree costs least out of fold (section H.1.2); of equals the smallest model."""
+        tried = starts_to_try(self._base, self.depths, self.alphas)
+        self.grid_: dict[str, list[float]] = {}
+        if len(tried) == 1:
+            return tried[0]
+        if not len(folds):
+            reason = "cv is None" if self.cv is None else "the data have too few cases of a class for folds"
+            raise ValueError(
+                f"CostOptimalCurve needs folds to choose among {len(tried)} pairs of depth and alpha, but {reason}. "
+                "Hint: give one depth and one alpha, as depths=[3], alphas=[1], or None for those of the base."
+            )
+        costs = folds.costs(tried, ratio)
+        self.grid_ = {"max_depth": [s.max_depth for s in tried], "alpha": [s.alpha for s in tried],
+                      "cost": costs.tolist()}  # fmt: skip
+        return tried[int(np.argmin(costs))]
+
+    def _out_of_fold(self, folds: CurveFolds, start: Start, path: FilledPath, base_point: int) -> Calls | None:
+        """What curves that were fitted on other folds call the cases of each; None without folds.
+
+        What a tree of one leaf calls any case is known, whatever those of the folds do.
+        """
+        if not len(folds) or not self._judges_points:
+            return None
+        at_costs = ~path.is_between
+        votes, score, between = folds.votes(start, path.ratios[at_costs], base_point, path.places)
+        for i, tree in enumerate(path.at_costs):
+            if tree.n_leaves_ == 1:
+                votes[i] = tree._label[0] == 1
+        called = np.empty((len(path.trees), votes.shape[1]), bool)
+        called[at_costs], called[path.is_between] = votes, between
+        weight = None if folds.data.weight is None else folds.data.weight[folds.rows]
+        return Calls(folds.data.is_positive[folds.rows], weight, called, order_of(votes, score))
+
+    # --- scoring ------------------------------------------------------------------------------------------------
+
+    @property
+    def trees_(self) -> list[Tree]:  # type: ignore[override]
+        """The trees of all costs, which order cases; those between two costs are in `path_` alone."""
+        return [model.tree_ for model in self._at_costs]
+
+    @property
+    def _at_costs(self) -> list[TAOTree]:
+        return [point.tree for point in self.path_ if not point.is_between]
+
+    @property
+    def _path_counts(self) -> list[PathCounts]:  # type: ignore[override]
+        return [model.path_counts_ for model in self._at_costs]
+
+    def _calls(self, matrix: np.ndarray, threads: Threads) -> tuple[np.ndarray, np.ndarray]:
+        is_between = np.array([point.is_between for point in self.path_])
+        return _calls([point.tree for point in self.path_], is_between, matrix, threads)
+
+    @property
+    def _counts_own_alerts(self) -> bool:
+        return self.held_out_by_ == OF_FOLDS  # trees of folds may call others than the tree itself
+
+    def _call_at(self, position: int, matrix: np.ndarray, threads: Threads) -> np.ndarray:
+        return votes_of(self.path_[position].tree, matrix, threads)
+
+    def _decide(self, matrix: np.ndarray, threads: Threads) -> np.ndarray:
+        return order_of(*votes_and_scores(self._at_costs, matrix, threads))
+
+    def _how(self) -> str:
+        return "costs at which it is positive, then mean"
+
+    # --- reading ------------------------------------------------------------------------------------------------
+
+    def diff(self, before: int | Selection, after: int | Selection) -> Any:
+        """Which rules for positives come, go, change their numbers or stay between two points; a frame as in fit.
+
+        Parameters
+        ----------
+        before, after : int or Selection
+            Positions in `path_`, or what `select` returned.
+        """
+        one, other = self._point(before), self._point(after)
+        return make_frame(rule_changes(one.tree, other.tree, self.columns_), self._backend)
+
+    def _point(self, which: int | Selection | None) -> CurvePoint:
+        """A point by its position or selection; None is the selected one, else the base."""
+        check_is_fitted(self)
+        if which is None:
+            return self.path_[self.base_point_] if self.selected_ is None else self.selected_.point
+        if isinstance(which, Selection):
+            return which.point
+        if not isinstance(which, int | np.integer) or not -len(self.path_) <= which < len(self.path_):
+            raise ValueError(
+                f"CostOptimalCurve has points 0 to {len(self.path_) - 1}, got {which!r}. "
+                "Hint: frame() lists them; select() finds one."
+            )
+        return self.path_[which]
+
+    def rules(self, point: int | Selection | None = None, *, exact: bool = False) -> Any:
+        """Rules of one tree, best first, as those of `TAOTree`: the selected one, before that the base tree."""
+        return self._point(point).tree.rules(exact=exact)
+
+    def to_text(self, point: int | Selection | None = None, *, exact: bool = False) -> str:
+        """One tree as text, as `TAOTree` gives it: the selected one, before that the base tree."""
+        chosen = self._point(point)
+        tree, label = chosen.tree.tree_, chosen.tree._label
+        called = sorted({int(place) + 1 for place in tree.leaf[label == 1]})
+        which = (
+            f"leaves {', '.join(map(str, called))}" if len(called) > 1 else f"leaf {called[0]}" if called else "no leaf"
+        )
+        what = f"tree at a cost ratio of {chosen.cost_ratio:.3g}" if chosen.moved is None else str(chosen.moved)
+        title = f"{what}, which calls the cases of {which} positive:"
+        if point is None:
+            title = f"{self.summary()}\n{title}"
+        return to_text(tree, self.columns_, title=title, exact=exact)
+
+    def _figures(self) -> dict[str, Any]:
+        shown = self._point(None).tree
+        return super()._figures() | {
+            "n_trees": len(self.path_),
+            "n_conditions": shown.n_conditions_,
+            "max_depth": self.max_depth_,
+            "alpha": self.alpha_,
+        }
+
+    def to_dict(self) -> dict[str, Any]:
+        """The model as plain values: class, columns, trees of all costs, and the points of the path.
+
+        A point has its cost ratio; how it comes from another one, where it stands between two costs; its tree, and the
+        nodes of that which are called positive. `selected` is the position of the chosen point, None before `select`.
+        """
+        plain = super().to_dict()
+        points = [
+            {
+                "cost_ratio": point.cost_ratio,
+                "moved": None if point.moved is None else point.moved._asdict(),
+                "tree": point.tree.tree_.to_dict(),
+                "positive_nodes": np.flatnonzero(point.tree._label == 1).tolist(),
+            }
+            for point in self.path_
+        ]
+        chosen = None if self.selected_ is None else self.selected_.position
+        return plain | {"points": points, "selected": chosen}
+
+    @property
+    def n_leaves_(self) -> int:
+        """Number of leaves of the selected tree, before that of the base tree."""
+        return self._point(None).tree.n_leaves_
+
+    def _size_in_words(self) -> str:
+        which = "base" if self.selected_ is None else "selected"
+        return f"{plural(len(self.path_), 'tree')}, the {which} one with {self._point(None).tree._size_in_words()}"
+
+    # --- files --------------------------------------------------------------------------------------------------
+
+    def _to_arrays(self) -> dict[str, np.ndarray]:
+        arrays = BaseRanker._to_arrays(self) | self._judged_to_arrays()
+        arrays["curve"] = np.array([self.max_depth_, self.alpha_, len(self.path_)], np.float64)
+        arrays |= {f"grid_{name}": np.array(values, np.float64) for name, values in self.grid_.items()}
+        for i, point in enumerate(self.path_):
+            arrays |= {f"tree{i}_{name}": array for name, array in point.tree._to_arrays().items()}
+            arrays[f"cutoff{i}"] = np.array(astuple(point.tree.cutoff_), np.float64)
+        return arrays
+
+    def _from_arrays(self, arrays: dict[str, np.ndarray]) -> None:
+        BaseRanker._from_arrays(self, arrays)
+        depth, self.alpha_, n_points = arrays["curve"].tolist()
+        self.max_depth_ = int(depth)
+        self.grid_ = {name: values.tolist() for name, values in without_prefix(arrays, "grid_").items()}
+
+        def tree_at(i: int, points: OperatingPoints) -> TAOTree:
+            settings = {"max_depth": self.max_depth_, "alpha": self.alpha_, "fp_cost": float(points.cost_ratio[i])}
+            tree = clone(self._base).set_params(fn_cost=1.0, **settings)
+            for name in (*TABLE_FACTS, "n_cases_", "n_positives_", "data_hash_"):
+                if hasattr(self, name):
+                    setattr(tree, name, copy(getattr(self, name)))
+            tree.cutoff_ = Cutoff(*arrays[f"cutoff{i}"].tolist())
+            tree._from_arrays(without_prefix(arrays, f"tree{i}_"))
+            return tree
+
+        self._judged_from_arrays(arrays, int(n_points), tree_at)
+
+
+def _calls(
+    trees: Sequence[TAOTree], is_between: np.ndarray, matrix: np.ndarray, threads: Threads
+) -> tuple[np.ndarray, np.ndarray]:
+    """What each tree calls each row, and the score of each row, which trees between two costs have no part in."""
+    called = np.empty((len(trees), len(matrix)), bool)
+    for i in np.flatnonzero(is_between).tolist():
+        called[i] = votes_of(trees[i], matrix, threads)
+    votes, score = votes_and_scores([trees[i] for i in np.flatnonzero(~is_between).tolist()], matrix, threads)
+    called[~is_between] = votes
+    return called, order_of(votes, score)

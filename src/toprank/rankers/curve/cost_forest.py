@@ -1,0 +1,415 @@
+"""`CostOptimalForest`: a bag of trees for every balance of false alarms and missed cases."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from numbers import Integral, Real
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import Interval
+
+from toprank._core.threads import Threads
+from toprank.data.training import TrainingData
+from toprank.explain import PathCounts
+from toprank.metrics import average_precision
+from toprank.rankers.cost.tao_tree import TAOTree
+from toprank.rankers.curve.curve_ranker import OF_VALIDATION, Calls, CurveRanker
+from toprank.rankers.curve.path import Follower, Start, fit_start
+from toprank.rankers.ensemble.forest import COLUMNS_DRAWN, ROWS_DRAWN, draw_bootstrap
+from toprank.rankers.growth import GROWTH_CONSTRAINTS
+from toprank.rankers.progress import progress
+from toprank.rankers.unseen import Unseen
+from toprank.tree.feature_sampler import columns_wanted
+from toprank.tree.structure import Tree
+from toprank.words.counts import plural
+
+OUT_OF_BAG = "out-of-bag votes"
+"""What `select` goes by where there are no validation data."""
+
+
+class CostOptimalForest(CurveRanker):
+    """A bag of trees for every balance of false alarms and missed cases.
+
+    Each member draws a bootstrap of the cases and follows a cost-optimal curve of its own: a base tree at the cost that
+    weighs both classes alike, then costs of a false positive times and divided by `beta`, each tree started from its
+    neighbour, until its bootstrap has no false positive at one end and no missed positive at the other. At each cost
+    the forest calls positive what at least half of its members do. This is the extension to ensembles that the paper
+    announces in its conclusion.
+
+    All members go over the same costs, from the lowest to the highest that any of them needs. One that has reached its
+    end keeps its last tree from there on: without a false positive, dearer ones leave what the tree costs as it is and
+    make no other tree cheaper, and likewise at the other end. Cases that a member did not draw are new to it, so their
+    votes tell the mistakes to expect at every cost, without cross-validation: `select` goes by them.
+
+    As a ranker the forest orders cases by the votes of all members at all costs, and inside by the mean score of the
+    trees.
+
+    Parameters
+    ----------
+    base : TAOTree or None, default None
+        Trees of the forest; None is `TAOTree()`. `TAOTree(split="axis")` gives plain thresholds. Its costs and its
+        random_state do not count.
+    n_estimators : int, default 30
+        Members.
+    beta : float, default 1.5
+        Factor from one cost to the next, more than 1; smaller ones give more points.
+    path_iter : int, default 1
+        Passes over each tree of a path at most, as in `CostOptimalCurve`.
+    max_samples : int, float or None, default None
+        Cases drawn for each member: a number, or a share; None = as many as there are. The penalty `alpha` of the base
+        weighs more with fewer cases.
+    max_features : {"sqrt", "log2"}, int, float or None, default None
+        Columns drawn at random for each member: a number, or a share; None = all.
+    budget, categorical_features, pos_label
+        As in `MetaAP`.
+    n_jobs : int or None
+        Members fitted side by side; results are the same for any number.
+    random_state : int, RandomState or None
+    verbose : int, default 0
+        1 shows the progress on standard error.
+
+    Attributes
+    ----------
+    path_ : list of CurvePoint
+        Costs of a false positive ascending, so from many alerts to few; the `tree` of a point is a `Bag`.
+    base_point_ : int
+        Position of the base cost in `path_`.
+    points_, held_out_points_ : OperatingPoints
+        Mistakes on the training data; and on the validation data, else by the votes of the members that did not draw a
+        case. None where all drew all cases of a class.
+    held_out_by_ : {"validation data", "out-of-bag votes", "training data"}
+        What `select` goes by.
+    selected_ : Selection or None
+        What `select` chose last.
+    trees_ : list of Tree
+        Those of the first member, by ascending costs, then those of the next.
+    oob_decision_function_ : float64 array of shape (n,)
+        Score of each training case by the members that did not draw it; NaN where all did.
+    oof_decision_function_ : float64 array of shape (n,)
+        The same as `oob_decision_function_`, under the name that `CostOptimalCurve` has for scores by models that had
+        not seen a case.
+    oof_fold_ : None
+        Bags have no folds.
+    oob_score_ : float
+        Average precision of these scores; NaN where there are none of one class.
+
+    References
+    ----------
+    .. [1] Gabidolla, Zharmagambetov, Carreira-Perpiñán. Beyond the ROC curve: classification trees using cost-optimal
+       curves, with application to imbalanced datasets. ICML 2024. Sections 4 and 6.
+    .. [2] Carreira-Perpiñán, Zharmagambetov. Ensembles of bagged TAO trees consistently improve over random forests,
+       AdaBoost and gradient boosting. FODS 2020.
+
+    Examples
+    --------
+    >>> from toprank import CostOptimalForest, TAOTree
+    >>> from toprank.datasets import make_audit
+    >>> data = make_audit(1000, random_state=0)
+    >>> forest = CostOptimalForest(TAOTree(max_depth=2), n_estimators=5, beta=3, random_state=0).fit(data.X, data.y)
+    >>> forest.held_out_by_, bool(forest.oob_score_ > data.y.mean())
+    ('out-of-bag votes', True)
+    >>> forest.select(max_fpr=0.2).false_positive_rate.value <= 0.2
+    True
+    """
+
+    _parameter_constraints: dict[str, list[Any]] = {
+        "base": [TAOTree, None],
+        "n_estimators": [Interval(Integral, 1, None, closed="left")],
+        "beta": [Interval(Real, 1, None, closed="neither")],
+        "path_iter": [Interval(Integral, 1, None, closed="left")],
+        "max_samples": ROWS_DRAWN,
+        "max_features": COLUMNS_DRAWN,
+        **{
+            name: GROWTH_CONSTRAINTS[name]
+            for name in ("categorical_features", "keep_columns", "budget", "pos_label", "n_jobs")
+        },
+        "random_state": ["random_state"],
+        "verbose": ["verbose"],
+    }
+
+    trees_: list[Tree]
+    _what_a_point_is = "bag of trees of the forest"
+    _labels: list[np.ndarray]  # of the nodes of each tree: 1 positive, 0 negative, -1 inside
+    _tree_at: np.ndarray  # int (n_estimators, n_points): which tree of a member stands at each cost
+
+    def __init__(
+        self,
+        base: TAOTree | None = None,
+        *,
+        n_estimators: int = 30,
+        beta: float = 1.5,
+        path_iter: int = 1,
+        max_samples: int | float | None = None,
+        max_features: str | int | float | None = None,
+        categorical_features: Any = None,
+        keep_columns: Any = None,
+        budget: int | float | None = None,
+        pos_label: Any = None,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ):
+        self.base = base
+        self.n_estimators = n_estimators
+        self.beta = beta
+        self.path_iter = path_iter
+        self.max_samples = max_samples
+        self.max_features = max_features
+        self.categorical_features = categorical_features
+        self.keep_columns = keep_columns
+        self.budget = budget
+        self.pos_label = pos_label
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    # --- fitting ------------------------------------------------------------------------------------------------
+
+    def _fit_model(self, data: TrainingData, threads: Threads) -> Unseen | None:
+        validation = self._read_validation()
+        ratio = self.n_positives_ / (self.n_cases_ - self.n_positives_)
+        seeds = check_random_state(self.random_state).randint(np.iinfo(np.int32).max, size=self.n_estimators)
+        grown = threads.map(lambda seed: self._follow_path(data, ratio, int(seed)), seeds)
+        members = list(progress(grown, self.n_estimators, type(self).__name__, bool(self.verbose)))
+        self.trees_ = [tree for member in members for tree in member.trees]
+        self._labels = [label for member in members for label in member.labels]
+        self._path_counts = [paths for member in members for paths in member.path_counts]
+        self._tree_at, self.base_point_ = _side_by_side(members)
+        ratios = [ratio * self.beta ** (i - self.base_point_) for i in range(self._tree_at.shape[1])]
+        is_unseen = [member.is_unseen for member in members]
+        return self._judge_members(np.array(ratios), data, is_unseen, validation, threads)
+
+    def _follow_path(self, data: TrainingData, ratio: float, seed: int) -> Member:
+        """The curve of one member."""
+        rng = np.random.default_rng(seed)
+        weight = draw_bootstrap(data, self.max_samples, rng)
+        base = self._plain_base().set_params(random_state=seed)
+        drawn = self._drawn(data, weight, base, rng)
+
+        def fit(tree: TAOTree) -> TAOTree:
+            return tree._fit_prepared(drawn, self, Threads())
+
+        first = fit_start(base, Start(base.max_depth, base.alpha), ratio, fit)
+        _, path, at = Follower(fit, self.path_iter).both_ways(first, ratio, self.beta, Threads())
+        # Only what votes and explains is kept: a fitted tree holds much more, such as the fits of its nodes.
+        return Member(
+            [tree.tree_ for tree in path],
+            [tree._label for tree in path],
+            [tree.path_counts_ for tree in path],
+            at,
+            weight == 0,
+        )
+
+    def _drawn(self, data: TrainingData, weight: np.ndarray, base: TAOTree, rng: np.random.Generator) -> TrainingData:
+        """Training data of a bootstrap; columns that were not drawn say nothing there."""
+        rows = np.flatnonzero(weight)
+        X = data.X[rows]
+        n_columns = columns_wanted(self.max_features, X.shape[1])
+        if n_columns is not None:
+            X[:, rng.permutation(X.shape[1])[n_columns:]] = 0.0
+        return TrainingData(
+            X, data.is_positive[rows], weight[rows], data.columns, splitter=base.splitter, max_bins=base.max_bins
+        )
+
+    def _judge_members(
+        self,
+        ratios: np.ndarray,
+        data: TrainingData,
+        is_unseen: list[np.ndarray],
+        validation: tuple[np.ndarray, np.ndarray] | None,
+        threads: Threads,
+    ) -> Unseen | None:
+        """Mistakes on the training data by all members, and by those that did not draw a case."""
+        by_all, by_others = self._tally(len(data.X)), self._tally(len(data.X))
+        for i, new in enumerate(is_unseen):
+            called, score = self._member_calls(i, data.X, threads)
+            by_all.add(called, score)
+            by_others.add(called[:, new], score[new], new)
+        seen = Calls(data.is_positive, data.weight, *by_all.result())
+        called, self.oob_decision_function_ = by_others.result()
+        self.oof_decision_function_, self.oof_fold_ = self.oob_decision_function_, None
+        weight = np.ones(len(data.X)) if data.weight is None else data.weight
+        rows = np.flatnonzero((by_others.n_voters > 0) & (weight > 0))
+        is_positive, score, weight = data.is_positive[rows], self.oob_decision_function_[rows], weight[rows]
+        has_both = 0 < is_positive.sum() < len(rows)
+        self.oob_score_ = float("nan")
+        if has_both:
+            self.oob_score_ = average_precision(is_positive, score, sample_weight=weight, pos_label=True)
+        unseen, source = None, OUT_OF_BAG
+        if validation is not None:
+            unseen, source = Calls(validation[1], None, *self._calls(validation[0], threads)), OF_VALIDATION
+        elif has_both:
+            unseen = Calls(is_positive, weight, called[:, rows], score)
+        self._judge(ratios, [self._bag(i) for i in range(len(ratios))], seen, unseen, source)
+        return self._unseen(unseen)
+
+    # --- scoring ------------------------------------------------------------------------------------------------
+
+    def _tally(self, n_rows: int) -> Tally:
+        n_members, n_points = self._tree_at.shape
+        return Tally(n_points, n_rows, n_members)
+
+    def _member_calls(self, member: int, matrix: np.ndarray, threads: Threads) -> tuple[np.ndarray, np.ndarray]:
+        """What a member calls each row at each cost, bool (n_points, n), and the mean of its scores, float64 (n,)."""
+        places = self._tree_at[member]
+        called, total = np.empty((len(places), len(matrix)), bool), np.zeros(len(matrix))
+        for i in np.unique(places):
+            score, leaf = self.trees_[i].scores_and_leaves(matrix, threads)
+            called[places == i] = self._labels[i][leaf] == 1
+            total += np.count_nonzero(places == i) * score
+        return called, total / len(places)
+
+    def _calls(self, matrix: np.ndarray, threads: Threads) -> tuple[np.ndarray, np.ndarray]:
+        tally = self._tally(len(matrix))
+        for i in range(len(self._tree_at)):
+            tally.add(*self._member_calls(i, matrix, threads))
+        return tally.result()
+
+    def _call_at(self, position: int, matrix: np.ndarray, threads: Threads) -> np.ndarray:
+        return self.path_[position].tree.calls(matrix, threads)
+
+    def _bag(self, position: int) -> Bag:
+        """The trees of one cost, by its position."""
+        chosen = self._tree_at[:, position]
+        return Bag([self.trees_[i] for i in chosen], [self._labels[i] for i in chosen])
+
+    def _tree_weights(self) -> np.ndarray:
+        """Number of costs that each tree stands for."""
+        return np.bincount(self._tree_at.ravel()).astype(np.float64)
+
+    def _how(self) -> str:
+        return "votes at all costs, then mean"
+
+    # --- files and text -----------------------------------------------------------------------------------------
+
+    def _figures(self) -> dict[str, Any]:
+        known = None if np.isnan(self.oob_score_) else self.oob_score_
+        return super()._figures() | {"n_points": len(self.path_), "oob_average_precision": known}
+
+    def _size_in_words(self) -> str:
+        judged = "" if np.isnan(self.oob_score_) else f"; out-of-bag average precision {self.oob_score_:.3f}"
+        n_members, n_points = self._tree_at.shape
+        size = f"{plural(n_members, 'member')} at {plural(n_points, 'cost')}"
+        return f"{size}, {plural(self.n_leaves_, 'leaf', 'leaves')} in all{judged}"
+
+    def _to_arrays(self) -> dict[str, np.ndarray]:
+        return super()._to_arrays() | self._judged_to_arrays() | {
+            "labels": np.concatenate(self._labels),
+            "tree_at": self._tree_at,
+            "oob_score": np.array(self.oob_score_),
+            "oob_decision_function": self.oob_decision_function_,
+        }  # fmt: skip
+
+    def _from_arrays(self, arrays: dict[str, np.ndarray]) -> None:
+        super()._from_arrays(arrays)
+        self.oob_score_, self.oob_decision_function_ = float(arrays["oob_score"]), arrays["oob_decision_function"]
+        ends = np.cumsum([len(tree) for tree in self.trees_])
+        labels, self._tree_at = arrays["labels"], arrays["tree_at"]
+        if labels.shape != (ends[-1],):
+            raise ValueError("The model's trees and their labels do not fit together.")
+        self._labels = np.split(labels, ends[:-1])
+        for tree, label in zip(self.trees_, self._labels, strict=True):
+            if not np.isin(label[tree.is_leaf], (0, 1)).all():
+                raise ValueError("The model's leaves lack labels.")
+        if self._tree_at.ndim != 2 or not np.array_equal(np.unique(self._tree_at), np.arange(len(self.trees_))):
+            raise ValueError("The model's members and trees do not fit together.")
+        self._judged_from_arrays(arrays, self._tree_at.shape[1], lambda i, _: self._bag(i))
+        self.oof_decision_function_ = self.oob_decision_function_
+
+
+@dataclass(frozen=True, eq=False)
+class Bag:
+    """The trees of a forest at one cost, one of each member; the `tree` of a `CurvePoint`.
+
+    Attributes
+    ----------
+    trees : list of Tree
+    labels : list of int8 arrays
+        Labels of their nodes: 1 positive, 0 negative, -1 at inner nodes.
+    """
+
+    trees: list[Tree]
+    labels: list[np.ndarray]
+
+    @property
+    def n_leaves_(self) -> int:
+        """Number of leaves of all trees."""
+        return sum(int(tree.is_leaf.sum()) for tree in self.trees)
+
+    def calls(self, matrix: np.ndarray, threads: Threads) -> np.ndarray:
+        """Whether at least half of the trees call a row positive, bool (n,)."""
+        n_calls = np.zeros(len(matrix), np.int64)
+        for tree, label in zip(self.trees, self.labels, strict=True):
+            n_calls += label[tree.apply(matrix, threads)] == 1
+        return 2 * n_calls >= len(self.trees)
+
+
+class Member(NamedTuple):
+    """A member's trees by ascending costs, where the base tree is among them, and the cases that it did not draw."""
+
+    trees: list[Tree]
+    labels: list[np.ndarray]
+    path_counts: list[PathCounts]
+    base_at: int
+    is_unseen: np.ndarray
+
+
+class Tally:
+    """Votes of members on rows, cost by cost, counted as they come.
+
+    Parameters
+    ----------
+    n_points, n_rows : int
+    n_members : int
+        Of the whole forest: where only some vote on a row, its score is on the scale of those of all.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from toprank.rankers.curve.cost_forest import Tally
+    >>> tally = Tally(2, 3, 2)
+    >>> tally.add(np.array([[True, True, False], [True, False, False]]), np.full(3, 0.5))
+    >>> tally.add(np.array([[True, False, False], [True, False, False]]), np.full(3, 0.5))
+    >>> called, score = tally.result()
+    >>> called.tolist(), score.round(2).tolist()
+    ([[True, True, False], [True, False, False]], [0.9, 0.3, 0.1])
+    """
+
+    def __init__(self, n_points: int, n_rows: int, n_members: int):
+        self.n_calls = np.zeros((n_points, n_rows), np.int32)
+        self.n_voters = np.zeros(n_rows, np.int64)
+        self.total = np.zeros(n_rows)
+        self.n_votes = n_points * n_members
+
+    def add(self, called: np.ndarray, score: np.ndarray, rows: Any = slice(None)) -> None:
+        """Count what a member calls some rows, bool (n_points, n), and its mean score for them, float64 (n,)."""
+        self.n_calls[:, rows] += called
+        self.n_voters[rows] += 1
+        self.total[rows] += score
+
+    def result(self) -> tuple[np.ndarray, np.ndarray]:
+        """Whether at least half of those who voted call a row positive at each cost, bool (n_points, n), and its score.
+
+        Scores are in (0, 1]: by the share of positive votes, inside by the mean score; NaN where nobody voted, and
+        what such rows are called says nothing.
+        """
+        with np.errstate(invalid="ignore"):
+            share = self.n_calls.sum(axis=0) / (len(self.n_calls) * self.n_voters)
+            score = (share * self.n_votes + (1 - 1e-9) * self.total / self.n_voters) / (self.n_votes + 1)
+        return 2 * self.n_calls >= self.n_voters, score
+
+
+def _side_by_side(members: Sequence[Member]) -> tuple[np.ndarray, int]:
+    """Number of the tree of each member at each cost, int32 (n_members, n_points), and the position of the base cost.
+
+    Before its first cost a member has its first tree, after its last one its last.
+    """
+    length = np.array([len(member.trees) for member in members])
+    below = np.array([member.base_at for member in members])
+    base_point = int(below.max())
+    step = np.arange(-base_point, int((length - below).max()))
+    inside = np.clip(below[:, np.newaxis] + step, 0, length[:, np.newaxis] - 1)
+    return (np.cumsum(length) - length)[:, np.newaxis].astype(np.int32) + inside.astype(np.int32), base_point

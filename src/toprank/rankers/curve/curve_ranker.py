@@ -1,0 +1,362 @@
+"""`CurveRanker`: a model for every balance of false alarms and missed cases, and the choice among them.
+
+What curves of trees and of bags of trees share: validation data, the mistakes of all points, the choice of one, and
+their place in files. How the models are found, and what they call a row, is for the subclass to say.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.utils.validation import check_is_fitted
+
+from toprank._core.threads import Threads, resolve_n_jobs
+from toprank.data.frames import make_frame
+from toprank.data.training import TrainingData
+from toprank.files.model_file import without_prefix
+from toprank.metrics import OperatingPoints
+from toprank.rankers.cost.tao_tree import TAOTree
+from toprank.rankers.curve.choice import TREE_OF, Selection, choose
+from toprank.rankers.curve.cuts import TopCalls
+from toprank.rankers.curve.path import CurvePoint, Moved, path_table, points_of_path
+from toprank.rankers.ensemble.ensemble import Ensemble
+from toprank.rankers.unseen import HeldOut, Unseen
+from toprank.rankers.validation import check_known_labels, check_labels
+
+OF_TRAINING, OF_VALIDATION = "training data", "validation data"
+"""What the figures of points may be taken from, whichever the ranker."""
+
+
+@dataclass(frozen=True, eq=False)
+class Calls:
+    """What the models of a curve call cases whose class is known.
+
+    Attributes
+    ----------
+    is_positive : bool array of shape (n,)
+    weight : float64 array of shape (n,) or None
+    called : bool array of shape (n_points, n)
+        Whether each model calls each case positive.
+    score : float64 array of shape (n,)
+    """
+
+    is_positive: np.ndarray
+    weight: np.ndarray | None
+    called: np.ndarray
+    score: np.ndarray
+
+    def points(self, ratios: np.ndarray) -> OperatingPoints:
+        """Mistakes of the models, which were found at these costs."""
+        return OperatingPoints.of_labels(
+            self.is_positive, self.called, cost_ratio=ratios, sample_weight=self.weight, pos_label=True
+        )
+
+    def top(self) -> TopCalls:
+        """The cases at the top of the ranking."""
+        return TopCalls.from_calls(self.score, self.called, self.is_positive, self.weight)
+
+
+class CurveRanker(Ensemble):
+    """Base of the rankers that hold a model for every cost of a false positive.
+
+    A subclass finds the models in `_fit_model` and hands them to `_judge`; `_calls` and `_call_at` say what they make
+    of rows.
+
+    Attributes
+    ----------
+    path_ : list of CurvePoint
+    base_point_ : int
+    points_, held_out_points_ : OperatingPoints
+    held_out_by_ : str
+    selected_ : Selection or None
+    oof_decision_function_ : float64 array of shape (n,) or None
+        Scores of the training rows by models that had not seen them, on the scale of `decision_function`.
+    oof_fold_ : int64 array of shape (n,) or None
+        Fold in which each row was held out, -1 for none.
+    """
+
+    base: TAOTree | None
+    random_state: Any
+    path_: list[CurvePoint]
+    base_point_: int
+    points_: OperatingPoints
+    held_out_points_: OperatingPoints | None
+    held_out_by_: str
+    selected_: Selection | None
+    oof_decision_function_: np.ndarray | None
+    oof_fold_: np.ndarray | None
+    _what_a_point_is: str = TREE_OF
+    _judged_top: TopCalls | None  # of the rows that figures are about
+    _seen_top: TopCalls | None  # of the training rows, where alerts are counted on these
+
+    # --- what the base says -------------------------------------------------------------------------------------
+
+    @property
+    def _base(self) -> TAOTree:
+        return TAOTree() if self.base is None else self.base
+
+    @property
+    def splitter(self) -> str:
+        """How columns are cut: "hist" or "exact", as the base has it."""
+        return self._base.splitter
+
+    @property
+    def max_bins(self) -> int:
+        """Bins of a column at most, as the base has it."""
+        return self._base.max_bins
+
+    @property
+    def min_samples_leaf(self) -> int:
+        """Least weight of a leaf of the greedy tree that the base starts from."""
+        return self._base.min_samples_leaf
+
+    # --- what a subclass says -----------------------------------------------------------------------------------
+
+    @abstractmethod
+    def _calls(self, matrix: np.ndarray, threads: Threads) -> tuple[np.ndarray, np.ndarray]:
+        """What each model calls each row, bool (n_points, n), and the score of each row, float64 (n,)."""
+
+    @abstractmethod
+    def _call_at(self, position: int, matrix: np.ndarray, threads: Threads) -> np.ndarray:
+        """What the model of one point calls each row, bool (n,)."""
+
+    # --- fitting ------------------------------------------------------------------------------------------------
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, X_val: Any = None, y_val: Any = None) -> Self:
+        """Learn the curve from past cases.
+
+        Parameters
+        ----------
+        X : array or data frame of shape (n, n_features)
+        y : array of shape (n,)
+        sample_weight : array of shape (n,), optional
+        X_val, y_val : optional
+            Validation data, such as a later year: `select` then goes by them.
+        """
+        if (X_val is None) != (y_val is None):
+            given, lacking = ("X_val", "y_val") if y_val is None else ("y_val", "X_val")
+            raise ValueError(
+                f"{type(self).__name__}.fit got {given} but no {lacking}. Hint: validation data are cases and outcomes."
+            )
+        self._validation = None if X_val is None else (X_val, y_val)
+        try:
+            return super().fit(X, y, sample_weight)
+        finally:
+            del self._validation
+
+    def _plain_base(self) -> TAOTree:
+        """A copy of the base, with the random state of this model; what concerns the table is this model's own."""
+        base = clone(self._base)
+        for name in ("pos_label", "categorical_features", "keep_columns"):
+            if getattr(base, name) is not None:
+                raise ValueError(
+                    f"The base of a {type(self).__name__} has a {name} of its own, expected None. "
+                    f"Hint: give {name} to the {type(self).__name__}."
+                )
+        if self.random_state is not None:
+            base.set_params(random_state=self.random_state)
+        return base.set_params(budget=None)
+
+    def _read_validation(self) -> tuple[np.ndarray, np.ndarray] | None:
+        """Encoded validation data and which of them are positive; None where `fit` was given none."""
+        if self._validation is None:
+            return None
+        matrix = self._encode(self._validation[0])
+        is_positive = self._are_positive(self._validation[1], len(matrix), "fit (y_val)")
+        if is_positive.all() or not is_positive.any():
+            raise ValueError(
+                f"{type(self).__name__}.fit needs validation data of both classes, but all {len(is_positive):,} "
+                f"outcomes in y_val are {'positive' if is_positive[0] else 'negative'}. Hint: take more cases."
+            )
+        return matrix, is_positive
+
+    def _judge(
+        self,
+        ratios: np.ndarray,
+        models: Sequence[Any],
+        seen: Calls,
+        unseen: Calls | None,
+        source: str,
+        moved: Sequence[Moved | None] | None = None,
+    ) -> None:
+        """Mistakes of the models on the training data and on cases that they have not seen.
+
+        `source` says in words what the unseen cases are, `moved` how models between two costs come from neighbours.
+        """
+        self.points_ = seen.points(ratios)
+        self.held_out_points_ = None if unseen is None else unseen.points(ratios)
+        self.held_out_by_ = OF_TRAINING if unseen is None else source
+        self._judged_top = (seen if unseen is None else unseen).top()
+        self._seen_top = seen.top() if self._counts_own_alerts else None
+        self.path_ = points_of_path(models, self.points_, self.held_out_points_, moved or [None] * len(models))
+        self.selected_ = None
+
+    # --- scoring ------------------------------------------------------------------------------------------------
+
+    def _cross_validate(self, data: TrainingData, threads: Threads) -> None:
+        """Nothing: a curve that was not judged out of fold on the way is not judged at all."""
+
+    def _unseen(self, calls: Calls | None, sizes: Sequence[int] = ()) -> Unseen | None:
+        """The unseen cases that the models were judged by; `sizes` are those of the folds, one after the other."""
+        if calls is None:
+            return None
+        weight = np.ones(len(calls.score)) if calls.weight is None else calls.weight
+        ends = np.cumsum(sizes)[:-1]
+        parts = [np.split(values, ends) for values in (calls.score, calls.is_positive, weight)]
+        return Unseen([HeldOut(*each) for each in zip(*parts, strict=True)], self.held_out_by_)
+
+    def _decide(self, matrix: np.ndarray, threads: Threads) -> np.ndarray:
+        return self._calls(matrix, threads)[1]
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Class of each row: by the point that `select` chose; before that, positive above the cutoff of `budget`.
+
+        Where `select` took only the first alerts of a tree (`selected_.cut`), rows that the curve scores below these
+        are negative.
+        """
+        check_is_fitted(self)
+        if self.selected_ is None:
+            return super().predict(X)
+        matrix = self._encode(X)
+        with Threads(resolve_n_jobs(self.n_jobs)) as threads:
+            is_positive = self._call_at(self.selected_.position, matrix, threads)
+            if self.selected_.cut is not None and is_positive.any():
+                rows = np.flatnonzero(is_positive)
+                is_positive[rows] = self._decide(matrix[rows], threads) >= self.selected_.cut.threshold
+        return self.classes_[np.where(is_positive, self.positive_index_, 1 - self.positive_index_)]
+
+    # --- choosing -----------------------------------------------------------------------------------------------
+
+    def points(self, X: Any, y: Any, sample_weight: Any = None) -> OperatingPoints:
+        """Mistakes of every point of the curve on other data."""
+        matrix = self._encode(X)
+        is_positive = self._are_positive(y, len(matrix), "points")
+        with Threads(resolve_n_jobs(self.n_jobs)) as threads:
+            calls = Calls(is_positive, sample_weight, *self._calls(matrix, threads))
+        return calls.points(self.points_.cost_ratio)
+
+    def _are_positive(self, y: Any, n_rows: int, caller: str) -> np.ndarray:
+        labels = check_labels(y, n_rows, f"{type(self).__name__}.{caller}")
+        check_known_labels(labels, self.classes_, f"{type(self).__name__}.{caller}")
+        return labels == self.classes_[self.positive_index_]
+
+    def select(
+        self,
+        *,
+        max_fpr: float | None = None,
+        k: int | float | None = None,
+        cost_ratio: float | None = None,
+        min_recall: float | None = None,
+        max_leaves: int | None = None,
+    ) -> Selection:
+        """Choose the point of the curve that `predict` uses from now on.
+
+        All figures are those of the validation data where `fit` was given any, else of what `held_out_by_` says. Only
+        whether a tree keeps to a budget goes, by cross-validation, by the training cases that it calls positive
+        itself: the trees of folds are others. Ties go to the point with the fewest leaves.
+
+        Parameters
+        ----------
+        max_fpr : float from 0 to 1
+            At most this share of the negatives is called positive; as many positives as possible are found.
+        k : int or float
+            At most so many alerts among as many cases as there are training cases, a float is a share of them; as many
+            positives as possible are found. Either by all alerts of a tree, or, where that finds more, by the first k
+            alerts of a larger tree, in the order of the curve: `cut` of the selection says where they end.
+        cost_ratio : float
+            A false positive costs so many false negatives; the costs together are least.
+        min_recall : float from 0 to 1
+            At least this share of the positives is found, with as few false positives as possible.
+        max_leaves : int
+            Points with more leaves, in a forest those of all trees of a bag, are left out; goes with any of the others.
+            Alone: the best at the base cost.
+
+        Returns
+        -------
+        Selection
+            The point with its figures and their intervals; also kept as `selected_`.
+        """
+        check_is_fitted(self)
+        points = self.points_ if self.held_out_points_ is None else self.held_out_points_
+        self.selected_ = choose(
+            f"{type(self).__name__}.select", self.path_, points, self.held_out_by_, self.n_cases_,
+            alerts=self._alerts, has_alerts=self.points_.alerts > 0, base_ratio=self.path_[self.base_point_].cost_ratio,
+            counted=self._seen_top or self._judged_top, judged=self._judged_top,
+            max_leaves=max_leaves, of=self._what_a_point_is,
+            max_fpr=max_fpr, k=k, cost_ratio=cost_ratio, min_recall=min_recall,
+        )  # fmt: skip
+        return self.selected_
+
+    @property
+    def _counts_own_alerts(self) -> bool:
+        """Whether a budget goes by the alerts of the models on the training cases, and not by those held out."""
+        return False
+
+    @property
+    def _alerts(self) -> np.ndarray:
+        """Cases that each model calls positive, of as many as there are training cases: float64 (n_points,)."""
+        if self._counts_own_alerts:
+            return self.points_.alerts
+        counted = self.points_ if self.held_out_points_ is None else self.held_out_points_
+        return counted.alerts / (counted.positives + counted.negatives) * self.n_cases_
+
+    def frame(self) -> Any:
+        """The path as a table: one row a point, with cost ratio, leaves, mistakes and shares; a frame as in fit.
+
+        `is_between`: whether a tree stands between those of two costs.
+
+        Columns that begin with `held_out_` are by what `held_out_by_` says, and are left out where there is nothing
+        held out; the others are by the training data. So `is_dominated` and `held_out_is_dominated` may differ.
+        """
+        check_is_fitted(self)
+        return make_frame(path_table(self.path_, self.points_, self.held_out_points_), self._backend)
+
+    # --- files --------------------------------------------------------------------------------------------------
+
+    def _judged_to_arrays(self) -> dict[str, np.ndarray]:
+        """Mistakes of the points, and the choice among them."""
+        arrays = {"held_out_by": np.array(self.held_out_by_), "base_point": np.array(self.base_point_)}
+        for prefix, points in (("points_", self.points_), ("held_out_points_", self.held_out_points_)):
+            if points is not None:
+                arrays |= {f"{prefix}{name}": np.array(value) for name, value in points.to_dict().items()}
+        arrays["moved"] = np.array([(np.nan,) * 3 if point.moved is None else point.moved for point in self.path_])
+        for prefix, top in (("judged_top_", self._judged_top), ("seen_top_", self._seen_top)):
+            if top is not None:
+                arrays |= {f"{prefix}{name}": array for name, array in top.to_arrays().items()}
+        return arrays | ({} if self.selected_ is None else self.selected_.to_arrays())
+
+    def _judged_from_arrays(
+        self, arrays: dict[str, np.ndarray], n_points: int, model_at: Callable[[int, OperatingPoints], Any]
+    ) -> None:
+        """Take these from arrays of a file; `model_at` gives the model of a point, by its position and all mistakes."""
+        self.held_out_by_, self.base_point_ = str(arrays["held_out_by"]), int(arrays["base_point"])
+        if not 0 <= self.base_point_ < n_points:
+            raise ValueError("The model's base point is none of its points.")
+        self.points_ = _points_of(without_prefix(arrays, "points_"), n_points)
+        held_out = without_prefix(arrays, "held_out_points_")
+        self.held_out_points_ = _points_of(held_out, n_points) if held_out else None
+        models = [model_at(i, self.points_) for i in range(n_points)]
+        moved = [None if np.isnan(row[0]) else Moved(int(row[0]), *row[1:])
+                 for row in arrays.get("moved", np.full((n_points, 3), np.nan)).tolist()]  # fmt: skip
+        if len(moved) != n_points or any(each is not None and not 0 <= each.point < n_points for each in moved):
+            raise ValueError("The model's points and those that they come from do not fit together.")
+        self.path_ = points_of_path(models, self.points_, self.held_out_points_, moved)
+        self._judged_top, self._seen_top = (
+            TopCalls.from_arrays(found, n_points) if (found := without_prefix(arrays, prefix)) else None
+            for prefix in ("judged_top_", "seen_top_")
+        )
+        self.selected_ = Selection.from_arrays(arrays, self.path_, self.held_out_by_)
+        self.oof_decision_function_ = self.oof_fold_ = None  # of the training rows, which files do not hold
+
+
+def _points_of(arrays: dict[str, np.ndarray], n_points: int) -> OperatingPoints:
+    values: dict[str, Any] = {name: array if array.ndim else float(array) for name, array in arrays.items()}
+    points = OperatingPoints(**values)
+    if len(points) != n_points or n_points == 0:
+        raise ValueError("The model's points and their mistakes do not fit together.")
+    return points

@@ -1,0 +1,178 @@
+"""`Ensemble`: a ranker held by many trees; reasons by votes, rules, files."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.utils.validation import check_is_fitted
+
+from toprank._core.threads import Threads
+from toprank.data.encoding import original_values
+from toprank.data.frames import make_frame
+from toprank.explain import (
+    PathCounts,
+    Reason,
+    VoteExplanation,
+    explain_votes,
+    gain_importance,
+    leaf_rules,
+    vote_reasons,
+)
+from toprank.explain.values import Originals
+from toprank.export import to_text
+from toprank.files.model_file import without_prefix
+from toprank.metrics import proportion_interval
+from toprank.rankers.base import BaseRanker
+from toprank.rankers.tree_ranker import path_indicator
+from toprank.tree.structure import Tree
+from toprank.words.counts import plural
+from toprank.words.wording import EXACT, SHORT
+
+PATH_ROWS = 5_000
+"""Training rows, drawn at random, whose paths tell how each leaf of a tree is usually reached."""
+
+
+class Ensemble(BaseRanker):
+    """Base of the rankers that are many trees; a subclass grows them and turns their votes into a score.
+
+    Attributes
+    ----------
+    trees_ : list of Tree
+    """
+
+    _cutoff_rows = 100_000
+
+    trees_: list[Tree]
+    _path_counts: list[PathCounts]
+
+    # --- scoring ------------------------------------------------------------------------------------------------
+
+    def _reasons(
+        self, matrix: np.ndarray, n_reasons: int, originals: Originals, gain: np.ndarray | None
+    ) -> list[list[Reason]]:
+        weights = self._tree_weights()
+        return vote_reasons(self.trees_, self.columns_, matrix, n_reasons, weights, originals=originals, gain=gain)
+
+    def _tree_weights(self) -> np.ndarray | None:
+        """Weight of each tree's vote; None = all alike."""
+        return None
+
+    def _how(self) -> str:
+        """What of the trees the score is, in words."""
+        return "mean"
+
+    # --- reading ------------------------------------------------------------------------------------------------
+
+    @property
+    def feature_importances_(self) -> np.ndarray:
+        """Mean over the trees of the share of gain that each column brought, float64 (n_features,); sums to 1."""
+        check_is_fitted(self)
+        shares = np.sum([gain_importance(tree) for tree in self.trees_], axis=0)
+        return shares / shares.sum() if shares.any() else shares  # a tree without conditions has no say
+
+    @property
+    def n_leaves_(self) -> int:
+        """Number of leaves of all trees."""
+        check_is_fitted(self)
+        return sum(int(tree.is_leaf.sum()) for tree in self.trees_)
+
+    def _figures(self) -> dict[str, Any]:
+        n_conditions = sum(int((~tree.is_leaf).sum()) for tree in self.trees_)
+        return {"n_trees": len(self.trees_), "n_conditions": n_conditions}
+
+    def _size_in_words(self) -> str:
+        return f"{plural(len(self.trees_), 'tree')}, {plural(self.n_leaves_, 'leaf', 'leaves')} in all"
+
+    def apply(self, X: Any) -> np.ndarray:
+        """Leaf node that each row reaches in each tree, int32 (n, n_trees)."""
+        matrix = self._encode(X)
+        return np.column_stack([tree.apply(matrix) for tree in self.trees_])
+
+    def decision_path(self, X: Any) -> tuple[sp.csr_array, np.ndarray]:
+        """Nodes on each row's paths: sparse indicator (n, nodes of all trees), and where each tree's nodes begin."""
+        matrix = self._encode(X)
+        offset = np.append(0, np.cumsum([len(tree) for tree in self.trees_]))
+        return sp.hstack([path_indicator(tree, matrix) for tree in self.trees_], format="csr"), offset
+
+    def rules(self, *, exact: bool = False) -> Any:
+        """One row per leaf of a tree, best first: tree, rule, n, positives, training_rate, lift; all of training.
+
+        With `exact`, rules are written out in full, with all ways into a leaf that are known.
+        """
+        check_is_fitted(self)
+        parts = [leaf_rules(tree, self.columns_, paths, detail=EXACT if exact else SHORT)
+                 for tree, paths in zip(self.trees_, self._path_counts, strict=True)]  # fmt: skip
+        columns: dict[str, Any] = {"tree": np.repeat(np.arange(1, len(parts) + 1), [len(p["leaf"]) for p in parts])}
+        columns |= {name: np.concatenate([np.asarray(p[name]) for p in parts]) for name in parts[0]}
+        low = proportion_interval(columns["positives"], columns["n"])[0]  # a few lucky cases are no best rule
+        order = np.argsort(-low, kind="stable")
+        return make_frame({name: values[order].tolist() for name, values in columns.items()}, self._backend)
+
+    def explain(self, X: Any) -> list[VoteExplanation]:
+        """Why each row stands where it stands: what each column did for it, on average over the trees."""
+        matrix = self._encode(X)
+        score = self._decide(matrix, Threads())
+        rate, how = self.rates_.at(score), (self._tree_weights(), self._how())
+        originals = original_values(X, self._input_names)
+        return explain_votes(
+            self.trees_, self.columns_, matrix, score, rate, self.base_rate_, *how, originals=originals
+        )
+
+    def to_text(self, tree: int = 0, *, exact: bool = False) -> str:
+        """One of the trees as text, below the summary of the model; the first is tree 0.
+
+        With `exact`, numbers have all digits and nothing is cut: the text finds the leaves that `apply` finds.
+        """
+        check_is_fitted(self)
+        if not isinstance(tree, int | np.integer) or not 0 <= tree < len(self.trees_):
+            raise ValueError(
+                f"{type(self).__name__}.to_text needs a tree from 0 to {len(self.trees_) - 1}, got {tree!r}. "
+                "Hint: 0 is the first one, which `rules` calls tree 1."
+            )
+        title = f"{self.summary()}\ntree {tree + 1} of {len(self.trees_)}:"
+        return to_text(self.trees_[tree], self.columns_, title=title, exact=exact)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The model as plain values: class, columns, trees."""
+        check_is_fitted(self)
+        return {
+            "class": type(self).__name__,
+            "columns": [column.to_dict() for column in self.columns_],
+            "trees": [tree.to_dict() for tree in self.trees_],
+        }
+
+    # --- files --------------------------------------------------------------------------------------------------
+
+    def _to_arrays(self) -> dict[str, np.ndarray]:
+        arrays = super()._to_arrays()
+        arrays |= {
+            f"tree{i}_{name}": array for i, tree in enumerate(self.trees_) for name, array in tree.to_arrays().items()
+        }
+        arrays |= {f"paths{i}_{name}": array for i, paths in enumerate(self._path_counts)
+                   for name, array in paths.to_arrays().items()}  # fmt: skip
+        return arrays | {"n_trees": np.array(len(self.trees_))}
+
+    def _from_arrays(self, arrays: dict[str, np.ndarray]) -> None:
+        super()._from_arrays(arrays)
+        count = int(arrays["n_trees"])
+        self.trees_ = [Tree.from_arrays(without_prefix(arrays, f"tree{i}_")) for i in range(count)]
+        if count == 0 or any(tree.n_features != len(self.columns_) for tree in self.trees_):
+            raise ValueError("The model's trees and its list of columns do not fit together.")
+        self._path_counts = [
+            PathCounts.from_arrays(without_prefix(arrays, f"paths{i}_"), tree) for i, tree in enumerate(self.trees_)
+        ]
+
+
+def negatives_above(tree: Tree) -> np.ndarray:
+    """Share of the tree's negatives ranked above each place and above the end, float64 (n_places + 1,), from 0 to 1.
+
+    These are alpha_0, ..., alpha_L of the TreeRank paper, in the weights that the tree was grown with. Where there
+    were no negatives all places but the end have 0.
+    """
+    leaves = np.flatnonzero(tree.is_leaf)
+    above = np.append(0.0, np.cumsum(np.bincount(tree.leaf[leaves], tree.negative[leaves], tree.n_leaves)))
+    share = above / above[-1] if above[-1] > 0 else above
+    share[-1] = 1.0
+    return share

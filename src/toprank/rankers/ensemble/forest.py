@@ -1,0 +1,299 @@
+"""`Forest`: meta-trees on bootstraps; what MetaAPForest and TreeRankForest share."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from numbers import Integral, Real
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import Interval, StrOptions
+
+from toprank._core.threads import Threads
+from toprank.data.training import TrainingData
+from toprank.explain import PathCounts, count_paths
+from toprank.rankers.ensemble.ballots import Ballot, MeanBallot, Rows, Vote
+from toprank.rankers.ensemble.ensemble import PATH_ROWS, Ensemble
+from toprank.rankers.growth import DEPTH, GROWTH_CONSTRAINTS, Growth, category_search
+from toprank.rankers.linear import STEPS_TRIED, fit_linear_scoring
+from toprank.rankers.progress import progress
+from toprank.rankers.unseen import OUT_OF_BAG, HeldOut, Unseen, held_out_folds
+from toprank.tree.feature_sampler import FeatureSampler, columns_wanted
+from toprank.tree.meta.meta_tree import MetaTree
+from toprank.tree.scoring import Scoring
+from toprank.tree.structure import Tree, scorecard_scores
+
+CARD_FOLDS = 3
+"""Folds of the scorecards that score rows out of bag."""
+
+MAX_REDRAWS = 20
+"""Bootstraps drawn again at most where one missed a class altogether."""
+
+COLUMNS_DRAWN: list[Any] = [StrOptions({"sqrt", "log2"}), Interval(Integral, 1, None, closed="left"),
+                            Interval(Real, 0, 1, closed="right"), None]  # fmt: skip
+"""What scikit-learn checks of a number of columns to draw."""
+
+ROWS_DRAWN: list[Any] = [Interval(Integral, 1, None, closed="left"), Interval(Real, 0, 1, closed="right"), None]
+"""What scikit-learn checks of a number of rows to draw."""
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """A measure of out-of-bag scores: the attribute that holds it, its name in files, in words, and the measure."""
+
+    attribute: str
+    figure: str
+    words: str
+    measure: Callable[..., float]
+
+
+class Forest(Ensemble):
+    """Base of the forests of meta-trees: bootstraps, drawn columns, out-of-bag scores.
+
+    A subclass says how a meta-tree grows (`_growth`) and which measures judge it (`_judgements`). A tree's vote on a
+    row is its own score, the score of the forest the mean of the votes; a subclass may replace both.
+    """
+
+    _parameter_constraints: dict[str, list[Any]] = {
+        **GROWTH_CONSTRAINTS,
+        "n_estimators": [Interval(Integral, 1, None, closed="left")],
+        "max_depth": DEPTH,
+        "leaf_depth": DEPTH,
+        "leaf_order": [StrOptions({"rate", "meta"})],
+        "leaf_score": [StrOptions({"constant", "margin", "additive"})],
+        "max_features": COLUMNS_DRAWN,
+        "bootstrap": ["boolean"],
+        "max_samples": ROWS_DRAWN,
+        "random_state": ["random_state"],
+        "verbose": ["verbose"],
+    }
+    _judgements: ClassVar[tuple[Judgement, ...]]
+
+    max_meta_features: str | int | float | None = None  # a parameter of some forests
+    oob_score_: float
+    oob_decision_function_: np.ndarray
+
+    def __init__(
+        self,
+        *,
+        n_estimators: int = 100,
+        max_depth: int | None = 4,
+        leaf_depth: int | None = 4,
+        leaf_order: str = "rate",
+        leaf_score: str = "additive",
+        max_features: str | int | float | None = None,
+        bootstrap: bool = True,
+        max_samples: int | float | None = None,
+        min_samples_leaf: int = 1,
+        min_samples_split: int = 2,
+        min_gain: float = 0.0,
+        max_leaf_nodes: int | None = None,
+        smoothing: str | None = "hierarchical",
+        smoothing_strength: float = 10.0,
+        splitter: str = "hist",
+        max_bins: int = 255,
+        categorical_features: Any = None,
+        cat_smooth: float | None = 10.0,
+        min_data_per_group: int = 10,
+        max_cat_threshold: int | None = 32,
+        keep_columns: Any = None,
+        budget: int | float | None = None,
+        pos_label: Any = None,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ):
+        self.n_estimators = n_estimators
+        self.max_depth = max_depth
+        self.leaf_depth = leaf_depth
+        self.leaf_order = leaf_order
+        self.leaf_score = leaf_score
+        self.max_features = max_features
+        self.bootstrap = bootstrap
+        self.max_samples = max_samples
+        self.min_samples_leaf = min_samples_leaf
+        self.min_samples_split = min_samples_split
+        self.min_gain = min_gain
+        self.max_leaf_nodes = max_leaf_nodes
+        self.smoothing = smoothing
+        self.smoothing_strength = smoothing_strength
+        self.splitter = splitter
+        self.max_bins = max_bins
+        self.categorical_features = categorical_features
+        self.cat_smooth = cat_smooth
+        self.min_data_per_group = min_data_per_group
+        self.max_cat_threshold = max_cat_threshold
+        self.keep_columns = keep_columns
+        self.budget = budget
+        self.pos_label = pos_label
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    # --- what a subclass says -----------------------------------------------------------------------------------
+
+    @abstractmethod
+    def _growth(self) -> Growth:
+        """How a meta-tree grows."""
+
+    def _grow(
+        self, growth: Growth, data: TrainingData, weight: np.ndarray, sampler: FeatureSampler | None
+    ) -> tuple[MetaTree, float]:
+        """One meta-tree, and the unit of its weights."""
+        return growth.grow_meta(data, weight, Threads(), sampler)
+
+    def _vote(self, tree: Tree, score: np.ndarray) -> np.ndarray:
+        """What one tree says of rows that it gives these scores."""
+        return score
+
+    def _ballot(self, vote: Vote, n_rows: int) -> Ballot:
+        """What counts the votes on the rows that trees did not see."""
+        return MeanBallot(vote, n_rows)
+
+    def _voter(self, matrix: np.ndarray, points: np.ndarray | None) -> Vote:
+        """What trees say of the rows of a matrix, whose points on the scorecard inside leaves, if any, are known."""
+
+        def vote(tree: Tree, rows: Rows, threads: Threads) -> np.ndarray:
+            if points is None:
+                return self._vote(tree, tree.decision_function(matrix[rows], threads))
+            return self._vote(tree, tree.scores_with_points(tree.apply(matrix[rows], threads), points[rows]))
+
+        return vote
+
+    # --- fitting ------------------------------------------------------------------------------------------------
+
+    def _fit_model(self, data: TrainingData, threads: Threads) -> Unseen | None:
+        growth = self._growth()
+        scoring, points = self._fit_scoring(data)
+        random = check_random_state(self.random_state)
+        seeds = random.randint(np.iinfo(np.int32).max, size=self.n_estimators)
+
+        ballot = self._ballot(self._voter(data.X, points), len(data.X))
+        sampled = data.sample(PATH_ROWS)
+        sample, sample_weight = data.X[sampled], None if data.weight is None else data.weight[sampled]
+
+        def grow_one(seed: int) -> tuple[Tree, PathCounts, np.ndarray, np.ndarray]:
+            rng = np.random.default_rng(int(seed))
+            weight = self._draw_weights(data, rng)
+            meta, unit = self._grow(growth, data, weight, self._feature_sampler(data.X.shape[1], rng))
+            tree = growth.finish_meta(meta, unit, data, scoring)
+            unseen = np.flatnonzero(weight == 0) if self.bootstrap else np.arange(len(weight))
+            return tree, count_paths(tree, sample, sample_weight), unseen, ballot.cast(tree, unseen)
+
+        self.trees_, self._path_counts = [], []
+        grown = threads.map(grow_one, seeds)
+        for tree, paths, unseen, cast in progress(grown, self.n_estimators, type(self).__name__, bool(self.verbose)):
+            self.trees_.append(tree)
+            self._path_counts.append(paths)
+            ballot.count(tree, unseen, cast)
+        return self._judge_out_of_bag(data, *ballot.result(threads))
+
+    def _fit_scoring(self, data: TrainingData) -> tuple[Scoring, np.ndarray | None]:
+        """What orders rows inside leaves, and the points of each row by a scorecard that has not seen it.
+
+        All trees share one scorecard, of all rows. Out of bag, a row has the points of a scorecard of other folds.
+        """
+        if self.leaf_score != "additive":
+            margin = self.leaf_score == "margin"
+            return Scoring("margin", scale=data.column_scales()) if margin else Scoring(), None
+        fit = partial(fit_linear_scoring, data, C=1.0, n_steps=STEPS_TRIED, categories=category_search(self))
+        scoring = fit(data.weight)
+        points = scorecard_scores(scoring, data.X)
+        for fold in held_out_folds(data, CARD_FOLDS, 0, len(data.X)) if self.bootstrap else ():
+            other = fit(fold.inside_weight)
+            points[fold.held_out] = scorecard_scores(other, data.X[fold.held_out])
+        return scoring, points
+
+    def _draw_weights(self, data: TrainingData, rng: np.random.Generator) -> np.ndarray:
+        """Weights of one tree's rows: those of a bootstrap, or their own."""
+        if self.bootstrap:
+            return draw_bootstrap(data, self.max_samples, rng)
+        return np.ones(len(data.X)) if data.weight is None else data.weight
+
+    def _feature_sampler(self, n_features: int, rng: np.random.Generator) -> FeatureSampler | None:
+        """Random choice of columns; None where all are allowed."""
+        n_a_condition = columns_wanted(self.max_features, n_features)
+        n_a_root = columns_wanted(self.max_meta_features, n_features)
+        if n_a_condition is None and n_a_root is None:
+            return None
+        return FeatureSampler(n_features, n_a_condition, n_a_root, rng)
+
+    def _judge_out_of_bag(self, data: TrainingData, score: np.ndarray, votes: np.ndarray) -> Unseen | None:
+        """Keep out-of-bag scores and what the measures say of them; returns the rows that have one."""
+        self.oob_decision_function_ = score
+        weight = np.ones(len(votes)) if data.weight is None else data.weight
+        rows = np.flatnonzero((votes > 0) & (weight > 0))
+        positive = data.is_positive[rows]
+        has_both = 0 < positive.sum() < len(rows)  # else too few rows for any to be left out
+        for judgement in self._judgements:
+            value = float("nan")
+            if has_both and self.bootstrap:
+                value = judgement.measure(positive, score[rows], sample_weight=weight[rows], pos_label=True)
+            setattr(self, judgement.attribute, value)
+        if not self.bootstrap:  # no row was left out
+            self.oob_decision_function_ = np.full(len(votes), np.nan)
+            return None
+        return Unseen([HeldOut(score[rows], positive, weight[rows])], OUT_OF_BAG)
+
+    # --- scoring ------------------------------------------------------------------------------------------------
+
+    def _decide(self, matrix: np.ndarray, threads: Threads) -> np.ndarray:
+        vote, whole, total = self._voter(matrix, self._points(matrix)), slice(None), np.zeros(len(matrix))
+        for tree in self.trees_:
+            total += vote(tree, whole, threads)
+        return total / len(self.trees_)
+
+    def _points(self, matrix: np.ndarray) -> np.ndarray | None:
+        """Points of rows on the scorecard that all trees share; None without one."""
+        scoring = self.trees_[0].scoring
+        return scorecard_scores(scoring, matrix) if scoring.kind == "linear" else None
+
+    # --- files and text -----------------------------------------------------------------------------------------
+
+    def _judged(self) -> list[tuple[Judgement, float]]:
+        return [(judgement, getattr(self, judgement.attribute)) for judgement in self._judgements]
+
+    def _figures(self) -> dict[str, Any]:
+        judged = {each.figure: None if np.isnan(value) else value for each, value in self._judged()}
+        return super()._figures() | judged
+
+    def _size_in_words(self) -> str:
+        known = [f"{each.words} {value:.3f}" for each, value in self._judged() if not np.isnan(value)]
+        judged = f"; out-of-bag {', '.join(known)}" if known else ""
+        return f"{super()._size_in_words()}{judged}"
+
+    def _to_arrays(self) -> dict[str, np.ndarray]:
+        judged = {each.attribute.rstrip("_"): np.array(value) for each, value in self._judged()}
+        return super()._to_arrays() | judged | {"oob_decision_function": self.oob_decision_function_}
+
+    def _from_arrays(self, arrays: dict[str, np.ndarray]) -> None:
+        super()._from_arrays(arrays)
+        for judgement in self._judgements:
+            setattr(self, judgement.attribute, float(arrays[judgement.attribute.rstrip("_")]))
+        self.oob_decision_function_ = arrays["oob_decision_function"]
+
+
+def draw_bootstrap(data: TrainingData, max_samples: int | float | None, rng: np.random.Generator) -> np.ndarray:
+    """Weights of the rows in one bootstrap: how often each was drawn, times its own weight; float64 (n,).
+
+    Parameters
+    ----------
+    data : TrainingData
+    max_samples : int, float or None
+        Rows drawn: a number, or a share; None = as many as there are.
+    rng : Generator
+    """
+    weight = np.ones(len(data.X)) if data.weight is None else data.weight
+    present = np.flatnonzero(weight)
+    size = len(present) if max_samples is None else max_samples
+    if not isinstance(size, int | np.integer):
+        size = max(1, round(size * len(present)))
+    for _ in range(MAX_REDRAWS):
+        drawn = present[rng.integers(0, len(present), min(int(size), len(present)))]
+        if 0 < data.is_positive[drawn].sum() < len(drawn):
+            break
+    return weight * np.bincount(drawn, minlength=len(weight))

@@ -1,0 +1,215 @@
+"""`TreeRankForest`: TreeRank trees on bootstraps, by the mean or the median of what they say of a row."""
+
+from __future__ import annotations
+
+from numbers import Real
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.utils._param_validation import Interval, StrOptions
+
+from toprank._core.threads import Threads
+from toprank.data.training import TrainingData
+from toprank.metrics import average_precision, roc_auc
+from toprank.rankers.ensemble.ballots import Ballot, MeanBallot, MedianBallot, Vote, median_votes
+from toprank.rankers.ensemble.ensemble import negatives_above
+from toprank.rankers.ensemble.forest import COLUMNS_DRAWN, Forest, Judgement
+from toprank.rankers.growth import Growth
+from toprank.rankers.meta.cuts import CellRule
+from toprank.tree.feature_sampler import FeatureSampler
+from toprank.tree.meta.meta_tree import MetaTree
+from toprank.tree.meta.objectives import ROC_AREA
+from toprank.tree.structure import Tree
+
+
+class TreeRankForest(Forest):
+    """TreeRank trees on bootstraps of the training data: bagging, or with drawn columns a ranking forest.
+
+    A tree says of a row which share of its negatives does not rank above the row's cell; the score is the mean over
+    the trees (section V-C of the paper) or their median. A cell without negatives so ties with the cell below it.
+
+    Parameters
+    ----------
+    n_estimators : int, default 100
+    max_depth, leaf_depth : int or None
+        Meta-levels and depth of the inner trees; leaf_depth=None = max_depth.
+    leaf_ranker : {"tree", "stump", "oblique"}, default "tree"
+        How a cell is parted, as in `TreeRank`. Weighted sums follow slanted boundaries that trees need many steps for.
+    linear_C : float, default 1.0
+        Inverse penalty of weighted sums.
+    leaf_order : {"rate", "meta", "training"}, default "rate"
+        Order of a tree's cells: by positive rate, strongly shrunk along the meta-tree; from left to right in the
+        meta-tree, as published; or by positive rate as it is.
+    leaf_score : {"additive", "margin", "constant"}, default "additive"
+        What orders the rows inside a cell of a tree: one scorecard that all trees share, as in `MetaAP`; the distance
+        to the conditions on the path; or nothing, as published.
+    aggregation : {"mean", "median-rank"}, default "mean"
+        Mean over the trees, as published, or median: a row's rank among the negatives in the middle tree.
+    max_features : {"sqrt", "log2"}, int, float or None, default None
+        Columns drawn at random for each condition: a number, or a share of all columns; None = all, as published.
+    max_meta_features : {"sqrt", "log2"}, int, float or None, default None
+        Columns drawn once for each meta-node, to which its whole inner tree is confined; its conditions then draw
+        from these.
+    bootstrap : bool, default True
+        Draw rows with replacement; False = every tree sees all rows.
+    max_samples : int, float or None, default None
+        Rows drawn for each tree: a number, or a share; None = as many as there are.
+    min_samples_leaf, min_samples_split, min_gain, max_leaf_nodes, smoothing, smoothing_strength, splitter, max_bins
+        As in `TreeRank`.
+    categorical_features, keep_columns, cat_smooth, min_data_per_group, budget, pos_label
+        As in `TreeRank`.
+    max_cat_threshold : int or None, default 32
+        As in `TreeRank`; nobody reads all conditions of many trees, so the limit is higher.
+    n_jobs : int or None
+        Trees grown side by side; results are the same for any number.
+    random_state : int, RandomState or None
+    verbose : int, default 0
+        1 shows progress on standard error.
+
+    Attributes
+    ----------
+    trees_ : list of Tree
+    oob_decision_function_ : float64 array of shape (n,)
+        Score by the trees that did not see the row; NaN where all did, as with bootstrap=False.
+    oob_score_ : float
+        Area under the ROC curve of these scores; NaN where there are none of one class.
+    oob_average_precision_ : float
+        Their average precision.
+    feature_importances_ : float64 array of shape (n_features,)
+
+    References
+    ----------
+    .. [1] Clémençon, Vayatis. Tree-based ranking methods. 2008.
+       Remark 8 and section V-C.
+
+    Examples
+    --------
+    >>> from toprank import TreeRankForest
+    >>> from toprank.datasets import make_audit
+    >>> data = make_audit(4000, random_state=0)
+    >>> forest = TreeRankForest(n_estimators=20, max_depth=2, max_meta_features="sqrt", random_state=0)
+    >>> bool(forest.fit(data.X, data.y).oob_score_ > 0.5)
+    True
+    """
+
+    _parameter_constraints: dict[str, list[Any]] = Forest._parameter_constraints | {
+        "leaf_ranker": [StrOptions({"tree", "stump", "oblique"})],
+        "linear_C": [Interval(Real, 0, None, closed="neither")],
+        "leaf_order": [StrOptions({"rate", "meta", "training"})],
+        "aggregation": [StrOptions({"mean", "median-rank"})],
+        "max_meta_features": COLUMNS_DRAWN,
+    }
+    _judgements: ClassVar[tuple[Judgement, ...]] = (
+        Judgement("oob_score_", "oob_roc_auc", "AUC", roc_auc),
+        Judgement("oob_average_precision_", "oob_average_precision", "average precision", average_precision),
+    )
+
+    def __init__(
+        self,
+        *,
+        n_estimators: int = 100,
+        max_depth: int | None = 4,
+        leaf_depth: int | None = 4,
+        leaf_ranker: str = "tree",
+        linear_C: float = 1.0,
+        leaf_order: str = "rate",
+        leaf_score: str = "additive",
+        aggregation: str = "mean",
+        max_features: str | int | float | None = None,
+        max_meta_features: str | int | float | None = None,
+        bootstrap: bool = True,
+        max_samples: int | float | None = None,
+        min_samples_leaf: int = 1,
+        min_samples_split: int = 2,
+        min_gain: float = 0.0,
+        max_leaf_nodes: int | None = None,
+        smoothing: str | None = "hierarchical",
+        smoothing_strength: float = 10.0,
+        splitter: str = "hist",
+        max_bins: int = 255,
+        categorical_features: Any = None,
+        cat_smooth: float | None = 10.0,
+        min_data_per_group: int = 10,
+        max_cat_threshold: int | None = 32,
+        keep_columns: Any = None,
+        budget: int | float | None = None,
+        pos_label: Any = None,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ):
+        super().__init__(
+            n_estimators=n_estimators,
+            max_depth=max_depth,
+            leaf_depth=leaf_depth,
+            leaf_order=leaf_order,
+            leaf_score=leaf_score,
+            max_features=max_features,
+            bootstrap=bootstrap,
+            max_samples=max_samples,
+            min_samples_leaf=min_samples_leaf,
+            min_samples_split=min_samples_split,
+            min_gain=min_gain,
+            max_leaf_nodes=max_leaf_nodes,
+            smoothing=smoothing,
+            smoothing_strength=smoothing_strength,
+            splitter=splitter,
+            max_bins=max_bins,
+            categorical_features=categorical_features,
+            cat_smooth=cat_smooth,
+            min_data_per_group=min_data_per_group,
+            max_cat_threshold=max_cat_threshold,
+            keep_columns=keep_columns,
+            budget=budget,
+            pos_label=pos_label,
+            n_jobs=n_jobs,
+            random_state=random_state,
+            verbose=verbose,
+        )
+        self.leaf_ranker = leaf_ranker
+        self.linear_C = linear_C
+        self.aggregation = aggregation
+        self.max_meta_features = max_meta_features
+
+    def _growth(self) -> Growth:
+        return Growth.of(
+            self,
+            ROC_AREA.criterion,
+            1 if self.leaf_ranker == "stump" else self.leaf_depth or self.max_depth,
+            max_depth=self.max_depth,
+            leaf_order=self.leaf_order,
+            objective=ROC_AREA,
+        )
+
+    def _grow(
+        self, growth: Growth, data: TrainingData, weight: np.ndarray, sampler: FeatureSampler | None
+    ) -> tuple[MetaTree, float]:
+        rule = CellRule(self.leaf_ranker, self.linear_C)
+        return (rule.grow if rule.is_needed else super()._grow)(growth, data, weight, sampler)
+
+    def _vote(self, tree: Tree, score: np.ndarray) -> np.ndarray:
+        return share_not_above(tree, score)
+
+    def _ballot(self, vote: Vote, n_rows: int) -> Ballot:
+        return (MeanBallot if self.aggregation == "mean" else MedianBallot)(vote, n_rows)
+
+    def _how(self) -> str:
+        return "mean" if self.aggregation == "mean" else "median"
+
+    def _decide(self, matrix: np.ndarray, threads: Threads) -> np.ndarray:
+        if self.aggregation == "mean":
+            return super()._decide(matrix, threads)
+        return median_votes(self._voter(matrix, self._points(matrix)), self.trees_, len(matrix), threads)
+
+
+def share_not_above(tree: Tree, score: np.ndarray) -> np.ndarray:
+    """Score s-tilde of remark 8 of rows by their tree scores: the share of negatives that does not rank above the cell.
+
+    With R_j the cells 0 to j, best first, a row in cell k is in R_j for j >= k, so the sum of remark 8 telescopes:
+    the sum over j of (alpha_{j+1} - alpha_j) 1{x in R_j} = the sum over j >= k of the differences = 1 - alpha_k.
+    """
+    # A tree scores cell k of L in ((L - k - 1) / L, (L - k) / L]; between the ends of that range the order inside the
+    # cell is kept, and a constant cell lies at the upper end, where the result is 1 - alpha_k to the last bit.
+    n_places = tree.n_leaves
+    level = (1.0 - negatives_above(tree))[::-1]
+    return np.interp(score, np.arange(n_places + 1) / n_places, level)

@@ -1,0 +1,1 @@
+"""One greedy tree as a ranker."""

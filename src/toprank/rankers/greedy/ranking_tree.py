@@ -1,0 +1,275 @@
+"""`RankingTree`: one greedy tree used as a ranker."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from numbers import Real
+from typing import Any
+
+import numpy as np
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted
+
+from toprank._core.dtypes import CRITERIA
+from toprank._core.threads import Threads, resolve_n_jobs
+from toprank.data.training import TrainingData
+from toprank.rankers.greedy.monotone import MONOTONIC_CST, bounded_rates, read_directions
+from toprank.rankers.growth import CV, DEPTH, GROWTH_CONSTRAINTS, Growth, stages_of
+from toprank.rankers.leaf_rates import finish_tree, order_by_rate
+from toprank.rankers.tree_ranker import TreeRanker
+from toprank.tree.meta.stages import Stages, node_depths, truncated_tree
+from toprank.tree.scoring import Scoring
+from toprank.words.counts import plural
+
+MAJORITY = 0.5
+
+
+class RankingTree(TreeRanker):
+    """One greedy tree used as a ranker, with the three scores of section 3 of the MetaAP paper.
+
+    Parameters
+    ----------
+    criterion : {"gini", "entropy", "ap", "auc"}, default "gini"
+        What a split gains.
+    leaf_score : {"rate", "geometric", "confusion"}, default "rate"
+        rate: leaves by their smoothed positive rate, ties inside. geometric: signed distance to the nearest threshold
+        on the path; positive in leaves with a majority of positives, negative in the others (Alvarez & Bernard, 2005).
+        confusion: all leaves vote, a leaf counts `confusion` to the power of the conditions the row breaks on the way
+        to it (Ling & Yan, 2003). Leaves that nothing orders share a place in the ranking: with rate and confusion those
+        of equal rate; with geometric those with a majority of positives one, all others the second, as distances order
+        rows across leaves. `rules`, the numbers of leaves in texts and alerts, and `predict_proba` are about places.
+    distance : {"scaled", "raw"}, default "scaled"
+        Unit of the geometric distance: standard deviations of the column, or its own units, which makes columns of
+        large numbers count more; the baselines of the MetaAP paper are raw.
+    confusion : float, default 0.3
+        The confusion factor; 0 gives the leaf rate.
+    max_depth : int or None, default 6
+        Conditions on a path at most; None = no limit.
+    min_samples_leaf : int, default 5
+        Least weight of a leaf.
+    min_samples_split : int, default 2
+        Least weight of a node that may be split.
+    min_gain : float, default 0
+        Least gain of a split, as a share of the most that the criterion could gain at the root.
+    max_leaf_nodes : int or None
+        Grow best first up to this number of leaves.
+    smoothing : {"hierarchical", "m-estimate"} or None
+        How leaf rates are pulled towards the rate above them.
+    smoothing_strength : float
+        In cases.
+    splitter : {"hist", "exact", "midpoint"}
+        Bins, or every distinct value. Thresholds are the shortest decimals between two values; with "midpoint", which
+        is otherwise "exact", they lie midway, as in the papers.
+    max_bins : int
+    categorical_features : list of names, positions or a mask
+        Columns to treat as categories besides strings, booleans and category columns; text among them is not read as
+        dates or numbers.
+    cat_smooth : float or None, default 10
+        Cases by which the rate of a category is pulled to that of its node before categories are ordered. A condition
+        on many categories is judged on other cases than those that ordered them, so that chance buys no gain; None
+        turns that off, too: categories by their training rate, as the papers have it.
+    min_data_per_group : int, default 10
+        Categories of fewer cases in a node go together.
+    max_cat_threshold : int or None, default 3
+        Categories that a condition names at most; all others are on its other side. None = no limit.
+    monotonic_cst : array-like of -1, 0, 1 per column, dict of names, or None
+        Columns of numbers along which the score may go one way only, as in scikit-learn: 1 = it never falls as the
+        column rises, -1 = it never rises. Needs leaf_score="rate": other scores follow distances and votes.
+    keep_columns : list of names, positions, a mask, or "all"
+        Columns to learn from although they look like identifiers, free text or constants, which are left out.
+    budget : int, float or None
+        Cases (int) or share of cases (float) that `predict` lets through; None = as many as training positives.
+    pos_label : label of the positive class, default the larger one
+    n_jobs : int or None
+        Threads; results are the same for any number.
+    cv : int, splitter or iterable of splits, default 5
+        Folds for the hit rates of new cases; 0 = none, rates are then those of training.
+    random_state : int, RandomState or None
+        Folds, the same each time for None; nothing else is random.
+
+    References
+    ----------
+    .. [1] Viola, Gautheron, Habrard, Sebban. MetaAP: a meta-tree-based ranking algorithm optimizing the average
+       precision from imbalanced data. Pattern Recognition Letters 161, 2022. Section 3.
+
+    Examples
+    --------
+    >>> from toprank import RankingTree
+    >>> from toprank.datasets import make_audit
+    >>> data = make_audit(4000, random_state=0)
+    >>> tree = RankingTree(criterion="entropy", max_depth=3).fit(data.X, data.y)
+    >>> tree.n_leaves_
+    8
+    """
+
+    _parameter_constraints: dict[str, list[Any]] = {
+        **GROWTH_CONSTRAINTS,
+        "criterion": [StrOptions({"gini", "entropy", "ap", "auc"})],
+        "leaf_score": [StrOptions({"rate", "geometric", "confusion"})],
+        "distance": [StrOptions({"scaled", "raw"})],
+        "confusion": [Interval(Real, 0, 1, closed="both")],
+        "max_depth": DEPTH,
+        "cv": CV,
+        "random_state": ["random_state"],
+        "monotonic_cst": MONOTONIC_CST,
+    }
+
+    def __init__(
+        self,
+        *,
+        criterion: str = "gini",
+        leaf_score: str = "rate",
+        distance: str = "scaled",
+        confusion: float = 0.3,
+        max_depth: int | None = 6,
+        min_samples_leaf: int = 5,
+        min_samples_split: int = 2,
+        min_gain: float = 0.0,
+        max_leaf_nodes: int | None = None,
+        smoothing: str | None = "m-estimate",
+        smoothing_strength: float = 2.0,
+        splitter: str = "hist",
+        max_bins: int = 255,
+        categorical_features: Any = None,
+        cat_smooth: float | None = 10.0,
+        min_data_per_group: int = 10,
+        max_cat_threshold: int | None = 3,
+        monotonic_cst: Any = None,
+        keep_columns: Any = None,
+        budget: int | float | None = None,
+        pos_label: Any = None,
+        n_jobs: int | None = None,
+        cv: Any = 5,
+        random_state: Any = None,
+    ):
+        self.criterion = criterion
+        self.leaf_score = leaf_score
+        self.distance = distance
+        self.confusion = confusion
+        self.max_depth = max_depth
+        self.min_samples_leaf = min_samples_leaf
+        self.min_samples_split = min_samples_split
+        self.min_gain = min_gain
+        self.max_leaf_nodes = max_leaf_nodes
+        self.smoothing = smoothing
+        self.smoothing_strength = smoothing_strength
+        self.splitter = splitter
+        self.max_bins = max_bins
+        self.categorical_features = categorical_features
+        self.cat_smooth = cat_smooth
+        self.min_data_per_group = min_data_per_group
+        self.max_cat_threshold = max_cat_threshold
+        self.monotonic_cst = monotonic_cst
+        self.keep_columns = keep_columns
+        self.budget = budget
+        self.pos_label = pos_label
+        self.n_jobs = n_jobs
+        self.cv = cv
+        self.random_state = random_state
+
+    def _fit_model(self, data: TrainingData, threads: Threads) -> None:
+        direction = read_directions(self.monotonic_cst, data.columns, data.is_categorical, "RankingTree")
+        if direction is not None and self.leaf_score != "rate":
+            raise ValueError(
+                f"RankingTree keeps monotonic_cst with leaf_score='rate' only, but leaf_score is {self.leaf_score!r}, "
+                "whose scores change inside leaves. Hint: use leaf_score='rate'."
+            )
+        growth = Growth.of(self, CRITERIA[self.criterion], self.max_depth)
+        tree = growth.grow_tree(data, threads, direction)
+        node_rate = bounded_rates(tree, growth.node_rates(tree), direction)
+        position, rate = order_by_rate(tree, node_rate)
+        key = np.unique(-node_rate, return_inverse=True)[1]
+        scoring = Scoring()
+        if self.leaf_score == "confusion":
+            scoring = Scoring("confusion", confusion=self.confusion)
+        elif self.leaf_score == "geometric":
+            # Two places in the ranking: leaves with a majority of positives, and the others; margins do the rest.
+            scale = data.column_scales() if self.distance == "scaled" else np.ones(data.X.shape[1])
+            scoring = Scoring("margin", scale=scale, turn=MAJORITY)
+            total = tree.positive + tree.negative
+            position, rate = _rich_and_poor(tree.positive, total, position)
+            key = _is_poor(tree.positive, total)
+        self.tree_ = finish_tree(tree, position, rate, scoring)
+        self._stages: Stages | None = None
+        if self.max_leaf_nodes is None:
+            depth = node_depths(tree)
+            self._stages = Stages.of(np.arange(len(tree)), depth, key, self.max_depth, rate=node_rate)
+
+    def _size_in_words(self) -> str:
+        size, n_places = super()._size_in_words(), self.tree_.n_leaves
+        shared = f"; the leaves share {plural(n_places, 'place')} in the ranking"
+        return size if n_places == self.n_leaves_ else f"{size}{shared}"
+
+    def _from_arrays(self, arrays: dict[str, np.ndarray]) -> None:
+        super()._from_arrays(arrays)
+        self._stages = None  # files hold the finished tree
+
+    def staged_decision_function(self, X: Any) -> Iterator[np.ndarray]:
+        """Scores for the depths 1, 2, ... up to `max_depth`: what a tree fitted with that `max_depth` would score.
+
+        All depths are read off the one fitted tree, bit for bit as if it had been fitted anew; where growing stopped
+        earlier the last scores repeat. With max_depth=None there are as many as the tree has levels.
+
+        Parameters
+        ----------
+        X : array or data frame of shape (n, n_features)
+
+        Yields
+        ------
+        score : float64 array of shape (n,)
+
+        Raises
+        ------
+        ValueError
+            Where `max_leaf_nodes` made the tree grow best first, or where the tree comes from a file.
+
+        Examples
+        --------
+        >>> from toprank import RankingTree
+        >>> from toprank.datasets import make_audit
+        >>> data = make_audit(4000, random_state=0)
+        >>> tree = RankingTree(max_depth=3).fit(data.X, data.y)
+        >>> shallow = RankingTree(max_depth=2).fit(data.X, data.y)
+        >>> stages = list(tree.staged_decision_function(data.X))
+        >>> len(stages), (stages[1] == shallow.decision_function(data.X)).all()
+        (3, np.True_)
+        """
+        check_is_fitted(self)
+        if self.max_leaf_nodes is not None:
+            raise ValueError(
+                "RankingTree.staged_decision_function needs a tree that was grown level by level, but max_leaf_nodes "
+                f"is {self.max_leaf_nodes}: trees grown best first do not contain one another. "
+                "Hint: limit max_depth instead."
+            )
+        stages = stages_of(self)
+        matrix = self._encode(X)
+        if self.tree_.scoring.kind == "confusion":
+            return self._vote_in_stages(matrix, stages)
+        with Threads(resolve_n_jobs(self.n_jobs)) as threads:
+            return stages.scores(self.tree_, matrix, threads)
+
+    def _vote_in_stages(self, matrix: np.ndarray, stages: Stages) -> Iterator[np.ndarray]:
+        """Scores of each depth where all leaves vote: each depth is a tree of its own."""
+        for stage in range(1, stages.n_stages + 1):
+            if stage <= stages.n_distinct:
+                tree = truncated_tree(self.tree_, stages.depth, stage)
+                position, rate = order_by_rate(tree, stages.rate[: len(tree)])
+                with Threads(resolve_n_jobs(self.n_jobs)) as threads:
+                    score = finish_tree(tree, position, rate, self.tree_.scoring).decision_function(matrix, threads)
+            yield score.copy()
+
+
+def _is_poor(positive: np.ndarray, total: np.ndarray) -> np.ndarray:
+    """Nodes without a majority of positives."""
+    return positive <= MAJORITY * total
+
+
+def _rich_and_poor(positive: np.ndarray, total: np.ndarray, position: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Position 0 for leaves with a majority of positives and 1 for the others, and both rates."""
+    is_leaf = position >= 0
+    poor = _is_poor(positive, total)
+    if poor[is_leaf].all() or not poor[is_leaf].any():
+        return np.where(is_leaf, 0, -1), positive[:1] / total[:1]
+    side = np.where(is_leaf, poor.astype(np.int32), -1)
+    sums = [np.bincount(side[is_leaf], values[is_leaf], 2) for values in (positive, total)]
+    return side, sums[0] / sums[1]

@@ -1,0 +1,1 @@
+"""Rankers that are one meta-tree: MetaAP and TreeRank."""

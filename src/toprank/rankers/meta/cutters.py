@@ -1,0 +1,372 @@
+"""What parts the rows of one meta-node: inner trees, conditions, weighted sums, classifiers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Protocol
+
+import numpy as np
+from sklearn.base import clone, is_classifier
+
+from toprank._core.criteria import split_gain
+from toprank._core.dtypes import AUC, NODE, WEIGHT
+from toprank._core.threads import Threads
+from toprank.data.training import TrainingData
+from toprank.rankers.linear import fit_linear_direction
+from toprank.tree.batch import Batch, Splits, Splitter
+from toprank.tree.bin_mapper import SAMPLE_ROWS, between, center_and_spread, distinct_values
+from toprank.tree.categories import PLAIN
+from toprank.tree.flatten import flatten_tree
+from toprank.tree.grower import GrownTrees, Limits, grow, single_split
+from toprank.tree.meta.meta_tree import InnerTree, ObliqueCut
+from toprank.tree.meta.objectives import ROC_AREA
+from toprank.tree.weights import RowWeights
+
+Worth = Callable[[np.ndarray, np.ndarray], np.ndarray]
+"""Area that is gained where a node is parted so that this positive and total weight stands on one side."""
+
+
+Rank = tuple[float, int]
+"""What a cut is worth, and the weight of its richer side: of equal ones the larger is taken (remark 10)."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """How a node is parted: the rule, the rows on its left, richer, side, and what it is worth."""
+
+    rule: Any
+    is_left: np.ndarray
+    value: float
+
+
+class Cutter(Protocol):
+    """Finds the best way to part the rows of a node; nodes come one after the other, so columns are drawn in order."""
+
+    def cut(self, rows: np.ndarray, worth: Worth) -> Found | None:
+        """The best cut, None where none is worth more than nothing."""
+        ...
+
+
+def area_unit(weights: RowWeights) -> float:
+    """Area under the ROC curve that a Lambda of 1, in integer weights, adds: 1 / (2 n+ n-)."""
+    return 0.5 / (weights.sum_of_positive * float(weights.sum_of_total - weights.sum_of_positive))
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """Ways to cut a node in an order of its rows: weight on the lower side of each."""
+
+    positive: np.ndarray
+    total: np.ndarray
+
+    def best(self, worth: Worth, all_positive: int, all_total: int, min_leaf: int) -> tuple[int, Rank, bool] | None:
+        """Place of the best candidate, its rank, and whether the lower side is the richer; None where none is any."""
+        allowed = (self.total >= min_leaf) & (all_total - self.total >= min_leaf)
+        if not allowed.any():
+            return None
+        value = np.where(allowed, worth(self.positive, self.total), 0.0)
+        if not value.max() > 0:
+            return None
+        is_low = self.positive * float(all_total) > self.total * float(all_positive)
+        richer = np.where(is_low, self.total, all_total - self.total)
+        best = np.flatnonzero(value == value.max())
+        chosen = int(best[np.argmax(richer[best])])
+        return chosen, (float(value[chosen]), int(richer[chosen])), bool(is_low[chosen])
+
+
+@dataclass(frozen=True)
+class InnerTreeCutter:
+    """A greedy inner tree whose cells, richest first, are cut where that is worth most."""
+
+    data: TrainingData
+    weights: RowWeights
+    limits: Limits
+
+    def cut(self, rows: np.ndarray, worth: Worth) -> Found | None:
+        """The best cut of the cells of an inner tree."""
+        splitter = self.data.splitter(_only(self.weights, rows), Threads())
+        trees = grow(splitter, splitter.root(), self.limits)
+        cells = np.flatnonzero(trees.is_leaf)
+        positive, total = trees.segment.positive[cells], trees.segment.total[cells]
+        order = ROC_AREA.order(positive, total)
+        candidates = Candidates(np.cumsum(positive[order])[:-1], np.cumsum(total[order])[:-1])
+        best = candidates.best(worth, int(positive.sum()), int(total.sum()), 1) if len(cells) > 1 else None
+        if best is None:
+            return None
+        is_left = np.zeros(len(trees.root), bool)
+        is_left[cells[order[: best[0] + 1]]] = True
+        trees = replace(trees, gain=trees.gain * area_unit(self.weights))
+        return _found_tree(self.data, trees, is_left, rows, best[1][0])
+
+
+@dataclass(frozen=True)
+class StumpCutter:
+    """The best condition on one column, of all columns and thresholds."""
+
+    data: TrainingData
+    weights: RowWeights
+    limits: Limits
+
+    def cut(self, rows: np.ndarray, worth: Worth) -> Found | None:
+        """The best condition; of equals that with the larger richer side, of these that on the first column."""
+        return self.cut_by(np.flatnonzero(drawn_columns(self.data, self.limits)), rows, worth)
+
+    def cut_by(self, features: np.ndarray, rows: np.ndarray, worth: Worth) -> Found | None:
+        """The best condition on some of the columns."""
+        positive, total = self.weights.positive[rows], self.weights.total[rows]
+        everything = int(positive.sum()), int(total.sum())
+        splitter = self.data.splitter(_only(self.weights, rows), Threads())
+        root = splitter.root()
+        best: tuple[Rank, Splits, bool] | None = None
+        for feature in features.tolist():
+            codes, n_codes = self.data.codes(feature)
+            if self.data.is_categorical[feature] and self.limits.categories != PLAIN:
+                found = _honest_condition(splitter, root, feature, worth, self.limits)
+            else:
+                found = _best_condition(codes[rows], n_codes, bool(self.data.is_categorical[feature]), positive, total,
+                                        everything, worth, self.limits.min_leaf)  # fmt: skip
+            if found is not None and (best is None or found[0] > best[0]):
+                best = found
+                best[1].record["feature"] = feature
+        if best is None:
+            return None
+        (value, _), splits, is_low = best
+        trees = single_split(root, splits, splitter.thresholds(splits), splitter.split(root, splits))
+        return _found_tree(self.data, trees, np.array([False, is_low, not is_low]), rows, value)
+
+
+def _honest_condition(
+    splitter: Splitter, root: Batch, feature: int, worth: Worth, limits: Limits
+) -> tuple[Rank, Splits, bool] | None:
+    """The condition on a category that growers take for the area, its worth reduced as much as its honest gain is."""
+    allowed = np.zeros((1, splitter.n_features), np.uint8)
+    allowed[0, feature] = 1
+    splits = splitter.best_splits(root, AUC, limits.min_leaf, allowed, None, limits.categories)
+    record = splits.record[0]
+    if record["feature"] < 0:
+        return None
+    left, whole = (float(record["positive_left"]), float(record["total_left"])), (root.positive[0], root.total[0])
+    plain = split_gain(AUC, *left, *map(float, whole), *map(float, whole))
+    value = float(worth(record["positive_left"][None], record["total_left"][None])[0])
+    if not value > 0 or not plain > 0:
+        return None
+    record["gain"] = value * record["gain"] / plain
+    is_left = bool(left[0] * whole[1] > left[1] * whole[0])
+    return (float(record["gain"]), int(record["richer"])), splits, is_left
+
+
+def _best_condition(
+    codes: np.ndarray, n_codes: int, is_categorical: bool, positive: np.ndarray, total: np.ndarray,
+    everything: tuple[int, int], worth: Worth, min_leaf: int,
+) -> tuple[Rank, Splits, bool] | None:  # fmt: skip
+    """Rank of the best condition on one column, the condition, and whether its left side is the richer."""
+    sums = [np.bincount(codes, values, n_codes + 1).astype(WEIGHT) for values in (positive, total)]
+    present = np.flatnonzero(sums[1])
+    if is_categorical:  # a missing category is one more category
+        present = present[ROC_AREA.order(sums[0][present], sums[1][present])]
+    known = present if is_categorical else present[present < n_codes]
+    missing = present[:0] if is_categorical else present[present == n_codes]
+    best: tuple[Rank, Splits, bool] | None = None
+    for missing_left in (False, True)[: 1 + len(missing)]:
+        cumulated = [np.cumsum(values[known]) + missing_left * values[missing].sum() for values in sums]
+        found = Candidates(*cumulated).best(worth, *everything, min_leaf)
+        if found is None or (best is not None and found[1] <= best[0]):
+            continue
+        at, rank, is_low = found
+        splits = Splits(1)
+        record = splits.record[0]
+        record["gain"] = rank[0]
+        record["positive_left"], record["total_left"] = (values[at] for values in cumulated)
+        record["last_left"], record["first_right"] = known[at], known[at + 1] if at + 1 < len(known) else -1
+        left_is_heavier = 2 * int(record["total_left"]) >= everything[1]
+        record["missing_left"] = missing_left if len(missing) else left_is_heavier
+        splits.goes_left[0] = np.arange(256) <= known[at]
+        splits.goes_left[0, n_codes:] = record["missing_left"]
+        if is_categorical:  # categories that this node never saw go with the heavier child
+            splits.goes_left[0] = left_is_heavier
+            splits.goes_left[0, known] = np.arange(len(known)) <= at
+            record["missing_left"] = splits.goes_left[0, n_codes]
+        best = rank, splits, is_low
+    return best
+
+
+@dataclass(frozen=True)
+class ObliqueCutter:
+    """A sparse weighted sum of the numeric columns, or a condition on one column where that is worth as much."""
+
+    data: TrainingData
+    weights: RowWeights
+    limits: Limits
+    linear_C: float
+
+    def cut(self, rows: np.ndarray, worth: Worth) -> Found | None:
+        """The better of a weighted sum and a condition on one column."""
+        drawn = drawn_columns(self.data, self.limits)
+        single = StumpCutter(self.data, self.weights, self.limits).cut_by(np.flatnonzero(drawn), rows, worth)
+        weight = np.zeros(len(self.data.X))
+        weight[rows] = self.weights.total[rows] * self.weights.unit
+        slope = fit_linear_direction(self.data, weight, self.linear_C, drawn)
+        feature = np.flatnonzero(slope)
+        if len(feature) < 2:  # a sum of one column is a condition on one column
+            return single
+        # The column that moves rows most comes first, whatever its units: so the sum is read, and cut off, in words.
+        influence = [abs(slope[f]) * self._spread(np.array([f]), np.ones(1)) for f in feature]
+        feature = feature[np.argsort(-np.array(influence), kind="stable")]
+        found = self._along(rows, feature, slope[feature] / self._spread(feature, slope[feature]), worth)
+        return single if found is None or (single is not None and found.value <= single.value) else found
+
+    def _spread(self, feature: np.ndarray, weight: np.ndarray) -> float:
+        """Standard deviation of a weighted sum over the training rows: its unit, so that margins are comparable."""
+        rows = self.data.sample(SAMPLE_ROWS)
+        value = weighted_sums(self.data.X[rows], feature, weight, self._means[feature])
+        spread = center_and_spread(*distinct_values(value, self.weights.total[rows]))[1]
+        return float(spread) if spread > 0 else 1.0
+
+    @cached_property
+    def _means(self) -> np.ndarray:
+        """Mean of each column over the training rows that have it, 0 where none has."""
+        rows = self.data.sample(SAMPLE_ROWS)
+        weight = self.weights.total[rows]
+        return np.array([center_and_spread(*distinct_values(column, weight))[0] for column in self.data.X[rows].T])
+
+    def _along(self, rows: np.ndarray, feature: np.ndarray, weight: np.ndarray, worth: Worth) -> Found | None:
+        """The best threshold on a weighted sum; missing values count as means, or their rows go to one side.
+
+        What is worth more, and of equals the means.
+        """
+        found = [self._filled(rows, feature, weight, self._means[feature], worth)]
+        if np.isnan(self.data.X[rows][:, feature]).any():
+            found.append(self._filled(rows, feature, weight, np.full(len(feature), np.nan), worth))
+        return max((each for each in found if each is not None), key=lambda each: each.value, default=None)
+
+    def _filled(
+        self, rows: np.ndarray, feature: np.ndarray, weight: np.ndarray, fill: np.ndarray, worth: Worth
+    ) -> Found | None:
+        """The best threshold where missing values count as `fill`; where that is none, on either side: one sort."""
+        value = weighted_sums(self.data.X[rows], feature, weight, fill)
+        positive, total = self.weights.positive[rows], self.weights.total[rows]
+        everything = int(positive.sum()), int(total.sum())
+        is_missing = np.isnan(value)
+        distinct, which = np.unique(value[~is_missing], return_inverse=True)
+        sums = [np.bincount(which, part[~is_missing], len(distinct)) for part in (positive, total)]
+        gaps = [int(part[is_missing].sum()) for part in (positive, total)]
+        best: tuple[Rank, float, bool, bool] | None = None
+        for missing_low in (False, True)[: 1 + (gaps[1] > 0)]:
+            shift = [missing_low * gap for gap in gaps]
+            cumulated = [(np.cumsum(part) + plus)[:-1] for part, plus in zip(sums, shift, strict=True)]
+            found = Candidates(*cumulated).best(worth, *everything, self.limits.min_leaf)
+            if found is not None and (best is None or found[1] > best[0]):
+                at, rank, is_low = found
+                threshold = float(between(distinct[at], distinct[at + 1]))
+                best = rank, threshold, is_low, missing_low if gaps[1] else not is_low
+        if best is None:
+            return None
+        (gain, _), threshold, is_low, missing_low = best
+        rule = ObliqueCut(feature.astype(NODE), weight, fill, threshold, missing_low, is_low, gain)
+        low = np.where(is_missing, missing_low, value <= threshold)
+        return Found(rule, low == is_low, gain)
+
+
+@dataclass(frozen=True)
+class ClassifierRule:
+    """A fitted classifier between a meta-node and its two children; `turned` where its negatives are the richer."""
+
+    model: Any
+    turned: bool
+
+    def is_left(self, X: np.ndarray) -> np.ndarray:
+        """Rows that go to the left, richer, side."""
+        return (np.asarray(self.model.predict(X)) == 1) != self.turned
+
+
+@dataclass(frozen=True)
+class ClassifierCutter:
+    """Any scikit-learn classifier that takes weights.
+
+    Both classes weigh the same in a node, so that the weighted error is what Lambda measures.
+    """
+
+    data: TrainingData
+    weights: RowWeights
+    limits: Limits
+    estimator: Any
+    random: np.random.RandomState
+
+    def cut(self, rows: np.ndarray, worth: Worth) -> Found | None:
+        """The side that the classifier calls positive against the other."""
+        X, weight = self.data.X[rows], equal_class_weights(self.weights, rows)
+        model = seeded(self.estimator, self.random)
+        model.fit(X, self.data.is_positive[rows].astype(np.int64), **{weight_keyword(model): weight})
+        called = np.asarray(model.predict(X)) == 1
+        positive, total = self.weights.positive[rows], self.weights.total[rows]
+        candidate = Candidates(np.array([positive[called].sum()]), np.array([total[called].sum()]))
+        best = candidate.best(worth, int(positive.sum()), int(total.sum()), self.limits.min_leaf)
+        if best is None:
+            return None
+        return Found(ClassifierRule(model, turned=not best[2]), called == best[2], best[1][0])
+
+
+def seeded(estimator: Any, random: np.random.RandomState) -> Any:
+    """A fresh copy of an estimator; what is random in it and has no seed of its own gets one."""
+    model = clone(estimator)
+    open_seeds = [name for name, value in model.get_params(deep=True).items()
+                  if value is None and (name == "random_state" or name.endswith("__random_state"))]  # fmt: skip
+    return model.set_params(**{name: random.randint(np.iinfo(np.int32).max) for name in sorted(open_seeds)})
+
+
+def drawn_columns(data: TrainingData, limits: Limits) -> np.ndarray:
+    """Columns that one meta-node may use: uint8 (n_features,)."""
+    if limits.sample_features is None:
+        return np.ones(data.X.shape[1], np.uint8)
+    limits.sample_features.begin(1)
+    return limits.sample_features.draw(np.zeros(1, np.int64))[0]
+
+
+def weight_keyword(estimator: Any) -> str:
+    """Name under which `fit` of a classifier takes the weights of rows; that of a pipeline's last step."""
+    from sklearn.pipeline import Pipeline
+    from sklearn.utils.validation import has_fit_parameter
+
+    prefix, last = "", estimator
+    while isinstance(last, Pipeline):
+        name, last = last.steps[-1]
+        prefix += f"{name}__"
+    if not (is_classifier(last) and has_fit_parameter(last, "sample_weight")):
+        raise ValueError(
+            f"leaf_ranker must be 'tree', 'stump', 'oblique' or a classifier whose fit takes sample_weight, got "
+            f"{estimator!r}. Hint: try LogisticRegression() or DecisionTreeClassifier(max_depth=3)."
+        )
+    return f"{prefix}sample_weight"
+
+
+def equal_class_weights(weights: RowWeights, rows: np.ndarray) -> np.ndarray:
+    """Weights of a node's rows such that both classes weigh half of the node."""
+    positive, total = weights.positive[rows] * weights.unit, weights.total[rows] * weights.unit
+    negative = total - positive
+    half = total.sum() / 2
+    return positive * (half / positive.sum()) + negative * (half / negative.sum())
+
+
+def weighted_sums(X: np.ndarray, feature: np.ndarray, weight: np.ndarray, fill: np.ndarray) -> np.ndarray:
+    """Weighted sum of columns for each row, missing values as `fill`, added up in the order in which trees do."""
+    total = np.zeros(len(X))
+    with np.errstate(over="ignore", invalid="ignore"):  # sums that overflow both ways count as missing
+        for f, w, instead in zip(feature, weight, fill, strict=True):
+            value = X[:, f].astype(np.float64)
+            total += w * np.where(np.isnan(value), instead, value)
+    return total
+
+
+def _only(weights: RowWeights, rows: np.ndarray) -> RowWeights:
+    """The weights of some rows, nothing elsewhere."""
+    positive, total = np.zeros_like(weights.positive), np.zeros_like(weights.total)
+    positive[rows], total[rows] = weights.positive[rows], weights.total[rows]
+    return replace(weights, positive=positive, total=total)
+
+
+def _found_tree(data: TrainingData, trees: GrownTrees, is_left: np.ndarray, rows: np.ndarray, value: float) -> Found:
+    """An inner tree as a rule, and the side of each row."""
+    leaf = flatten_tree(trees, 1.0, data.is_categorical).apply(data.X[rows])
+    return Found(InnerTree(trees, np.arange(len(trees.root)), is_left), is_left[leaf], value)

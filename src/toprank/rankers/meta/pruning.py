@@ -1,0 +1,127 @@
+"""How much of a meta-tree to keep: pruners for both kinds of merges, and penalties to choose by."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Protocol
+
+import numpy as np
+
+from toprank.rankers.growth import Arrangement
+from toprank.tree.meta.merge import MergePath, merge_path
+from toprank.tree.meta.meta_tree import MetaTree
+from toprank.tree.meta.objectives import Objective
+from toprank.tree.meta.prune import collapse_penalties, prune
+
+PENALTIES_TRIED = 40
+"""Penalties that cross-validated pruning compares at most."""
+
+Arrange = Callable[[MetaTree], Arrangement]
+
+
+class Pruner(Protocol):
+    """A grown meta-tree that can be cut back."""
+
+    @property
+    def steps(self) -> np.ndarray:
+        """Penalties at which the pruned tree changes."""
+        ...
+
+    def at(self, penalty: float) -> tuple[MetaTree, Arrangement]:
+        """What is left at a penalty a leaf, and the order of its leaves."""
+        ...
+
+
+@dataclass(frozen=True)
+class SiblingPruner:
+    """Weakest links: a meta-node's two children become one leaf."""
+
+    meta: MetaTree
+    objective: Objective
+    arrange: Arrange
+
+    @cached_property
+    def _penalty(self) -> np.ndarray:
+        return collapse_penalties(self.meta, self.objective)
+
+    @property
+    def steps(self) -> np.ndarray:
+        """Penalties at which the pruned tree changes."""
+        return self._penalty[np.isfinite(self._penalty)]
+
+    def at(self, penalty: float) -> tuple[MetaTree, Arrangement]:
+        """What is left at a penalty a leaf, and the order of its leaves."""
+        meta = prune(self.meta, self._penalty, penalty) if penalty > 0 else self.meta
+        return meta, self.arrange(meta)
+
+
+@dataclass(frozen=True)
+class CellPruner:
+    """Merges of any neighbours in the ranking: leaves share a place, the conditions stay."""
+
+    meta: MetaTree
+    arrange: Arrange
+
+    @cached_property
+    def _order(self) -> np.ndarray:
+        return self.arrange(self.meta).leaves
+
+    @cached_property
+    def _path(self) -> MergePath:
+        positive, total = self.meta.positive[self._order], self.meta.total[self._order]
+        return merge_path(positive, total - positive)
+
+    @property
+    def steps(self) -> np.ndarray:
+        """Penalties at which the pruned tree changes."""
+        return self._path.penalties
+
+    def at(self, penalty: float) -> tuple[MetaTree, Arrangement]:
+        """What is left at a penalty a leaf, and the places of its leaves."""
+        if penalty <= 0:
+            return self.meta, Arrangement.apart(self._order)
+        return self._without_idle_nodes(self._path.groups(penalty))
+
+    def _without_idle_nodes(self, group: np.ndarray) -> tuple[MetaTree, Arrangement]:
+        """The meta-tree without nodes all of whose leaves share a place, and the places of its leaves."""
+        meta = self.meta
+        place = np.full(len(meta.left), -1)
+        place[self._order] = group
+        for node in np.flatnonzero(~meta.is_leaf)[::-1]:  # children first
+            left, right = place[meta.left[node]], place[meta.right[node]]
+            place[node] = left if left == right else -1
+        idle = np.flatnonzero(~meta.is_leaf & (place >= 0))
+        is_kept = np.ones(len(place), bool)
+        for node in np.flatnonzero(~meta.is_leaf):  # parents first
+            if place[node] >= 0 or not is_kept[node]:
+                is_kept[[meta.left[node], meta.right[node]]] = False
+        meta, place = meta.collapsed(idle), place[is_kept]
+        leaves = np.flatnonzero(meta.is_leaf)
+        leaves = leaves[np.argsort(place[leaves], kind="stable")]
+        return meta, Arrangement(leaves, place[leaves])
+
+
+def penalties_to_try(steps: np.ndarray, limit: int = PENALTIES_TRIED) -> np.ndarray:
+    """Penalties between the steps of a pruning sequence: 0, geometric means of neighbours, and the last step.
+
+    Where something is merged at any penalty above 0, however small, half of the first such step is one of them. Of
+    more than `limit` penalties so many are taken at equal distances.
+    """
+    steps = np.unique(np.maximum(steps, 0.0))
+    if len(steps) == 0:
+        return np.zeros(1)
+    between = np.sqrt(steps[:-1] * steps[1:])
+    if steps[0] == 0 and len(steps) > 1:
+        between[0] = steps[1] / 2
+    tried = np.unique(np.concatenate(([0.0], between, steps[-1:])))
+    if len(tried) > limit:
+        tried = tried[np.linspace(0, len(tried) - 1, limit).astype(int)]
+    return tried
+
+
+def best_penalty(tried: np.ndarray, scores: np.ndarray) -> float:
+    """The penalty of best mean score, (n_folds, n_tried); of equals the largest."""
+    mean = scores.mean(axis=0)
+    return float(tried[np.flatnonzero(mean >= mean.max() - 1e-12)[-1]])

@@ -1,0 +1,445 @@
+"""`TreeRank`: a tree of trees that optimises the area under the ROC curve."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import replace
+from numbers import Real
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted
+
+from toprank._core.dtypes import CRITERIA
+from toprank._core.threads import Threads
+from toprank.data.training import TrainingData
+from toprank.explain import PathCounts, auc_importance, gain_importance
+from toprank.files.model_file import without_prefix
+from toprank.metrics import RocCurve, roc_auc
+from toprank.rankers.ensemble.ensemble import negatives_above
+from toprank.rankers.growth import (
+    CCP_ALPHA,
+    CV,
+    DEPTH,
+    GROWTH_CONSTRAINTS,
+    PUBLISHED_CATEGORIES,
+    Arrangement,
+    Growth,
+)
+from toprank.rankers.leaf_rates import recounted
+from toprank.rankers.meta.classifier_tree import ClassifierTree
+from toprank.rankers.meta.cuts import CellRule
+from toprank.rankers.meta.meta_ranker import GrownMeta
+from toprank.rankers.meta.nodes import MetaNodes
+from toprank.rankers.meta.parts import MetaParts
+from toprank.rankers.meta.pruning import CellPruner, Pruner, SiblingPruner
+from toprank.tree.meta.meta_tree import MetaTree
+from toprank.tree.meta.objectives import ROC_AREA
+from toprank.tree.scoring import Scoring
+from toprank.tree.structure import Tree
+from toprank.tree.weights import integer_weights
+
+AUTO_DEPTH = "auto"
+
+
+class TreeRank(MetaParts):
+    """A readable tree of trees that orders all cases, by optimising the area under the ROC curve.
+
+    Every cell of the ranking is parted in two where that adds most area (the entropic measure Lambda of section IV-A),
+    the richer part before the poorer one, `max_depth` levels deep: a piecewise-linear approximation of the optimal ROC
+    curve that adds a knot inside every piece. Where no subset adds area the cell stays whole; of equal subsets the
+    larger is taken (remark 10).
+
+    Parameters
+    ----------
+    max_depth : int, "auto" or None, default 4
+        Levels; at most 2 ** max_depth cells. "auto" = the square root of the logarithm of the number of cases, rounded
+        up: the rate of theorem 23.
+    leaf_depth : int or None, default 4
+        Depth of the inner trees with leaf_ranker="tree"; None = max_depth.
+    leaf_ranker : {"tree", "stump", "oblique"} or classifier, default "tree"
+        How a cell is parted. tree: an inner tree is grown, its cells are ordered by beta / alpha and merged into two
+        where beta - alpha is largest (the enriched rule of section VI). stump: one condition on one column (orthogonal
+        splits). oblique: a sparse weighted sum of the numeric columns (L1 logistic regression, then the best threshold
+        along it), or one condition where that adds as much. A scikit-learn classifier whose fit takes sample_weight:
+        what it calls positive is the richer part; it sees numbers, categories as codes. Such a model ranks, but has no
+        tree: reasons, rules, text and files refuse, and rows of a cell tie whatever `leaf_score` says.
+    criterion : {"auc", "error"}, default "auc"
+        What the conditions of inner trees are chosen by. auc: the area they add, the classes of the node weighed alike.
+        error: the mistakes made where one side is called positive and the other negative, the classes weighed alike in
+        the whole cell that the inner tree parts; MetaAP's authors compared with this one.
+    leaf_order : {"rate", "meta", "training", "held-out", "growth"}, default "rate"
+        Order of the cells. meta: from left to right in the meta-tree, as in section IV-A. The others shake the tree
+        (section V-B): training: by beta / alpha, which maximises the training AUC over all permutations; held-out: by
+        the rate on `held_out_size` of the cases, which do not take part in growing (the rate of all cases counts as one
+        more case; which rows are drawn depends on their order); rate: by positive rate, strongly shrunk along the
+        meta-tree, as in `MetaAP`; growth: already while growing, a cell is parted where the area of all cells together
+        gains most, both parts moving to wherever they belong.
+    held_out_size : float, default 0.3
+        Share of the cases of each class that orders the cells with leaf_order="held-out".
+    leaf_score : {"margin", "constant", "linear", "additive"}, default "margin"
+        What orders the rows inside a cell, as in `MetaAP`; constant = nothing, as published.
+    linear_C : float, default 1.0
+        Inverse penalty of weighted sums, and of the linear score inside cells.
+    pruning : {"siblings", "cells"}, default "siblings"
+        What `ccp_alpha` merges: two parts of one cell (weakest link, remark 18), or any neighbours in the ranking
+        (section V-A, solved exactly by dynamic programming).
+    ccp_alpha : float or "cv", default 0.0
+        Lambda of section V-A: what a cell must add to the training AUC to stay. "cv" chooses it by stratified
+        cross-validation of the AUC on held-out folds.
+    cv : int, splitter or iterable of splits, default 5
+        Folds for the hit rates of new cases and for ccp_alpha="cv"; an int means stratified folds. 0: rates are those
+        of training, and ccp_alpha="cv" takes 5 folds.
+    min_samples_leaf, min_samples_split, min_gain, max_leaf_nodes, smoothing, smoothing_strength, splitter, max_bins
+        As in `MetaAP`.
+    categorical_features, keep_columns, cat_smooth, min_data_per_group, max_cat_threshold, budget, pos_label, n_jobs
+        As in `MetaAP`.
+    random_state : int, RandomState or None
+        Folds of ccp_alpha="cv" and rows of leaf_order="held-out", the same each time for None.
+
+    Attributes
+    ----------
+    tree_ : Tree
+    full_tree_ : Tree
+        The tree before pruning; `tree_` itself where nothing was pruned.
+    roc_ : RocCurve
+        The training ROC curve of the cells; `alpha_` and `beta_` are its knots, `auc_` its area.
+    importances_ : float64 array of shape (n_features,)
+        Sum of squared AUC gains of the conditions on each column. A condition of an inner tree counts by the area that
+        it adds inside that tree.
+    ccp_alpha_ : float
+    ccp_path_ : dict
+        With ccp_alpha="cv": penalties tried and their cross-validated AUC.
+    max_depth_ : int or None
+        The depth used.
+
+    References
+    ----------
+    .. [1] Clémençon, Vayatis. Tree-based ranking methods. 2008. Sections IV to VI.
+
+    Examples
+    --------
+    >>> from toprank import TreeRank
+    >>> from toprank.datasets import make_audit
+    >>> data = make_audit(4000, random_state=0)
+    >>> model = TreeRank(max_depth=2, leaf_depth=3).fit(data.X, data.y)
+    >>> model.n_leaves_, bool(0.5 < model.auc_ == model.roc_.area)
+    (4, True)
+    """
+
+    _objective = ROC_AREA
+    _measure_name = "roc_auc"
+
+    _parameter_constraints: dict[str, list[Any]] = {
+        **GROWTH_CONSTRAINTS,
+        "max_depth": [*DEPTH, StrOptions({AUTO_DEPTH})],
+        "leaf_depth": DEPTH,
+        "leaf_ranker": [StrOptions({"tree", "stump", "oblique"}), HasMethods(["fit", "predict"])],
+        "criterion": [StrOptions({"auc", "error"})],
+        "leaf_order": [StrOptions({"rate", "meta", "training", "held-out", "growth"})],
+        "held_out_size": [Interval(Real, 0, 1, closed="neither")],
+        "leaf_score": [StrOptions({"constant", "margin", "linear", "additive"})],
+        "linear_C": [Interval(Real, 0, None, closed="neither")],
+        "pruning": [StrOptions({"siblings", "cells"})],
+        "ccp_alpha": CCP_ALPHA,
+        "cv": CV,
+        "random_state": ["random_state"],
+    }
+
+    def __init__(
+        self,
+        *,
+        max_depth: int | str | None = 4,
+        leaf_depth: int | None = 4,
+        leaf_ranker: Any = "tree",
+        criterion: str = "auc",
+        leaf_order: str = "rate",
+        held_out_size: float = 0.3,
+        leaf_score: str = "margin",
+        linear_C: float = 1.0,
+        pruning: str = "siblings",
+        ccp_alpha: float | str = 0.0,
+        cv: Any = 5,
+        min_samples_leaf: int = 20,
+        min_samples_split: int = 2,
+        min_gain: float = 0.0,
+        max_leaf_nodes: int | None = None,
+        smoothing: str | None = "hierarchical",
+        smoothing_strength: float = 10.0,
+        splitter: str = "hist",
+        max_bins: int = 255,
+        categorical_features: Any = None,
+        cat_smooth: float | None = 10.0,
+        min_data_per_group: int = 10,
+        max_cat_threshold: int | None = 3,
+        keep_columns: Any = None,
+        budget: int | float | None = None,
+        pos_label: Any = None,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+    ):
+        self.max_depth = max_depth
+        self.leaf_depth = leaf_depth
+        self.leaf_ranker = leaf_ranker
+        self.criterion = criterion
+        self.leaf_order = leaf_order
+        self.held_out_size = held_out_size
+        self.leaf_score = leaf_score
+        self.linear_C = linear_C
+        self.pruning = pruning
+        self.ccp_alpha = ccp_alpha
+        self.cv = cv
+        self.min_samples_leaf = min_samples_leaf
+        self.min_samples_split = min_samples_split
+        self.min_gain = min_gain
+        self.max_leaf_nodes = max_leaf_nodes
+        self.smoothing = smoothing
+        self.smoothing_strength = smoothing_strength
+        self.splitter = splitter
+        self.max_bins = max_bins
+        self.categorical_features = categorical_features
+        self.cat_smooth = cat_smooth
+        self.min_data_per_group = min_data_per_group
+        self.max_cat_threshold = max_cat_threshold
+        self.keep_columns = keep_columns
+        self.budget = budget
+        self.pos_label = pos_label
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
+    @classmethod
+    def paper(cls, depth: int, **parameters: Any) -> Self:
+        """TreeRank as the MetaAP paper compares with it: one depth for both levels, down to single cases, unshaken."""
+        published = {"max_depth": depth, "leaf_depth": None, "criterion": "error", "leaf_order": "meta",
+                     "leaf_score": "constant", "min_samples_leaf": 1, "min_gain": -np.inf, "smoothing": None,
+                     "splitter": "midpoint"}  # fmt: skip
+        return cls(**(published | PUBLISHED_CATEGORIES | parameters))
+
+    # --- growing ------------------------------------------------------------------------------------------------
+
+    def _growth(self, data: TrainingData) -> Growth:
+        self.max_depth_: int | None = None
+        if isinstance(self.max_depth, str):  # "auto"
+            self.max_depth_ = max(1, math.ceil(math.sqrt(math.log(max(self.n_cases_, 1.0)))))
+        elif self.max_depth is not None:
+            self.max_depth_ = int(self.max_depth)
+        leaf_depth = 1 if self.leaf_ranker == "stump" else self.leaf_depth or self.max_depth_
+        order = {"held-out": "training", "growth": "training"}.get(self.leaf_order, self.leaf_order)
+        return Growth.of(
+            self, CRITERIA[self.criterion], leaf_depth, max_depth=self.max_depth_, leaf_order=order, objective=ROC_AREA
+        )
+
+    def _grow(self, growth: Growth, data: TrainingData, weight: np.ndarray | None, threads: Threads) -> GrownMeta:
+        if self.leaf_order == "held-out":
+            return self._grow_on_a_part(growth, data, weight, threads)
+        rule = CellRule(self.leaf_ranker, self.linear_C, self.leaf_order == "growth", self.random_state)
+        if rule.is_needed:
+            return GrownMeta(*rule.grow(growth, data, weight))
+        grow = growth.grow_shared_meta if weight is data.weight else growth.grow_meta
+        arguments = (data, threads) if weight is data.weight else (data, weight, threads)
+        meta, unit = grow(*arguments)
+        return GrownMeta(meta.with_areas_as_gains(), unit)
+
+    def _grow_on_a_part(
+        self, growth: Growth, data: TrainingData, weight: np.ndarray | None, threads: Threads
+    ) -> GrownMeta:
+        """A meta-tree on some of the rows, filled with all of them."""
+        own = np.ones(len(data.X)) if weight is None else weight
+        aside = self._set_aside(data.is_positive, own)
+        growing = own.copy()
+        growing[aside] = 0.0
+        part = clone(self).set_params(leaf_order="training")
+        grown = part._grow(growth, data, growing, threads)
+        leaf = self._leaves_of(growth, grown, data, np.arange(len(own)))
+        weights = integer_weights(data.is_positive, own)
+        n_nodes = len(grown.meta.left)
+        sums = [np.bincount(leaf, values, n_nodes) for values in (weights.positive, weights.total)]
+        return GrownMeta(grown.meta.with_weights(*sums), weights.unit, aside, own)
+
+    def _set_aside(self, is_positive: np.ndarray, weight: np.ndarray) -> np.ndarray:
+        """Rows that order the cells instead of growing them; of each class at least one row is left to grow on."""
+        random = check_random_state(0 if self.random_state is None else self.random_state)
+        chosen = []
+        for of_class in (is_positive, ~is_positive):
+            rows = np.flatnonzero(of_class & (weight > 0))
+            n_aside = min(round(self.held_out_size * len(rows)), len(rows) - 1)
+            chosen.append(random.permutation(rows)[:n_aside])
+        return np.sort(np.concatenate(chosen))
+
+    # --- finishing ----------------------------------------------------------------------------------------------
+
+    def _pruner(self, growth: Growth, grown: GrownMeta, data: TrainingData) -> Pruner:
+        def arrange(meta: MetaTree) -> Arrangement:
+            own = growth.arrange(meta, grown.unit)
+            return own if grown.aside is None else self._shaken(growth, replace(grown, meta=meta), data, own)
+
+        if self.pruning == "cells":
+            return CellPruner(grown.meta, arrange)
+        return SiblingPruner(grown.meta, ROC_AREA, arrange)
+
+    def _shaken(self, growth: Growth, grown: GrownMeta, data: TrainingData, own: Arrangement) -> Arrangement:
+        """Cells by the positive rate of the rows that were set aside; the rate of all rows counts as one more case.
+
+        So cells that no such row fell into, and cells that tie, stand where training would put them.
+        """
+        aside, meta = grown.aside, grown.meta
+        assert aside is not None
+        assert grown.weight is not None
+        leaf, weight = self._leaves_of(growth, grown, data, aside), grown.weight[aside]
+        total = np.bincount(leaf, weight, len(meta.left))[own.leaves]
+        positive = np.bincount(leaf, weight * data.is_positive[aside], len(meta.left))[own.leaves]
+        expected = meta.positive[own.leaves] / meta.total[own.leaves]
+        return Arrangement.apart(own.leaves[np.argsort(-(positive + expected) / (total + 1.0), kind="stable")])
+
+    def _leaves_of(self, growth: Growth, grown: GrownMeta, data: TrainingData, rows: Any) -> np.ndarray:
+        """Meta-leaf of each of the rows."""
+        own = growth.arrange(grown.meta, grown.unit)
+        tree, _ = self._finish(growth, replace(grown, weight=None), data, Scoring(), own)
+        return own.leaves[tree.leaf[tree.apply(data.X[rows])]]
+
+    def _finish(
+        self, growth: Growth, grown: GrownMeta, data: TrainingData, scoring: Scoring, arrangement: Arrangement
+    ) -> tuple[Any, Any]:
+        if not isinstance(self.leaf_ranker, str):
+            return ClassifierTree(grown.meta, grown.unit, growth, arrangement), None
+        tree, entry = super()._finish(growth, grown, data, scoring, arrangement)
+        if grown.weight is not None:  # conditions know the rows that they grew on only
+            tree = recounted(tree, data.X, data.is_positive, grown.weight)
+        return tree, entry
+
+    def _remember(self, growth: Growth, grown: GrownMeta, data: TrainingData, scoring: Scoring, pruner: Pruner) -> None:
+        meta, arrangement = pruner.at(self.ccp_alpha_)
+        fixed = arrangement if self.pruning == "cells" or grown.aside is not None else None
+        self._meta_nodes = MetaNodes(meta, grown.unit, growth, scoring, data.is_categorical, fixed)
+        self.full_tree_ = self.tree_
+        if self.ccp_alpha_ > 0:
+            meta, arrangement = pruner.at(0.0)
+            self.full_tree_ = self._finish(growth, replace(grown, meta=meta), data, scoring, arrangement)[0]
+
+    def _measure(self, is_positive: np.ndarray, score: np.ndarray, weight: np.ndarray) -> float:
+        return roc_auc(is_positive, score, sample_weight=weight)
+
+    def _review(self, data: TrainingData, threads: Threads) -> tuple[slice, np.ndarray]:
+        if self._has_no_tree:
+            self.path_counts_ = PathCounts.none(self.tree_)
+            return slice(None), self.tree_.decision_function(data.X)
+        return super()._review(data, threads)
+
+    def staged_decision_function(self, X: Any) -> Iterator[np.ndarray]:
+        """Scores for the depths 1, 2, ... up to `max_depth`: what a model of that `max_depth` would score.
+
+        As in `MetaAP`; refused where cells are ordered by rows that were set aside, and where classifiers part them.
+        """
+        check_is_fitted(self)
+        if self.leaf_order == "held-out" or self._has_no_tree:
+            found = "leaf_order='held-out'" if self.leaf_order == "held-out" else "cells that classifiers part"
+            raise ValueError(
+                "TreeRank.staged_decision_function needs an order of cells that growing gives at every depth, but this "
+                f"model has {found}. Hint: use leaf_order='training' and leaf_ranker='tree', 'stump' or 'oblique'."
+            )
+        return super().staged_decision_function(X)
+
+    # --- the ROC curve of the cells -----------------------------------------------------------------------------
+
+    @property
+    def roc_(self) -> RocCurve:
+        """Training ROC curve of the cells in their order: its knots are step 3 of the algorithm."""
+        check_is_fitted(self)
+        ends = np.flatnonzero(self.tree_.is_leaf)
+        place = self.tree_.leaf[ends]
+        return RocCurve.of_cells(
+            np.bincount(place, self.tree_.positive[ends]), np.bincount(place, self.tree_.negative[ends])
+        )
+
+    @property
+    def alpha_(self) -> np.ndarray:
+        """False positive rates of the knots, from 0 to 1: float64 (n_cells + 1,)."""
+        return self.roc_.alpha
+
+    @property
+    def beta_(self) -> np.ndarray:
+        """True positive rates of the knots, from 0 to 1: float64 (n_cells + 1,)."""
+        return self.roc_.beta
+
+    @property
+    def auc_(self) -> float:
+        """Training estimate of the AUC of the cells, as in step 3 of the algorithm."""
+        return self.roc_.area
+
+    def cell_scores(self, X: Any, scale: str = "level") -> np.ndarray:
+        """Score of each row's cell, float64 (n,): rows of one cell tie.
+
+        Parameters
+        ----------
+        X : array or data frame of shape (n, n_features)
+        scale : {"level", "rate", "step"}
+            level: s-tilde of remark 8, one minus the share of training negatives ranked before the cell, an estimate
+            of H*(eta(x)); a cell without negatives ties with the next one. rate: eta-tilde, the positive rate of the
+            cell in training, without smoothing; it is not monotone where the order of cells is not by rate. step: s_D
+            of section IV-A, the number of cells from this one on; cells that were never parted count once.
+
+        Examples
+        --------
+        >>> from toprank import TreeRank
+        >>> from toprank.datasets import make_audit
+        >>> data = make_audit(4000, random_state=0)
+        >>> model = TreeRank(max_depth=2).fit(data.X, data.y)
+        >>> sorted(set(model.cell_scores(data.X, "step").tolist()))
+        [1.0, 2.0, 3.0, 4.0]
+        """
+        matrix = self._encode(X)
+        roc = self.roc_
+        if scale == "level":
+            values = 1.0 - negatives_above(self.tree_)[:-1]
+        elif scale == "rate":
+            positive, negative = (
+                np.diff(roc.beta) * self.n_positives_,
+                np.diff(roc.alpha) * (self.n_cases_ - self.n_positives_),
+            )
+            values = positive / (positive + negative)
+        elif scale == "step":
+            values = np.arange(self.tree_.n_leaves, 0.0, -1.0)
+        else:
+            raise ValueError(f"scale must be 'level', 'rate' or 'step', got {scale!r}. Hint: 'level' is s-tilde.")
+        return values[self.tree_.leaf[self.tree_.apply(matrix)]]
+
+    @property
+    def importances_(self) -> np.ndarray:
+        """Sum of squared AUC gains of the conditions on each column, float64 (n_features,); 0 for classifiers."""
+        check_is_fitted(self)
+        return np.zeros(len(self.columns_)) if self._has_no_tree else auc_importance(self.tree_)
+
+    @property
+    def feature_importances_(self) -> np.ndarray:
+        """Share of the total gain that each column's conditions brought, float64 (n_features,); 0 for classifiers."""
+        check_is_fitted(self)
+        return np.zeros(len(self.columns_)) if self._has_no_tree else gain_importance(self.tree_)
+
+    @property
+    def n_leaves_(self) -> int:
+        """Number of cells: places in the ranking."""
+        check_is_fitted(self)
+        return int(self.tree_.n_leaves)
+
+    @property
+    def _has_no_tree(self) -> bool:
+        return isinstance(self.tree_, ClassifierTree)
+
+    # --- files --------------------------------------------------------------------------------------------------
+
+    def _to_arrays(self) -> dict[str, np.ndarray]:
+        arrays = super()._to_arrays()
+        if self.full_tree_ is not self.tree_:
+            arrays |= {f"full_{name}": array for name, array in self.full_tree_.to_arrays().items()}
+        return arrays | {"max_depth": np.array(-1 if self.max_depth_ is None else self.max_depth_)}
+
+    def _from_arrays(self, arrays: dict[str, np.ndarray]) -> None:
+        super()._from_arrays(arrays)
+        full, depth = without_prefix(arrays, "full_"), int(arrays["max_depth"])
+        self.full_tree_ = Tree.from_arrays(full) if full else self.tree_
+        self.max_depth_ = None if depth < 0 else depth
+        self._meta_nodes = None

@@ -1,0 +1,1 @@
+"""Meta-trees: growing, ordering, pruning, stages."""

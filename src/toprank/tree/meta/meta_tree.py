@@ -1,0 +1,224 @@
+"""The meta-tree engine: inner tree, order of its cells, cut into two, repeat.
+
+One engine serves both papers; the objective says which. The result keeps the meta structure for pruning;
+`toprank.tree.flatten` turns it into one `Tree`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from toprank._core.dtypes import NODE, WEIGHT
+from toprank.tree.batch import Batch, Splitter, parts_of
+from toprank.tree.grower import GrownTrees, Limits, grow
+from toprank.tree.meta.objectives import Objective
+
+
+@dataclass(frozen=True)
+class InnerTree:
+    """One greedy tree between a meta-node and its two children; is_left tells each cell's side."""
+
+    nodes: GrownTrees
+    index: np.ndarray
+    is_left: np.ndarray
+
+
+@dataclass(frozen=True)
+class ObliqueCut:
+    """A weighted sum of columns between a meta-node and its two children: `sum <= threshold` is the low side.
+
+    Attributes
+    ----------
+    feature, weight, fill : int32 and float64 arrays of shape (n_terms,)
+        fill: what a missing value counts as, NaN where rows that lack it go to one side.
+    threshold : float
+    missing_low : bool
+        Rows that lack one of the values go to the low side.
+    low_is_left : bool
+        The low side is the left, better, meta-child.
+    gain : float
+        What the cut is worth, in the units of the split criterion.
+    """
+
+    feature: np.ndarray
+    weight: np.ndarray
+    fill: np.ndarray
+    threshold: float
+    missing_low: bool
+    low_is_left: bool
+    gain: float
+
+
+@dataclass(frozen=True)
+class MetaTree:
+    """Meta-nodes in breadth-first order; left = right = -1 at meta-leaves.
+
+    `inner[i]` parts meta-node i: an inner tree, a weighted sum, or another rule that only whoever grew it can apply;
+    None at a leaf. Weights are in integer units.
+    """
+
+    left: np.ndarray
+    right: np.ndarray
+    depth: np.ndarray
+    positive: np.ndarray
+    total: np.ndarray
+    inner: list[Any]
+
+    @property
+    def is_leaf(self) -> np.ndarray:
+        """Meta-nodes without children."""
+        return self.left < 0
+
+    def preorder(self) -> list[int]:
+        """Meta-nodes, each before its children, left before right."""
+        order, stack = [], [0]
+        while stack:
+            node = stack.pop()
+            order.append(node)
+            if self.left[node] >= 0:
+                stack += [int(self.right[node]), int(self.left[node])]
+        return order
+
+    def leaves(self) -> list[int]:
+        """Meta-leaves from left to right: the ranking, best first."""
+        return [node for node in self.preorder() if self.left[node] < 0]
+
+    def truncated(self, depth: int) -> MetaTree:
+        """The meta-tree that growing would have given with this meta-depth."""
+        keep = self.depth <= depth
+        new_index = np.cumsum(keep) - 1
+        child = keep & (self.depth < depth) & ~self.is_leaf
+        return self._restricted(keep, child, new_index)
+
+    def collapsed(self, nodes: np.ndarray) -> MetaTree:
+        """The meta-tree with the given meta-nodes turned into leaves."""
+        keep = np.ones(len(self.left), bool)
+        child = ~self.is_leaf
+        child[nodes] = False
+        for node in range(len(self.left)):
+            if not self.is_leaf[node] and (not keep[node] or not child[node]):
+                keep[self.left[node]] = keep[self.right[node]] = False
+        return self._restricted(keep, child & keep, np.cumsum(keep) - 1)
+
+    def with_areas_as_gains(self) -> MetaTree:
+        """The same meta-tree; the gain of a condition is the area that it adds under the ROC curve of the whole."""
+        all_negative = self.total[0] - self.positive[0]
+        unit = 0.5 / (self.positive[0] * float(all_negative))
+        found: dict[int, GrownTrees] = {}
+
+        def measured(tree: InnerTree | None) -> InnerTree | None:
+            if tree is None:
+                return None
+            if id(tree.nodes) not in found:
+                found[id(tree.nodes)] = replace(tree.nodes, gain=tree.nodes.areas * unit)
+            return replace(tree, nodes=found[id(tree.nodes)])
+
+        return replace(self, inner=[measured(tree) for tree in self.inner])
+
+    def with_weights(self, positive: np.ndarray, total: np.ndarray) -> MetaTree:
+        """The same meta-tree with other weights, given at its leaves; a parent has those of both children.
+
+        Parameters
+        ----------
+        positive, total : int64 arrays of shape (n_meta_nodes,)
+        """
+        positive, total = positive.astype(WEIGHT), total.astype(WEIGHT)
+        for node in np.flatnonzero(~self.is_leaf)[::-1]:  # children first
+            for weight in (positive, total):
+                weight[node] = weight[self.left[node]] + weight[self.right[node]]
+        return replace(self, positive=positive, total=total)
+
+    def _restricted(self, keep: np.ndarray, has_children: np.ndarray, new_index: np.ndarray) -> MetaTree:
+        left = np.where(has_children, new_index[self.left], -1)[keep]
+        right = np.where(has_children, new_index[self.right], -1)[keep]
+        inner = [tree if has else None for tree, has, k in zip(self.inner, has_children, keep, strict=True) if k]
+        return MetaTree(
+            left.astype(NODE), right.astype(NODE), self.depth[keep], self.positive[keep], self.total[keep], inner
+        )
+
+
+class MetaTable:
+    """Meta-nodes so far; children come in pairs."""
+
+    def __init__(self, root: Batch):
+        self.left, self.right, self.depth = [-1], [-1], [0]
+        self.positive, self.total = root.positive.tolist(), root.total.tolist()
+        self.inner: list[Any] = [None]
+
+    def add(self, parents: np.ndarray, trees: list[Any], children: Batch) -> np.ndarray:
+        """Give meta-nodes their inner trees and children; the children's indices, left and right in turn."""
+        first = len(self.left)
+        for i, (node, tree) in enumerate(zip(parents.tolist(), trees, strict=True)):
+            self.inner[node] = tree
+            self.left[node], self.right[node] = first + 2 * i, first + 2 * i + 1
+            self.depth += [self.depth[node] + 1] * 2
+        self.left += [-1] * len(children)
+        self.right += [-1] * len(children)
+        self.inner += [None] * len(children)
+        self.positive += children.positive.tolist()
+        self.total += children.total.tolist()
+        return np.arange(first, first + len(children), dtype=NODE)
+
+    def freeze(self) -> MetaTree:
+        """The meta-tree of the nodes so far."""
+        return MetaTree(
+            np.array(self.left, NODE),
+            np.array(self.right, NODE),
+            np.array(self.depth, NODE),
+            np.array(self.positive, WEIGHT),
+            np.array(self.total, WEIGHT),
+            self.inner,
+        )
+
+
+def grow_meta_tree(splitter: Splitter, objective: Objective, max_depth: int, limits: Limits) -> MetaTree:
+    """Grow a meta-tree of at most max_depth meta-levels; `limits` bound the inner trees.
+
+    Every meta-level grows its inner trees together. A meta-node becomes a leaf where it is pure, too light, too deep,
+    where its inner tree finds no condition, or where no cut of that tree's cells is worth it.
+    """
+    level, node = splitter.root(), np.zeros(1, NODE)
+    table = MetaTable(level)
+    for meta_depth in range(max_depth):
+        worth = np.flatnonzero(limits.may_split(level, np.zeros(len(level))))
+        level, node = level.take(worth), node[worth]
+        if len(level) == 0:
+            break
+        is_last = meta_depth + 1 == max_depth
+        if not is_last:
+            splitter.remember()
+        trees = grow(splitter, level, limits)
+        is_left, is_parted = _sides(trees, len(level), objective)
+        parted = np.flatnonzero(is_parted)
+        cells = np.flatnonzero(trees.is_leaf & np.isin(trees.root, parted))
+        parents = level.take(parted)
+        position = np.searchsorted(parted, trees.root[cells])
+        part = parts_of if is_last else splitter.regroup
+        children = part(parents, trees.segment.take(cells), position, is_left[cells])
+        inner = [InnerTree(trees, np.flatnonzero(trees.root == root), is_left) for root in parted]
+        child = table.add(node[parted], inner, children)
+        if is_last:
+            break
+        needed = limits.may_split(children, np.zeros(len(children)))
+        level, node = splitter.with_statistics(parents, children, needed), child[needed]
+    return table.freeze()
+
+
+def _sides(trees: GrownTrees, n_roots: int, objective: Objective) -> tuple[np.ndarray, np.ndarray]:
+    """Side of every cell, True where it goes to the left meta-child, and the roots whose cells are on both sides."""
+    is_left, is_parted = np.zeros(len(trees.root), bool), np.zeros(n_roots, bool)
+    leaf = np.flatnonzero(trees.is_leaf)
+    for root in range(n_roots):
+        cells = leaf[trees.root[leaf] == root]
+        if len(cells) < 2:
+            continue
+        segment: Batch = trees.segment
+        order = objective.order(segment.positive[cells], segment.total[cells])
+        ordered = cells[order]
+        cut = objective.cut(segment.positive[ordered], segment.total[ordered])
+        is_left[ordered[:cut]] = True
+        is_parted[root] = cut < len(cells)
+    return is_left, is_parted

@@ -1,0 +1,241 @@
+"""`AlternatingTree`: a tree of fixed shape whose conditions and labels may change, and the `Tree` it ends in."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from functools import partial
+
+import numpy as np
+
+from toprank._core.dtypes import CATEGORY, CONDITION, LEAF, NODE, NUMERIC, OBLIQUE, VALUE
+from toprank._core.tao import labels_below, sides_at
+from toprank.tree.structure import Tree
+from toprank.tree.tao.logistic import LinearFit
+from toprank.tree.tao.problem import CostProblem
+from toprank.tree.tao.splits import Candidate, Care, Split
+
+
+class AlternatingTree:
+    """A tree whose conditions and labels may change; its shape stays.
+
+    Attributes
+    ----------
+    left, right : int64 arrays of shape (n_nodes,)
+        Children, -1 at leaves; the root is node 0. A node's children may change places.
+    depth : int64 array of shape (n_nodes,)
+    label : int64 array of shape (n_nodes,)
+        Label of each leaf.
+    splits : list of Split or None
+        Condition of each inner node.
+    fits : list of LinearFit or None
+        Where the next fit of a node's direction starts.
+    """
+
+    def __init__(self, left: np.ndarray, right: np.ndarray, splits: list[Split | None]):
+        self.left, self.right = np.asarray(left, np.int64).copy(), np.asarray(right, np.int64).copy()
+        self.depth = np.zeros(len(self.left), np.int64)
+        for node in np.flatnonzero(self.left >= 0):
+            self.depth[[self.left[node], self.right[node]]] = self.depth[node] + 1
+        self.label = np.zeros(len(self.left), np.int64)
+        self.splits = list(splits)
+        self.fits: list[LinearFit | None] = [None] * len(self.left)
+        self._arrays: tuple[np.ndarray, ...] | None = None
+
+    def __len__(self) -> int:
+        return len(self.left)
+
+    def copy(self) -> AlternatingTree:
+        """The same tree, to be changed apart from this one."""
+        other = AlternatingTree(self.left, self.right, self.splits)
+        other.label, other.fits = self.label.copy(), list(self.fits)
+        return other
+
+    @property
+    def norm(self) -> float:
+        """Sum of the norms of all conditions."""
+        return math.fsum(split.norm for split in self.splits if split is not None)
+
+    @property
+    def arrays(self) -> tuple[np.ndarray, ...]:
+        """Conditions as the kernels take them."""
+        if self._arrays is None:
+            self._arrays = pack_conditions(self.left, self.right, self.splits)
+        return self._arrays
+
+    def replace(self, node: int, candidate: Candidate) -> None:
+        """Give a node a new condition; its children change places where the candidate says so."""
+        self.splits[node] = candidate.split
+        if candidate.swaps:
+            self.left[node], self.right[node] = self.right[node], self.left[node]
+        self._arrays = None
+
+    def leaves_below(self, node: int) -> list[int]:
+        """Leaves of the subtree that begins at a node."""
+        leaves, stack = [], [node]
+        while stack:
+            node = stack.pop()
+            if self.left[node] < 0:
+                leaves.append(node)
+            else:
+                stack += [int(self.right[node]), int(self.left[node])]
+        return leaves
+
+    def goes_left(self, problem: CostProblem, node: int, rows: np.ndarray) -> np.ndarray:
+        """Rows that go left at a node: bool."""
+        out = np.empty(len(rows), np.bool_)
+        sides_at(problem.rows.X, rows, node, *self.arrays, out)
+        return out
+
+    def labels(self, problem: CostProblem, rows: np.ndarray, start: int = 0) -> np.ndarray:
+        """Label of each of the rows when it enters the tree at a node: int64."""
+        out = np.empty(len(rows), np.int64)
+        labels_below(problem.rows.X, rows, start, *self.arrays, self.label, out)
+        return out
+
+    def labels_of(self, X: np.ndarray) -> np.ndarray:
+        """Label of each row of another table: int64 (n,)."""
+        out = np.empty(len(X), np.int64)
+        labels_below(np.ascontiguousarray(X, VALUE), np.arange(len(X)), 0, *self.arrays, self.label, out)
+        return out
+
+    def reduced_sets(self, problem: CostProblem) -> list[np.ndarray]:
+        """Rows that reach each node, ascending: R of the paper."""
+        threads, _ = problem.threads, self.arrays  # made once, before threads ask
+        nothing = np.zeros(0, np.int64)
+        reached = [nothing] * len(self)
+        reached[0] = np.arange(len(problem))
+        for node in np.argsort(self.depth, kind="stable").tolist():
+            if self.left[node] >= 0:
+                parts = np.array_split(reached[node], threads.n_threads)
+                is_left = np.concatenate(threads.run(partial(self.goes_left, problem, node), parts))
+                reached[self.left[node]], reached[self.right[node]] = reached[node][is_left], reached[node][~is_left]
+        return reached
+
+    def care_points(self, problem: CostProblem, node: int, rows: np.ndarray) -> Care:
+        """The reduced problem of an inner node that these rows reach (theorem 4.1)."""
+        children = int(self.left[node]), int(self.right[node])
+        at_left, at_right = problem.threads.run(partial(self.labels, problem, rows), children)
+        saving = problem.cost[rows, at_right] - problem.cost[rows, at_left]
+        cares = saving != 0
+        return Care(rows[cares], saving[cares])
+
+    def cost(self, problem: CostProblem) -> int:
+        """What the labels of all rows cost, in units of cost."""
+        rows = np.arange(len(problem))
+        return int(problem.cost[rows, self.labels(problem, rows)].sum())
+
+    def objective(self, problem: CostProblem) -> float:
+        """Eq. (3): cost of the labels and alpha times the norms."""
+        return self.cost(problem) * problem.unit + problem.alpha * self.norm
+
+
+def pack_conditions(left: np.ndarray, right: np.ndarray, splits: list[Split | None]) -> tuple[np.ndarray, ...]:
+    """Nodes, category sets and terms of weighted sums, as traversal kernels take them."""
+    nodes = np.zeros(len(left), CONDITION)
+    nodes["left"], nodes["right"] = left, right
+    bits: list[np.ndarray] = []
+    terms = np.zeros(len(left) + 1, NODE)
+    for node, split in enumerate(splits):
+        if split is None:
+            nodes[node]["kind"] = LEAF
+            continue
+        values = {"kind": split.kind, "feature": split.feature, "threshold": split.threshold}
+        for name, value in (values | {"missing_left": split.missing_left, "category_at": -1}).items():
+            nodes[node][name] = value
+        if split.categories is not None:
+            nodes[node]["category_at"] = len(bits)
+            bits.append(np.packbits(split.categories, bitorder="little").view(np.uint64))
+        terms[node + 1] = 0 if split.columns is None else len(split.columns)
+    sums = [split for split in splits if split is not None and split.columns is not None]
+    columns, codes, weights, fill = (
+        np.concatenate([np.zeros(0, dtype), *(getattr(split, name) for split in sums)]).astype(dtype)
+        for name, dtype in (("columns", NODE), ("codes", NODE), ("weights", np.float64), ("fill", np.float64))
+    )
+    return nodes, np.array(bits, np.uint64).reshape(-1, 4), np.cumsum(terms, dtype=NODE), columns, codes, weights, fill
+
+
+def pruned(tree: AlternatingTree, problem: CostProblem) -> AlternatingTree:
+    """The tree without branches that no row takes and without conditions that decide nothing, parents first.
+
+    Every row keeps its label.
+    """
+    reached = tree.reduced_sets(problem)
+
+    def kept(node: int) -> int:
+        """The node that stands in the place of a node."""
+        while tree.left[node] >= 0:
+            sides = [child for child in (int(tree.left[node]), int(tree.right[node])) if len(reached[child])]
+            if len(sides) == 2:
+                break
+            node = sides[0]
+        return node
+
+    def labels(node: int) -> set[int]:
+        if tree.left[node] < 0:
+            return {int(tree.label[node])}
+        return labels(kept(int(tree.left[node]))) | labels(kept(int(tree.right[node])))
+
+    def preorder(node: int) -> Iterator[int]:
+        yield node
+        if len(labels(node)) > 1:
+            yield from preorder(kept(int(tree.left[node])))
+            yield from preorder(kept(int(tree.right[node])))
+
+    order = list(preorder(kept(0)))
+    place = {node: i for i, node in enumerate(order)}
+    is_leaf = [len(labels(node)) == 1 for node in order]
+    edges = [
+        [-1 if leaf else place[kept(int(side[node]))] for node, leaf in zip(order, is_leaf, strict=True)]
+        for side in (tree.left, tree.right)
+    ]
+    splits = [None if leaf else tree.splits[node] for node, leaf in zip(order, is_leaf, strict=True)]
+    out = AlternatingTree(np.array(edges[0]), np.array(edges[1]), splits)
+    for i, (node, leaf) in enumerate(zip(order, is_leaf, strict=True)):
+        out.fits[i] = tree.fits[node]
+        if leaf:
+            out.label[i] = min(labels(node))
+    return out
+
+
+def to_tree(tree: AlternatingTree, problem: CostProblem) -> Tree:
+    """`Tree` of a pruned tree; leaf positions, scores and rates are still to be given.
+
+    The last label counts as the positive one. A condition's gain is what it saves over sending all rows to the better
+    child.
+    """
+    nodes, bits, terms, columns, codes, weights, fill = tree.arrays
+    reached = tree.reduced_sets(problem)
+    mass = problem.rows.weight * problem.rows.unit
+    is_positive = problem.rows.label == problem.n_classes - 1
+    total = np.array([mass[rows].sum() for rows in reached])
+    positive = np.array([mass[rows[is_positive[rows]]].sum() for rows in reached])
+    gain = np.zeros(len(tree))
+    for node in np.flatnonzero(tree.left >= 0).tolist():
+        care = tree.care_points(problem, node, reached[node])
+        saved = int(care.saving[tree.goes_left(problem, node, care.rows)].sum())
+        gain[node] = max(saved - care.one_way[0], 0) * problem.unit
+    is_inner = nodes["kind"] != LEAF
+    blank = np.full(len(tree), np.nan)
+    return Tree(
+        kind=nodes["kind"],
+        feature=np.where(np.isin(nodes["kind"], (NUMERIC, CATEGORY)), nodes["feature"], -1),
+        threshold=np.where(np.isin(nodes["kind"], (NUMERIC, OBLIQUE)), nodes["threshold"], np.nan),
+        left=nodes["left"],
+        right=nodes["right"],
+        missing_left=nodes["missing_left"],
+        positive=positive,
+        negative=np.maximum(total - positive, 0.0),
+        leaf=np.full(len(tree), -1),
+        score=blank,
+        rate=blank,
+        category_at=np.where(is_inner, nodes["category_at"], -1),
+        gain=gain,
+        n_features=problem.rows.X.shape[1],
+        category_bits=bits,
+        oblique_at=terms,
+        oblique_feature=columns,
+        oblique_code=codes,
+        oblique_weight=weights,
+        oblique_fill=fill,
+    )

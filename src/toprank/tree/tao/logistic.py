@@ -1,0 +1,311 @@
+"""Weighted logistic regression with an L1 penalty and a free intercept: the fit of an oblique node.
+
+Minimised is sum_i c_i log(1 + exp(-y_i (x_i . w + b))) + penalty * |w|_1, y_i in {-1, +1}: the surrogate of the reduced
+problem of a decision node (section 4 of the paper on cost-optimal curves), which weighs each row by its cost. A node
+is fitted again and again to rows that change little, so every fit can start from an earlier one.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from toprank._core.logistic import Goal
+from toprank._core.quadratic import correlate
+from toprank._core.threads import CHUNK_ROWS, Threads, cut_evenly
+from toprank.tree.tao.newton import solve
+
+ONE_CLASS_INTERCEPT = 30.0
+"""Intercept where one class has all the weight: the loss, 1e-13 of the weight, has no minimum to go to."""
+
+LARGEST_PENALTY = 1e300
+"""Penalty of weights beside rows of weight 1 at most: what is above has the same, empty, solution."""
+
+COPIED_ROWS = 2_048
+"""Rows that are turned from row-major to feature-major together, so that they stay in the cache."""
+
+
+@dataclass(frozen=True)
+class LinearFit:
+    """Weights and intercept of a fit, and how good it is.
+
+    Attributes
+    ----------
+    weight : float64 array of shape (n_features,)
+        0 for columns that take no part, are constant, or are not worth their penalty.
+    intercept : float
+    objective : float
+        Loss plus penalty.
+    n_iter : int
+        Newton steps made.
+    is_converged : bool
+        True where the gap is at most tolerance * objective.
+    gap : float
+        The objective is at most this far above the least one, by duality.
+    """
+
+    weight: np.ndarray
+    intercept: float
+    objective: float
+    n_iter: int
+    is_converged: bool
+    gap: float
+
+
+Start = LinearFit | tuple[np.ndarray, float]
+
+
+@dataclass(frozen=True)
+class _Problem:
+    """The rows and columns that take part, as kernels read them: X feature-major, every weight above 0."""
+
+    X: np.ndarray
+    target: np.ndarray
+    weight: np.ndarray
+    columns: np.ndarray | None
+    n_features: int
+
+    @property
+    def class_weights(self) -> tuple[float, float]:
+        """Weight of the positive rows and of the negative ones."""
+        is_positive = self.target > 0.5
+        return float(self.weight[is_positive].sum()), float(self.weight[~is_positive].sum())
+
+    def spread_out(self, value: np.ndarray) -> np.ndarray:
+        """Weights of all columns from those of the columns that take part."""
+        if self.columns is None:
+            return value
+        weight = np.zeros(self.n_features)
+        weight[self.columns] = value
+        return weight
+
+
+def fit_l1_logistic(
+    X: np.ndarray,
+    is_positive: np.ndarray,
+    weight: np.ndarray | None,
+    penalty: float,
+    *,
+    start: Start | None = None,
+    tolerance: float = 1e-6,
+    max_iter: int = 100,
+    rows: np.ndarray | None = None,
+    columns: np.ndarray | None = None,
+    threads: Threads | None = None,
+) -> LinearFit:
+    """Weights and intercept that minimise the weighted logistic loss plus penalty * |w|_1.
+
+    Parameters
+    ----------
+    X : float64 or float32 array of shape (n, n_features)
+        Finite, best standardised: the penalty treats all columns alike. Fastest is column-major float64 of which all
+        rows take part: it is read where it is. Anything else is copied once.
+    is_positive : bool array of shape (n,), or (len(rows),) where `rows` is given
+    weight : float array of the same shape, or None for weight 1
+        Rows of weight 0 take no part and cost nothing.
+    penalty : float above 0
+    start : LinearFit or (weights, intercept), optional
+        Where to begin, say from the fit of a neighbouring problem; dropped where weights 0 are better.
+    tolerance : float
+        The fit ends where the duality gap is at most this share of the objective.
+    max_iter : int
+        Newton steps.
+    rows, columns : int arrays, optional
+        Rows and columns that take part; all others are not read.
+    threads : Threads, optional
+        Share the work of a large fit; the result is the same without them.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from toprank.tree.tao.logistic import fit_l1_logistic
+    >>> X = np.array([[-1.0, 1.0], [0.0, -1.0], [0.5, -1.0], [1.0, 1.0]])
+    >>> fit = fit_l1_logistic(X, np.array([False, True, False, True]), None, penalty=0.2)
+    >>> fit.weight.round(2).tolist(), round(fit.intercept, 2), fit.is_converged
+    ([1.11, 0.0], -0.16, True)
+    """
+    penalty = _check_penalty(penalty)
+    threads = threads or Threads()
+    problem = _prepare(X, is_positive, weight, rows, columns, threads)
+    return _fit(problem, penalty, _check_start(start, X.shape[1]), tolerance, max_iter, threads)
+
+
+def fit_path(
+    X: np.ndarray,
+    is_positive: np.ndarray,
+    weight: np.ndarray | None,
+    penalties: Iterable[float],
+    *,
+    start: Start | None = None,
+    tolerance: float = 1e-6,
+    max_iter: int = 100,
+    rows: np.ndarray | None = None,
+    columns: np.ndarray | None = None,
+) -> list[LinearFit]:
+    """Fits at several penalties, in their order, each started from the one before; large penalties first are fastest.
+
+    Parameters are those of `fit_l1_logistic`; a path runs on one thread.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from toprank.tree.tao.logistic import fit_path, penalty_max
+    >>> X = np.array([[-1.0, 1.0], [0.0, -1.0], [0.5, -1.0], [1.0, 1.0]])
+    >>> is_positive = np.array([False, True, False, True])
+    >>> largest = penalty_max(X, is_positive, None)
+    >>> [int(np.count_nonzero(fit.weight)) for fit in fit_path(X, is_positive, None, [largest, largest / 2, 0.1])]
+    [0, 1, 2]
+    """
+    checked = [_check_penalty(penalty) for penalty in penalties]
+    threads = Threads()
+    problem = _prepare(X, is_positive, weight, rows, columns, threads)
+    now = _check_start(start, X.shape[1])
+    fits: list[LinearFit] = []
+    for penalty in checked:
+        fits.append(_fit(problem, penalty, now, tolerance, max_iter, threads))
+        now = fits[-1].weight, fits[-1].intercept
+    return fits
+
+
+def penalty_max(
+    X: np.ndarray,
+    is_positive: np.ndarray,
+    weight: np.ndarray | None,
+    *,
+    rows: np.ndarray | None = None,
+    columns: np.ndarray | None = None,
+) -> float:
+    """Smallest penalty at which all weights are 0; 0.0 where one class has all the weight.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from toprank.tree.tao.logistic import penalty_max
+    >>> penalty_max(np.array([[-1.0], [0.0], [2.0], [3.0]]), np.array([False, False, True, True]), None)
+    3.0
+    """
+    problem = _prepare(X, is_positive, weight, rows, columns, Threads())
+    positive, negative = problem.class_weights
+    if min(positive, negative) == 0.0 or len(problem.X) == 0:
+        return 0.0
+    correlation = np.empty(len(problem.X))
+    residual = problem.weight * (problem.target - positive / (positive + negative))
+    correlate(problem.X, np.arange(len(problem.X)), residual, correlation)
+    largest = float(np.abs(correlation).max())
+    _check_finite(math.isfinite(largest))
+    return largest
+
+
+def _fit(
+    problem: _Problem,
+    penalty: float,
+    start: tuple[np.ndarray, float],
+    tolerance: float,
+    max_iter: int,
+    threads: Threads,
+) -> LinearFit:
+    """Fit of a problem that is ready for the kernels."""
+    positive, negative = problem.class_weights
+    value = np.ascontiguousarray(start[0] if problem.columns is None else start[0][problem.columns]).copy()
+    if min(positive, negative) == 0.0:
+        value[:] = 0.0
+        intercept = math.copysign(ONE_CLASS_INTERCEPT, positive - negative) if positive + negative > 0.0 else 0.0
+        objective = gap = (positive + negative) * math.log1p(math.exp(-ONE_CLASS_INTERCEPT))
+        return LinearFit(problem.spread_out(value), intercept, objective, 0, True, gap)
+    unit = math.ldexp(1.0, math.frexp(problem.weight.max())[1])  # products of small weights must not vanish
+    goal = Goal(min(penalty / unit, LARGEST_PENALTY), float(tolerance), max_iter)
+    end = solve(problem.X, problem.target, problem.weight / unit, goal, value, start[1], threads)
+    _check_finite(math.isfinite(end.gap))
+    is_converged = bool(end.gap <= tolerance * end.objective)
+    weight, gap = problem.spread_out(value), unit * max(end.gap, 0.0)
+    return LinearFit(weight, end.intercept, unit * end.objective, end.n_iter, is_converged, gap)
+
+
+def _prepare(
+    X: np.ndarray,
+    is_positive: np.ndarray,
+    weight: np.ndarray | None,
+    rows: np.ndarray | None,
+    columns: np.ndarray | None,
+    threads: Threads,
+) -> _Problem:
+    """The problem of the rows that have weight, without a copy of X where it can be read as it is."""
+    n = len(X) if rows is None else len(rows)
+    target = np.array(is_positive, dtype=np.float64)
+    c = np.ones(n) if weight is None else np.array(weight, dtype=np.float64)
+    for name, values in (("is_positive", target), ("weight", c)):
+        if values.shape != (n,):
+            raise ValueError(
+                f"{name} must have one entry for each of the {n:,} rows that take part, but has shape {values.shape}. "
+                "Hint: with rows given, entry i belongs to row rows[i]."
+            )
+    if not (np.all(c >= 0.0) and np.all(c < np.inf)):
+        raise ValueError(
+            f"weight must hold finite numbers of at least 0, but goes from {c.min()} to {c.max()}. "
+            "Hint: a row of weight 0 takes no part."
+        )
+    if not np.all(c):
+        present = np.flatnonzero(c)
+        target, c = target[present], c[present]
+        rows = present if rows is None else rows[present]
+    return _Problem(_feature_major(X, rows, columns, threads), target, c, columns, X.shape[1])
+
+
+def _feature_major(X: np.ndarray, rows: np.ndarray | None, columns: np.ndarray | None, threads: Threads) -> np.ndarray:
+    """Chosen rows and columns, float64, each column contiguous: X itself where it is that already."""
+    # A frozen array would be a type of its own for the compiler.
+    if rows is None and columns is None and X.dtype == np.float64 and X.flags.f_contiguous and X.flags.writeable:
+        return X.T
+    n = len(X) if rows is None else len(rows)
+    out = np.empty((X.shape[1] if columns is None else len(columns), n))
+
+    if not X.flags.f_contiguous:
+        for start in range(0, n, COPIED_ROWS):
+            stop = min(start + COPIED_ROWS, n)
+            block = X[start:stop] if rows is None else X[rows[start:stop]]
+            out[:, start:stop] = (block if columns is None else block[:, columns]).T
+        return out
+
+    def copy_columns(part: slice) -> None:
+        for j in range(part.start, part.stop):
+            column = X[:, j if columns is None else columns[j]]
+            out[j] = column if rows is None else column[rows]
+
+    threads.run(copy_columns, cut_evenly(len(out), threads.n_threads, least=1 + CHUNK_ROWS // max(n, 1)))
+    return out
+
+
+def _check_penalty(penalty: float) -> float:
+    """The penalty as a float above 0."""
+    if not 0.0 < penalty < math.inf:
+        raise ValueError(
+            f"penalty must be a finite number above 0, got {penalty}. "
+            "Hint: without one, weights that part the classes have no bound; 1e-6 * penalty_max(...) is next to none."
+        )
+    return float(penalty)
+
+
+def _check_start(start: Start | None, n_features: int) -> tuple[np.ndarray, float]:
+    """Weights and intercept to begin from: 0 where none are given."""
+    if start is None:
+        return np.zeros(n_features), 0.0
+    weight, intercept = (start.weight, start.intercept) if isinstance(start, LinearFit) else start
+    weight = np.asarray(weight, dtype=np.float64)
+    if weight.shape != (n_features,) or not (np.all(np.isfinite(weight)) and math.isfinite(intercept)):
+        raise ValueError(
+            f"start must hold {n_features} finite weights and a finite intercept, got weights of shape {weight.shape} "
+            f"and intercept {intercept}. Hint: columns that take no part have a weight too, which is not read."
+        )
+    return weight, float(intercept)
+
+
+def _check_finite(is_finite: bool) -> None:
+    """Raise where the kernels met entries of X that are no numbers: they notice, so nobody has to look first."""
+    if not is_finite:
+        raise ValueError(
+            "X must hold finite numbers that can be added up, but a column has missing, infinite or too large values. "
+            "Hint: impute missing values and standardise the columns first."
+        )

@@ -1,0 +1,74 @@
+"""Numbers as people read them: digits that matter, thousands separators, percentages."""
+
+from __future__ import annotations
+
+from decimal import ROUND_FLOOR, ROUND_HALF_EVEN, Context, Decimal
+
+DIGITS = 4
+"""Significant digits of a number where they suffice."""
+
+EXACT_DIGITS = 17
+"""All the digits that a float has."""
+
+NOISE_FREE = Context(prec=12)
+"""0.7999999999999999 is 0.8: the trace of an addition, not a digit worth showing."""
+
+
+def rounded(value: float, digits: int = DIGITS, *, down: bool = False) -> Decimal:
+    """Decimal of at most `digits` significant digits, but never short of the whole part below 1e15."""
+    exact = Decimal(repr(float(value)))
+    if digits >= EXACT_DIGITS or not exact.is_finite():
+        return exact
+    if digits < NOISE_FREE.prec:
+        exact = NOISE_FREE.plus(exact) if abs(exact) < 1e11 else exact
+    size = exact.adjusted()
+    last = size - digits + 1 if size >= 15 else min(size - digits + 1, 0)
+    return exact.quantize(Decimal(1).scaleb(last), rounding=ROUND_FLOOR if down else ROUND_HALF_EVEN)
+
+
+def decimal_text(number: Decimal, plain: int = 0) -> str:
+    """Digits with thousands separators from `plain` on; powers of ten for the very large and the very small."""
+    if number == 0:
+        return "0"
+    if not number.is_finite() or not Decimal("1e-4") <= abs(number) < Decimal("1e15"):
+        return f"{number.normalize():e}" if number.is_finite() else str(float(number))
+    text = f"{number:f}" if abs(number) < plain else f"{number:,f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def number_text(value: float, digits: int = DIGITS) -> str:
+    """Return a number to read.
+
+    Examples
+    --------
+    >>> number_text(1234567.8), number_text(0.123456), number_text(12.0)
+    ('1,234,568', '0.1235', '12')
+    """
+    return decimal_text(rounded(value, digits))
+
+
+def percent_text(share: float) -> str:
+    """Return a share as a percentage of two or three significant digits: 29.4 %, 0.22 %."""
+    return f"{number_text(100 * share, 2 if share < 0.01 else 3)} %"
+
+
+def lift_text(lift: float) -> str:
+    """Return a lift in two or three significant digits: 14.7, 0.91."""
+    return number_text(lift, 2 if lift < 1 else 3)
+
+
+def bound_decimal(bound: float, digits: int = DIGITS) -> Decimal:
+    """A threshold as it is shown: all its digits, unless these are noise, as of the threshold of a sum.
+
+    Noise is rounded down: a threshold midway between two values of a grid then names the lower one, and
+    `x <= threshold` stays true of the grid as it is written.
+
+    Examples
+    --------
+    >>> print(bound_decimal(172050.25), bound_decimal(1 / 3))
+    172050.25 0.3333
+    """
+    exact = Decimal(repr(float(bound)))
+    if not exact.is_finite() or len(exact.normalize().as_tuple().digits) <= NOISE_FREE.prec:
+        return exact
+    return rounded(bound, digits, down=True)

@@ -1,0 +1,411 @@
+"""Conditions in words: numbers, ranges, lists of categories, and the question that one node asks.
+
+The wording is the same wherever a condition is shown: in reasons, rules and text trees. `Detail` says how much of it
+is told: `SHORT` to be read, `EXACT` to be applied. What a whole path says is put together elsewhere.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from toprank._core.dtypes import CATEGORY, OBLIQUE
+from toprank.tree.columns import Category, Column
+from toprank.tree.structure import Tree
+from toprank.words.numbers import (
+    DIGITS,
+    EXACT_DIGITS,
+    bound_decimal,
+    decimal_text,
+    lift_text,
+    number_text,
+    percent_text,
+    rounded,
+)
+from toprank.words.visible import visible
+
+PLAIN = 10_000
+"""Numbers in conditions below this have no separator: they may be years."""
+
+WEIGHT_DIGITS = 3
+"""Significant digits of a weight or of points, in short."""
+
+PLAIN_NAME = re.compile(r"[^\W\d][\w./-]*(?: \w[\w./-]*)*")
+"""Words that can stand in an exact text as they are, unless one of them is a word of the text."""
+
+WORDS = frozenset({
+    "above", "all", "and", "any", "false", "inf", "infinity", "is", "leaf", "missing", "nan", "neither", "no", "none",
+    "nor", "not", "of", "or", "true", "x", "yes",
+})  # fmt: skip
+"""Words of the texts themselves, and words that Python reads as values."""
+
+
+@dataclass(frozen=True)
+class Detail:
+    """How much of a condition is told.
+
+    Attributes
+    ----------
+    names : int or None
+        Names, or terms of a sum, that are listed before the rest is counted; None lists all.
+    characters : int or None
+        Characters of a category's name before it is cut off, in quotes where it could be taken for several. None gives
+        names as they are, in quotes (as in JSON) where they could be taken for something else.
+    digits : int
+        Significant digits of a number where they suffice; 17 are all, written as Python reads them.
+
+    Examples
+    --------
+    >>> SHORT.number(1234567.891), EXACT.number(1234567.891)
+    ('1,234,568', '1234567.891')
+    >>> SHORT.label("fish, chips or both"), EXACT.label("fish, chips or both"), EXACT.label("fish")
+    ('"fish, chips or both"', '"fish, chips or both"', 'fish')
+    """
+
+    names: int | None = 3
+    characters: int | None = 40
+    digits: int = DIGITS
+
+    @property
+    def is_exact(self) -> bool:
+        """True where a text is to be applied: nothing is left out."""
+        return self.digits == EXACT_DIGITS
+
+    def number(self, value: float, digits: int | None = None) -> str:
+        """Return a number, in short with as many digits as are given."""
+        return repr(float(value)) if self.is_exact else number_text(value, digits or self.digits)
+
+    def count(self, number: int) -> str:
+        """Return a whole number, in short with thousands separators."""
+        return str(int(number)) if self.is_exact else f"{number:,}"
+
+    def name(self, name: str) -> str:
+        """Return the name of a column: never cut off, as it says what to look at."""
+        return _quoted(name) if self.is_exact else one_line(name)
+
+    def label(self, label: Category) -> str:
+        """Return the name of a category or class, in short on one line and cut off where it is very long."""
+        if self.is_exact:
+            return _quoted(label) if isinstance(label, str) else repr(label)
+        quote = isinstance(label, str) and is_ambiguous(label)
+        text = str(label) if quote else one_line(label)
+        if self.characters is not None and len(text) > self.characters:
+            text = f"{text[: self.characters - 3]}..."
+        return _in_quotes(text) if quote else text
+
+
+SHORT = Detail()
+"""To be read: in reasons, pictures and on a terminal."""
+
+EXACT = Detail(names=None, characters=None, digits=EXACT_DIGITS)
+"""To be applied: whoever answers the questions of an exact text ends in the leaf that the model finds."""
+
+
+def _quoted(name: str) -> str:
+    """Return a name, in quotes as in JSON where it could be taken for something else."""
+    if PLAIN_NAME.fullmatch(name) and WORDS.isdisjoint(name.lower().split()):
+        return name
+    return _in_quotes(name)
+
+
+def _in_quotes(name: str) -> str:
+    """Return a name in quotes, as in JSON."""
+    return json.dumps(name, ensure_ascii=not name.isprintable())
+
+
+def is_ambiguous(name: str) -> bool:
+    """Tell whether a name in a list could be taken for several, or has spaces at an end, which nobody sees.
+
+    Examples
+    --------
+    >>> is_ambiguous("bar, small"), is_ambiguous("tea or coffee"), is_ambiguous("bar "), is_ambiguous("tea room")
+    (True, True, True, False)
+    """
+    return "," in name or " or " in one_line(name) or name != name.strip()
+
+
+def _consistent(bounds: Sequence[float], value: float | None, detail: Detail) -> tuple[list[str], str]:
+    """Bounds and value, where they are not shown with all digits with as many as tell them apart."""
+    if detail.is_exact:
+        return [detail.number(bound) for bound in bounds], "" if value is None else detail.number(value)
+    for digits in range(detail.digits, EXACT_DIGITS + 1):
+        shown = [bound_decimal(bound, digits) for bound in bounds]
+        number = None if value is None else rounded(value, digits)
+        agrees = len(shown) < 2 or shown[0] < shown[1] or bounds[0] >= bounds[1]
+        if value is not None and number is not None:
+            agrees &= all((value <= bound) == (number <= seen) for bound, seen in zip(bounds, shown, strict=True))
+        if agrees:
+            break
+    return [decimal_text(seen, PLAIN) for seen in shown], "" if number is None else decimal_text(number, PLAIN)
+
+
+def range_text(
+    name: str,
+    low: float,
+    high: float,
+    missing: bool,
+    value: float | None = None,
+    detail: Detail = SHORT,
+    nothing: str = "missing",
+    column: Column | None = None,
+) -> str:
+    """Words for `low < name <= high`; with a value, that value and the bounds it meets.
+
+    Parameters
+    ----------
+    name : str
+        Words for what is looked at: the name of a column, as `Detail.name` gives it, or a sum.
+    low, high : float
+        Infinite where open. Where low >= high no number qualifies.
+    missing : bool
+        Whether a missing value qualifies.
+    value : float or None
+        The value of one case, NaN for missing.
+    detail : Detail
+        In exact words each range says which way missing values go.
+    nothing : str
+        What a value that is no number is called; "" where there is none. See `sum_gap`.
+    column : Column or None
+        A column of dates, of which bounds and value are days since 1970-01-01, and are written as dates.
+
+    Examples
+    --------
+    >>> range_text("age", 3, 12, False), range_text("age", -np.inf, 1200.5, True)
+    ('3 < age <= 12', 'age <= 1200.5 or missing')
+    >>> range_text("age", 3, np.inf, True, value=7.0), range_text("age", -np.inf, np.inf, False)
+    ('age = 7 (> 3)', 'age is not missing')
+    >>> range_text("age", 3, 12, False, detail=EXACT)
+    '3.0 < age <= 12.0 and not missing'
+    """
+    if value is not None and np.isnan(value):
+        return f"{name} is missing"
+    bounds = [(sign, bound) for sign, bound in ((">", low), ("<=", high)) if np.isfinite(bound)]
+    finite = [bound for _, bound in bounds]
+    if column is not None and column.is_date:
+        numbers, shown = column.date_texts(finite, value, detail.is_exact)
+    else:
+        numbers, shown = _consistent(finite, value, detail)
+    signed = [f"{sign} {number}" for (sign, _), number in zip(bounds, numbers, strict=True)]
+    if value is not None:
+        told = " and ".join(signed) or ("" if missing else "not missing")
+        return f"{name} = {shown} ({told})" if told else f"{name} = {shown}"
+    if low >= high:
+        return f"{name} is missing" if missing else f"no {name} at all"
+    if not bounds:
+        return f"any {name}" if missing else f"{name} is not missing"
+    words = f"{numbers[0]} < {name} <= {numbers[1]}" if len(bounds) == 2 else f"{name} {signed[0]}"
+    if missing and nothing:
+        return f"{words} or {nothing}"
+    return f"{words} and not missing" if detail.is_exact and nothing == "missing" else words
+
+
+def one_line(label: Category) -> str:
+    """Return a name on one line, its control characters as escapes; numbers as numbers, nothing as ''."""
+    if isinstance(label, float):
+        return decimal_text(rounded(label, EXACT_DIGITS))
+    return visible(" ".join(str(label).split())) or "''"
+
+
+def names_text(labels: Sequence[Category], *others: str, detail: Detail = SHORT) -> str:
+    """Words for a choice, then `others`: a; a or b; a, b or c; in short one of 5 (a, b, c, ...).
+
+    Examples
+    --------
+    >>> names_text("ab", "missing"), names_text("abcde")
+    ('a, b or missing', 'one of 5 (a, b, c, ...)')
+    """
+    names = [*([_group(labels, detail)] if _is_long(labels, detail) else map(detail.label, labels)), *others]
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} or {names[-1]}"
+
+
+def exclusion_text(labels: Sequence[Category], detail: Detail = SHORT) -> str:
+    """Words for what is ruled out: not a; neither a nor b; none of a, b and c; in short not one of 5 (a, b, c, ...)."""
+    if _is_long(labels, detail):
+        return f"not {_group(labels, detail)}"
+    names = [detail.label(label) for label in labels]
+    if len(names) == 1:
+        return f"not {names[0]}"
+    if len(names) == 2:
+        return f"neither {names[0]} nor {names[1]}"
+    return f"none of {', '.join(names[:-1])} and {names[-1]}"
+
+
+def _is_long(labels: Sequence[Category], detail: Detail) -> bool:
+    return detail.names is not None and len(labels) > detail.names
+
+
+def _group(labels: Sequence[Category], detail: Detail) -> str:
+    """Words for many names: one of 12 (a, b, c, ...)."""
+    return f"one of {len(labels):,} ({', '.join(map(detail.label, labels[: detail.names]))}, ...)"
+
+
+def labels_of(column: Column, codes: Collection[int]) -> list[Category]:
+    """Categories that the codes stand for, in the order of the codes."""
+    return [label for code in sorted(codes) for label in column.labels(code)]
+
+
+def category_text(
+    column: Column, codes: Collection[int], missing: bool, value: float | None = None, detail: Detail = SHORT
+) -> str:
+    """Words for a choice of categories; the rest is named where it is shorter. With a value, that value.
+
+    In exact words the rest is named where missing values qualify, the choice where they do not: so a category that is
+    in neither list is answered as the model does, which takes it for missing.
+
+    Parameters
+    ----------
+    column : Column
+    codes : collection of int
+        Codes that qualify.
+    missing : bool
+        Whether a missing value qualifies.
+    value : float or None
+        The code of one case, NaN for missing.
+    detail : Detail
+
+    Examples
+    --------
+    >>> sector = Column("sector", ("retail", "catering", "construction"))
+    >>> category_text(sector, {1}, True), category_text(sector, {1, 2}, False)
+    ('sector is catering or missing', 'sector is not retail')
+    >>> category_text(sector, {1, 2}, False, value=2.0)
+    'sector = construction'
+    >>> category_text(sector, {1}, True, detail=EXACT), category_text(sector, {1, 2}, False, detail=EXACT)
+    ('sector is neither retail nor construction, or is missing', 'sector is catering or construction')
+    """
+    assert column.categories is not None
+    name, n = detail.name(column.name), len(column.categories)
+    if value is not None:
+        if not 0 <= value < n:
+            return f"{name} is missing"
+        labels = column.labels(int(value))
+        return f"{name} = {detail.label(labels[0])}" if len(labels) == 1 else f"{name} is {names_text(labels)}"
+    inside, outside = category_sides(column, codes)
+    if not inside and not missing:
+        return f"no {name} at all"
+    if not outside and missing:
+        return f"any {name}"
+    if not detail.is_exact and not inside:
+        return f"{name} is missing"
+    if not detail.is_exact and not outside:
+        return f"{name} is not missing"
+    if missing if detail.is_exact else len(outside) < len(inside):
+        return f"{name} is {exclusion_text(outside, detail)}" + (", or is missing" if missing else "")
+    return f"{name} is {names_text(inside, *(['missing'] if missing else []), detail=detail)}"
+
+
+def category_sides(column: Column, codes: Collection[int]) -> tuple[list[Category], list[Category]]:
+    """Categories that the codes stand for, and the others."""
+    n = len(column.categories or ())
+    inside = labels_of(column, [code for code in codes if code < n])
+    return inside, labels_of(column, set(range(n)).difference(codes))
+
+
+class Term(NamedTuple):
+    """One term of a weighted sum: a number, or 1 where a row has one category and 0 where it does not.
+
+    Attributes
+    ----------
+    feature : int
+    weight : float
+    fill : float or None
+        What a missing number counts as; None where it makes the sum missing.
+    code : int or None
+        The category; None for a number.
+    """
+
+    feature: int
+    weight: float
+    fill: float | None = None
+    code: int | None = None
+
+    @property
+    def makes_missing(self) -> bool:
+        """True where the sum of a row that lacks the value is missing."""
+        return self.fill is None and self.code is None
+
+
+def sum_terms(tree: Tree, node: int) -> tuple[Term, ...]:
+    """Terms of a node's weighted sum, in the order in which they are added up."""
+    own = slice(tree.oblique_at[node], tree.oblique_at[node + 1])
+    arrays = (tree.oblique_feature, tree.oblique_weight, tree.oblique_fill, tree.oblique_code)
+    return tuple(
+        Term(feature, weight, None if code >= 0 or np.isnan(fill) else fill, code if code >= 0 else None)
+        for feature, weight, fill, code in zip(*(array[own].tolist() for array in arrays), strict=True)
+    )
+
+
+def sum_gap(terms: Sequence[Term], detail: Detail = SHORT) -> str:
+    """Return what a weighted sum that is no number is called: "missing" where it may lack a value, else "".
+
+    In exact words "undefined" where it lacks none, but huge terms may overflow both ways.
+    """
+    if any(term.makes_missing for term in terms):
+        return "missing"
+    n_numbers = sum(term.code is None for term in terms)
+    return "undefined" if detail.is_exact and n_numbers > 1 else ""
+
+
+def term_text(columns: Sequence[Column], term: Term, detail: Detail = SHORT) -> str:
+    """Words for a term without its sign: 0.8 x age; 0.5 x (sector is retail).
+
+    In exact words it says what a missing number counts as, where that is a number.
+    """
+    column = columns[term.feature]
+    what = detail.name(column.name)
+    if term.code is not None:
+        what = f"({what} is {names_text(column.labels(term.code), detail=detail)})"
+    elif detail.is_exact and term.fill is not None:
+        what += f" (missing: {detail.number(term.fill)})"
+    return f"{detail.number(abs(term.weight), WEIGHT_DIGITS)} x {what}"
+
+
+def projection_text(columns: Sequence[Column], terms: Sequence[Term], detail: Detail = SHORT) -> str:
+    """Words for a weighted sum, in the order of its terms: 0.8 x turnover_gap - 0.3 x age.
+
+    Trees hold the term that moves their rows most first. A weight alone does not tell: it is small where units are.
+
+    Examples
+    --------
+    >>> terms = [Term(0, 0.81234, fill=0.5), Term(1, -0.3)]
+    >>> projection_text([Column("gap"), Column("age")], terms)
+    '0.812 x gap - 0.3 x age'
+    >>> projection_text([Column("gap"), Column("age")], terms, EXACT)
+    '0.81234 x gap (missing: 0.5) - 0.3 x age'
+    """
+    words = ""
+    told = terms[: detail.names]
+    for term in told:
+        sign = ("-" if term.weight < 0 else "") if not words else (" - " if term.weight < 0 else " + ")
+        words += sign + term_text(columns, term, detail)
+    left_out = len(terms) - len(told)
+    return (words or "0") + (f" + {left_out} smaller term{'s' if left_out > 1 else ''}" if left_out else "")
+
+
+def question_text(tree: Tree, columns: Sequence[Column], node: int, detail: Detail = SHORT) -> str:
+    """Words for what holds on the left side of an inner node; in exact words also where training lacked no value."""
+    missing, high = bool(tree.missing_left[node]), float(tree.threshold[node])
+    if tree.kind[node] == OBLIQUE:
+        terms = sum_terms(tree, node)
+        name, nothing = projection_text(columns, terms, detail), sum_gap(terms, detail)
+        return range_text(name, -np.inf, high, missing and bool(nothing), detail=detail, nothing=nothing)
+    column = columns[tree.feature[node]]
+    missing = missing and (detail.is_exact or column.has_missing)
+    if tree.kind[node] == CATEGORY:
+        return category_text(column, tree.categories_left(node).tolist(), missing, detail=detail)
+    return range_text(detail.name(column.name), -np.inf, high, missing, detail=detail, column=column)
+
+
+def hits_text(positive: float, total: float, base_rate: float) -> str:
+    """Words for what a group held in training: 118 of 402 positive (29.4 %, lift 14.7)."""
+    words = f"{number_text(positive)} of {number_text(total)} positive"
+    if total <= 0:
+        return words
+    rate = positive / total
+    lift = f", lift {lift_text(rate / base_rate)}" if base_rate > 0 else ""
+    return f"{words} ({percent_text(rate)}{lift})"

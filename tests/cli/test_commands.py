@@ -1,0 +1,468 @@
+"""Every command on good input: what it writes, what it prints, and --json."""
+
+import gzip
+import json
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+import toprank
+from cli_files import N_CASES, case_lines, fit_cases, run, write_cases
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("cli")
+    write_cases(folder / "history.csv")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def model(folder):
+    return fit_cases(folder)
+
+
+def parsed(done):
+    assert done.code == 0, done.err
+    return json.loads(done.out)
+
+
+# --- fit ----------------------------------------------------------------------------------------------------
+
+
+def test_fit_prints_the_model_and_writes_it(folder, tmp_path):
+    out = tmp_path / "model.toprank"
+    done = run("fit", folder / "history.csv", "--label", "fraud", "--id", "case_id", "-o", out)
+    assert done.code == 0, done.err
+    assert done.out.startswith("MetaAP\n  size ")
+    assert "300 cases, " in done.out
+    assert "5-fold cross-validation" in done.out
+    assert re.search(
+        r"\n1\. hit rate [\d.]+ % \([\d.]+ % to [\d.]+ %\), lift [\d.]+x; in training \d+ of \d+ positive\n", done.out
+    )
+    assert re.search(r"; expect \d+ hits in \d+ new cases \(\d+ to \d+\)", " ".join(done.out.split()))
+    fitted = toprank.load(out)
+    assert [column.name for column in fitted.columns_] == ["sector", "amount", "age", "staff"]
+    assert max(len(line) for line in done.out.splitlines()) <= 100
+
+
+@pytest.mark.parametrize(
+    ("name", "expected", "settings"),
+    [
+        ("metaap", "MetaAP", ["max_depth=2"]),
+        ("metaap-forest", "MetaAPForest", ["n_estimators=3", "max_features=sqrt"]),
+        ("cost-curve", "CostOptimalCurve", ["depths=[2]", "alphas=[1.0]", "cv=none"]),
+        ("tao", "TAOTree", ["max_depth=2", "split=axis"]),
+        ("cost-tree", "CostTree", ["ccp_alpha=1.0"]),
+        ("tree", "RankingTree", ["criterion=entropy", "max_leaf_nodes=none"]),
+    ],
+)
+def test_fit_knows_the_models_and_their_parameters(folder, tmp_path, name, expected, settings):
+    sets = [part for setting in settings for part in ("--set", setting)]
+    out = tmp_path / "m.toprank"
+    result = parsed(
+        run(
+            "fit",
+            folder / "history.csv",
+            "--label",
+            "fraud",
+            "--drop",
+            "case_id,staff",
+            "--model",
+            name,
+            *sets,
+            "--budget",
+            "0.1",
+            "-o",
+            out,
+            "--json",
+        )
+    )
+    assert result["info"]["class"] == expected
+    assert result["info"]["parameters"]["budget"] == 0.1
+    assert [column["name"] for column in result["info"]["columns"]] == ["sector", "amount", "age"]
+    for setting in settings:
+        key, value = setting.split("=")
+        assert str(result["info"]["parameters"][key]).lower() == value
+    assert 0 < result["judged"]["average_precision"] <= 1
+
+
+@pytest.mark.parametrize(("budget", "option"), [((), " --k 100"), (("30",), " --k 30"), (("2%",), "")])
+def test_fit_says_what_to_do_next_with_the_budget(folder, tmp_path, budget, option):
+    asked = [word for value in budget for word in ("--budget", value)]
+    out = tmp_path / "m.toprank"
+    done = run("fit", folder / "history.csv", "--label", "fraud", "--cv", 0, "--model", "tree", *asked, "-o", out)
+    assert f"topk {out} NEW_CASES.csv{option} -o alerts.csv" in " ".join(done.out.split())
+
+
+def test_fit_says_what_to_do_next_with_the_ids(folder, tmp_path):
+    out = tmp_path / "m.toprank"
+    how = ("--label", "fraud", "--cv", 0, "--model", "tree", "-o", out, "--id", "case_id", "--id", "age, staff")
+    done = run("fit", folder / "history.csv", *how)
+    asked = "--k 100 --id case_id --id 'age, staff' -o alerts.csv"
+    assert f"topk {out} NEW_CASES.csv {asked}" in " ".join(done.out.split())
+
+
+def test_topk_says_where_row_counts_from():
+    assert "counted from 0" in run("topk", "--help").out
+
+
+def test_fit_says_how_the_quality_was_found(folder, tmp_path):
+    common = ("fit", folder / "history.csv", "--label", "fraud", "--id", "case_id", "-o", tmp_path / "m.toprank")
+    said = " ".join(run(*common, "--cv", 0).out.split())
+    assert "on the training data itself, which is optimistic" in said
+    assert "training rate" in said
+    assert "hit rate" not in said
+    said = " ".join(run(*common, "--cv", 3).out.split())
+    assert "on new cases, estimated by 3-fold cross-validation (standard deviation 0." in said
+    assert "training rate" not in said
+    forest = ("--model", "metaap-forest", "--set", "n_estimators=3")
+    assert "on new cases, estimated out of bag; a random order has 0.083" in " ".join(run(*common, *forest).out.split())
+
+
+def test_fit_takes_words_as_outcomes(tmp_path):
+    lines = [re.sub(r",(\d)$", lambda m: ",fraud" if m[1] == "1" else ",fine", line) for line in case_lines()]
+    history = write_cases(tmp_path / "h.csv", lines=lines)
+    common = ("fit", history, "--label", "fraud", "--id", "case_id", "--cv", 0, "-o", tmp_path / "m.toprank")
+    result = parsed(run(*common, "--positive", "fraud", "--json"))
+    assert result["info"]["classes"]["values"][result["info"]["positive_index"]] == "fraud"
+    result = parsed(run("evaluate", tmp_path / "m.toprank", history, "--label", "fraud", "--json"))
+    assert result["n_positives"] == sum(line.endswith(",fraud") for line in lines)
+
+
+def test_fit_notes_what_looks_like_a_mistake(tmp_path):
+    lines = case_lines()
+    lines[6] = lines[6].replace(",220,", ",n/a,")
+    history = write_cases(tmp_path / "h.csv", lines=lines)
+    done = run("fit", history, "--label", "fraud", "--cv", 0, "--positive", "0", "-o", tmp_path / "m.toprank")
+    assert done.code == 0, done.err
+    assert "Note: 1 column of X is left out: 'case_id' (identifier). Hint: --set keep_columns=NAME" in done.err
+    assert done.err.count("'case_id'") == 1
+    assert "Column 'amount' is read as numbers, but 1 cell holds none, such as 'n/a'" in done.err
+    assert "read from text: 'amount' (number written as text)" in done.err
+    assert "is it the rare one?" in done.err
+    assert "254" not in done.out
+
+
+def test_the_same_file_gives_the_same_model(folder, tmp_path):
+    command = (
+        "fit",
+        folder / "history.csv",
+        "--label",
+        "fraud",
+        "--id",
+        "case_id",
+        "--model",
+        "metaap-forest",
+        "--set",
+        "n_estimators=3",
+        "--json",
+        "-o",
+        tmp_path / "m.toprank",
+    )
+    first, second = parsed(run(*command)), parsed(run(*command))
+    assert first["judged"] == second["judged"]
+    assert first["info"]["importances"] == second["info"]["importances"]
+
+
+# --- topk ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("ending", ["csv", "csv.gz", "parquet"])
+def test_topk_writes_alerts(folder, model, tmp_path, ending):
+    new, out = tmp_path / f"new.{ending}", tmp_path / f"alerts.{ending}"
+    frame = pl.read_csv(folder / "history.csv")
+    if ending == "parquet":
+        frame.write_parquet(new)
+    elif ending == "csv":
+        frame.write_csv(new)
+    else:
+        new.write_bytes(gzip.compress((folder / "history.csv").read_bytes()))
+    done = run("topk", model, new, "--k", 12, "--reasons", 2, "--id", "case_id", "--keep", "fraud", "-o", out)
+    assert done.code == 0, done.err
+    alerts = pl.read_parquet(out) if ending == "parquet" else pl.read_csv(out)
+    assert alerts.columns == [
+        "case_id",
+        "rank",
+        "row",
+        "score",
+        "training_rate",
+        "lift",
+        "leaf",
+        "reason_1",
+        "strength_1",
+        "reason_2",
+        "strength_2",
+        "fraud",
+    ]
+    assert alerts["rank"].to_list() == list(range(1, 13))
+    assert alerts["case_id"].to_list() == [f"C{row:04d}" for row in alerts["row"]]
+    assert alerts["fraud"].mean() == 1
+    expected = toprank.load(model).top_k(frame.select("sector", "amount", "age", "staff"), 12, reasons=2)
+    assert alerts["score"].to_list() == pytest.approx(expected["score"].to_list(), abs=1e-12)
+    assert done.out.startswith("The 12 of 300 cases most worth checking; the training rate ")
+
+
+def test_topk_prints_the_first_without_an_output(folder, model):
+    done = run("topk", model, folder / "history.csv", "--id", "case_id")
+    assert done.code == 0, done.err
+    assert "The 40 of 300 cases most worth checking, the first 20:" in done.out  # 40: the model's budget
+    assert max(len(line) for line in done.out.splitlines()) <= 100
+    result = parsed(run("topk", model, folder / "history.csv", "--k", 3, "--reasons", 0, "--json"))
+    assert [alert["rank"] for alert in result["alerts"]] == [1, 2, 3]
+    assert "reason_1" not in result["alerts"][0]
+
+
+def test_topk_keeps_all_that_the_model_does_not_use(folder, model):
+    result = parsed(run("topk", model, folder / "history.csv", "--k", 1, "--keep", "all", "--json"))
+    assert list(result["alerts"][0])[-2:] == ["case_id", "fraud"]
+
+
+def test_topk_notes_categories_that_training_never_saw(model, tmp_path):
+    lines = [line.replace("transport", "mining") for line in case_lines()]
+    new = write_cases(tmp_path / "new.csv", lines=lines)
+    done = run("topk", model, new, "--k", 2)
+    assert done.code == 0
+    assert "Note: Column 'sector' holds 1 categories in 100 rows" in done.err
+    assert parsed(run("topk", model, new, "--k", 2, "--json"))["notes"]
+    assert run("topk", model, new, "--k", 2, "--quiet").err == ""
+
+
+def test_text_that_looks_like_numbers_stays_text(tmp_path):
+    codes = {"retail": "007", "construction": "12", "transport": "A1"}
+    lines = [re.sub("|".join(codes), lambda m: codes[m[0]], line) for line in case_lines()]
+    history = write_cases(tmp_path / "h.csv", lines=lines)
+    model = tmp_path / "m.toprank"
+    assert run("fit", history, "--label", "fraud", "--id", "case_id", "--cv", 0, "-o", model).code == 0
+    new = write_cases(tmp_path / "new.csv", lines=[line for line in lines if ",A1," not in line])
+    done = run("topk", model, new, "--k", 5, "--json")
+    assert parsed(done)["notes"] == []
+    assert "sector = 12" in done.out
+
+
+# --- evaluate -----------------------------------------------------------------------------------------------
+
+
+def test_evaluate_measures_the_ranking(folder, model):
+    history = folder / "history.csv"
+    result = parsed(
+        run("evaluate", model, history, "--label", "fraud", "--k", 10, "--k", 20, "--amount", "amount", "--json")
+    )
+    frame = pl.read_csv(history)
+    score = toprank.load(model).decision_function(frame.select("sector", "amount", "age", "staff"))
+    y = frame["fraud"].to_numpy()
+    assert result["average_precision"]["value"] == pytest.approx(toprank.metrics.average_precision(y, score))
+    assert result["average_precision"]["low"] <= result["average_precision"]["value"]
+    assert [at["k"] for at in result["at_k"]] == [10, 20]
+    for at in result["at_k"]:
+        assert at["precision_worst"] <= at["precision"] <= at["precision_best"]
+    assert result["gains"]["depth"] == [3, 6, 15, 30]
+    assert result["gains"]["cumulative_amount"] == sorted(result["gains"]["cumulative_amount"])
+    done = run("evaluate", model, history, "--label", "fraud", "--amount", "amount")
+    assert all(word in done.out for word in ("AP ", "AUC ", "40 cases", "ties", "amount found", "Down the ranking"))
+    assert max(len(line) for line in done.out.splitlines()) <= 100
+
+
+# --- describe -----------------------------------------------------------------------------------------------
+
+
+def test_describe_model_as_json(model):
+    result = parsed(run("describe", model, "--json"))
+    assert result["kind"] == "model"
+    assert result["info"]["class"] == "MetaAP"
+    assert result["rules"][0]["positives"] > 0
+    fitted = toprank.load(model)
+    assert [rule["rule"] for rule in result["rules"]] == fitted.rules()["rule"].to_list()[:5]
+
+
+def test_describe_forest(folder, tmp_path):
+    forest = fit_cases(tmp_path, "--model", "metaap-forest", "--set", "n_estimators=3")
+    done = run("describe", forest)
+    assert done.code == 0, done.err
+    assert "3 trees" in done.out
+
+
+def test_describe_model_does_not_load_scikit_learn(model):
+    code = (
+        "import sys; from toprank.cli import main; code = main(['describe', sys.argv[1]]);"
+        "heavy = {'sklearn', 'pandas', 'polars'} & set(sys.modules); sys.exit(str(heavy) if heavy else code)"
+    )
+    done = subprocess.run([sys.executable, "-c", code, model], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "rules" in done.stdout
+
+
+def test_describe_table_as_json(folder):
+    result = parsed(run("describe", folder / "history.csv", "--label", "fraud", "--json"))
+    assert (result["n_rows"], result["n_columns"]) == (N_CASES, 6)
+    kinds = {column["name"]: column["kind"] for column in result["columns"]}
+    assert kinds["sector"] == "category"
+    assert kinds["fraud"] == "number"
+    age = next(column for column in result["columns"] if column["name"] == "age")
+    assert age["missing"] == pytest.approx(18 / 300)
+    assert result["label"]["n_positives"] > 0
+
+
+# --- demo, warmup and the rest ------------------------------------------------------------------------------
+
+
+def test_demo_and_the_commands_it_suggests(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    done = run("demo", "--cases", 6000, "--out", "a folder")
+    assert done.code == 0, done.err
+    written = {path.name for path in (tmp_path / "a folder").iterdir()}
+    assert written == {"alerts.csv", "model.toprank", "rules.txt", "history.csv", "new.csv"}
+    text, commands = done.out.split("Try next\n")
+    assert max(len(line) for line in text.splitlines()) <= 100
+    assert all(word in text for word in ("most worth checking", "average precision", "at best possible", "10 %"))
+    alerts = pl.read_csv(tmp_path / "a folder" / "alerts.csv")
+    assert alerts.columns[:2] == ["case_id", "rank"]
+    assert alerts.height == 30  # 2 % of the 1,500 cases of the last year
+    suggested = [shlex.split(line) for line in commands.strip().splitlines()]
+    assert [command[1] for command in suggested] == ["describe", "topk", "evaluate", "fit"]
+    for command in suggested:
+        assert run(*command[1:]).code == 0
+
+
+def test_demo_as_json(tmp_path):
+    result = parsed(run("demo", "--cases", 4000, "--seed", 3, "--out", tmp_path / "demo", "--json"))
+    interval = result["average_precision"]
+    assert interval["low"] <= interval["value"] <= interval["high"]
+    assert 0 < result["optimal_average_precision"] < 1
+    assert len(result["alerts"]) == 10
+
+
+def test_warmup_says_how_long_it_took():
+    result = parsed(run("warmup", "--json"))
+    assert result["seconds"] > 0
+    assert len(result["steps"]) > 10
+    compiled = {step["name"].partition(",")[0].partition(" (")[0] for step in result["steps"]}
+    assert {"MetaAP", "TreeRank", "TreeRankBoost", "TAOTree", "CostOptimalCurve"} <= compiled
+
+
+AFTER_WARMUP = """
+import os, sys
+from pathlib import Path
+from cli_files import run
+from toprank.cli.fit import ESTIMATORS
+
+def compiled():
+    return {path.name for path in Path(os.environ["NUMBA_CACHE_DIR"]).rglob("*.nbc")}
+
+assert run("warmup", "--quiet").code == 0
+history, out = sys.argv[1:]
+before = compiled()
+assert before
+for name in ESTIMATORS:
+    done = run("fit", history, "--label", "fraud", "--id", "case_id", "--model", name, "--cv", 0, "-o", out)
+    assert done.code == 0, done.err
+    assert compiled() == before, (name, sorted(compiled() - before))
+"""
+
+
+@pytest.mark.slow
+def test_nothing_is_compiled_after_warmup(folder, tmp_path):
+    modules = os.pathsep.join([str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH", "")]).rstrip(os.pathsep)
+    places = {"NUMBA_CACHE_DIR": str(tmp_path / "cache"), "PYTHONPATH": modules}
+    command = [sys.executable, "-c", AFTER_WARMUP, str(folder / "history.csv"), str(tmp_path / "model.toprank")]
+    done = subprocess.run(command, env=os.environ | places, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_version_and_help():
+    assert run("--version").out == f"toprank {toprank.__version__}\n"
+    shown = run("--help").out
+    assert all(name in shown for name in ("demo", "fit", "topk", "evaluate", "describe", "warmup"))
+    for name in ("demo", "fit", "topk", "evaluate", "describe"):
+        examples = run(name, "--help").out
+        assert f" toprank {name} " in examples
+        assert r"\b" not in examples
+
+
+def test_quiet_says_nothing_where_a_file_is_written(folder, model, tmp_path):
+    history = folder / "history.csv"
+    done = run("fit", history, "--label", "fraud", "--cv", 0, "-o", tmp_path / "m.toprank", "--quiet")
+    assert (done.code, done.out, done.err) == (0, "", "")
+    done = run("topk", model, history, "--k", 3, "-o", tmp_path / "a.csv", "--quiet")
+    assert (done.code, done.out, done.err) == (0, "", "")
+
+
+def test_python_m_toprank():
+    command = [sys.executable, "-m", "toprank"]
+    done = subprocess.run([*command, "--version"], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, f"toprank {toprank.__version__}\n")
+    done = subprocess.run([*command, "describe", "no.csv"], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "There is no file no.csv.\n"
+
+
+# --- describe: the scorecard inside leaves ------------------------------------------------------------------
+
+
+def test_describe_shows_the_scorecard_inside_leaves(tmp_path):
+    path = fit_cases(tmp_path, "--set", "leaf_score=linear")
+    done = run("describe", path)
+    assert done.code == 0, done.err
+    fitted = toprank.load(path)
+    block = fitted.to_text().partition("Inside a leaf, cases with more points come first:\n")[2].partition("\n\n")[0]
+    assert f"\n\nInside a leaf, cases with more points come first\n{block}\n\n" in done.out
+    assert re.search(r"\n  inside leaves  scorecard of \d columns?: \w+", done.out)
+    assert max(len(line) for line in done.out.splitlines()) <= 100
+    card = parsed(run("describe", path, "--json"))["scorecard"]
+    assert [row["points"] for row in card] == list(fitted.scorecard()["points"])
+    assert {row["center"] is None for row in card if row["counts"] != "per unit"} <= {True}
+
+
+def test_describe_is_as_short_as_is_asked_for(tmp_path):
+    path = fit_cases(tmp_path)
+    model = toprank.load(path)
+    assert model.tree_.n_leaves == 3
+    done = run("describe", path, "--max-rules", 1, "--max-conditions", 1)
+    assert "The first 1 of 3 rules" in done.out
+    assert "\n2. " not in done.out
+    first = parsed(run("describe", path, "--max-rules", 1, "--max-conditions", 1, "--json"))["rules"]
+    assert [rule["rule"] for rule in first] == model.rules(max_rules=1, max_conditions=1)["rule"].to_list()
+    assert "share of gain" not in done.out
+    everything = run("describe", path, "--all").out
+    assert "share of gain" in everything
+    assert f"data hash      {model.data_hash_}\n" in everything
+    assert "smoothing_strength=" in everything
+    assert "smoothing_strength=" not in done.out
+    assert "max_depth=2; otherwise the defaults" in " ".join(done.out.split())
+    assert run("describe", path, "--max-rules", 0).code == 2
+
+
+def test_describe_says_nothing_of_a_scorecard_where_there_is_none(tmp_path):
+    model = fit_cases(tmp_path, "--set", "leaf_score=constant")
+    assert "inside" not in run("describe", model).out.lower()
+    assert "scorecard" not in parsed(run("describe", model, "--json"))
+
+
+# --- describe: the exact text -------------------------------------------------------------------------------
+
+
+def test_describe_prints_the_exact_text(model, folder, tmp_path):
+    fitted = toprank.load(model)
+    done = run("describe", model, "--exact")
+    assert (done.code, done.out, done.err) == (0, f"{fitted.to_text(exact=True)}\n", "")
+    assert parsed(run("describe", model, "--exact", "--json"))["text"] == fitted.to_text(exact=True)
+    done = run("describe", folder / "history.csv", "--exact")
+    assert (done.code, done.out) == (2, "")
+    assert "--exact prints the tree of a model file, but history.csv is none. Hint: " in done.err
+
+
+def test_describe_prints_all_trees_of_a_forest_exactly(folder, tmp_path):
+    path = fit_cases(tmp_path, "--model", "metaap-forest", "--set", "n_estimators=2")
+    out = run("describe", path, "--exact").out
+    forest = toprank.load(path)
+    assert out.startswith(forest.summary())
+    for tree in range(2):
+        below = forest.to_text(tree, exact=True).partition(f"tree {tree + 1} of 2:\n")[2]
+        assert below
+        assert f"tree {tree + 1} of 2:\n{below}\n" in out

@@ -1,0 +1,152 @@
+import datetime as dt
+import math
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from toprank.data.dates import (
+    DateForm,
+    days_of_values,
+    learn_date_form,
+    part_codes,
+    read_date,
+    useful_parts,
+)
+from toprank.data.encoding import encode
+from toprank.data.table import read_table
+from toprank.tree.columns import Column
+
+DAY = 1 / 86_400_000
+WRITTEN = {"ymd": ("%Y-%m-%d", "%Y/%m/%d"), "dmy": ("%d.%m.%Y", "%d/%m/%Y", "%d-%m-%Y"), "mdy": ("%m/%d/%Y",)}
+moments = st.datetimes(dt.datetime(1800, 1, 1), dt.datetime(2200, 1, 1)).map(
+    lambda m: m.replace(microsecond=m.microsecond // 1000 * 1000)
+)
+
+
+def days_since_1970(moment):
+    return (moment - dt.datetime(1970, 1, 1)) / dt.timedelta(days=1)
+
+
+@given(moment=moments, form=st.sampled_from(list(WRITTEN)), data=st.data())
+def test_what_is_written_is_read(moment, form, data):
+    style = data.draw(st.sampled_from(WRITTEN[form]))
+    day = dt.datetime(moment.year, moment.month, moment.day)
+    assert read_date(day.strftime(style), form) == days_since_1970(day)
+    text = f"{moment.strftime(style)} {moment.time().isoformat('milliseconds')}"
+    assert abs(read_date(text, form) - days_since_1970(moment)) < DAY / 2
+
+
+@pytest.mark.parametrize(
+    ("text", "form", "days"),
+    [
+        (" 1970-01-02 ", "ymd", 1.0),
+        ("1970-01-02T12:00", "ymd", 1.5),
+        ("1970-01-02 12:00:00Z", "ymd", 1.5),
+        ("1970-01-02T12:00:00+06:00", "ymd", 1.25),
+        ("1970-01-02T12:00:00-0600", "ymd", 1.75),
+        ("1/2/1970 6:00 PM", "mdy", 1.75),
+        ("1/2/1970 12:00 am", "mdy", 1.0),
+        ("02.01.70", "dmy", 1.0),
+        ("01.01.24", "dmy", 19723.0),
+        ("29.02.2024", "dmy", 19782.0),
+    ],
+)
+def test_dates_in_text(text, form, days):
+    assert read_date(text, form) == days
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "2024-13-01", "2024-02-30", "2024-03-01 24:01", "2024-03-01-17", "2024-03", "20240301", "2024-03/01", "soon",
+     "0000-01-01", "1/2/1970 13:00 PM"],
+)  # fmt: skip
+def test_text_that_is_no_date(text):
+    assert all(math.isnan(read_date(text, form)) for form in WRITTEN)
+
+
+@pytest.mark.parametrize(
+    ("texts", "found"),
+    [
+        (["2024-03-01", "2024-12-31"], DateForm("ymd", False)),
+        (["03/04/2024", "31/12/2024"], DateForm("dmy", False)),
+        (["03/04/2024", "12/31/2024"], DateForm("mdy", False)),
+        (["03/04/2024", "05/06/2024"], DateForm("dmy", True)),
+        (["2024-03-01"] * 9 + ["unknown"], DateForm("ymd", False)),
+        (["2024-03-01"] * 8 + ["unknown"], None),
+        (["2024-03-01", "03/04/2024"], None),
+        (["31/12/2024", "12/31/2024"], None),
+        ([], None),
+        ([""], None),
+        (["12.5", "1.25"], None),
+    ],
+)
+def test_forms_of_columns(texts, found):
+    assert learn_date_form(texts) == found
+
+
+def test_one_value_of_a_large_column_decides():
+    texts = [f"{i % 12 + 1:02d}/{i % 11 + 1:02d}/{1900 + i // 10}" for i in range(1_000)]
+    assert learn_date_form(texts) == DateForm("dmy", True)
+    assert learn_date_form([*texts, "02/28/2024"]) == DateForm("mdy", False)
+    assert learn_date_form([*texts, "28/02/2024"]) == DateForm("dmy", False)
+
+
+FRAMES = {
+    "pandas": lambda m: pd.DataFrame({"d": pd.to_datetime(pd.Series(m))}),
+    "pandas objects": lambda m: pd.DataFrame({"d": pd.Series(m, dtype=object)}),
+    "pandas zone": lambda m: pd.DataFrame({"d": pd.to_datetime(pd.Series(m)).dt.tz_localize("UTC")}),
+    "polars": lambda m: pl.DataFrame({"d": m}),
+    "polars zone": lambda m: pl.DataFrame({"d": m}).select(pl.col("d").dt.replace_time_zone("UTC")),
+    "pyarrow": lambda m: pa.table({"d": m}),
+    "text": lambda m: pl.DataFrame({"d": [None if each is None else each.isoformat(" ") for each in m]}),
+}
+
+
+@pytest.mark.parametrize("library", FRAMES)
+def test_every_library_gives_the_same_days(library):
+    known = [dt.datetime(2021, 3, 5, 12, 30, 1, 500_000), dt.datetime(1950, 1, 1), dt.datetime(2024, 2, 29, 23, 59)]
+    matrix = encode(read_table(FRAMES[library]([*known, None])), [Column("d", form="date", has_time=True)])
+    assert np.allclose(matrix[:3, 0], [days_since_1970(moment) for moment in known], rtol=0, atol=DAY / 2)
+    assert np.isnan(matrix[3, 0])
+
+
+def test_columns_without_times_stay_whole_days():
+    rows = read_table(pl.DataFrame({"d": ["2021-03-05 18:00", "2021-03-05"]}))
+    assert encode(rows, [Column("d", form="ymd")])[:, 0].tolist() == [18691.0, 18691.0]
+
+
+def test_dates_of_python_and_other_values():
+    zoned = dt.datetime(1970, 1, 2, 1, tzinfo=dt.timezone(dt.timedelta(hours=1)))
+    found = days_of_values([dt.date(1970, 1, 2), pd.Timestamp("1970-01-02 12:00"), zoned, "1970-01-02"])
+    assert found[:3] == [1.0, 1.5, 1.0]
+    assert math.isnan(found[3])
+
+
+@given(moment=moments)
+def test_months_and_weekdays_are_those_of_the_calendar(moment):
+    days = np.array([days_since_1970(moment), np.nan])
+    for part, code in (("month", moment.month - 1), ("weekday", moment.weekday())):
+        codes = part_codes(days, part)
+        assert codes[0] == code
+        assert np.isnan(codes[1])
+
+
+@pytest.mark.parametrize(
+    ("days", "parts"),
+    [
+        (np.arange(0, 800, 3), ["month", "weekday"]),
+        (np.arange(0, 300, 3), ["weekday"]),  # within one year a range of dates says as much
+        (np.arange(20), []),
+        (np.arange(0, 4000, 7), ["month"]),  # always the same weekday
+        ([(np.datetime64("2015-01") + m).astype("datetime64[D]").astype(int) for m in range(60)], ["month"]),
+        ([], []),
+    ],
+    ids=["years", "months", "weeks", "weekly", "monthly", "none"],
+)
+def test_parts_that_may_help(days, parts):
+    assert useful_parts(np.array([*days, np.nan], np.float64)) == parts

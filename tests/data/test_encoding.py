@@ -1,0 +1,208 @@
+import decimal
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from toprank import CostOptimalCurve, RankingTree, TAOTree
+from toprank.data.column_roles import learn_columns
+from toprank.data.encoding import (
+    ManyCategoriesWarning,
+    encode,
+    is_missing,
+    original_values,
+    read_table,
+)
+from toprank.tree.columns import Column
+
+
+def read(X, categorical_features=None, keep_columns=None):
+    table = read_table(X)
+    columns = learn_columns(table, categorical_features, keep_columns).columns
+    return columns, encode(table, columns)
+
+
+words = st.one_of(st.none(), st.sampled_from(["", "a", "b", "B", "ä", "nan", "None", "1"]))
+
+
+@given(values=st.lists(words, min_size=1, max_size=12))
+def test_categories_and_codes_give_the_values_back(values):
+    known = sorted({v for v in values if v is not None})
+    for frame in (
+        pd.DataFrame({"c": pd.Series(values, dtype=object)}),
+        pd.DataFrame({"c": pd.Series(values, dtype="category")}),
+        pl.DataFrame({"c": values}, schema={"c": pl.String}),
+        pl.DataFrame({"c": values}, schema={"c": pl.Categorical}),
+        pa.table({"c": pa.array(values, pa.string())}),
+        pa.table({"c": pa.array(values, pa.string()).dictionary_encode()}),
+    ):
+        (column,), matrix = read(frame)
+        if known:
+            assert column == Column("c", tuple(known))
+        back = [None if np.isnan(code) else column.categories[int(code)] for code in matrix[:, 0]]
+        assert back == values
+
+
+@given(values=st.lists(st.one_of(st.none(), st.floats(allow_nan=False, allow_infinity=False)), min_size=1, max_size=12))
+def test_numbers_stay_what_they_are(values):
+    expected = np.array([np.nan if v is None else v for v in values])
+    for frame in (
+        pd.DataFrame({"x": pd.Series(values, dtype="float64")}),
+        pd.DataFrame({"x": pd.Series(values, dtype="Float64")}),
+        pl.DataFrame({"x": values}, schema={"x": pl.Float64}),
+        pa.table({"x": pa.array(values, pa.float64())}),
+        expected.reshape(-1, 1),
+    ):
+        (column,), matrix = read(frame)
+        assert not column.is_categorical
+        assert matrix.dtype == np.float64
+        assert np.array_equal(matrix[:, 0], expected, equal_nan=True)
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        pd.DataFrame({"x": pd.Series([1, 2, None], dtype="Int64")}),
+        pd.DataFrame({"x": pd.Series([1, 2, None], dtype=object)}),
+        pd.DataFrame({"x": pd.Series([np.int64(1), np.float32(2), np.nan], dtype=object)}),
+        pd.DataFrame({"x": pd.Series([1, 2, None], dtype="int64[pyarrow]")}),
+        pl.DataFrame({"x": [1, 2, None]}, schema={"x": pl.UInt8}),
+        pl.DataFrame({"x": [decimal.Decimal(1), decimal.Decimal(2), None]}),
+        pa.table({"x": pa.array([1, 2, None], pa.int16())}),
+        np.array([[1], [2], [None]], dtype=object),
+    ],
+    ids=["Int64", "object", "numpy scalars", "arrow in pandas", "polars", "decimal", "pyarrow", "numpy"],
+)
+def test_whole_numbers_with_gaps_are_numbers(frame):
+    (column,), matrix = read(frame)
+    assert not column.is_categorical
+    assert np.array_equal(matrix[:, 0], [1.0, 2.0, np.nan], equal_nan=True)
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        pd.DataFrame({"f": [True, False, True]}),
+        pd.DataFrame({"f": pd.Series([True, False, True], dtype="boolean")}),
+        pl.DataFrame({"f": [True, False, True]}),
+        pa.table({"f": [True, False, True]}),
+        np.array([[True], [False], [True]], dtype=object),
+    ],
+    ids=["pandas", "boolean", "polars", "pyarrow", "numpy"],
+)
+def test_booleans_are_two_categories(frame):
+    (column,), matrix = read(frame)
+    assert column.categories == (False, True)
+    assert matrix[:, 0].tolist() == [1.0, 0.0, 1.0]
+
+
+def test_arrays_of_floats_are_not_copied():
+    X = np.zeros((5, 2))
+    assert read(X)[1] is X
+    assert read(X.astype(np.float32))[1].dtype == np.float32
+
+
+def test_frames_of_float32_stay_narrow_and_mixed_ones_widen():
+    frame = pd.DataFrame({"a": np.zeros(3, np.float32), "b": np.zeros(3, np.float32)})
+    assert read(frame)[1].dtype == np.float32
+    assert read(frame.assign(c=[0.1, 0.2, 0.3]))[1].dtype == np.float64
+    assert read(frame.assign(c=["x", "y", "x"]))[1].dtype == np.float64
+
+
+@pytest.mark.parametrize("value", [None, np.nan, np.float32("nan"), pd.NA, pd.NaT], ids=repr)
+def test_missing_markers(value):
+    assert is_missing(value)
+
+
+@pytest.mark.parametrize("value", [0, 0.0, "", "nan", False, np.bool_(False), [], np.ones(2), np.inf], ids=repr)
+def test_values_that_are_not_missing(value):
+    assert not is_missing(value)
+
+
+def test_columns_with_many_categories_keep_the_commonest():
+    values = [f"{i:03d}" for i in range(300)] + [f"{i:03d}" for i in range(0, 300, 2)]
+    with pytest.warns(ManyCategoriesWarning, match="Column 'c' has 300 categories; the 47 rarest share one bin"):
+        (column,), matrix = read(pd.DataFrame({"c": values}))
+    assert len(column.categories) == 254
+    assert {*(f"{i:03d}" for i in range(0, 300, 2))} <= {*column.categories[:-1]}
+    assert len({code for value, code in zip(values, matrix[:, 0], strict=True) if value in column.labels(253)}) == 1
+    assert matrix[:, 0].max() == 253
+    with pytest.warns(UserWarning, match="share one bin"):
+        assert Column.from_dict(read(pd.DataFrame({"c": values[::-1]}))[0][0].to_dict()) == column
+
+
+def test_254_categories_need_no_warning():
+    (column,), matrix = read(pd.DataFrame({"c": [f"{i:03d}" for i in range(254)]}), keep_columns=["c"])
+    assert len(column.categories) == 254
+    assert column.shared == ()
+    assert matrix[:, 0].tolist() == list(range(254))
+
+
+def test_chosen_columns_by_name_position_or_mask():
+    frame = pd.DataFrame({"a": [1, 2, 3], "b": [3.0, 1.0, None]})
+    for chosen in (["b"], [1], [False, True], np.array([False, True]), (np.int64(1),)):
+        (a, b), matrix = read(frame, chosen)
+        assert a.categories is None
+        assert b.categories == (1.0, 3.0)
+        assert np.array_equal(matrix[:, 1], [1.0, 0.0, np.nan], equal_nan=True)
+
+
+def test_unseen_categories_of_a_column_without_known_ones():
+    (column,), _ = read(pl.DataFrame({"c": [None, None]}, schema={"c": pl.String}))
+    assert column.categories == ()
+    with pytest.warns(
+        UserWarning, match="Column 'c' holds 2 categories in 2 rows that training never saw, such as 'x'"
+    ):
+        matrix = encode(read_table(pl.DataFrame({"c": ["x", "y"]})), [column])
+    assert np.isnan(matrix).all()
+
+
+@pytest.mark.parametrize("method", ["decision_function", "predict", "top_k", "explain"])
+def test_warnings_of_unseen_categories_point_to_the_caller(method):
+    X = pd.DataFrame({"c": ["a", "b"] * 20})
+    model = RankingTree(max_depth=1, min_samples_leaf=1).fit(X, [0, 1] * 20)
+    with pytest.warns(UserWarning, match="training never saw") as caught:
+        getattr(model, method)(pd.DataFrame({"c": ["z"]}), *([1] if method == "top_k" else []))
+    assert {warning.filename for warning in caught} == {__file__}
+
+
+def test_warnings_of_fit_point_to_the_caller():
+    y, many = [0, 1] * 150, pd.DataFrame({"c": [f"{i:03d}" for i in range(300)]})
+    tree = RankingTree(max_depth=1, keep_columns=["c"])
+    curve = CostOptimalCurve(TAOTree(), depths=[1], alphas=[1.0], beta=9.0, cv=None, keep_columns=["c"])
+    for model in (tree, curve):
+        with pytest.warns(UserWarning, match="300 categories") as caught:
+            model.fit(many, y)
+        assert {warning.filename for warning in caught} == {__file__}
+    numbers = np.arange(300.0).reshape(-1, 1)
+    for weight, labels, words in (
+        (np.full(300, 1e-6), y, "weights add up to"),
+        (None, ["no", "yes", "yes"] * 100, "'yes' is taken as the label"),
+    ):
+        with pytest.warns(UserWarning, match=words) as caught:
+            curve.set_params(keep_columns=None).fit(numbers, labels, sample_weight=weight)
+        assert {warning.filename for warning in caught} == {__file__}
+
+
+@pytest.mark.parametrize("convert", [pd.DataFrame, pl.DataFrame, pa.table], ids=["pandas", "polars", "pyarrow"])
+def test_original_values_of_frames(convert):
+    table = convert({"a": ["x", None, "z"], "b": [1.0, 2.0, float("nan")]})
+    look_up = original_values(table, ["b", "a", "a (month)"], np.array([2, 1]))
+    assert look_up("a") == ["z", None]
+    assert look_up("b") == [None, 2.0]
+    assert look_up("a (month)") is None
+    assert original_values(table, ["x0", "x1"])("x0") == ["x", None, "z"]
+
+
+def test_original_values_of_arrays():
+    rows = [["x", 1.0], [None, 2.0], ["z", 3.0]]
+    for table in (np.array(rows, object), rows):
+        assert original_values(table, ["x0", "x1"])("x0") == ["x", None, "z"]
+        assert original_values(table, ["sector", "age"], np.array([2]))("age") == [3.0]
+        assert original_values(table, ["sector", "age"])("town") is None
+    frame = pd.DataFrame({0: ["x", "y"]})
+    assert original_values(frame, ["0"])("0") == ["x", "y"]

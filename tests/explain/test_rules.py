@@ -1,0 +1,165 @@
+import json
+from collections import Counter
+
+import numpy as np
+import pytest
+from hypothesis import given
+
+from golden_files import golden
+from grown_trees import AUDIT_COLUMNS, audit_tree, grown_cases, make_tree, node, shared_tree
+from toprank.explain import PathCounts, count_paths, leaf_rules
+from toprank.explain.paths import PATHS_KEPT, ways_up
+from toprank.words.wording import EXACT, SHORT
+
+
+def audit_rows(n: int = 500) -> np.ndarray:
+    generator = np.random.default_rng(3)
+    X = np.column_stack(
+        (
+            generator.random(n),
+            generator.integers(0, 6, n),
+            generator.random(n) * 3e6,
+            generator.integers(0, 9, n),
+        )
+    )
+    X[generator.random(X.shape) < 0.1] = np.nan
+    return X
+
+
+@given(grown_cases())
+def test_shares_of_paths_add_up_inside_each_leaf(case):
+    counts = count_paths(case.tree, case.X, case.weight)
+    counts.check(case.tree)
+    nodes, length = case.tree.paths(case.X)
+    mass = Counter()
+    for row in range(len(case.X)):
+        mass[tuple(nodes[row, : length[row]].tolist())] += case.weight[row]
+    for leaf in range(case.tree.n_leaves):
+        ways = {path: m for path, m in mass.items() if case.tree.leaf[path[-1]] == leaf}
+        found = list(counts.into(leaf))
+        assert counts.n_paths[leaf] == len(ways)
+        assert len(found) == min(len(ways), PATHS_KEPT)
+        shares = [share for _, share in found]
+        assert shares == sorted(shares, reverse=True)
+        assert sum(shares) <= 1 + 1e-9
+        if 0 < len(ways) <= PATHS_KEPT:
+            assert sum(shares) == pytest.approx(1.0)
+        for path, share in found:
+            assert share == pytest.approx(ways[tuple(path.tolist())] / sum(ways.values()))
+
+
+@given(grown_cases())
+def test_every_leaf_has_a_rule_and_all_cases_are_in_the_table(case):
+    rules = leaf_rules(case.tree, case.columns, count_paths(case.tree, case.X, case.weight))
+    n_leaves = case.tree.n_leaves
+    assert {len(column) for column in rules.values()} == {n_leaves}
+    assert rules["leaf"].tolist() == list(range(1, n_leaves + 1))
+    assert all(rules["rule"])
+    assert rules["n"].sum() == pytest.approx(case.weight.sum())
+    assert rules["positives"].sum() == pytest.approx(case.tree.positive[0])
+    assert rules["training_rate"] == pytest.approx(rules["positives"] / rules["n"])
+    assert rules["lift"] == pytest.approx(rules["training_rate"] * case.weight.sum() / case.tree.positive[0])
+    assert "hit_rate" not in rules  # that is for new cases
+    assert (np.diff(rules["score"]) < 0).all()
+
+
+@given(grown_cases())
+def test_a_leaf_without_counted_rows_still_has_a_rule(case):
+    seen = leaf_rules(case.tree, case.columns, count_paths(case.tree, case.X, case.weight))
+    unseen = leaf_rules(case.tree, case.columns, count_paths(case.tree, case.X[:0]))
+    for leaf, (rule, guess) in enumerate(zip(seen["rule"], unseen["rule"], strict=True)):
+        n_ways = len(list(ways_up(case.tree, leaf)))
+        assert guess
+        assert " at all" not in guess  # some row can take the path
+        assert n_ways > 1 or rule == guess
+
+
+@given(grown_cases())
+def test_paths_survive_a_file(case):
+    counts = count_paths(case.tree, case.X, case.weight)
+    assert PathCounts.from_arrays(counts.to_arrays(), case.tree) == counts
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"share": np.zeros(3, np.float32)}, "lack an array 'share' of float64"),
+        ({"share": np.zeros(3)}, "not consistent in length"),
+        ({"nodes": np.zeros(0, np.int32)}, "not consistent in length"),
+        ({"n_paths": np.zeros(1, np.int32)}, "not ways into known leaves"),
+    ],
+)
+def test_damaged_paths_are_refused(change, message):
+    arrays = count_paths(shared_tree(), audit_rows()).to_arrays()
+    with pytest.raises(ValueError, match=message):
+        PathCounts.from_arrays(arrays | change, shared_tree())
+
+
+def test_paths_of_another_tree_are_refused():
+    counts = count_paths(shared_tree(), audit_rows())
+    for other in (audit_tree(), make_tree([node(leaf=0, positive=1, negative=3)])):
+        with pytest.raises(ValueError, match="not paths of this tree"):
+            counts.check(other)
+    shifted = counts.to_arrays() | {"nodes": counts.nodes + np.int32(1)}
+    with pytest.raises(ValueError, match="not paths of this tree"):
+        PathCounts.from_arrays(shifted, shared_tree())
+
+
+def test_small_leaves_are_followed_in_large_tables():
+    X = np.tile([[0.1, 0, 2e6, 1.0]], (5000, 1))
+    X[7] = [0.9, 0, 2e6, 1.0]
+    counts = count_paths(shared_tree(), X, max_rows=60)
+    assert counts.leaf.tolist() == [0, 2]
+    assert counts == count_paths(shared_tree(), X, np.ones(5000), max_rows=60)
+
+
+def test_rows_of_no_weight_do_not_count():
+    X, weight = audit_rows(), np.ones(500)
+    weight[100:] = 0
+    assert count_paths(shared_tree(), X, weight) == count_paths(shared_tree(), X[:100])
+
+
+def test_all_cases():
+    tree = make_tree([node(leaf=0, positive=1, negative=3)])
+    assert leaf_rules(tree, AUDIT_COLUMNS, count_paths(tree, audit_rows()))["rule"] == ["all cases"]
+
+
+def test_exact_rules_tell_all_digits_all_names_and_all_known_ways():
+    tree = shared_tree()
+    paths = count_paths(tree, audit_rows())
+    short, exact = (leaf_rules(tree, AUDIT_COLUMNS, paths, detail=detail) for detail in (SHORT, EXACT))
+    assert list(short) == list(exact)
+    assert [rule.count(" other way") for rule in short["rule"]] == [1, 1, 0]
+    assert [rule.count(" other way") for rule in exact["rule"]] == [0, 0, 0]
+    assert exact["rule"][2] == (
+        "((vat_gap > 0.31 and not missing) and (turnover > 1234567.5 or missing) and (age_years > 2.5 or missing)) or "
+        "((sector is none of construction, transport, health and farming, or is missing) and "
+        "(turnover > 1234567.5 or missing) and (vat_gap <= 0.31 or missing))"
+    )
+
+
+def test_rates_of_new_cases_come_first_and_the_lift_follows_them():
+    rates = np.array([[0.2, 0.1, 0.3], [0.1, 0.05, 0.2], [0.01, 0.005, 0.02]])
+    tree = shared_tree()
+    rules = leaf_rules(tree, AUDIT_COLUMNS, count_paths(tree, audit_rows()), rates)
+    assert (
+        np.column_stack([rules[name] for name in ("hit_rate", "hit_rate_low", "hit_rate_high")]).tolist()
+        == rates.tolist()
+    )
+    base = tree.positive[0] / (tree.positive[0] + tree.negative[0])
+    assert rules["lift"] == pytest.approx(rates[:, 0] / base)
+    assert rules["training_rate"] == pytest.approx(rules["positives"] / rules["n"])
+
+
+@pytest.mark.parametrize(("name", "tree"), [("plain", audit_tree()), ("shared", shared_tree())])
+def test_golden_rules(name, tree):
+    rules = leaf_rules(tree, AUDIT_COLUMNS, count_paths(tree, audit_rows()))
+    table = [
+        {
+            key: value if isinstance(value, str) else round(float(value), 6)
+            for key, value in zip(rules, row, strict=True)
+        }
+        for row in zip(*rules.values(), strict=True)
+    ]
+    text = json.dumps(table, indent=2) + "\n"
+    assert text == golden(f"rules_{name}.json", text)
