@@ -24,7 +24,7 @@ LAYERS = (
     ("metrics",),
     ("words",),
     ("tree",),
-    ("_core",),
+    ("_core", "register"),
 )
 HEIGHT = {unit: len(LAYERS) - line for line, units in enumerate(LAYERS) for unit in units}
 TOP = len(LAYERS)

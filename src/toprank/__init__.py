@@ -8,6 +8,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from toprank.register import ENTRIES
+
 if TYPE_CHECKING:
     from toprank import datasets, metrics
     from toprank.drift import two_sample_test
@@ -46,17 +48,7 @@ __all__ = [
 ]
 
 _HOME = {
-    "CostOptimalCurve": "toprank.rankers.curve.cost_curve",
-    "CostOptimalForest": "toprank.rankers.curve.cost_forest",
-    "CostTree": "toprank.rankers.cost.cost_tree",
-    "MetaAP": "toprank.rankers.meta.meta_ap",
-    "MetaAPForest": "toprank.rankers.ensemble.meta_ap_forest",
-    "RankingTree": "toprank.rankers.greedy.ranking_tree",
-    "TAOClassifier": "toprank.rankers.cost.tao_classifier",
-    "TAOTree": "toprank.rankers.cost.tao_tree",
-    "TreeRank": "toprank.rankers.meta.treerank",
-    "TreeRankBoost": "toprank.rankers.ensemble.treerank_boost",
-    "TreeRankForest": "toprank.rankers.ensemble.treerank_forest",
+    **{entry.name: entry.module for entry in ENTRIES},
     "load": "toprank.files.model_file",
     "two_sample_test": "toprank.drift",
 }

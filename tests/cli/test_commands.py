@@ -350,7 +350,7 @@ AFTER_WARMUP = """
 import os, sys
 from pathlib import Path
 from cli_files import run
-from toprank.cli.fit import ESTIMATORS
+from toprank.register import BY_COMMAND
 
 def compiled():
     return {path.name for path in Path(os.environ["NUMBA_CACHE_DIR"]).rglob("*.nbc")}
@@ -359,7 +359,7 @@ assert run("warmup", "--quiet").code == 0
 history, out = sys.argv[1:]
 before = compiled()
 assert before
-for name in ESTIMATORS:
+for name in BY_COMMAND:
     done = run("fit", history, "--label", "fraud", "--id", "case_id", "--model", name, "--cv", 0, "-o", out)
     assert done.code == 0, done.err
     assert compiled() == before, (name, sorted(compiled() - before))

@@ -16,7 +16,7 @@ from ranker_cases import RANKERS, cases, fewer, make_cases, variant
 from tables import check_same_tree
 from toprank import MetaAP, RankingTree
 from toprank.data.training import TABLES_KEPT, TrainingData, shared_tables, shared_training_data
-from toprank.rankers import base, growth
+from toprank.rankers import binned, growth, reading
 from toprank.rankers.meta import meta_ranker
 
 PLAIN: dict[str, Any] = {"criterion": "ap", "ccp_alpha": 0.0, "cv": 0}
@@ -58,8 +58,8 @@ def test_models_that_share_data_are_those_that_do_not(weighed, splitter, monkeyp
     weight = np.random.default_rng(0).integers(0, 4, len(y)).astype(float) if weighed else None
     models = [variant(kind, splitter=splitter, budget=30) for kind in RANKERS]
     alone = [clone(model).fit(X, y, sample_weight=weight) for model in models]
-    built = count_calls(monkeypatch, base, "TrainingData")
-    read = count_calls(monkeypatch, base, "read_table")
+    built = count_calls(monkeypatch, binned, "TrainingData")
+    read = count_calls(monkeypatch, reading, "read_table")
     with shared_training_data():
         together = [model.fit(X, y, sample_weight=weight) for model in models]
         assert len(built) == 1
@@ -146,7 +146,7 @@ def test_the_linear_score_is_fitted_once_for_each_penalty(monkeypatch):
 def test_only_the_same_objects_and_settings_are_shared(monkeypatch):
     X, y = make_cases()
     X, weight = np.round(X[["size", "age"]].to_numpy()), np.ones(len(y))
-    built = count_calls(monkeypatch, base, "TrainingData")
+    built = count_calls(monkeypatch, binned, "TrainingData")
 
     def n_built(*fits):
         built.clear()
@@ -167,7 +167,7 @@ def test_only_the_same_objects_and_settings_are_shared(monkeypatch):
 def test_the_last_two_tables_are_kept(monkeypatch):
     X, y = make_cases(300)
     tables = [(X[:200], y[:200]), (X[50:250], y[50:250]), (X[100:], y[100:])]
-    built = count_calls(monkeypatch, base, "TrainingData")
+    built = count_calls(monkeypatch, binned, "TrainingData")
     with shared_training_data():
         for table in (*tables, tables[1], tables[2]):
             RankingTree().fit(*table)
@@ -181,7 +181,7 @@ def test_the_last_two_tables_are_kept(monkeypatch):
 
 def test_a_context_inside_another_has_tables_of_its_own(monkeypatch):
     X, y = make_cases()
-    built = count_calls(monkeypatch, base, "TrainingData")
+    built = count_calls(monkeypatch, binned, "TrainingData")
     with shared_training_data([1, 2]):
         RankingTree().fit(X, y)
         with shared_training_data():
@@ -199,7 +199,7 @@ def test_a_context_inside_another_has_tables_of_its_own(monkeypatch):
 def test_nothing_stays_alive_after_the_context(monkeypatch):
     X, y = make_cases()
     X, data = X.copy(), []
-    monkeypatch.setattr(base, "TrainingData", lambda *a, **k: data.append(TrainingData(*a, **k)) or data[-1])
+    monkeypatch.setattr(binned, "TrainingData", lambda *a, **k: data.append(TrainingData(*a, **k)) or data[-1])
     kept = []
     with pytest.raises(KeyboardInterrupt), shared_training_data([1, 2]):  # noqa: PT012
         model = MetaAP(leaf_depth=2).fit(X, y)
@@ -218,7 +218,7 @@ def test_nothing_stays_alive_after_the_context(monkeypatch):
 def test_fits_leave_shared_data_as_they_are(splitter, monkeypatch):
     X, y = make_cases()
     data = []
-    monkeypatch.setattr(base, "TrainingData", lambda *a, **k: data.append(TrainingData(*a, **k)) or data[-1])
+    monkeypatch.setattr(binned, "TrainingData", lambda *a, **k: data.append(TrainingData(*a, **k)) or data[-1])
 
     def contents():
         parts = vars(data[0]).copy()
@@ -252,7 +252,7 @@ def test_models_do_not_share_what_can_be_changed():
 def test_rows_to_score_are_read_once_for_models_of_one_table(monkeypatch):
     X, y = make_cases()
     new = X.assign(place="nowhere")
-    encoded = count_calls(monkeypatch, base, "encode")
+    encoded = count_calls(monkeypatch, reading, "encode")
     with shared_training_data():
         one, other = RankingTree().fit(X, y), RankingTree(max_depth=2).fit(X, y)
         stranger = RankingTree().fit(X[["size", "place"]].copy(), y)

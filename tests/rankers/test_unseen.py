@@ -7,7 +7,8 @@ import pytest
 
 import toprank
 from toprank import MetaAP, MetaAPForest, RankingTree, TreeRank, load
-from toprank.data.training import TrainingData, sample_cases
+from toprank.data.cases import sample_cases
+from toprank.data.training import TrainingData
 from toprank.datasets import make_audit
 from toprank.rankers.unseen import held_out_folds
 from toprank.tree.columns import Column

@@ -26,6 +26,7 @@ from toprank.cli.options import (
     parse_value,
 )
 from toprank.cli.terminal import Terminal
+from toprank.register import BY_NAME
 from toprank.words.counts import count, plural
 
 if TYPE_CHECKING:
@@ -265,13 +266,13 @@ def fit_command(
 
 def fit_options(entry: Entry) -> tuple[str, list[str]] | None:
     """Return the model of `toprank fit` and the --set options that make a method with its setting; None without one."""
-    from toprank.cli.fit import ESTIMATORS, make_estimator
+    from toprank.cli.fit import make_estimator
     from toprank.experiment.registry import find_method
 
     method = find_method(entry.name)
     estimator = method.make(**entry.setting)
-    names = {title: name for name, title in ESTIMATORS.items()}
-    model = names.get(type(estimator).__name__)
+    known = BY_NAME.get(type(estimator).__name__)
+    model = None if known is None else known.command
     if model is None or method.reads != "frame":
         return None
     usual = make_estimator(model, None, {}, ()).get_params(deep=False)

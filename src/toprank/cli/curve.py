@@ -28,6 +28,7 @@ from toprank.cli.options import (
     repeat_ids,
 )
 from toprank.cli.terminal import Terminal
+from toprank.register import entry_of
 from toprank.words.counts import count, plural
 
 if TYPE_CHECKING:
@@ -248,7 +249,7 @@ def load_curve(path: Path, options: Mapping[str, Any], terminal: Terminal) -> Co
             )
     with terminal.working(f"Loading {path.name}"):
         model = load(path)
-    if type(model).__name__ != "CostOptimalCurve":
+    if entry_of(model).kind != "curve":
         raise InputError(
             f"{path.name} holds a model of class {type(model).__name__}, expected CostOptimalCurve. "
             "Hint: use a file that `toprank curve` wrote."

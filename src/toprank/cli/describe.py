@@ -15,6 +15,7 @@ from toprank.cli.errors import InputError
 from toprank.cli.options import AsJson, Debug, Encoding, Positive, Quiet, Separator
 from toprank.cli.reading import SPREADSHEETS
 from toprank.cli.terminal import WIDTH, Terminal
+from toprank.register import entry_of
 
 if TYPE_CHECKING:
     import polars
@@ -96,13 +97,13 @@ class _Limits:
 
 def _describe_model(path: Path, terminal: Terminal, limits: _Limits) -> None:
     from toprank.cli.show import rules_list, rules_shown, rules_title
-    from toprank.files.model_file import CLASSIFIERS, read_model_info
+    from toprank.files.model_file import read_model_info
 
     info = read_model_info(path)
-    if info["class"] == "CostOptimalCurve":
+    if entry_of(info["class"]).kind == "curve":
         _describe_curve(path, info, terminal, limits)
         return
-    if info["class"] in CLASSIFIERS:
+    if not entry_of(info["class"]).ranks:
         _describe_classifier(path, info, terminal, limits)
         return
     width = min(terminal.out.width, WIDTH)
@@ -129,7 +130,7 @@ def _print_exactly(path: Path, terminal: Terminal) -> None:
     info = read_model_info(path)
     with terminal.working(f"Loading {path.name}"):
         model = load(path)
-    if info["class"] != "CostOptimalCurve" and info["figures"].get("n_trees"):
+    if entry_of(info["class"]).kind == "ensemble":
         n = len(model.trees_)
         trees = [
             to_text(tree, model.columns_, title=f"tree {i} of {n}:", exact=True)

@@ -13,6 +13,7 @@ import typer
 from toprank.cli.errors import InputError, nearest, nearest_name
 from toprank.cli.options import AsJson, Debug, Encoding, Quiet, RawText, Separator, split_names
 from toprank.cli.terminal import Terminal
+from toprank.register import BY_COMMAND
 from toprank.words.counts import plural
 
 if TYPE_CHECKING:
@@ -105,14 +106,11 @@ def _check_options(level: float, test: str) -> None:
 
 def _make_ranker(name: str | None) -> Any:
     """Return the ranker of that name; None for the default of the test."""
-    import toprank
-    from toprank.cli.fit import ESTIMATORS
-
     if name is None:
         return None
-    if name not in ESTIMATORS:
-        raise InputError(f"--ranker must be one of {', '.join(ESTIMATORS)}, got {name!r}.{nearest(name, ESTIMATORS)}")
-    return getattr(toprank, ESTIMATORS[name])()
+    if name not in BY_COMMAND:
+        raise InputError(f"--ranker must be one of {', '.join(BY_COMMAND)}, got {name!r}.{nearest(name, BY_COMMAND)}")
+    return BY_COMMAND[name].load()()
 
 
 # --- reading ------------------------------------------------------------------------------------------------

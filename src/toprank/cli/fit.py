@@ -27,24 +27,13 @@ from toprank.cli.options import (
     split_names,
 )
 from toprank.cli.terminal import WIDTH, Terminal
+from toprank.register import BY_COMMAND
 from toprank.words.counts import plural
 
 if TYPE_CHECKING:
     import polars
 
     from toprank.cli.csv_text import CsvFormat
-
-ESTIMATORS = {
-    "metaap": "MetaAP",
-    "metaap-forest": "MetaAPForest",
-    "treerank": "TreeRank",
-    "treerank-forest": "TreeRankForest",
-    "treerank-boost": "TreeRankBoost",
-    "cost-curve": "CostOptimalCurve",
-    "tao": "TAOTree",
-    "cost-tree": "CostTree",
-    "tree": "RankingTree",
-}
 
 
 def fit(
@@ -55,7 +44,7 @@ def fit(
     drop: Annotated[
         list[str] | None, typer.Option(metavar="COLUMNS", help="Columns to leave out: a,b; may be repeated.")
     ] = None,
-    model: Annotated[str, typer.Option(metavar="NAME", help=f"{', '.join(ESTIMATORS)}.")] = "metaap",
+    model: Annotated[str, typer.Option(metavar="NAME", help=f"{', '.join(BY_COMMAND)}.")] = "metaap",
     budget: Annotated[
         str | None,
         typer.Option(metavar="CASES", help="How many cases can be checked: 500, or a share: 0.02, 2%."),
@@ -91,9 +80,9 @@ def fit(
     check_readable(history)
     check_output(out, inputs=[history])
     parameters = {"budget": parse_budget(budget)} if budget is not None else {}
-    if model not in ESTIMATORS:
-        known = ", ".join(ESTIMATORS)
-        raise InputError(f"--model must be one of {known}, got {model!r}.{nearest(model, ESTIMATORS)}")
+    if model not in BY_COMMAND:
+        known = ", ".join(BY_COMMAND)
+        raise InputError(f"--model must be one of {known}, got {model!r}.{nearest(model, BY_COMMAND)}")
     if cv is not None and (cv < 0 or cv == 1):
         raise InputError(f"--cv must be 0 or at least 2 folds, got {cv}. Hint: --cv 0 leaves cross-validation out.")
     left_out, csv_format = {"--id": id_columns, "--drop": drop}, CsvFormat.from_options(sep, encoding)
@@ -143,11 +132,9 @@ def make_estimator(
     name: str, settings: Sequence[str] | None, parameters: dict[str, Any], columns: Sequence[str]
 ) -> Any:
     """Return the estimator of that name with its parameters set; the same file gives the same model."""
-    import toprank
-
-    estimator = getattr(toprank, ESTIMATORS[name])
+    estimator = BY_COMMAND[name].load()
     known = list(inspect.signature(estimator).parameters)
-    chosen = parse_settings(settings, known, ESTIMATORS[name])
+    chosen = parse_settings(settings, known, BY_COMMAND[name].name)
     if "random_state" in known:
         chosen.setdefault("random_state", 0)
     twice = sorted(chosen.keys() & parameters.keys())
@@ -156,8 +143,8 @@ def make_estimator(
         raise InputError(f"--set {twice[0]} duplicates {option}. Hint: use {option} alone.")
     if "cv" not in known and parameters.pop("cv", 0):
         raise InputError(
-            f"--cv is not for {ESTIMATORS[name]}, whose hit rates come from the cases that its trees did not draw. "
-            "Hint: leave --cv out."
+            f"--cv is not for {BY_COMMAND[name].name}, whose hit rates come from the cases that its trees did not "
+            "draw. Hint: leave --cv out."
         )
     check_settings(chosen, columns)
     return estimator(**(chosen | parameters))

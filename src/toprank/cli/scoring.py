@@ -13,6 +13,7 @@ from toprank.cli.csv_text import CsvFormat
 from toprank.cli.errors import InputError
 from toprank.cli.reading import TableFile
 from toprank.cli.terminal import Terminal
+from toprank.register import entry_of
 
 if TYPE_CHECKING:
     import polars
@@ -29,11 +30,11 @@ def load_and_read(
     A model that ranks nothing is refused, and one that is no curve with a chosen tree where that is needed.
     """
     from toprank.cli.columns import model_features, text_columns
-    from toprank.files.model_file import CLASSIFIERS, load
+    from toprank.files.model_file import load
 
     with terminal.working(f"Loading {model.name}"):
         ranker = load(model)
-    if type(ranker).__name__ in CLASSIFIERS:
+    if not entry_of(ranker).ranks:
         raise InputError(
             f"{model.name} holds a model of class {type(ranker).__name__}, which tells classes and ranks nothing, "
             "expected a ranker. Hint: use a file that `toprank fit` wrote, or the predict of this one in Python."
@@ -48,7 +49,7 @@ def load_and_read(
 
 def _check_choice(ranker: Any, model: Path) -> None:
     """Raise InputError unless the model is a curve with a chosen tree."""
-    if type(ranker).__name__ != "CostOptimalCurve":
+    if entry_of(ranker).kind != "curve":
         raise InputError(
             f"--chosen needs a curve with a chosen tree, but {model.name} holds a model of class "
             f"{type(ranker).__name__}, expected CostOptimalCurve. Hint: use a file that `toprank curve` wrote, or --k."

@@ -13,6 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from toprank.export import fitting_rules, rule_figures, rule_lines, scorecard_lines, wrapped
+from toprank.register import entry_of
 from toprank.words.counts import count, plural
 from toprank.words.visible import visible
 
@@ -109,7 +110,7 @@ def model_card(
     rate = figures["n_positives"] / figures["n_cases"]
     classes, positive = info["classes"]["values"], info["positive_index"]
     rows = [
-        ("size", curve_size(figures, is_chosen) if info["class"] == "CostOptimalCurve" else model_size(figures)),
+        ("size", curve_size(figures, is_chosen) if entry_of(info["class"]).kind == "curve" else model_size(figures)),
         (
             "trained on",
             f"{plural(figures['n_cases'], 'case')}, {count(figures['n_positives'])} positive ({percent(rate)})",

@@ -5,9 +5,8 @@
 
 from __future__ import annotations
 
-import hashlib
 import math
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from copy import copy
@@ -17,34 +16,27 @@ from typing import Any
 
 import numpy as np
 
-from toprank._core.dtypes import MAX_BINS, MAX_ROWS
+from toprank._core.dtypes import MAX_BINS
 from toprank._core.threads import Threads
+from toprank.data.cases import Cases
 from toprank.tree.batch import Batch, Splitter
-from toprank.tree.bin_mapper import SAMPLE_ROWS, BinMapper, Binned, center_and_spread, distinct_values, sample_rows
+from toprank.tree.bin_mapper import SAMPLE_ROWS, BinMapper, Binned, center_and_spread, distinct_values
 from toprank.tree.columns import Column
 from toprank.tree.exact_splitter import ExactSplitter, Presorted
 from toprank.tree.histogram_splitter import HistogramSplitter
 from toprank.tree.weights import RowWeights, integer_weights
 
-FINGERPRINT_ROWS = 5_000
-
 TABLES_KEPT = 2
 """Tables that `shared_training_data` keeps prepared, of those to learn from and of those to score."""
 
-FINDINGS_KEPT = 8
-"""Things found out about one table that are kept with it."""
 
-
-class TrainingData:
-    """Encoded rows with labels and weights, ready to grow trees from.
+class TrainingData(Cases):
+    """Cases in bins, or with their values sorted: ready to grow trees from.
 
     Attributes
     ----------
-    X : float array of shape (n, n_features)
-    is_positive : bool array of shape (n,)
-    weight : float64 array of shape (n,) or None
-    columns : list of Column
-    is_categorical : uint8 array of shape (n_features,)
+    mapper, binned : BinMapper, Binned
+        With splitter "hist".
     """
 
     def __init__(
@@ -58,12 +50,7 @@ class TrainingData:
         max_bins: int = MAX_BINS,
         threads: Threads | None = None,
     ):
-        if len(X) > MAX_ROWS:
-            raise ValueError(f"X has {len(X):,} rows, at most {MAX_ROWS:,} fit. Hint: train on a sample.")
-        self.X, self.is_positive, self.weight = X, is_positive, weight
-        self.n_categories = np.array([len(c.categories or ()) for c in columns], np.int32)
-        # A categorical column without any known category is a numeric column of missing values.
-        self.is_categorical = (self.n_categories > 0).astype(np.uint8)
+        super().__init__(X, is_positive, weight, columns)
         self._presorted: Presorted | None = None
         if splitter in ("exact", "midpoint"):
             self._presorted = Presorted(X, self.n_categories, midpoints=splitter == "midpoint")
@@ -73,21 +60,6 @@ class TrainingData:
             self.binned = self.mapper.transform(X, threads)
             has_missing = self.binned.has_missing
         self.columns = [replace(c, has_missing=bool(m)) for c, m in zip(columns, has_missing, strict=True)]
-        self._known: dict[Hashable, Any] = {}
-
-    def with_weight(self, weight: np.ndarray) -> TrainingData:
-        """The same rows with other weights; nothing that was found out about them is taken along."""
-        other = copy(self)
-        other.weight, other._known = weight, {}
-        return other
-
-    def once(self, name: Hashable, find: Callable[[], Any]) -> Any:
-        """What `find` returns, found once and kept with the data, the last few of them; others read it, too."""
-        if name not in self._known:
-            self._known[name] = find()
-            for oldest in list(self._known)[:-FINDINGS_KEPT]:
-                del self._known[oldest]
-        return self._known[name]
 
     def codes(self, feature: int) -> tuple[np.ndarray, int]:
         """Bins or ranks of one column's values, and their number, which is the code of missing values."""
@@ -138,11 +110,6 @@ class TrainingData:
         presorted.order = np.tile(presorted.order, n_copies) + shift
         return ExactSplitter(presorted, whole, threads), roots
 
-    def sample(self, n_rows: int) -> np.ndarray:
-        """Positions of at most n_rows rows that have weight, drawn at random, the same ones each time."""
-        rows = sample_rows(len(self.X), n_rows, self.weight)
-        return np.arange(len(self.X)) if rows is None else rows
-
     def column_scales(self) -> np.ndarray:
         """Standard deviation of each numeric column, 1 where it has none: the unit of margins."""
         return self.once("column scales", self._column_scales)
@@ -156,45 +123,6 @@ class TrainingData:
             columns = np.asfortranarray(self.X[rows], np.float64).T
             spread = np.array([center_and_spread(*distinct_values(column, weight))[1] for column in columns])
         return np.where(spread > 0, spread, 1.0)
-
-    def fingerprint(self) -> str:
-        """Hash of the training data: its size and at most 5,000 rows at equal distances with labels and weights."""
-        rows = np.linspace(0, len(self.X) - 1, min(len(self.X), FINGERPRINT_ROWS)).astype(np.int64)
-        digest = hashlib.blake2b(repr((self.X.shape, [c.to_dict() for c in self.columns])).encode(), digest_size=16)
-        parts = [self.X[rows], self.is_positive[rows]] + ([] if self.weight is None else [self.weight[rows]])
-        for part in parts:
-            digest.update(np.ascontiguousarray(part).tobytes())
-        return digest.hexdigest()
-
-
-def sample_cases(is_positive: np.ndarray, weight: np.ndarray | None, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
-    """At most n_rows rows that have weight: all positives that fit in half of that, negatives at random.
-
-    Parameters
-    ----------
-    is_positive : bool array of shape (n,)
-    weight : array of shape (n,) or None
-    n_rows : int
-
-    Returns
-    -------
-    rows : int array, rising
-    weight : float64 array of shape (n,)
-        Rows that stand for others weigh as much as these together; 0 for rows that were not chosen.
-    """
-    weight = np.ones(len(is_positive)) if weight is None else weight.astype(np.float64)
-    present = np.flatnonzero(weight)
-    if len(present) <= n_rows:
-        return present, weight
-    rng = np.random.default_rng(0)
-    positive, negative = present[is_positive[present]], present[~is_positive[present]]
-    n_positive = min(len(positive), max(n_rows // 2, n_rows - len(negative)))
-    chosen, factor = [], np.zeros(len(is_positive))
-    for rows, size in ((positive, n_positive), (negative, n_rows - n_positive)):
-        picked = rng.choice(rows, min(size, len(rows)), replace=False)
-        factor[picked] = len(rows) / max(len(picked), 1)
-        chosen.append(picked)
-    return np.sort(np.concatenate(chosen)), weight * factor
 
 
 @dataclass

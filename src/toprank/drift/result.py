@@ -12,7 +12,7 @@ import numpy as np
 from toprank.data.frames import make_frame
 from toprank.drift.cells import DriftCell
 from toprank.metrics import Interval
-from toprank.rankers.base import BaseRanker
+from toprank.rankers.base import Ranker
 from toprank.words.numbers import percent_text
 
 WIDTH = 100
@@ -35,7 +35,7 @@ class TwoSampleResult:
     cells : tuple of DriftCell
         Leaves of the tree in which the held-out shares of the samples differ most, strongest first; none where the
         ranker is not one tree.
-    ranker : BaseRanker
+    ranker : Ranker
         As fitted on the rows that were not held out; new rows are its positives.
     n_rows_reference, n_rows_new : int
         Rows of either table.
@@ -57,7 +57,7 @@ class TwoSampleResult:
     score_p_value: float
     auc_interval: Interval
     cells: tuple[DriftCell, ...]
-    ranker: BaseRanker = field(repr=False)
+    ranker: Ranker = field(repr=False)
     n_rows_reference: int
     n_rows_new: int
     n_shared: int

@@ -16,7 +16,7 @@ from toprank.data.column_roles import learn_columns
 from toprank.data.frames import backend_of, make_frame
 from toprank.data.table import Table, read_table
 from toprank.drift.parting import row_keys, shared_rows
-from toprank.rankers.base import BaseRanker
+from toprank.rankers.base import Ranker
 from toprank.tree.columns import Column
 from toprank.words.counts import plural
 
@@ -50,7 +50,7 @@ class TwoSamples:
     backend: str | None
 
 
-def join_samples(X: Any, Y: Any, ranker: BaseRanker) -> TwoSamples:
+def join_samples(X: Any, Y: Any, ranker: Ranker) -> TwoSamples:
     """Rows of X and Y in one table, as the ranker will read it.
 
     Columns of data frames go together by name, those of arrays by position. Raises ValueError or TypeError where the
@@ -92,7 +92,7 @@ def _learn(table: Table, categorical_features: Any) -> list[Column]:
     return [column for column in learned if not column.source]
 
 
-def _read(table: Any, name: str, ranker: BaseRanker) -> Table:
+def _read(table: Any, name: str, ranker: Ranker) -> Table:
     """Table as rankers read it; complaints say which of the two it was."""
     shape = np.shape(table) if isinstance(table, list | tuple | np.ndarray) else getattr(table, "shape", (0, 0))
     if len(shape) != 2:  # scikit-learn says so too, with all values

@@ -20,7 +20,7 @@ from toprank.drift.result import TwoSampleResult
 from toprank.drift.samples import TwoSamples, join_samples
 from toprank.metrics import auc_interval
 from toprank.metrics._validation import check_choice, check_count, is_real
-from toprank.rankers.base import BaseRanker
+from toprank.rankers.base import Ranker
 from toprank.rankers.meta.treerank import TreeRank
 from toprank.rankers.tree_ranker import TreeRanker
 from toprank.tree.structure import Tree
@@ -34,7 +34,7 @@ def two_sample_test(
     X: Any,
     Y: Any,
     *,
-    ranker: BaseRanker | None = None,
+    ranker: Ranker | None = None,
     test: str = "rank-sum",
     test_size: float = 0.5,
     n_permutations: int | None = None,
@@ -136,7 +136,7 @@ def two_sample_test(
                 f"Hint: {hint}"
             )
     check_count(random_state, "random_state", caller=caller, low=0)
-    if ranker is not None and not isinstance(ranker, BaseRanker):
+    if ranker is not None and not isinstance(ranker, Ranker):
         raise TypeError(
             f"The 'ranker' parameter of {caller} must be a ranker of toprank or None. Got {type(ranker).__name__} "
             "instead. Hint: for example MetaAP(max_depth=3)."
@@ -181,7 +181,7 @@ def two_sample_test(
     )
 
 
-def _fit(learner: BaseRanker, samples: TwoSamples, weight: NDArray[np.float64], seed: int, n_jobs: int | None) -> None:
+def _fit(learner: Ranker, samples: TwoSamples, weight: NDArray[np.float64], seed: int, n_jobs: int | None) -> None:
     """Fit the ranker on both samples; rows of weight 0 give their categories, and nothing else."""
     known = learner.get_params(deep=False)
     settings: dict[str, Any] = {"pos_label": None, "categorical_features": samples.categorical or None}

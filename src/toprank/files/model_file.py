@@ -15,35 +15,18 @@ import uuid
 import zipfile
 import zlib
 from datetime import UTC, datetime
-from importlib import import_module, metadata
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from toprank.budget import Cutoff
+from toprank.register import BY_NAME, entry_of
 from toprank.tree.columns import Column
 
 FORMAT = "toprank-model"
 FORMAT_VERSION = 2
-RANKERS = {
-    "CostOptimalCurve": "toprank.rankers.curve.cost_curve",
-    "CostOptimalForest": "toprank.rankers.curve.cost_forest",
-    "CostTree": "toprank.rankers.cost.cost_tree",
-    "MetaAP": "toprank.rankers.meta.meta_ap",
-    "MetaAPForest": "toprank.rankers.ensemble.meta_ap_forest",
-    "RankingTree": "toprank.rankers.greedy.ranking_tree",
-    "TAOTree": "toprank.rankers.cost.tao_tree",
-    "TreeRank": "toprank.rankers.meta.treerank",
-    "TreeRankBoost": "toprank.rankers.ensemble.treerank_boost",
-    "TreeRankForest": "toprank.rankers.ensemble.treerank_forest",
-}
-CLASSIFIERS = {"TAOClassifier": "toprank.rankers.cost.tao_classifier"}
-"""Models that tell classes and rank nothing: their files name neither a positive class nor a cutoff."""
-
-ESTIMATORS = RANKERS | CLASSIFIERS
-"""Classes that a model file may name, and where they live."""
-
 PACKAGES = ("toprank", "numpy", "scikit-learn", "numba")
 
 UNREADABLE = (
@@ -84,7 +67,7 @@ def describe_model(model: Any) -> dict[str, Any]:
         "format": FORMAT,
         "format_version": FORMAT_VERSION,
         **facts_of(model),
-        **({"figures": model._figures()} if type(model).__name__ in CLASSIFIERS else _ranking_of(model)),
+        **({"figures": model._figures()} if not entry_of(model).ranks else _ranking_of(model)),
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
         "packages": {name: metadata.version(name) for name in PACKAGES},
     }
@@ -130,7 +113,7 @@ def load(path: str | Path) -> Any:
     info, arrays = _read(path)
     try:
         model = model_of(_class_of(info["class"]), info)
-        if info["class"] not in CLASSIFIERS:
+        if entry_of(info["class"]).ranks:
             _take_ranking(model, info)
         model._from_arrays(arrays)
     except (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError) as error:
@@ -242,9 +225,9 @@ def _check_header(path: Path, info: Any, raw: bytes) -> None:
             f"{path} has model format {version}, this toprank reads {FORMAT_VERSION}. "
             f"Hint: {'fit the model again' if is_older else 'upgrade toprank'}."
         )
-    if info.get("class") not in ESTIMATORS:
+    if info.get("class") not in BY_NAME:
         raise ModelFileError(
-            f"{path} holds a model of class {info.get('class')!r}, known are {', '.join(ESTIMATORS)}. "
+            f"{path} holds a model of class {info.get('class')!r}, known are {', '.join(BY_NAME)}. "
             "Hint: upgrade toprank."
         )
     if info.get("checksum") != _checksum(info, raw):
@@ -317,7 +300,7 @@ def _plain(value: Any) -> Any:
         return {"float": repr(value)}
     if isinstance(value, dict):
         return {"items": [[_plain(key), _plain(each)] for key, each in value.items()]}
-    if type(value).__name__ in ESTIMATORS:  # what another ranker is made of
+    if type(value).__name__ in BY_NAME:  # what another ranker is made of
         return {"ranker": type(value).__name__, "parameters": _parameters(value)}
     return value if isinstance(value, str | bool | int | float | None) else None
 
@@ -346,4 +329,4 @@ def _from_plain(value: Any) -> Any:
 
 def _class_of(name: str) -> Any:
     """Class of a ranker by its name, of those that a file may name."""
-    return getattr(import_module(ESTIMATORS[name]), name)
+    return BY_NAME[name].load()

@@ -1,4 +1,4 @@
-"""`BaseRanker`: what all rankers share, from reading a table to listing alerts."""
+"""`Ranker`: what all rankers share, from reading a table to listing alerts."""
 
 from __future__ import annotations
 
@@ -7,41 +7,36 @@ from abc import abstractmethod
 from copy import copy
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
-from narwhals.dependencies import is_polars_lazyframe
-from sklearn.base import BaseEstimator, ClassifierMixin, clone
-from sklearn.utils.validation import check_array, check_is_fitted, validate_data
+from sklearn.base import ClassifierMixin, clone
+from sklearn.utils.validation import check_is_fitted
 
 from toprank._core.threads import Threads, resolve_n_jobs
 from toprank.budget import budget_text, cases_of_budget, find_cutoff
+from toprank.data.cases import Cases
 from toprank.data.column_roles import learn_columns
 from toprank.data.encoding import encode, original_values
-from toprank.data.frames import backend_of, check_names, make_frame, names_of
-from toprank.data.table import Table, read_table
-from toprank.data.training import TrainingData, shared_tables
+from toprank.data.frames import backend_of, make_frame
+from toprank.data.training import shared_tables
 from toprank.explain.dependence import Dependence, partial_dependence
 from toprank.explain.reasons import Reason
 from toprank.explain.values import Originals
 from toprank.export import main_columns
-from toprank.files.model_file import save_model, without_prefix
+from toprank.files.model_file import without_prefix
 from toprank.metrics import HitRates, average_precision
 from toprank.rankers.alerts import check_alerts, honest_gain, reason_columns
+from toprank.rankers.reading import TableReader
 from toprank.rankers.unseen import HeldOut, Unseen, by_folds, held_out_folds, rates_of_training
 from toprank.rankers.validation import (
     check_classes,
     check_finite,
     check_known_labels,
     check_labels,
-    check_no_iterator,
-    check_no_truth_values,
     check_two_labels,
     check_weights,
-    missing_columns_text,
     warn_of_common_text_label,
-    warn_of_light_weights,
 )
 from toprank.tree.usual import with_usual
 from toprank.words.counts import plural
@@ -56,10 +51,13 @@ RATE_ROWS = 100_000
 """Training rows whose scores say where in the list a score stands, at most; spread evenly over the table."""
 
 
-class BaseRanker(ClassifierMixin, BaseEstimator):
+class Ranker(ClassifierMixin, TableReader):
     """Base of all rankers: higher scores are more suspicious, rank 1 is the top.
 
-    A subclass grows its model in `_fit_model` and scores encoded rows in `_decide`.
+    It reads tables and labels, asks its subclass to fit and to score, finds the cutoff of the budget and the hit rates
+    of new cases, lists alerts and saves. How a model is made is the subclass's business: it learns from `Cases` in
+    `_fit_model`, scores encoded rows in `_decide` and explains them in `_reasons`. See "How to add a ranker" in the
+    documentation of the design.
 
     Attributes
     ----------
@@ -67,6 +65,8 @@ class BaseRanker(ClassifierMixin, BaseEstimator):
         Hit rate by score: of new cases, or with cv=0 of the training cases.
     """
 
+    cv: Any = 0  # a ranker without this parameter validates itself, or has no rates for new cases
+    random_state: Any = None
     _cutoff_rows = 10_000_000  # training rows on which the cutoff of the budget is found
     _is_prepared = False  # fitted on the table of another ranker, of which this one is a part
 
@@ -95,16 +95,13 @@ class BaseRanker(ClassifierMixin, BaseEstimator):
             if data is None:
                 table = self._read(X, reset=True)
                 is_positive, weight = self._read_labels(y, sample_weight, len(table))
-            warn_of_light_weights(self.n_cases_, self.min_samples_leaf, weight)
-            warn_of_common_text_label(
-                self.classes_, self.positive_index_, self.pos_label, self.n_positives_ / self.n_cases_
-            )
-            cases_of_budget(self.budget, self.n_cases_, self.n_positives_)  # complains before the work begins
+            self._check_cases(weight)
             with Threads(resolve_n_jobs(self.n_jobs)) as threads:
                 if data is None:
                     self.columns_, self.left_out_ = learn_columns(table, self.categorical_features, self.keep_columns)
-                    matrix = encode(table, self.columns_)
-                    data = self._make_training_data(matrix, is_positive, weight, threads)
+                    data = self._make_cases(encode(table, self.columns_), is_positive, weight, threads)
+                    self.columns_ = with_usual(data.columns, data.X, is_positive, weight)
+                    self.data_hash_ = data.fingerprint()
                     self._backend = backend_of(X)
                     self._hand_on(X, y, sample_weight, data)
                 self._set_cutoff(data, threads, self._fit_model(data, threads) or self._cross_validate(data, threads))
@@ -112,11 +109,6 @@ class BaseRanker(ClassifierMixin, BaseEstimator):
             self._forget()  # a fit that fails leaves nothing half-made behind
             raise
         return self
-
-    def _forget(self) -> None:
-        """Drop all fitted attributes."""
-        for name in [name for name in vars(self) if name.endswith("_")]:
-            delattr(self, name)
 
     def _read_labels(self, y: Any, sample_weight: Any, n_rows: int) -> tuple[np.ndarray, np.ndarray | None]:
         """Which rows are positive, and their weights."""
@@ -128,19 +120,19 @@ class BaseRanker(ClassifierMixin, BaseEstimator):
         self.n_cases_, self.n_positives_ = _count(is_positive, weight)
         return is_positive, weight
 
-    def _make_training_data(
+    def _check_cases(self, weight: np.ndarray | None) -> None:
+        """Complain of labels, weights and the budget before the work begins."""
+        warn_of_common_text_label(self.classes_, self.positive_index_, self.pos_label, self.base_rate_)
+        cases_of_budget(self.budget, self.n_cases_, self.n_positives_)
+
+    def _make_cases(
         self, matrix: np.ndarray, is_positive: np.ndarray, weight: np.ndarray | None, threads: Threads
-    ) -> TrainingData:
-        """Bins or sorted columns of the encoded rows."""
-        try:
-            data = TrainingData(matrix, is_positive, weight, self.columns_, splitter=self.splitter,
-                                max_bins=self.max_bins, threads=threads)  # fmt: skip
-        except ValueError:
-            check_finite(matrix, self.columns_)  # names the column
-            raise
-        self.columns_ = with_usual(data.columns, data.X, is_positive, weight)
-        self.data_hash_ = data.fingerprint()
-        return data
+    ) -> Cases:
+        """The encoded rows in the form that the model learns from."""
+        check_finite(matrix, self.columns_)
+        has_missing = np.isnan(matrix).any(axis=0)
+        columns = [replace(c, has_missing=bool(m)) for c, m in zip(self.columns_, has_missing, strict=True)]
+        return Cases(matrix, is_positive, weight, columns)
 
     # --- sharing (`shared_training_data`) -----------------------------------------------------------------------
 
@@ -149,9 +141,9 @@ class BaseRanker(ClassifierMixin, BaseEstimator):
         """Parameters that training data depend on, comparable."""
         named = (self.categorical_features, self.keep_columns)
         chosen = [None if names is None else repr(list(names)) for names in named]
-        return self.splitter, self.max_bins, *chosen, repr(self.pos_label)
+        return type(self)._make_cases, *chosen, repr(self.pos_label)
 
-    def _take_over(self, X: Any, y: Any, sample_weight: Any) -> tuple[TrainingData | None, np.ndarray | None]:
+    def _take_over(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, np.ndarray | None]:
         """Training data that an earlier fit made of the same objects, and their weights; None where there are none."""
         shared = shared_tables()
         found = shared.training.find((X, y, sample_weight), self._table_settings) if shared else None
@@ -162,7 +154,7 @@ class BaseRanker(ClassifierMixin, BaseEstimator):
             setattr(self, name, copy(value))
         return data, data.weight
 
-    def _hand_on(self, X: Any, y: Any, sample_weight: Any, data: TrainingData) -> None:
+    def _hand_on(self, X: Any, y: Any, sample_weight: Any, data: Any) -> None:
         """Keep training data, and what is known of the table by now, for fits to come."""
         shared = shared_tables()
         if shared:
@@ -173,12 +165,12 @@ class BaseRanker(ClassifierMixin, BaseEstimator):
     # --- growing ------------------------------------------------------------------------------------------------
 
     @abstractmethod
-    def _fit_model(self, data: TrainingData, threads: Threads) -> Unseen | None:
+    def _fit_model(self, data: Any, threads: Threads) -> Unseen | None:
         """Grow the model; returns cases that it scored on the way without having seen them, if any."""
 
-    def _cross_validate(self, data: TrainingData, threads: Threads) -> Unseen | None:
+    def _cross_validate(self, data: Any, threads: Threads) -> Unseen | None:
         """Cases scored out of fold by models with the same settings; None with cv=0 or too few cases."""
-        folds = held_out_folds(data, getattr(self, "cv", 0), getattr(self, "random_state", None))
+        folds = held_out_folds(data, self.cv, self.random_state)
         parts = []
         for fold in folds:
             inside, part = data.with_weight(fold.inside_weight), self._unfitted_copy()
@@ -186,11 +178,6 @@ class BaseRanker(ClassifierMixin, BaseEstimator):
             part._fit_model(inside, threads)
             parts.append(HeldOut.of_fold(data, fold, partial(part._decide, threads=threads)))
         return Unseen(parts, by_folds(len(parts))) if parts else None
-
-    def _validate_params(self) -> None:
-        super()._validate_params()
-        check_no_truth_values(self)
-        check_no_iterator(self)
 
     def _unfitted_copy(self) -> Self:
         """A copy with the same settings that knows the table, but has learned nothing and shows no progress."""
@@ -200,13 +187,13 @@ class BaseRanker(ClassifierMixin, BaseEstimator):
         other._know_table(self)
         return other
 
-    def _know_table(self, owner: BaseRanker) -> None:
+    def _know_table(self, owner: Ranker) -> None:
         """Take over what another ranker knows of a table whichever of its rows a model is fitted on."""
         for name in TABLE_FACTS:
             if hasattr(owner, name):
                 setattr(self, name, copy(getattr(owner, name)))
 
-    def _fit_prepared(self, data: TrainingData, owner: BaseRanker, threads: Threads) -> Self:
+    def _fit_prepared(self, data: Any, owner: Ranker, threads: Threads) -> Self:
         """Fit on training data, all rows or some, of a table that another ranker has read."""
         self._validate_params()
         self._know_table(owner)
@@ -217,7 +204,7 @@ class BaseRanker(ClassifierMixin, BaseEstimator):
         self._set_cutoff(data, threads, None)
         return self
 
-    def _set_cutoff(self, data: TrainingData, threads: Threads, unseen: Unseen | None) -> None:
+    def _set_cutoff(self, data: Any, threads: Threads, unseen: Unseen | None) -> None:
         """Find the score that separates alerts from the rest, and the hit rates by score."""
         k = cases_of_budget(self.budget, self.n_cases_, self.n_positives_)
         rows, score = self._review(data, threads)
@@ -237,80 +224,10 @@ class BaseRanker(ClassifierMixin, BaseEstimator):
             cutoff = replace(cutoff, hit_rate=rate, hit_rate_low=low, hit_rate_high=high)
         self.cutoff_ = cutoff
 
-    def _review(self, data: TrainingData, threads: Threads) -> tuple[slice | np.ndarray, np.ndarray]:
+    def _review(self, data: Any, threads: Threads) -> tuple[slice | np.ndarray, np.ndarray]:
         """Send the training rows, or a sample of them, through the finished model: which rows, and their scores."""
         rows = slice(None) if len(data.X) <= self._cutoff_rows else data.sample(self._cutoff_rows)
         return rows, self._decide(data.X[rows], threads)
-
-    # --- reading tables -----------------------------------------------------------------------------------------
-
-    def _read(self, X: Any, reset: bool) -> Table:
-        """Table of X, its columns checked against training unless `reset`."""
-        if is_polars_lazyframe(X):
-            raise TypeError("X is a LazyFrame, expected a table that has been read. Hint: pass X.collect().")
-        check_names(X)
-        if backend_of(X) is None:
-            if isinstance(X, np.ndarray) and X.ndim == 2 and X.shape[1] == 0:
-                raise self._no_columns(len(X))
-            X = validate_data(self, X, reset=reset, dtype=None, ensure_all_finite=False, accept_sparse=False)
-            if X.dtype.kind in "mM":
-                raise TypeError(
-                    f"X holds dates ({X.dtype}), expected numbers or text. Hint: pass them in a data frame."
-                )
-            if X.dtype.kind not in "fiuO":
-                X = check_array(X, dtype=object if X.dtype.kind in "USb" else np.float64, ensure_all_finite=False)
-            if X.dtype.kind in "iu" or X.dtype == np.float16:
-                X = X.astype(np.float64)
-        else:
-            self._check_frame(X, reset)
-        table = read_table(X)
-        if reset:
-            self._input_names = table.names
-        elif table.array is not None or not hasattr(self, "feature_names_in_"):  # without names, columns go by position
-            table = replace(table, names=self._input_names)
-        if len(table) == 0:
-            raise ValueError(
-                f"Found array with 0 sample(s) (shape=(0, {len(table.names)})) while a minimum of 1 is required: "
-                f"{type(self).__name__} needs rows. Hint: did a filter drop them all?"
-            )
-        return table
-
-    def _check_frame(self, X: Any, reset: bool) -> None:
-        """Column names of a data frame: at least one, the same as in training."""
-        names = names_of(X)
-        if not names:
-            raise self._no_columns(len(X))
-        trained = [] if reset else [str(name) for name in getattr(self, "feature_names_in_", [])]
-        present = set(names)
-        left_out = getattr(self, "left_out_", {})
-        if trained and left_out and names == [name for name in trained if name in present or name not in left_out]:
-            return  # a column that is not learned from need not be there
-        try:
-            validate_data(self, X, reset=reset, skip_check_array=True)
-        except ValueError as error:
-            missing = [name for name in trained if name not in present and name not in left_out]
-            if missing:
-                raise ValueError(f"{error}\n{missing_columns_text(missing, names, 'X')}") from None
-            raise ValueError(f"{error}\nHint: pass X[model.feature_names_in_] to select the trained columns.") from None
-
-    def _no_columns(self, n_rows: int) -> ValueError:
-        return ValueError(
-            f"X has 0 feature(s) (shape=({n_rows}, 0)) while a minimum of 1 is required: {type(self).__name__} needs "
-            "columns. Hint: did a selection drop them all?"
-        )
-
-    def _encode(self, X: Any) -> np.ndarray:
-        """Matrix of new rows, checked against training."""
-        check_is_fitted(self)
-        shared, objects = shared_tables(), (X, *self.columns_)
-        found = shared.encoded.find(objects, None) if shared else None
-        if found is not None:
-            return found
-        matrix = encode(self._read(X, reset=False), self.columns_)
-        check_finite(matrix, self.columns_)
-        if shared:
-            shared.encoded.keep(objects, None, matrix)
-        return matrix
 
     # --- scoring ------------------------------------------------------------------------------------------------
 
@@ -436,11 +353,6 @@ class BaseRanker(ClassifierMixin, BaseEstimator):
 
     # --- files and text -----------------------------------------------------------------------------------------
 
-    def save(self, path: str | Path) -> None:
-        """Write the fitted model to one file; `toprank.load` reads it. The file appears whole or not at all."""
-        check_is_fitted(self)
-        save_model(self, Path(path))
-
     def summary(self) -> str:
         """A few lines about the fitted model: size, training figures, cutoff."""
         check_is_fitted(self)
@@ -479,9 +391,6 @@ class BaseRanker(ClassifierMixin, BaseEstimator):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_class = False
-        tags.input_tags.allow_nan = True
-        tags.input_tags.categorical = True
-        tags.input_tags.string = True
         return tags
 
 

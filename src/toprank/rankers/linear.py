@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from toprank.data.training import TrainingData, sample_cases
+from toprank.data.cases import sample_cases
+from toprank.data.training import TrainingData
 from toprank.tree.bin_mapper import center_and_spread, distinct_values, short_between
 from toprank.tree.categories import CategorySearch, levels_worth_points
 from toprank.tree.rows import find_equal_rows

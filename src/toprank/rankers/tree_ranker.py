@@ -6,7 +6,6 @@ from numbers import Integral
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from sklearn.utils.validation import check_is_fitted
 
 from toprank._core.threads import Threads
@@ -43,7 +42,8 @@ from toprank.export import (
 )
 from toprank.files.model_file import without_prefix
 from toprank.metrics import HitRates
-from toprank.rankers.base import BaseRanker
+from toprank.rankers.binned import BinnedRanker
+from toprank.rankers.one_tree import OneTree
 from toprank.rankers.unseen import Unseen
 from toprank.tree.bin_mapper import center_and_spread, distinct_values
 from toprank.tree.scoring import Scoring, feature_points
@@ -59,7 +59,7 @@ SPREAD_ROWS = 10_000
 """Rows that tell how much the points of a scorecard differ; they order its columns, nothing else."""
 
 
-class TreeRanker(BaseRanker):
+class TreeRanker(OneTree, BinnedRanker):
     """Base of the rankers that are one tree.
 
     Attributes
@@ -73,7 +73,6 @@ class TreeRanker(BaseRanker):
     n_leaves_, n_conditions_ : int
     """
 
-    tree_: Tree
     path_counts_: PathCounts
     _points_spread: np.ndarray | None = None
     """Of a scorecard: standard deviation of each column's points in training; None where a file does not say."""
@@ -117,18 +116,6 @@ class TreeRanker(BaseRanker):
         return super().__getstate__()
 
     @property
-    def n_leaves_(self) -> int:
-        """Number of leaves."""
-        check_is_fitted(self)
-        return int(self.tree_.is_leaf.sum())
-
-    @property
-    def n_conditions_(self) -> int:
-        """Number of conditions in the tree."""
-        check_is_fitted(self)
-        return int((~self.tree_.is_leaf).sum())
-
-    @property
     def feature_importances_(self) -> np.ndarray:
         """Share of the total gain that each column's conditions brought, float64 (n_features,).
 
@@ -151,16 +138,6 @@ class TreeRanker(BaseRanker):
     def _size_in_words(self) -> str:
         leaves = plural(self.n_leaves_, "leaf", "leaves")
         return f"{leaves}, {plural(self.n_conditions_, 'condition')}, depth {self.tree_.depth}"
-
-    def apply(self, X: Any) -> np.ndarray:
-        """Leaf node of `tree_` that each row reaches, int32 (n,)."""
-        matrix = self._encode(X)
-        return self.tree_.apply(matrix)
-
-    def decision_path(self, X: Any) -> sp.csr_array:
-        """Nodes of `tree_` on each row's path: sparse indicator of shape (n, n_nodes)."""
-        matrix = self._encode(X)
-        return path_indicator(self.tree_, matrix)
 
     def rules(
         self, *, max_rules: int | None = MAX_LEAVES, max_conditions: int | None = MAX_CONDITIONS, exact: bool = False
@@ -408,11 +385,3 @@ def points_spread(scoring: Scoring, data: TrainingData) -> np.ndarray:
         points = feature_points(alone, data.X[rows, own])[:, 0]
         out[f] = center_and_spread(*distinct_values(points, weight))[1]
     return out
-
-
-def path_indicator(tree: Tree, matrix: np.ndarray) -> sp.csr_array:
-    """Nodes on the path of each encoded row: sparse indicator of shape (n, n_nodes)."""
-    nodes, length = tree.paths(matrix)
-    column = nodes[np.arange(nodes.shape[1]) < length[:, None]]
-    offset = np.append(0, np.cumsum(length))
-    return sp.csr_array((np.ones(len(column), np.int64), column, offset), shape=(len(nodes), len(tree)))

@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.model_selection import check_cv
 from sklearn.utils import check_random_state
 
-from toprank.data.training import TrainingData, sample_cases
+from toprank.data.cases import Cases, sample_cases
 from toprank.metrics.hit_rates import OF_TRAINING, HitRates, fit_hit_rates, on_final_scale
 from toprank.tree.rows import row_hashes
 from toprank.tree.weights import integer_weights
@@ -56,7 +56,7 @@ class HeldOut:
     seen_weight: np.ndarray | None = None
 
     @classmethod
-    def of_fold(cls, data: TrainingData, fold: Fold, score: Callable[[np.ndarray], np.ndarray]) -> HeldOut:
+    def of_fold(cls, data: Cases, fold: Fold, score: Callable[[np.ndarray], np.ndarray]) -> HeldOut:
         """The held-out rows of a fold, scored by a model of the others."""
         rows, inside = fold.held_out, fold.inside
         seen = score(data.X[inside])
@@ -112,7 +112,7 @@ def pruning_folds(cv: Any) -> Any:
     return cv if has_folds(cv) else 5
 
 
-def held_out_folds(data: TrainingData, cv: Any, random_state: Any, n_rows: int = FOLD_ROWS) -> list[Fold]:
+def held_out_folds(data: Cases, cv: Any, random_state: Any, n_rows: int = FOLD_ROWS) -> list[Fold]:
     """Folds that leave both classes on both sides; none for cv=0, and where a class is too small.
 
     With a number of folds, the fold of a row depends on what the row is, not on where it stands: the order of the rows
@@ -121,7 +121,7 @@ def held_out_folds(data: TrainingData, cv: Any, random_state: Any, n_rows: int =
 
     Parameters
     ----------
-    data : TrainingData
+    data : Cases
     cv : int, splitter, iterable of splits, or None for 5 folds
     random_state : int, RandomState or None
     n_rows : int
@@ -145,7 +145,7 @@ def held_out_folds(data: TrainingData, cv: Any, random_state: Any, n_rows: int =
     return [f for f in folds if _has_both(data.is_positive[f.inside]) and _has_both(data.is_positive[f.held_out])]
 
 
-def _deal_out(data: TrainingData, rows: np.ndarray, n_folds: int, seed: int) -> np.ndarray:
+def _deal_out(data: Cases, rows: np.ndarray, n_folds: int, seed: int) -> np.ndarray:
     """Fold of each row, int (n,); empty where a class has fewer than two distinct rows."""
     fold = np.zeros(len(rows), np.int64)
     hashes = row_hashes(data.X[rows], seed)

@@ -15,7 +15,6 @@ from ranker_cases import cases, fewer, make_cases
 from toprank import MetaAP, RankingTree, load
 from toprank._core.dtypes import CATEGORY, NUMERIC, OBLIQUE
 from toprank.data.training import shared_training_data
-from toprank.files import model_file
 from toprank.metrics import roc_auc
 from toprank.rankers.cost.tao_tree import TAOTree
 from toprank.rankers.growth import PUBLISHED_CATEGORIES
@@ -363,8 +362,7 @@ def test_the_score_orders_leaves_and_cases_inside_a_leaf():
 # --- files -------------------------------------------------------------------------------------------------------
 
 
-def test_a_file_keeps_labels_objective_and_counts(tmp_path, monkeypatch):
-    monkeypatch.setitem(model_file.ESTIMATORS, "TAOTree", "toprank.rankers.cost.tao_tree")
+def test_a_file_keeps_labels_objective_and_counts(tmp_path):
     X, y = make_cases(400)
     first = TAOTree(max_depth=3).fit(X, y)
     model = TAOTree(init=first, fp_cost=0.3).fit(X, y)

@@ -7,11 +7,9 @@ from collections.abc import Mapping
 from typing import Any, Self
 
 import numpy as np
-import scipy.sparse as sp
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from toprank._core.threads import Threads, resolve_n_jobs
 from toprank.data.frames import make_frame
 from toprank.explain.conditions import merge_path
 from toprank.explain.paths import ways_up
@@ -19,9 +17,8 @@ from toprank.explain.rules import join_conditions
 from toprank.export import INDENT, WIDTH, node_lines
 from toprank.files.model_file import facts_of, model_of, without_prefix
 from toprank.metrics.intervals import proportion_interval
-from toprank.rankers.base import BaseRanker
-from toprank.rankers.tree_ranker import TreeRanker, path_indicator
-from toprank.tree.columns import Column
+from toprank.rankers.binned import BinnedReader
+from toprank.rankers.one_tree import OneTree
 from toprank.tree.structure import Tree
 from toprank.words.counts import plural
 from toprank.words.numbers import number_text, percent_text
@@ -37,11 +34,9 @@ ARRAYS: dict[str, Any] = {
 """Fitted arrays of a `ClassTree` beside those of its tree."""
 
 
-class ClassTree(ClassifierMixin, BaseEstimator):
+class ClassTree(ClassifierMixin, OneTree, BinnedReader):
     """Base of the classifiers that are one tree: a subclass finds the tree and the classes of its leaves in `fit`."""
 
-    tree_: Tree
-    columns_: list[Column]
     classes_: np.ndarray
     data_hash_: str
 
@@ -52,44 +47,17 @@ class ClassTree(ClassifierMixin, BaseEstimator):
     objective_: float
     n_iter_: int
     n_jobs: int | None
-    _backend: str | None
     _whole: Any
-
-    # Tables are read as all rankers read them.
-    _read: Any = BaseRanker._read
-    _check_frame: Any = BaseRanker._check_frame
-    _no_columns: Any = BaseRanker._no_columns
-    _encode: Any = BaseRanker._encode
-    _make_training_data: Any = BaseRanker._make_training_data
-    _forget: Any = BaseRanker._forget
-    save: Any = BaseRanker.save
-    n_leaves_: Any = TreeRanker.n_leaves_
-    n_conditions_: Any = TreeRanker.n_conditions_
 
     # --- labels -------------------------------------------------------------------------------------------------
 
-    def _leaves(self, matrix: np.ndarray) -> np.ndarray:
-        with Threads(resolve_n_jobs(self.n_jobs)) as threads:
-            return self.tree_.apply(matrix, threads)
-
-    def apply(self, X: Any) -> np.ndarray:
-        """Leaf node of `tree_` that each row reaches, int32 (n,)."""
-        return self._leaves(self._encode(X))
-
-    def decision_path(self, X: Any) -> sp.csr_array:
-        """Nodes of `tree_` on each row's path: sparse indicator of shape (n, n_nodes)."""
-        matrix = self._encode(X)
-        return path_indicator(self.tree_, matrix)
-
     def predict(self, X: Any) -> np.ndarray:
         """Class of each row: the label of its leaf, the cheapest one for the training cases there."""
-        leaf = self._leaves(self._encode(X))
-        return self.classes_[self.label_[leaf]]
+        return self.classes_[self.label_[self.apply(X)]]
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """Share of each class among the training cases of a row's leaf, float64 (n, K)."""
-        leaf = self._leaves(self._encode(X))
-        counts = self.class_counts_[leaf]
+        counts = self.class_counts_[self.apply(X)]
         return counts / counts.sum(axis=1, keepdims=True)
 
     # --- text ---------------------------------------------------------------------------------------------------

@@ -32,6 +32,7 @@ from toprank.tree.tao.alternation import Alternation
 from toprank.tree.tao.problem import CostProblem, DistinctRows
 from toprank.tree.tao.splits import Split
 from toprank.tree.tao.starts import random_tree, tree_of
+from toprank.tree.usual import with_usual
 from toprank.tree.weights import integer_weights
 from toprank.words.numbers import number_text
 
@@ -167,7 +168,9 @@ keep_columns, n_jobs, random_state
             matrix = encode(table, self.columns_)
             matrix = matrix if len(rows) == len(matrix) else matrix[rows]
             with Threads(resolve_n_jobs(self.n_jobs)) as threads:
-                data = self._make_training_data(matrix, np.zeros(len(label), bool), weight, threads)
+                data = self._make_cases(matrix, np.zeros(len(label), bool), weight, threads)
+                self.columns_ = with_usual(data.columns, data.X, data.is_positive, weight)
+                self.data_hash_ = data.fingerprint()
                 self._fit_model(data, label, threads)
         except BaseException:
             self._forget()  # a fit that fails leaves nothing half-made behind

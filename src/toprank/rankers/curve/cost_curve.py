@@ -21,7 +21,7 @@ from toprank.explain import PathCounts
 from toprank.export import to_text
 from toprank.files.model_file import without_prefix
 from toprank.metrics import OperatingPoints
-from toprank.rankers.base import TABLE_FACTS, BaseRanker
+from toprank.rankers.base import TABLE_FACTS, Ranker
 from toprank.rankers.cost.tao_tree import TAOTree
 from toprank.rankers.curve.between import FilledPath
 from toprank.rankers.curve.changes import rule_changes
@@ -365,7 +365,7 @@ class CostOptimalCurve(CurveRanker):
     # --- files --------------------------------------------------------------------------------------------------
 
     def _to_arrays(self) -> dict[str, np.ndarray]:
-        arrays = BaseRanker._to_arrays(self) | self._judged_to_arrays()
+        arrays = Ranker._to_arrays(self) | self._judged_to_arrays()
         arrays["curve"] = np.array([self.max_depth_, self.alpha_, len(self.path_)], np.float64)
         arrays |= {f"grid_{name}": np.array(values, np.float64) for name, values in self.grid_.items()}
         for i, point in enumerate(self.path_):
@@ -374,7 +374,7 @@ class CostOptimalCurve(CurveRanker):
         return arrays
 
     def _from_arrays(self, arrays: dict[str, np.ndarray]) -> None:
-        BaseRanker._from_arrays(self, arrays)
+        Ranker._from_arrays(self, arrays)
         depth, self.alpha_, n_points = arrays["curve"].tolist()
         self.max_depth_ = int(depth)
         self.grid_ = {name: values.tolist() for name, values in without_prefix(arrays, "grid_").items()}

@@ -101,19 +101,8 @@ class CurveRanker(Ensemble):
         return TAOTree() if self.base is None else self.base
 
     @property
-    def splitter(self) -> str:
-        """How columns are cut: "hist" or "exact", as the base has it."""
-        return self._base.splitter
-
-    @property
-    def max_bins(self) -> int:
-        """Bins of a column at most, as the base has it."""
-        return self._base.max_bins
-
-    @property
-    def min_samples_leaf(self) -> int:
-        """Least weight of a leaf of the greedy tree that the base starts from."""
-        return self._base.min_samples_leaf
+    def _binning(self) -> TAOTree:
+        return self._base
 
     # --- what a subclass says -----------------------------------------------------------------------------------
 

@@ -24,8 +24,8 @@ from toprank.explain.values import Originals
 from toprank.export import to_text
 from toprank.files.model_file import without_prefix
 from toprank.metrics import proportion_interval
-from toprank.rankers.base import BaseRanker
-from toprank.rankers.tree_ranker import path_indicator
+from toprank.rankers.binned import BinnedRanker
+from toprank.rankers.one_tree import path_indicator
 from toprank.tree.structure import Tree
 from toprank.words.counts import plural
 from toprank.words.wording import EXACT, SHORT
@@ -34,7 +34,7 @@ PATH_ROWS = 5_000
 """Training rows, drawn at random, whose paths tell how each leaf of a tree is usually reached."""
 
 
-class Ensemble(BaseRanker):
+class Ensemble(BinnedRanker):
     """Base of the rankers that are many trees; a subclass grows them and turns their votes into a score.
 
     Attributes

@@ -1,0 +1,104 @@
+"""`Cases`: encoded rows with labels and weights, as every ranker learns from them."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Hashable, Sequence
+from copy import copy
+from typing import Any, Self
+
+import numpy as np
+
+from toprank._core.dtypes import MAX_ROWS
+from toprank.tree.bin_mapper import sample_rows
+from toprank.tree.columns import Column
+
+FINGERPRINT_ROWS = 5_000
+
+FINDINGS_KEPT = 8
+"""Things found out about one table that are kept with it."""
+
+
+class Cases:
+    """Encoded rows with labels and weights.
+
+    Attributes
+    ----------
+    X : float array of shape (n, n_features)
+        Categories are codes; NaN is a missing value.
+    is_positive : bool array of shape (n,)
+    weight : float64 array of shape (n,) or None
+    columns : list of Column
+    n_categories : int32 array of shape (n_features,)
+        0 for numbers.
+    is_categorical : uint8 array of shape (n_features,)
+    """
+
+    columns: list[Column]
+
+    def __init__(self, X: np.ndarray, is_positive: np.ndarray, weight: np.ndarray | None, columns: Sequence[Column]):
+        if len(X) > MAX_ROWS:
+            raise ValueError(f"X has {len(X):,} rows, at most {MAX_ROWS:,} fit. Hint: train on a sample.")
+        self.X, self.is_positive, self.weight, self.columns = X, is_positive, weight, list(columns)
+        self.n_categories = np.array([len(c.categories or ()) for c in columns], np.int32)
+        # A categorical column without any known category is a numeric column of missing values.
+        self.is_categorical = (self.n_categories > 0).astype(np.uint8)
+        self._known: dict[Hashable, Any] = {}
+
+    def with_weight(self, weight: np.ndarray) -> Self:
+        """The same rows with other weights; nothing that was found out about them is taken along."""
+        other = copy(self)
+        other.weight, other._known = weight, {}
+        return other
+
+    def once(self, name: Hashable, find: Callable[[], Any]) -> Any:
+        """What `find` returns, found once and kept with the data, the last few of them; others read it, too."""
+        if name not in self._known:
+            self._known[name] = find()
+            for oldest in list(self._known)[:-FINDINGS_KEPT]:
+                del self._known[oldest]
+        return self._known[name]
+
+    def sample(self, n_rows: int) -> np.ndarray:
+        """Positions of at most n_rows rows that have weight, drawn at random, the same ones each time."""
+        rows = sample_rows(len(self.X), n_rows, self.weight)
+        return np.arange(len(self.X)) if rows is None else rows
+
+    def fingerprint(self) -> str:
+        """Hash of the training data: its size and at most 5,000 rows at equal distances with labels and weights."""
+        rows = np.linspace(0, len(self.X) - 1, min(len(self.X), FINGERPRINT_ROWS)).astype(np.int64)
+        digest = hashlib.blake2b(repr((self.X.shape, [c.to_dict() for c in self.columns])).encode(), digest_size=16)
+        parts = [self.X[rows], self.is_positive[rows]] + ([] if self.weight is None else [self.weight[rows]])
+        for part in parts:
+            digest.update(np.ascontiguousarray(part).tobytes())
+        return digest.hexdigest()
+
+
+def sample_cases(is_positive: np.ndarray, weight: np.ndarray | None, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
+    """At most n_rows rows that have weight: all positives that fit in half of that, negatives at random.
+
+    Parameters
+    ----------
+    is_positive : bool array of shape (n,)
+    weight : array of shape (n,) or None
+    n_rows : int
+
+    Returns
+    -------
+    rows : int array, rising
+    weight : float64 array of shape (n,)
+        Rows that stand for others weigh as much as these together; 0 for rows that were not chosen.
+    """
+    weight = np.ones(len(is_positive)) if weight is None else weight.astype(np.float64)
+    present = np.flatnonzero(weight)
+    if len(present) <= n_rows:
+        return present, weight
+    rng = np.random.default_rng(0)
+    positive, negative = present[is_positive[present]], present[~is_positive[present]]
+    n_positive = min(len(positive), max(n_rows // 2, n_rows - len(negative)))
+    chosen, factor = [], np.zeros(len(is_positive))
+    for rows, size in ((positive, n_positive), (negative, n_rows - n_positive)):
+        picked = rng.choice(rows, min(size, len(rows)), replace=False)
+        factor[picked] = len(rows) / max(len(picked), 1)
+        chosen.append(picked)
+    return np.sort(np.concatenate(chosen)), weight * factor

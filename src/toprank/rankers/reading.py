@@ -1,0 +1,127 @@
+"""`TableReader`: an estimator that learns from one table and reads others like it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from narwhals.dependencies import is_polars_lazyframe
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_array, check_is_fitted, validate_data
+
+from toprank.data.encoding import encode
+from toprank.data.frames import backend_of, check_names, names_of
+from toprank.data.table import Table, read_table
+from toprank.data.training import shared_tables
+from toprank.files.model_file import save_model
+from toprank.rankers.validation import check_finite, check_no_iterator, check_no_truth_values, missing_columns_text
+from toprank.tree.columns import Column
+
+
+class TableReader(BaseEstimator):
+    """Base of every estimator: what is known of the training table, and how other tables are read beside it.
+
+    Attributes
+    ----------
+    columns_ : list of Column
+        Names and categories of the columns of the encoded matrix.
+    left_out_ : dict
+        Columns that are not learned from, and why.
+    """
+
+    columns_: list[Column]
+    left_out_: dict[str, str]
+    _backend: str | None
+    _input_names: list[str]
+
+    def _validate_params(self) -> None:
+        super()._validate_params()
+        check_no_truth_values(self)
+        check_no_iterator(self)
+
+    def _forget(self) -> None:
+        """Drop all fitted attributes."""
+        for name in [name for name in vars(self) if name.endswith("_")]:
+            delattr(self, name)
+
+    def _read(self, X: Any, reset: bool) -> Table:
+        """Table of X, its columns checked against training unless `reset`."""
+        if is_polars_lazyframe(X):
+            raise TypeError("X is a LazyFrame, expected a table that has been read. Hint: pass X.collect().")
+        check_names(X)
+        if backend_of(X) is None:
+            if isinstance(X, np.ndarray) and X.ndim == 2 and X.shape[1] == 0:
+                raise self._no_columns(len(X))
+            X = validate_data(self, X, reset=reset, dtype=None, ensure_all_finite=False, accept_sparse=False)
+            if X.dtype.kind in "mM":
+                raise TypeError(
+                    f"X holds dates ({X.dtype}), expected numbers or text. Hint: pass them in a data frame."
+                )
+            if X.dtype.kind not in "fiuO":
+                X = check_array(X, dtype=object if X.dtype.kind in "USb" else np.float64, ensure_all_finite=False)
+            if X.dtype.kind in "iu" or X.dtype == np.float16:
+                X = X.astype(np.float64)
+        else:
+            self._check_frame(X, reset)
+        table = read_table(X)
+        if reset:
+            self._input_names = table.names
+        elif table.array is not None or not hasattr(self, "feature_names_in_"):  # without names, columns go by position
+            table = replace(table, names=self._input_names)
+        if len(table) == 0:
+            raise ValueError(
+                f"Found array with 0 sample(s) (shape=(0, {len(table.names)})) while a minimum of 1 is required: "
+                f"{type(self).__name__} needs rows. Hint: did a filter drop them all?"
+            )
+        return table
+
+    def _check_frame(self, X: Any, reset: bool) -> None:
+        """Column names of a data frame: at least one, the same as in training."""
+        names = names_of(X)
+        if not names:
+            raise self._no_columns(len(X))
+        trained = [] if reset else [str(name) for name in getattr(self, "feature_names_in_", [])]
+        present = set(names)
+        left_out = getattr(self, "left_out_", {})
+        if trained and left_out and names == [name for name in trained if name in present or name not in left_out]:
+            return  # a column that is not learned from need not be there
+        try:
+            validate_data(self, X, reset=reset, skip_check_array=True)
+        except ValueError as error:
+            missing = [name for name in trained if name not in present and name not in left_out]
+            if missing:
+                raise ValueError(f"{error}\n{missing_columns_text(missing, names, 'X')}") from None
+            raise ValueError(f"{error}\nHint: pass X[model.feature_names_in_] to select the trained columns.") from None
+
+    def _no_columns(self, n_rows: int) -> ValueError:
+        return ValueError(
+            f"X has 0 feature(s) (shape=({n_rows}, 0)) while a minimum of 1 is required: {type(self).__name__} needs "
+            "columns. Hint: did a selection drop them all?"
+        )
+
+    def _encode(self, X: Any) -> np.ndarray:
+        """Matrix of new rows, checked against training."""
+        check_is_fitted(self)
+        shared, objects = shared_tables(), (X, *self.columns_)
+        found = shared.encoded.find(objects, None) if shared else None
+        if found is not None:
+            return found
+        matrix = encode(self._read(X, reset=False), self.columns_)
+        check_finite(matrix, self.columns_)
+        if shared:
+            shared.encoded.keep(objects, None, matrix)
+        return matrix
+
+    def save(self, path: str | Path) -> None:
+        """Write the fitted model to one file; `toprank.load` reads it. The file appears whole or not at all."""
+        check_is_fitted(self)
+        save_model(self, Path(path))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.input_tags.categorical = True
+        tags.input_tags.string = True
+        return tags

@@ -1,0 +1,26 @@
+"""The register of estimators is complete, and what reads it agrees with it."""
+
+import inspect
+
+import pytest
+
+import toprank
+from toprank.rankers.base import Ranker
+from toprank.rankers.reading import TableReader
+from toprank.register import BY_COMMAND, ENTRIES, entry_of
+
+
+def test_every_public_estimator_is_registered_once():
+    public = {name for name in toprank.__all__ if inspect.isclass(getattr(toprank, name))}
+    estimators = {name for name in public if issubclass(getattr(toprank, name), TableReader)}
+    assert estimators == {entry.name for entry in ENTRIES}
+    assert len(ENTRIES) == len({entry.name for entry in ENTRIES})
+    assert len(BY_COMMAND) == len([entry for entry in ENTRIES if entry.command])
+
+
+@pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry.name)
+def test_an_entry_tells_what_the_class_is(entry):
+    estimator = entry.load()
+    assert estimator is getattr(toprank, entry.name)
+    assert issubclass(estimator, Ranker) == entry.ranks
+    assert entry_of(estimator()) is entry is entry_of(entry.name)
