@@ -427,7 +427,7 @@ def scorecard(row, scoring):
     """Points of a row."""
     points = 0.0
     for f, value in enumerate(row):
-        own = list(scoring.points[scoring.points_at[f] : scoring.points_at[f + 1]])
+        own = list(scoring.category_points[scoring.points_at[f] : scoring.points_at[f + 1]])
         if own:
             points += own[int(value)] if not math.isnan(value) and 0 <= value < len(own) else scoring.missing[f]
         elif math.isnan(value):

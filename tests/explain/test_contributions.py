@@ -7,7 +7,7 @@ from hypothesis import given
 from grown_trees import audit_tree, grown_cases, make_tree, node, oblique_tree, shared_tree
 from toprank.explain import feature_contributions, gain_importance, path_contributions
 from toprank.explain.contributions import node_log_odds
-from toprank.tree.scoring import Scoring
+from toprank.tree.scoring import Margin
 
 
 @given(grown_cases())
@@ -94,5 +94,5 @@ def test_categories_in_a_sum_count_half_of_what_they_move_it_by():
         n_features=2, oblique_at=[0, 4, 4, 4], oblique_feature=[0, 1, 1, 1], oblique_code=[-1, 0, 2, 3],
         oblique_weight=[0.1, 0.5, -1.5, -1.0], oblique_fill=np.zeros(4),
     )  # fmt: skip
-    tree = replace(tree, scoring=Scoring("margin", scale=np.array([10.0, 7.0]))).check()
+    tree = replace(tree, scoring=Margin(np.array([10.0, 7.0]))).check()
     np.testing.assert_allclose(gain_importance(tree), [0.5, 0.5])

@@ -9,16 +9,15 @@ from toprank.explain import explain_rows, reasons
 from toprank.explain.contributions import node_log_odds
 from toprank.metrics import HitRates
 from toprank.tree.columns import Usual
-from toprank.tree.scoring import Scoring, feature_points
+from toprank.tree.scoring import Card
 
 X = np.array([[0.42, 2, 5000, 3], [np.nan, 0, 100, np.nan], [0.1, 5, 3000, np.nan]])
-SCORECARD = Scoring(
-    kind="linear",
+SCORECARD = Card(
     center=np.array([0.2, 0, 1000, 5]),
     weight=np.array([2.0, 0, -0.001, -0.5]),
     missing=np.array([0.1, 0.3, 0.2, 0.7]),
     points_at=np.array([0, 0, 6, 6, 6]),
-    points=np.array([0.5, 0, 0, 0, 0, 0]),
+    category_points=np.array([0.5, 0, 0, 0, 0, 0]),
 )
 
 
@@ -102,7 +101,7 @@ def test_categories_without_a_code_of_their_own_are_named():
     columns = [AUDIT_COLUMNS[0], shared, *AUDIT_COLUMNS[2:]]
     rows = np.array([[0.5, 5, 1, 1], [0.5, np.nan, 1, 1], [0.5, np.nan, 1, 1], [0.5, 1, 1, 1]])
     tree = audit_tree()
-    card = replace(SCORECARD, points=np.array([0.5, 0, 0, 0, 0, 9.0]), missing=np.array([0, 8.0, 0, 0]))
+    card = replace(SCORECARD, category_points=np.array([0.5, 0, 0, 0, 0, 9.0]), missing=np.array([0, 8.0, 0, 0]))
     tree = replace(tree, scoring=card).check()
     given = {"sector": ["forestry", "mining", None, "catering"]}
     asked = []
@@ -130,7 +129,7 @@ def test_categories_without_a_code_of_their_own_are_named():
 
 
 def test_points_of_features_add_up_to_the_points_of_the_row():
-    points = feature_points(SCORECARD, X)
+    points = SCORECARD.points(X)
     np.testing.assert_allclose(points[1], [0.1, 0.5, 0.9, 0.7])
     tree = replace(make_tree([node(leaf=0, positive=1, negative=3)]), scoring=SCORECARD)
     total = points.sum(axis=1)

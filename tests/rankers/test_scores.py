@@ -131,7 +131,7 @@ def test_missing_values_and_categories_have_points_of_their_own():
     X, y = make_cases(600)
     scoring = MetaAP(leaf_score="linear", linear_C=10.0, **PLAIN).fit(X, y).tree_.scoring
     assert scoring.points_at.tolist() == [0, 0, 0, 5]
-    centre, east, north, south, west = scoring.points
+    centre, east, north, south, west = scoring.category_points
     assert min(centre, east) > max(north, south, west)
     assert scoring.missing[0] == 0.0  # size is never missing
     assert scoring.missing[1] != 0.0
@@ -396,7 +396,7 @@ def test_the_scorecard_is_a_frame_of_what_has_points(form):
     assert size["center"].to_list() == [scoring.center[0]]
     places = table.filter(pl.col("counts") == "category")
     assert set(zip(places["category"], places["points"], strict=True)) == {
-        (name, points) for name, points in zip(model.columns_[2].categories, scoring.points, strict=True) if points
+        pair for pair in zip(model.columns_[2].categories, scoring.category_points, strict=True) if pair[1]
     }
     assert table.filter(pl.col("counts") == "missing")["points"].to_list() == [scoring.missing[1]]
     listed = ", ".join(dict.fromkeys(table["column"]))

@@ -1,34 +1,38 @@
 import json
+from typing import Any
 
 import numpy as np
 import pytest
 
-from toprank.tree.scoring import KINDS, Scoring
+from toprank.tree.scoring import Margin, Scoring, scoring_from
 
 LINEAR = {
     "kind": "linear", "center": [0.5, 0.0], "weight": [2.0, 0.0], "missing": [0.25, -1.0],
-    "points_at": [0, 0, 3], "points": [0.1, -0.2, 0.3],
+    "points_at": [0, 0, 3], "category_points": [0.1, -0.2, 0.3],
 }  # fmt: skip
-EXAMPLES = [{}, {"kind": "margin", "scale": [1.0, 2.0]}, {"kind": "confusion", "confusion": 0.3}, LINEAR]
+EXAMPLES: list[dict[str, Any]] = [
+    {"kind": "constant"}, {"kind": "margin", "scale": [1.0, 2.0]}, {"kind": "confusion", "confusion": 0.3}, LINEAR,
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("values", EXAMPLES)
 def test_a_dictionary_gives_an_equal_scoring_back(values):
-    scoring = Scoring(**values)
+    scoring = scoring_from(values)
     scoring.check(2)
-    assert Scoring(**json.loads(json.dumps(scoring.to_dict()))) == scoring
+    assert scoring_from(json.loads(json.dumps(scoring.to_dict()))) == scoring
+    assert scoring_from(scoring.to_arrays()) == scoring
     for other in EXAMPLES:
-        assert (Scoring(**other) == scoring) == (other == values)
+        assert (scoring_from(other) == scoring) == (other == values)
     assert scoring != "a scoring"
 
 
 def test_every_kind_has_an_example():
-    assert sorted(Scoring(**values).kind for values in EXAMPLES) == sorted(KINDS)
+    assert {values["kind"] for values in EXAMPLES} == {each.kind for each in Scoring.__subclasses__()}
 
 
 def test_a_scoring_is_frozen_and_owns_its_arrays():
     scale = np.ones(2)
-    scoring = Scoring("margin", scale=scale)
+    scoring = Margin(scale)
     scale[0] = 7
     assert scoring.scale.tolist() == [1, 1]
     with pytest.raises(ValueError, match="read-only"):
@@ -48,13 +52,22 @@ def test_a_scoring_is_frozen_and_owns_its_arrays():
         (LINEAR | {"center": [0.0]}, "as wide"),
         (LINEAR | {"weight": [[0.0, 0.0]]}, "as wide"),
         (LINEAR | {"missing": [0.0, np.nan]}, "finite"),
-        (LINEAR | {"points": [0.0, np.nan, 0.0]}, "finite"),
-        (LINEAR | {"points": [0.0]}, "points for categories"),
+        (LINEAR | {"category_points": [0.0, np.nan, 0.0]}, "finite"),
+        (LINEAR | {"category_points": [0.0]}, "points for categories"),
         (LINEAR | {"points_at": [0, 3]}, "points for categories"),
         (LINEAR | {"points_at": [1, 0, 3]}, "points for categories"),
         (LINEAR | {"points_at": [0, 4, 3]}, "points for categories"),
+        (LINEAR | {"points_at": [0, 2**31 - 1, -(2**31)]}, "points for categories"),
+        (LINEAR | {"step_at": [0, 2**31 - 1, -(2**31)]}, "steps"),
+        (LINEAR | {"step_at": [0, 1, 1], "step_above": [0.5], "step_points": []}, "steps"),
     ],
 )
 def test_a_broken_scoring_is_refused_with_a_sentence(values, sentence):
     with pytest.raises(ValueError, match=f"Not a valid tree: its scoring is not .*{sentence}"):
-        Scoring(**values).check(2)
+        scoring_from(values).check(2)
+
+
+@pytest.mark.parametrize("values", [{"kind": "constant", "scale": [1.0]}, {"kind": "margin"}, LINEAR | {"turn": 0.1}])
+def test_a_scoring_with_other_fields_is_refused(values):
+    with pytest.raises(ValueError, match="Not a valid tree"):
+        scoring_from(values)

@@ -11,20 +11,19 @@ from tables import blocks, check_same_tree, limits, meta_tree, plain_tree, table
 from toprank._core.dtypes import CATEGORY, NUMERIC
 from toprank._core.threads import Threads
 from toprank.tree import bin_mapper
-from toprank.tree.scoring import Scoring
-from toprank.tree.structure import DTYPES, OPTIONAL, Tree, squash
+from toprank.tree.scoring import TIES, Card, Margin, Votes, squash
+from toprank.tree.structure import DTYPES, OPTIONAL, Tree
 
 SCORINGS = {
-    "constant": Scoring(),
-    "margin": Scoring("margin", scale=np.array([1.0, 0.5, 3.0])),
-    "confusion": Scoring("confusion", confusion=0.3),
-    "linear": Scoring(
-        "linear",
+    "constant": TIES,
+    "margin": Margin(np.array([1.0, 0.5, 3.0])),
+    "confusion": Votes(0.3),
+    "linear": Card(
         center=np.array([0.5, 0.0, 0.1]),
         weight=np.array([2.0, 0.0, -0.7]),
         missing=np.array([0.25, -1.0, 3.0]),
         points_at=np.array([0, 0, 3, 3]),
-        points=np.array([0.1, -0.2, 0.3]),
+        category_points=np.array([0.1, -0.2, 0.3]),
     ),
 }
 PER_NODE = [name for name in DTYPES if name != "category_bits" and not name.startswith("oblique")]
@@ -243,7 +242,6 @@ BROKEN = {
     "oblique weight that is no number": (changed("oblique_weight", 0, np.nan), "finite oblique"),
     "missing values neither left nor right": (changed("missing_left", 0, 2), "left or right"),
     "place of an inner node": (changed("leaf", 0, 1), "leaves alone"),
-    "scale of another width": (lambda t: {"scoring": Scoring(scale=np.ones(2))}, "as wide as"),
     "gap in the leaf order": (changed("leaf", 5, 3), "numbers its leaves"),
     "leaf far away": (changed("leaf", 5, 2**31 - 1), "numbers its leaves"),
     "leaf without a position": (changed("leaf", 3, -1), "numbers its leaves"),
@@ -261,7 +259,7 @@ BROKEN = {
     "rising scores": (changed("score", 5, 0.9), "fall along"),
     "equal scores of different leaves": (changed("score", 5, 2 / 3), "fall along"),
     "too few columns": (lambda t: {"n_features": 2}, "columns it has"),
-    "scoring of another width": (lambda t: {"scoring": Scoring("margin", scale=np.ones(2))}, "as wide as"),
+    "scoring of another width": (lambda t: {"scoring": Margin(np.ones(2))}, "as wide as"),
 }  # fmt: skip
 
 

@@ -131,8 +131,8 @@ def weight_shares(tree: Tree, node: int) -> np.ndarray:
     own = slice(tree.oblique_at[node], tree.oblique_at[node + 1])
     feature, weight, is_named = tree.oblique_feature[own], tree.oblique_weight[own], tree.oblique_code[own] >= 0
     size: np.ndarray = np.bincount(feature[~is_named], np.abs(weight[~is_named]), tree.n_features)
-    if len(tree.scoring.scale):
-        size = size * tree.scoring.scale
+    if len(tree.scoring.margin_units):
+        size = size * tree.scoring.margin_units
     low, high = np.zeros(tree.n_features), np.zeros(tree.n_features)
     np.minimum.at(low, feature[is_named], weight[is_named])
     np.maximum.at(high, feature[is_named], weight[is_named])

@@ -16,7 +16,7 @@ from toprank._core.dtypes import NUMERIC
 from toprank.explain.contributions import feature_contributions
 from toprank.explain.values import Originals, original_values, value_of, value_text
 from toprank.tree.columns import Category, Column
-from toprank.tree.scoring import feature_points
+from toprank.tree.scoring import Card
 from toprank.tree.structure import Tree
 
 MAX_REASONS = 100
@@ -99,10 +99,10 @@ def row_contributions(tree: Tree, columns: Sequence[Column], X: np.ndarray) -> n
     """
     typical = typical_row(columns)
     out = feature_contributions(tree, X, typical)[0]
-    if tree.scoring.has_points:
-        out += feature_points(tree.scoring, X)
+    if isinstance(tree.scoring, Card):
+        out += tree.scoring.points(X)
         is_known = np.array([column.usual is not None for column in columns])
-        out -= np.where(is_known, feature_points(tree.scoring, typical[None])[0], 0.0)
+        out -= np.where(is_known, tree.scoring.points(typical[None])[0], 0.0)
     return out
 
 

@@ -16,7 +16,6 @@ from toprank.explain.rules import leaf_table
 from toprank.explain.values import Originals, original_values, value_of, value_text
 from toprank.metrics.hit_rates import HitRates
 from toprank.tree.columns import Category, Column
-from toprank.tree.scoring import feature_points
 from toprank.tree.structure import Tree
 from toprank.words.numbers import lift_text, number_text, percent_text
 
@@ -204,7 +203,7 @@ def _scorecard_steps(
     tree: Tree, columns: Sequence[Column], X: np.ndarray, originals: Originals | None
 ) -> list[tuple[Step, ...]]:
     """For each row the features with the most points, for or against; nothing without a scorecard."""
-    points = feature_points(tree.scoring, X)
+    points = tree.scoring.points(X)
     if not points.any():
         return [()] * len(X)
     order = np.argsort(-np.abs(points), axis=1, kind="stable")[:, :POINTS_SHOWN]

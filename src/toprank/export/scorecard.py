@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from toprank.tree.columns import Category, Column
-from toprank.tree.scoring import Scoring
+from toprank.tree.scoring import Card, Scoring
 from toprank.words.counts import plural
 from toprank.words.numbers import number_text
 from toprank.words.shortened import is_cut, is_rounded
@@ -39,7 +39,7 @@ SMALL_WEIGHT = 1e-3
 
 def scorecard_features(scoring: Scoring, spread: np.ndarray | None = None) -> list[int]:
     """Features that have points in a scorecard, by falling spread of their points; without it as the model has them."""
-    if scoring.kind != "linear":
+    if not isinstance(scoring, Card):
         return []
     used = (scoring.weight != 0) | (scoring.missing != 0) | (np.diff(scoring.step_at) > 0)
     for feature in np.flatnonzero(np.diff(scoring.points_at)).tolist():
@@ -57,7 +57,7 @@ def scorecard_table(
 
     Parameters
     ----------
-    scoring : Scoring
+    scoring : Card
     columns : sequence of Column, one a feature
     spread : float array of shape (n_features,) or None
         Standard deviation of each column's points; None leaves the columns in the order of the model.
@@ -71,7 +71,7 @@ def scorecard_table(
 
     Examples
     --------
-    >>> card = Scoring("linear", center=[2, 0], weight=[0.5, 0], missing=[-0.1, 0], points_at=[0, 0, 2], points=[0, 1])
+    >>> card = Card(center=[2, 0], weight=[0.5, 0], missing=[-0.1, 0], points_at=[0, 0, 2], category_points=[0, 1])
     >>> table = scorecard_table(card, [Column("age"), Column("sector", ("retail", "catering"))])
     >>> for row in zip(*table.values()):
     ...     print(*row)
@@ -79,18 +79,26 @@ def scorecard_table(
     age None missing -0.1 nan
     sector catering category 1.0 nan
     """
-    rows: list[tuple[str, str | None, str, float, float]] = []
-    for feature in scorecard_features(scoring, spread):
-        name = columns[feature].name
-        if scoring.weight[feature]:
-            rows.append((name, None, "per unit", float(scoring.weight[feature]), float(scoring.center[feature])))
-        rows += [(name, None, "above", points, edge) for edge, points in _steps(scoring, feature)]
-        for labels, points in _category_parts(scoring, columns[feature], feature):
-            rows += [(name, one_line(label), "category", points, math.nan) for label in labels]
-        if scoring.missing[feature]:
-            rows.append((name, None, "missing", float(scoring.missing[feature]), math.nan))
+    rows = _card_rows(scoring, columns, spread) if isinstance(scoring, Card) else []
     names = ("column", "category", "counts", "points", "center")
     return {name: [row[i] for row in rows] for i, name in enumerate(names)}
+
+
+def _card_rows(
+    card: Card, columns: Sequence[Column], spread: np.ndarray | None
+) -> list[tuple[str, str | None, str, float, float]]:
+    """Rows of `scorecard_table`."""
+    rows: list[tuple[str, str | None, str, float, float]] = []
+    for feature in scorecard_features(card, spread):
+        name = columns[feature].name
+        if card.weight[feature]:
+            rows.append((name, None, "per unit", float(card.weight[feature]), float(card.center[feature])))
+        rows += [(name, None, "above", points, edge) for edge, points in _steps(card, feature)]
+        for labels, points in _category_parts(card, columns[feature], feature):
+            rows += [(name, one_line(label), "category", points, math.nan) for label in labels]
+        if card.missing[feature]:
+            rows.append((name, None, "missing", float(card.missing[feature]), math.nan))
+    return rows
 
 
 def scorecard_lines(
@@ -105,7 +113,7 @@ def scorecard_lines(
 
     Parameters
     ----------
-    scoring : Scoring
+    scoring : Card
     columns : sequence of Column, one a feature
     spread : float array of shape (n_features,) or None
         Standard deviation of each column's points: the most influential column stands first. None leaves the columns
@@ -119,7 +127,7 @@ def scorecard_lines(
 
     Examples
     --------
-    >>> card = Scoring("linear", center=[2, 0], weight=[0.5, 0], missing=[-0.1, 0], points_at=[0, 0, 2], points=[0, 1])
+    >>> card = Card(center=[2, 0], weight=[0.5, 0], missing=[-0.1, 0], points_at=[0, 0, 2], category_points=[0, 1])
     >>> print(*scorecard_lines(card, [Column("age"), Column("sector", ("retail", "catering"))]), sep="\n")
       +0.5 per unit of age above 2; missing: -0.1
       sector = catering +1
@@ -128,6 +136,8 @@ def scorecard_lines(
       +0.5 per unit of age above 2.0; missing: -0.1
       sector = retail +0.0, catering +1.0; missing: +0.0
     """
+    if not isinstance(scoring, Card):
+        return []
     if detail.is_exact:
         return [f"  {_exact_card_line(scoring, columns[f], f)}" for f in scorecard_features(scoring)]
     features = scorecard_features(scoring, spread)
@@ -147,7 +157,7 @@ def scorecard_lines(
 
 def scorecard_summary(scoring: Scoring, columns: Sequence[Column], spread: np.ndarray | None = None) -> str:
     """Words for what a scorecard reads: scorecard of 2 columns: age, sector. Nothing without a scorecard."""
-    if scoring.kind != "linear":
+    if not isinstance(scoring, Card):
         return ""
     names = [one_line(columns[feature].name) for feature in scorecard_features(scoring, spread)]
     if not names:
@@ -164,11 +174,11 @@ def scorecard_shares(scoring: Scoring, spread: np.ndarray | None) -> list[float]
 
     Examples
     --------
-    >>> card = Scoring("linear", center=[2, 0], weight=[0.5, 0.1], missing=[0, 0], points_at=[0, 0, 0], points=[])
+    >>> card = Card(center=[2, 0], weight=[0.5, 0.1], missing=[0, 0], points_at=[0, 0, 0], category_points=[])
     >>> scorecard_shares(card, np.array([0.6, 0.2]))
     [0.75, 0.25]
     """
-    if scoring.kind != "linear" or spread is None or not spread.sum() > 0:
+    if not isinstance(scoring, Card) or spread is None or not spread.sum() > 0:
         return None
     return [round(float(share), 12) for share in spread / spread.sum()]
 
@@ -214,11 +224,11 @@ def checked_spread(spread: np.ndarray | None, n_features: int) -> np.ndarray | N
     return array
 
 
-def _category_points(scoring: Scoring, feature: int) -> np.ndarray:
-    return scoring.points[scoring.points_at[feature] : scoring.points_at[feature + 1]]
+def _category_points(scoring: Card, feature: int) -> np.ndarray:
+    return scoring.category_points[scoring.points_at[feature] : scoring.points_at[feature + 1]]
 
 
-def _category_parts(scoring: Scoring, column: Column, feature: int) -> list[tuple[tuple[Category, ...], float]]:
+def _category_parts(scoring: Card, column: Column, feature: int) -> list[tuple[tuple[Category, ...], float]]:
     """Categories that have points, most points first; those that share a code together."""
     points = _category_points(scoring, feature)
     return [
@@ -226,7 +236,7 @@ def _category_parts(scoring: Scoring, column: Column, feature: int) -> list[tupl
     ]
 
 
-def _exact_card_line(scoring: Scoring, column: Column, feature: int) -> str:
+def _exact_card_line(scoring: Card, column: Column, feature: int) -> str:
     """Words for what one column is worth, each of its categories and a missing value."""
     points, name = _category_points(scoring, feature), EXACT.name(column.name)
     if len(points):
@@ -240,7 +250,7 @@ def _exact_card_line(scoring: Scoring, column: Column, feature: int) -> str:
     return f"{words}; missing: {_signed(float(scoring.missing[feature]), EXACT)}"
 
 
-def hides_points(scoring: Scoring, column: Column, feature: int) -> bool:
+def hides_points(scoring: Card, column: Column, feature: int) -> bool:
     """Tell whether the short line of a column rounds its points or leaves some out."""
     parts = _category_parts(scoring, column, feature)
     steps = [each for _, each in _steps(scoring, feature)]
@@ -254,7 +264,7 @@ def hides_points(scoring: Scoring, column: Column, feature: int) -> bool:
     )
 
 
-def _card_line(scoring: Scoring, column: Column, feature: int, most: int = CARD_CATEGORIES) -> str:
+def _card_line(scoring: Card, column: Column, feature: int, most: int = CARD_CATEGORIES) -> str:
     """Words for what one column is worth."""
     name, weight, missing = one_line(column.name), float(scoring.weight[feature]), float(scoring.missing[feature])
     parts, steps = _category_parts(scoring, column, feature), _step_texts(scoring, column, feature, most)
@@ -275,13 +285,13 @@ def _card_line(scoring: Scoring, column: Column, feature: int, most: int = CARD_
     return f"{words}; missing:{GLUE}{_signed(missing)}" if missing else words
 
 
-def _steps(scoring: Scoring, feature: int) -> list[tuple[float, float]]:
+def _steps(scoring: Card, feature: int) -> list[tuple[float, float]]:
     """Where the points of a number change, rising, and by how much."""
     own = slice(scoring.step_at[feature], scoring.step_at[feature + 1])
     return list(zip(scoring.step_above[own].tolist(), scoring.step_points[own].tolist(), strict=True))
 
 
-def _step_texts(scoring: Scoring, column: Column, feature: int, most: int) -> list[str]:
+def _step_texts(scoring: Card, column: Column, feature: int, most: int) -> list[str]:
     """Words for the largest steps of a number, in the order of its values, and how many others there are."""
     steps = _steps(scoring, feature)
     largest = sorted(steps, key=lambda step: -abs(step[1]))[:most]

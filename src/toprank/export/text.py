@@ -13,7 +13,7 @@ import numpy as np
 from toprank.export.rules import wrapped
 from toprank.export.scorecard import CARD_TITLE, WIDTH, hides_points, scorecard_features, scorecard_lines
 from toprank.tree.columns import Column
-from toprank.tree.scoring import Scoring
+from toprank.tree.scoring import Card, Scoring, Votes
 from toprank.tree.structure import Tree
 from toprank.words.counts import plural
 from toprank.words.numbers import number_text, percent_text
@@ -86,14 +86,17 @@ def to_text(
     if exact:
         return "\n".join([*lines, *_vote_lines(tree.scoring)])
     asked = np.flatnonzero(~tree.is_leaf & drawing.is_shown).tolist()
-    is_card_cut = any(hides_points(tree.scoring, columns[f], f) for f in scorecard_features(tree.scoring))
+    scoring = tree.scoring
+    is_card_cut = isinstance(scoring, Card) and any(
+        hides_points(scoring, columns[f], f) for f in scorecard_features(scoring)
+    )
     parts = [*shortenings(tree, columns, asked), *(["scorecard"] if is_card_cut else [])]
     return "\n".join([*lines, *shortened_lines(parts)])
 
 
 def _vote_lines(scoring: Scoring) -> list[str]:
     """Last lines of an exact text where all leaves vote."""
-    if scoring.kind != "confusion":
+    if not isinstance(scoring, Votes):
         return []
     weight = EXACT.number(scoring.confusion)
     return [
@@ -214,7 +217,7 @@ class _Drawing:
         name = f"leaf {self.detail.count(tree.leaf[first] + 1)}"
         if not self.detail.is_exact:
             return f"{name}: {hits}"
-        what = {"constant": "score", "confusion": "rate"}.get(tree.scoring.kind, "score up to")
+        what = tree.scoring.shown
         value = tree.rate[first] if what == "rate" else tree.score[first]
         return f"{name}: {what} {self.detail.number(value)}, {hits}"
 

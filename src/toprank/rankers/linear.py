@@ -9,7 +9,7 @@ from toprank.data.training import TrainingData
 from toprank.tree.bin_mapper import center_and_spread, distinct_values, short_between
 from toprank.tree.categories import CategorySearch, levels_worth_points
 from toprank.tree.rows import find_equal_rows
-from toprank.tree.scoring import Scoring
+from toprank.tree.scoring import Card
 from toprank.tree.tao.logistic import fit_l1_logistic
 from toprank.tree.weights import integer_weights
 
@@ -63,7 +63,7 @@ def fit_linear_scoring(
     C: float,
     n_steps: int = 0,
     categories: CategorySearch | None = None,
-) -> Scoring:
+) -> Card:
     """Scorecard of an L1-penalised logistic regression with penalty 1 / C; rows of weight 0 are left out.
 
     With `n_steps`, a number also gets points where it is above each of so many of its quantiles: an additive model, of
@@ -97,13 +97,12 @@ def fit_linear_scoring(
     missing[gaps] = coefficients[len(numeric) : n_plain]
     steps = coefficients[n_plain + n_points :]
     is_kept = steps != 0
-    return Scoring(
-        "linear",
+    return Card(
         center=np.where(slope != 0, center, 0.0),
         weight=slope,
         missing=missing,
         points_at=points_at,
-        points=coefficients[n_plain : n_plain + n_points],
+        category_points=coefficients[n_plain : n_plain + n_points],
         step_at=np.append(0, np.cumsum(np.bincount(of_edge[is_kept], minlength=n_features))),
         step_above=above[is_kept],
         step_points=steps[is_kept],

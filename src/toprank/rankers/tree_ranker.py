@@ -46,7 +46,7 @@ from toprank.rankers.binned import BinnedRanker
 from toprank.rankers.one_tree import OneTree
 from toprank.rankers.unseen import Unseen
 from toprank.tree.bin_mapper import center_and_spread, distinct_values
-from toprank.tree.scoring import Scoring, feature_points
+from toprank.tree.scoring import Card
 from toprank.tree.structure import Tree
 from toprank.tree.weights import integer_weights
 from toprank.words.counts import plural
@@ -88,7 +88,8 @@ class TreeRanker(OneTree, BinnedRanker):
     def _review(self, data: TrainingData, threads: Threads) -> tuple[slice, np.ndarray]:
         score, leaf = self.tree_.scores_and_leaves(data.X, threads)
         self.path_counts_ = count_paths(self.tree_, data.X, data.weight, leaf=leaf)  # how leaves are usually reached
-        self._points_spread = points_spread(self.tree_.scoring, data) if self._has_scorecard else None
+        card = self.tree_.scoring
+        self._points_spread = points_spread(card, data) if isinstance(card, Card) else None
         self._covers = None
         self._leaf_rows = None if self._is_prepared else LeafRows.draw(self.tree_, data.X, leaf, data.weight)
         return slice(None), score
@@ -229,7 +230,7 @@ class TreeRanker(OneTree, BinnedRanker):
 
     @property
     def _has_scorecard(self) -> bool:
-        return self.tree_.scoring.kind == "linear"
+        return isinstance(self.tree_.scoring, Card)
 
     @property
     def _card_shares(self) -> list[float] | None:
@@ -360,7 +361,7 @@ def checked_leaf_rates(values: np.ndarray | None, tree: Tree) -> np.ndarray | No
     return values
 
 
-def points_spread(scoring: Scoring, data: TrainingData) -> np.ndarray:
+def points_spread(scoring: Card, data: TrainingData) -> np.ndarray:
     """Standard deviation of the points that a scorecard gives each column of the training rows: float64 (n_features,).
 
     Of a number that is never missing: weight times the spread of the column.
@@ -369,19 +370,6 @@ def points_spread(scoring: Scoring, data: TrainingData) -> np.ndarray:
     weight = None if data.weight is None else integer_weights(data.is_positive, data.weight).total[rows]
     out = np.zeros(len(scoring.weight))
     for f in scorecard_features(scoring):
-        start, stop = scoring.points_at[f : f + 2]
-        own = slice(f, f + 1)
-        alone = Scoring(
-            "linear",
-            center=scoring.center[own],
-            weight=scoring.weight[own],
-            missing=scoring.missing[own],
-            points_at=np.array([0, stop - start]),
-            points=scoring.points[start:stop],
-            step_at=scoring.step_at[f : f + 2] - scoring.step_at[f],
-            step_above=scoring.step_above[scoring.step_at[f] : scoring.step_at[f + 1]],
-            step_points=scoring.step_points[scoring.step_at[f] : scoring.step_at[f + 1]],
-        )
-        points = feature_points(alone, data.X[rows, own])[:, 0]
+        points = scoring.one_column(f).total(data.X[rows, f : f + 1])
         out[f] = center_and_spread(*distinct_values(points, weight))[1]
     return out

@@ -1,147 +1,322 @@
-"""What orders the rows inside a leaf: nothing, the margin to the path's conditions, or a scorecard.
+"""What orders the rows inside a leaf, one small class each: ties, the margin to the path, a scorecard, votes.
 
-The order of the leaves comes first: whatever stands here moves a score only inside the range of its leaf.
+The order of the leaves comes first: a score moves only inside the range of its leaf, unless all leaves vote. A new way
+of scoring is one more subclass of `Scoring`; trees, files and texts ask it and know no names.
 """
 
 from __future__ import annotations
 
+from abc import ABC
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
-from typing import Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-STEPS = ("step_above", "step_points")
+from toprank._core.traverse import confusion_scores, scorecard_points
+from toprank.tree.bin_mapper import as_block, row_blocks
 
-KINDS = ("constant", "margin", "linear", "confusion")
-POINT_KINDS = ("linear",)
-"""Kinds that give points to each value of a row, in log-odds of a positive."""
+if TYPE_CHECKING:
+    from toprank.tree.structure import Tree
+
+NO_MARGIN = np.zeros(0)
+"""Units of columns where no margin is asked for."""
+
+Rule = tuple[bool | np.bool, str]
 
 
-def _no_numbers() -> np.ndarray:
-    return np.zeros(0)
+def squash(value: np.ndarray) -> np.ndarray:
+    """Map any number into the open interval (0, 1), increasing, without saturating early.
+
+    Points that overflowed lie at the end of the interval, those that did so both ways in the middle.
+    """
+    finite = np.nan_to_num(value)
+    return 0.5 + 0.499 * finite / (1.0 + np.abs(finite))
+
+
+def is_rising(values: np.ndarray) -> bool:
+    """True where no value is below the one before; safe at the limits of the type."""
+    return bool(np.all(values[1:] >= values[:-1]))
 
 
 @dataclass(frozen=True, eq=False)
-class Scoring:
+class Scoring(ABC):
     """How a tree turns a row's leaf into a score.
 
-    Attributes
-    ----------
-    kind : {"constant", "margin", "linear", "confusion"}
-        constant: all rows of a leaf tie. margin: distance to the nearest threshold on the path, in units of
-        `scale`. linear: a sparse scorecard shared by all leaves. confusion: all leaves vote, a leaf's weight is
-        `confusion` to the power of the conditions the row breaks on the way to it (Ling & Yan, 2003).
-    scale : float64 array of shape (n_features,)
-    turn : float
-        Margin: share of positives above which being far from a threshold speaks for a row; 0 = that of the root.
-    confusion : float
-    center, weight : float64 arrays of shape (n_features,)
-        Scorecard: a number x is worth weight * (x - center) points.
-    missing : float64 array of shape (n_features,)
-        Scorecard: points of a missing value.
-    points_at, points : int32 (n_features + 1,), float64
-        Scorecard: category code c of feature f is worth points[points_at[f] + c].
-    step_at, step_above, step_points : int32 (n_features + 1,) or empty, float64, float64
-        Scorecard: a number x of feature f is worth step_points[j] more for each j in step_at[f]:step_at[f + 1] with
-        x > step_above[j].
+    A subclass has fields of numbers and arrays, which files keep by name, and says in `finish` what a row scores.
     """
 
-    kind: str = "constant"
-    scale: np.ndarray = field(default_factory=_no_numbers)
-    turn: float = 0.0
-    confusion: float = 0.0
-    center: np.ndarray = field(default_factory=_no_numbers)
-    weight: np.ndarray = field(default_factory=_no_numbers)
-    missing: np.ndarray = field(default_factory=_no_numbers)
-    points_at: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int32))
-    points: np.ndarray = field(default_factory=_no_numbers)
-    step_at: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int32))
-    step_above: np.ndarray = field(default_factory=_no_numbers)
-    step_points: np.ndarray = field(default_factory=_no_numbers)
+    kind: ClassVar[str]
+    """Name in files and in `leaf_score`."""
+
+    stays_inside: ClassVar[bool] = True
+    """Rows of a leaf differ: the leaves' own scores must leave room between them."""
+
+    shown: ClassVar[str] = "score up to"
+    """What an exact text says of the number it shows for a leaf."""
+
+    dtypes: ClassVar[Mapping[str, Any]] = {}
+    """Types of arrays that are not float64."""
 
     def __post_init__(self) -> None:
-        if len(self.step_at) == 0:
-            object.__setattr__(self, "step_at", np.zeros(len(self.weight) + 1, np.int32))
-        for f in fields(self):
-            if f.name not in ("kind", "turn", "confusion"):
-                dtype = np.int32 if f.name in ("points_at", "step_at") else np.float64
-                array = np.array(getattr(self, f.name), dtype)
+        for name, value in self._values().items():
+            if not isinstance(value, int | float):
+                array = np.array(value, self.dtypes.get(name, np.float64))
                 array.flags.writeable = False
-                object.__setattr__(self, f.name, array)
+                object.__setattr__(self, name, array)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Scoring):
             return NotImplemented
-        return all(np.array_equal(getattr(self, f.name), getattr(other, f.name)) for f in fields(self))
+        same = type(self) is type(other)
+        return same and all(np.array_equal(value, getattr(other, name)) for name, value in self._values().items())
 
     __hash__ = None  # type: ignore[assignment]
 
-    @property
-    def card(self) -> tuple[np.ndarray, ...]:
-        """The arrays of a scorecard that kernels take, in their order."""
-        steps = self.step_at, self.step_above, self.step_points
-        return self.center, self.weight, self.missing, self.points_at, self.points, *steps
+    def _values(self) -> dict[str, Any]:
+        return {f.name: getattr(self, f.name) for f in fields(self)}
+
+    # --- scoring ------------------------------------------------------------------------------------------------
 
     @property
-    def has_points(self) -> bool:
-        """True where each value of a row has points: see `feature_points`."""
-        return self.kind in POINT_KINDS
+    def margin_units(self) -> np.ndarray:
+        """Unit of each column's distance to a threshold; empty where distances do not count."""
+        return NO_MARGIN
+
+    def finish(self, tree: Tree, block: np.ndarray, leaf: np.ndarray, out: np.ndarray) -> None:
+        """Write the scores of rows whose leaf nodes are known; `out` holds their margins, where there are units."""
+        raise NotImplementedError
+
+    def points(self, X: np.ndarray) -> np.ndarray:
+        """Points of each value of X, float64 of X's shape; all 0 where values have none."""
+        return np.zeros(X.shape)
+
+    def room(self, X: np.ndarray) -> np.ndarray | float:
+        """How far below the top of its leaf's range each row stands, as a share of it; margins aside."""
+        return 0.0
+
+    # --- plain values -------------------------------------------------------------------------------------------
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values; `Scoring(**data)` gives an equal object back."""
-        return {
-            f.name: getattr(self, f.name).tolist()
-            if isinstance(getattr(self, f.name), np.ndarray)
-            else getattr(self, f.name)
-            for f in fields(self)
-        }
+        """Kind and fields as plain values; `scoring_from` gives an equal object back."""
+        plain = {name: v.tolist() if isinstance(v, np.ndarray) else v for name, v in self._values().items()}
+        return {"kind": self.kind} | plain
+
+    def to_arrays(self) -> dict[str, np.ndarray]:
+        """Kind and fields as arrays, for a file; `scoring_from` gives an equal object back."""
+        return {"kind": np.array(self.kind)} | {name: np.array(value) for name, value in self._values().items()}
 
     def check(self, n_features: int) -> None:
         """Raise ValueError at the first broken invariant."""
-        per_feature = {"margin": ("scale",), "linear": ("center", "weight", "missing")}.get(self.kind, ())
-        rules = [
-            (self.kind in KINDS, f"of a known kind, one of {', '.join(KINDS)}"),
-            (all(getattr(self, name).shape == (n_features,) for name in per_feature), "as wide as the tree"),
-            (all(len(getattr(self, name)) in (0, n_features) for name in ("scale", "center", "weight", "missing")),
-             "as wide as the tree"),
-            (all(np.isfinite(getattr(self, name)).all() for name in (*per_feature, "points", *STEPS)), "finite"),
-            (self.kind != "margin" or bool(np.all(self.scale > 0)), "in positive units"),
-            (0 <= self.turn < 1, "with a turn from 0 to 1"),
-            (0 <= self.confusion <= 1, "with a confusion factor from 0 to 1"),
-            (self.kind != "linear" or (len(self.points_at) == n_features + 1 and self.points_at[0] == 0
-             and bool(np.all(np.diff(self.points_at) >= 0)) and self.points_at[-1] == len(self.points)),
-             "consistent in its points for categories"),
-            (self._has_consistent_steps(), "consistent in its steps"),
-        ]  # fmt: skip
-        for holds, rule in rules:
+        for holds, rule in self._rules(n_features):
             if not holds:
                 raise ValueError(f"Not a valid tree: its scoring is not {rule}. Hint: the data may be damaged.")
 
-    def _has_consistent_steps(self) -> bool:
-        at = self.step_at
-        is_whole = at.shape == (len(self.weight) + 1,) and at[0] == 0 and bool(np.all(np.diff(at) >= 0))
-        return is_whole and all(getattr(self, name).shape == (at[-1],) for name in STEPS)
+    def _rules(self, n_features: int) -> Iterator[Rule]:
+        """Whether each invariant holds, and what it says; a rule may rely on the rules before it."""
+        yield True, "checked"
 
 
-def feature_points(scoring: Scoring, X: np.ndarray) -> np.ndarray:
-    """Points that a scorecard gives to each value of X: float64 of X's shape; rows add up to their points.
+@dataclass(frozen=True, eq=False)
+class Ties(Scoring):
+    """All rows of a leaf tie."""
 
-    A number x is worth weight * (x - center) and its steps, a category its own points, a missing value `missing`. Kinds
-    without points give 0 throughout.
+    kind = "constant"
+    stays_inside = False
+    shown = "score"
+
+    def finish(self, tree: Tree, block: np.ndarray, leaf: np.ndarray, out: np.ndarray) -> None:
+        """Write the score of each row's leaf."""
+        out[:] = tree.score[leaf]
+
+
+@dataclass(frozen=True, eq=False)
+class Margin(Scoring):
+    """Distance to the nearest threshold on the path.
+
+    Attributes
+    ----------
+    scale : float64 array of shape (n_features,)
+        Unit of each column's distances.
+    turn : float
+        Share of positives above which being far from a threshold speaks for a row; 0 = that of the root.
     """
-    out = np.zeros(X.shape)
-    if not scoring.has_points:
+
+    kind = "margin"
+    scale: np.ndarray
+    turn: float = 0.0
+
+    @property
+    def margin_units(self) -> np.ndarray:
+        """Unit of each column's distance to a threshold."""
+        return self.scale
+
+    def sign(self, tree: Tree) -> np.ndarray:
+        """+1 in nodes richer in positives than the turn, where a row far from the boundary ranks higher; else -1."""
+        total = tree.positive + tree.negative
+        if self.turn > 0:
+            return np.where(tree.positive > self.turn * total, 1.0, -1.0)
+        return np.where(tree.positive * total[0] > tree.positive[0] * total, 1.0, -1.0)
+
+    def finish(self, tree: Tree, block: np.ndarray, leaf: np.ndarray, out: np.ndarray) -> None:
+        """Turn margins into scores."""
+        out *= tree.margin_sign[leaf]
+        out[:] = tree.scores_with_points(leaf, out)
+
+    def _rules(self, n_features: int) -> Iterator[Rule]:
+        yield self.scale.shape == (n_features,), "as wide as the tree"
+        yield np.isfinite(self.scale).all(), "finite"
+        yield np.all(self.scale > 0), "in positive units"
+        yield 0 <= self.turn < 1, "with a turn from 0 to 1"
+
+
+@dataclass(frozen=True, eq=False)
+class Card(Scoring):
+    """A sparse scorecard shared by all leaves: points in log-odds of a positive.
+
+    Attributes
+    ----------
+    center, weight : float64 arrays of shape (n_features,)
+        A number x is worth weight * (x - center) points.
+    missing : float64 array of shape (n_features,)
+        Points of a missing value.
+    points_at, category_points : int32 (n_features + 1,), float64
+        Category code c of feature f is worth category_points[points_at[f] + c].
+    step_at, step_above, step_points : int32 (n_features + 1,) or empty, float64, float64
+        A number x of feature f is worth step_points[j] more for each j in step_at[f]:step_at[f + 1] with
+        x > step_above[j].
+    """
+
+    kind = "linear"
+    dtypes = {"points_at": np.int32, "step_at": np.int32}
+    center: np.ndarray
+    weight: np.ndarray
+    missing: np.ndarray
+    points_at: np.ndarray
+    category_points: np.ndarray
+    step_at: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int32))
+    step_above: np.ndarray = field(default_factory=lambda: np.zeros(0))
+    step_points: np.ndarray = field(default_factory=lambda: np.zeros(0))
+
+    def __post_init__(self) -> None:
+        if len(self.step_at) == 0:
+            object.__setattr__(self, "step_at", np.zeros(len(self.weight) + 1, np.int32))
+        super().__post_init__()
+
+    @property
+    def arrays(self) -> tuple[np.ndarray, ...]:
+        """The arrays that kernels take, in their order."""
+        return tuple(self._values().values())
+
+    def finish(self, tree: Tree, block: np.ndarray, leaf: np.ndarray, out: np.ndarray) -> None:
+        """Add points up and put each row into the range of its leaf."""
+        scorecard_points(block, *self.arrays, out)
+        out[:] = tree.scores_with_points(leaf, out)
+
+    def total(self, X: np.ndarray) -> np.ndarray:
+        """Points of each row of X, float64 (n,)."""
+        out = np.empty(len(X))
+        for rows in row_blocks(*X.shape):
+            scorecard_points(as_block(X, rows), *self.arrays, out[rows])
         return out
-    with np.errstate(over="ignore"):  # infinite points are points, too
-        number = scoring.weight * (X.astype(np.float64) - scoring.center)
-    of_step = np.repeat(np.arange(X.shape[1]), np.diff(scoring.step_at))
-    for step, f in enumerate(of_step.tolist()):
-        number[:, f] += scoring.step_points[step] * (X[:, f] > scoring.step_above[step])
-    out[:] = np.where(np.isnan(X), scoring.missing, number)
-    for feature in np.flatnonzero(np.diff(scoring.points_at)).tolist():
-        values = X[:, feature].astype(np.float64)
-        points = scoring.points[scoring.points_at[feature] : scoring.points_at[feature + 1]]
-        known = (values >= 0) & (values < len(points))
-        out[:, feature] = scoring.missing[feature]
-        out[known, feature] = points[values[known].astype(np.intp)]
-    return out
+
+    def room(self, X: np.ndarray) -> np.ndarray:
+        """How far below the top of its leaf's range each row stands, as a share of it."""
+        return 1.0 - squash(self.total(X))
+
+    def points(self, X: np.ndarray) -> np.ndarray:
+        """Points of each value of X, float64 of X's shape; rows add up to their total."""
+        with np.errstate(over="ignore"):  # infinite points are points, too
+            number = self.weight * (X.astype(np.float64) - self.center)
+        of_step = np.repeat(np.arange(X.shape[1]), np.diff(self.step_at))
+        for step, f in enumerate(of_step.tolist()):
+            number[:, f] += self.step_points[step] * (X[:, f] > self.step_above[step])
+        out = np.where(np.isnan(X), self.missing, number)
+        for feature in np.flatnonzero(np.diff(self.points_at)).tolist():
+            values = X[:, feature].astype(np.float64)
+            points = self.category_points[self.points_at[feature] : self.points_at[feature + 1]]
+            known = (values >= 0) & (values < len(points))
+            out[:, feature] = self.missing[feature]
+            out[known, feature] = points[values[known].astype(np.intp)]
+        return out
+
+    def one_column(self, feature: int) -> Card:
+        """The part of one feature, as a scorecard of one column."""
+        own, categories = slice(feature, feature + 1), slice(*self.points_at[feature : feature + 2])
+        steps = slice(*self.step_at[feature : feature + 2])
+        return Card(
+            self.center[own],
+            self.weight[own],
+            self.missing[own],
+            np.array([0, categories.stop - categories.start]),
+            self.category_points[categories],
+            np.array([0, steps.stop - steps.start]),
+            self.step_above[steps],
+            self.step_points[steps],
+        )
+
+    @property
+    def n_coefficients(self) -> int:
+        """Slopes, categories and steps that have points."""
+        return int(np.count_nonzero(self.weight) + np.count_nonzero(self.category_points)) + len(self.step_points)
+
+    def _rules(self, n_features: int) -> Iterator[Rule]:
+        per_feature = self.center, self.weight, self.missing
+        yield all(array.shape == (n_features,) for array in per_feature), "as wide as the tree"
+        numbers = *per_feature, self.category_points, self.step_above, self.step_points
+        yield all(np.isfinite(array).all() for array in numbers), "finite"
+        at = self.points_at
+        yield at.shape == (n_features + 1,) and at[0] == 0 and is_rising(at), "consistent in its points for categories"
+        yield self.category_points.shape == (at[-1],), "consistent in its points for categories"
+        at = self.step_at
+        yield at.shape == (n_features + 1,) and at[0] == 0 and is_rising(at), "consistent in its steps"
+        yield self.step_above.shape == self.step_points.shape == (at[-1],), "consistent in its steps"
+
+
+@dataclass(frozen=True, eq=False)
+class Votes(Scoring):
+    """All leaves vote (Ling & Yan, 2003).
+
+    Attributes
+    ----------
+    confusion : float
+        A leaf weighs `confusion` to the power of the conditions that the row breaks on the way to it.
+    """
+
+    kind = "confusion"
+    stays_inside = False
+    shown = "rate"
+    confusion: float = 0.0
+
+    def finish(self, tree: Tree, block: np.ndarray, leaf: np.ndarray, out: np.ndarray) -> None:
+        """Write the mean rate of all leaves, each weighed by how nearly the row reaches it."""
+        confusion_scores(block, *tree.conditions, tree.rate, self.confusion, out)
+
+    def _rules(self, n_features: int) -> Iterator[Rule]:
+        yield 0 <= self.confusion <= 1, "with a confusion factor from 0 to 1"
+
+
+TIES = Ties()
+
+
+def scoring_from(values: Mapping[str, Any]) -> Scoring:
+    """Scoring of a kind and the values of its fields, plain or arrays; ValueError where they do not fit.
+
+    Examples
+    --------
+    >>> scoring_from(Margin(np.ones(2)).to_dict()) == Margin(np.ones(2))
+    True
+    """
+    known = {each.kind: each for each in Scoring.__subclasses__()}
+    kind = str(values.get("kind", ""))
+    if kind not in known:
+        raise ValueError(f"Not a valid tree: its scoring is not of a known kind, one of {', '.join(known)}.")
+    names = {f.name: f for f in fields(known[kind])}
+    given: dict[str, Any] = {name: value for name, value in values.items() if name != "kind"}
+    if unknown := sorted(given.keys() - names.keys()):
+        raise ValueError(f"Not a valid tree: a scoring of kind {kind} has no {unknown[0]!r}.")
+    given |= {name: float(given[name]) for name in given if names[name].type == "float"}
+    try:
+        return known[kind](**given)
+    except TypeError as error:
+        raise ValueError(f"Not a valid tree: its scoring is not whole: {error}.") from error

@@ -15,9 +15,9 @@ import numpy as np
 
 from toprank._core.dtypes import CATEGORY, CONDITION, LEAF, NODE, NUMERIC, OBLIQUE
 from toprank._core.threads import Threads
-from toprank._core.traverse import confusion_scores, scorecard_points, walk
+from toprank._core.traverse import walk
 from toprank.tree.bin_mapper import as_block, row_blocks
-from toprank.tree.scoring import Scoring
+from toprank.tree.scoring import NO_MARGIN, Margin, Scoring, Ties, Votes, is_rising, scoring_from, squash
 
 DTYPES: dict[str, Any] = {
     "kind": np.uint8, "feature": NODE, "threshold": np.float64, "left": NODE, "right": NODE, "missing_left": np.uint8,
@@ -29,8 +29,6 @@ DTYPES: dict[str, Any] = {
 
 OPTIONAL = ("oblique_code",)
 """Arrays that a stored tree may lack: older ones have numbers alone in their sums."""
-
-NOTHING = Scoring()
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,7 +77,7 @@ class Tree:
     category_at: np.ndarray
     gain: np.ndarray
     n_features: int
-    scoring: Scoring = field(default_factory=Scoring)
+    scoring: Scoring = field(default_factory=Ties)
     category_bits: np.ndarray = field(default_factory=lambda: np.zeros((0, 4), np.uint64))
     oblique_at: np.ndarray = field(default_factory=lambda: np.zeros(0, NODE))
     oblique_feature: np.ndarray = field(default_factory=lambda: np.zeros(0, NODE))
@@ -172,7 +170,7 @@ class Tree:
         self,
         block: np.ndarray,
         leaf: np.ndarray,
-        scale: np.ndarray = NOTHING.scale,
+        scale: np.ndarray = NO_MARGIN,
         margin: np.ndarray | None = None,
         length: np.ndarray | None = None,
         path: np.ndarray | None = None,
@@ -201,27 +199,14 @@ class Tree:
 
     def _score(self, block: np.ndarray, leaf: np.ndarray, out: np.ndarray) -> None:
         """Write the leaves and the scores of one block of rows."""
-        scoring = self.scoring
-        self._walk(block, leaf, scoring.scale if scoring.kind == "margin" else NOTHING.scale, out)
-        if scoring.kind == "confusion":
-            confusion_scores(block, *self.conditions, self.rate, scoring.confusion, out)
-            return
-        if scoring.kind == "margin":
-            out *= self._margin_sign[leaf]
-        if scoring.kind == "linear":
-            scorecard_points(block, *scoring.card, out)
-        if scoring.kind == "constant":
-            out[:] = self.score[leaf]
-        else:
-            out[:] = self.score[leaf] - (1.0 - squash(out)) / self.n_leaves
+        self._walk(block, leaf, self.scoring.margin_units, out)
+        self.scoring.finish(self, block, leaf, out)
 
     @cached_property
-    def _margin_sign(self) -> np.ndarray:
-        """+1 in nodes richer in positives than the turn, where a row far from the boundary ranks higher; else -1."""
-        total = self.positive + self.negative
-        if self.scoring.turn > 0:
-            return np.where(self.positive > self.scoring.turn * total, 1.0, -1.0)
-        return np.where(self.positive * total[0] > self.positive[0] * total, 1.0, -1.0)
+    def margin_sign(self) -> np.ndarray:
+        """Which way margins count in each node, +1 or -1; of a tree that scores by margins."""
+        assert isinstance(self.scoring, Margin)
+        return self.scoring.sign(self)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain lists and numbers; `from_dict` gives an equal tree back. NaN and infinities are strings."""
@@ -244,14 +229,14 @@ class Tree:
 
         try:
             arrays = {name: array(name) for name in DTYPES if name in data or name not in OPTIONAL}
-            tree = cls(**arrays, n_features=int(data["n_features"]), scoring=Scoring(**data["scoring"]))
+            tree = cls(**arrays, n_features=int(data["n_features"]), scoring=scoring_from(data["scoring"]))
         except (KeyError, TypeError, ValueError, OverflowError) as error:
             raise ValueError(f"Not a valid tree: {error!r}. Hint: use a dictionary that `to_dict` made.") from error
         return tree.check()
 
     def to_arrays(self) -> dict[str, np.ndarray]:
         """Arrays by name, for a file; `from_arrays` gives an equal tree back."""
-        scoring = {f"scoring_{name}": np.array(value) for name, value in vars(self.scoring).items()}
+        scoring = {f"scoring_{name}": value for name, value in self.scoring.to_arrays().items()}
         return {name: getattr(self, name) for name in DTYPES} | {"n_features": np.array(self.n_features)} | scoring
 
     @classmethod
@@ -261,34 +246,13 @@ class Tree:
         for name, dtype in DTYPES.items():
             if named[name].dtype != dtype if name in named else name not in OPTIONAL:
                 raise ValueError(f"Not a valid tree: it lacks an array {name!r} of {np.dtype(dtype)}.")
-        scoring: dict[str, Any] = {
-            name.removeprefix("scoring_"): value for name, value in arrays.items() if name.startswith("scoring_")
-        }
-        scoring |= {"kind": str(scoring.get("kind", ""))}
-        scoring |= {name: float(scoring.get(name, 0)) for name in ("turn", "confusion")}
-        return cls(**named, n_features=int(arrays["n_features"]), scoring=Scoring(**scoring)).check()
+        scoring = {name.removeprefix("scoring_"): v for name, v in arrays.items() if name.startswith("scoring_")}
+        return cls(**named, n_features=int(arrays["n_features"]), scoring=scoring_from(scoring)).check()
 
     def check(self) -> Tree:
         """Verify every invariant; returns the tree, raises ValueError with a sentence."""
         check_tree(self)
         return self
-
-
-def scorecard_scores(scoring: Scoring, X: np.ndarray) -> np.ndarray:
-    """Points of each row of X on a scorecard, float64 (n,)."""
-    out = np.empty(len(X))
-    for rows in row_blocks(*X.shape):
-        scorecard_points(as_block(X, rows), *scoring.card, out[rows])
-    return out
-
-
-def squash(value: np.ndarray) -> np.ndarray:
-    """Map any number into the open interval (0, 1), increasing, without saturating early.
-
-    Points that overflowed lie at the end of the interval, those that did so both ways in the middle.
-    """
-    finite = np.nan_to_num(value)
-    return 0.5 + 0.499 * finite / (1.0 + np.abs(finite))
 
 
 def check_tree(tree: Tree) -> None:
@@ -322,7 +286,7 @@ def _rules(tree: Tree) -> Iterator[tuple[bool | np.bool, str]]:
     yield np.all((subsets >= 0) & (subsets < len(tree.category_bits))), "has a set for every category condition"
 
     at, weighed = tree.oblique_at, tree.oblique_feature
-    yield at.shape == (n + 1,) and at[0] == 0 and np.all(np.diff(at) >= 0), "has consistent oblique weights"
+    yield at.shape == (n + 1,) and at[0] == 0 and is_rising(at), "has consistent oblique weights"
     per_term = [weighed.shape, tree.oblique_code.shape, tree.oblique_weight.shape, tree.oblique_fill.shape]
     yield all(shape == (at[-1],) for shape in per_term), "has consistent oblique weights"
     yield np.all((weighed >= 0) & (weighed < tree.n_features)), "weighs columns it has"
@@ -347,7 +311,7 @@ def _rules(tree: Tree) -> Iterator[tuple[bool | np.bool, str]]:
     yield np.all(np.diff(rate) <= 0), "has rates that do not rise along the leaf order"
     step = -np.diff(score)
     yield np.all(step[~is_next] == 0), "gives leaves at one position one score"
-    room = 1.0 / len(positions) - 1e-9 if tree.scoring.kind in ("margin", "linear") else 0.0
+    room = 1.0 / len(positions) - 1e-9 if tree.scoring.stays_inside else 0.0
     yield np.all(step[is_next] > room), "has scores that fall along the leaf order, with room for those inside a leaf"
     is_tree = len(np.unique(children)) == len(children)
-    yield is_tree or tree.scoring.kind != "confusion", "has one way to each node where all leaves vote"
+    yield is_tree or not isinstance(tree.scoring, Votes), "has one way to each node where all leaves vote"

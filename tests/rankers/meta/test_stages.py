@@ -18,7 +18,7 @@ from toprank.data.training import TrainingData
 from toprank.rankers.growth import ORDER_STRENGTH, Growth
 from toprank.tree.columns import Column
 from toprank.tree.flatten import flatten_with_entries
-from toprank.tree.scoring import Scoring
+from toprank.tree.scoring import TIES
 
 PLAIN: dict[str, Any] = {"criterion": "ap", "ccp_alpha": 0.0, "cv": 0}
 SMOOTHINGS = ["hierarchical", "m-estimate", None]
@@ -99,7 +99,7 @@ def test_leaves_stand_from_left_to_right_or_by_rates_shrunk_towards_those_above(
     data = TrainingData(matrix, y == 1, None, [Column("size"), Column("age")])
     how = Growth.of(MetaAP(min_samples_leaf=5), AP, 2, max_depth=5, leaf_order=leaf_order)
     meta, unit = how.grow_meta(data, None, Threads())
-    tree = how.finish_meta(meta, unit, data, Scoring())
+    tree = how.finish_meta(meta, unit, data, TIES)
     entry = flatten_with_entries(meta, unit, data.is_categorical)[1]
     own, rate = meta.positive / meta.total, {0: meta.positive[0] / meta.total[0]}
     for node in np.flatnonzero(~meta.is_leaf).tolist():

@@ -15,7 +15,7 @@ from toprank.tree.flatten import flatten_meta_tree, flatten_with_entries
 from toprank.tree.meta.meta_tree import grow_meta_tree
 from toprank.tree.meta.objectives import AVERAGE_PRECISION
 from toprank.tree.meta.stages import Stages, node_depths, truncated_tree
-from toprank.tree.scoring import Scoring
+from toprank.tree.scoring import Margin
 from toprank.tree.structure import Tree
 
 SCALE = np.array([1.0, 0.5, 3.0])
@@ -112,7 +112,7 @@ def test_scores_of_two_levels_by_hand():
     ]
     tied = stages_of(tree, 2, key=np.array([0, 0, 1, 0, 0]))
     assert [score.tolist() for score in tied.scores(tree, X)] == [[1, 1, 0.5, 0.5]] * 2
-    margins = replace(tree, scoring=Scoring("margin", scale=np.array([2.0])))
+    margins = replace(tree, scoring=Margin(np.array([2.0])))
     first, second = stages_of(tree, 2, key=np.array([4, 1, 3, 0, 2])).scores(margins, X)
 
     def within(upper, place, n_leaves):
@@ -135,7 +135,7 @@ def test_blocks_and_threads_change_nothing(table, rule, seed):
     tree = plain_tree(table, rule)
     key = np.random.default_rng(seed).permutation(len(tree))
     scale = np.ones(table.X.shape[1])
-    tree = replace(tree, scoring=Scoring("margin", scale=scale))
+    tree = replace(tree, scoring=Margin(scale))
     stages = stages_of(tree, None, key)
     assert stages.n_stages == max(tree.depth, 1)
     expected = list(stages.scores(tree, table.X))
@@ -150,5 +150,5 @@ def test_a_tree_of_one_leaf_has_one_stage():
     tree = truncated_tree(two_levels(), node_depths(two_levels()), 0)
     tree = replace(tree, leaf=[0], score=[1.0], rate=[0.4])
     assert [score.tolist() for score in stages_of(tree, None).scores(tree, np.zeros((2, 1)))] == [[1, 1]]
-    margins = replace(tree, scoring=Scoring("margin", scale=np.ones(1)))
+    margins = replace(tree, scoring=Margin(np.ones(1)))
     assert [score.tolist() for score in stages_of(tree, 2).scores(margins, np.zeros((2, 1)))] == [[0.5, 0.5]] * 2

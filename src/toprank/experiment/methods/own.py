@@ -17,6 +17,7 @@ from toprank.rankers.ensemble.treerank_forest import TreeRankForest
 from toprank.rankers.greedy.ranking_tree import RankingTree
 from toprank.rankers.meta.meta_ap import MetaAP
 from toprank.rankers.meta.treerank import TreeRank
+from toprank.tree.scoring import Card
 
 META_DEPTHS = (1, 2, 4)
 LEAF_DEPTHS = (2, 3, 4)
@@ -131,9 +132,8 @@ def size_of_ranker(ranker: Any) -> tuple[int, str]:
     tree = ranker.path_[ranker.base_point_].tree.tree_ if hasattr(ranker, "path_") else ranker.tree_
     n_terms = np.diff(tree.oblique_at)[~tree.is_leaf]
     n_conditions = int(np.maximum(n_terms, 1).sum())
-    scoring = tree.scoring
-    n_coefficients = int(np.count_nonzero(scoring.weight) + np.count_nonzero(scoring.points)) + len(scoring.step_points)
-    if scoring.kind != "linear" or not n_coefficients:
+    n_coefficients = tree.scoring.n_coefficients if isinstance(tree.scoring, Card) else 0
+    if not n_coefficients:
         return n_conditions, "conditions"
     if not n_conditions:
         return n_coefficients, "coefficients"

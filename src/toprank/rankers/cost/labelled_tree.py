@@ -18,7 +18,7 @@ from toprank.rankers.leaf_rates import finish_tree, order_by_rate, parents_of, s
 from toprank.rankers.tree_ranker import TreeRanker
 from toprank.tree.flatten import flatten_tree
 from toprank.tree.grower import UNLIMITED, Limits, grow
-from toprank.tree.scoring import Scoring
+from toprank.tree.scoring import TIES, Margin, Scoring
 from toprank.tree.structure import Tree
 from toprank.tree.tao.problem import integer_costs
 from toprank.tree.weights import FIXED_POINT_BITS, RowWeights
@@ -100,10 +100,10 @@ class LabelledTree(TreeRanker):
             tree.positive, tree.positive + tree.negative, parent, self.smoothing, self.smoothing_strength
         )
         rates = bounded_rates(tree, rates, direction)
-        scoring = Scoring()
+        scoring: Scoring = TIES
         if self.leaf_score == "margin":
             turn = self.fp_cost_ / (self.fp_cost_ + self.fn_cost)  # theorem 4.2: richer leaves are positive
-            scoring = Scoring("margin", scale=data.column_scales(), turn=min(turn, 1 - 1e-9))
+            scoring = Margin(data.column_scales(), min(turn, 1 - 1e-9))
         self.tree_ = finish_tree(tree, *order_by_rate(tree, rates), scoring)
         self._label = np.where(tree.is_leaf, label, -1).astype(np.int8)
         self.n_fp_ = float(tree.negative[self._label == 1].sum())

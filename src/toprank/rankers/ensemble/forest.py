@@ -24,8 +24,8 @@ from toprank.rankers.progress import progress
 from toprank.rankers.unseen import OUT_OF_BAG, HeldOut, Unseen, held_out_folds
 from toprank.tree.feature_sampler import FeatureSampler, columns_wanted
 from toprank.tree.meta.meta_tree import MetaTree
-from toprank.tree.scoring import Scoring
-from toprank.tree.structure import Tree, scorecard_scores
+from toprank.tree.scoring import TIES, Card, Margin, Scoring
+from toprank.tree.structure import Tree
 
 CARD_FOLDS = 3
 """Folds of the scorecards that score rows out of bag."""
@@ -199,13 +199,13 @@ class Forest(Ensemble):
         """
         if self.leaf_score != "additive":
             margin = self.leaf_score == "margin"
-            return Scoring("margin", scale=data.column_scales()) if margin else Scoring(), None
+            return Margin(data.column_scales()) if margin else TIES, None
         fit = partial(fit_linear_scoring, data, C=1.0, n_steps=STEPS_TRIED, categories=category_search(self))
         scoring = fit(data.weight)
-        points = scorecard_scores(scoring, data.X)
+        points = scoring.total(data.X)
         for fold in held_out_folds(data, CARD_FOLDS, 0, len(data.X)) if self.bootstrap else ():
             other = fit(fold.inside_weight)
-            points[fold.held_out] = scorecard_scores(other, data.X[fold.held_out])
+            points[fold.held_out] = other.total(data.X[fold.held_out])
         return scoring, points
 
     def _draw_weights(self, data: TrainingData, rng: np.random.Generator) -> np.ndarray:
@@ -250,7 +250,7 @@ class Forest(Ensemble):
     def _points(self, matrix: np.ndarray) -> np.ndarray | None:
         """Points of rows on the scorecard that all trees share; None without one."""
         scoring = self.trees_[0].scoring
-        return scorecard_scores(scoring, matrix) if scoring.kind == "linear" else None
+        return scoring.total(matrix) if isinstance(scoring, Card) else None
 
     # --- files and text -----------------------------------------------------------------------------------------
 

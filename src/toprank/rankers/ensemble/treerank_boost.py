@@ -19,7 +19,7 @@ from toprank.rankers.ensemble.pair_weights import STEP_UNIT, PairWeights, best_s
 from toprank.rankers.growth import CV, DEPTH, GROWTH_CONSTRAINTS, Growth
 from toprank.rankers.progress import progress
 from toprank.tree.meta.objectives import ROC_AREA
-from toprank.tree.scoring import Scoring
+from toprank.tree.scoring import TIES
 from toprank.tree.structure import Tree
 from toprank.tree.weights import integer_weights
 
@@ -219,7 +219,7 @@ class TreeRankBoost(Ensemble):
         weights = PairWeights(data.is_positive, data.weight)
         for i in range(self.n_estimators):
             meta, unit = growth.grow_meta(data, weights.for_growing(), threads)
-            tree = growth.finish_meta(meta, unit, data, Scoring())
+            tree = growth.finish_meta(meta, unit, data, TIES)
             place, value = tree.leaf[tree.apply(data.X, threads)], values_of_places(tree)
             positive, negative = weights.by_place(place, tree.n_leaves)
             strict, tied = discordant_pairs(positive, negative)

@@ -18,7 +18,7 @@ from toprank.rankers.growth import CV, DEPTH, GROWTH_CONSTRAINTS, Growth, stages
 from toprank.rankers.leaf_rates import finish_tree, order_by_rate
 from toprank.rankers.tree_ranker import TreeRanker
 from toprank.tree.meta.stages import Stages, node_depths, truncated_tree
-from toprank.tree.scoring import Scoring
+from toprank.tree.scoring import TIES, Margin, Scoring, Votes
 from toprank.words.counts import plural
 
 MAJORITY = 0.5
@@ -179,13 +179,13 @@ class RankingTree(TreeRanker):
         node_rate = bounded_rates(tree, growth.node_rates(tree), direction)
         position, rate = order_by_rate(tree, node_rate)
         key = np.unique(-node_rate, return_inverse=True)[1]
-        scoring = Scoring()
+        scoring: Scoring = TIES
         if self.leaf_score == "confusion":
-            scoring = Scoring("confusion", confusion=self.confusion)
+            scoring = Votes(self.confusion)
         elif self.leaf_score == "geometric":
             # Two places in the ranking: leaves with a majority of positives, and the others; margins do the rest.
             scale = data.column_scales() if self.distance == "scaled" else np.ones(data.X.shape[1])
-            scoring = Scoring("margin", scale=scale, turn=MAJORITY)
+            scoring = Margin(scale, MAJORITY)
             total = tree.positive + tree.negative
             position, rate = _rich_and_poor(tree.positive, total, position)
             key = _is_poor(tree.positive, total)
@@ -243,7 +243,7 @@ class RankingTree(TreeRanker):
             )
         stages = stages_of(self)
         matrix = self._encode(X)
-        if self.tree_.scoring.kind == "confusion":
+        if isinstance(self.tree_.scoring, Votes):
             return self._vote_in_stages(matrix, stages)
         with Threads(resolve_n_jobs(self.n_jobs)) as threads:
             return stages.scores(self.tree_, matrix, threads)

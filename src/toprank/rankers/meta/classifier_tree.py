@@ -11,7 +11,7 @@ from toprank._core.threads import Threads
 from toprank.rankers.growth import Arrangement, Growth
 from toprank.rankers.leaf_rates import falling_rates
 from toprank.tree.meta.meta_tree import MetaTree
-from toprank.tree.scoring import Scoring
+from toprank.tree.scoring import TIES
 
 
 class ClassifierTree:
@@ -25,7 +25,7 @@ class ClassifierTree:
         As in `Tree`, one entry a meta-node.
     """
 
-    scoring = Scoring()
+    scoring = TIES
 
     def __init__(self, meta: MetaTree, unit: float, growth: Growth, arrangement: Arrangement):
         leaves, place = arrangement.leaves, arrangement.place

@@ -22,8 +22,7 @@ from toprank.rankers.unseen import Fold, HeldOut, Unseen, by_folds, has_folds, h
 from toprank.tree.meta.meta_tree import MetaTree
 from toprank.tree.meta.objectives import Objective
 from toprank.tree.meta.stages import Stages
-from toprank.tree.scoring import Scoring
-from toprank.tree.structure import scorecard_scores
+from toprank.tree.scoring import TIES, Card, Margin, Scoring
 
 
 @dataclass(frozen=True)
@@ -97,14 +96,14 @@ class MetaRanker(TreeRanker):
     def _fit_scoring(self, data: TrainingData, weight: np.ndarray | None) -> Scoring:
         """What orders rows inside leaves, from the rows that have weight."""
         if self.leaf_score == "margin":
-            return Scoring("margin", scale=data.column_scales())
+            return Margin(data.column_scales())
         if self.leaf_score in ("linear", "additive"):
             n_steps, categories = STEPS_TRIED if self.leaf_score == "additive" else 0, category_search(self)
             if weight is not data.weight:
                 return fit_linear_scoring(data, weight, self.linear_C, n_steps, categories)
             name = self.leaf_score, self.linear_C, categories
             return data.once(name, lambda: fit_linear_scoring(data, weight, self.linear_C, n_steps, categories))
-        return Scoring()
+        return TIES
 
     def _choose_penalty(
         self, growth: Growth, data: TrainingData, pruner: Pruner, threads: Threads
@@ -151,7 +150,7 @@ class MetaRanker(TreeRanker):
         """The measure on the held-out rows of a fold for each tree."""
         rows, done = fold.held_out, {}
         X, scoring = data.X[rows], trees[0].scoring
-        points = scorecard_scores(scoring, X) if scoring.has_points else None  # the same for all sizes of the tree
+        points = scoring.total(X) if isinstance(scoring, Card) else None  # the same for all sizes of the tree
         for tree in trees:
             if id(tree) not in done:
                 with_points = points is not None

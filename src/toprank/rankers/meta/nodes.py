@@ -15,7 +15,7 @@ from toprank.rankers.meta.classifier_tree import ClassifierTree
 from toprank.rankers.meta.cutters import ClassifierRule
 from toprank.tree.columns import Column
 from toprank.tree.meta.meta_tree import MetaTree
-from toprank.tree.scoring import Scoring
+from toprank.tree.scoring import TIES, Scoring
 from toprank.tree.structure import Tree
 
 
@@ -110,7 +110,7 @@ class MetaNodes:
             [rule, None, None],
         )
         in_order = Arrangement.apart(np.array([1, 2]))
-        return self.growth.finish(single, self.unit, self.is_categorical, Scoring(), in_order)[0]
+        return self.growth.finish(single, self.unit, self.is_categorical, TIES, in_order)[0]
 
 
 @dataclass(frozen=True)

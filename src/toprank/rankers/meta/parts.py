@@ -60,7 +60,7 @@ class MetaParts(MetaRanker):
         """The budget's cutoff where the training rows are gone: between cells, as inside them nothing is known."""
         cells = np.flatnonzero(tree.is_leaf)
         score = tree.score[cells]
-        if tree.scoring.kind != "constant":
+        if tree.scoring.stays_inside:
             score = np.nextafter(score - 1.0 / tree.n_leaves, 1.0)  # the lower end of a cell's range
         k = cases_of_budget(self.budget, self.n_cases_, self.n_positives_)
         weight = np.concatenate((tree.positive[cells], tree.negative[cells]))

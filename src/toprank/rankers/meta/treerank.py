@@ -39,7 +39,7 @@ from toprank.rankers.meta.parts import MetaParts
 from toprank.rankers.meta.pruning import CellPruner, Pruner, SiblingPruner
 from toprank.tree.meta.meta_tree import MetaTree
 from toprank.tree.meta.objectives import ROC_AREA
-from toprank.tree.scoring import Scoring
+from toprank.tree.scoring import TIES, Scoring
 from toprank.tree.structure import Tree
 from toprank.tree.weights import integer_weights
 
@@ -298,7 +298,7 @@ class TreeRank(MetaParts):
     def _leaves_of(self, growth: Growth, grown: GrownMeta, data: TrainingData, rows: Any) -> np.ndarray:
         """Meta-leaf of each of the rows."""
         own = growth.arrange(grown.meta, grown.unit)
-        tree, _ = self._finish(growth, replace(grown, weight=None), data, Scoring(), own)
+        tree, _ = self._finish(growth, replace(grown, weight=None), data, TIES, own)
         return own.leaves[tree.leaf[tree.apply(data.X[rows])]]
 
     def _finish(

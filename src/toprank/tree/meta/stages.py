@@ -17,7 +17,8 @@ from toprank._core.dtypes import LEAF, NODE
 from toprank._core.threads import Threads
 from toprank._core.traverse import walk_stages
 from toprank.tree.bin_mapper import as_block, row_blocks
-from toprank.tree.structure import NOTHING, Tree, scorecard_scores, squash
+from toprank.tree.scoring import squash
+from toprank.tree.structure import Tree
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,30 +71,28 @@ class Stages:
         """
         scoring = tree.scoring
         reached, margin = self._walk(tree, X, threads or Threads())
-        below = 1.0 - squash(scorecard_scores(scoring, X)) if scoring.kind == "linear" else np.empty(0)
-        sign = tree._margin_sign[self.node]
+        has_margin = len(scoring.margin_units) > 0
+        sign = tree.margin_sign[self.node] if has_margin else np.empty(0)
+        room = scoring.room(X)
         score, n_leaves = self._positions(tree)
 
         def finish(stage: int) -> np.ndarray:
             part = reached[stage]
-            if scoring.kind == "constant":
-                return score[stage, part]
-            room = 1.0 - squash(margin[stage] * sign[part]) if scoring.kind == "margin" else below
-            return score[stage, part] - room / n_leaves[stage]
+            below = 1.0 - squash(margin[stage] * sign[part]) if has_margin else room
+            return score[stage, part] - below / n_leaves[stage]
 
         n_distinct = self.n_distinct
         return (finish(min(stage, n_distinct - 1)) for stage in range(self.n_stages))
 
     def _walk(self, tree: Tree, X: np.ndarray, threads: Threads) -> tuple[np.ndarray, np.ndarray]:
         """Part and margin of each row after each stage, (n_distinct, n); no margins where the scoring has none."""
-        has_margin = tree.scoring.kind == "margin"
-        scale = tree.scoring.scale if has_margin else NOTHING.scale
+        units = tree.scoring.margin_units
         part_at = np.full(len(tree), -1, NODE)
         part_at[self.node] = np.arange(len(self.node))
         reached = np.empty((len(X), self.n_distinct), NODE)
-        margin = np.empty((len(X) if has_margin else 0, self.n_distinct))
+        margin = np.empty((len(X) if len(units) else 0, self.n_distinct))
         threads.run(
-            lambda rows: walk_stages(as_block(X, rows), *tree.conditions, scale, part_at, reached[rows], margin[rows]),
+            lambda rows: walk_stages(as_block(X, rows), *tree.conditions, units, part_at, reached[rows], margin[rows]),
             row_blocks(*X.shape),
         )
         return reached.T, margin.T
