@@ -216,9 +216,15 @@ class Growth:
     ) -> tuple[Tree, np.ndarray]:
         """The flattened meta-tree, and the node of it at which each meta-node begins."""
         tree, entry = flatten_with_entries(meta, unit, is_categorical)
+        return self.ranked(tree, meta, unit, entry, scoring, arrangement), entry
+
+    def ranked(
+        self, tree: Tree, meta: MetaTree, unit: float, entry: np.ndarray, scoring: Scoring, arrangement: Arrangement
+    ) -> Tree:
+        """A flattened meta-tree with leaf order, scores and rates; `entry` is where each meta-node begins in it."""
         position = np.full(len(tree), -1)
         position[entry[arrangement.leaves]] = arrangement.place
-        return finish_tree(tree, position, self.place_rates(meta, unit, arrangement), scoring), entry
+        return finish_tree(tree, position, self.place_rates(meta, unit, arrangement), scoring)
 
     def stages(self, meta: MetaTree, unit: float, entry: np.ndarray) -> Stages:
         """What the finished tree would be at every lower meta-depth, in the order of leaves that `arrange` gives."""
@@ -241,14 +247,3 @@ def category_search(estimator: Any) -> CategorySearch:
 def _in_units(cases: int, weights: RowWeights) -> int:
     """Cases in integer weights, rounded up; where all rows together weigh less, a little more than they do."""
     return min(math.ceil(min(cases / weights.unit, 2.0**62)), weights.sum_of_total + 1)
-
-
-def stages_of(ranker: Any) -> Stages:
-    """Stages of a fitted ranker; raises ValueError where it has none."""
-    stages = getattr(ranker, "_stages", None)
-    if stages is None:
-        raise ValueError(
-            f"{type(ranker).__name__}.staged_decision_function needs the stages of growing, but this model comes from "
-            "a file, and files do not hold them. Hint: fit it again, or pickle a fitted model."
-        )
-    return stages

@@ -20,6 +20,8 @@ BLANK: dict[str, Any] = {
 }  # fmt: skip
 """Columns of a leaf that has no place in the ranking yet."""
 
+TERMS = ("oblique_feature", "oblique_code", "oblique_weight", "oblique_fill")
+
 
 class _Builder:
     """Nodes of a tree to be; edges are node indices, or targets that are resolved at the end."""
@@ -135,3 +137,44 @@ def flatten_tree(trees: GrownTrees, unit: float, is_categorical: np.ndarray) -> 
             edges = {"left": int(trees.left[i]), "right": int(trees.right[i])}
             builder.add(*weights, builder.condition(trees, i, is_categorical) | edges)
     return builder.freeze(len(is_categorical))
+
+
+def part_of_tree(tree: Tree, start: int, ends: np.ndarray) -> tuple[Tree, np.ndarray]:
+    """What stands between a node and some nodes below it, which become leaves; scores are still to be given.
+
+    Parameters
+    ----------
+    tree : Tree
+    start : int
+        Its root.
+    ends : int array
+        Nodes at which it ends, besides the leaves of the tree.
+
+    Returns
+    -------
+    tree : Tree
+    new : int32 array of shape (n_nodes,)
+        Node of the part that each node of the tree became, -1 for those that are not in it.
+    """
+    is_end = tree.is_leaf.copy()
+    is_end[ends] = True
+    is_kept = np.zeros(len(tree), bool)
+    is_kept[start] = True
+    for node in range(start, len(tree)):  # children come after their parents
+        if is_kept[node] and not is_end[node]:
+            is_kept[[tree.left[node], tree.right[node]]] = True
+    kept = np.flatnonzero(is_kept)
+    new = np.where(is_kept, np.cumsum(is_kept) - 1, -1).astype(NODE)
+    blank = is_end[kept]
+    columns: dict[str, Any] = {name: np.where(blank, value, getattr(tree, name)[kept]) for name, value in BLANK.items()}
+    columns |= {name: np.full(len(kept), value) for name, value in BLANK.items() if name in ("leaf", "score", "rate")}
+    columns |= {side: np.where(blank, -1, new[columns[side]]) for side in ("left", "right")}
+    columns |= {name: getattr(tree, name)[kept] for name in ("positive", "negative")}
+    has_set = columns["kind"] == CATEGORY
+    bits = tree.category_bits[columns["category_at"][has_set]]
+    columns["category_at"] = np.where(has_set, np.cumsum(has_set) - 1, -1)
+    n_terms = np.where(blank, 0, np.diff(tree.oblique_at)[kept])
+    term = np.concatenate([np.arange(tree.oblique_at[n], tree.oblique_at[n + 1]) for n in kept[~blank]] + [[]])
+    terms = {name: getattr(tree, name)[term.astype(np.intp)] for name in TERMS}
+    at = np.append(0, np.cumsum(n_terms))
+    return Tree(**columns, **terms, n_features=tree.n_features, category_bits=bits, oblique_at=at), new

@@ -13,7 +13,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
 from ranker_cases import Case, cases, fewer, make_cases
-from toprank import TreeRank, load
+from toprank import MetaAP, TreeRank, load
 from toprank.metrics import roc_auc
 from toprank.rankers.meta.cutters import weighted_sums
 from toprank.tree.meta.shake import cell_area
@@ -349,7 +349,7 @@ def test_stages_need_an_order_that_growing_gives():
     X, y = make_cases(400)
     with pytest.raises(ValueError, match=r"leaf_order='held-out'.*Hint"):
         TreeRank(leaf_order="held-out").fit(X, y).staged_decision_function(X)
-    with pytest.raises(ValueError, match=r"ccp_alpha is 0\.1"):
+    with pytest.raises(ValueError, match=r"at ccp_alpha 0\.1"):
         TreeRank(ccp_alpha=0.1).fit(X, y).staged_decision_function(X)
 
 
@@ -475,13 +475,20 @@ def test_sub_trees_say_their_rules():
     assert "leaf 1 is the better half" in model.node_classifier(0).to_text()
 
 
-def test_files_hold_no_meta_tree(tmp_path):
+@pytest.mark.parametrize("model", [TreeRank(), TreeRank(leaf_order="held-out", random_state=0), TreeRank(
+    pruning="cells", ccp_alpha=0.001), TreeRank(leaf_ranker="oblique"), MetaAP(ccp_alpha=0.0)], ids=str)  # fmt: skip
+def test_files_hold_the_meta_tree(model, tmp_path):
     X, y = make_cases(300)
-    TreeRank().fit(X, y).save(tmp_path / "model.toprank")
+    model = clone(model).set_params(cv=0).fit(X, y)
+    model.save(tmp_path / "model.toprank")
     loaded = load(tmp_path / "model.toprank")
-    for use in (lambda: loaded.nodes_, lambda: loaded.subtree([1]), lambda: loaded.node_classifier(0)):
-        with pytest.raises(ValueError, match="this model comes from a file"):
-            use()
+    assert loaded.nodes_.equals(model.nodes_)
+    assert loaded.subtree([1]).tree_ == model.subtree([1]).tree_
+    assert loaded.subtree([]).tree_ == model.tree_
+    one, other = (each.node_classifier(0) for each in (loaded, model))
+    assert one.rule == other.rule
+    assert one.to_text() == other.to_text()
+    assert np.array_equal(one.predict(X), other.predict(X))
 
 
 # --- the criterion of inner trees --------------------------------------------------------------------------------

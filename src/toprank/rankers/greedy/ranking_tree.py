@@ -13,8 +13,9 @@ from sklearn.utils.validation import check_is_fitted
 from toprank._core.dtypes import CRITERIA
 from toprank._core.threads import Threads, resolve_n_jobs
 from toprank.data.training import TrainingData
+from toprank.files.model_file import without_prefix
 from toprank.rankers.greedy.monotone import MONOTONIC_CST, bounded_rates, read_directions
-from toprank.rankers.growth import CV, DEPTH, GROWTH_CONSTRAINTS, Growth, stages_of
+from toprank.rankers.growth import CV, DEPTH, GROWTH_CONSTRAINTS, Growth
 from toprank.rankers.leaf_rates import finish_tree, order_by_rate
 from toprank.rankers.tree_ranker import TreeRanker
 from toprank.tree.meta.stages import Stages, node_depths, truncated_tree
@@ -200,9 +201,14 @@ class RankingTree(TreeRanker):
         shared = f"; the leaves share {plural(n_places, 'place')} in the ranking"
         return size if n_places == self.n_leaves_ else f"{size}{shared}"
 
+    def _to_arrays(self) -> dict[str, np.ndarray]:
+        stages = {} if self._stages is None else self._stages.to_arrays()
+        return super()._to_arrays() | {f"stages_{name}": array for name, array in stages.items()}
+
     def _from_arrays(self, arrays: dict[str, np.ndarray]) -> None:
         super()._from_arrays(arrays)
-        self._stages = None  # files hold the finished tree
+        stages = without_prefix(arrays, "stages_")
+        self._stages = Stages.from_arrays(stages, self.tree_) if stages else None
 
     def staged_decision_function(self, X: Any) -> Iterator[np.ndarray]:
         """Scores for the depths 1, 2, ... up to `max_depth`: what a tree fitted with that `max_depth` would score.
@@ -221,7 +227,7 @@ class RankingTree(TreeRanker):
         Raises
         ------
         ValueError
-            Where `max_leaf_nodes` made the tree grow best first, or where the tree comes from a file.
+            Where `max_leaf_nodes` made the tree grow best first.
 
         Examples
         --------
@@ -235,13 +241,13 @@ class RankingTree(TreeRanker):
         (3, np.True_)
         """
         check_is_fitted(self)
-        if self.max_leaf_nodes is not None:
+        stages = self._stages
+        if stages is None:
             raise ValueError(
-                "RankingTree.staged_decision_function needs a tree that was grown level by level, but max_leaf_nodes "
-                f"is {self.max_leaf_nodes}: trees grown best first do not contain one another. "
-                "Hint: limit max_depth instead."
+                "RankingTree.staged_decision_function needs a tree that was grown level by level, but this one was "
+                "grown best first, with max_leaf_nodes: such trees do not contain one another. Hint: limit max_depth "
+                "instead."
             )
-        stages = stages_of(self)
         matrix = self._encode(X)
         if isinstance(self.tree_.scoring, Votes):
             return self._vote_in_stages(matrix, stages)

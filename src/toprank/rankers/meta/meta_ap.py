@@ -203,7 +203,7 @@ class MetaAP(MetaRanker):
                      "smoothing": None, "splitter": "midpoint"}  # fmt: skip
         return cls(**(published | PUBLISHED_CATEGORIES | parameters))
 
-    def _growth(self, data: TrainingData) -> Growth:
+    def _growth(self) -> Growth:
         if self.keeps_ap and self.criterion != "ap":
             raise ValueError(
                 f"MetaAP with keeps_ap=True needs conditions chosen by criterion='ap', but criterion is "

@@ -4,21 +4,36 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterator
+from copy import copy
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from toprank._core.threads import Threads, resolve_n_jobs
+from toprank.budget import Cutoff, cases_of_budget, find_cutoff
+from toprank.data.frames import make_frame
 from toprank.data.training import TrainingData
+from toprank.explain import Covers, PathCounts
 from toprank.files.model_file import without_prefix
-from toprank.rankers.growth import Arrangement, Growth, category_search, stages_of
+from toprank.metrics import HitRates
+from toprank.rankers.growth import Arrangement, Growth, category_search
 from toprank.rankers.linear import STEPS_TRIED, fit_linear_scoring
+from toprank.rankers.meta.nodes import MetaNodes, NodeClassifier
 from toprank.rankers.meta.pruning import Pruner, best_penalty, penalties_to_try
 from toprank.rankers.tree_ranker import TreeRanker
-from toprank.rankers.unseen import Fold, HeldOut, Unseen, by_folds, has_folds, held_out_folds, pruning_folds
+from toprank.rankers.unseen import (
+    Fold,
+    HeldOut,
+    Unseen,
+    by_folds,
+    has_folds,
+    held_out_folds,
+    pruning_folds,
+    rates_of_training,
+)
 from toprank.tree.meta.meta_tree import MetaTree
 from toprank.tree.meta.objectives import Objective
 from toprank.tree.meta.stages import Stages
@@ -47,6 +62,7 @@ class MetaRanker(TreeRanker):
 
     _objective: ClassVar[Objective]
     _measure_name: ClassVar[str]
+    _meta: MetaNodes
     _stages: Stages | None
     ccp_alpha: float | str
     leaf_score: str
@@ -54,7 +70,7 @@ class MetaRanker(TreeRanker):
     # --- what a subclass says -----------------------------------------------------------------------------------
 
     @abstractmethod
-    def _growth(self, data: TrainingData) -> Growth:
+    def _growth(self) -> Growth:
         """How the meta-tree grows."""
 
     @abstractmethod
@@ -72,17 +88,23 @@ class MetaRanker(TreeRanker):
     # --- fitting ------------------------------------------------------------------------------------------------
 
     def _fit_model(self, data: TrainingData, threads: Threads) -> Unseen | None:
-        growth = self._growth(data)
+        growth = self._growth()
         grown = self._grow(growth, data, data.weight, threads)
         scoring = self._fit_scoring(data, data.weight)
         pruner = self._pruner(growth, grown, data)
         self.ccp_alpha_, unseen = self._choose_penalty(growth, data, pruner, threads)
         meta, arrangement = pruner.at(self.ccp_alpha_)
         self.tree_, entry = self._finish(growth, replace(grown, meta=meta), data, scoring, arrangement)
+        fixed = arrangement if self._has_fixed_order(grown) else None
+        self._meta = MetaNodes.from_fit(meta, grown.unit, growth, self.tree_, entry, fixed)
         has_stages = self.ccp_alpha == 0.0 and grown.aside is None and entry is not None
         self._stages = growth.stages(meta, grown.unit, entry) if has_stages else None
         self._remember(growth, grown, data, scoring, pruner)
         return unseen
+
+    def _has_fixed_order(self, grown: GrownMeta) -> bool:
+        """True where the order of leaves cannot be read off the meta-tree."""
+        return False
 
     def _finish(
         self, growth: Growth, grown: GrownMeta, data: TrainingData, scoring: Scoring, arrangement: Arrangement
@@ -158,6 +180,84 @@ class MetaRanker(TreeRanker):
                 done[id(tree)] = self._measure(data.is_positive[rows], score, fold.weight[rows])
         return [done[id(tree)] for tree in trees]
 
+    # --- the meta-tree ------------------------------------------------------------------------------------------
+
+    @property
+    def nodes_(self) -> Any:
+        """Meta-nodes, parents first: node, parent, depth, is_leaf, n, positives, alpha, beta, auc_gain; a frame."""
+        columns = {name: values.tolist() for name, values in self._fitted_meta().table().items()}
+        return make_frame(columns, self._backend)
+
+    def subtree(self, nodes: Any) -> Self:
+        """A copy of the model whose ranking ends in the given meta-nodes; what stands below them is merged.
+
+        Parameters
+        ----------
+        nodes : list of int
+            Meta-nodes, as `nodes_` numbers them. The cells of the copy are ordered as `leaf_order` says; where that
+            needs rows that were set aside, or where cells were merged, they stay where they are. `predict` of the copy
+            lets whole cells through and its hit rates are those of training, as the training rows are gone.
+
+        Examples
+        --------
+        >>> from toprank import TreeRank
+        >>> from toprank.datasets import make_audit
+        >>> data = make_audit(4000, random_state=0)
+        >>> model = TreeRank(max_depth=3).fit(data.X, data.y)
+        >>> model.n_leaves_, model.subtree([1, 2]).n_leaves_
+        (7, 2)
+        """
+        own = self._fitted_meta()
+        part = copy(self)
+        part._meta = own.ending_in(own.check(nodes, f"{type(self).__name__}.subtree"))
+        part._stages, part._leaf_rates = None, None
+        part.tree_ = part._meta.tree
+        part.path_counts_, part._covers = PathCounts.none(part.tree_), Covers.none()
+        part.cutoff_, part.rates_ = self._cutoff_and_rates_of_cells(part.tree_)
+        return part
+
+    def _cutoff_and_rates_of_cells(self, tree: Any) -> tuple[Cutoff, HitRates]:
+        """The budget's cutoff and training rates where the training rows are gone: cells are let through as a whole."""
+        cells = np.flatnonzero(tree.is_leaf)
+        score = tree.score[cells]
+        if tree.scoring.stays_inside:
+            score = np.nextafter(score - 1.0 / tree.n_leaves, 1.0)  # the lower end of a cell's range
+        k = cases_of_budget(self.budget, self.n_cases_, self.n_positives_)
+        weight = np.concatenate((tree.positive[cells], tree.negative[cells]))
+        is_positive = np.repeat([True, False], len(cells))
+        present = weight > 0
+        counted = np.tile(score, 2)[present], is_positive[present], weight[present]
+        return find_cutoff(k, self.n_cases_, *counted), rates_of_training(*counted)
+
+    def node_classifier(self, node: int) -> NodeClassifier:
+        """What parts one meta-node: a classifier with `predict` (True = the better half) and `to_text`.
+
+        Examples
+        --------
+        >>> from toprank import TreeRank
+        >>> from toprank.datasets import make_audit
+        >>> data = make_audit(4000, random_state=0)
+        >>> model = TreeRank(max_depth=2, leaf_ranker="stump").fit(data.X, data.y)
+        >>> root = model.node_classifier(0)
+        >>> bool(root.beta > root.alpha), root.predict(data.X).shape
+        (True, (4000,))
+        """
+        own = self._fitted_meta()
+        chosen = int(own.check([node], f"{type(self).__name__}.node_classifier")[0])
+        if own.meta.is_leaf[chosen]:
+            raise ValueError(
+                f"{type(self).__name__}.node_classifier needs a meta-node that is parted, but {chosen} is a cell of "
+                "the ranking. Hint: `nodes_` tells them apart in its column is_leaf."
+            )
+        meta, left = own.meta, own.meta.left[chosen]
+        negative = meta.total - meta.positive
+        alpha, beta = negative[left] / negative[chosen], meta.positive[left] / meta.positive[chosen]
+        return NodeClassifier(chosen, own.rule_at(chosen), float(alpha), float(beta), self.columns_, self._encode)
+
+    def _fitted_meta(self) -> MetaNodes:
+        check_is_fitted(self)
+        return self._meta
+
     # --- stages -------------------------------------------------------------------------------------------------
 
     def staged_decision_function(self, X: Any) -> Iterator[np.ndarray]:
@@ -179,8 +279,7 @@ class MetaRanker(TreeRanker):
         Raises
         ------
         ValueError
-            Where the meta-tree was pruned, where its order of leaves is not read off its own growing, or where the
-            model comes from a file.
+            Where the meta-tree was pruned, or where its order of leaves is not read off its own growing.
 
         Examples
         --------
@@ -194,15 +293,15 @@ class MetaRanker(TreeRanker):
         (3, np.True_)
         """
         check_is_fitted(self)
-        if self.ccp_alpha != 0.0:
+        if self._stages is None:
             raise ValueError(
-                f"{type(self).__name__}.staged_decision_function needs a meta-tree that was not pruned, but ccp_alpha "
-                f"is {self.ccp_alpha!r}: pruned trees do not contain those of lower depth. Hint: fit with ccp_alpha=0."
+                f"{type(self).__name__}.staged_decision_function needs a meta-tree that was not pruned, but this one "
+                f"was, at ccp_alpha {self.ccp_alpha_:.3g}: pruned trees do not contain those of lower depth. Hint: fit "
+                "with ccp_alpha=0."
             )
-        stages = stages_of(self)
         matrix = self._encode(X)
         with Threads(resolve_n_jobs(self.n_jobs)) as threads:
-            return stages.scores(self.tree_, matrix, threads)
+            return self._stages.scores(self.tree_, matrix, threads)
 
     # --- files and text -----------------------------------------------------------------------------------------
 
@@ -212,11 +311,16 @@ class MetaRanker(TreeRanker):
 
     def _to_arrays(self) -> dict[str, np.ndarray]:
         path = {f"ccp_{name}": values for name, values in getattr(self, "ccp_path_", {}).items()}
-        return super()._to_arrays() | {"penalty": np.array(self.ccp_alpha_)} | path
+        meta = {f"meta_{name}": array for name, array in self._meta.to_arrays().items()}
+        stages = {} if self._stages is None else self._stages.to_arrays()
+        staged = {f"stages_{name}": array for name, array in stages.items()}
+        return super()._to_arrays() | {"penalty": np.array(self.ccp_alpha_)} | path | meta | staged
 
     def _from_arrays(self, arrays: dict[str, np.ndarray]) -> None:
         super()._from_arrays(arrays)
-        self._stages = None  # files hold the finished tree
+        self._meta = MetaNodes.from_arrays(without_prefix(arrays, "meta_"), self._growth(), self.tree_)
+        stages = without_prefix(arrays, "stages_")
+        self._stages = Stages.from_arrays(stages, self.tree_) if stages else None
         self.ccp_alpha_, path = float(arrays["penalty"]), without_prefix(arrays, "ccp_")
         if path:
             self.ccp_path_ = path

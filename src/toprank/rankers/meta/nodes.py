@@ -2,34 +2,82 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from toprank._core.dtypes import NODE
+from toprank._core.dtypes import NODE, WEIGHT
 from toprank.export import to_text
 from toprank.rankers.growth import Arrangement, Growth
 from toprank.rankers.meta.classifier_tree import ClassifierTree
 from toprank.rankers.meta.cutters import ClassifierRule
 from toprank.tree.columns import Column
+from toprank.tree.flatten import part_of_tree
 from toprank.tree.meta.meta_tree import MetaTree
-from toprank.tree.scoring import TIES, Scoring
+from toprank.tree.scoring import TIES
 from toprank.tree.structure import Tree
+
+MAX_WEIGHT = 2**53
+"""Integer weights are exact in float64 up to here."""
+
+ARRAYS = ("left", "right", "depth", "positive", "total", "entry")
 
 
 @dataclass(frozen=True)
 class MetaNodes:
-    """A meta-tree with what it takes to finish parts of it."""
+    """The meta-tree behind a finished tree: its nodes, and where each begins in the tree.
+
+    Attributes
+    ----------
+    meta : MetaTree
+        Without inner trees: their conditions stand in `tree`. Of classifiers, with the rules themselves.
+    unit : float
+        Cases that a weight of 1 in `meta` stands for.
+    growth : Growth
+    tree : Tree or ClassifierTree
+        The finished tree.
+    entry : int32 array of shape (n_meta_nodes,)
+        Node of the tree at which each meta-node begins; empty for classifiers.
+    order : Arrangement or None
+        Order of the leaves, where it is not the one that `growth` gives.
+    """
 
     meta: MetaTree
     unit: float
     growth: Growth
-    scoring: Scoring
-    is_categorical: np.ndarray
-    arrangement: Arrangement | None = None
-    """Order of the leaves, where it is not the one that `growth` gives."""
+    tree: Any
+    entry: np.ndarray
+    order: Arrangement | None = None
+
+    @classmethod
+    def from_fit(
+        cls, meta: MetaTree, unit: float, growth: Growth, tree: Any, entry: np.ndarray | None, order: Any
+    ) -> MetaNodes:
+        """Of a meta-tree that has just been finished."""
+        if entry is None:  # parted by classifiers
+            return cls(meta, unit, growth, tree, np.zeros(0, NODE), order)
+        return cls(replace(meta, inner=[None] * len(meta.left)), unit, growth, tree, entry, order)
+
+    def to_arrays(self) -> dict[str, np.ndarray]:
+        """Arrays by name, for a file; `from_arrays` gives an equal object back."""
+        nodes = {name: getattr(self.meta, name) for name in ARRAYS[:-1]} | {"entry": self.entry}
+        order = {} if self.order is None else {"leaves": self.order.leaves, "place": self.order.place}
+        return nodes | {"unit": np.array(self.unit)} | order
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, np.ndarray], growth: Growth, tree: Tree) -> MetaNodes:
+        """Of arrays that `to_arrays` made, for their tree; ValueError where they do not fit together."""
+        known = {*ARRAYS, "unit"}
+        if not known <= set(arrays) or set(arrays) - known not in (set(), {"leaves", "place"}):
+            raise ValueError("The model's meta-tree is not whole.")
+        order = Arrangement(arrays["leaves"], arrays["place"]) if "leaves" in arrays else None
+        if not all(_rules(arrays, order, tree)):
+            raise ValueError("The model's meta-tree and its tree do not fit together.")
+        left, right, depth, positive, total, entry = (arrays[name] for name in ARRAYS)
+        meta = MetaTree(left, right, depth, positive, total, [None] * len(left))
+        return cls(meta, float(arrays["unit"]), growth, tree, entry, order)
 
     def table(self) -> dict[str, np.ndarray]:
         """One row a meta-node: node, parent, depth, is_leaf, n, positives, alpha, beta, auc_gain.
@@ -64,16 +112,29 @@ class MetaNodes:
     def ending_in(self, nodes: np.ndarray) -> MetaNodes:
         """The part that ends in the given meta-nodes."""
         ends = nodes[~self.meta.is_leaf[nodes]]
-        meta = self.meta.collapsed(ends)
-        return replace(self, meta=meta, arrangement=self.arrangement and self._rearranged(ends, meta))
+        meta, is_kept = self.meta.collapsed(ends), self.meta.is_above(ends)
+        order = self.order and self._rearranged(ends, meta)
+        if self._is_classifiers:
+            tree: Any = ClassifierTree(meta, self.unit, self.growth, order or self.growth.arrange(meta, self.unit))
+            return replace(self, meta=meta, tree=tree, order=order)
+        bare, new = part_of_tree(self.tree, 0, self.entry[ends])
+        entry = new[self.entry[is_kept]]
+        tree = self.growth.ranked(
+            bare, meta, self.unit, entry, self.tree.scoring, order or self.growth.arrange(meta, self.unit)
+        )
+        return replace(self, meta=meta, tree=tree, entry=entry, order=order)
+
+    @property
+    def _is_classifiers(self) -> bool:
+        return isinstance(self.tree, ClassifierTree)
 
     def _rearranged(self, ends: np.ndarray, meta: MetaTree) -> Arrangement:
         """Leaves of a part where those of the whole stand; a node that was none, at the mean place of its leaves."""
-        assert self.arrangement is not None
+        assert self.order is not None
         whole, n = self.meta, len(self.meta.left)
         weight, place = np.zeros(n), np.zeros(n)
-        leaves = self.arrangement.leaves
-        weight[leaves], place[leaves] = whole.total[leaves], self.arrangement.place
+        leaves = self.order.leaves
+        weight[leaves], place[leaves] = whole.total[leaves], self.order.place
         is_kept = np.ones(n, bool)
         for node in np.flatnonzero(~whole.is_leaf)[::-1]:  # children first
             left, right = whole.left[node], whole.right[node]
@@ -88,18 +149,10 @@ class MetaNodes:
         shares = (np.diff(key[order]) == 0) & was_leaf[order][1:] & was_leaf[order][:-1]
         return Arrangement(order, np.append(0, np.cumsum(~shares)))
 
-    def finished(self) -> Any:
-        """A tree of the meta-tree."""
-        arrangement = self.arrangement or self.growth.arrange(self.meta, self.unit)
-        if any(isinstance(rule, ClassifierRule) for rule in self.meta.inner):
-            return ClassifierTree(self.meta, self.unit, self.growth, arrangement)
-        return self.growth.finish(self.meta, self.unit, self.is_categorical, self.scoring, arrangement)[0]
-
     def rule_at(self, node: int) -> Tree | ClassifierRule:
         """What parts one meta-node: a tree of two leaves, the better one at position 0, or a fitted classifier."""
-        rule = self.meta.inner[node]
-        if isinstance(rule, ClassifierRule):
-            return rule
+        if self._is_classifiers:
+            return self.meta.inner[node]
         three = [node, int(self.meta.left[node]), int(self.meta.right[node])]
         single = MetaTree(
             np.array([1, -1, -1], NODE),
@@ -107,10 +160,40 @@ class MetaNodes:
             np.array([0, 1, 1], NODE),
             self.meta.positive[three],
             self.meta.total[three],
-            [rule, None, None],
+            [None] * 3,
         )
+        bare, new = part_of_tree(self.tree, int(self.entry[node]), self.entry[three[1:]])
         in_order = Arrangement.apart(np.array([1, 2]))
-        return self.growth.finish(single, self.unit, self.is_categorical, TIES, in_order)[0]
+        return self.growth.ranked(bare, single, self.unit, new[self.entry[three]], TIES, in_order)
+
+
+def _rules(arrays: Mapping[str, np.ndarray], order: Arrangement | None, tree: Tree) -> Iterator[bool | np.bool]:
+    """Whether each invariant of a meta-tree in a file holds; a rule may rely on the rules before it."""
+    left, right, depth, positive, total, entry = (arrays[name] for name in ARRAYS)
+    unit, shape = arrays["unit"], (len(left),) if left.ndim == 1 else (0,)
+    yield shape[0] > 0 and all(a.shape == shape and a.dtype == NODE for a in (left, right, depth, entry))
+    yield all(a.shape == shape and a.dtype == WEIGHT for a in (positive, total))
+    yield unit.shape == () and unit.dtype == np.float64 and 0 < float(unit) < np.inf
+    inner, ends = np.flatnonzero(left >= 0), np.flatnonzero(left < 0)
+    first, second = left[inner], right[inner]
+    yield np.array_equal(np.sort(np.append(first, second)), np.arange(1, len(left))) and np.all(right[ends] < 0)
+    yield np.all(first > inner) and np.all(second > inner)
+    yield depth[0] == 0 and all(np.array_equal(depth[child], depth[inner] + 1) for child in (first, second))
+    yield np.all((positive >= 0) & (positive <= total) & (total > 0)) and total[0] <= MAX_WEIGHT
+    yield all(np.array_equal(weight[inner], weight[first] + weight[second]) for weight in (positive, total))
+    yield np.all((entry >= 0) & (entry < len(tree))) and len(np.unique(entry)) == len(entry) and entry[0] == 0
+    yield np.array_equal(tree.is_leaf[entry], left < 0) and np.all(np.isin(np.flatnonzero(tree.is_leaf), entry))
+    yield np.all(entry[first] > entry[inner]) and np.all(entry[second] > entry[inner])
+    yield order is None or _is_order(order, ends)
+
+
+def _is_order(order: Arrangement, ends: np.ndarray) -> bool:
+    """True where an order of leaves names each of them once, with places 0, 1, ... that do not fall."""
+    leaves, place = order.leaves, order.place
+    if leaves.ndim != 1 or place.shape != leaves.shape or {leaves.dtype.kind, place.dtype.kind} - set("iu"):
+        return False
+    steps = place[1:] - place[:-1]
+    return np.array_equal(np.sort(leaves), ends) and place[0] == 0 and bool(np.all((steps == 0) | (steps == 1)))
 
 
 @dataclass(frozen=True)

@@ -33,9 +33,7 @@ from toprank.rankers.growth import (
 from toprank.rankers.leaf_rates import recounted
 from toprank.rankers.meta.classifier_tree import ClassifierTree
 from toprank.rankers.meta.cuts import CellRule
-from toprank.rankers.meta.meta_ranker import GrownMeta
-from toprank.rankers.meta.nodes import MetaNodes
-from toprank.rankers.meta.parts import MetaParts
+from toprank.rankers.meta.meta_ranker import GrownMeta, MetaRanker
 from toprank.rankers.meta.pruning import CellPruner, Pruner, SiblingPruner
 from toprank.tree.meta.meta_tree import MetaTree
 from toprank.tree.meta.objectives import ROC_AREA
@@ -46,7 +44,7 @@ from toprank.tree.weights import integer_weights
 AUTO_DEPTH = "auto"
 
 
-class TreeRank(MetaParts):
+class TreeRank(MetaRanker):
     """A readable tree of trees that orders all cases, by optimising the area under the ROC curve.
 
     Every cell of the ranking is parted in two where that adds most area (the entropic measure Lambda of section IV-A),
@@ -221,7 +219,7 @@ class TreeRank(MetaParts):
 
     # --- growing ------------------------------------------------------------------------------------------------
 
-    def _growth(self, data: TrainingData) -> Growth:
+    def _growth(self) -> Growth:
         self.max_depth_: int | None = None
         if isinstance(self.max_depth, str):  # "auto"
             self.max_depth_ = max(1, math.ceil(math.sqrt(math.log(max(self.n_cases_, 1.0)))))
@@ -312,13 +310,19 @@ class TreeRank(MetaParts):
         return tree, entry
 
     def _remember(self, growth: Growth, grown: GrownMeta, data: TrainingData, scoring: Scoring, pruner: Pruner) -> None:
-        meta, arrangement = pruner.at(self.ccp_alpha_)
-        fixed = arrangement if self.pruning == "cells" or grown.aside is not None else None
-        self._meta_nodes = MetaNodes(meta, grown.unit, growth, scoring, data.is_categorical, fixed)
         self.full_tree_ = self.tree_
         if self.ccp_alpha_ > 0:
             meta, arrangement = pruner.at(0.0)
             self.full_tree_ = self._finish(growth, replace(grown, meta=meta), data, scoring, arrangement)[0]
+
+    def _has_fixed_order(self, grown: GrownMeta) -> bool:
+        return self.pruning == "cells" or grown.aside is not None
+
+    def subtree(self, nodes: Any) -> Self:
+        """A copy of the model whose ranking ends in the given meta-nodes, as in `MetaAP`."""
+        part = super().subtree(nodes)
+        part.full_tree_ = part.tree_
+        return part
 
     def _measure(self, is_positive: np.ndarray, score: np.ndarray, weight: np.ndarray) -> float:
         return roc_auc(is_positive, score, sample_weight=weight)
@@ -435,11 +439,9 @@ class TreeRank(MetaParts):
         arrays = super()._to_arrays()
         if self.full_tree_ is not self.tree_:
             arrays |= {f"full_{name}": array for name, array in self.full_tree_.to_arrays().items()}
-        return arrays | {"max_depth": np.array(-1 if self.max_depth_ is None else self.max_depth_)}
+        return arrays
 
     def _from_arrays(self, arrays: dict[str, np.ndarray]) -> None:
         super()._from_arrays(arrays)
-        full, depth = without_prefix(arrays, "full_"), int(arrays["max_depth"])
+        full = without_prefix(arrays, "full_")
         self.full_tree_ = Tree.from_arrays(full) if full else self.tree_
-        self.max_depth_ = None if depth < 0 else depth
-        self._meta_nodes = None

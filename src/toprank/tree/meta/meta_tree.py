@@ -93,14 +93,19 @@ class MetaTree:
         child = keep & (self.depth < depth) & ~self.is_leaf
         return self._restricted(keep, child, new_index)
 
-    def collapsed(self, nodes: np.ndarray) -> MetaTree:
-        """The meta-tree with the given meta-nodes turned into leaves."""
-        keep = np.ones(len(self.left), bool)
-        child = ~self.is_leaf
+    def is_above(self, nodes: np.ndarray) -> np.ndarray:
+        """Meta-nodes that stay where the given ones become leaves: bool (n_meta_nodes,)."""
+        keep, child = np.ones(len(self.left), bool), ~self.is_leaf
         child[nodes] = False
         for node in range(len(self.left)):
             if not self.is_leaf[node] and (not keep[node] or not child[node]):
                 keep[self.left[node]] = keep[self.right[node]] = False
+        return keep
+
+    def collapsed(self, nodes: np.ndarray) -> MetaTree:
+        """The meta-tree with the given meta-nodes turned into leaves."""
+        keep, child = self.is_above(nodes), ~self.is_leaf
+        child[nodes] = False
         return self._restricted(keep, child & keep, np.cumsum(keep) - 1)
 
     def with_areas_as_gains(self) -> MetaTree:

@@ -7,8 +7,8 @@ threshold up to there, is all that its scores depend on.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,9 @@ from toprank._core.traverse import walk_stages
 from toprank.tree.bin_mapper import as_block, row_blocks
 from toprank.tree.scoring import squash
 from toprank.tree.structure import Tree
+
+MAX_STAGES = 100_000
+"""Stages that a file may ask for."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,6 +55,18 @@ class Stages:
         n_stages = max_depth or max(int(depth.max()), 1)
         rate = np.zeros(0) if rate is None else rate
         return cls(node.astype(NODE), depth.astype(NODE), key.astype(NODE), n_stages, rate)
+
+    def to_arrays(self) -> dict[str, np.ndarray]:
+        """Arrays by name, for a file; `from_arrays` gives the stages back."""
+        return {name: np.array(value) for name, value in vars(self).items()}
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, np.ndarray], tree: Tree) -> Stages:
+        """Stages of arrays that `to_arrays` made, for their tree; ValueError where they do not fit together."""
+        if set(arrays) != {f.name for f in fields(cls)} or not all(_rules(arrays, tree)):
+            raise ValueError("The model's stages do not fit its tree.")
+        node, depth, key, rate = (arrays[name] for name in ("node", "depth", "key", "rate"))
+        return cls(node, depth, key, int(arrays["n_stages"]), rate)
 
     @property
     def n_distinct(self) -> int:
@@ -110,6 +125,17 @@ class Stages:
         position = np.cumsum(is_taken, axis=1) - 1
         n_leaves = position[:, -1:] + 1
         return (n_leaves - position[:, self.key]) / n_leaves, n_leaves[:, 0]
+
+
+def _rules(arrays: Mapping[str, np.ndarray], tree: Tree) -> Iterator[bool | np.bool]:
+    """Whether each invariant of stages in a file holds; a rule may rely on the rules before it."""
+    node, depth, key, rate, n_stages = (arrays[name] for name in ("node", "depth", "key", "rate", "n_stages"))
+    yield n_stages.shape == () and n_stages.dtype.kind in "iu" and 1 <= int(n_stages) <= MAX_STAGES
+    yield all(array.dtype == NODE and array.shape == node.shape for array in (node, depth, key))
+    yield node.ndim == 1 and 0 < len(node) <= len(tree) and node.min() >= 0 and node.max() < len(tree)
+    yield len(np.unique(node)) == len(node) and node[0] == 0 == depth[0]
+    yield depth.min() >= 0 and depth.max() <= tree.depth and key.min() >= 0 and key.max() < len(tree)
+    yield rate.dtype == np.float64 and rate.shape in ((0,), node.shape) and np.all((rate >= 0) & (rate <= 1))
 
 
 def node_depths(tree: Tree) -> np.ndarray:
