@@ -19,12 +19,12 @@ from toprank.explain import PathCounts, count_paths
 from toprank.rankers.ensemble.ballots import Ballot, MeanBallot, Rows, Vote
 from toprank.rankers.ensemble.ensemble import PATH_ROWS, Ensemble
 from toprank.rankers.growth import DEPTH, GROWTH_CONSTRAINTS, Growth, category_search
-from toprank.rankers.linear import STEPS_TRIED, fit_linear_scoring
+from toprank.rankers.leaf_scores import fit_leaf_score
 from toprank.rankers.progress import progress
 from toprank.rankers.unseen import OUT_OF_BAG, HeldOut, Unseen, held_out_folds
 from toprank.tree.feature_sampler import FeatureSampler, columns_wanted
 from toprank.tree.meta.meta_tree import MetaTree
-from toprank.tree.scoring import TIES, Card, Margin, Scoring
+from toprank.tree.scoring import Card, Scoring
 from toprank.tree.structure import Tree
 
 CARD_FOLDS = 3
@@ -197,14 +197,14 @@ class Forest(Ensemble):
 
         All trees share one scorecard, of all rows. Out of bag, a row has the points of a scorecard of other folds.
         """
-        if self.leaf_score != "additive":
-            margin = self.leaf_score == "margin"
-            return Margin(data.column_scales()) if margin else TIES, None
-        fit = partial(fit_linear_scoring, data, C=1.0, n_steps=STEPS_TRIED, categories=category_search(self))
+        fit = partial(fit_leaf_score, self.leaf_score, data, C=1.0, categories=category_search(self))
         scoring = fit(data.weight)
+        if not isinstance(scoring, Card):
+            return scoring, None
         points = scoring.total(data.X)
         for fold in held_out_folds(data, CARD_FOLDS, 0, len(data.X)) if self.bootstrap else ():
             other = fit(fold.inside_weight)
+            assert isinstance(other, Card)
             points[fold.held_out] = other.total(data.X[fold.held_out])
         return scoring, points
 

@@ -20,7 +20,7 @@ from toprank.explain import Covers, PathCounts
 from toprank.files.model_file import without_prefix
 from toprank.metrics import HitRates
 from toprank.rankers.growth import Arrangement, Growth, category_search
-from toprank.rankers.linear import STEPS_TRIED, fit_linear_scoring
+from toprank.rankers.leaf_scores import fit_leaf_score
 from toprank.rankers.meta.nodes import MetaNodes, NodeClassifier
 from toprank.rankers.meta.pruning import Pruner, best_penalty, penalties_to_try
 from toprank.rankers.tree_ranker import TreeRanker
@@ -37,7 +37,7 @@ from toprank.rankers.unseen import (
 from toprank.tree.meta.meta_tree import MetaTree
 from toprank.tree.meta.objectives import Objective
 from toprank.tree.meta.stages import Stages
-from toprank.tree.scoring import TIES, Card, Margin, Scoring
+from toprank.tree.scoring import Card, Scoring
 
 
 @dataclass(frozen=True)
@@ -66,6 +66,7 @@ class MetaRanker(TreeRanker):
     _stages: Stages | None
     ccp_alpha: float | str
     leaf_score: str
+    linear_C: float
 
     # --- what a subclass says -----------------------------------------------------------------------------------
 
@@ -117,15 +118,7 @@ class MetaRanker(TreeRanker):
 
     def _fit_scoring(self, data: TrainingData, weight: np.ndarray | None) -> Scoring:
         """What orders rows inside leaves, from the rows that have weight."""
-        if self.leaf_score == "margin":
-            return Margin(data.column_scales())
-        if self.leaf_score in ("linear", "additive"):
-            n_steps, categories = STEPS_TRIED if self.leaf_score == "additive" else 0, category_search(self)
-            if weight is not data.weight:
-                return fit_linear_scoring(data, weight, self.linear_C, n_steps, categories)
-            name = self.leaf_score, self.linear_C, categories
-            return data.once(name, lambda: fit_linear_scoring(data, weight, self.linear_C, n_steps, categories))
-        return TIES
+        return fit_leaf_score(self.leaf_score, data, weight, self.linear_C, category_search(self))
 
     def _choose_penalty(
         self, growth: Growth, data: TrainingData, pruner: Pruner, threads: Threads
