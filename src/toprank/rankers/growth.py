@@ -1,4 +1,4 @@
-"""Settings of an estimator to grown, finished trees; one place for single trees, meta-trees and forests."""
+"""Settings of an estimator to grown trees; one place for single trees, meta-trees and forests."""
 
 from __future__ import annotations
 
@@ -13,17 +13,13 @@ from sklearn.utils._param_validation import Interval, Options, StrOptions
 from toprank._core.criteria import split_gain
 from toprank._core.threads import Threads
 from toprank.data.training import TrainingData, shared_tables
-from toprank.rankers.leaf_rates import finish_tree, meta_rates, parents_of, smoothed_rates
 from toprank.tree.categories import CategorySearch
 from toprank.tree.feature_sampler import FeatureSampler
-from toprank.tree.flatten import flatten_tree, flatten_with_entries
+from toprank.tree.flatten import flatten_tree
 from toprank.tree.grower import UNLIMITED, Limits, grow
 from toprank.tree.meta.meta_tree import MetaTree, grow_meta_tree
 from toprank.tree.meta.objectives import AVERAGE_PRECISION, Objective
-from toprank.tree.meta.shake import optimal_order
 from toprank.tree.meta.stack import RootMemory, StackLimits, grow_meta_trees
-from toprank.tree.meta.stages import Stages
-from toprank.tree.scoring import Scoring
 from toprank.tree.structure import Tree
 from toprank.tree.weights import RowWeights, integer_weights
 
@@ -50,11 +46,6 @@ GROWTH_CONSTRAINTS: dict[str, list[Any]] = {
 PUBLISHED_CATEGORIES: dict[str, Any] = {"cat_smooth": None, "min_data_per_group": 1, "max_cat_threshold": None}
 """Categories as the papers search them: levels by their training rate, any subset, judged on the same cases."""
 
-ORDER_STRENGTH = 300.0
-"""Cases of hierarchical shrinkage behind leaf_order="rate": a leaf overtakes the order of the meta-tree only on
-evidence. Of 10, 30, 100, 300, 1000 this was the best on simulated and real tables together; the differences are
-small."""
-
 STACK_CELLS = 2**20
 """Cells up to which copies of a table, one for each of several leaf depths, are grown side by side: beyond that the
 rows cost more than the calls, and one tree at a time stays in the cache."""
@@ -65,26 +56,8 @@ CCP_ALPHA = [Interval(Real, 0, None, closed="left"), Options(str, {"cv"})]
 
 
 @dataclass(frozen=True)
-class Arrangement:
-    """Meta-leaves best first, and the place in the ranking of each: 0, 1, ... without gaps; several may share one."""
-
-    leaves: np.ndarray
-    place: np.ndarray
-
-    @classmethod
-    def apart(cls, leaves: np.ndarray) -> Arrangement:
-        """A place of its own for each leaf."""
-        return cls(leaves, np.arange(len(leaves)))
-
-    @property
-    def n_places(self) -> int:
-        """Number of places in the ranking."""
-        return int(self.place[-1]) + 1
-
-
-@dataclass(frozen=True)
-class Growth:
-    """How trees grow and how their leaves are smoothed, as an estimator's parameters say."""
+class GrowthSettings:
+    """How trees grow and how their leaves are ordered and smoothed, as an estimator's parameters say."""
 
     criterion: int
     leaf_depth: int | None
@@ -101,8 +74,8 @@ class Growth:
     keeps_ap: bool = False
 
     @classmethod
-    def of(cls, estimator: Any, criterion: int, leaf_depth: int | None, **others: Any) -> Growth:
-        """Growth of an estimator's parameters; a meta-tree's `objective` orders and cuts the cells."""
+    def from_estimator(cls, estimator: Any, criterion: int, leaf_depth: int | None, **others: Any) -> GrowthSettings:
+        """Settings of an estimator's parameters; a meta-tree's `objective` orders and cuts the cells."""
         names = (
             "min_samples_leaf",
             "min_samples_split",
@@ -132,111 +105,58 @@ class Growth:
             categories=self.categories.rules(weights),
         )
 
-    def grow_tree(self, data: TrainingData, threads: Threads, direction: np.ndarray | None = None) -> Tree:
-        """One greedy tree without scores; `direction` as `Limits` takes it."""
-        weights = integer_weights(data.is_positive, data.weight)
-        splitter = data.splitter(weights, threads)
-        limits = replace(self.limits(weights, None), direction=direction)
-        trees = grow(splitter, splitter.root(), limits)
-        return flatten_tree(trees, weights.unit, data.is_categorical)
 
-    def node_rates(self, tree: Tree) -> np.ndarray:
-        """Smoothed rate of each node of a plain tree; it depends on what stands above the node alone."""
-        parent = parents_of(np.where(tree.is_leaf, -1, tree.left), tree.right)
-        total = tree.positive + tree.negative
-        return smoothed_rates(tree.positive, total, parent, self.smoothing, self.smoothing_strength)
+def grow_tree(
+    settings: GrowthSettings, data: TrainingData, threads: Threads, direction: np.ndarray | None = None
+) -> Tree:
+    """One greedy tree without scores; `direction` as `Limits` takes it."""
+    weights = integer_weights(data.is_positive, data.weight)
+    splitter = data.splitter(weights, threads)
+    limits = replace(settings.limits(weights, None), direction=direction)
+    trees = grow(splitter, splitter.root(), limits)
+    return flatten_tree(trees, weights.unit, data.is_categorical)
 
-    def grow_meta(
-        self,
-        data: TrainingData,
-        weight: np.ndarray | None,
-        threads: Threads,
-        sample_features: FeatureSampler | None = None,
-    ) -> tuple[MetaTree, float]:
-        """One meta-tree on the rows that have weight, and the unit of its integer weights."""
-        weights = data.row_weights(weight)
-        splitter = data.splitter(weights, threads)
-        limits = self.limits(weights, sample_features)
-        return grow_meta_tree(splitter, self.objective, self.max_depth or UNLIMITED, limits), weights.unit
 
-    def grow_shared_meta(self, data: TrainingData, threads: Threads) -> tuple[MetaTree, float]:
-        """`grow_meta` on all rows; inside `shared_training_data` with what other leaf depths have in common."""
-        tables = shared_tables()
-        if tables is None or self.max_leaf_nodes is not None:
-            return self.grow_meta(data, data.weight, threads)
-        depths = tables.leaf_depths
-        alike = replace(self, leaf_depth=None, smoothing=None, smoothing_strength=0.0, leaf_order="rate")
-        if self.leaf_depth in depths and len(depths) > 1 and data.X.size * len(depths) <= STACK_CELLS:
-            grown, unit = data.once((alike, depths), lambda: self._grow_stack(data, depths, threads))
-            return grown[self.leaf_depth], unit
-        weights = integer_weights(data.is_positive, data.weight)
-        splitter = RootMemory(
-            data.splitter(weights, threads), data.once(("root", replace(alike, max_depth=None)), list)
-        )
-        limits = self.limits(weights, None)
-        return grow_meta_tree(splitter, self.objective, self.max_depth or UNLIMITED, limits), weights.unit
+def grow_meta(
+    settings: GrowthSettings,
+    data: TrainingData,
+    weight: np.ndarray | None,
+    threads: Threads,
+    sample_features: FeatureSampler | None = None,
+) -> tuple[MetaTree, float]:
+    """One meta-tree on the rows that have weight, and the unit of its integer weights."""
+    weights = data.row_weights(weight)
+    splitter = data.splitter(weights, threads)
+    limits = settings.limits(weights, sample_features)
+    return grow_meta_tree(splitter, settings.objective, settings.max_depth or UNLIMITED, limits), weights.unit
 
-    def _grow_stack(
-        self, data: TrainingData, depths: tuple[int, ...], threads: Threads
-    ) -> tuple[dict[int, MetaTree], float]:
-        """Meta-trees by the depth of their inner trees, and the unit of their integer weights."""
-        weights = integer_weights(data.is_positive, data.weight)
-        splitter, roots = data.stacked_splitter(weights, threads, len(depths))
-        one = replace(self, leaf_depth=max(depths)).limits(weights, None)
-        limits = StackLimits(**vars(one), depths=depths, n_rows=int(roots.stop[0]))
-        grown = grow_meta_trees(splitter, roots, self.objective, self.max_depth or UNLIMITED, limits)
-        return dict(zip(depths, grown, strict=True)), weights.unit
 
-    def arrange(self, meta: MetaTree, unit: float) -> Arrangement:
-        """The meta-leaves in the order that `leaf_order` asks for, each at a place of its own."""
-        order = self._order(meta, unit)
-        return Arrangement.apart(order[meta.is_leaf[order]])
+def grow_shared_meta(settings: GrowthSettings, data: TrainingData, threads: Threads) -> tuple[MetaTree, float]:
+    """`grow_meta` on all rows; inside `shared_training_data` with what other leaf depths have in common."""
+    tables = shared_tables()
+    if tables is None or settings.max_leaf_nodes is not None:
+        return grow_meta(settings, data, data.weight, threads)
+    depths = tables.leaf_depths
+    alike = replace(settings, leaf_depth=None, smoothing=None, smoothing_strength=0.0, leaf_order="rate")
+    if settings.leaf_depth in depths and len(depths) > 1 and data.X.size * len(depths) <= STACK_CELLS:
+        grown, unit = data.once((alike, depths), lambda: _grow_stack(settings, data, depths, threads))
+        return grown[settings.leaf_depth], unit
+    weights = integer_weights(data.is_positive, data.weight)
+    splitter = RootMemory(data.splitter(weights, threads), data.once(("root", replace(alike, max_depth=None)), list))
+    limits = settings.limits(weights, None)
+    return grow_meta_tree(splitter, settings.objective, settings.max_depth or UNLIMITED, limits), weights.unit
 
-    def _order(self, meta: MetaTree, unit: float) -> np.ndarray:
-        """All meta-nodes, best first: wherever the meta-tree ends, its leaves stand in this order.
 
-        The rate of a meta-node depends on what stands above it alone, so one order serves all depths.
-        """
-        order = np.array(meta.preorder())
-        if self.leaf_order == "meta":
-            return order
-        if self.leaf_order == "training":
-            return order[optimal_order(meta.positive[order], (meta.total - meta.positive)[order])]
-        shrunk = meta_rates(meta, unit, "hierarchical", ORDER_STRENGTH)
-        return order[np.argsort(-shrunk[order], kind="stable")]
-
-    def finish_meta(
-        self, meta: MetaTree, unit: float, data: TrainingData, scoring: Scoring, arrangement: Arrangement | None = None
-    ) -> Tree:
-        """The flattened meta-tree with leaf order, scores and rates; `arrangement` overrules `leaf_order`."""
-        return self.finish(meta, unit, data.is_categorical, scoring, arrangement or self.arrange(meta, unit))[0]
-
-    def finish(
-        self, meta: MetaTree, unit: float, is_categorical: np.ndarray, scoring: Scoring, arrangement: Arrangement
-    ) -> tuple[Tree, np.ndarray]:
-        """The flattened meta-tree, and the node of it at which each meta-node begins."""
-        tree, entry = flatten_with_entries(meta, unit, is_categorical)
-        return self.ranked(tree, meta, unit, entry, scoring, arrangement), entry
-
-    def ranked(
-        self, tree: Tree, meta: MetaTree, unit: float, entry: np.ndarray, scoring: Scoring, arrangement: Arrangement
-    ) -> Tree:
-        """A flattened meta-tree with leaf order, scores and rates; `entry` is where each meta-node begins in it."""
-        position = np.full(len(tree), -1)
-        position[entry[arrangement.leaves]] = arrangement.place
-        return finish_tree(tree, position, self.place_rates(meta, unit, arrangement), scoring)
-
-    def stages(self, meta: MetaTree, unit: float, entry: np.ndarray) -> Stages:
-        """What the finished tree would be at every lower meta-depth, in the order of leaves that `arrange` gives."""
-        return Stages.of(entry, meta.depth, np.argsort(self._order(meta, unit)), self.max_depth)
-
-    def place_rates(self, meta: MetaTree, unit: float, arrangement: Arrangement) -> np.ndarray:
-        """Smoothed rate of each place in the ranking; leaves that share one share the mean of their rates."""
-        leaves, place = arrangement.leaves, arrangement.place
-        rates, total = meta_rates(meta, unit, self.smoothing, self.smoothing_strength)[leaves], meta.total[leaves]
-        if arrangement.n_places == len(leaves):
-            return rates
-        return np.bincount(place, rates * total) / np.bincount(place, total)
+def _grow_stack(
+    settings: GrowthSettings, data: TrainingData, depths: tuple[int, ...], threads: Threads
+) -> tuple[dict[int, MetaTree], float]:
+    """Meta-trees by the depth of their inner trees, and the unit of their integer weights."""
+    weights = integer_weights(data.is_positive, data.weight)
+    splitter, roots = data.stacked_splitter(weights, threads, len(depths))
+    one = replace(settings, leaf_depth=max(depths)).limits(weights, None)
+    limits = StackLimits(**vars(one), depths=depths, n_rows=int(roots.stop[0]))
+    grown = grow_meta_trees(splitter, roots, settings.objective, settings.max_depth or UNLIMITED, limits)
+    return dict(zip(depths, grown, strict=True)), weights.unit
 
 
 def category_search(estimator: Any) -> CategorySearch:

@@ -47,6 +47,12 @@ def parents_of(left: np.ndarray, right: np.ndarray) -> np.ndarray:
     return parent
 
 
+def node_rates(tree: Tree, smoothing: str | None, strength: float) -> np.ndarray:
+    """Smoothed rate of each node of a plain tree; it depends on what stands above the node alone."""
+    parent = parents_of(np.where(tree.is_leaf, -1, tree.left), tree.right)
+    return smoothed_rates(tree.positive, tree.positive + tree.negative, parent, smoothing, strength)
+
+
 def meta_rates(meta: MetaTree, unit: float, smoothing: str | None, strength: float) -> np.ndarray:
     """Smoothed rate of each meta-node."""
     parent = parents_of(meta.left, meta.right)

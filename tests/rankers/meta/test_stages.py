@@ -15,9 +15,9 @@ from toprank import MetaAP, RankingTree, load
 from toprank._core.dtypes import AP
 from toprank._core.threads import Threads
 from toprank.data.training import TrainingData
-from toprank.rankers.growth import ORDER_STRENGTH, Growth
+from toprank.rankers.growth import GrowthSettings, grow_meta
+from toprank.rankers.meta.ordering import ORDER_STRENGTH, finish_meta
 from toprank.tree.columns import Column
-from toprank.tree.flatten import flatten_with_entries
 from toprank.tree.scoring import TIES
 
 PLAIN: dict[str, Any] = {"criterion": "ap", "ccp_alpha": 0.0, "cv": 0}
@@ -97,10 +97,9 @@ def test_leaves_stand_from_left_to_right_or_by_rates_shrunk_towards_those_above(
     X, y = make_cases()
     matrix = X[["size", "age"]].to_numpy()
     data = TrainingData(matrix, y == 1, None, [Column("size"), Column("age")])
-    how = Growth.of(MetaAP(min_samples_leaf=5), AP, 2, max_depth=5, leaf_order=leaf_order)
-    meta, unit = how.grow_meta(data, None, Threads())
-    tree = how.finish_meta(meta, unit, data, TIES)
-    entry = flatten_with_entries(meta, unit, data.is_categorical)[1]
+    how = GrowthSettings.from_estimator(MetaAP(min_samples_leaf=5), AP, 2, max_depth=5, leaf_order=leaf_order)
+    meta, unit = grow_meta(how, data, None, Threads())
+    tree, entry = finish_meta(how, meta, unit, data.is_categorical, TIES)
     own, rate = meta.positive / meta.total, {0: meta.positive[0] / meta.total[0]}
     for node in np.flatnonzero(~meta.is_leaf).tolist():
         for child in (int(meta.left[node]), int(meta.right[node])):

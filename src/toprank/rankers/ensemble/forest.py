@@ -18,8 +18,9 @@ from toprank.data.training import TrainingData
 from toprank.explain import PathCounts, count_paths
 from toprank.rankers.ensemble.ballots import Ballot, MeanBallot, Rows, Vote
 from toprank.rankers.ensemble.ensemble import PATH_ROWS, Ensemble
-from toprank.rankers.growth import DEPTH, GROWTH_CONSTRAINTS, Growth, category_search
+from toprank.rankers.growth import DEPTH, GROWTH_CONSTRAINTS, GrowthSettings, category_search, grow_meta
 from toprank.rankers.leaf_scores import fit_leaf_score
+from toprank.rankers.meta.ordering import finish_meta
 from toprank.rankers.progress import progress
 from toprank.rankers.unseen import OUT_OF_BAG, HeldOut, Unseen, held_out_folds
 from toprank.tree.feature_sampler import FeatureSampler, columns_wanted
@@ -137,14 +138,14 @@ class Forest(Ensemble):
     # --- what a subclass says -----------------------------------------------------------------------------------
 
     @abstractmethod
-    def _growth(self) -> Growth:
+    def _settings(self) -> GrowthSettings:
         """How a meta-tree grows."""
 
     def _grow(
-        self, growth: Growth, data: TrainingData, weight: np.ndarray, sampler: FeatureSampler | None
+        self, settings: GrowthSettings, data: TrainingData, weight: np.ndarray, sampler: FeatureSampler | None
     ) -> tuple[MetaTree, float]:
         """One meta-tree, and the unit of its weights."""
-        return growth.grow_meta(data, weight, Threads(), sampler)
+        return grow_meta(settings, data, weight, Threads(), sampler)
 
     def _vote(self, tree: Tree, score: np.ndarray) -> np.ndarray:
         """What one tree says of rows that it gives these scores."""
@@ -167,7 +168,7 @@ class Forest(Ensemble):
     # --- fitting ------------------------------------------------------------------------------------------------
 
     def _fit_model(self, data: TrainingData, threads: Threads) -> Unseen | None:
-        growth = self._growth()
+        settings = self._settings()
         scoring, points = self._fit_scoring(data)
         random = check_random_state(self.random_state)
         seeds = random.randint(np.iinfo(np.int32).max, size=self.n_estimators)
@@ -179,8 +180,8 @@ class Forest(Ensemble):
         def grow_one(seed: int) -> tuple[Tree, PathCounts, np.ndarray, np.ndarray]:
             rng = np.random.default_rng(int(seed))
             weight = self._draw_weights(data, rng)
-            meta, unit = self._grow(growth, data, weight, self._feature_sampler(data.X.shape[1], rng))
-            tree = growth.finish_meta(meta, unit, data, scoring)
+            meta, unit = self._grow(settings, data, weight, self._feature_sampler(data.X.shape[1], rng))
+            tree = finish_meta(settings, meta, unit, data.is_categorical, scoring)[0]
             unseen = np.flatnonzero(weight == 0) if self.bootstrap else np.arange(len(weight))
             return tree, count_paths(tree, sample, sample_weight), unseen, ballot.cast(tree, unseen)
 

@@ -10,7 +10,7 @@ from sklearn.utils._param_validation import StrOptions
 from toprank._core.dtypes import CRITERIA
 from toprank.metrics import average_precision
 from toprank.rankers.ensemble.forest import Forest, Judgement
-from toprank.rankers.growth import PUBLISHED_CATEGORIES, Growth
+from toprank.rankers.growth import PUBLISHED_CATEGORIES, GrowthSettings
 
 
 class MetaAPForest(Forest):
@@ -164,8 +164,8 @@ class MetaAPForest(Forest):
                      "splitter": "midpoint"}  # fmt: skip
         return cls(**(published | PUBLISHED_CATEGORIES | parameters))
 
-    def _growth(self) -> Growth:
-        return Growth.of(
+    def _settings(self) -> GrowthSettings:
+        return GrowthSettings.from_estimator(
             self,
             CRITERIA[self.criterion],
             self.leaf_depth or self.max_depth,

@@ -16,7 +16,8 @@ from toprank.explain import count_paths, gain_importance
 from toprank.rankers.ensemble.ensemble import PATH_ROWS, Ensemble, negatives_above
 from toprank.rankers.ensemble.pair_rule import PLACE, PairRule
 from toprank.rankers.ensemble.pair_weights import STEP_UNIT, PairWeights, best_step, discordant_pairs
-from toprank.rankers.growth import CV, DEPTH, GROWTH_CONSTRAINTS, Growth
+from toprank.rankers.growth import CV, DEPTH, GROWTH_CONSTRAINTS, GrowthSettings, grow_meta
+from toprank.rankers.meta.ordering import finish_meta
 from toprank.rankers.progress import progress
 from toprank.tree.meta.objectives import ROC_AREA
 from toprank.tree.scoring import TIES
@@ -208,7 +209,7 @@ class TreeRankBoost(Ensemble):
 
         Stops where no step lowers the criterion, and once it is so low that no pair can be in the wrong order.
         """
-        growth = Growth.of(
+        settings = GrowthSettings.from_estimator(
             self,
             ROC_AREA.criterion,
             self.leaf_depth or self.max_depth,
@@ -218,8 +219,8 @@ class TreeRankBoost(Ensemble):
         )
         weights = PairWeights(data.is_positive, data.weight)
         for i in range(self.n_estimators):
-            meta, unit = growth.grow_meta(data, weights.for_growing(), threads)
-            tree = growth.finish_meta(meta, unit, data, TIES)
+            meta, unit = grow_meta(settings, data, weights.for_growing(), threads)
+            tree = finish_meta(settings, meta, unit, data.is_categorical, TIES)[0]
             place, value = tree.leaf[tree.apply(data.X, threads)], values_of_places(tree)
             positive, negative = weights.by_place(place, tree.n_leaves)
             strict, tied = discordant_pairs(positive, negative)

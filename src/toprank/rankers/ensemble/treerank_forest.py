@@ -14,7 +14,7 @@ from toprank.metrics import average_precision, roc_auc
 from toprank.rankers.ensemble.ballots import Ballot, MeanBallot, MedianBallot, Vote, median_votes
 from toprank.rankers.ensemble.ensemble import negatives_above
 from toprank.rankers.ensemble.forest import COLUMNS_DRAWN, Forest, Judgement
-from toprank.rankers.growth import Growth
+from toprank.rankers.growth import GrowthSettings
 from toprank.rankers.meta.cuts import CellRule
 from toprank.tree.feature_sampler import FeatureSampler
 from toprank.tree.meta.meta_tree import MetaTree
@@ -171,8 +171,8 @@ class TreeRankForest(Forest):
         self.aggregation = aggregation
         self.max_meta_features = max_meta_features
 
-    def _growth(self) -> Growth:
-        return Growth.of(
+    def _settings(self) -> GrowthSettings:
+        return GrowthSettings.from_estimator(
             self,
             ROC_AREA.criterion,
             1 if self.leaf_ranker == "stump" else self.leaf_depth or self.max_depth,
@@ -182,10 +182,10 @@ class TreeRankForest(Forest):
         )
 
     def _grow(
-        self, growth: Growth, data: TrainingData, weight: np.ndarray, sampler: FeatureSampler | None
+        self, settings: GrowthSettings, data: TrainingData, weight: np.ndarray, sampler: FeatureSampler | None
     ) -> tuple[MetaTree, float]:
         rule = CellRule(self.leaf_ranker, self.linear_C)
-        return (rule.grow if rule.is_needed else super()._grow)(growth, data, weight, sampler)
+        return (rule.grow if rule.is_needed else super()._grow)(settings, data, weight, sampler)
 
     def _vote(self, tree: Tree, score: np.ndarray) -> np.ndarray:
         return share_not_above(tree, score)

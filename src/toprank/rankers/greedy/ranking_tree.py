@@ -15,8 +15,8 @@ from toprank._core.threads import Threads, resolve_n_jobs
 from toprank.data.training import TrainingData
 from toprank.files.model_file import without_prefix
 from toprank.rankers.greedy.monotone import MONOTONIC_CST, bounded_rates, read_directions
-from toprank.rankers.growth import CV, DEPTH, GROWTH_CONSTRAINTS, Growth
-from toprank.rankers.leaf_rates import finish_tree, order_by_rate
+from toprank.rankers.growth import CV, DEPTH, GROWTH_CONSTRAINTS, GrowthSettings, grow_tree
+from toprank.rankers.leaf_rates import finish_tree, node_rates, order_by_rate
 from toprank.rankers.tree_ranker import TreeRanker
 from toprank.tree.meta.stages import Stages, node_depths, truncated_tree
 from toprank.tree.scoring import TIES, Margin, Scoring, Votes
@@ -175,9 +175,9 @@ class RankingTree(TreeRanker):
                 f"RankingTree keeps monotonic_cst with leaf_score='rate' only, but leaf_score is {self.leaf_score!r}, "
                 "whose scores change inside leaves. Hint: use leaf_score='rate'."
             )
-        growth = Growth.of(self, CRITERIA[self.criterion], self.max_depth)
-        tree = growth.grow_tree(data, threads, direction)
-        node_rate = bounded_rates(tree, growth.node_rates(tree), direction)
+        settings = GrowthSettings.from_estimator(self, CRITERIA[self.criterion], self.max_depth)
+        tree = grow_tree(settings, data, threads, direction)
+        node_rate = bounded_rates(tree, node_rates(tree, settings.smoothing, settings.smoothing_strength), direction)
         position, rate = order_by_rate(tree, node_rate)
         key = np.unique(-node_rate, return_inverse=True)[1]
         scoring: Scoring = TIES

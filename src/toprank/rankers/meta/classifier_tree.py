@@ -8,8 +8,9 @@ import numpy as np
 
 from toprank._core.dtypes import NODE
 from toprank._core.threads import Threads
-from toprank.rankers.growth import Arrangement, Growth
+from toprank.rankers.growth import GrowthSettings
 from toprank.rankers.leaf_rates import falling_rates
+from toprank.rankers.meta.ordering import LeafOrder, place_rates
 from toprank.tree.meta.meta_tree import MetaTree
 from toprank.tree.scoring import TIES
 
@@ -27,16 +28,16 @@ class ClassifierTree:
 
     scoring = TIES
 
-    def __init__(self, meta: MetaTree, unit: float, growth: Growth, arrangement: Arrangement):
-        leaves, place = arrangement.leaves, arrangement.place
-        n = arrangement.n_places
+    def __init__(self, meta: MetaTree, unit: float, settings: GrowthSettings, order: LeafOrder):
+        leaves, place = order.leaves, order.place
+        n = order.n_places
         self.meta, self.n_leaves, self.is_leaf = meta, n, meta.is_leaf
         self.depth = int(meta.depth.max())
         self.positive, self.negative = meta.positive * unit, (meta.total - meta.positive) * unit
         self.leaf = np.full(len(meta.left), -1, NODE)
         self.leaf[leaves] = place
         self.score = np.where(self.is_leaf, (n - self.leaf) / n, np.nan)
-        rates = falling_rates(growth.place_rates(meta, unit, arrangement), np.bincount(place, meta.total[leaves]))
+        rates = falling_rates(place_rates(settings, meta, unit, order), np.bincount(place, meta.total[leaves]))
         self.rate = np.where(self.is_leaf, rates[self.leaf], np.nan)
 
     def __getattr__(self, name: str) -> Any:

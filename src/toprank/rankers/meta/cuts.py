@@ -14,7 +14,7 @@ from sklearn.utils import check_random_state
 
 from toprank._core.dtypes import WEIGHT
 from toprank.data.training import TrainingData
-from toprank.rankers.growth import Growth
+from toprank.rankers.growth import GrowthSettings
 from toprank.rankers.meta.cutters import (
     ClassifierCutter,
     Cutter,
@@ -56,17 +56,21 @@ class CellRule:
 
     @property
     def is_needed(self) -> bool:
-        """False where `Growth.grow_meta` grows the same meta-tree, and faster."""
+        """False where `GrowthSettings.grow_meta` grows the same meta-tree, and faster."""
         return self.intercalates or self.leaf_ranker not in ("tree", "stump")
 
     def grow(
-        self, growth: Growth, data: TrainingData, weight: np.ndarray | None, sampler: FeatureSampler | None = None
+        self,
+        settings: GrowthSettings,
+        data: TrainingData,
+        weight: np.ndarray | None,
+        sampler: FeatureSampler | None = None,
     ) -> tuple[MetaTree, float]:
         """One meta-tree on the rows that have weight, its gains in units of area, and the unit of its weights."""
         weights = data.row_weights(weight)
-        limits = growth.limits(weights, sampler)
+        limits = settings.limits(weights, sampler)
         meta = grow_by_cuts(
-            weights, limits, growth.max_depth or UNLIMITED, self._cutter(data, weights, limits),
+            weights, limits, settings.max_depth or UNLIMITED, self._cutter(data, weights, limits),
             intercalates=self.intercalates,
         )  # fmt: skip
         return meta, weights.unit

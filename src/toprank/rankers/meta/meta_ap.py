@@ -12,8 +12,18 @@ from toprank._core.dtypes import CRITERIA
 from toprank._core.threads import Threads
 from toprank.data.training import TrainingData
 from toprank.metrics import average_precision
-from toprank.rankers.growth import CCP_ALPHA, CV, DEPTH, GROWTH_CONSTRAINTS, PUBLISHED_CATEGORIES, Growth
+from toprank.rankers.growth import (
+    CCP_ALPHA,
+    CV,
+    DEPTH,
+    GROWTH_CONSTRAINTS,
+    PUBLISHED_CATEGORIES,
+    GrowthSettings,
+    grow_meta,
+    grow_shared_meta,
+)
 from toprank.rankers.meta.meta_ranker import GrownMeta, MetaRanker
+from toprank.rankers.meta.ordering import order_leaves
 from toprank.rankers.meta.pruning import Pruner, SiblingPruner
 from toprank.tree.meta.objectives import AVERAGE_PRECISION
 
@@ -203,13 +213,13 @@ class MetaAP(MetaRanker):
                      "smoothing": None, "splitter": "midpoint"}  # fmt: skip
         return cls(**(published | PUBLISHED_CATEGORIES | parameters))
 
-    def _growth(self) -> Growth:
+    def _settings(self) -> GrowthSettings:
         if self.keeps_ap and self.criterion != "ap":
             raise ValueError(
                 f"MetaAP with keeps_ap=True needs conditions chosen by criterion='ap', but criterion is "
                 f"{self.criterion!r}, whose gains are no AP. Hint: use min_gain to stop inner trees early."
             )
-        return Growth.of(
+        return GrowthSettings.from_estimator(
             self,
             CRITERIA[self.criterion],
             self.leaf_depth or self.max_depth,
@@ -218,13 +228,15 @@ class MetaAP(MetaRanker):
             keeps_ap=self.keeps_ap,
         )
 
-    def _grow(self, growth: Growth, data: TrainingData, weight: np.ndarray | None, threads: Threads) -> GrownMeta:
+    def _grow(
+        self, settings: GrowthSettings, data: TrainingData, weight: np.ndarray | None, threads: Threads
+    ) -> GrownMeta:
         if weight is data.weight:
-            return GrownMeta(*growth.grow_shared_meta(data, threads))
-        return GrownMeta(*growth.grow_meta(data, weight, threads))
+            return GrownMeta(*grow_shared_meta(settings, data, threads))
+        return GrownMeta(*grow_meta(settings, data, weight, threads))
 
-    def _pruner(self, growth: Growth, grown: GrownMeta, data: TrainingData) -> Pruner:
-        return SiblingPruner(grown.meta, AVERAGE_PRECISION, lambda meta: growth.arrange(meta, grown.unit))
+    def _pruner(self, settings: GrowthSettings, grown: GrownMeta, data: TrainingData) -> Pruner:
+        return SiblingPruner(grown.meta, AVERAGE_PRECISION, lambda meta: order_leaves(settings, meta, grown.unit))
 
     def _measure(self, is_positive: np.ndarray, score: np.ndarray, weight: np.ndarray) -> float:
         return average_precision(is_positive, score, sample_weight=weight)

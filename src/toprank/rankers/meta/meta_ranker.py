@@ -19,9 +19,10 @@ from toprank.data.training import TrainingData
 from toprank.explain import Covers, PathCounts
 from toprank.files.model_file import without_prefix
 from toprank.metrics import HitRates
-from toprank.rankers.growth import Arrangement, Growth, category_search
+from toprank.rankers.growth import GrowthSettings, category_search
 from toprank.rankers.leaf_scores import fit_leaf_score
 from toprank.rankers.meta.nodes import MetaNodes, NodeClassifier
+from toprank.rankers.meta.ordering import LeafOrder, finish_meta, stages_of
 from toprank.rankers.meta.pruning import Pruner, best_penalty, penalties_to_try
 from toprank.rankers.tree_ranker import TreeRanker
 from toprank.rankers.unseen import (
@@ -71,15 +72,17 @@ class MetaRanker(TreeRanker):
     # --- what a subclass says -----------------------------------------------------------------------------------
 
     @abstractmethod
-    def _growth(self) -> Growth:
+    def _settings(self) -> GrowthSettings:
         """How the meta-tree grows."""
 
     @abstractmethod
-    def _grow(self, growth: Growth, data: TrainingData, weight: np.ndarray | None, threads: Threads) -> GrownMeta:
+    def _grow(
+        self, settings: GrowthSettings, data: TrainingData, weight: np.ndarray | None, threads: Threads
+    ) -> GrownMeta:
         """A meta-tree on the rows that have weight."""
 
     @abstractmethod
-    def _pruner(self, growth: Growth, grown: GrownMeta, data: TrainingData) -> Pruner:
+    def _pruner(self, settings: GrowthSettings, grown: GrownMeta, data: TrainingData) -> Pruner:
         """What cuts the meta-tree back."""
 
     @abstractmethod
@@ -89,18 +92,18 @@ class MetaRanker(TreeRanker):
     # --- fitting ------------------------------------------------------------------------------------------------
 
     def _fit_model(self, data: TrainingData, threads: Threads) -> Unseen | None:
-        growth = self._growth()
-        grown = self._grow(growth, data, data.weight, threads)
+        settings = self._settings()
+        grown = self._grow(settings, data, data.weight, threads)
         scoring = self._fit_scoring(data, data.weight)
-        pruner = self._pruner(growth, grown, data)
-        self.ccp_alpha_, unseen = self._choose_penalty(growth, data, pruner, threads)
-        meta, arrangement = pruner.at(self.ccp_alpha_)
-        self.tree_, entry = self._finish(growth, replace(grown, meta=meta), data, scoring, arrangement)
-        fixed = arrangement if self._has_fixed_order(grown) else None
-        self._meta = MetaNodes.from_fit(meta, grown.unit, growth, self.tree_, entry, fixed)
+        pruner = self._pruner(settings, grown, data)
+        self.ccp_alpha_, unseen = self._choose_penalty(settings, data, pruner, threads)
+        meta, order = pruner.at(self.ccp_alpha_)
+        self.tree_, entry = self._finish(settings, replace(grown, meta=meta), data, scoring, order)
+        fixed = order if self._has_fixed_order(grown) else None
+        self._meta = MetaNodes.from_fit(meta, grown.unit, settings, self.tree_, entry, fixed)
         has_stages = self.ccp_alpha == 0.0 and grown.aside is None and entry is not None
-        self._stages = growth.stages(meta, grown.unit, entry) if has_stages else None
-        self._remember(growth, grown, data, scoring, pruner)
+        self._stages = stages_of(settings, meta, grown.unit, entry) if has_stages else None
+        self._remember(settings, grown, data, scoring, pruner)
         return unseen
 
     def _has_fixed_order(self, grown: GrownMeta) -> bool:
@@ -108,12 +111,14 @@ class MetaRanker(TreeRanker):
         return False
 
     def _finish(
-        self, growth: Growth, grown: GrownMeta, data: TrainingData, scoring: Scoring, arrangement: Arrangement
+        self, settings: GrowthSettings, grown: GrownMeta, data: TrainingData, scoring: Scoring, order: LeafOrder
     ) -> tuple[Any, Any]:
         """The tree, and the node at which each meta-node begins."""
-        return growth.finish(grown.meta, grown.unit, data.is_categorical, scoring, arrangement)
+        return finish_meta(settings, grown.meta, grown.unit, data.is_categorical, scoring, order)
 
-    def _remember(self, growth: Growth, grown: GrownMeta, data: TrainingData, scoring: Scoring, pruner: Pruner) -> None:
+    def _remember(
+        self, settings: GrowthSettings, grown: GrownMeta, data: TrainingData, scoring: Scoring, pruner: Pruner
+    ) -> None:
         """Keep what the fitted model offers beside its tree."""
 
     def _fit_scoring(self, data: TrainingData, weight: np.ndarray | None) -> Scoring:
@@ -121,7 +126,7 @@ class MetaRanker(TreeRanker):
         return fit_leaf_score(self.leaf_score, data, weight, self.linear_C, category_search(self))
 
     def _choose_penalty(
-        self, growth: Growth, data: TrainingData, pruner: Pruner, threads: Threads
+        self, settings: GrowthSettings, data: TrainingData, pruner: Pruner, threads: Threads
     ) -> tuple[float, Unseen | None]:
         """The penalty given, or the one of best cross-validated measure, ties to the largest; and the held-out cases.
 
@@ -135,7 +140,7 @@ class MetaRanker(TreeRanker):
         if len(tried) == 1 or len(folds) == 0:
             self.ccp_path_ = {"ccp_alpha": tried[:1], self._measure_name: np.full(1, np.nan)}
             return float(tried[0]), None
-        pruned = [self._pruned_trees(growth, data, fold, tried, threads) for fold in folds]
+        pruned = [self._pruned_trees(settings, data, fold, tried, threads) for fold in folds]
         scores = np.array([self._held_out_scores(data, *each) for each in zip(folds, pruned, strict=True)])
         self.ccp_path_ = {"ccp_alpha": tried, self._measure_name: scores.mean(axis=0)}
         parts = []
@@ -146,19 +151,19 @@ class MetaRanker(TreeRanker):
         return best_penalty(tried, scores), Unseen(parts, by_folds(len(folds))) if has_folds(self.cv) else None
 
     def _pruned_trees(
-        self, growth: Growth, data: TrainingData, fold: Fold, tried: np.ndarray, threads: Threads
+        self, settings: GrowthSettings, data: TrainingData, fold: Fold, tried: np.ndarray, threads: Threads
     ) -> list[Any]:
         """The finished tree at each penalty, of the rows that a fold learns from."""
         inside = fold.inside_weight
-        grown = self._grow(growth, data, inside, threads)
-        pruner, scoring = self._pruner(growth, grown, data), self._fit_scoring(data, inside)
+        grown = self._grow(settings, data, inside, threads)
+        pruner, scoring = self._pruner(settings, grown, data), self._fit_scoring(data, inside)
         trees: dict[int, Any] = {}
         sizes = []
         for alpha in tried:
-            meta, arrangement = pruner.at(alpha)
-            sizes.append(arrangement.n_places)  # one pruned tree per size
+            meta, order = pruner.at(alpha)
+            sizes.append(order.n_places)  # one pruned tree per size
             if sizes[-1] not in trees:
-                trees[sizes[-1]] = self._finish(growth, replace(grown, meta=meta), data, scoring, arrangement)[0]
+                trees[sizes[-1]] = self._finish(settings, replace(grown, meta=meta), data, scoring, order)[0]
         return [trees[size] for size in sizes]
 
     def _held_out_scores(self, data: TrainingData, fold: Fold, trees: list[Any]) -> list[float]:
@@ -311,7 +316,7 @@ class MetaRanker(TreeRanker):
 
     def _from_arrays(self, arrays: dict[str, np.ndarray]) -> None:
         super()._from_arrays(arrays)
-        self._meta = MetaNodes.from_arrays(without_prefix(arrays, "meta_"), self._growth(), self.tree_)
+        self._meta = MetaNodes.from_arrays(without_prefix(arrays, "meta_"), self._settings(), self.tree_)
         stages = without_prefix(arrays, "stages_")
         self._stages = Stages.from_arrays(stages, self.tree_) if stages else None
         self.ccp_alpha_, path = float(arrays["penalty"]), without_prefix(arrays, "ccp_")

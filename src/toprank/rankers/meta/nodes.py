@@ -10,9 +10,10 @@ import numpy as np
 
 from toprank._core.dtypes import NODE, WEIGHT
 from toprank.export import to_text
-from toprank.rankers.growth import Arrangement, Growth
+from toprank.rankers.growth import GrowthSettings
 from toprank.rankers.meta.classifier_tree import ClassifierTree
 from toprank.rankers.meta.cutters import ClassifierRule
+from toprank.rankers.meta.ordering import LeafOrder, order_leaves, rank_leaves
 from toprank.tree.columns import Column
 from toprank.tree.flatten import part_of_tree
 from toprank.tree.meta.meta_tree import MetaTree
@@ -35,30 +36,30 @@ class MetaNodes:
         Without inner trees: their conditions stand in `tree`. Of classifiers, with the rules themselves.
     unit : float
         Cases that a weight of 1 in `meta` stands for.
-    growth : Growth
+    settings : GrowthSettings
     tree : Tree or ClassifierTree
         The finished tree.
     entry : int32 array of shape (n_meta_nodes,)
         Node of the tree at which each meta-node begins; empty for classifiers.
-    order : Arrangement or None
+    order : LeafOrder or None
         Order of the leaves, where it is not the one that `growth` gives.
     """
 
     meta: MetaTree
     unit: float
-    growth: Growth
+    settings: GrowthSettings
     tree: Any
     entry: np.ndarray
-    order: Arrangement | None = None
+    order: LeafOrder | None = None
 
     @classmethod
     def from_fit(
-        cls, meta: MetaTree, unit: float, growth: Growth, tree: Any, entry: np.ndarray | None, order: Any
+        cls, meta: MetaTree, unit: float, settings: GrowthSettings, tree: Any, entry: np.ndarray | None, order: Any
     ) -> MetaNodes:
         """Of a meta-tree that has just been finished."""
         if entry is None:  # parted by classifiers
-            return cls(meta, unit, growth, tree, np.zeros(0, NODE), order)
-        return cls(replace(meta, inner=[None] * len(meta.left)), unit, growth, tree, entry, order)
+            return cls(meta, unit, settings, tree, np.zeros(0, NODE), order)
+        return cls(replace(meta, inner=[None] * len(meta.left)), unit, settings, tree, entry, order)
 
     def to_arrays(self) -> dict[str, np.ndarray]:
         """Arrays by name, for a file; `from_arrays` gives an equal object back."""
@@ -67,17 +68,17 @@ class MetaNodes:
         return nodes | {"unit": np.array(self.unit)} | order
 
     @classmethod
-    def from_arrays(cls, arrays: Mapping[str, np.ndarray], growth: Growth, tree: Tree) -> MetaNodes:
+    def from_arrays(cls, arrays: Mapping[str, np.ndarray], settings: GrowthSettings, tree: Tree) -> MetaNodes:
         """Of arrays that `to_arrays` made, for their tree; ValueError where they do not fit together."""
         known = {*ARRAYS, "unit"}
         if not known <= set(arrays) or set(arrays) - known not in (set(), {"leaves", "place"}):
             raise ValueError("The model's meta-tree is not whole.")
-        order = Arrangement(arrays["leaves"], arrays["place"]) if "leaves" in arrays else None
+        order = LeafOrder(arrays["leaves"], arrays["place"]) if "leaves" in arrays else None
         if not all(_rules(arrays, order, tree)):
             raise ValueError("The model's meta-tree and its tree do not fit together.")
         left, right, depth, positive, total, entry = (arrays[name] for name in ARRAYS)
         meta = MetaTree(left, right, depth, positive, total, [None] * len(left))
-        return cls(meta, float(arrays["unit"]), growth, tree, entry, order)
+        return cls(meta, float(arrays["unit"]), settings, tree, entry, order)
 
     def table(self) -> dict[str, np.ndarray]:
         """One row a meta-node: node, parent, depth, is_leaf, n, positives, alpha, beta, auc_gain.
@@ -115,12 +116,20 @@ class MetaNodes:
         meta, is_kept = self.meta.collapsed(ends), self.meta.is_above(ends)
         order = self.order and self._rearranged(ends, meta)
         if self._is_classifiers:
-            tree: Any = ClassifierTree(meta, self.unit, self.growth, order or self.growth.arrange(meta, self.unit))
+            tree: Any = ClassifierTree(
+                meta, self.unit, self.settings, order or order_leaves(self.settings, meta, self.unit)
+            )
             return replace(self, meta=meta, tree=tree, order=order)
         bare, new = part_of_tree(self.tree, 0, self.entry[ends])
         entry = new[self.entry[is_kept]]
-        tree = self.growth.ranked(
-            bare, meta, self.unit, entry, self.tree.scoring, order or self.growth.arrange(meta, self.unit)
+        tree = rank_leaves(
+            self.settings,
+            bare,
+            meta,
+            self.unit,
+            entry,
+            self.tree.scoring,
+            order or order_leaves(self.settings, meta, self.unit),
         )
         return replace(self, meta=meta, tree=tree, entry=entry, order=order)
 
@@ -128,7 +137,7 @@ class MetaNodes:
     def _is_classifiers(self) -> bool:
         return isinstance(self.tree, ClassifierTree)
 
-    def _rearranged(self, ends: np.ndarray, meta: MetaTree) -> Arrangement:
+    def _rearranged(self, ends: np.ndarray, meta: MetaTree) -> LeafOrder:
         """Leaves of a part where those of the whole stand; a node that was none, at the mean place of its leaves."""
         assert self.order is not None
         whole, n = self.meta, len(self.meta.left)
@@ -147,7 +156,7 @@ class MetaNodes:
         order = np.flatnonzero(meta.is_leaf)
         order = order[np.argsort(key[order], kind="stable")]
         shares = (np.diff(key[order]) == 0) & was_leaf[order][1:] & was_leaf[order][:-1]
-        return Arrangement(order, np.append(0, np.cumsum(~shares)))
+        return LeafOrder(order, np.append(0, np.cumsum(~shares)))
 
     def rule_at(self, node: int) -> Tree | ClassifierRule:
         """What parts one meta-node: a tree of two leaves, the better one at position 0, or a fitted classifier."""
@@ -163,11 +172,11 @@ class MetaNodes:
             [None] * 3,
         )
         bare, new = part_of_tree(self.tree, int(self.entry[node]), self.entry[three[1:]])
-        in_order = Arrangement.apart(np.array([1, 2]))
-        return self.growth.ranked(bare, single, self.unit, new[self.entry[three]], TIES, in_order)
+        in_order = LeafOrder.apart(np.array([1, 2]))
+        return rank_leaves(self.settings, bare, single, self.unit, new[self.entry[three]], TIES, in_order)
 
 
-def _rules(arrays: Mapping[str, np.ndarray], order: Arrangement | None, tree: Tree) -> Iterator[bool | np.bool]:
+def _rules(arrays: Mapping[str, np.ndarray], order: LeafOrder | None, tree: Tree) -> Iterator[bool | np.bool]:
     """Whether each invariant of a meta-tree in a file holds; a rule may rely on the rules before it."""
     left, right, depth, positive, total, entry = (arrays[name] for name in ARRAYS)
     unit, shape = arrays["unit"], (len(left),) if left.ndim == 1 else (0,)
@@ -187,7 +196,7 @@ def _rules(arrays: Mapping[str, np.ndarray], order: Arrangement | None, tree: Tr
     yield order is None or _is_order(order, ends)
 
 
-def _is_order(order: Arrangement, ends: np.ndarray) -> bool:
+def _is_order(order: LeafOrder, ends: np.ndarray) -> bool:
     """True where an order of leaves names each of them once, with places 0, 1, ... that do not fall."""
     leaves, place = order.leaves, order.place
     if leaves.ndim != 1 or place.shape != leaves.shape or {leaves.dtype.kind, place.dtype.kind} - set("iu"):

@@ -9,7 +9,7 @@ from typing import Protocol
 
 import numpy as np
 
-from toprank.rankers.growth import Arrangement
+from toprank.rankers.meta.ordering import LeafOrder
 from toprank.tree.meta.merge import MergePath, merge_path
 from toprank.tree.meta.meta_tree import MetaTree
 from toprank.tree.meta.objectives import Objective
@@ -18,7 +18,7 @@ from toprank.tree.meta.prune import collapse_penalties, prune
 PENALTIES_TRIED = 40
 """Penalties that cross-validated pruning compares at most."""
 
-Arrange = Callable[[MetaTree], Arrangement]
+Arrange = Callable[[MetaTree], LeafOrder]
 
 
 class Pruner(Protocol):
@@ -29,7 +29,7 @@ class Pruner(Protocol):
         """Penalties at which the pruned tree changes."""
         ...
 
-    def at(self, penalty: float) -> tuple[MetaTree, Arrangement]:
+    def at(self, penalty: float) -> tuple[MetaTree, LeafOrder]:
         """What is left at a penalty a leaf, and the order of its leaves."""
         ...
 
@@ -51,7 +51,7 @@ class SiblingPruner:
         """Penalties at which the pruned tree changes."""
         return self._penalty[np.isfinite(self._penalty)]
 
-    def at(self, penalty: float) -> tuple[MetaTree, Arrangement]:
+    def at(self, penalty: float) -> tuple[MetaTree, LeafOrder]:
         """What is left at a penalty a leaf, and the order of its leaves."""
         meta = prune(self.meta, self._penalty, penalty) if penalty > 0 else self.meta
         return meta, self.arrange(meta)
@@ -78,13 +78,13 @@ class CellPruner:
         """Penalties at which the pruned tree changes."""
         return self._path.penalties
 
-    def at(self, penalty: float) -> tuple[MetaTree, Arrangement]:
+    def at(self, penalty: float) -> tuple[MetaTree, LeafOrder]:
         """What is left at a penalty a leaf, and the places of its leaves."""
         if penalty <= 0:
-            return self.meta, Arrangement.apart(self._order)
+            return self.meta, LeafOrder.apart(self._order)
         return self._without_idle_nodes(self._path.groups(penalty))
 
-    def _without_idle_nodes(self, group: np.ndarray) -> tuple[MetaTree, Arrangement]:
+    def _without_idle_nodes(self, group: np.ndarray) -> tuple[MetaTree, LeafOrder]:
         """The meta-tree without nodes all of whose leaves share a place, and the places of its leaves."""
         meta = self.meta
         place = np.full(len(meta.left), -1)
@@ -100,7 +100,7 @@ class CellPruner:
         meta, place = meta.collapsed(idle), place[is_kept]
         leaves = np.flatnonzero(meta.is_leaf)
         leaves = leaves[np.argsort(place[leaves], kind="stable")]
-        return meta, Arrangement(leaves, place[leaves])
+        return meta, LeafOrder(leaves, place[leaves])
 
 
 def penalties_to_try(steps: np.ndarray, limit: int = PENALTIES_TRIED) -> np.ndarray:

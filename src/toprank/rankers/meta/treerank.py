@@ -27,13 +27,15 @@ from toprank.rankers.growth import (
     DEPTH,
     GROWTH_CONSTRAINTS,
     PUBLISHED_CATEGORIES,
-    Arrangement,
-    Growth,
+    GrowthSettings,
+    grow_meta,
+    grow_shared_meta,
 )
 from toprank.rankers.leaf_rates import recounted
 from toprank.rankers.meta.classifier_tree import ClassifierTree
 from toprank.rankers.meta.cuts import CellRule
 from toprank.rankers.meta.meta_ranker import GrownMeta, MetaRanker
+from toprank.rankers.meta.ordering import LeafOrder, order_leaves
 from toprank.rankers.meta.pruning import CellPruner, Pruner, SiblingPruner
 from toprank.tree.meta.meta_tree import MetaTree
 from toprank.tree.meta.objectives import ROC_AREA
@@ -219,7 +221,7 @@ class TreeRank(MetaRanker):
 
     # --- growing ------------------------------------------------------------------------------------------------
 
-    def _growth(self) -> Growth:
+    def _settings(self) -> GrowthSettings:
         self.max_depth_: int | None = None
         if isinstance(self.max_depth, str):  # "auto"
             self.max_depth_ = max(1, math.ceil(math.sqrt(math.log(max(self.n_cases_, 1.0)))))
@@ -227,23 +229,26 @@ class TreeRank(MetaRanker):
             self.max_depth_ = int(self.max_depth)
         leaf_depth = 1 if self.leaf_ranker == "stump" else self.leaf_depth or self.max_depth_
         order = {"held-out": "training", "growth": "training"}.get(self.leaf_order, self.leaf_order)
-        return Growth.of(
+        return GrowthSettings.from_estimator(
             self, CRITERIA[self.criterion], leaf_depth, max_depth=self.max_depth_, leaf_order=order, objective=ROC_AREA
         )
 
-    def _grow(self, growth: Growth, data: TrainingData, weight: np.ndarray | None, threads: Threads) -> GrownMeta:
+    def _grow(
+        self, settings: GrowthSettings, data: TrainingData, weight: np.ndarray | None, threads: Threads
+    ) -> GrownMeta:
         if self.leaf_order == "held-out":
-            return self._grow_on_a_part(growth, data, weight, threads)
+            return self._grow_on_a_part(settings, data, weight, threads)
         rule = CellRule(self.leaf_ranker, self.linear_C, self.leaf_order == "growth", self.random_state)
         if rule.is_needed:
-            return GrownMeta(*rule.grow(growth, data, weight))
-        grow = growth.grow_shared_meta if weight is data.weight else growth.grow_meta
-        arguments = (data, threads) if weight is data.weight else (data, weight, threads)
-        meta, unit = grow(*arguments)
+            return GrownMeta(*rule.grow(settings, data, weight))
+        is_whole = weight is data.weight
+        meta, unit = (
+            grow_shared_meta(settings, data, threads) if is_whole else grow_meta(settings, data, weight, threads)
+        )
         return GrownMeta(meta.with_areas_as_gains(), unit)
 
     def _grow_on_a_part(
-        self, growth: Growth, data: TrainingData, weight: np.ndarray | None, threads: Threads
+        self, settings: GrowthSettings, data: TrainingData, weight: np.ndarray | None, threads: Threads
     ) -> GrownMeta:
         """A meta-tree on some of the rows, filled with all of them."""
         own = np.ones(len(data.X)) if weight is None else weight
@@ -251,8 +256,8 @@ class TreeRank(MetaRanker):
         growing = own.copy()
         growing[aside] = 0.0
         part = clone(self).set_params(leaf_order="training")
-        grown = part._grow(growth, data, growing, threads)
-        leaf = self._leaves_of(growth, grown, data, np.arange(len(own)))
+        grown = part._grow(settings, data, growing, threads)
+        leaf = self._leaves_of(settings, grown, data, np.arange(len(own)))
         weights = integer_weights(data.is_positive, own)
         n_nodes = len(grown.meta.left)
         sums = [np.bincount(leaf, values, n_nodes) for values in (weights.positive, weights.total)]
@@ -270,16 +275,16 @@ class TreeRank(MetaRanker):
 
     # --- finishing ----------------------------------------------------------------------------------------------
 
-    def _pruner(self, growth: Growth, grown: GrownMeta, data: TrainingData) -> Pruner:
-        def arrange(meta: MetaTree) -> Arrangement:
-            own = growth.arrange(meta, grown.unit)
-            return own if grown.aside is None else self._shaken(growth, replace(grown, meta=meta), data, own)
+    def _pruner(self, settings: GrowthSettings, grown: GrownMeta, data: TrainingData) -> Pruner:
+        def arrange(meta: MetaTree) -> LeafOrder:
+            own = order_leaves(settings, meta, grown.unit)
+            return own if grown.aside is None else self._shaken(settings, replace(grown, meta=meta), data, own)
 
         if self.pruning == "cells":
             return CellPruner(grown.meta, arrange)
         return SiblingPruner(grown.meta, ROC_AREA, arrange)
 
-    def _shaken(self, growth: Growth, grown: GrownMeta, data: TrainingData, own: Arrangement) -> Arrangement:
+    def _shaken(self, settings: GrowthSettings, grown: GrownMeta, data: TrainingData, own: LeafOrder) -> LeafOrder:
         """Cells by the positive rate of the rows that were set aside; the rate of all rows counts as one more case.
 
         So cells that no such row fell into, and cells that tie, stand where training would put them.
@@ -287,33 +292,35 @@ class TreeRank(MetaRanker):
         aside, meta = grown.aside, grown.meta
         assert aside is not None
         assert grown.weight is not None
-        leaf, weight = self._leaves_of(growth, grown, data, aside), grown.weight[aside]
+        leaf, weight = self._leaves_of(settings, grown, data, aside), grown.weight[aside]
         total = np.bincount(leaf, weight, len(meta.left))[own.leaves]
         positive = np.bincount(leaf, weight * data.is_positive[aside], len(meta.left))[own.leaves]
         expected = meta.positive[own.leaves] / meta.total[own.leaves]
-        return Arrangement.apart(own.leaves[np.argsort(-(positive + expected) / (total + 1.0), kind="stable")])
+        return LeafOrder.apart(own.leaves[np.argsort(-(positive + expected) / (total + 1.0), kind="stable")])
 
-    def _leaves_of(self, growth: Growth, grown: GrownMeta, data: TrainingData, rows: Any) -> np.ndarray:
+    def _leaves_of(self, settings: GrowthSettings, grown: GrownMeta, data: TrainingData, rows: Any) -> np.ndarray:
         """Meta-leaf of each of the rows."""
-        own = growth.arrange(grown.meta, grown.unit)
-        tree, _ = self._finish(growth, replace(grown, weight=None), data, TIES, own)
+        own = order_leaves(settings, grown.meta, grown.unit)
+        tree, _ = self._finish(settings, replace(grown, weight=None), data, TIES, own)
         return own.leaves[tree.leaf[tree.apply(data.X[rows])]]
 
     def _finish(
-        self, growth: Growth, grown: GrownMeta, data: TrainingData, scoring: Scoring, arrangement: Arrangement
+        self, settings: GrowthSettings, grown: GrownMeta, data: TrainingData, scoring: Scoring, order: LeafOrder
     ) -> tuple[Any, Any]:
         if not isinstance(self.leaf_ranker, str):
-            return ClassifierTree(grown.meta, grown.unit, growth, arrangement), None
-        tree, entry = super()._finish(growth, grown, data, scoring, arrangement)
+            return ClassifierTree(grown.meta, grown.unit, settings, order), None
+        tree, entry = super()._finish(settings, grown, data, scoring, order)
         if grown.weight is not None:  # conditions know the rows that they grew on only
             tree = recounted(tree, data.X, data.is_positive, grown.weight)
         return tree, entry
 
-    def _remember(self, growth: Growth, grown: GrownMeta, data: TrainingData, scoring: Scoring, pruner: Pruner) -> None:
+    def _remember(
+        self, settings: GrowthSettings, grown: GrownMeta, data: TrainingData, scoring: Scoring, pruner: Pruner
+    ) -> None:
         self.full_tree_ = self.tree_
         if self.ccp_alpha_ > 0:
-            meta, arrangement = pruner.at(0.0)
-            self.full_tree_ = self._finish(growth, replace(grown, meta=meta), data, scoring, arrangement)[0]
+            meta, order = pruner.at(0.0)
+            self.full_tree_ = self._finish(settings, replace(grown, meta=meta), data, scoring, order)[0]
 
     def _has_fixed_order(self, grown: GrownMeta) -> bool:
         return self.pruning == "cells" or grown.aside is not None
