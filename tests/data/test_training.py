@@ -16,8 +16,7 @@ from ranker_cases import RANKERS, cases, fewer, make_cases, variant
 from tables import check_same_tree
 from toprank import MetaAP, RankingTree
 from toprank.data.training import TABLES_KEPT, TrainingData, shared_tables, shared_training_data
-from toprank.rankers import binned, growth, reading
-from toprank.rankers.meta import meta_ranker
+from toprank.rankers import binned, growth, leaf_scores, reading
 
 PLAIN: dict[str, Any] = {"criterion": "ap", "ccp_alpha": 0.0, "cv": 0}
 
@@ -134,7 +133,7 @@ def test_stacks_of_different_settings_are_told_apart():
 
 def test_the_linear_score_is_fitted_once_for_each_penalty(monkeypatch):
     X, y = make_cases()
-    fitted = count_calls(monkeypatch, meta_ranker, "fit_linear_scoring")
+    fitted = count_calls(monkeypatch, leaf_scores, "fit_linear_scoring")
     with shared_training_data():
         for C in (1.0, 0.1, 1.0, 0.1):
             MetaAP(leaf_score="linear", linear_C=C, **PLAIN).fit(X, y)

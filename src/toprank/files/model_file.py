@@ -97,9 +97,8 @@ def _ranking_of(model: Any) -> dict[str, Any]:
     """What a ranker knows beside: which class it looks for, its figures, and where it draws the line."""
     return {
         "positive_index": model.positive_index_,
-        "figures": {"n_cases": model.n_cases_, "n_positives": model.n_positives_, "n_leaves": model.n_leaves_}
-        | model._figures(),
-        "importances": model.feature_importances_.tolist(),
+        "figures": {"n_cases": model.n_cases_, "n_positives": model.n_positives_} | model._figures(),
+        "importances": model._importances().tolist(),
         "cutoff": model.cutoff_.to_dict(),
     }
 

@@ -363,9 +363,14 @@ class Ranker(ClassifierMixin, TableReader):
             f"({sum(c.is_categorical for c in self.columns_)} categorical)"
         )
         lines.append(budget_text(self.cutoff_))
-        names, importances = [c.name for c in self.columns_], self.feature_importances_.tolist()
-        lines.append("main columns: " + (main_columns(names, importances, self._card_shares) or "none"))
+        if hasattr(self, "feature_importances_"):
+            names, importances = [c.name for c in self.columns_], self._importances().tolist()
+            lines.append("main columns: " + (main_columns(names, importances, self._card_shares) or "none"))
         return "\n".join(lines)
+
+    def _importances(self) -> np.ndarray:
+        """Share of each column in what the model does, float64 (n_features,); all 0 where it does not tell."""
+        return getattr(self, "feature_importances_", np.zeros(len(self.columns_)))
 
     @property
     def _card_shares(self) -> list[float] | None:
@@ -380,13 +385,13 @@ class Ranker(ClassifierMixin, TableReader):
         """Take the fitted model from arrays of a file."""
         self.rates_ = HitRates.from_arrays(without_prefix(arrays, "hit_rates_"))
 
-    @abstractmethod
     def _figures(self) -> dict[str, Any]:
-        """Figures of the fitted model for its file."""
+        """Figures of the fitted model for its file, beside the number of cases."""
+        return {}
 
     @abstractmethod
     def _size_in_words(self) -> str:
-        """Leaves and conditions, in words."""
+        """How large the model is: leaves and conditions, terms, neighbours."""
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -313,7 +313,7 @@ class TreeRanker(OneTree, BinnedRanker):
 
     def _figures(self) -> dict[str, Any]:
         """Figures of the fitted model beside those that every ranker has."""
-        return {"n_conditions": self.n_conditions_, "depth": self.tree_.depth}
+        return {"n_leaves": self.n_leaves_, "n_conditions": self.n_conditions_, "depth": self.tree_.depth}
 
     def _to_arrays(self) -> dict[str, np.ndarray]:
         paths = {f"paths_{name}": array for name, array in self.path_counts_.to_arrays().items()}

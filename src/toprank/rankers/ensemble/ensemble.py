@@ -80,7 +80,7 @@ class Ensemble(BinnedRanker):
 
     def _figures(self) -> dict[str, Any]:
         n_conditions = sum(int((~tree.is_leaf).sum()) for tree in self.trees_)
-        return {"n_trees": len(self.trees_), "n_conditions": n_conditions}
+        return {"n_leaves": self.n_leaves_, "n_trees": len(self.trees_), "n_conditions": n_conditions}
 
     def _size_in_words(self) -> str:
         return f"{plural(len(self.trees_), 'tree')}, {plural(self.n_leaves_, 'leaf', 'leaves')} in all"
