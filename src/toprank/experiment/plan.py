@@ -23,6 +23,7 @@ from toprank.experiment.values import parse_seeds, parse_values, read_yaml
 TUNERS = ("grid", "halving", "optuna")
 JUDGES = ("cv", "out-of-bag")
 KINDS = ("holdout", "kfold", "published", "prequential", "given")
+MAX_TRIALS = 1_000_000
 DEFAULT_MEASURES = ("average_precision", "roc_auc", "precision_at_positives")
 
 
@@ -113,6 +114,11 @@ class Protocol:
         numbers: every method is given numbers, also those that read categories and missing values themselves.
     time_limit : float or None
         Seconds that one fit may take.
+    trial_minutes : float or None
+        Minutes that one trial may take, reading and tuning included; None = any time.
+    trial_memory : float, "auto" or None
+        Gigabytes that the process of a trial may take, libraries included; "auto" = 90 % of the machine's memory, None
+        = no cap.
     time, train, gap, test, label_delay : windows of "prequential"; of "given", `test` is a number of rows
     """
 
@@ -124,6 +130,8 @@ class Protocol:
     scoring: str = "average_precision"
     encoding: str = "as needed"
     time_limit: float | None = None
+    trial_minutes: float | None = 240.0
+    trial_memory: float | str | None = "auto"
     time: str | None = None
     train: Any = "all"
     gap: Any = 0
@@ -131,11 +139,18 @@ class Protocol:
     label_delay: Any = None
 
     def decides(self) -> dict[str, Any]:
-        """What a trial's id holds of it: what its kind reads, and no seeds or time limits."""
+        """What a trial's id holds of it: what its kind reads, and no seeds or limits."""
         names = ["kind", "inner_splits", "scoring", "encoding"]
         names += {"holdout": ["test_size"], "published": ["test_size"], "given": ["test"]}.get(self.kind, ["n_splits"])
         names += ["time", "train", "gap", "test", "label_delay"] if self.kind == "prequential" else []
         return {name: getattr(self, name) for name in names}
+
+    @property
+    def n_splits_in_all(self) -> int:
+        """Number of splits, all seeds together."""
+        if self.kind == "prequential":
+            return self.n_splits
+        return len(self.seeds) * (self.n_splits if self.kind == "kfold" else 1)
 
     def splits(self) -> list[tuple[int, int]]:
         """(seed, fold) of every split; fold 0 where a seed has one split."""
@@ -245,7 +260,18 @@ class Plan:
         twice = sorted({table.name for table in plan.tables if [t.name for t in plan.tables].count(table.name) > 1})
         if twice:
             raise ValueError(f"'data' of {owner} names {twice[0]!r} twice. Hint: give one of them another name.")
+        n_trials = plan.protocol.n_splits_in_all * len(plan.tables) * len(plan.methods)
+        if n_trials > MAX_TRIALS:
+            raise ValueError(
+                f"{owner} asks for {n_trials:,} trials (splits x tables x methods), expected at most {MAX_TRIALS:,}. "
+                "Hint: use fewer seeds or folds, or several plans."
+            )
         return plan
+
+    def with_limits(self, *, trial_minutes: float | None = None, trial_memory: float | None = None) -> Plan:
+        """The plan with other limits per trial; None leaves a limit as it is. Finished trials stay finished."""
+        given = {"trial_minutes": trial_minutes, "trial_memory": trial_memory}
+        return replace(self, protocol=replace(self.protocol, **{name: v for name, v in given.items() if v is not None}))
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values; `from_dict` gives an equal plan back."""
@@ -399,6 +425,10 @@ def _protocol(entry: Any, owner: str) -> Protocol:
          protocol.encoding),
         (protocol.time_limit is None or (_is_number(protocol.time_limit) and protocol.time_limit > 0),
          "'time_limit' must be seconds", protocol.time_limit),
+        (protocol.trial_minutes is None or (_is_number(protocol.trial_minutes) and protocol.trial_minutes > 0),
+         "'trial_minutes' must be minutes", protocol.trial_minutes),
+        (protocol.trial_memory in (None, "auto") or (_is_number(protocol.trial_memory) and protocol.trial_memory > 0),
+         "'trial_memory' must be gigabytes, or auto", protocol.trial_memory),
         (protocol.kind != "prequential" or (protocol.time is not None and protocol.test is not None),
          "'time' (a column) and 'test' (a window) are needed for prequential splits", (protocol.time, protocol.test)),
         (protocol.kind != "given" or _is_int(protocol.test, 1), "'test' must be the number of test rows at the end",

@@ -68,7 +68,7 @@ def run(
     store : Store
         Holds the plan and what is done already.
     n_workers : int or None
-        Trials side by side; None = one a processor.
+        Trials side by side; None = one per processor.
     backend : {"processes", "threads", "dask"}
     client : distributed.Client or None
         For "dask".
@@ -91,6 +91,7 @@ def run(
     n_workers = default_workers() if n_workers is None else n_workers
     if n_workers < 1:
         raise ValueError(f"n_workers must be an int of at least 1, found {n_workers!r}.")
+    store.drop_damaged()
     trials = store.missing(retry=retry) if trials is None else trials
     n_all = len(store.plan.trials())
     progress = Progress(n_all, n_all - len(store.missing(retry=retry)))

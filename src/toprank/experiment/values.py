@@ -8,6 +8,9 @@ from pathlib import Path
 from typing import Any
 
 SPAN = re.compile(r"\s*(-?\d+)(?:\s*-\s*(-?\d+)\s*(?:by\s+(\d+))?)?\s*")
+MAX_VALUES = 10_000
+"""Values that a list may have, spans written out; more are a slip of the keyboard."""
+
 RANGE_KEYS = ("low", "high", "log", "step")
 
 
@@ -33,6 +36,12 @@ def parse_values(given: Any, owner: str) -> Any:
         low, high, step = int(span[1]), int(span[2] or span[1]), int(span[3] or 1)
         if low > high or step < 1:
             raise ValueError(f"The {owner} holds {entry!r}, expected a span such as 2-10 or 20-100 by 10.")
+        if (high - low) // step >= MAX_VALUES:
+            n_values = (high - low) // step + 1  # of a range this long, len() may overflow
+            raise ValueError(
+                f"The {owner} holds {entry!r}, which is {n_values:,} values, expected at most {MAX_VALUES:,}. "
+                "Hint: use a shorter span, or steps such as 0-1000 by 100."
+            )
         values += range(low, high + 1, step)
     if not values:
         raise ValueError(f"The {owner} holds an empty list, expected values. Hint: leave the parameter out.")
@@ -42,8 +51,8 @@ def parse_values(given: Any, owner: str) -> Any:
 def parse_seeds(given: Any, owner: str) -> tuple[int, ...]:
     """Seeds: an int, a list, or "1-10"."""
     values = parse_values(given, f"seeds of {owner}")
-    if isinstance(values, dict) or not all(isinstance(v, int) and not isinstance(v, bool) and v >= 0 for v in values):
-        raise ValueError(f"The seeds of {owner} must be ints of at least 0 such as 1-10, found {given!r}.")
+    if isinstance(values, dict) or not all(type(value) is int and 0 <= value < 2**32 for value in values):
+        raise ValueError(f"The seeds of {owner} must be ints from 0 to 2**32 - 1 such as 1-10, found {given!r:.60}.")
     return tuple(dict.fromkeys(values))
 
 
