@@ -14,7 +14,9 @@ PACKAGE = Path(__file__).resolve().parents[1] / "src" / "toprank"
 # From the top to the ground. A unit may import units of lower lines only: not of its own line, not above.
 LAYERS = (
     ("cli", "__main__"),
-    ("report", "experiment", "distributed", "drift"),
+    ("report",),
+    ("workflow",),
+    ("experiment", "distributed", "drift"),
     ("papers",),
     ("plots", "datasets"),
     ("rankers",),

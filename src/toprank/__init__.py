@@ -9,7 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from toprank import datasets, metrics
+    from toprank import datasets, metrics, workflow
     from toprank.drift import two_sample_test
     from toprank.files.model_file import load
     from toprank.rankers.cost.cost_tree import CostTree
@@ -43,6 +43,7 @@ __all__ = [
     "load",
     "metrics",
     "two_sample_test",
+    "workflow",
 ]
 
 _HOME = {
@@ -65,7 +66,7 @@ _HOME = {
 def __getattr__(name: str) -> Any:
     if name in _HOME:
         return getattr(import_module(_HOME[name]), name)
-    if name in ("datasets", "metrics"):
+    if name in ("datasets", "metrics", "workflow"):
         return import_module(f"toprank.{name}")
     raise AttributeError(f"module 'toprank' has no attribute {name!r}")
 
