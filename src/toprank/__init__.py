@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from toprank import datasets, metrics, workflow
     from toprank.drift import two_sample_test
+    from toprank.errors import InputError
     from toprank.files.model_file import load
     from toprank.rankers.cost.cost_tree import CostTree
     from toprank.rankers.cost.tao_classifier import TAOClassifier
@@ -30,6 +31,7 @@ __all__ = [
     "CostOptimalCurve",
     "CostOptimalForest",
     "CostTree",
+    "InputError",
     "MetaAP",
     "MetaAPForest",
     "RankingTree",
@@ -50,6 +52,7 @@ _HOME = {
     "CostOptimalCurve": "toprank.rankers.curve.cost_curve",
     "CostOptimalForest": "toprank.rankers.curve.cost_forest",
     "CostTree": "toprank.rankers.cost.cost_tree",
+    "InputError": "toprank.errors",
     "MetaAP": "toprank.rankers.meta.meta_ap",
     "MetaAPForest": "toprank.rankers.ensemble.meta_ap_forest",
     "RankingTree": "toprank.rankers.greedy.ranking_tree",

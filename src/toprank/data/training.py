@@ -19,6 +19,7 @@ import numpy as np
 
 from toprank._core.dtypes import MAX_BINS, MAX_ROWS
 from toprank._core.threads import Threads
+from toprank.errors import InputError
 from toprank.tree.batch import Batch, Splitter
 from toprank.tree.bin_mapper import SAMPLE_ROWS, BinMapper, Binned, center_and_spread, distinct_values, sample_rows
 from toprank.tree.columns import Column
@@ -59,7 +60,7 @@ class TrainingData:
         threads: Threads | None = None,
     ):
         if len(X) > MAX_ROWS:
-            raise ValueError(f"X has {len(X):,} rows, at most {MAX_ROWS:,} fit. Hint: train on a sample.")
+            raise InputError(f"X has {len(X):,} rows, at most {MAX_ROWS:,} fit. Hint: train on a sample.")
         self.X, self.is_positive, self.weight = X, is_positive, weight
         self.n_categories = np.array([len(c.categories or ()) for c in columns], np.int32)
         # A categorical column without any known category is a numeric column of missing values.

@@ -16,6 +16,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, Self, TypeVar
 
+from toprank.errors import InputError
 from toprank.experiment.data import content_of
 from toprank.experiment.plan import Plan, Trial, measure_columns
 from toprank.experiment.trial import Outcome
@@ -128,7 +129,7 @@ class Store:
         hint = "use the version that wrote it"
         if read_only and found == WITHOUT_CHECKSUMS:
             hint = "`toprank experiment resume FOLDER` brings it up to date"
-        raise ValueError(f"{self.path} has the format {found!r}, expected {FORMAT!r}. Hint: {hint}.")
+        raise InputError(f"{self.path} has the format {found!r}, expected {FORMAT!r}. Hint: {hint}.")
 
     def __enter__(self) -> Self:
         return self
@@ -175,7 +176,7 @@ class Store:
                 f"{self.path} cannot be read or written: {error}. Hint: check the disk, then {again}."
             ) from error
         if opening or code in NOT_WRITABLE:
-            raise ValueError(
+            raise InputError(
                 f"{self.path} cannot be used as an experiment's file: {error}. Hint: name another file."
             ) from error
         raise StoreError(
@@ -230,7 +231,7 @@ class Store:
             text, is_whole = self._look_up("plan")
             name = json.loads(text)["name"] if text is not None and is_whole else None
             if name is not None and name != plan.name:
-                raise ValueError(
+                raise InputError(
                     f"{self.path} belongs to the plan {name!r}, found a plan named {plan.name!r}. "
                     "Hint: choose another folder with --out."
                 )
@@ -269,7 +270,7 @@ class Store:
         """The plan that was kept last."""
         text = self._fact("plan")
         if text is None:
-            raise ValueError(f"{self.path} holds no plan. Hint: begin with `toprank benchmark plan.yaml`.")
+            raise InputError(f"{self.path} holds no plan. Hint: begin with `toprank benchmark plan.yaml`.")
         return Plan.from_dict(json.loads(text), owner=f"the plan in {self.path}")
 
     @property

@@ -13,6 +13,7 @@ from sklearn.utils._param_validation import Interval, Options, StrOptions
 from toprank._core.criteria import split_gain
 from toprank._core.threads import Threads
 from toprank.data.training import TrainingData, shared_tables
+from toprank.errors import InputError
 from toprank.rankers.leaf_rates import finish_tree, meta_rates, parents_of, smoothed_rates
 from toprank.tree.categories import CategorySearch
 from toprank.tree.feature_sampler import FeatureSampler
@@ -247,7 +248,7 @@ def stages_of(ranker: Any) -> Stages:
     """Stages of a fitted ranker; raises ValueError where it has none."""
     stages = getattr(ranker, "_stages", None)
     if stages is None:
-        raise ValueError(
+        raise InputError(
             f"{type(ranker).__name__}.staged_decision_function needs the stages of growing, but this model comes from "
             "a file, and files do not hold them. Hint: fit it again, or pickle a fitted model."
         )

@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from toprank.errors import InputError
+
 STEPS = ("step_above", "step_points")
 
 KINDS = ("constant", "margin", "linear", "confusion")
@@ -115,7 +117,7 @@ class Scoring:
         ]  # fmt: skip
         for holds, rule in rules:
             if not holds:
-                raise ValueError(f"Not a valid tree: its scoring is not {rule}. Hint: the data may be damaged.")
+                raise InputError(f"Not a valid tree: its scoring is not {rule}. Hint: the data may be damaged.")
 
     def _has_consistent_steps(self) -> bool:
         at = self.step_at

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from toprank.errors import InputError
 from toprank.experiment.registry import find_method
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ class Recommendation:
     def make_estimator(self) -> Any:
         """An unfitted estimator of the recommended method, with the setting that most splits chose."""
         if self.entry is None:
-            raise ValueError(f"No method is recommended: {self.text}")
+            raise InputError(f"No method is recommended: {self.text}")
         return find_method(self.entry.name).make(**self.entry.setting)
 
     def to_dict(self) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from toprank.errors import InputError
 from toprank.files.model_file import describe_model
 from toprank.metrics import (
     Interval,
@@ -218,7 +219,7 @@ def positives_of(model: Any, y: Any, owner: str) -> np.ndarray:
     labels = np.asarray(y)
     known = np.isin(labels, model.classes_)
     if not known.all():
-        raise ValueError(
+        raise InputError(
             f"{owner} needs outcomes in the labels that the model was trained with, {model.classes_.tolist()}, found "
             f"{labels[~known].tolist()[0]!r}."
         )

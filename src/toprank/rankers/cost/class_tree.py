@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from toprank._core.threads import Threads, resolve_n_jobs
 from toprank.data.frames import make_frame
+from toprank.errors import InputError
 from toprank.explain.conditions import merge_path
 from toprank.explain.paths import ways_up
 from toprank.explain.rules import join_conditions
@@ -260,11 +261,11 @@ class ClassTree(ClassifierMixin, BaseEstimator):
             model: Self = model_of(cls, data)
             misfit = model._learn(Tree.from_dict(data["tree"]), data)
         except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise ValueError(
+            raise InputError(
                 f"Not a valid {cls.__name__}: {error!r}. Hint: use a dictionary that `to_dict` made."
             ) from error
         if misfit:
-            raise ValueError(
+            raise InputError(
                 f"Not a valid {cls.__name__}: its {misfit} do not fit. Hint: use a dictionary that `to_dict` made."
             )
         return model
@@ -293,7 +294,7 @@ class ClassTree(ClassifierMixin, BaseEstimator):
         """Take the fitted model from arrays of a file."""
         misfit = self._learn(Tree.from_arrays(without_prefix(arrays, "tree_")), arrays)
         if misfit:
-            raise ValueError(f"The model's {misfit} do not fit together.")
+            raise InputError(f"The model's {misfit} do not fit together.")
 
     def _learn(self, tree: Tree, learned: Mapping[str, Any]) -> str:
         """Take a tree and what else was learned; the parts that do not fit together, in words, or nothing."""

@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from toprank._core.dtypes import CRITERIA
 from toprank._core.threads import Threads, resolve_n_jobs
 from toprank.data.training import TrainingData
+from toprank.errors import InputError
 from toprank.rankers.greedy.monotone import MONOTONIC_CST, bounded_rates, read_directions
 from toprank.rankers.growth import CV, DEPTH, GROWTH_CONSTRAINTS, Growth, stages_of
 from toprank.rankers.leaf_rates import finish_tree, order_by_rate
@@ -170,7 +171,7 @@ class RankingTree(TreeRanker):
     def _fit_model(self, data: TrainingData, threads: Threads) -> None:
         direction = read_directions(self.monotonic_cst, data.columns, data.is_categorical, "RankingTree")
         if direction is not None and self.leaf_score != "rate":
-            raise ValueError(
+            raise InputError(
                 f"RankingTree keeps monotonic_cst with leaf_score='rate' only, but leaf_score is {self.leaf_score!r}, "
                 "whose scores change inside leaves. Hint: use leaf_score='rate'."
             )
@@ -236,7 +237,7 @@ class RankingTree(TreeRanker):
         """
         check_is_fitted(self)
         if self.max_leaf_nodes is not None:
-            raise ValueError(
+            raise InputError(
                 "RankingTree.staged_decision_function needs a tree that was grown level by level, but max_leaf_nodes "
                 f"is {self.max_leaf_nodes}: trees grown best first do not contain one another. "
                 "Hint: limit max_depth instead."

@@ -11,6 +11,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from toprank._core.dtypes import CRITERIA
 from toprank._core.threads import Threads
 from toprank.data.training import TrainingData
+from toprank.errors import InputError
 from toprank.metrics import average_precision
 from toprank.rankers.growth import CCP_ALPHA, CV, DEPTH, GROWTH_CONSTRAINTS, PUBLISHED_CATEGORIES, Growth
 from toprank.rankers.meta.meta_ranker import GrownMeta, MetaRanker
@@ -205,7 +206,7 @@ class MetaAP(MetaRanker):
 
     def _growth(self, data: TrainingData) -> Growth:
         if self.keeps_ap and self.criterion != "ap":
-            raise ValueError(
+            raise InputError(
                 f"MetaAP with keeps_ap=True needs conditions chosen by criterion='ap', but criterion is "
                 f"{self.criterion!r}, whose gains are no AP. Hint: use min_gain to stop inner trees early."
             )

@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from toprank._core.threads import Threads, resolve_n_jobs
 from toprank.data.training import TrainingData
+from toprank.errors import InputError
 from toprank.files.model_file import without_prefix
 from toprank.rankers.growth import Arrangement, Growth, category_search, stages_of
 from toprank.rankers.linear import STEPS_TRIED, fit_linear_scoring
@@ -196,7 +197,7 @@ class MetaRanker(TreeRanker):
         """
         check_is_fitted(self)
         if self.ccp_alpha != 0.0:
-            raise ValueError(
+            raise InputError(
                 f"{type(self).__name__}.staged_decision_function needs a meta-tree that was not pruned, but ccp_alpha "
                 f"is {self.ccp_alpha!r}: pruned trees do not contain those of lower depth. Hint: fit with ccp_alpha=0."
             )

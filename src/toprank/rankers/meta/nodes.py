@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from toprank._core.dtypes import NODE
+from toprank.errors import InputError
 from toprank.export import to_text
 from toprank.rankers.growth import Arrangement, Growth
 from toprank.rankers.meta.classifier_tree import ClassifierTree
@@ -56,7 +57,7 @@ class MetaNodes:
         n = len(self.meta.left)
         known = len(chosen) == 0 or (chosen.dtype.kind in "iu" and bool(np.all((chosen >= 0) & (chosen < n))))
         if not known:
-            raise ValueError(
+            raise InputError(
                 f"{caller} needs meta-nodes from 0 to {n - 1}, got {chosen.tolist()!r}. Hint: `nodes_` lists them."
             )
         return chosen.astype(NODE)

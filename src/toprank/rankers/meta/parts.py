@@ -10,6 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from toprank.budget import Cutoff, cases_of_budget, find_cutoff
 from toprank.data.frames import make_frame
+from toprank.errors import InputError
 from toprank.explain import Covers, PathCounts
 from toprank.rankers.meta.meta_ranker import MetaRanker
 from toprank.rankers.meta.nodes import MetaNodes, NodeClassifier
@@ -84,7 +85,7 @@ class MetaParts(MetaRanker):
         own = self._nodes("node_classifier")
         chosen = int(own.check([node], f"{type(self).__name__}.node_classifier")[0])
         if own.meta.is_leaf[chosen]:
-            raise ValueError(
+            raise InputError(
                 f"{type(self).__name__}.node_classifier needs a meta-node that is parted, but {chosen} is a cell of "
                 "the ranking. Hint: `nodes_` tells them apart in its column is_leaf."
             )
@@ -96,7 +97,7 @@ class MetaParts(MetaRanker):
     def _nodes(self, caller: str) -> MetaNodes:
         check_is_fitted(self)
         if self._meta_nodes is None:
-            raise ValueError(
+            raise InputError(
                 f"{type(self).__name__}.{caller} needs the meta-tree, but this model comes from a file, and files hold "
                 "the finished tree. Hint: fit it again, or pickle a fitted model."
             )
