@@ -271,7 +271,7 @@ class Plan:
 
     def with_limits(self, *, trial_minutes: float | None = None, trial_memory: float | None = None) -> Plan:
         """The plan with other limits per trial; None leaves a limit as it is. Finished trials stay finished."""
-        given = {"trial_minutes": trial_minutes, "trial_memory": trial_memory}
+        given: dict[str, Any] = {"trial_minutes": trial_minutes, "trial_memory": trial_memory}
         return replace(self, protocol=replace(self.protocol, **{name: v for name, v in given.items() if v is not None}))
 
     def to_dict(self) -> dict[str, Any]:
@@ -424,11 +424,11 @@ def _protocol(entry: Any, owner: str) -> Protocol:
         (protocol.kind != "kfold" or _is_int(protocol.n_splits, 2), "'n_splits' must be at least 2", protocol.n_splits),
         (protocol.encoding in ("as needed", "numbers"), "'encoding' must be 'as needed' or 'numbers'",
          protocol.encoding),
-        (protocol.time_limit is None or (_is_number(protocol.time_limit) and protocol.time_limit > 0),
+        (protocol.time_limit is None or _is_above_zero(protocol.time_limit),
          "'time_limit' must be seconds", protocol.time_limit),
-        (protocol.trial_minutes is None or (_is_number(protocol.trial_minutes) and protocol.trial_minutes > 0),
+        (protocol.trial_minutes is None or _is_above_zero(protocol.trial_minutes),
          "'trial_minutes' must be minutes", protocol.trial_minutes),
-        (protocol.trial_memory in (None, "auto") or (_is_number(protocol.trial_memory) and protocol.trial_memory > 0),
+        (protocol.trial_memory in (None, "auto") or _is_above_zero(protocol.trial_memory),
          "'trial_memory' must be gigabytes, or auto", protocol.trial_memory),
         (protocol.kind != "prequential" or (protocol.time is not None and protocol.test is not None),
          "'time' (a column) and 'test' (a window) are needed for prequential splits", (protocol.time, protocol.test)),
@@ -448,6 +448,10 @@ def _check(rules: Iterable[tuple[bool, str, Any]], place: str) -> None:
 
 def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def _is_above_zero(value: Any) -> bool:
+    return _is_number(value) and value > 0
 
 
 def _is_int(value: Any, least: int) -> bool:
