@@ -104,10 +104,10 @@ def test_long_fits_and_dead_processes_do_not_stop_the_rest(folder, tmp_path, mon
     register_odd_methods(monkeypatch)
     monkeypatch.setattr("toprank.experiment.workers._work", work_with_odd_methods)
     methods = {"Sleeper": "sleeper", "Victim": "victim", "Gini": {"method": "gini", "search": {"max_depth": [2]}}}
-    plan = make_plan(("one",), "1-2", methods, protocol={"time_limit": 1.5})
+    plan = make_plan(("one",), "1-2", methods, protocol={"time_limit": 4.0})
     results = finish(plan, folder, tmp_path / "s.sqlite", n_workers=2)
     assert results.filter(method="Sleeper")["status"].to_list() == ["timeout"] * 2
-    assert results.filter(method="Sleeper")["error"][0] == "a fit took more than 1.5 s"
+    assert results.filter(method="Sleeper")["error"][0] == "a fit took more than 4 s"
     assert results.filter(method="Victim")["error"].to_list() == ["the process died (exit code 7)"] * 2
     assert results.filter(method="Gini")["status"].to_list() == ["done"] * 2
 
