@@ -14,7 +14,9 @@ PACKAGE = Path(__file__).resolve().parents[1] / "src" / "toprank"
 # From the top to the ground. A unit may import units of lower lines only: not of its own line, not above.
 LAYERS = (
     ("cli", "__main__"),
-    ("report", "experiment", "distributed", "drift"),
+    ("report",),
+    ("workflow",),
+    ("experiment", "distributed", "drift"),
     ("papers",),
     ("plots", "datasets"),
     ("rankers",),
@@ -24,7 +26,8 @@ LAYERS = (
     ("metrics",),
     ("words",),
     ("tree",),
-    ("_core", "register"),
+    ("_core",),
+    ("errors", "register"),
 )
 HEIGHT = {unit: len(LAYERS) - line for line, units in enumerate(LAYERS) for unit in units}
 TOP = len(LAYERS)
@@ -262,6 +265,25 @@ def test_only_the_command_line_prints():
     assert not messages, "\n" + "\n".join(messages)
 
 
+def plain_refusals(source: str) -> list[int]:
+    """Return the lines that raise, or make, a plain ValueError or TypeError."""
+    return [
+        node.lineno
+        for node in ast.walk(ast.parse(source))
+        if isinstance(node, ast.Call)
+        and any(isinstance(name, ast.Name) and name.id in ("ValueError", "TypeError") for name in ast.walk(node.func))
+    ]
+
+
+def test_input_is_refused_with_the_errors_of_the_library():
+    messages = [
+        f"{shown(path)}:{line}: a plain ValueError or TypeError. Hint: raise InputError of toprank.errors"
+        for path in source_files()
+        for line in plain_refusals(path.read_text(encoding="utf-8"))
+    ]
+    assert not messages, "\n" + "\n".join(messages)
+
+
 def test_files_stay_short():
     lengths = {shown(path): len(path.read_text(encoding="utf-8").splitlines()) for path in source_files()}
     messages = [
@@ -279,6 +301,11 @@ def test_functions_stay_short():
         for line, name, length in long_functions(path.read_text(encoding="utf-8"), MAX_FUNCTION_LINES)
     ]
     assert not messages, "\n" + "\n".join(messages)
+
+
+def test_the_checker_of_refusals_can_fail():
+    assert plain_refusals("def f(x):\n    raise (ValueError if x else TypeError)(x)") == [2]
+    assert plain_refusals("try:\n    f()\nexcept ValueError as e:\n    raise InputError(str(e)) from None") == []
 
 
 def test_the_print_and_size_checkers_can_fail():

@@ -93,7 +93,8 @@ def test_links_between_pages_lead_somewhere(page):
 
 # --- the reference --------------------------------------------------------------------------------------------------
 
-PUBLIC = ["toprank", "toprank.datasets", "toprank.drift", "toprank.experiment", "toprank.metrics", "toprank.plots"]
+PUBLIC = ["toprank", "toprank.datasets", "toprank.drift", "toprank.experiment", "toprank.metrics", "toprank.plots",
+          "toprank.workflow"]  # fmt: skip
 HELD_OR_RETURNED = ["toprank.tree.structure.Tree", "toprank.tree.columns.Column", "toprank.tree.bin_mapper.BinMapper",
                     "toprank.budget.Cutoff", "toprank.explain.Explanation", "toprank.explain.VoteExplanation",
                     "toprank.explain.Dependence", "toprank.rankers.curve.choice.Selection"]  # fmt: skip

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 from toprank.register import ENTRIES
 
 if TYPE_CHECKING:
-    from toprank import datasets, metrics
+    from toprank import datasets, metrics, workflow
     from toprank.drift import two_sample_test
+    from toprank.errors import InputError
     from toprank.files.model_file import load
     from toprank.rankers.cost.cost_tree import CostTree
     from toprank.rankers.cost.tao_classifier import TAOClassifier
@@ -32,6 +33,7 @@ __all__ = [
     "CostOptimalCurve",
     "CostOptimalForest",
     "CostTree",
+    "InputError",
     "MetaAP",
     "MetaAPForest",
     "RankingTree",
@@ -45,10 +47,12 @@ __all__ = [
     "load",
     "metrics",
     "two_sample_test",
+    "workflow",
 ]
 
 _HOME = {
     **{entry.name: entry.module for entry in ENTRIES},
+    "InputError": "toprank.errors",
     "load": "toprank.files.model_file",
     "two_sample_test": "toprank.drift",
 }
@@ -57,7 +61,7 @@ _HOME = {
 def __getattr__(name: str) -> Any:
     if name in _HOME:
         return getattr(import_module(_HOME[name]), name)
-    if name in ("datasets", "metrics"):
+    if name in ("datasets", "metrics", "workflow"):
         return import_module(f"toprank.{name}")
     raise AttributeError(f"module 'toprank' has no attribute {name!r}")
 

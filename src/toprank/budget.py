@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from toprank.errors import InputError, InputTypeError
 from toprank.words.counts import plural
 from toprank.words.numbers import percent_text
 
@@ -90,13 +91,13 @@ def cases_of_budget(budget: Any, n_cases: float, n_positives: float) -> float:
     if budget is None:
         return n_positives
     if isinstance(budget, bool | np.bool_) or not isinstance(budget, int | float | np.integer | np.floating):
-        raise TypeError(f"budget must be an int (cases), a float (share of cases) or None, got {budget!r}.")
+        raise InputTypeError(f"budget must be an int (cases), a float (share of cases) or None, got {budget!r}.")
     if isinstance(budget, int | np.integer):
         if budget < 1:
-            raise ValueError(f"budget must be at least 1 case, got {budget}. Hint: a share is a float, such as 0.02.")
+            raise InputError(f"budget must be at least 1 case, got {budget}. Hint: a share is a float, such as 0.02.")
         return float(min(budget, n_cases))
     if not 0.0 < budget < 1.0:
-        raise ValueError(
+        raise InputError(
             f"A budget that is a float is a share between 0 and 1, got {budget}. Hint: use an int for cases."
         )
     return float(budget * n_cases)

@@ -403,7 +403,7 @@ def test_a_mistake_of_ours_is_a_sentence_too(folder, monkeypatch):
     monkeypatch.setattr("toprank.cli.reading.read_table", broken)
     done = run("describe", folder / "history.csv")
     assert done.code == 1
-    assert done.err.startswith("toprank made a mistake of its own (ZeroDivisionError: division by zero).")
+    assert done.err.startswith("Internal error in toprank (ZeroDivisionError: division by zero).")
     assert done.err.count("\n") == 1
 
 

@@ -9,11 +9,12 @@ import pytest
 
 from cli_files import case_lines, run, write_cases
 from toprank import CostOptimalCurve, RankingTree, TAOTree, load
-from toprank.cli.choice import POINTS_SHOWN, called_rules, changes_list, changes_summary, path_rows, points_shown
+from toprank.cli.choice import POINTS_SHOWN, called_rules, changes_list, changes_summary, points_shown
 from toprank.cli.columns import check_outcomes
 from toprank.cli.errors import InputError
 from toprank.cli.terminal import Terminal
 from toprank.metrics import OperatingPoints
+from toprank.workflow import curve_table
 
 COLUMNS = ("--label", "fraud", "--id", "case_id")
 SMALL = ("--set", "depths=[2]", "--set", "alphas=[1]", "--set", "cv=2", "--split", "axis", "--jobs", 1)
@@ -119,7 +120,7 @@ def test_the_rules_are_those_that_call_cases_positive(fitted):
 
 
 def test_rows_of_the_table_agree_with_the_selection(fitted):
-    rows = path_rows(fitted)
+    rows = [row.to_dict() for row in curve_table(fitted).rows]
     for ratio in (0.1, 0.5, 2.0):
         chosen = fitted.select(cost_ratio=ratio)
         row = rows[chosen.position]

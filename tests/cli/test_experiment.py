@@ -20,6 +20,7 @@ from toprank.cli import main
 from toprank.cli.compare import next_command
 from toprank.experiment.leaderboard import Leaderboard
 from toprank.experiment.registry import find_method
+from toprank.experiment.store import Store
 
 PLAN = """
 name: small
@@ -114,6 +115,51 @@ def test_benchmark_show_and_export(plan, tmp_path, monkeypatch):
     assert "\\toprule" in (tmp_path / "tables" / "tables" / "leaderboard.tex").read_text()
     resumed = run("experiment", "resume", out, "--quiet")
     assert resumed.code == 0
+
+
+def test_a_second_plan_in_the_same_folder_is_refused(plan, tmp_path):
+    out, other = tmp_path / "out", tmp_path / "other.yaml"
+    plan.write_text(re.sub(r"  (MetaAP|Forest|Logistic): .*\n|reference.*\n|.*Forest: null.*\n", "", PLAN))
+    other.write_text(plan.read_text().replace("name: small", "name: other"))
+    assert run("benchmark", plan, "--data", tmp_path, "--quick", "-o", out, "--jobs", 1).code == 0
+    before = measured(out)
+    done = run("benchmark", other, "--data", tmp_path, "--quick", "-o", out, "--jobs", 1)
+    assert (done.code, done.out) == (2, "")
+    assert "'small'" in done.err
+    assert "'other'" in done.err
+    assert measured(out) == before
+    shown = {file: file.stat().st_mtime_ns for file in out.iterdir()}
+    assert run("experiment", "show", out).code == 0
+    assert {file: file.stat().st_mtime_ns for file in out.iterdir()} == shown, "showing writes nothing"
+
+
+def test_a_disk_that_fills_up_in_a_run_gets_a_sentence_and_the_run_goes_on_later(plan, tmp_path, monkeypatch):
+    out = tmp_path / "out"
+
+    class Full(Store):
+        def __init__(self, path, **options):
+            super().__init__(path, patience=0.1, **options)
+
+        def keep(self, trial, outcome):
+            if len(self.outcomes()) == 2:
+                self._connection.execute("PRAGMA max_page_count = 1")
+                outcome = outcome | {"padding": "x" * 100_000}
+            super().keep(trial, outcome)
+
+    plan.write_text(re.sub(r"  (MetaAP|Forest|Logistic): .*\n|reference.*\n", "", PLAN.split("quick:")[0]))
+    with monkeypatch.context() as patch:
+        patch.setattr("toprank.experiment.store.Store", Full)
+        done = run("benchmark", plan, "--data", tmp_path, "-o", out, "--jobs", 1, "--trial-minutes", 5)
+    assert (done.code, done.out) == (2, "")
+    assert "The disk is full" in done.err
+    with Store(out / "trials.sqlite", read_only=True) as store:
+        assert len(store.outcomes()) == 2
+        assert store.plan.protocol.trial_minutes == 5
+    resumed = run("experiment", "resume", out, "--jobs", 1, "--trial-memory", 20)
+    assert resumed.code == 0, resumed.err
+    assert "6 of 6 trials done" in resumed.out
+    with Store(out / "trials.sqlite", read_only=True) as store:
+        assert store.plan.protocol.trial_memory == 20
 
 
 def test_published_runs_stand_beside_ours(plan, tmp_path):

@@ -7,8 +7,8 @@ import polars as pl
 import pytest
 
 from cli_files import run
-from toprank.cli.leaks import area_alone
 from toprank.datasets import make_audit
+from toprank.workflow.leaks import area_alone
 
 N = 2000
 FIT = ("fit", "--cv", 0)

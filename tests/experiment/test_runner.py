@@ -1,11 +1,14 @@
 import os
+import sys
 import threading
 import time
 
+import numpy as np
 import pytest
 
 from experiment_cases import make_plan, write_tables
 from toprank.experiment import registry
+from toprank.experiment.memory import machine_memory, memory_cap
 from toprank.experiment.registry import Method, register
 from toprank.experiment.runner import run
 from toprank.experiment.store import Store
@@ -79,6 +82,12 @@ class Sleeper:
         return self
 
 
+class Glutton:
+    def fit(self, X, y):
+        self.memory = np.ones(10**9)
+        return self
+
+
 class Victim:
     def fit(self, X, y):
         os._exit(7)
@@ -87,7 +96,7 @@ class Victim:
 def register_odd_methods(monkeypatch):
     registry.list_methods()
     monkeypatch.setattr(registry, "_METHODS", dict(registry._METHODS))
-    for name, kind in (("sleeper", Sleeper), ("victim", Victim)):
+    for name, kind in (("sleeper", Sleeper), ("victim", Victim), ("glutton", Glutton)):
         register(Method(name, name, "tree", lambda kind=kind, **setting: kind(), reads="numbers"))
 
 
@@ -95,12 +104,39 @@ def test_long_fits_and_dead_processes_do_not_stop_the_rest(folder, tmp_path, mon
     register_odd_methods(monkeypatch)
     monkeypatch.setattr("toprank.experiment.workers._work", work_with_odd_methods)
     methods = {"Sleeper": "sleeper", "Victim": "victim", "Gini": {"method": "gini", "search": {"max_depth": [2]}}}
-    plan = make_plan(("one",), "1-2", methods, protocol={"time_limit": 1.5})
+    plan = make_plan(("one",), "1-2", methods, protocol={"time_limit": 4.0})
     results = finish(plan, folder, tmp_path / "s.sqlite", n_workers=2)
     assert results.filter(method="Sleeper")["status"].to_list() == ["timeout"] * 2
-    assert results.filter(method="Sleeper")["error"][0] == "a fit took more than 1.5 s"
+    assert results.filter(method="Sleeper")["error"][0] == "a fit took more than 4 s"
     assert results.filter(method="Victim")["error"].to_list() == ["the process died (exit code 7)"] * 2
     assert results.filter(method="Gini")["status"].to_list() == ["done"] * 2
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="only Linux caps the memory of a process")
+def test_trials_have_limits_of_time_and_memory(folder, tmp_path, monkeypatch):
+    register_odd_methods(monkeypatch)
+    monkeypatch.setattr("toprank.experiment.workers._work", work_with_odd_methods)
+    methods = {"Glutton": "glutton", "Sleeper": "sleeper", "Gini": {"method": "gini", "search": {"max_depth": [2]}}}
+    plan = make_plan(("one",), "1", methods).with_limits(trial_minutes=0.1, trial_memory=2.0)
+    results = finish(plan, folder, tmp_path / "s.sqlite", n_workers=1)
+    assert dict(zip(results["method"], results["status"], strict=True)) == {
+        "Glutton": "failed", "Sleeper": "timeout", "Gini": "done"}  # fmt: skip
+    assert results["error"].to_list() == [
+        "out of memory (trial_memory: 2 GB)", "the trial took more than 0.1 min", None]  # fmt: skip
+
+
+def test_a_cap_on_memory_ends_with_the_trial():
+    resource = pytest.importorskip("resource")
+    before = resource.getrlimit(resource.RLIMIT_DATA)
+    with memory_cap("auto"):
+        assert 0 < resource.getrlimit(resource.RLIMIT_DATA)[0] < machine_memory()
+    with memory_cap(50.0):
+        assert resource.getrlimit(resource.RLIMIT_DATA)[0] == 50 * 10**9
+    with pytest.raises(MemoryError), memory_cap(1.0):
+        np.ones(10**9)
+    with memory_cap(None):
+        assert resource.getrlimit(resource.RLIMIT_DATA) == before
+    assert resource.getrlimit(resource.RLIMIT_DATA) == before
 
 
 def work_with_odd_methods(connection, folder):
@@ -149,7 +185,8 @@ def test_threads_keep_a_trial_as_soon_as_it_is_finished(folder, monkeypatch):
     assert order == ["Quick", "Waiting"]
 
 
-def test_threads_look_at_the_clock_between_fits(folder, monkeypatch):
+@pytest.mark.parametrize("limit", ["time_limit", "trial_minutes"])
+def test_threads_look_at_the_clock_between_fits(folder, monkeypatch, limit):
     registry.list_methods()
     monkeypatch.setattr(registry, "_METHODS", dict(registry._METHODS))
 
@@ -162,8 +199,10 @@ def test_threads_look_at_the_clock_between_fits(folder, monkeypatch):
             return X[:, 0]
 
     register(Method("slow", "Slow", "tree", lambda **setting: Slow(), space={"a": [1, 2]}, reads="numbers"))
-    plan = make_plan(("one",), "1", {"Slow": "slow"}, protocol={"time_limit": 0.01})
-    assert finish(plan, folder, backend="threads", n_workers=1)["status"].to_list() == ["timeout"]
+    plan = make_plan(("one",), "1", {"Slow": "slow"}, protocol={limit: 0.01 if limit == "time_limit" else 0.0001})
+    results = finish(plan, folder, backend="threads", n_workers=1)
+    assert results["status"].to_list() == ["timeout"]
+    assert results["error"][0].startswith("a fit" if limit == "time_limit" else "the trial")
 
 
 @pytest.mark.parametrize(

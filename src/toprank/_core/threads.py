@@ -15,6 +15,8 @@ from typing import Any, Self
 
 import numpy as np
 
+from toprank.errors import InputError
+
 CHUNK_ROWS = 8_192
 """Rows of one piece of work: large enough to hide the cost of handing it over, small enough to balance."""
 
@@ -24,7 +26,7 @@ def resolve_n_jobs(n_jobs: int | None) -> int:
     if n_jobs is None:
         return 1
     if n_jobs == 0:
-        raise ValueError("n_jobs must not be 0. Hint: use 1 for one thread, -1 for all processors.")
+        raise InputError("n_jobs must not be 0. Hint: use 1 for one thread, -1 for all processors.")
     available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return n_jobs if n_jobs > 0 else max(1, available + 1 + n_jobs)
 

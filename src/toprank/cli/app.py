@@ -28,9 +28,6 @@ from toprank.cli.topk import topk
 from toprank.cli.warmup import warmup
 from toprank.words.visible import visible
 
-USAGE_ERROR: type[Exception] = typer.BadParameter.__mro__[2]
-"""Raised for unknown or missing options; typer does not export it by name."""
-
 app = typer.Typer(
     name="toprank",
     add_completion=False,
@@ -96,16 +93,16 @@ def run(argv: Sequence[str] | None = None) -> int:
         return 1
     except (KeyboardInterrupt, typer.Abort):
         return _fail("Interrupted.", INTERRUPTED)
-    except USAGE_ERROR as error:
-        return _fail(*_explain_usage(error))
     except Exception as error:
+        if hasattr(error, "format_message"):  # typer's own, for a command line that it does not understand
+            return _fail(*_explain_usage(error))
         if "--debug" in args:
             sys.stderr.write(visible(traceback.format_exc()))
         if is_bad_input(error):
             return _fail(sentence_of(error), 2)
         return _fail(
-            f"toprank made a mistake of its own ({type(error).__name__}: {sentence_of(error)}). "
-            "Hint: run it again with --debug and report what it prints.",
+            f"Internal error in toprank ({type(error).__name__}: {sentence_of(error)}). "
+            "Hint: please report it, with what the command prints with --debug.",
             1,
         )
 

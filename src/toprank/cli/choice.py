@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,6 +15,7 @@ from toprank.cli.show import facts, grid, percent, rules_list
 from toprank.cli.terminal import Terminal
 from toprank.export import ways_of
 from toprank.words.counts import count, plural
+from toprank.workflow.curves import curve_table, judged_points
 
 if TYPE_CHECKING:
     from toprank.metrics import Interval, OperatingPoints
@@ -29,48 +29,6 @@ LOOKS = {"goes": "red", "comes": "green", "changes": "yellow", "stays": "dim"}
 
 
 # --- the points ---------------------------------------------------------------------------------------------
-
-
-def judged_points(curve: CostOptimalCurve) -> OperatingPoints:
-    """Return the mistakes that a choice goes by: of cases not seen, where there are any."""
-    return curve.points_ if curve.held_out_points_ is None else curve.held_out_points_
-
-
-def path_rows(curve: CostOptimalCurve) -> list[dict[str, Any]]:
-    """Return one dictionary per point.
-
-    Alerts, found and false alarms are of the cases that a choice goes by, all three of them, so that found and false
-    alarms add up to alerts; `training` has the same of the training cases. `is_dominated` is by the training cases.
-    `moved` says how a tree between two costs comes from another one.
-    """
-    points = judged_points(curve)
-    return [
-        {
-            "point": i,
-            "cost_ratio": point.cost_ratio,
-            "leaves": point.tree.n_leaves_,
-            **_counts(points, i),
-            "recall": float(points.true_positive_rate[i]),
-            "false_positive_rate": float(points.false_positive_rate[i]),
-            "precision": _precision(points, i),
-            "training": _counts(curve.points_, i),
-            "moved": None if point.moved is None else point.moved._asdict(),
-            "is_dominated": point.is_dominated,
-            "held_out_is_dominated": point.held_out_is_dominated,
-        }
-        for i, point in enumerate(curve.path_)
-    ]
-
-
-def _counts(points: OperatingPoints, i: int) -> dict[str, float]:
-    """Return the alerts of a point, and of what they consist."""
-    false_alarms, found = float(points.false_positives[i]), points.positives - float(points.false_negatives[i])
-    return {"alerts": found + false_alarms, "found": found, "false_alarms": false_alarms}
-
-
-def _precision(points: OperatingPoints, i: int) -> float | None:
-    counts = _counts(points, i)
-    return counts["found"] / counts["alerts"] if counts["alerts"] > 0 else None
 
 
 def table_title(curve: CostOptimalCurve) -> str:
@@ -115,21 +73,21 @@ def points_shown(points: OperatingPoints, marked: Mapping[int, str]) -> list[int
 def path_table(curve: CostOptimalCurve, marked: Mapping[int, str]) -> Group:
     """Return the points as a table, from many alerts to few, and what the figures are; marks are written beside."""
     points = judged_points(curve)
-    rows, shown = path_rows(curve), points_shown(points, marked)
+    rows, shown = curve_table(curve).rows, points_shown(points, marked)
     columns = ("point", "cost", "leaves", "alerts", "found", "false alarms", "hit rate", "share found")
     beaten = {i for i in shown if points.is_dominated[i] and i not in marked}
     cells: list[list[RenderableType]] = []
     for row in (rows[i] for i in shown):
-        mark = "beaten" if row["point"] in beaten else marked.get(row["point"], "")
-        cost = f"{row['cost_ratio']:.3g}" if row["moved"] is None else "between"
-        counts = [f"{row[name]:,.0f}" for name in ("alerts", "found", "false_alarms")]
-        rates = ["-" if row["precision"] is None else percent(row["precision"]), percent(row["recall"])]
-        texts = [count(row["point"]), cost, count(row["leaves"]), *counts, *rates, mark]
+        mark = "beaten" if row.point in beaten else marked.get(row.point, "")
+        cost = f"{row.cost_ratio:.3g}" if row.moved is None else "between"
+        counts = [f"{each:,.0f}" for each in (row.counts.alerts, row.counts.found, row.counts.false_alarms)]
+        rates = ["-" if row.precision is None else percent(row.precision), percent(row.recall)]
+        texts = [count(row.point), cost, count(row.leaves), *counts, *rates, mark]
         cells.append(
             [Text(text, style="dim" if mark == "beaten" else "bold" if "chosen" in mark else "") for text in texts]
         )
     titles = [*((name, "right") for name in columns), ("", "left")]
-    has_between = any(rows[i]["moved"] is not None for i in shown)
+    has_between = any(rows[i].moved is not None for i in shown)
     note = Text(_footnote(len(rows) - len(shown), bool(beaten), has_between), style="dim")
     return Group(grid(titles, cells), Padding(note, (0, 0, 0, 2)))
 
@@ -190,28 +148,6 @@ def _cut_in_words(cut: Cut, n_taken: float) -> str:
 
 def _share(interval: Interval) -> str:
     return f"{percent(interval.value)} ({percent(interval.low)} to {percent(interval.high)})"
-
-
-def choice_dict(selection: Selection | None) -> dict[str, Any] | None:
-    """Return a choice as plain values."""
-    if selection is None:
-        return None
-    names = ("false_positive_rate", "recall", "precision", "alerts", "cost")
-    figures = {name: getattr(selection, name) for name in names}
-    return {
-        "point": selection.position,
-        "wish": selection.wish,
-        "judged_by": selection.judged_by,
-        "cost_ratio": selection.point.cost_ratio,
-        "moved": None if selection.point.moved is None else selection.point.moved._asdict(),
-        "leaves": selection.tree.n_leaves_,
-        "cut": None if selection.cut is None else _plain(asdict(selection.cut)),
-    } | {name: {"value": each.value, "low": each.low, "high": each.high} for name, each in figures.items()}
-
-
-def _plain(figures: dict[str, float]) -> dict[str, float | None]:
-    """Return figures that JSON can hold: None for what is not known."""
-    return {name: None if np.isnan(value) else value for name, value in figures.items()}
 
 
 def show_tree(

@@ -31,6 +31,12 @@ READINGS_NAMED = 10
 """Columns of text read as dates or numbers that a note names."""
 
 
+def as_labels(model: Any, is_positive: np.ndarray) -> np.ndarray:
+    """Return outcomes in the labels that a model was trained with."""
+    positive = model.positive_index_
+    return np.where(is_positive, model.classes_[positive], model.classes_[1 - positive])
+
+
 def label_values(frame: polars.DataFrame, label: str, file: str) -> np.ndarray:
     """Return the outcomes, none of them missing."""
     if label not in frame.columns:

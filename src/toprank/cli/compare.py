@@ -87,6 +87,7 @@ def compare(
     from toprank.cli.csv_text import CsvFormat
     from toprank.cli.fit import read_history
     from toprank.cli.reading import check_readable
+    from toprank.workflow import recommend
 
     check_readable(table)
     if test is not None:
@@ -112,10 +113,10 @@ def compare(
     fitted, command = next_command(board, table, options, budget)
     facts = {name: getattr(board, name) for name in (
         "n_cases", "n_positives", "n_splits", "judged_by", "share", "left_out")}  # fmt: skip
-    recommended = None if board.recommended is None else board.recommended.name
+    advice = recommend(board).to_dict()
     terminal.finish(facts | {
-        "leaderboard": board.frame().to_dicts(), "recommended": recommended, "recommendation": board.recommendation(),
-        "next": command, "files": written,
+        "leaderboard": board.frame().to_dicts(), "recommended": advice["recommended"],
+        "recommendation": advice["recommendation"], "next": command, "files": written,
     })  # fmt: skip
     _print(board, table.name, None if test is None else test.name, minutes, written, terminal)
     if fitted is not None and not (quiet or as_json):
@@ -224,10 +225,9 @@ def next_command(
     It is the recommended one; where the command line does not fit that, the smallest readable one as good as the best
     that it fits, the best readable one that it fits, or the best. Nothing where nothing is recommended.
     """
-    if board.recommended is None:
-        return None, None
-    others = sorted(board.entries, key=lambda entry: not entry.is_readable)  # each part stays best first
-    for entry in (board.recommended, *board.level_readable, *others):
+    from toprank.workflow import recommend
+
+    for entry in recommend(board).candidates:
         command = fit_command(entry, table, options, budget)
         if command is not None:
             return entry, command

@@ -354,21 +354,23 @@ def report(
     written: tuple[Path | None, Path | None], ids: str, terminal: Terminal,
 ) -> None:  # fmt: skip
     """Print the curve, the choice, its rules and what differs; or all of it as JSON."""
-    from toprank.cli.choice import called_rules, changes_between, choice_dict, judged_points, path_rows, show_tree
+    from toprank.cli.choice import called_rules, changes_between, show_tree
     from toprank.files.model_file import describe_model
+    from toprank.workflow.curves import choice_dict, curve_table
 
     out, plot = written
     point = model.base_point_ if chosen is None else chosen.position
     rules = called_rules(model.path_[point].tree)
     changes = [] if start is None or chosen is None else changes_between(start.tree, chosen.tree)
+    table = curve_table(model)
     terminal.finish({
         "model": None if out is None else str(out),
         "plot": None if plot is None else str(plot),
         "seconds": round(terminal.seconds, 3),
-        "judged_by": model.held_out_by_,
-        "hull_area": judged_points(model).hull_area,
-        "base_point": model.base_point_,
-        "points": path_rows(model),
+        "judged_by": table.judged_by,
+        "hull_area": table.hull_area,
+        "base_point": table.base_point,
+        "points": [row.to_dict() for row in table.rows],
         "chosen": choice_dict(chosen),
         "compared_with": choice_dict(start),
         "rules": rules,
@@ -390,9 +392,10 @@ def _print_curve(
 ) -> None:
     from rich.text import Text
 
-    from toprank.cli.choice import judged_points, number_of_trees, path_table, table_title
+    from toprank.cli.choice import number_of_trees, path_table, table_title
     from toprank.cli.show import facts, main_columns, percent
     from toprank.files.model_file import describe_model
+    from toprank.workflow.curves import judged_points
 
     n_categorical = sum(column.is_categorical for column in model.columns_)
     rate = model.n_positives_ / model.n_cases_

@@ -55,8 +55,8 @@ def demo(
     """
     terminal = Terminal(as_json=as_json, quiet=quiet)
     from toprank.cli.fit import compiling, rules_of
-    from toprank.cli.judging import default_k, gains, precision_interval
     from toprank.files.model_file import describe_model
+    from toprank.workflow.judging import default_k, gains, precision_interval
 
     _check(cases, out, seed)
     with terminal.working("Simulating an audit campaign"):
@@ -71,7 +71,7 @@ def demo(
     is_positive = campaign.new["fraud"].to_numpy() == 1
     with terminal.working("Judging the ranking"):
         interval = precision_interval(is_positive, score)
-        table = gains(is_positive, score, campaign.new["amount"].to_numpy())
+        table = gains(is_positive, score, campaign.new["amount"].to_numpy()).to_dict()
     files = write_files(out, model, alerts, campaign)
     rules = rules_of(model)
     terminal.finish({

@@ -146,8 +146,9 @@ def _print_exactly(path: Path, terminal: Terminal) -> None:
 
 def _describe_curve(path: Path, info: dict[str, Any], terminal: Terminal, limits: _Limits) -> None:
     """Say what a file with a cost-optimal curve holds: also the choice, and the rules of the chosen tree."""
-    from toprank.cli.choice import called_rules, choice_dict, show_tree
+    from toprank.cli.choice import called_rules, show_tree
     from toprank.files.model_file import load
+    from toprank.workflow.curves import choice_dict
 
     with terminal.working(f"Loading {path.name}"):
         curve = load(path)

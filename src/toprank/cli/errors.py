@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import difflib
-import dis
+import traceback
 from collections.abc import Iterable
+
+from toprank.errors import InputError
+
+__all__ = ["InputError", "is_bad_input", "nearest", "nearest_name", "sentence_of"]
 
 OF_THE_WORLD = (OSError, ImportError, MemoryError)
 """What files, packages and memory have to do with."""
 
-CHECKED_BY = ("toprank", "sklearn.utils")
-"""Modules that look at what the user gave: ours, and scikit-learn's checks of parameters and tables."""
-
-RAISE = dis.opmap["RAISE_VARARGS"]
-
-
-class InputError(ValueError):
-    """Something the user gave cannot be used; the message is the sentence to print."""
+CHECKS_OF_SKLEARN = "sklearn.utils"
+"""Where scikit-learn checks parameters and tables, which it refuses with errors of several classes."""
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
@@ -36,19 +34,19 @@ def nearest_name(name: str, known: Iterable[str]) -> str | None:
 def is_bad_input(error: BaseException) -> bool:
     """Tell whether an error is about what the user gave; all others are mistakes of ours.
 
-    The library refuses input with `raise ValueError(...)` or `raise TypeError(...)`. The same errors come from Python
-    and numpy where our own code adds a number to a text or arrays of different lengths: there no `raise` was executed.
+    The library refuses input with `InputError`. A plain ValueError or TypeError comes from Python or numpy, where our
+    own code adds a number to a text or arrays of different lengths.
     """
-    if isinstance(error, OF_THE_WORLD):
+    if isinstance(error, (InputError, *OF_THE_WORLD)):
         return True
-    if not isinstance(error, ValueError | TypeError) or error.__traceback__ is None:
-        return False
-    origin = error.__traceback__
-    while origin.tb_next is not None:
-        origin = origin.tb_next
-    module = f"{origin.tb_frame.f_globals.get('__name__', '')}."
-    is_raised = origin.tb_frame.f_code.co_code[origin.tb_lasti] == RAISE
-    return is_raised and module.startswith(tuple(f"{name}." for name in CHECKED_BY))
+    return isinstance(error, ValueError | TypeError) and _is_of_sklearn(error)
+
+
+def _is_of_sklearn(error: BaseException) -> bool:
+    """Tell whether the checks of scikit-learn refused something: by the class of the error, or by who raised it."""
+    frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
+    origin = frames[-1].f_globals.get("__name__", "") if frames else ""
+    return any(f"{module}.".startswith(f"{CHECKS_OF_SKLEARN}.") for module in (type(error).__module__, origin))
 
 
 def sentence_of(error: BaseException) -> str:

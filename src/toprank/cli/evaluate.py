@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 import typer
@@ -16,6 +15,9 @@ from toprank.words.counts import count, plural
 
 if TYPE_CHECKING:
     import polars
+
+    from toprank.metrics import Interval
+    from toprank.workflow import CalledCases, Judgement
 
 
 def evaluate(
@@ -49,12 +51,12 @@ def evaluate(
     toprank evaluate model.toprank checked.csv --label fraud --k 100 --k 500 --amount amount_eur
     """
     terminal = Terminal(as_json=as_json, quiet=quiet)
-    from toprank.cli.columns import choose_positive, label_values, outcomes
+    from toprank.cli.columns import as_labels, choose_positive, label_values, outcomes
     from toprank.cli.csv_text import CsvFormat
-    from toprank.cli.judging import figures_at, gains, precision_interval
     from toprank.cli.reading import check_readable
     from toprank.cli.scoring import load_and_read
     from toprank.cli.topk import choose_k
+    from toprank.workflow import judge
 
     check_readable(table)
     csv_format = CsvFormat.from_options(sep, encoding)
@@ -66,40 +68,10 @@ def evaluate(
     wanted = dict.fromkeys(k) if k else [None]
     depths = [choose_k(each, ranker, frame.height, table.name, terminal) for each in wanted]
     worth = None if amount is None else _amounts(frame, amount, table.name)
-    with terminal.working(f"Scoring {plural(frame.height, 'case')}"):
-        score = ranker.decision_function(features)
-    with terminal.working("Drawing the cases again and again for an interval"):
-        interval = precision_interval(is_positive, score)
-    from toprank.metrics import roc_auc
-
-    result = {
-        "n_cases": frame.height,
-        "n_positives": int(is_positive.sum()),
-        "average_precision": asdict(interval),
-        "roc_auc": roc_auc(is_positive, score),
-        "at_k": [figures_at(is_positive, score, depth) for depth in depths],
-        "gains": gains(is_positive, score, worth),
-    }
-    if getattr(ranker, "selected_", None) is not None:
-        result["chosen"] = _calls_of_choice(ranker, features, is_positive)
-    terminal.finish(result)
-    _print_result(result, interval, model.name, table.name, terminal)
-
-
-def _calls_of_choice(curve: Any, features: Any, is_positive: np.ndarray) -> dict[str, Any]:
-    """Return what the chosen point of a curve calls the cases, beside what they are."""
-    from toprank.metrics import proportion_interval
-
-    called = curve.predict(features) == curve.classes_[curve.positive_index_]
-    hits, alerts = int((called & is_positive).sum()), int(called.sum())
-    out: dict[str, Any] = {"wish": curve.selected_.wish, "point": curve.selected_.position}
-    out |= {"alerts": alerts, "found": hits}
-    shares = {"precision": (hits, alerts), "recall": (hits, int(is_positive.sum())),
-              "false_positive_rate": (alerts - hits, int((~is_positive).sum()))}  # fmt: skip
-    for name, (part, whole) in shares.items():
-        low, high = proportion_interval(part, whole)
-        out[name] = {"value": part / whole if whole else None, "low": float(low), "high": float(high)}
-    return out
+    with terminal.working(f"Judging the ranking of {plural(frame.height, 'case')}"):
+        judgement = judge(ranker, features, as_labels(ranker, is_positive), k=depths, amount=worth)
+    terminal.finish(judgement.to_dict())
+    _print_judgement(judgement, model.name, table.name, terminal)
 
 
 def _amounts(frame: polars.DataFrame, name: str, file: str) -> np.ndarray:
@@ -124,42 +96,41 @@ def _amounts(frame: polars.DataFrame, name: str, file: str) -> np.ndarray:
     return values
 
 
-def _print_result(result: dict[str, Any], interval: Any, model: str, table: str, terminal: Terminal) -> None:
+def _print_judgement(judgement: Judgement, model: str, table: str, terminal: Terminal) -> None:
     from toprank.cli.show import expected, facts, gains_grid, grid, interval_text, percent, times
 
-    n, n_positives = result["n_cases"], result["n_positives"]
+    n, n_positives = judgement.n_cases, judgement.n_positives
     terminal.show(f"{model} on {table}")
     terminal.show(facts([
         ("cases", f"{count(n)}, {count(n_positives)} positive ({percent(n_positives / n)})"),
-        ("AP", f"{interval_text(interval)}; a random order has {n_positives / n:.3f}"),
-        ("AUC", f"{result['roc_auc']:.3f}"),
+        ("AP", f"{interval_text(judgement.average_precision)}; a random order has {n_positives / n:.3f}"),
+        ("AUC", f"{judgement.roc_auc:.3f}"),
     ]))  # fmt: skip
     rows = []
-    for at in result["at_k"]:
-        ties = at["precision_worst"] < at["precision_best"]
-        bounds = f"{percent(at['precision_worst'])} to {percent(at['precision_best'])}" if ties else "no ties"
-        rows.append([plural(at["k"], "case"), expected(at["precision"] * at["k"]), percent(at["precision"]), bounds,
-                     percent(at["recall"]), times(at["lift"])])  # fmt: skip
-    if "chosen" in result:
-        _print_choice(result["chosen"], n, terminal)
+    for at in judgement.at_k:
+        ties = at.precision_worst < at.precision_best
+        bounds = f"{percent(at.precision_worst)} to {percent(at.precision_best)}" if ties else "no ties"
+        rows.append([plural(at.k, "case"), expected(at.precision * at.k), percent(at.precision), bounds,
+                     percent(at.recall), times(at.lift)])  # fmt: skip
+    if judgement.chosen is not None:
+        _print_choice(judgement.chosen, n, terminal)
     terminal.heading("Checking the first k cases")
     columns = ("checked", "found", "precision", "worst to best order of ties", "recall", "lift")
     terminal.show(grid([(name, "right") for name in columns], rows))
     terminal.heading("Down the ranking")
-    terminal.show(gains_grid(result["gains"], n))
+    terminal.show(gains_grid(judgement.gains.to_dict(), n))
 
 
-def _print_choice(chosen: dict[str, Any], n_cases: int, terminal: Terminal) -> None:
+def _print_choice(chosen: CalledCases, n_cases: int, terminal: Terminal) -> None:
     from toprank.cli.show import facts, percent
 
-    def share(name: str) -> str:
-        each = chosen[name]
-        return f"{percent(each['value'])} ({percent(each['low'])} to {percent(each['high'])})"
+    def share(each: Interval) -> str:
+        return f"{percent(each.value)} ({percent(each.low)} to {percent(each.high)})"
 
-    terminal.heading(f"The chosen tree ({chosen['wish']})")
-    hits = f"; {share('precision')} of them positive" if chosen["alerts"] else ""
+    terminal.heading(f"The chosen tree ({chosen.wish})")
+    hits = f"; {share(chosen.precision)} of them positive" if chosen.alerts else ""
     terminal.show(facts([
-        ("alerts", f"{count(chosen['alerts'])} of {plural(n_cases, 'case')}{hits}"),
-        ("found", f"{plural(chosen['found'], 'positive')}, {share('recall')} of them"),
-        ("false alarms", f"{share('false_positive_rate')} of the negatives"),
+        ("alerts", f"{count(chosen.alerts)} of {plural(n_cases, 'case')}{hits}"),
+        ("found", f"{plural(chosen.found, 'positive')}, {share(chosen.recall)} of them"),
+        ("false alarms", f"{share(chosen.false_positive_rate)} of the negatives"),
     ]))  # fmt: skip

@@ -31,6 +31,16 @@ Published = Annotated[
     typer.Option(metavar="FILE", help="Published runs beside ours: CSV of dataset, seed, method, ap_test in %."),
 ]
 Retry = Annotated[bool, typer.Option("--retry", help="Run again what failed or took too long.")]
+TrialMinutes = Annotated[
+    float | None,
+    typer.Option("--trial-minutes", metavar="N", min=0.001, help="Minutes that one trial may take (default: 240)."),
+]
+TrialMemory = Annotated[
+    float | None,
+    typer.Option(
+        "--trial-memory", metavar="GB", min=0.1, help="Memory that one trial may take (default: 90% of the machine's)."
+    ),
+]
 Folder = Annotated[Path, typer.Argument(metavar="FOLDER", help="The folder that `toprank benchmark` wrote.")]
 
 
@@ -46,6 +56,8 @@ def benchmark(
     published: Published = None,
     jobs: Jobs = None,
     retry: Retry = False,
+    trial_minutes: TrialMinutes = None,
+    trial_memory: TrialMemory = None,
     as_json: AsJson = False,
     quiet: Quiet = False,
     debug: Debug = False,
@@ -65,6 +77,7 @@ def benchmark(
 
     with terminal.working(f"Reading {plan.name}"):
         content = Plan.from_yaml(plan, folder=data, quick=quick)
+        content = content.with_limits(trial_minutes=trial_minutes, trial_memory=trial_memory)
         check_plan(content, data)
     folder = out or Path("toprank-runs", content.name + ("-quick" if quick else ""))
     with _store(folder, create=True) as store:
@@ -79,6 +92,8 @@ def resume(
     published: Published = None,
     jobs: Jobs = None,
     retry: Retry = False,
+    trial_minutes: TrialMinutes = None,
+    trial_memory: TrialMemory = None,
     as_json: AsJson = False,
     quiet: Quiet = False,
     debug: Debug = False,
@@ -87,6 +102,9 @@ def resume(
     terminal = Terminal(as_json=as_json, quiet=quiet)
     with _store(folder) as store:
         check_packages("toprank experiment resume", "pandas")
+        if trial_minutes is not None or trial_memory is not None:
+            limited = store.plan.with_limits(trial_minutes=trial_minutes, trial_memory=trial_memory)
+            store.keep_plan(limited, store.folder)
         _work_off(store, folder, jobs, retry, terminal, f"toprank experiment resume {folder}")
         _finish(store, folder, published, terminal)
 
@@ -100,7 +118,7 @@ def show(
 ) -> None:
     """Show how far an experiment is and what it has found so far."""
     terminal = Terminal(as_json=as_json, quiet=quiet)
-    with _store(folder) as store:
+    with _store(folder, read_only=True) as store:
         _show(store, published, terminal, [])
 
 
@@ -119,7 +137,7 @@ def export(
 ) -> None:
     """Write the tables and plots of an experiment."""
     terminal = Terminal(as_json=as_json, quiet=quiet)
-    with _store(folder) as store:
+    with _store(folder, read_only=True) as store:
         _finish(store, out or folder, published, terminal, tuple(part.strip() for part in formats.split(",")))
 
 
@@ -153,7 +171,7 @@ def check_packages(command: str, *packages: str) -> None:
         import_optional(package, needed_for=command, hint='pip install "toprank[experiment]"')
 
 
-def _store(folder: Path, *, create: bool = False) -> Store:
+def _store(folder: Path, *, create: bool = False, read_only: bool = False) -> Store:
     """The file of finished trials in a folder."""
     from toprank.experiment import Store
 
@@ -164,7 +182,7 @@ def _store(folder: Path, *, create: bool = False) -> Store:
             raise InputError(f"Cannot write to {folder}: {error.strerror}. Hint: choose another --out.") from None
     elif not (folder / STORE).is_file():
         raise InputError(f"There is no experiment in {folder} (no {STORE}). Hint: name the folder of --out.")
-    return Store(folder / STORE)
+    return Store(folder / STORE, read_only=read_only)
 
 
 def _work_off(store: Store, folder: Path, jobs: int | None, retry: bool, terminal: Terminal, again: str) -> None:

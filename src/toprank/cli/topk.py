@@ -118,8 +118,8 @@ def _read_k(text: str | None) -> int | float | None:
 
 def choose_k(k: int | float | None, model: Any, n_rows: int, file: str, terminal: Terminal) -> int:
     """Return the number of alerts: as asked for, or as the model's budget says, with a note where it is too large."""
-    from toprank.cli.judging import default_k, share_of_rows
     from toprank.files.model_file import describe_model
+    from toprank.workflow.judging import default_k, share_of_rows
 
     if k is None:
         info = describe_model(model)

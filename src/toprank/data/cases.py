@@ -10,6 +10,7 @@ from typing import Any, Self
 import numpy as np
 
 from toprank._core.dtypes import MAX_ROWS
+from toprank.errors import InputError
 from toprank.tree.bin_mapper import sample_rows
 from toprank.tree.columns import Column
 
@@ -38,7 +39,7 @@ class Cases:
 
     def __init__(self, X: np.ndarray, is_positive: np.ndarray, weight: np.ndarray | None, columns: Sequence[Column]):
         if len(X) > MAX_ROWS:
-            raise ValueError(f"X has {len(X):,} rows, at most {MAX_ROWS:,} fit. Hint: train on a sample.")
+            raise InputError(f"X has {len(X):,} rows, at most {MAX_ROWS:,} fit. Hint: train on a sample.")
         self.X, self.is_positive, self.weight, self.columns = X, is_positive, weight, list(columns)
         self.n_categories = np.array([len(c.categories or ()) for c in columns], np.int32)
         # A categorical column without any known category is a numeric column of missing values.

@@ -28,6 +28,7 @@ from toprank.data.dates import (
 from toprank.data.encoding import ManyCategoriesWarning, read_days, warn_caller
 from toprank.data.number_text import NEARLY_ALL, learn_number_form
 from toprank.data.table import Table, kind_of_values
+from toprank.errors import InputError, InputTypeError
 from toprank.tree.columns import Column
 from toprank.words.counts import plural
 
@@ -126,7 +127,7 @@ def chosen_columns(chosen: Any, names: Sequence[str], parameter: str) -> set[int
     for c in chosen:
         place = position[c] if isinstance(c, str) and c in position else c
         if not isinstance(place, int | np.integer) or not 0 <= place < len(names):
-            raise ValueError(
+            raise InputError(
                 f"{parameter} names {c!r}, but X has no such column (its {len(names)} columns begin with "
                 f"{', '.join(map(repr, names[:5]))}). Hint: use column names, positions from 0, or a mask."
             )
@@ -142,7 +143,7 @@ def _without(table: Table, columns: list[Column], reasons: dict[int, str]) -> Le
     if not columns:
         keep = [i for i, reason in reasons.items() if reason in (CONSTANT, EMPTY)]
         if not keep:
-            raise ValueError(
+            raise InputError(
                 f"X has no column to learn from: {_listed(table, reasons)}. "
                 f"Hint: keep_columns=[{table.names[min(reasons)]!r}] keeps a column."
             )
@@ -255,7 +256,7 @@ def _learn_values(table: Table, i: int, is_chosen: bool, is_judged: bool) -> lis
     name, dtype = table.names[i], table.dtype(i)
     if dtype is not None and dtype.is_temporal():
         if is_chosen or dtype not in (nw.Date, nw.Datetime):
-            raise TypeError(
+            raise InputTypeError(
                 f"Column {name!r} holds values of type {dtype}, expected numbers, categories or dates. "
                 "Hint: convert it to numbers, such as hours, or to text."
             )
@@ -315,7 +316,7 @@ def _with_free_names(columns: list[Column], taken: set[str]) -> list[Column]:
 def _learn_categories(name: str, counts: Counter[Any]) -> Column:
     """Column with the categories of its values in sorted order, the rarest sharing the last code if there are many."""
     if any(isinstance(c, float) and math.isinf(c) for c in counts):
-        raise ValueError(
+        raise InputError(
             f"Column {name!r} holds infinite values, expected finite numbers or categories. "
             "Hint: replace them with NaN for missing."
         )

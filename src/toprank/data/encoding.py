@@ -20,6 +20,7 @@ import numpy as np
 from toprank.data.dates import NAMES, days_of_series, days_of_values, part_codes, read_dates
 from toprank.data.number_text import NumberForm, numbers_of
 from toprank.data.table import Coded, Table, is_missing, kind_of_value, kind_of_values, read_table
+from toprank.errors import InputError, InputTypeError
 from toprank.tree.columns import NUMBER_FORMS, Column
 from toprank.words.counts import plural
 
@@ -107,7 +108,7 @@ def _numbers(table: Table, i: int, column: Column) -> np.ndarray:
     is_date = dtype is not None and dtype.is_temporal()
     if not is_date and (not table.coded(i).distinct or kind_of_values(table, i) == "number"):
         return table.coded(i).mapped([_as_float(value, column.name) for value in table.coded(i).distinct])
-    raise TypeError(
+    raise InputTypeError(
         f"Column {column.name!r} was a number in training but holds {'dates' if is_date else 'text or categories'} "
         "now. Hint: convert it to numbers; a stray word turns a whole CSV column into text."
     )
@@ -117,7 +118,7 @@ def _as_float(value: Any, name: str) -> float:
     try:
         return float(value)
     except OverflowError:
-        raise ValueError(
+        raise InputError(
             f"Column {name!r} holds a whole number of {len(str(abs(value))):,} digits, more than a float can hold, "
             "expected numbers up to 1.8e308. Hint: convert the column to text if it holds codes."
         ) from None
@@ -130,7 +131,7 @@ def _number_text(table: Table, i: int, column: Column) -> np.ndarray:
     dtype = table.dtype(i)
     kinds = {"dates"} if dtype is not None and dtype.is_temporal() else _kinds(table, i)
     if not kinds <= {"strings"} and not kinds <= {"numbers"}:
-        raise TypeError(
+        raise InputTypeError(
             f"Column {column.name!r} held numbers written as text in training, but holds {' and '.join(sorted(kinds))} "
             "now. Hint: convert the column to the type it was trained with."
         )
@@ -152,7 +153,7 @@ def _source_days(table: Table, i: int, column: Column) -> np.ndarray:
         return np.full(len(table), np.nan)
     kinds = {"numbers"} if table.is_numeric(i) else _kinds(table, i)
     if not kinds <= {"strings"} and not kinds <= {"dates"}:
-        raise TypeError(
+        raise InputTypeError(
             f"Column {column.input_name!r} held dates in training, but holds {' and '.join(sorted(kinds))} now. "
             "Hint: convert the column to dates, or to text written as in training."
         )
@@ -215,7 +216,7 @@ def _check_same_kind(column: Column, values: Iterable[Any]) -> None:
     trained = {kind_of_value(c) for c in column.categories}
     now = {kind_of_value(v) for v in values}
     if trained and now - trained and not (trained | now) <= {"numbers", "booleans"}:
-        raise TypeError(
+        raise InputTypeError(
             f"Column {column.name!r} held categories that are {' and '.join(sorted(trained))} in training, but holds "
             f"{' and '.join(sorted(now))} now. Hint: convert the column to the type it was trained with."
         )

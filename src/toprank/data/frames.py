@@ -9,6 +9,8 @@ from typing import Any
 
 import narwhals as nw
 
+from toprank.errors import InputError
+
 BACKENDS = ("pandas", "polars", "pyarrow")
 
 
@@ -34,7 +36,7 @@ def check_names(X: Any) -> None:
     """Raise ValueError where two columns have the same name; before data frame libraries raise errors of their own."""
     twice = [name for name, count in Counter(names_of(X)).items() if count > 1]
     if twice:
-        raise ValueError(f"Column {twice[0]!r} appears twice in X. Hint: rename or drop one of them.")
+        raise InputError(f"Column {twice[0]!r} appears twice in X. Hint: rename or drop one of them.")
 
 
 def make_frame(columns: dict[str, Any], backend: str | None, floats: Sequence[str] = ()) -> Any:

@@ -14,6 +14,8 @@ from typing import Any, NamedTuple
 import narwhals as nw
 import numpy as np
 
+from toprank.errors import InputTypeError
+
 PLAIN_NUMBERS = frozenset(
     {nw.Int8, nw.Int16, nw.Int32, nw.Int64, nw.UInt8, nw.UInt16, nw.UInt32, nw.UInt64, nw.Float32, nw.Float64}
 )
@@ -213,7 +215,7 @@ def is_missing(value: Any) -> bool:
 
 def not_a_category(name: str, kind: str) -> TypeError:
     """The error for a column of values that are neither numbers nor categories nor dates."""
-    return TypeError(
+    return InputTypeError(
         f"Column {name!r} holds values of type {kind}; each argument must be a string or a real number. "
         "Hint: drop the column, or convert it to strings."
     )
@@ -229,7 +231,7 @@ def kind_of_values(table: Table, i: int) -> str:
         return "category"
     kinds = {kind_of_value(v) for v in table.coded(i).distinct}
     if len(kinds) > 1:
-        raise TypeError(
+        raise InputTypeError(
             f"Column {name!r} mixes {' and '.join(sorted(kinds))}, expected one kind of value. "
             "Hint: convert the column to numbers or to strings first."
         )

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from toprank.errors import InputError
 from toprank.words.counts import every, plural
 
 from .companies import LEVELS, draw_companies, hide_values
@@ -115,10 +116,10 @@ class AuditData:
         years = np.unique(self.year).tolist()
         if len(years) < 2:
             found = every(len(self), "case is", "cases are")
-            raise ValueError(f"AuditData.split needs at least two years, but {found} of {years}.")
+            raise InputError(f"AuditData.split needs at least two years, but {found} of {years}.")
         test_year = years[-1] if test_year is None else test_year
         if test_year not in years[1:]:
-            raise ValueError(
+            raise InputError(
                 f"The 'test_year' parameter of AuditData.split must be one of {years[1:]}, "
                 f"the years that have earlier cases to learn from. Got {test_year!r} instead."
             )
@@ -263,4 +264,4 @@ def _is_int(value: Any) -> bool:
 
 
 def _bad_parameter(name: str, expected: str, found: Any) -> ValueError:
-    return ValueError(f"The {name!r} parameter of make_audit must be {expected}. Got {found!r} instead.")
+    return InputError(f"The {name!r} parameter of make_audit must be {expected}. Got {found!r} instead.")

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from toprank.errors import InputError
 from toprank.metrics._validation import check_count
 
 from .populations import SimulatedData, SteppedPopulation, check_number, check_random_state, layout_generator
@@ -113,7 +114,7 @@ class BoxPopulation(SteppedPopulation):
         check_count(self.n_noise_features, "n_noise_features", caller=caller, low=0)
         _check_boxes(self.lower, self.upper, self.box_rate, caller=caller)
         if not 0.0 < self.positive_rate < 1.0:
-            raise ValueError(
+            raise InputError(
                 f"{caller} needs cases of both classes, but all rates are {self.background_rate:g}. "
                 "Hint: change background_rate or box_rate."
             )
@@ -257,7 +258,7 @@ def make_boxes(
     ratio = np.linspace(rate_ratio, rate_ratio / 2.0, n_boxes) if n_boxes > 1 else np.array([rate_ratio])
     background = float(positive_rate / (1.0 + box_volume * (ratio - 1.0).sum()))
     if background * rate_ratio > 1.0:
-        raise ValueError(
+        raise InputError(
             f"make_boxes needs rates of at most 1, but positive_rate={positive_rate:g} and rate_ratio={rate_ratio:g} "
             f"give {background * rate_ratio:.3g} in the best box. Hint: lower one of them, or raise box_volume."
         )
@@ -274,7 +275,7 @@ def _place_boxes(
         n_fields += 1
     side, field = box_volume ** (1.0 / n_features), 1.0 / n_fields
     if side > field:
-        raise ValueError(
+        raise InputError(
             f"{caller} cannot place {n_boxes} boxes of volume {box_volume:g} in {n_features} dimensions: with "
             f"{n_fields} fields on a side the largest is {field**n_features:.3g}. Hint: lower n_boxes or box_volume."
         )
@@ -287,14 +288,14 @@ def _place_boxes(
 def _check_board(n_fields: Any, positive_rate: Any, contrast: Any, *, caller: str) -> None:
     check_count(n_fields, "n_fields", caller=caller, low=2)
     if n_fields % 2:
-        raise ValueError(
+        raise InputError(
             f"The 'n_fields' parameter of {caller} must be even, so that no feature alone says anything. "
             f"Got {n_fields} instead. Hint: 2 is exclusive or."
         )
     check_number(positive_rate, "positive_rate", "(0, 1)", caller=caller)
     check_number(contrast, "contrast", "(0, 1]", caller=caller)
     if positive_rate * (1.0 + contrast) > 1.0:
-        raise ValueError(
+        raise InputError(
             f"{caller} needs rates of at most 1, but positive_rate={positive_rate:g} and contrast={contrast:g} give "
             f"{positive_rate * (1.0 + contrast):.3g}. Hint: lower one of them."
         )
@@ -306,22 +307,22 @@ def _check_boxes(
     """Raise where the boxes are not boxes in the unit cube, overlap, or have rates that are none."""
     is_table = lower.ndim == 2 and lower.shape == upper.shape and lower.size > 0 and rate.shape == lower.shape[:1]
     if not is_table:
-        raise ValueError(
+        raise InputError(
             f"{caller} needs one row in lower and upper and one rate for each box. Got shapes {lower.shape}, "
             f"{upper.shape} and {rate.shape}. Hint: one box in two dimensions is lower=[[0, 0]], upper=[[0.5, 0.5]]."
         )
     if not ((lower >= 0.0) & (lower < upper) & (upper <= 1.0)).all():
-        raise ValueError(
+        raise InputError(
             f"{caller} needs 0 <= lower < upper <= 1 in every coordinate of every box. Got lower={lower.tolist()} and "
             f"upper={upper.tolist()}. Hint: all rows lie in the unit cube."
         )
     if not ((rate >= 0.0) & (rate <= 1.0)).all():
-        raise ValueError(
+        raise InputError(
             f"The 'box_rate' parameter of {caller} must be numbers in [0, 1]. Got {rate.tolist()} instead. "
             "Hint: a rate is a probability, not a ratio."
         )
     for a, b in combinations(range(len(lower)), 2):
         if (np.maximum(lower[a], lower[b]) < np.minimum(upper[a], upper[b])).all():
-            raise ValueError(
+            raise InputError(
                 f"{caller} needs boxes that do not overlap, but boxes {a} and {b} do. Hint: cut one of them."
             )

@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from toprank.errors import InputError
 from toprank.words.counts import plural
 
 from .frames import build_frame, import_optional, is_missing
@@ -119,13 +120,13 @@ def load(
     path = find_file(name_or_path, folder)
     table = _read(path)
     if label not in table.columns:
-        raise ValueError(
+        raise InputError(
             f"The label column {label!r} is missing from {path.name} ({plural(len(table.columns), 'column')} read)."
             + _nearest(label, table.columns)
         )
     if table.height == 0 or table.width == 1:
         found = f"{plural(table.height, 'row')} and {plural(table.width, 'column')}"
-        raise ValueError(f"{path.name} must have rows, and columns beside the label. Got {found}.")
+        raise InputError(f"{path.name} must have rows, and columns beside the label. Got {found}.")
     y = _binary_labels(_to_array(table[label], path), pos_label, label, path)
     columns = {name: _to_array(table[name], path) for name in table.columns if name != label}
     return Dataset(name=_stem(path), columns=columns, y=y, label=label, path=path)
@@ -162,7 +163,7 @@ def list_datasets(folder: str | os.PathLike[str] | None = None) -> dict[str, dic
         with index.open(newline="", encoding="utf-8-sig") as lines:
             rows = csv.DictReader(lines)
             if "name" not in (rows.fieldnames or ()):
-                raise ValueError(f"{index} must have a column 'name'. Got the columns {rows.fieldnames} instead.")
+                raise InputError(f"{index} must have a column 'name'. Got the columns {rows.fieldnames} instead.")
             facts = {row.pop("name"): row for row in rows}
     listed = {name: row for name, row in facts.items() if name in names}
     return listed | {name: {} for name in names if name not in listed}
@@ -172,7 +173,7 @@ def _folder(folder: Any) -> Path:
     """Return the folder to look in, checked."""
     given = folder if folder is not None else os.environ.get(FOLDER_VARIABLE)
     if not given:
-        raise ValueError(
+        raise InputError(
             "A data set is looked up by name in a folder, but none was given. "
             f"Hint: pass folder=, set the environment variable {FOLDER_VARIABLE}, or pass the path of a file."
         )
@@ -192,14 +193,14 @@ def find_file(name_or_path, folder):
         if not path.is_file():
             raise FileNotFoundError(f"There is no file {str(path)!r}.")
         if not _is_table(path.name):
-            raise ValueError(f"{path.name} must end in {', '.join(SUFFIXES)} to be read as a data set.")
+            raise InputError(f"{path.name} must end in {', '.join(SUFFIXES)} to be read as a data set.")
         return path
     folder = _folder(folder)
     for suffix in SUFFIXES:
         if (folder / (text + suffix)).is_file():
             return folder / (text + suffix)
     names = list(list_datasets(folder))
-    raise ValueError(f"There is no data set {text!r} in {str(folder)!r} ({len(names)} found)." + _nearest(text, names))
+    raise InputError(f"There is no data set {text!r} in {str(folder)!r} ({len(names)} found)." + _nearest(text, names))
 
 
 def _read(path):
@@ -214,7 +215,7 @@ def _read(path):
         kind = "Parquet" if path.name.endswith(".parquet") else "UTF-8 CSV with as many cells in every row"
         lines = str(error).strip().splitlines()
         reason = lines[0].rstrip(".") if lines else type(error).__name__
-        raise ValueError(f"{path.name} cannot be read as {kind}: {reason}.") from error
+        raise InputError(f"{path.name} cannot be read as {kind}: {reason}.") from error
 
 
 def _check_header(path):
@@ -223,11 +224,11 @@ def _check_header(path):
     with opener(path, "rt", encoding="utf-8-sig", newline="") as lines:
         header = next(csv.reader(lines), [])
     if not any(header):
-        raise ValueError(f"{path.name} must start with a row of column names. Got an empty file or an empty first row.")
+        raise InputError(f"{path.name} must start with a row of column names. Got an empty file or an empty first row.")
     repeated = sorted({name for name in header if header.count(name) > 1})
     if repeated or "" in header:
         found = f"the name {repeated[0]!r} {header.count(repeated[0])} times" if repeated else "an empty name"
-        raise ValueError(f"Column names must be unique and not empty. {path.name} has {found}.")
+        raise InputError(f"Column names must be unique and not empty. {path.name} has {found}.")
 
 
 def _to_array(series, path):
@@ -237,7 +238,7 @@ def _to_array(series, path):
     if series.dtype.is_numeric():
         return series.cast(float).to_numpy().astype(np.float64)
     if series.dtype.base_type().__name__ not in TEXT_TYPES:
-        raise ValueError(f"Column {series.name!r} of {path.name} must hold numbers or text. Got {series.dtype}.")
+        raise InputError(f"Column {series.name!r} of {path.name} must hold numbers or text. Got {series.dtype}.")
     return np.array(series.cast(str).to_list(), dtype=object)
 
 
@@ -248,19 +249,19 @@ def _binary_labels(values, pos_label, label, path):
     if missing.any():
         row = int(np.argmax(missing)) + 1
         count = f"{int(missing.sum()):,} missing values, the first in row {row:,}"
-        raise ValueError(f"{where} has {count}. Hint: drop these rows, or complete lines that are too short.")
+        raise InputError(f"{where} has {count}. Hint: drop these rows, or complete lines that are too short.")
     found = np.unique(values).tolist()
     found = [int(value) if isinstance(value, float) and value.is_integer() else value for value in found]
     if len(found) != 2:
         shown = ", ".join(map(repr, found[:5])) + (", ..." if len(found) > 5 else "")
-        raise ValueError(f"{where} must have exactly two values. Got {len(found):,}: {shown}.")
+        raise InputError(f"{where} must have exactly two values. Got {len(found):,}: {shown}.")
     both = f"{found[0]!r} and {found[1]!r}"
     if pos_label is None:
         if set(found) not in PLAIN_LABELS:
-            raise ValueError(f"{where} has the values {both}. Hint: say which is positive with pos_label=.")
+            raise InputError(f"{where} has the values {both}. Hint: say which is positive with pos_label=.")
         pos_label = next(value for value in PLAIN_POSITIVES if value in found)
     if pos_label not in found:
-        raise ValueError(f"The 'pos_label' parameter of load must be one of {both}. Got {pos_label!r} instead.")
+        raise InputError(f"The 'pos_label' parameter of load must be one of {both}. Got {pos_label!r} instead.")
     return (values == pos_label).astype(np.int8)
 
 

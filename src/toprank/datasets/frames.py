@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from toprank.errors import InputError
+
 BACKENDS = ("pandas", "polars", "pyarrow")
 _NONE = np.array(None, dtype=object)
 
@@ -19,7 +21,7 @@ def check_backend(backend: Any, *, owner: str) -> None:
     """Raise ValueError, in the name of ``owner``, unless ``backend`` is a frame type we can build."""
     if backend not in BACKENDS:
         known = ", ".join(map(repr, BACKENDS[:-1])) + f" or {BACKENDS[-1]!r}"
-        raise ValueError(f"The 'backend' parameter of {owner} must be {known}. Got {backend!r} instead.")
+        raise InputError(f"The 'backend' parameter of {owner} must be {known}. Got {backend!r} instead.")
 
 
 def is_missing(values: np.ndarray) -> np.ndarray:

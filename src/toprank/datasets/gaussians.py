@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr
 
+from toprank.errors import InputError
 from toprank.metrics._validation import check_choice, check_count
 
 from .populations import SimulatedData, SmoothPopulation, check_number, check_random_state, layout_generator
@@ -356,7 +357,7 @@ def _check_gaussians(population: Any, covariances: tuple[str, ...]) -> None:
     for name in ("negative_mean", "positive_mean"):
         mean = np.array(getattr(population, name), dtype=np.float64)
         if mean.shape != (n_features,) or n_features == 0 or not np.isfinite(mean).all():
-            raise ValueError(
+            raise InputError(
                 f"The '{name}' parameter of {caller} must be a vector of finite numbers, as long as the other mean. "
                 f"Got an array of shape {mean.shape} instead. Hint: one number a feature, noise not counted."
             )
@@ -367,14 +368,14 @@ def _check_gaussians(population: Any, covariances: tuple[str, ...]) -> None:
         is_symmetric = is_square and np.allclose(matrix, matrix.T, rtol=1e-9, atol=0.0)
         if not is_symmetric or np.linalg.eigvalsh(matrix)[0] <= 1e-12 * np.abs(matrix).max():
             found = f"an array of shape {matrix.shape}" if not is_square else "one that is not"
-            raise ValueError(
+            raise InputError(
                 f"The '{name}' parameter of {caller} must be a symmetric positive definite matrix of {n_features} "
                 f"rows. Got {found} instead. Hint: np.eye({n_features}) is one."
             )
         object.__setattr__(population, name, matrix)
     matrices = [getattr(population, name) for name in covariances]
     if np.array_equal(matrices[0], matrices[-1]) and np.array_equal(population.negative_mean, population.positive_mean):
-        raise ValueError(
+        raise InputError(
             f"{caller} needs two classes that differ, but their means and covariances are the same. "
             "Hint: move positive_mean."
         )

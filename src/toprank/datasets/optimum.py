@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from toprank.errors import InputError, InputTypeError
 from toprank.metrics._validation import check_count
 from toprank.metrics.roc import RocCurve
 
@@ -52,7 +53,7 @@ def expected_average_precision(probability: ArrayLike, score: ArrayLike) -> floa
     probability = _check_probability(probability, "expected_average_precision")
     score = np.asarray(score, dtype=np.float64)
     if score.shape != probability.shape or np.isnan(score).any():
-        raise ValueError(
+        raise InputError(
             "expected_average_precision needs one score without NaN for each probability. "
             f"Got scores of shape {score.shape}, {int(np.isnan(score).sum())} of them NaN, "
             f"and probabilities of shape {probability.shape}."
@@ -202,7 +203,7 @@ def approximate_roc(population: Population | SimulatedData, depth: int) -> list[
     """
     law = _population_of(population)
     if law is None:
-        raise TypeError(
+        raise InputTypeError(
             f"The 'population' parameter of approximate_roc must be a Population or SimulatedData. Got "
             f"{type(population).__name__} instead. Hint: make_gaussians(...).population is one."
         )
@@ -238,7 +239,7 @@ def _roc_of_rows(probability: ArrayLike, owner: str) -> tuple[np.ndarray, np.nda
     """Return false and true positive rates after each distinct probability, best first."""
     probability = _check_probability(probability, owner)
     if probability.min() == 1.0:
-        raise ValueError(f"{owner} needs probabilities that are not all 1: there is no negative case to rank.")
+        raise InputError(f"{owner} needs probabilities that are not all 1: there is no negative case to rank.")
     ranked = np.sort(probability)[::-1]
     last_of_value = np.flatnonzero(np.r_[np.diff(ranked) != 0.0, True])
     hits = np.cumsum(ranked)[last_of_value]
@@ -251,11 +252,11 @@ def _check_probability(probability: ArrayLike, owner: str) -> np.ndarray:
     probability = np.asarray(probability, dtype=np.float64)
     expected = f"The 'probability' parameter of {owner} must be a vector of numbers in [0, 1], not all 0."
     if probability.ndim != 1 or probability.size == 0:
-        raise ValueError(f"{expected} Got an array of shape {probability.shape} instead.")
+        raise InputError(f"{expected} Got an array of shape {probability.shape} instead.")
     outside = ~((probability >= 0.0) & (probability <= 1.0))  # NaN is outside too
     if outside.any():
         row = int(np.argmax(outside))
-        raise ValueError(f"{expected} Got {probability[row]!s} in row {row} instead.")
+        raise InputError(f"{expected} Got {probability[row]!s} in row {row} instead.")
     if not probability.any():
-        raise ValueError(f"{expected} Got {probability.size:,} zeros instead.")
+        raise InputError(f"{expected} Got {probability.size:,} zeros instead.")
     return probability

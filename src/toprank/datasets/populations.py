@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit, logit
 
+from toprank.errors import InputError
 from toprank.metrics._validation import check_count, is_int, is_real
 from toprank.metrics.roc import RocCurve
 from toprank.words.counts import plural
@@ -148,13 +149,13 @@ class Population(ABC):
         rows = np.asarray(X, dtype=np.float64)
         if rows.ndim != 2 or rows.shape[1] != self.n_features:
             n_features = plural(self.n_features, "feature")
-            raise ValueError(
+            raise InputError(
                 f"{type(self).__name__}.probability needs rows of {n_features}, noise included. Got an "
                 f"array of shape {rows.shape} instead. Hint: one row is X[[0]]."
             )
         if not np.isfinite(rows).all():
             n_bad = int((~np.isfinite(rows)).sum())
-            raise ValueError(
+            raise InputError(
                 f"{type(self).__name__}.probability needs finite numbers, but {plural(n_bad, 'cell')} of X "
                 f"{'is' if n_bad == 1 else 'are'} not. "
                 "Hint: a population has no missing values; leave such rows out."
@@ -248,7 +249,7 @@ class SteppedPopulation(Population):
         is_outside = ~((rows >= 0.0) & (rows <= 1.0)).all(axis=1)
         if is_outside.any():
             n_outside = int(is_outside.sum())
-            raise ValueError(
+            raise InputError(
                 f"{type(self).__name__}.probability needs numbers in [0, 1], where all rows of the population lie, but "
                 f"{n_outside:,} of {plural(len(rows), 'row')} {'lies' if n_outside == 1 else 'lie'} outside (the first "
                 f"in row {int(is_outside.argmax())}). Hint: do not scale the features."
@@ -285,7 +286,7 @@ def check_random_state(random_state: Any, *, caller: str) -> np.random.Generator
         return np.random.default_rng([int(random_state), STREAM])
     if random_state is None or isinstance(random_state, np.random.Generator):
         return np.random.default_rng(random_state)
-    raise ValueError(
+    raise InputError(
         f"The 'random_state' parameter of {caller} must be an int in the range [0, inf), a numpy.random.Generator or "
         f"None. Got {random_state!r} instead."
     )
@@ -303,7 +304,7 @@ def check_number(value: Any, name: str, interval: str, *, caller: str) -> float:
     is_inside = is_real(value) and low <= value <= high
     is_open_end = is_inside and ((value == low and interval[0] == "(") or (value == high and interval[-1] == ")"))
     if not is_inside or is_open_end:
-        raise ValueError(
+        raise InputError(
             f"The '{name}' parameter of {caller} must be a float in the range {interval}. Got {value!r} instead."
         )
     return float(value)
@@ -314,7 +315,7 @@ def check_threshold(threshold: ArrayLike, *, caller: str) -> NDArray[np.float64]
     values = np.asarray(threshold, dtype=np.float64)
     is_bad = ~((values >= 0.0) & (values <= 1.0))  # NaN is bad too
     if is_bad.any():
-        raise ValueError(
+        raise InputError(
             f"The 'threshold' parameter of {caller} must be numbers in [0, 1]. Got {values[is_bad].flat[0]} instead. "
             "Hint: a threshold is a probability, not a score."
         )

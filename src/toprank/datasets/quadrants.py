@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from toprank.errors import InputError
 from toprank.metrics._validation import check_count
 
 from .populations import LAYOUT_STREAM, SimulatedData, SteppedPopulation, check_number, check_random_state
@@ -190,7 +191,7 @@ def _median_excess(size: int) -> float:
 def _check_images(size: Any, ratio: Any, noise: Any, *, caller: str) -> None:
     check_count(size, "size", caller=caller, low=8)
     if size % 2:
-        raise ValueError(
+        raise InputError(
             f"The 'size' parameter of {caller} must be even, so that quadrants have whole pixels. Got {size} instead. "
             "Hint: handwritten digits have 28."
         )

@@ -15,6 +15,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtr
 
+from toprank.errors import InputError
+
 NEGLIGIBLE = 1e-8  # coefficients this small beside the largest are taken as zero
 TAIL = 1e-10  # chance of a value outside the grid, on either side
 ACCURACY = 2e-5  # no table with a larger bound on the error is used
@@ -139,7 +141,7 @@ class QuadraticForm:
             n_nodes *= 2
         bound = self._truncation_bound((n_nodes - 1) * step)
         if bound > ACCURACY:
-            raise ValueError(
+            raise InputError(
                 f"The optimal ROC curve of these two gaussians cannot be computed to {ACCURACY:g}: {n_nodes:,} terms "
                 f"leave an error of up to {bound:.1g}. Hint: let the covariances differ clearly in two directions or "
                 "more, or be equal."

@@ -16,6 +16,7 @@ from toprank.data.column_roles import learn_columns
 from toprank.data.frames import backend_of, make_frame
 from toprank.data.table import Table, read_table
 from toprank.drift.parting import row_keys, shared_rows
+from toprank.errors import InputError, InputTypeError
 from toprank.rankers.base import Ranker
 from toprank.tree.columns import Column
 from toprank.words.counts import plural
@@ -66,7 +67,7 @@ def join_samples(X: Any, Y: Any, ranker: Ranker) -> TwoSamples:
     for i, j in enumerate(order):
         kinds = _kind(reference, i, ours[i]), _kind(new, j, theirs[j])
         if None not in kinds and kinds[0] != kinds[1]:
-            raise TypeError(
+            raise InputTypeError(
                 f"Column {ours[i].name!r} holds {kinds[0]} in X but {kinds[1]} in Y, expected the same kind of values "
                 "in both. Hint: convert one of them; a stray word turns a whole CSV column into text."
             )
@@ -96,7 +97,7 @@ def _read(table: Any, name: str, ranker: Ranker) -> Table:
     """Table as rankers read it; complaints say which of the two it was."""
     shape = np.shape(table) if isinstance(table, list | tuple | np.ndarray) else getattr(table, "shape", (0, 0))
     if len(shape) != 2:  # scikit-learn says so too, with all values
-        raise ValueError(
+        raise InputError(
             f"two_sample_test needs a table of shape (n, n_features) as {name}, found values of shape {shape}. "
             f"Hint: pass a single column as a data frame, or as an array of shape (n, 1)."
         )
@@ -105,7 +106,7 @@ def _read(table: Any, name: str, ranker: Ranker) -> Table:
     except (ValueError, TypeError) as error:
         raise type(error)(f"two_sample_test cannot read {name}: {error}") from None
     if len(read) < MIN_ROWS:
-        raise ValueError(
+        raise InputError(
             f"two_sample_test needs at least {MIN_ROWS} rows in {name}, found {len(read)}. "
             "Hint: one part of the rows is learned from, the other is tested on."
         )
@@ -116,12 +117,12 @@ def _matching(reference: Table, new: Table) -> list[int]:
     """Position in the new table of each column of the reference."""
     if (reference.array is None) != (new.array is None):
         frame, array = ("X", "Y") if reference.array is None else ("Y", "X")
-        raise TypeError(
+        raise InputTypeError(
             f"{frame} is a data frame but {array} is an array without column names, expected the same type. "
             "Hint: make both data frames."
         )
     if reference.array is not None and len(reference.names) != len(new.names):
-        raise ValueError(
+        raise InputError(
             f"X has {plural(len(reference.names), 'column')} but Y has {len(new.names)}, expected the same columns in "
             "both. Hint: use data frames to have columns go together by name."
         )
@@ -134,7 +135,7 @@ def _matching(reference: Table, new: Table) -> list[int]:
                 near = difflib.get_close_matches(name, [other for other in others if other not in names], 1, 0.6)
                 hint = f"did you mean {near[0]!r}?" if near else "drop it, or select the columns that both have."
                 n_columns = plural(len(others), "column")
-                raise ValueError(
+                raise InputError(
                     f"Column {name!r} is in {here} but missing from {there} ({n_columns} read). Hint: {hint}"
                 )
     return [new.names.index(name) for name in reference.names]

@@ -18,6 +18,7 @@ from toprank.drift.obstacles import find_obstacle
 from toprank.drift.parting import balanced_weights, draw_held_out
 from toprank.drift.result import TwoSampleResult
 from toprank.drift.samples import TwoSamples, join_samples
+from toprank.errors import InputError, InputTypeError
 from toprank.metrics import auc_interval
 from toprank.metrics._validation import check_choice, check_count, is_real
 from toprank.rankers.base import Ranker
@@ -131,13 +132,13 @@ def two_sample_test(
         ("test_size", test_size, "it is the share of the rows that is held out, 0.5 by default."),
     ):
         if not is_real(value) or not 0 < value < 1:
-            raise ValueError(
+            raise InputError(
                 f"The '{name}' parameter of {caller} must be a float in the range (0, 1). Got {value!r} instead. "
                 f"Hint: {hint}"
             )
     check_count(random_state, "random_state", caller=caller, low=0)
     if ranker is not None and not isinstance(ranker, Ranker):
-        raise TypeError(
+        raise InputTypeError(
             f"The 'ranker' parameter of {caller} must be a ranker of toprank or None. Got {type(ranker).__name__} "
             "instead. Hint: for example MetaAP(max_depth=3)."
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from toprank.errors import InputError
 from toprank.experiment.data import load_cases
 from toprank.experiment.plan import MethodUse, Plan
 from toprank.experiment.registry import find_method
@@ -20,7 +21,7 @@ def check_plan(plan: Plan, folder: str | Path | None = None) -> None:
             try:
                 load_cases(table, folder)
             except (ValueError, TypeError, OSError) as error:
-                raise ValueError(f"Table {table.name!r}: {error}") from None
+                raise InputError(f"Table {table.name!r}: {error}") from None
     for use in plan.methods:
         if not find_method(use.method).missing_packages:
             with quiet():
@@ -33,7 +34,7 @@ def _check_parameters(use: MethodUse) -> None:
     first = {name: values["low"] if isinstance(values, dict) else values[0] for name, values in use.space.items()}
     first |= {name: values[0] for name, values in use.profile.items()}
     if "n_jobs" in names:
-        raise ValueError(
+        raise InputError(
             f"Method {use.label!r}: a plan cannot set 'n_jobs', for every fit has one thread and trials run side by "
             "side. Hint: give the number of trials at a time to the run (--jobs)."
         )
@@ -43,7 +44,7 @@ def _check_parameters(use: MethodUse) -> None:
         word = str(error).split("'")[1] if "unexpected keyword argument" in str(error) else None
         if word not in names:
             raise
-        raise ValueError(
+        raise InputError(
             f"Method {use.label!r}: {find_method(use.method).title} has no parameter {word!r}. "
             f"Hint: it is usually tuned by {', '.join(find_method(use.method).space) or 'nothing'}."
         ) from None

@@ -14,6 +14,7 @@ import narwhals as nw
 import numpy as np
 from sklearn.pipeline import Pipeline
 
+from toprank.errors import InputError, InputTypeError
 from toprank.experiment.timeline import read_column
 from toprank.metrics import distinct_entity_precision_at_k, gain_at_k, per_period
 from toprank.metrics._ties import TIES
@@ -162,13 +163,13 @@ def _check_scorer(k: Any, columns: dict[str, Any], of: str, ties: str, caller: s
     check_choice(of, "of", ("positives", "cases"), caller=caller)
     check_choice(ties, "ties", TIES, caller=caller)
     if not is_real(k) or not k > 0 or (not isinstance(k, int | np.integer) and k > 1):
-        raise (ValueError if is_real(k) else TypeError)(
+        raise (InputError if is_real(k) else InputTypeError)(
             f"The 'k' parameter of {caller} must be an int in the range [1, inf) or a float in the range (0, 1]. Got "
             f"{k!r} instead."
         )
     for name, column in columns.items():
         if not isinstance(column, str) and not (name == "period" and column is None):
-            raise TypeError(
+            raise InputTypeError(
                 f"The '{name}' parameter of {caller} must be the name of a column of X. Got {column!r} instead. Hint: "
                 "put the values into a column of X, so that they go with their rows."
             )
@@ -186,12 +187,12 @@ def _score_positives(estimator: Any, X: Any, pos_label: Any, caller: str) -> tup
         return pos_label, estimator.decision_function(X)
     if len(classes) != 2 or not (has_decision or hasattr(estimator, "predict_proba")):
         hint = " Hint: skip_one_class of PrequentialSplit leaves such a fold out." if len(classes) == 1 else ""
-        raise ValueError(
+        raise InputError(
             f"{caller} needs a model of two classes with decision_function or predict_proba. Got "
             f"{type(estimator).__name__}, classes {classes}, instead.{hint}"
         )
     if pos_label is not None and pos_label not in classes:
-        raise ValueError(
+        raise InputError(
             f"{caller} needs a pos_label that is a class of the model, {classes[0]!r} or {classes[1]!r}. Got "
             f"{pos_label!r} instead."
         )

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from toprank.errors import InputError
 from toprank.experiment.plan import Table
 
 
@@ -49,7 +50,7 @@ def _load(entries: tuple[tuple[str, Any], ...], folder: str) -> Cases:
     drop = [source["drop"]] if isinstance(source.get("drop"), str) else list(source.get("drop", ()))
     missing = [name for name in drop if name not in cases.X.columns]
     if missing:
-        raise ValueError(f"The column {missing[0]!r} is to be dropped, but the table has {list(cases.X.columns)[:20]}.")
+        raise InputError(f"The column {missing[0]!r} is to be dropped, but the table has {list(cases.X.columns)[:20]}.")
     return Cases(cases.X.drop(columns=drop), cases.y)
 
 
@@ -70,13 +71,13 @@ def _from_openml(source: Mapping[str, Any]) -> Cases:
     values = bunch.target.astype(str)
     counts = values.value_counts()
     if len(counts) != 2:
-        raise ValueError(
+        raise InputError(
             f"The label of OpenML data set {source['openml']} has {len(counts)} values, expected two. "
             "Hint: name another label column."
         )
     positive = str(source.get("positive", counts.idxmin()))
     if positive not in counts.index:
-        raise ValueError(
+        raise InputError(
             f"The label of OpenML data set {source['openml']} has no value {positive!r}: {list(counts.index)}."
         )
     return Cases(bunch.data, (values == positive).to_numpy().astype(np.int64))

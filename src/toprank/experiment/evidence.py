@@ -12,6 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from toprank.errors import InputError
 from toprank.experiment import summary
 from toprank.experiment.layout import Table, make_table, spread
 from toprank.experiment.panel import NothingToCompareError
@@ -50,7 +51,7 @@ def write_evidence(
     """
     unknown = [name for name in formats if name not in FORMATS]
     if unknown:
-        raise ValueError(f"The format {unknown[0]!r} is not known. Hint: use {', '.join(FORMATS)}.")
+        raise InputError(f"The format {unknown[0]!r} is not known. Hint: use {', '.join(FORMATS)}.")
     folder = Path(folder)
     results, plan = store.results(), store.plan
     others = None if published is None else read_published(published)
@@ -108,7 +109,7 @@ def read_published(path: str | Path) -> polars.DataFrame:
         return frame.select("dataset", split, "method", *measures)
     except (pl.exceptions.PolarsError, OSError) as error:
         reason = str(error).splitlines()[0]
-        raise ValueError(
+        raise InputError(
             f"{Path(path).name} cannot be read as published runs: {reason}. Hint: it needs the columns dataset, seed, "
             "method, ap_test."
         ) from None

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
+from toprank.errors import InputError
 from toprank.experiment.panel import check_columns
 
 if TYPE_CHECKING:
@@ -156,7 +157,7 @@ def spread(
     for row in frame.iter_rows(named=True):
         found = rows.setdefault(tuple(row[key] for key in keys), {})
         if row[by] in found or any(row[name] != other[name] for name in keep for other in found.values()):
-            raise ValueError(
+            raise InputError(
                 f"The rows of {', '.join(map(str, (row[key] for key in keys)))} cannot be spread by {by!r}: it must be "
                 f"different in each, and {', '.join(keep) or 'what is kept'} the same. Hint: keep fewer columns."
             )
@@ -261,7 +262,7 @@ def as_table(table: Table | polars.DataFrame) -> Table:
     for column in table.columns:
         for name in (column.name, *column.companions):
             if name not in table.frame.columns:
-                raise ValueError(
+                raise InputError(
                     f"The table shows a column {name!r} that its frame lacks. Hint: it has "
                     f"{', '.join(table.frame.columns)}."
                 )

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from toprank.errors import InputError
 from toprank.experiment.measures import AT_CASES, resampled_columns
 from toprank.experiment.registry import find_method
 from toprank.metrics import Interval, corrected_resampled_t_test
@@ -141,7 +142,7 @@ class Leaderboard:
         done = results.filter(results["status"] == "done")
         if done.height == 0:
             reasons = "; ".join(dict.fromkeys(results["error"].drop_nulls().to_list())) or "nothing was run"
-            raise ValueError(f"No method could be compared: {reasons}.")
+            raise InputError(f"No method could be compared: {reasons}.")
         by_method = {label: done.filter(done["method"] == label) for label in methods}
         common = _common_splits({label: part["split"].to_list() for label, part in by_method.items()})
         complete = {

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from toprank import metrics
+from toprank.errors import InputError
 
 SHARES = (1, *range(5, 101, 5))
 """Shares of the positives, in %, at which precision is recorded (figures 4 and 6 of the MetaAP paper)."""
@@ -86,7 +87,7 @@ def check_measure(name: str, owner: str) -> None:
     except (KeyError, ValueError, AttributeError):
         near = difflib.get_close_matches(str(name), MEASURES, 1, 0.4)
         hint = f"did you mean {near[0]!r}?" if near else f"known are {', '.join(MEASURES)}, {AT_CASES}SHARE."
-        raise ValueError(f"{owner} asks for the measure {name!r}, which is not known. Hint: {hint}") from None
+        raise InputError(f"{owner} asks for the measure {name!r}, which is not known. Hint: {hint}") from None
 
 
 def figures_of(names: Iterable[str], y: np.ndarray, score: np.ndarray) -> dict[str, float]:

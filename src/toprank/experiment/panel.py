@@ -19,6 +19,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from toprank.errors import InputError
+
 if TYPE_CHECKING:
     import polars
 
@@ -31,7 +33,7 @@ RESOLUTION = 12
 """Decimals of a mean: figures that differ by rounding alone are ties."""
 
 
-class NothingToCompareError(ValueError):
+class NothingToCompareError(InputError):
     """The results hold no figures that could be compared: no common split, no such level, no such measure."""
 
 
@@ -131,7 +133,7 @@ def make_panel(
     for dataset, split, *rest in rows.select("dataset", "split", "method", *parts, *measures).iter_rows():
         key, figures = tuple(rest[: 1 + len(parts)]), tuple(rest[1 + len(parts) :])
         if key in cells[dataset][split]:
-            raise ValueError(
+            raise InputError(
                 f"The results hold more than one trial of {key[0]!r} on {dataset!r}, {split!r}, expected one. "
                 "Hint: keep the last one."
             )
@@ -241,13 +243,13 @@ def check_columns(frame: polars.DataFrame, names: Iterable[str]) -> None:
         if name not in frame.columns:
             near = difflib.get_close_matches(name, frame.columns, 1, 0.5)
             hint = f"did you mean {near[0]!r}?" if near else "only measures of the plan are stored."
-            raise ValueError(f"The results have no column {name!r} ({frame.width:,} columns found). Hint: {hint}")
+            raise InputError(f"The results have no column {name!r} ({frame.width:,} columns found). Hint: {hint}")
 
 
 def check_reference(reference: str, methods: Sequence[str]) -> None:
     """Raise ValueError unless the reference is one of several methods."""
     if reference not in methods or len(methods) < 2:
-        raise ValueError(
+        raise InputError(
             f"The reference must be one of at least two methods that finished, {', '.join(sorted(methods))}. "
             f"Got {reference!r} instead."
         )
@@ -275,12 +277,12 @@ def to_frame(rows: Sequence[tuple[Any, ...]], schema: Mapping[str, type]) -> pol
 
 def _check_methods(methods: Sequence[str], known: list[str]) -> None:
     if len(set(methods)) < len(methods) or not methods:
-        raise ValueError(f"The methods compared must be different names, at least one. Got {list(methods)} instead.")
+        raise InputError(f"The methods compared must be different names, at least one. Got {list(methods)} instead.")
     for name in methods:
         if name not in known:
             near = difflib.get_close_matches(name, known, 1, 0.5)
             hint = f"did you mean {near[0]!r}?" if near else "`incomplete` says what was not finished."
-            raise ValueError(f"The results hold no finished trial of a method {name!r}. Hint: {hint}")
+            raise InputError(f"The results hold no finished trial of a method {name!r}. Hint: {hint}")
 
 
 def _natural(trial: tuple[str, str]) -> list[Any]:

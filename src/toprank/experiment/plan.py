@@ -16,6 +16,7 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
+from toprank.errors import InputError
 from toprank.experiment.measures import check_measure, find_measure
 from toprank.experiment.registry import Method, find_method
 from toprank.experiment.values import parse_seeds, parse_values, read_yaml
@@ -23,6 +24,7 @@ from toprank.experiment.values import parse_seeds, parse_values, read_yaml
 TUNERS = ("grid", "halving", "optuna")
 JUDGES = ("cv", "out-of-bag")
 KINDS = ("holdout", "kfold", "published", "prequential", "given")
+MAX_TRIALS = 1_000_000
 DEFAULT_MEASURES = ("average_precision", "roc_auc", "precision_at_positives")
 
 
@@ -113,6 +115,11 @@ class Protocol:
         numbers: every method is given numbers, also those that read categories and missing values themselves.
     time_limit : float or None
         Seconds that one fit may take.
+    trial_minutes : float or None
+        Minutes that one trial may take, reading and tuning included; None = any time.
+    trial_memory : float, "auto" or None
+        Gigabytes that the process of a trial may take, libraries included; "auto" = 90 % of the machine's memory, None
+        = no cap.
     time, train, gap, test, label_delay : windows of "prequential"; of "given", `test` is a number of rows
     """
 
@@ -124,6 +131,8 @@ class Protocol:
     scoring: str = "average_precision"
     encoding: str = "as needed"
     time_limit: float | None = None
+    trial_minutes: float | None = 240.0
+    trial_memory: float | str | None = "auto"
     time: str | None = None
     train: Any = "all"
     gap: Any = 0
@@ -131,11 +140,18 @@ class Protocol:
     label_delay: Any = None
 
     def decides(self) -> dict[str, Any]:
-        """What a trial's id holds of it: what its kind reads, and no seeds or time limits."""
+        """What a trial's id holds of it: what its kind reads, and no seeds or limits."""
         names = ["kind", "inner_splits", "scoring", "encoding"]
         names += {"holdout": ["test_size"], "published": ["test_size"], "given": ["test"]}.get(self.kind, ["n_splits"])
         names += ["time", "train", "gap", "test", "label_delay"] if self.kind == "prequential" else []
         return {name: getattr(self, name) for name in names}
+
+    @property
+    def n_splits_in_all(self) -> int:
+        """Number of splits, all seeds together."""
+        if self.kind == "prequential":
+            return self.n_splits
+        return len(self.seeds) * (self.n_splits if self.kind == "kfold" else 1)
 
     def splits(self) -> list[tuple[int, int]]:
         """(seed, fold) of every split; fold 0 where a seed has one split."""
@@ -222,12 +238,12 @@ class Plan:
             content = _overridden(content, _mapping(content.get("quick") or {}, f"'quick' of {owner}", None))
         for needed in ("name", "data", "methods"):
             if not content.get(needed):
-                raise ValueError(
+                raise InputError(
                     f"{owner} must have '{needed}', found {sorted(content)}. Hint: see docs/experiments.md."
                 )
         methods = _mapping(content["methods"], f"'methods' of {owner}", None)
         if not re.fullmatch(r"[\w .+-]*\w[\w .+-]*", str(content["name"])):
-            raise ValueError(
+            raise InputError(
                 f"'name' of {owner} must be letters, digits, spaces and . + - _, found {content['name']!r}. "
                 "Hint: it names the folder of the results."
             )
@@ -241,11 +257,22 @@ class Plan:
         )
         labels = [use.label for use in plan.methods]
         if plan.reference is not None and plan.reference not in labels:
-            raise ValueError(f"'reference' of {owner} must be one of {labels}, found {plan.reference!r}.")
+            raise InputError(f"'reference' of {owner} must be one of {labels}, found {plan.reference!r}.")
         twice = sorted({table.name for table in plan.tables if [t.name for t in plan.tables].count(table.name) > 1})
         if twice:
-            raise ValueError(f"'data' of {owner} names {twice[0]!r} twice. Hint: give one of them another name.")
+            raise InputError(f"'data' of {owner} names {twice[0]!r} twice. Hint: give one of them another name.")
+        n_trials = plan.protocol.n_splits_in_all * len(plan.tables) * len(plan.methods)
+        if n_trials > MAX_TRIALS:
+            raise InputError(
+                f"{owner} asks for {n_trials:,} trials (splits x tables x methods), expected at most {MAX_TRIALS:,}. "
+                "Hint: use fewer seeds or folds, or several plans."
+            )
         return plan
+
+    def with_limits(self, *, trial_minutes: float | None = None, trial_memory: float | None = None) -> Plan:
+        """The plan with other limits per trial; None leaves a limit as it is. Finished trials stay finished."""
+        given: dict[str, Any] = {"trial_minutes": trial_minutes, "trial_memory": trial_memory}
+        return replace(self, protocol=replace(self.protocol, **{name: v for name, v in given.items() if v is not None}))
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values; `from_dict` gives an equal plan back."""
@@ -282,14 +309,14 @@ class Plan:
 def _mapping(value: Any, owner: str, known: Iterable[str] | None) -> dict[str, Any]:
     """A mapping with text keys, all of them known."""
     if not isinstance(value, Mapping):
-        raise ValueError(f"{owner} must be a mapping of names to values, found {value!r:.60}.")
+        raise InputError(f"{owner} must be a mapping of names to values, found {value!r:.60}.")
     names = [str(name) for name in value]
     if known is not None:
         for name in names:
             if name not in known:
                 near = difflib.get_close_matches(name, known, 1, 0.5)
                 hint = f"did you mean {near[0]!r}?" if near else f"known are {', '.join(known)}."
-                raise ValueError(f"{owner} has an entry {name!r} that is not known. Hint: {hint}")
+                raise InputError(f"{owner} has an entry {name!r} that is not known. Hint: {hint}")
     return dict(zip(names, value.values(), strict=True))
 
 
@@ -308,13 +335,13 @@ def _overridden(content: dict[str, Any], changes: dict[str, Any]) -> dict[str, A
 def _tables(entries: Any, folder: str | Path | None, owner: str) -> Iterable[Table]:
     entries = [entries] if isinstance(entries, str | Mapping) else entries
     if not isinstance(entries, Sequence):
-        raise ValueError(f"'data' of {owner} must be a list of tables, found {entries!r:.60}.")
+        raise InputError(f"'data' of {owner} must be a list of tables, found {entries!r:.60}.")
     known = ("name", "path", "openml", "group", "label", "positive", "drop", "as")
     for entry in entries:
         entry = {"name": entry} if isinstance(entry, str) else _mapping(entry, f"An entry of 'data' of {owner}", known)
         kinds = [kind for kind in ("name", "path", "openml", "group") if kind in entry]
         if len(kinds) != 1:
-            raise ValueError(
+            raise InputError(
                 f"An entry of 'data' of {owner} must have one of name, path, openml, group; found {entry}."
             )
         title = entry.pop("as", None)
@@ -333,14 +360,14 @@ def _names_of_group(group: str, folder: str | Path | None, owner: str) -> list[s
     names = [name for name, facts in index.items() if facts.get("group") == group]
     if not names:
         groups = sorted({facts["group"] for facts in index.values() if "group" in facts})
-        raise ValueError(f"'data' of {owner} asks for the group {group!r}, found the groups {groups}.")
+        raise InputError(f"'data' of {owner} asks for the group {group!r}, found the groups {groups}.")
     return names
 
 
 def _measures(given: Any, owner: str) -> tuple[str, ...]:
     """Measures of a plan; average precision is always among them, as tables and tests are about it."""
     if isinstance(given, str) or not isinstance(given, Sequence):
-        raise ValueError(f"'measures' of {owner} must be a list of names, found {given!r:.60}.")
+        raise InputError(f"'measures' of {owner} must be a list of names, found {given!r:.60}.")
     for measure in given:
         check_measure(measure, f"'measures' of {owner}")
     return tuple(dict.fromkeys(["average_precision", *given]))
@@ -363,7 +390,7 @@ def _method_use(label: str, entry: Any, owner: str) -> MethodUse:
     use = MethodUse(label, **entry)
     for name, allowed in (("tuner", TUNERS), ("judge", JUDGES)):
         if getattr(use, name) not in allowed:
-            raise ValueError(f"'{name}' of {place} must be one of {', '.join(allowed)}; found {getattr(use, name)!r}.")
+            raise InputError(f"'{name}' of {place} must be one of {', '.join(allowed)}; found {getattr(use, name)!r}.")
     followed = [value for values in use.profile.values() for value in values]
     rules = [
         (len(use.profile) <= 1, "'profile' must name one parameter", sorted(use.profile)),
@@ -374,7 +401,7 @@ def _method_use(label: str, entry: Any, owner: str) -> MethodUse:
     _check(rules, place)
     ranges = [name for name, values in use.space.items() if isinstance(values, Mapping)]
     if ranges and use.tuner != "optuna":
-        raise ValueError(
+        raise InputError(
             f"{place} searches a range of {ranges[0]!r}, which the tuner {use.tuner!r} cannot. "
             "Hint: list the values, or use the tuner optuna."
         )
@@ -397,8 +424,12 @@ def _protocol(entry: Any, owner: str) -> Protocol:
         (protocol.kind != "kfold" or _is_int(protocol.n_splits, 2), "'n_splits' must be at least 2", protocol.n_splits),
         (protocol.encoding in ("as needed", "numbers"), "'encoding' must be 'as needed' or 'numbers'",
          protocol.encoding),
-        (protocol.time_limit is None or (_is_number(protocol.time_limit) and protocol.time_limit > 0),
+        (protocol.time_limit is None or _is_above_zero(protocol.time_limit),
          "'time_limit' must be seconds", protocol.time_limit),
+        (protocol.trial_minutes is None or _is_above_zero(protocol.trial_minutes),
+         "'trial_minutes' must be minutes", protocol.trial_minutes),
+        (protocol.trial_memory in (None, "auto") or _is_above_zero(protocol.trial_memory),
+         "'trial_memory' must be gigabytes, or auto", protocol.trial_memory),
         (protocol.kind != "prequential" or (protocol.time is not None and protocol.test is not None),
          "'time' (a column) and 'test' (a window) are needed for prequential splits", (protocol.time, protocol.test)),
         (protocol.kind != "given" or _is_int(protocol.test, 1), "'test' must be the number of test rows at the end",
@@ -412,11 +443,15 @@ def _check(rules: Iterable[tuple[bool, str, Any]], place: str) -> None:
     """Raise ValueError at the first rule that does not hold."""
     for holds, rule, found in rules:
         if not holds:
-            raise ValueError(f"{place}: {rule}. Found {found!r}.")
+            raise InputError(f"{place}: {rule}. Found {found!r}.")
 
 
 def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def _is_above_zero(value: Any) -> bool:
+    return _is_number(value) and value > 0
 
 
 def _is_int(value: Any, least: int) -> bool:

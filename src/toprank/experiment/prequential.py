@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.model_selection import BaseCrossValidator
 
+from toprank.errors import InputError
 from toprank.experiment.timeline import Length, Timeline, read_length, read_times
 from toprank.metrics._validation import check_count
 from toprank.metrics.entities import encode_identifiers
@@ -261,7 +262,7 @@ class PrequentialSplit(BaseCrossValidator):
         for name in ("test", "step"):
             length = measured[name]
             if length is not None and length < timeline.tick:
-                raise ValueError(
+                raise InputError(
                     f"The '{name}' parameter of {_CALLER} must be at least {timeline.say(timeline.tick)}, as the times "
                     f"have no finer parts. Got {getattr(self, name)!r} instead."
                 )
@@ -293,7 +294,7 @@ class PrequentialSplit(BaseCrossValidator):
     @staticmethod
     def _needed(values: Any, name: str, option: str) -> Any:
         if values is None:
-            raise ValueError(
+            raise InputError(
                 f"{_CALLER} with {option}=True needs {name}, but {name} is None. Hint: pass split(X, y, groups), or "
                 f"cross_validate(..., groups=...)."
             )
@@ -321,7 +322,7 @@ class PrequentialSplit(BaseCrossValidator):
         if not folds:
             what = "both classes in train and test" if n_skipped else "rows to train and to test on"
             hint = "use longer windows" if self.label_delay is None else "use longer windows or a shorter label_delay"
-            raise ValueError(f"{_CALLER} needs a fold with {what}, but found none. Hint: {hint}.")
+            raise InputError(f"{_CALLER} needs a fold with {what}, but found none. Hint: {hint}.")
         return folds[::-1], n_skipped
 
     def _all_folds(self, timeline: Timeline) -> Iterator[_Fold]:
@@ -329,13 +330,13 @@ class PrequentialSplit(BaseCrossValidator):
         train, gap, test, step, delay = self._measured(timeline)
         spare = timeline.end - timeline.start - (train or timeline.tick) - gap - test
         if spare < 0:
-            raise ValueError(
+            raise InputError(
                 f"The windows of {_CALLER}, train {self.train!r}, gap {self.gap!r} and test {self.test!r}, need more "
                 f"time than the {timeline.say(timeline.end - timeline.start)} of the data. Hint: use shorter windows."
             )
         n_folds = spare // step + 1
         if n_folds > _MAX_FOLDS:
-            raise ValueError(
+            raise InputError(
                 f"The windows of {_CALLER} would give {n_folds:,} folds, one every {timeline.say(step)}. Hint: check "
                 "that the windows are in the unit of the times, or use a longer step."
             )

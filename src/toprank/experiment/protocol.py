@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.model_selection import StratifiedKFold, train_test_split
 
+from toprank.errors import InputError
 from toprank.experiment.data import Cases
 from toprank.experiment.plan import Protocol
 
@@ -33,12 +34,12 @@ def make_split(protocol: Protocol, cases: Cases, seed: int, fold: int) -> Split:
     elif protocol.kind == "given":
         train, test = rows[: -protocol.test], rows[-protocol.test :]
         if len(train) == 0:
-            raise ValueError(f"The table has {len(rows):,} rows, all of them in the test part of {protocol.test:,}.")
+            raise InputError(f"The table has {len(rows):,} rows, all of them in the test part of {protocol.test:,}.")
     else:
         train, test = _window(protocol, cases, fold)
     n_folds = min(protocol.inner_splits, int(np.bincount(y[train], minlength=2).min()))
     if n_folds < 2:
-        raise ValueError(
+        raise InputError(
             f"The training part has {int(y[train].sum())} positives and {int((1 - y[train]).sum())} negatives, "
             "expected at least 2 of each for cross-validation. Hint: use a smaller test part."
         )
@@ -53,7 +54,7 @@ def _window(protocol: Protocol, cases: Cases, fold: int) -> tuple[np.ndarray, np
 
     if protocol.time not in cases.X.columns:
         found = ", ".join(map(str, cases.X.columns[:20]))
-        raise ValueError(f"'time' of the protocol names the column {protocol.time!r}, the table has {found}.")
+        raise InputError(f"'time' of the protocol names the column {protocol.time!r}, the table has {found}.")
     times = cases.X[protocol.time]
     if times.dtype.kind not in "iufM":  # dates come as text
         times = pd.to_datetime(times, format="ISO8601")
@@ -61,5 +62,5 @@ def _window(protocol: Protocol, cases: Cases, fold: int) -> tuple[np.ndarray, np
                                 n_splits=protocol.n_splits, label_delay=protocol.label_delay)  # fmt: skip
     windows = list(splitter.split(cases.X, cases.y))
     if fold > len(windows):
-        raise ValueError(f"Window {fold} was asked for, but the times give {len(windows)}. Hint: lower n_splits.")
+        raise InputError(f"Window {fold} was asked for, but the times give {len(windows)}. Hint: lower n_splits.")
     return windows[fold - 1]

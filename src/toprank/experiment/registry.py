@@ -15,6 +15,8 @@ from typing import Any, Literal
 
 import numpy as np
 
+from toprank.errors import InputError
+
 Reads = Literal["frame", "numbers", "scaled"]
 """What a method is given: the data frame as it is, with categories and missing values; numbers (one-hot categories,
 missing values filled in and flagged); or numbers of mean 0 and deviation 1. Encoders see training rows only."""
@@ -91,7 +93,7 @@ _METHODS: dict[str, Method] = {}
 def register(method: Method) -> Method:
     """Add a method to those known by name."""
     if method.name in _METHODS:
-        raise ValueError(f"A method {method.name!r} is registered already. Hint: choose another name.")
+        raise InputError(f"A method {method.name!r} is registered already. Hint: choose another name.")
     _METHODS[method.name] = method
     return method
 
@@ -114,7 +116,7 @@ def find_method(name: str) -> Method:
         return with_sampler(sampler, find_method(rest))
     near = difflib.get_close_matches(name, _METHODS, 1, 0.5)
     hint = f"did you mean {near[0]!r}?" if near else f"known are {', '.join(_METHODS)}."
-    raise ValueError(f"There is no method {name!r}. Hint: {hint}")
+    raise InputError(f"There is no method {name!r}. Hint: {hint}")
 
 
 def _load_methods() -> None:

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from toprank.errors import InputError
 from toprank.experiment.plan import Trial
 from toprank.experiment.store import Store
 from toprank.experiment.trial import Outcome
@@ -68,7 +69,7 @@ def run(
     store : Store
         Holds the plan and what is done already.
     n_workers : int or None
-        Trials side by side; None = one a processor.
+        Trials side by side; None = one per processor.
     backend : {"processes", "threads", "dask"}
     client : distributed.Client or None
         For "dask".
@@ -85,12 +86,13 @@ def run(
         The same object each time, brought up to date; first before any trial is finished.
     """
     if backend not in BACKENDS:
-        raise ValueError(f"The backend must be one of {BACKENDS}, found {backend!r}.")
+        raise InputError(f"The backend must be one of {BACKENDS}, found {backend!r}.")
     if backend == "dask" and client is None:
-        raise ValueError("The backend 'dask' needs a client. Hint: pass client=distributed.Client(...).")
+        raise InputError("The backend 'dask' needs a client. Hint: pass client=distributed.Client(...).")
     n_workers = default_workers() if n_workers is None else n_workers
     if n_workers < 1:
-        raise ValueError(f"n_workers must be an int of at least 1, found {n_workers!r}.")
+        raise InputError(f"n_workers must be an int of at least 1, found {n_workers!r}.")
+    store.drop_damaged()
     trials = store.missing(retry=retry) if trials is None else trials
     n_all = len(store.plan.trials())
     progress = Progress(n_all, n_all - len(store.missing(retry=retry)))

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from toprank.data.training import shared_training_data
+from toprank.errors import InputError
 from toprank.experiment.encoding import make_encoder
 from toprank.experiment.measures import score_of
 from toprank.experiment.plan import MethodUse, Protocol
@@ -121,7 +122,7 @@ class Tuner:
         with shared_training_data():
             models = [self.fit(setting, known, y) for setting in settings]
         if not all(hasattr(model, "oob_decision_function_") for model in models):
-            raise ValueError(f"{self.method.title} has no out-of-bag score. Hint: use the judge cv.")
+            raise InputError(f"{self.method.title} has no out-of-bag score. Hint: use the judge cv.")
         scores = []
         for model in models:
             judged = np.asarray(model.oob_decision_function_)

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from toprank.errors import InputError
 from toprank.metrics._validation import is_real
 
 
@@ -81,7 +82,7 @@ def friedman_test(values: ArrayLike) -> FriedmanTest:
     grid = _grid(values, "friedman_test")
     n_data_sets, n_methods = grid.shape
     if n_methods < 3 or n_data_sets < 2:
-        raise ValueError(
+        raise InputError(
             f"friedman_test needs at least 3 methods on at least 2 data sets. Got {n_methods} on {n_data_sets}. "
             "Hint: compare two methods with wilcoxon_test, methods on one data set with corrected_resampled_t_test."
         )
@@ -124,12 +125,12 @@ def nemenyi_difference(n_methods: int, n_data_sets: int, level: float = 0.05) ->
     """
     for name, count, least in (("n_methods", n_methods, 2), ("n_data_sets", n_data_sets, 1)):
         if not is_real(count) or count != int(count) or count < least:
-            raise ValueError(
+            raise InputError(
                 f"The '{name}' parameter of nemenyi_difference must be an int in the range [{least}, inf). "
                 f"Got {count!r} instead."
             )
     if not is_real(level) or not 0 < level < 1:
-        raise ValueError(
+        raise InputError(
             f"The 'level' parameter of nemenyi_difference must be a number in the range (0, 1). Got {level!r} instead."
         )
     from scipy.stats import studentized_range
@@ -164,7 +165,7 @@ def cliques(mean_ranks: ArrayLike, difference: float) -> list[tuple[int, ...]]:
     """
     ranks = np.asarray(mean_ranks, dtype=np.float64)
     if ranks.ndim != 1 or not np.isfinite(ranks).all():
-        raise ValueError(f"'mean_ranks' of cliques must be a list of finite numbers. Got {mean_ranks!r} instead.")
+        raise InputError(f"'mean_ranks' of cliques must be a list of finite numbers. Got {mean_ranks!r} instead.")
     order = np.argsort(ranks, kind="stable")
     ordered = ranks[order]
     groups: list[tuple[int, ...]] = []
@@ -193,7 +194,7 @@ def holm(p_values: Sequence[float] | NDArray[np.float64]) -> NDArray[np.float64]
     """
     values = np.asarray(p_values, dtype=np.float64)
     if values.ndim != 1 or not ((values >= 0) & (values <= 1)).all():
-        raise ValueError(f"'p_values' of holm must be a list of numbers in [0, 1]. Got {p_values!r} instead.")
+        raise InputError(f"'p_values' of holm must be a list of numbers in [0, 1]. Got {p_values!r} instead.")
     order = np.argsort(values, kind="stable")
     adjusted = np.empty_like(values)
     adjusted[order] = np.minimum(np.maximum.accumulate(values[order] * np.arange(len(values), 0, -1)), 1.0)
@@ -213,7 +214,7 @@ def _grid(values: ArrayLike, caller: str) -> NDArray[np.float64]:
     is_finite = bool(np.isfinite(grid).all())
     if grid.ndim != 2 or 0 in grid.shape or not is_finite:
         found = f"shape {grid.shape}" if is_finite else "missing or infinite figures"
-        raise ValueError(
+        raise InputError(
             f"'values' of {caller} must be finite numbers of shape (n_data_sets, n_methods). Got {found} instead. "
             "Hint: leave out what a method did not finish."
         )

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from toprank.errors import InputError
 from toprank.experiment.layout import MISSING, Cell, Column, Table, as_table, cells_of, make_table, spread
 
 if TYPE_CHECKING:
@@ -188,7 +189,7 @@ def write_table(table: Table | polars.DataFrame, path: str | Path) -> None:
     path, table = Path(path), as_table(table)
     ending = path.suffix.lower()
     if ending not in ENDINGS:
-        raise ValueError(
+        raise InputError(
             f"The table {path.name} has an ending that is not supported, expected one of {', '.join(ENDINGS)}. Hint: "
             "the ending says which format to write."
         )

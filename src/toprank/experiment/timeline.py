@@ -20,6 +20,7 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
+from toprank.errors import InputError, InputTypeError
 from toprank.metrics._validation import _is_missing, is_real
 
 _SECONDS = {
@@ -55,7 +56,7 @@ def read_length(given: Any, name: str, *, may_be_zero: bool = False, caller: str
         size = Fraction(given.item() if isinstance(given, np.generic) else given)
     if size is None or size < 0 or (size == 0 and not may_be_zero):
         least = "of at least 0" if may_be_zero else "above 0"
-        raise (ValueError if is_number or isinstance(given, str | timedelta | np.timedelta64) else TypeError)(
+        raise (InputError if is_number or isinstance(given, str | timedelta | np.timedelta64) else InputTypeError)(
             f"The '{name}' parameter of {caller} must be a length of time {least}: a number in the unit of the times, "
             f"a numpy.timedelta64 or a string such as '180d'. Got {given!r} instead. Hint: the units are w, d, h, min "
             "and s; months and years differ in length."
@@ -120,7 +121,7 @@ class Timeline:
         """Return a length in the unit of the times."""
         if length.size and length.is_duration != (self.unit is not None):
             found, wanted = ("numbers", "a number") if self.unit is None else ("dates", "a duration such as '180d'")
-            raise TypeError(
+            raise InputTypeError(
                 f"The '{name}' parameter of {caller} must be {wanted}, as the times are {found}. Got {length.given!r} "
                 "instead. Hint: windows and times are in the same unit."
             )
@@ -151,14 +152,14 @@ def read_times(times: Any, X: Any, *, caller: str) -> Timeline:
     if isinstance(times, str):
         times = read_column(X, times, caller=caller)
     elif times is None:
-        raise ValueError(
+        raise InputError(
             f"{caller} needs the times of the rows, but 'times' is None. Hint: pass the name of a column of X, or an "
             "array with a time per row."
         )
     values = _numbers_or_dates(times, caller)
     n = None if X is None else X.shape[0] if hasattr(X, "shape") else len(X)
     if n is not None and len(values) != n:
-        raise ValueError(
+        raise InputError(
             f"'times' of {caller} must have one value per row of X ({n:,} rows). Got {len(values):,} values. Hint: in "
             "a search inside a search name a column of X instead, so that the times go with their rows."
         )
@@ -175,14 +176,14 @@ def read_column(X: Any, name: str, *, caller: str) -> nw.Series:
     """Return a column of a data frame."""
     frame = nw.from_native(X, eager_only=True, pass_through=True)
     if not isinstance(frame, nw.DataFrame):
-        raise TypeError(
+        raise InputTypeError(
             f"{caller} reads the column {name!r} of X, so X must be a data frame. Got {type(X).__name__} instead. "
             "Hint: use a frame of pandas, polars or pyarrow."
         )
     if name not in frame.columns:
         near = difflib.get_close_matches(name, map(str, frame.columns), 1, 0.5)
         hint = f"did you mean {near[0]!r}?" if near else "columns that are no features must be in X, too."
-        raise ValueError(
+        raise InputError(
             f"{caller} reads the column {name!r} of X, which is not among its {len(frame.columns):,} columns. "
             f"Hint: {hint}"
         )
@@ -201,12 +202,12 @@ def _numbers_or_dates(times: Any, caller: str) -> NDArray[Any]:
     if values.dtype == object and values.ndim == 1:
         values = _from_objects(values)
     if values.ndim != 1 or len(values) == 0:
-        raise ValueError(
+        raise InputError(
             f"'times' of {caller} must be one column with at least one row. Got an array of shape {values.shape}. "
             "Hint: pass a list, an array or one column of a table."
         )
     if values.dtype.kind not in "iufM":
-        raise TypeError(
+        raise InputTypeError(
             f"'times' of {caller} must be numbers or dates. Got dtype {values.dtype} instead. Hint: text becomes dates "
             "with pandas.to_datetime, or with str.to_date in polars."
         )
@@ -238,7 +239,7 @@ def _check_times(values: NDArray[Any], caller: str) -> None:
     """Raise where a time is missing or infinite."""
     is_bad = np.isnat(values) if values.dtype.kind == "M" else ~np.isfinite(values)
     if is_bad.any():
-        raise ValueError(
+        raise InputError(
             f"'times' of {caller} must have a time for every row, but {int(is_bad.sum()):,} of {len(values):,} are "
             f"missing or infinite (the first in row {int(is_bad.argmax())}). Hint: drop the rows without a time."
         )

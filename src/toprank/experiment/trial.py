@@ -17,6 +17,7 @@ from toprank.data.training import shared_training_data
 from toprank.experiment.data import load_cases
 from toprank.experiment.encoding import make_encoder
 from toprank.experiment.measures import figures_of, score_of
+from toprank.experiment.memory import out_of_memory
 from toprank.experiment.plan import Trial
 from toprank.experiment.protocol import make_split
 from toprank.experiment.registry import find_method
@@ -57,6 +58,8 @@ def run_trial(
             return {"status": "done"} | _run(trial, folder, before_fit)
     except TimeLimitError as error:
         return {"status": "timeout", "error": str(error)}
+    except MemoryError:
+        return {"status": "failed", "error": out_of_memory(trial.protocol.trial_memory)}
     except Exception as error:
         last = traceback.extract_tb(error.__traceback__)[-1]
         place = f"{Path(last.filename).name}:{last.lineno}"

@@ -7,7 +7,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from toprank.errors import InputError
+
 SPAN = re.compile(r"\s*(-?\d+)(?:\s*-\s*(-?\d+)\s*(?:by\s+(\d+))?)?\s*")
+MAX_VALUES = 10_000
+"""Values that a list may have, spans written out; more are a slip of the keyboard."""
+
 RANGE_KEYS = ("low", "high", "log", "step")
 
 
@@ -21,7 +26,7 @@ def parse_values(given: Any, owner: str) -> Any:
     """
     if isinstance(given, Mapping):
         if not {"low", "high"} <= set(given) <= set(RANGE_KEYS):
-            raise ValueError(f"A range in the {owner} must have low and high (log, step), found {dict(given)}.")
+            raise InputError(f"A range in the {owner} must have low and high (log, step), found {dict(given)}.")
         return dict(given)
     entries = given if isinstance(given, list | tuple) else [given]
     values: list[Any] = []
@@ -32,18 +37,24 @@ def parse_values(given: Any, owner: str) -> Any:
             continue
         low, high, step = int(span[1]), int(span[2] or span[1]), int(span[3] or 1)
         if low > high or step < 1:
-            raise ValueError(f"The {owner} holds {entry!r}, expected a span such as 2-10 or 20-100 by 10.")
+            raise InputError(f"The {owner} holds {entry!r}, expected a span such as 2-10 or 20-100 by 10.")
+        if (high - low) // step >= MAX_VALUES:
+            n_values = (high - low) // step + 1  # of a range this long, len() may overflow
+            raise InputError(
+                f"The {owner} holds {entry!r}, which is {n_values:,} values, expected at most {MAX_VALUES:,}. "
+                "Hint: use a shorter span, or steps such as 0-1000 by 100."
+            )
         values += range(low, high + 1, step)
     if not values:
-        raise ValueError(f"The {owner} holds an empty list, expected values. Hint: leave the parameter out.")
+        raise InputError(f"The {owner} holds an empty list, expected values. Hint: leave the parameter out.")
     return values
 
 
 def parse_seeds(given: Any, owner: str) -> tuple[int, ...]:
     """Seeds: an int, a list, or "1-10"."""
     values = parse_values(given, f"seeds of {owner}")
-    if isinstance(values, dict) or not all(isinstance(v, int) and not isinstance(v, bool) and v >= 0 for v in values):
-        raise ValueError(f"The seeds of {owner} must be ints of at least 0 such as 1-10, found {given!r}.")
+    if isinstance(values, dict) or not all(type(value) is int and 0 <= value < 2**32 for value in values):
+        raise InputError(f"The seeds of {owner} must be ints from 0 to 2**32 - 1 such as 1-10, found {given!r:.60}.")
     return tuple(dict.fromkeys(values))
 
 
@@ -67,9 +78,9 @@ def read_yaml(path: Path) -> Any:
     try:
         return yaml.load(path.read_text(encoding="utf-8"), Loader)
     except UnicodeDecodeError as error:
-        raise ValueError(f"{path.name} is not encoded as UTF-8 ({error.reason}). Hint: save it as UTF-8.") from None
+        raise InputError(f"{path.name} is not encoded as UTF-8 ({error.reason}). Hint: save it as UTF-8.") from None
     except yaml.YAMLError as error:
         mark, problem = getattr(error, "problem_mark", None), getattr(error, "problem", None) or str(error)
         where = f" in line {mark.line + 1}" if mark else ""
         hint = "use spaces, not tabs" if "\\t" in str(problem) else "check the indentation and the brackets"
-        raise ValueError(f"{path.name} cannot be read as YAML{where}: {problem}. Hint: {hint}.") from None
+        raise InputError(f"{path.name} cannot be read as YAML{where}: {problem}. Hint: {hint}.") from None

@@ -1,8 +1,8 @@
 """Trials in processes, in threads or on a Dask cluster: (trial, outcome) pairs as they finish.
 
 One level of parallelism: trials run side by side, each fit on one thread. Processes are watched from outside, so a fit
-that takes too long is ended and a process that dies is replaced; threads and Dask workers can only look at the clock
-between two fits.
+that takes too long is ended, memory is capped, and a process that dies is replaced; threads and Dask workers can only
+look at the clock between two fits.
 """
 
 from __future__ import annotations
@@ -19,11 +19,15 @@ from typing import Any
 
 from threadpoolctl import threadpool_limits
 
-from toprank.experiment.plan import Trial
+from toprank.experiment.memory import memory_cap
+from toprank.experiment.plan import Protocol, Trial
 from toprank.experiment.trial import Outcome, TimeLimitError, run_trial
 
 Finished = Iterator[tuple[Trial, Outcome]]
 FIT_BEGINS = "a fit begins"
+DEATHS_BY_MEMORY = (-6, -9)
+"""Exit codes of processes that abort, as C++ does without memory, or that the system kills."""
+
 LONGEST_LOOK = 5.0
 """Seconds between two looks at a process, at most."""
 
@@ -65,11 +69,11 @@ class _Worker:
         self.process.start()
         theirs.close()
         self.trial: Trial | None = None
-        self.spent = self.looked = 0.0
+        self.spent = self.spent_in_all = self.looked = 0.0
 
     def begin(self, trial: Trial) -> None:
-        """Hand over a trial; its clock starts with its first fit."""
-        self.trial, self.spent, self.looked = trial, -float("inf"), time.monotonic()
+        """Hand over a trial; the clock of fits starts with its first one."""
+        self.trial, self.spent, self.spent_in_all, self.looked = trial, -float("inf"), 0.0, time.monotonic()
         try:
             self.connection.send(trial)
         except OSError:  # it has just died: `look` will find that out
@@ -77,15 +81,24 @@ class _Worker:
 
     @property
     def seconds_left(self) -> float:
-        """Seconds until the next look: a few, or less where the present fit is near its limit."""
-        limit = self.trial.protocol.time_limit if self.trial else None
-        return LONGEST_LOOK if limit is None else min(LONGEST_LOOK, max(0.0, limit - self.spent))
+        """Seconds until the next look: a few, or less where the present fit or the trial is near its limit."""
+        left = [limit - spent for limit, spent, _ in self._limits()]
+        return min([LONGEST_LOOK, *(max(0.0, seconds) for seconds in left)])
+
+    def _limits(self) -> list[tuple[float, float, str]]:
+        """Seconds allowed, seconds spent, and the reason to give once they are over: of the fit and of the trial."""
+        if self.trial is None:
+            return []
+        fit, minutes = self.trial.protocol.time_limit, self.trial.protocol.trial_minutes
+        limits = [] if fit is None else [(fit, self.spent, _fit_too_long(fit))]
+        return limits + ([] if minutes is None else [(60 * minutes, self.spent_in_all, _trial_too_long(minutes))])
 
     def look(self) -> Outcome | None:
         """The outcome of the present trial, or None while it runs."""
         # Time in which nobody looked, such as that of a stopped run, does not count against the fit.
         now = time.monotonic()
-        self.spent, self.looked = self.spent + min(now - self.looked, 2 * LONGEST_LOOK), now
+        passed = min(now - self.looked, 2 * LONGEST_LOOK)
+        self.spent, self.spent_in_all, self.looked = self.spent + passed, self.spent_in_all + passed, now
         try:
             while self.connection.poll():
                 message = self.connection.recv()
@@ -94,11 +107,13 @@ class _Worker:
                 self.spent = 0.0
         except (EOFError, OSError):
             self.end()
-            return {"status": "failed", "error": f"the process died (exit code {self.process.exitcode})"}
-        limit = self.trial.protocol.time_limit if self.trial else None
-        if limit is not None and self.spent > limit:
-            self.end()
-            return {"status": "timeout", "error": f"a fit took more than {limit:g} s"}
+            code = self.process.exitcode
+            why = ", perhaps for lack of memory" if code in DEATHS_BY_MEMORY else ""
+            return {"status": "failed", "error": f"the process died (exit code {code}{why})"}
+        for limit, spent, reason in self._limits():
+            if spent > limit:
+                self.end()
+                return {"status": "timeout", "error": reason}
         return None
 
     def end(self) -> None:
@@ -128,7 +143,9 @@ def _work(connection: Connection, folder: str | None) -> None:
                 trial = connection.recv()
             except EOFError:
                 return
-            connection.send(run_trial(trial, folder, before_fit=lambda: connection.send(FIT_BEGINS)))
+            with memory_cap(trial.protocol.trial_memory):
+                outcome = run_trial(trial, folder, before_fit=lambda: connection.send(FIT_BEGINS))
+            connection.send(outcome)
 
 
 def _follow() -> None:
@@ -183,17 +200,28 @@ def _run_by_the_clock(
     if time.monotonic() > deadline:
         return None
     with threadpool_limits(1):
-        return run_trial(trial, folder, before_fit=_clock(trial.protocol.time_limit), is_alone=is_alone)
+        return run_trial(trial, folder, before_fit=_clock(trial.protocol), is_alone=is_alone)
 
 
-def _clock(limit: float | None) -> Callable[[], None]:
-    """A function that raises TimeLimitError where the fit since its last call took too long."""
-    last = [float("inf")]
+def _clock(protocol: Protocol) -> Callable[[], None]:
+    """A function that raises TimeLimitError if the fit since its last call, or the whole trial, took too long."""
+    limit, minutes = protocol.time_limit, protocol.trial_minutes
+    begun, last = time.monotonic(), [float("inf")]
 
     def before_fit() -> None:
         now = time.monotonic()
         if limit is not None and now - last[0] > limit:
-            raise TimeLimitError(f"a fit took more than {limit:g} s")
+            raise TimeLimitError(_fit_too_long(limit))
+        if minutes is not None and now - begun > 60 * minutes:
+            raise TimeLimitError(_trial_too_long(minutes))
         last[0] = now
 
     return before_fit
+
+
+def _fit_too_long(seconds: float) -> str:
+    return f"a fit took more than {seconds:g} s"
+
+
+def _trial_too_long(minutes: float) -> str:
+    return f"the trial took more than {minutes:g} min"

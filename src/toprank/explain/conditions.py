@@ -9,6 +9,7 @@ from itertools import pairwise
 import numpy as np
 
 from toprank._core.dtypes import CATEGORY, NUMERIC
+from toprank.errors import InputError
 from toprank.tree.columns import Column
 from toprank.tree.structure import Tree
 from toprank.words.wording import SHORT, Detail, Term, category_text, projection_text, range_text, sum_gap, sum_terms
@@ -154,7 +155,7 @@ def merge_path(
     for step, (node, child) in enumerate(pairwise(path)):
         left, right = int(tree.left[node]), int(tree.right[node])
         if child not in (left, right):
-            raise ValueError(
+            raise InputError(
                 f"Not a path: node {child} is not a child of node {node}, whose children are {left} and "
                 f"{right}. Hint: take the nodes from Tree.paths."
             )

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from toprank._core.dtypes import CATEGORY, NODE, OBLIQUE
+from toprank.errors import InputError
 from toprank.explain.conditions import Condition, side_condition
 from toprank.explain.contributions import node_log_odds
 from toprank.explain.paths import PathCounts, rows_of_each_leaf
@@ -204,7 +205,7 @@ class Covers:
         for name, dtype in DTYPES.items():
             n_dimensions = 2 if name in ("coverage", "precision") else 1
             if name not in arrays or arrays[name].dtype != dtype or arrays[name].ndim != n_dimensions:
-                raise ValueError(f"Not valid covers: they lack an array {name!r} of {np.dtype(dtype)}.")
+                raise InputError(f"Not valid covers: they lack an array {name!r} of {np.dtype(dtype)}.")
         covers = cls(**{name: arrays[name] for name in DTYPES})
         covers.check(tree)
         return covers
@@ -235,7 +236,7 @@ class Covers:
         ]  # fmt: skip
         for holds, rule in rules:
             if not holds:
-                raise ValueError(f"Not valid covers: they are not {rule}. Hint: the data may be damaged.")
+                raise InputError(f"Not valid covers: they are not {rule}. Hint: the data may be damaged.")
 
 
 def merge_steps(

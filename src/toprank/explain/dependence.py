@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from toprank.errors import InputError
 from toprank.tree.columns import Column
 from toprank.words.wording import names_text
 
@@ -172,7 +173,7 @@ class _Axis:
             return cls(codes, tuple(words), True)
         known = cells[np.isfinite(cells)].astype(np.float64)
         if len(known) == 0:
-            raise ValueError(
+            raise InputError(
                 f"Column {column.name!r} has no finite value in the {len(cells):,} rows of partial_dependence. "
                 "Hint: choose another column, or more rows."
             )
@@ -213,7 +214,7 @@ def _mean_scores(
 def _scores(decide: Callable[[np.ndarray], np.ndarray], block: np.ndarray) -> np.ndarray:
     scores = np.asarray(decide(block), dtype=np.float64)
     if scores.shape != (len(block),):
-        raise ValueError(
+        raise InputError(
             f"'decide' of partial_dependence must give one score a row, shape ({len(block)},). "
             f"Got shape {scores.shape} instead. Hint: of predict_proba take one column."
         )
@@ -231,7 +232,7 @@ def _shares(places: list[np.ndarray], axes: list[_Axis]) -> np.ndarray:
 def _check_matrix(matrix: Any, columns: Sequence[Column]) -> np.ndarray:
     array = np.asarray(matrix)
     if array.ndim != 2 or array.dtype.kind != "f" or array.shape[1] != len(columns) or len(array) == 0:
-        raise ValueError(
+        raise InputError(
             f"'matrix' of partial_dependence must hold encoded rows, floats with {len(columns)} columns. Got shape "
             f"{array.shape} of {array.dtype} instead. Hint: categories are codes, NaN is missing; "
             "model.dependence(X, features) encodes a table by itself."
@@ -252,9 +253,9 @@ def _positions(features: Any, columns: Sequence[Column]) -> list[int]:
         else:
             near = difflib.get_close_matches(str(feature), names, 1)
             hint = f"did you mean {near[0]!r}?" if near else f"positions go from 0 to {len(names) - 1}."
-            raise ValueError(f"partial_dependence finds no column {feature!r} among {len(names):,}. Hint: {hint}")
+            raise InputError(f"partial_dependence finds no column {feature!r} among {len(names):,}. Hint: {hint}")
     if len(found) not in (1, 2) or len(set(found)) != len(found):
-        raise ValueError(
+        raise InputError(
             f"'features' of partial_dependence must name one column, or two that differ. Got {features!r} instead."
         )
     return found
@@ -262,7 +263,7 @@ def _positions(features: Any, columns: Sequence[Column]) -> list[int]:
 
 def _check_count(value: Any, name: str, low: int) -> int:
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < low:
-        raise ValueError(
+        raise InputError(
             f"The '{name}' parameter of partial_dependence must be an int in the range [{low}, inf). "
             f"Got {value!r} instead."
         )

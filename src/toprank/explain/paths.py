@@ -9,6 +9,7 @@ import numpy as np
 
 from toprank._core.dtypes import LEAF, NODE
 from toprank._core.partition import count_rows, spread_rows
+from toprank.errors import InputError
 from toprank.explain.contributions import distinct_paths
 from toprank.tree.structure import Tree
 
@@ -72,7 +73,7 @@ class PathCounts:
         """Paths of arrays that `to_arrays` made; checked, against the tree where one is given."""
         for name, dtype in DTYPES.items():
             if name not in arrays or arrays[name].dtype != dtype or arrays[name].ndim != 1:
-                raise ValueError(f"Not valid paths: they lack an array {name!r} of {np.dtype(dtype)}.")
+                raise InputError(f"Not valid paths: they lack an array {name!r} of {np.dtype(dtype)}.")
         counts = cls(**{name: arrays[name] for name in DTYPES})
         counts.check(tree)
         return counts
@@ -95,7 +96,7 @@ class PathCounts:
         ]
         for holds, rule in rules:
             if not holds:
-                raise ValueError(f"Not valid paths: they are not {rule}. Hint: the data may be damaged.")
+                raise InputError(f"Not valid paths: they are not {rule}. Hint: the data may be damaged.")
 
     def _fits(self, tree: Tree) -> bool:
         """Tell whether every path runs from the root along children to a leaf of its position."""

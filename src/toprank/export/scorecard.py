@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from toprank.errors import InputError
 from toprank.tree.columns import Category, Column
 from toprank.tree.scoring import Card, Scoring
 from toprank.words.counts import plural
@@ -220,7 +221,7 @@ def checked_spread(spread: np.ndarray | None, n_features: int) -> np.ndarray | N
         return None
     array = np.asarray(spread, np.float64)
     if array.shape != (n_features,) or not np.all(array >= 0):
-        raise ValueError(f"The spread of the scorecard's points is not {n_features} numbers of at least 0.")
+        raise InputError(f"The spread of the scorecard's points is not {n_features} numbers of at least 0.")
     return array
 
 

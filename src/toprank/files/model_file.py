@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 
 from toprank.budget import Cutoff
+from toprank.errors import InputError, InputTypeError
 from toprank.register import BY_NAME, entry_of
 from toprank.tree.columns import Column
 
@@ -43,7 +44,7 @@ UNREADABLE = (
 """What the readers of zip files, JSON and arrays raise where a file is not what it should be."""
 
 
-class ModelFileError(ValueError):
+class ModelFileError(InputError):
     """A file that is not a model this version can load; the message says why."""
 
 
@@ -152,7 +153,7 @@ def model_of(kind: Any, facts: dict[str, Any]) -> Any:
 def _reasons_of(left_out: Any) -> dict[str, str]:
     """Columns that a model leaves out, and why, checked."""
     if not isinstance(left_out, dict) or not all(isinstance(each, str) for each in left_out.values()):
-        raise ValueError("It breaks the rule that a model says in words which columns it leaves out.")
+        raise InputError("It breaks the rule that a model says in words which columns it leaves out.")
     return dict(left_out)
 
 
@@ -172,7 +173,7 @@ def _check_rules(rules: list[tuple[bool, str]]) -> None:
     """Raise ValueError at the first rule that a loaded model breaks, as no fitted model does."""
     for holds, rule in rules:
         if not holds:
-            raise ValueError(f"It breaks the rule that a model {rule}.")
+            raise InputError(f"It breaks the rule that a model {rule}.")
 
 
 def read_model_info(path: str | Path) -> dict[str, Any]:
@@ -309,7 +310,7 @@ def _plain_label(label: Any) -> Any:
     is_time = isinstance(label, np.datetime64 | np.timedelta64)  # the item of which may be a number
     label = label.item() if isinstance(label, np.generic) and not is_time else label
     if not isinstance(label, str | bool | int | float):
-        raise TypeError(
+        raise InputTypeError(
             f"The class {label!r} of the model has the type {type(label).__name__}, which neither files nor to_dict "
             "can hold, expected text, a number or a truth value. Hint: turn the labels into text before fit."
         )

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from toprank.errors import InputError, InputTypeError
 from toprank.words.counts import every, plural
 
 
@@ -68,11 +69,11 @@ def as_vector(values: ArrayLike, name: str, *, caller: str, n: int | None = None
             if name.startswith("score")
             else "pass a list, an array or one column of a table."
         )
-        raise ValueError(
+        raise InputError(
             f"'{name}' of {caller} must have one dimension. Got an array of shape {array.shape}. Hint: {hint}"
         )
     if n is not None and len(array) != n:
-        raise ValueError(
+        raise InputError(
             f"'{name}' of {caller} must have one value per row of y_true ({plural(n, 'row')}). Got "
             f"{plural(len(array), 'value')}. Hint: check that both come from the same table."
         )
@@ -91,7 +92,7 @@ def choose_pos_label(pos_label: Any, low: Any, high: Any, *, caller: str) -> Any
     if pos_label is None:
         return high
     if pos_label not in (low, high):
-        raise ValueError(
+        raise InputError(
             f"The 'pos_label' parameter of {caller} must be one of the labels in y_true, {low!r} or "
             f"{high!r}. Got {pos_label!r} instead."
         )
@@ -101,16 +102,16 @@ def choose_pos_label(pos_label: Any, low: Any, high: Any, *, caller: str) -> Any
 def two_classes(labels: NDArray[Any], *, caller: str) -> tuple[Any, Any]:
     """Return the smaller and the larger label, or raise the sentence that says why there are not two."""
     if len(labels) == 0:
-        raise ValueError(f"{caller} needs at least one row of each class, but y_true is empty. Hint: check the filter.")
+        raise InputError(f"{caller} needs at least one row of each class, but y_true is empty. Hint: check the filter.")
     found = _distinct_numbers(labels, caller) if labels.dtype.kind in "biuf" else _distinct_objects(labels, caller)
     if len(found) == 1:
-        raise ValueError(
+        raise InputError(
             f"{caller} needs both classes in y_true, but {every(len(labels), 'label equals', 'labels equal')} "
             f"{found[0]!r}. Hint: check pos_label, or use StratifiedKFold."
         )
     if len(found) > 2:
         shown = ", ".join(repr(label) for label in found[:5])
-        raise ValueError(
+        raise InputError(
             f"{caller} needs labels of two values in y_true, but found more ({shown}). "
             "Hint: compare with the positive label first, as in y_true == 'fraud'."
         )
@@ -129,7 +130,7 @@ def _distinct_numbers(labels: NDArray[Any], caller: str) -> list[Any]:
 
 def _distinct_objects(labels: NDArray[Any], caller: str) -> list[Any]:
     if labels.dtype.kind not in "OUST":
-        raise TypeError(
+        raise InputTypeError(
             f"{caller} needs labels that are numbers, booleans or strings in y_true. Got dtype {labels.dtype} instead."
         )
     values = labels.tolist()
@@ -139,7 +140,7 @@ def _distinct_objects(labels: NDArray[Any], caller: str) -> list[Any]:
             return sorted(found)
     except TypeError:  # lists and the like, or numbers beside strings
         kinds = ", ".join(sorted({type(label).__name__ for label in values}))
-        raise TypeError(
+        raise InputTypeError(
             f"{caller} needs labels of one type in y_true. Got a mixture of {kinds}. Hint: convert the column first."
         ) from None
     raise _missing_labels(sum(map(_is_missing, values)), caller)
@@ -150,7 +151,7 @@ def _is_missing(label: Any) -> bool:
 
 
 def _missing_labels(n_missing: int, caller: str) -> ValueError:
-    return ValueError(
+    return InputError(
         f"{caller} needs a label for every row of y_true, but {n_missing:,} are missing (NaN or "
         "None). Hint: drop the cases whose outcome is unknown."
     )
@@ -162,7 +163,7 @@ def check_score(score: ArrayLike, name: str, n: int, *, caller: str) -> NDArray[
     array = _as_numbers(array, name, caller, keep="iuf")
     if array.dtype.kind == "f" and np.isnan(array).any():
         is_nan = np.isnan(array)
-        raise ValueError(
+        raise InputError(
             f"'{name}' of {caller} must be free of NaN, but {int(is_nan.sum()):,} of {n:,} scores are NaN "
             f"(the first in row {int(is_nan.argmax())}). Hint: give cases without a score the lowest one."
         )
@@ -179,7 +180,7 @@ def _as_numbers(array: NDArray[Any], name: str, caller: str, keep: str) -> NDArr
             raise TypeError
         return array.astype(np.float64)
     except (TypeError, ValueError):
-        raise TypeError(
+        raise InputTypeError(
             f"'{name}' of {caller} must be numbers. Got dtype {array.dtype} instead. Hint: convert the column first."
         ) from None
 
@@ -190,7 +191,7 @@ def check_weight(sample_weight: ArrayLike | None, n: int, *, caller: str) -> NDA
         return np.ones(n)
     weight = _nonnegative(sample_weight, "sample_weight", n, caller)
     if not weight.any():
-        raise ValueError(
+        raise InputError(
             f"'sample_weight' of {caller} must be positive for some row, but {every(n, 'weight is', 'weights are')} 0. "
             "Hint: leave sample_weight out to count every row once."
         )
@@ -208,7 +209,7 @@ def _nonnegative(values: ArrayLike, name: str, n: int, caller: str) -> NDArray[n
     is_bad = ~(np.isfinite(array) & (array >= 0))
     if is_bad.any():
         row, n_bad = int(is_bad.argmax()), int(is_bad.sum())
-        raise ValueError(
+        raise InputError(
             f"'{name}' of {caller} must be finite and at least 0, but {n_bad:,} of {plural(n, 'value')} "
             f"{'is' if n_bad == 1 else 'are'} not (the first in row {row}: {array[row]}). Hint: use 0 for a row that "
             "should not count."
@@ -220,7 +221,7 @@ def check_both_classes_weigh(positive: NDArray[np.bool_], caller: str) -> None:
     """Raise if the rows of positive weight are all of one class."""
     if positive.all() or not positive.any():
         side = "negative" if positive.all() else "positive"
-        raise ValueError(
+        raise InputError(
             f"{caller} needs both classes in y_true, but every {side} row has sample_weight 0. Hint: check "
             "sample_weight."
         )
@@ -230,7 +231,7 @@ def check_choice(value: Any, name: str, choices: Sequence[str], *, caller: str) 
     """Raise if `value` is not one of `choices`."""
     if not isinstance(value, str) or value not in choices:
         shown = ", ".join(repr(choice) for choice in choices)
-        raise ValueError(f"The '{name}' parameter of {caller} must be one of {shown}. Got {value!r} instead.")
+        raise InputError(f"The '{name}' parameter of {caller} must be one of {shown}. Got {value!r} instead.")
 
 
 def is_int(value: Any) -> bool:
@@ -246,7 +247,7 @@ def is_real(value: Any) -> bool:
 def check_level(level: Any, *, caller: str) -> float:
     """Return the confidence level as a float strictly between 0 and 1."""
     if not is_real(level) or not 0 < level < 1:
-        raise ValueError(
+        raise InputError(
             f"The 'level' parameter of {caller} must be a float in the range (0, 1). Got {level!r} instead. "
             "Hint: 95 % is 0.95."
         )
@@ -257,7 +258,7 @@ def check_count(value: Any, name: str, *, caller: str, low: int = 1, high: float
     """Return `value` as an int in [low, high]."""
     if not is_int(value) or not low <= value <= high:
         upper = "inf)" if high == np.inf else f"{high:,}]"
-        raise (ValueError if is_int(value) else TypeError)(
+        raise (InputError if is_int(value) else InputTypeError)(
             f"The '{name}' parameter of {caller} must be an int in the range [{low}, {upper}. Got {value!r} instead."
         )
     return int(value)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from toprank.errors import InputError, InputTypeError
 from toprank.metrics._ties import TIES, found_curve
 from toprank.metrics._validation import CheckedRows, check_choice, check_rows, is_int, is_real
 
@@ -26,7 +27,7 @@ def depth_of(k: Any, of: str, rows: CheckedRows, *, caller: str) -> float:
         whole = rows.total_positive if of == "positives" else total
         return min(max(float(np.ceil(k * whole * (1 - _ROUNDING))), 1.0), total)
     counted = "the sum of sample_weight" if rows.is_weighted else "the number of cases"
-    raise (ValueError if is_real(k) else TypeError)(
+    raise (InputError if is_real(k) else InputTypeError)(
         f"The 'k' parameter of {caller} must be an int in the range [1, {total:,.10g}] ({counted}) or a "
         f"float in the range (0, 1] (a share of the {of}). Got {k!r} instead. Hint: k=1.0 is as many cases "
         f"as there are {of}."

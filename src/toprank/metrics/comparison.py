@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from toprank.errors import InputError
 from toprank.metrics._validation import check_level, is_real
 from toprank.metrics.intervals import Interval, ResampledRows, percentile_ends
 
@@ -130,7 +131,7 @@ def wilcoxon_test(values_a: ArrayLike, values_b: ArrayLike) -> Comparison:
     caller = "wilcoxon_test"
     first, second = _figures(values_a, "values_a", caller), _figures(values_b, "values_b", caller)
     if len(first) != len(second):
-        raise ValueError(
+        raise InputError(
             f"{caller} needs as many values_a as values_b, one pair per data set. Got {len(first):,} and "
             f"{len(second):,}. Hint: leave out data sets that one method did not finish."
         )
@@ -205,7 +206,7 @@ def _ratio(difference: float, error: float) -> float:
 def _figures(values: ArrayLike, name: str, caller: str, at_least: int = 1) -> NDArray[np.float64]:
     array = np.asarray(values, dtype=np.float64)
     if array.ndim != 1 or len(array) < at_least or not np.isfinite(array).all():
-        raise ValueError(
+        raise InputError(
             f"'{name}' of {caller} must be a list of at least {at_least} finite numbers. Got {values!r} "
             f"instead. Hint: leave out runs that failed."
         )
@@ -214,7 +215,7 @@ def _figures(values: ArrayLike, name: str, caller: str, at_least: int = 1) -> ND
 
 def _size(value: Any, name: str, caller: str) -> float:
     if not is_real(value) or not 0 < value < np.inf:
-        raise ValueError(
+        raise InputError(
             f"The '{name}' parameter of {caller} must be a number in the range (0, inf). Got {value!r} instead."
         )
     return float(value)

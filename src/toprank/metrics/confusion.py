@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from toprank.errors import InputError
 from toprank.metrics._validation import (
     as_vector,
     check_both_classes_weigh,
@@ -60,7 +61,7 @@ def _count(
     is_foreign = ~((predicted == low) | (predicted == high))
     if is_foreign.any():
         row = int(np.argmax(is_foreign))
-        raise ValueError(
+        raise InputError(
             f"'y_pred' of {caller} must hold the labels of y_true, {low!r} and {high!r}. Got "
             f"{predicted[row]!r} in row {row}. Hint: cut scores first, as in score >= threshold."
         )
@@ -113,7 +114,7 @@ def f_beta(
     (0.5, 0.5556)
     """
     if not is_real(beta) or not 0 <= beta < np.inf:
-        raise ValueError(f"The 'beta' parameter of f_beta must be a float in the range [0, inf). Got {beta!r} instead.")
+        raise InputError(f"The 'beta' parameter of f_beta must be a float in the range [0, inf). Got {beta!r} instead.")
     counts = _count(y_true, y_pred, sample_weight, pos_label, "f_beta")
     found = (1 + beta**2) * counts.tp
     return found / (found + beta**2 * counts.fn + counts.fp) if found > 0 else 0.0

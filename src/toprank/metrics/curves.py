@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from toprank.errors import InputError
 from toprank.metrics._ties import TIES, found_curve
 from toprank.metrics._validation import CheckedRows, as_vector, check_choice, check_count, check_rows
 from toprank.metrics.at_k import depth_of
@@ -175,13 +176,13 @@ def _even_depths(n_groups: int, rows: CheckedRows, caller: str) -> NDArray[Any]:
 def _given_depths(depths: ArrayLike, rows: CheckedRows, caller: str) -> NDArray[Any]:
     given = as_vector(depths, "depths", caller=caller)
     if len(given) == 0 or given.dtype.kind not in "iuf":
-        raise ValueError(
+        raise InputError(
             f"'depths' of {caller} must be a list of ints (cases) or of floats (shares of the cases). Got "
             f"{depths!r}. Hint: n_groups=10 cuts into tenths."
         )
     found = _as_depths([depth_of(k.item(), "cases", rows, caller=caller) for k in given], rows)
     if (np.diff(found) <= 0).any():
-        raise ValueError(
+        raise InputError(
             f"'depths' of {caller} must increase, each by at least one case. Got {found.tolist()}. Hint: "
             f"sort them, and leave out shares that round up to the same number of cases."
         )

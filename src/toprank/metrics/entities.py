@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from toprank.errors import InputError, InputTypeError
 from toprank.metrics._ties import TIES, found_curve
 from toprank.metrics._validation import CheckedRows, _is_missing, as_vector, check_choice, check_rows, is_int
 from toprank.metrics.at_k import depth_of
@@ -115,7 +116,7 @@ def distinct_entity_precision_at_k(
     cases = _entity_cases(y_true, score, entities, pos_label, caller=caller)
     n = len(cases.entities)
     if is_int(k) and k > n:
-        raise ValueError(
+        raise InputError(
             f"The 'k' parameter of {caller} must be at most the number of distinct entities ({n:,}). Got {k!r} "
             "instead. Hint: k counts entities, not rows."
         )
@@ -146,7 +147,7 @@ def _encode_objects(values: NDArray[Any], name: str, caller: str) -> tuple[NDArr
     try:
         codes = [seen.setdefault(value, len(seen)) for value in listed]
     except TypeError:
-        raise TypeError(
+        raise InputTypeError(
             f"'{name}' of {caller} must be numbers, strings or other hashable values. Got one that is none of these. "
             "Hint: join the parts of an identifier to one string."
         ) from None
@@ -157,7 +158,7 @@ def _encode_objects(values: NDArray[Any], name: str, caller: str) -> tuple[NDArr
 
 def _check_none_missing(is_missing: NDArray[np.bool_], name: str, caller: str) -> None:
     if is_missing.any():
-        raise ValueError(
+        raise InputError(
             f"'{name}' of {caller} must have a value for every row, but {int(is_missing.sum()):,} of "
             f"{len(is_missing):,} are missing (the first in row {int(is_missing.argmax())}). Hint: drop these rows, or "
             "give each a value of its own."

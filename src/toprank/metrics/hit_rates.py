@@ -11,6 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from toprank.errors import InputError
+
 SMALLEST_BIN = 20.0
 """Cases in the first bin, at the very top of the list."""
 
@@ -159,7 +161,7 @@ class HitRates:
         ]  # fmt: skip
         for holds, rule in rules:
             if not holds:
-                raise ValueError(f"The model's hit rates break the rule that a model {rule}.")
+                raise InputError(f"The model's hit rates break the rule that a model {rule}.")
         return rates
 
 

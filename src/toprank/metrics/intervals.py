@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from toprank.errors import InputError
 from toprank.metrics._validation import as_vector, check_count, check_labels, check_level
 
 ROW_KEYWORDS = ("sample_weight", "amount")
@@ -183,7 +184,7 @@ def proportion_interval(
     level = check_level(level, caller="proportion_interval")
     found, total = np.broadcast_arrays(np.asarray(positives, dtype=np.float64), np.asarray(n, dtype=np.float64))
     if not (np.isfinite(total) & (found >= 0) & (found <= total)).all():
-        raise ValueError(
+        raise InputError(
             "proportion_interval needs 0 <= positives <= n, finite, for every share. "
             f"Got positives={positives!r} and n={n!r}. Hint: positives comes first."
         )

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from toprank.errors import InputError, InputTypeError
 from toprank.metrics._ties import last_of_group
 from toprank.metrics._validation import (
     as_vector,
@@ -74,7 +75,7 @@ class OperatingPoints:
         object.__setattr__(self, "cost_ratio", _cost_ratios(self.cost_ratio))
         lengths = [len(self.cost_ratio), len(self.false_positives), len(self.false_negatives)]
         if len(set(lengths)) > 1:
-            raise ValueError(
+            raise InputError(
                 "OperatingPoints needs a cost ratio, false positives and false negatives of every point. Got "
                 f"{lengths[0]:,}, {lengths[1]:,} and {lengths[2]:,} values. Hint: an unknown cost ratio is NaN."
             )
@@ -191,7 +192,7 @@ class OperatingPoints:
     def cheapest(self, cost_ratio: float) -> int:
         """Position of the point of least cost; of equals the one with the fewest false positives, then the first."""
         if not len(self):
-            raise ValueError(
+            raise InputError(
                 "OperatingPoints.cheapest needs at least one point, but there is none. Hint: check select."
             )
         return int(np.lexsort((self.false_positives, self.cost(cost_ratio)))[0])
@@ -234,13 +235,13 @@ class OperatingPoints:
         True
         """
         if not isinstance(other, OperatingPoints):
-            raise TypeError(
+            raise InputTypeError(
                 f"OperatingPoints.dominates needs other OperatingPoints. Got {type(other).__name__} instead. "
                 "Hint: OperatingPoints.of_scores makes them of a score."
             )
         mine, theirs = (self.positives, self.negatives), (other.positives, other.negatives)
         if not np.allclose(mine, theirs, rtol=ROUNDING, atol=0):
-            raise ValueError(
+            raise InputError(
                 f"OperatingPoints.dominates compares points of the same cases, but one side has "
                 f"{plural(mine[0], 'positive')} and {plural(mine[1], 'negative')}, the other {count(theirs[0])} and "
                 f"{count(theirs[1])}. Hint: compare hull_area."
@@ -295,7 +296,7 @@ def check_cost_ratio(value: Any, caller: str, name: str = "cost_ratio") -> float
     """Return what a mistake costs as a finite float, at least 0."""
     if not is_real(value) or not 0 <= value < np.inf:
         hint = "what a false positive costs when a false negative costs 1" if name == "cost_ratio" else "what one costs"
-        raise ValueError(
+        raise InputError(
             f"The '{name}' parameter of {caller} must be a float in the range [0, inf). Got {value!r} instead. "
             f"Hint: it is {hint}."
         )
@@ -307,7 +308,7 @@ def _called_positive(labels: ArrayLike, truth: Any, low: Any, high: Any, chosen:
     array = np.asarray(labels)
     rows = array[np.newaxis] if array.ndim == 1 else array
     if rows.ndim != 2 or rows.shape[1] != len(truth):
-        raise ValueError(
+        raise InputError(
             f"'labels' of {caller} must have a row for each classifier and a column for each of the {len(truth):,} "
             f"cases. Got an array of shape {array.shape}. Hint: np.array([model.predict(X) for model in models])."
         )
@@ -315,7 +316,7 @@ def _called_positive(labels: ArrayLike, truth: Any, low: Any, high: Any, chosen:
         return rows
     is_strange = ~((rows == low) | (rows == high))
     if is_strange.any():
-        raise ValueError(
+        raise InputError(
             f"'labels' of {caller} must be values of y, {low!r} or {high!r}, or booleans. "
             f"Got {rows[is_strange][0].item()!r} among them. Hint: pass labels == the positive label."
         )
@@ -324,7 +325,7 @@ def _called_positive(labels: ArrayLike, truth: Any, low: Any, high: Any, chosen:
 
 def _class_weight(value: Any, name: str) -> float:
     if not is_real(value) or not 0 < value < np.inf:
-        raise ValueError(
+        raise InputError(
             f"'{name}' of OperatingPoints must be the weight of a class, a float in the range (0, inf). "
             f"Got {value!r} instead. Hint: rates need cases of both classes."
         )
@@ -335,7 +336,7 @@ def _errors(values: Any, name: str, most: float) -> Floats:
     """A read-only copy of weights between 0 and that of the class."""
     array = np.array(values, dtype=np.float64)
     if array.ndim != 1 or not ((array >= -ROUNDING * most) & (array <= most * (1 + ROUNDING))).all():
-        raise ValueError(
+        raise InputError(
             f"'{name}' of OperatingPoints must be weights, none below 0 or above {most:g}, that of the class. "
             f"Got {_shown(values)} instead. Hint: they are weights of cases, not rates."
         )
@@ -347,7 +348,7 @@ def _errors(values: Any, name: str, most: float) -> Floats:
 def _cost_ratios(values: Any) -> Floats:
     array = np.array(values, dtype=np.float64)
     if array.ndim != 1 or not (np.isnan(array) | ((array >= 0) & (array < np.inf))).all():
-        raise ValueError(
+        raise InputError(
             "'cost_ratio' of OperatingPoints must be a list of finite numbers, none below 0. "
             f"Got {_shown(values)} instead. Hint: an unknown one is NaN."
         )

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from toprank.errors import InputError, InputTypeError
 from toprank.metrics._validation import (
     as_vector,
     check_amount,
@@ -128,7 +129,7 @@ def _period_values(
     metric_kwargs: dict[str, Any],
 ) -> PeriodValues:
     if empty is not None and not is_real(empty):
-        raise TypeError(f"The 'empty' parameter of {caller} must be a number or None. Got {empty!r} instead.")
+        raise InputTypeError(f"The 'empty' parameter of {caller} must be a number or None. Got {empty!r} instead.")
     labels = as_vector(y_true, "y_true", caller=caller)
     positive = _positive(labels, pos_label, caller)
     n = len(labels)
@@ -158,7 +159,7 @@ def _period_values(
         y = labels[rows]
         if positive[rows].all():
             if metric not in COUNT_POSITIVES_ONLY:
-                raise ValueError(
+                raise InputError(
                     f"{caller} needs a negative case in every period with a positive one for this metric, but the "
                     f"{len(rows):,} of period {distinct[code]} are all positive. Hint: use longer periods."
                 )
@@ -166,7 +167,7 @@ def _period_values(
         kept.append(code)
         values.append(float(metric(y, inside.pop("score"), **inside, **options)))
     if not kept:
-        raise ValueError(
+        raise InputError(
             f"{caller} needs a period with a positive case, but none of the {len(distinct):,} has one. Hint: empty=0.0 "
             "counts such periods as 0."
         )

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from toprank.errors import InputError
 from toprank.metrics._ties import TieGroups, tie_groups
 from toprank.metrics._validation import CheckedRows, check_choice, check_rows
 
@@ -82,7 +83,7 @@ def average_precision(
 def _check_whole_weights(rows: CheckedRows, ties: str, caller: str) -> None:
     is_bad = rows.weight != np.floor(rows.weight)
     if is_bad.any():
-        raise ValueError(
+        raise InputError(
             f"'sample_weight' of {caller} must be whole numbers (copies of a row) with ties={ties!r}. "
             f"Got {rows.weight[is_bad.argmax()]} instead. Hint: ties='grouped' takes any weights."
         )

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from toprank.errors import InputError, InputTypeError
 from toprank.metrics._ties import last_of_group
 from toprank.metrics._validation import check_choice, check_rows
 
@@ -49,7 +50,7 @@ class RocCurve:
         for name in ("alpha", "beta"):
             object.__setattr__(self, name, _rates(getattr(self, name), name))
         if len(self.alpha) != len(self.beta):
-            raise ValueError(
+            raise InputError(
                 f"RocCurve needs as many values of alpha as of beta, one pair a knot. Got {len(self.alpha):,} and "
                 f"{len(self.beta):,}. Hint: both start with 0 and end with 1."
             )
@@ -70,7 +71,7 @@ class RocCurve:
         """
         cells = {"positive": _cell_weights(positive, "positive"), "negative": _cell_weights(negative, "negative")}
         if len(cells["positive"]) != len(cells["negative"]):
-            raise ValueError(
+            raise InputError(
                 "RocCurve.of_cells needs the weights of both classes in every cell. Got "
                 f"{len(cells['positive']):,} positive and {len(cells['negative']):,} negative ones. "
                 "Hint: a cell without cases of a class has weight 0."
@@ -138,7 +139,7 @@ class RocCurve:
         """
         check_choice(norm, "norm", NORMS, caller="RocCurve.distance")
         if not isinstance(other, RocCurve):
-            raise TypeError(f"RocCurve.distance needs another RocCurve. Got {type(other).__name__} instead.")
+            raise InputTypeError(f"RocCurve.distance needs another RocCurve. Got {type(other).__name__} instead.")
         grid = np.union1d(self.alpha, other.alpha)
         # Between two knots of either both are straight: from the upper end at the left to the lower end at the right.
         start = (self(grid) - other(grid))[:-1]
@@ -232,7 +233,7 @@ def _rates(values: Any, name: str) -> Floats:
     """A read-only copy of rates that rise from 0 to 1."""
     array = np.array(values, dtype=np.float64)
     if array.ndim != 1 or len(array) < 2 or array[0] != 0 or array[-1] != 1 or not (np.diff(array) >= 0).all():
-        raise ValueError(
+        raise InputError(
             f"'{name}' of RocCurve must be rates that go from 0 to 1 and never fall. Got {_shown(values)} instead. "
             "Hint: RocCurve.of_cells makes a curve of the weights of cells, roc_curve of scores."
         )
@@ -243,7 +244,7 @@ def _rates(values: Any, name: str) -> Floats:
 def _cell_weights(values: ArrayLike, name: str) -> Floats:
     array = np.asarray(values, dtype=np.float64)
     if array.ndim != 1 or not (np.isfinite(array) & (array >= 0)).all() or not array.any():
-        raise ValueError(
+        raise InputError(
             f"'{name}' of RocCurve.of_cells must be weights of cells, none below 0 and not all 0. "
             f"Got {_shown(values)} instead. Hint: the curve needs cases of both classes."
         )
@@ -259,7 +260,7 @@ def _cumulative_shares(weight: Floats, last: Any = slice(None)) -> Floats:
 def _check_positions(alpha: ArrayLike) -> Floats:
     at = np.asarray(alpha, dtype=np.float64)
     if not ((at >= 0) & (at <= 1)).all():  # NaN fails here too
-        raise ValueError(f"A RocCurve is defined for alpha in [0, 1]. Got {_shown(alpha)} instead. Hint: 5 % is 0.05.")
+        raise InputError(f"A RocCurve is defined for alpha in [0, 1]. Got {_shown(alpha)} instead. Hint: 5 % is 0.05.")
     return at
 
 

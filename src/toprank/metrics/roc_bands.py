@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from toprank.errors import InputError
 from toprank.metrics._validation import CheckedRows, check_choice, check_count, check_level, check_rows, is_int
 from toprank.metrics.intervals import proportion_interval
 from toprank.metrics.roc import Floats, RocCurve, lower_value, roc_curve, upper_value
@@ -137,7 +138,7 @@ def roc_band(
     level = check_level(level, caller=caller)
     alpha = _check_grid(grid, caller)
     if method == "dkw" and not simultaneous:
-        raise ValueError(
+        raise InputError(
             f"The 'simultaneous' parameter of {caller} must be True with method='dkw', whose band holds for the whole "
             "curve. Hint: method='bootstrap' gives a pointwise band too."
         )
@@ -243,7 +244,7 @@ def _check_grid(grid: Any, caller: str) -> Floats:
     alpha = np.asarray(grid, dtype=np.float64)
     inside = alpha.ndim == 1 and len(alpha) > 0 and bool(((alpha >= 0) & (alpha <= 1)).all())
     if not inside or not (np.diff(alpha) > 0).all():
-        raise ValueError(
+        raise InputError(
             f"The 'grid' parameter of {caller} must be a number of points, or false positive rates that rise within "
             f"[0, 1]. Got {grid!r} instead. Hint: 5 % is 0.05."
         )

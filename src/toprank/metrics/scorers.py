@@ -17,6 +17,7 @@ from typing import Any
 from sklearn.metrics import make_scorer
 from sklearn.pipeline import Pipeline
 
+from toprank.errors import InputError
 from toprank.metrics._ties import TIES
 from toprank.metrics._validation import check_choice
 from toprank.metrics.at_k import lift_at_k, precision_at_k, recall_at_k
@@ -79,7 +80,7 @@ class RankingScorer:
         positive = ranker.classes_.tolist()[ranker.positive_index_]
         if pos_label is not None and pos_label != positive:
             name = type(ranker).__name__
-            raise ValueError(
+            raise InputError(
                 f"The scorer of {self._metric.__name__} must have the pos_label of the {name} it scores, {positive!r}. "
                 f"Got {pos_label!r} instead. Hint: leave it out of the scorer, or give pos_label to {name}."
             )

@@ -16,6 +16,7 @@ from sklearn.utils import check_array
 
 from toprank.data.frames import backend_of
 from toprank.data.table import is_missing, read_table
+from toprank.errors import InputError
 from toprank.metrics.operating_points import OperatingPoints, check_cost_ratio
 from toprank.papers.linear_cells import LinearProblem, search_directions
 from toprank.rankers.validation import check_classes, check_labels, check_weights
@@ -78,7 +79,7 @@ class ExactCurve:
         """Fewest false negatives with at most so many false positives, eq. (1)."""
         allowed = self.frontier.false_positives <= max_false_positives
         if not allowed.any():
-            raise ValueError(
+            raise InputError(
                 f"max_false_positives must be at least 0, the number without any alert, got {max_false_positives!r}. "
                 "Hint: it is a weight of cases, not a rate."
             )
@@ -330,7 +331,7 @@ def _check_numbers(X: Any, owner: str) -> np.ndarray:
             (np.isinf(column), "infinite", "replace them first"),
         ):
             if is_bad.any():
-                raise ValueError(
+                raise InputError(
                     f"{owner} needs a finite number in every row, but of the {len(column):,} values of column {name!r} "
                     f"{int(is_bad.sum()):,} {'are' if is_bad.sum() > 1 else 'is'} {words}. "
                     f"Hint: {remedy}, or drop these rows."
@@ -346,7 +347,7 @@ def _refuse_text(X: Any, owner: str) -> None:
             try:
                 float(0 if is_missing(value) else value)
             except (TypeError, ValueError):
-                raise ValueError(
+                raise InputError(
                     f"{owner} needs columns of numbers, but column {name!r} holds {value!r}. "
                     "Hint: encode text and categories first, for example with OneHotEncoder."
                 ) from None
@@ -379,7 +380,7 @@ def _solve_linear(
 ) -> LinearOptimum:
     """Best linear classifier for checked cases, false positive and false negative costs."""
     if not (isinstance(margin, int | float) and MIN_MARGIN <= margin < 1):
-        raise ValueError(
+        raise InputError(
             f"The 'margin' parameter must be a float in the range [{MIN_MARGIN:g}, 1). Got {margin!r} instead. "
             "Hint: below that the solver's own tolerance decides."
         )

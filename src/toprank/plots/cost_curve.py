@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from toprank.errors import InputError, InputTypeError
 from toprank.metrics.operating_points import OperatingPoints
 from toprank.metrics.roc import RocCurve
 from toprank.plots.cost_curve_inputs import check_free_names, check_objects, check_selected
@@ -117,11 +118,11 @@ class CostOptimalCurveDisplay(Display):
         for points, curves in (("points", "curves"), ("test_points", "test_curves")):
             twice = [name for name in checked[points] if name in checked[curves]]
             if twice:
-                raise ValueError(
+                raise InputError(
                     f"{caller} has both points and a ROC curve named {twice[0]!r}. Hint: names tell methods apart."
                 )
         if not checked["points"]:
-            raise TypeError(
+            raise InputTypeError(
                 f"'points' of {caller} must be a dictionary with OperatingPoints for every method. Got an empty one "
                 "instead. Hint: RocDisplay draws ROC curves alone."
             )
@@ -291,7 +292,7 @@ class CostOptimalCurveDisplay(Display):
         caller = type(self).__name__
         check_labels(labels, caller=f"{caller}.plot")
         if x not in X_AXES:
-            raise ValueError(f"The 'x' parameter of {caller}.plot must be one of {X_AXES}. Got {x!r} instead.")
+            raise InputError(f"The 'x' parameter of {caller}.plot must be one of {X_AXES}. Got {x!r} instead.")
         limits = check_limits(xlim, f"{caller}.plot", highest=np.inf if x == "alerts" else 1.0)
         panels, chosen = self._panels(), complete_styles(self.methods, styles)
         with house_style(f"{caller}.plot"):
@@ -347,7 +348,7 @@ class CostOptimalCurveDisplay(Display):
         given = list(np.ravel(np.asarray(ax, dtype=object)))
         if len(given) != n:
             wanted = "a pair of axes, for training and test cases" if n == 2 else "one axes"
-            raise ValueError(
+            raise InputError(
                 f"The 'ax' parameter of {type(self).__name__}.plot must be {wanted}. Got {len(given)} instead. "
                 "Hint: figure.subplots(1, 2) makes a pair."
             )

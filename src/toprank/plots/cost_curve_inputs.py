@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from toprank.errors import InputError, InputTypeError
 from toprank.metrics.operating_points import OperatingPoints
 
 
@@ -15,13 +16,13 @@ def check_objects(given: Any, kind: type, name: str, caller: str) -> dict[str, A
     if given is None:
         return {}
     if not isinstance(given, Mapping):
-        raise TypeError(
+        raise InputTypeError(
             f"'{name}' of {caller} must be a dictionary with {kind.__name__} for every method. "
             f"Got {type(given).__name__} instead."
         )
     for method, value in given.items():
         if not isinstance(value, kind):
-            raise TypeError(
+            raise InputTypeError(
                 f"'{name}[{method!r}]' of {caller} must be {kind.__name__}. Got {type(value).__name__} instead."
             )
     return {str(method): value for method, value in given.items()}
@@ -32,18 +33,18 @@ def check_selected(
 ) -> None:
     """Raise unless the selected points are points of methods that are there."""
     if not isinstance(selected, Mapping):
-        raise TypeError(
+        raise InputTypeError(
             f"'selected' of {caller} must be a dictionary of positions. Got {type(selected).__name__} instead."
         )
     for name, position in selected.items():
         sizes = [len(part[name]) for part in (points, test_points) if name in part]
         if not sizes:
-            raise ValueError(
+            raise InputError(
                 f"'selected' of {caller} names {name!r}, which is none of the methods with points. "
                 f"Hint: they are {', '.join({**points, **test_points})}."
             )
         if isinstance(position, bool) or not isinstance(position, int | np.integer) or not 0 <= position < min(sizes):
-            raise ValueError(
+            raise InputError(
                 f"'selected[{name!r}]' of {caller} must be a position from 0 to {min(sizes) - 1}. Got {position!r} "
                 "instead."
             )
@@ -53,7 +54,7 @@ def check_free_names(others: Mapping[str, Any], taken: Mapping[str, Any], caller
     """Raise where a further model has the name of a line that the curve itself has."""
     for name in others:
         if str(name) in taken:
-            raise ValueError(
+            raise InputError(
                 f"'others' of {caller} has a model named {name!r}, which is the name of a line of the curve itself. "
                 "Hint: give it another name."
             )

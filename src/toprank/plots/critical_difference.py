@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from toprank.errors import InputError
 from toprank.plots.display import Display
 from toprank.plots.inputs import check_figures, read_columns
 from toprank.plots.style import (
@@ -75,15 +76,15 @@ class CriticalDifferenceDisplay(Display):
     def __post_init__(self) -> None:
         caller = type(self).__name__
         if not isinstance(self.mean_rank, Mapping) or len(self.mean_rank) < 2:
-            raise ValueError(f"'mean_rank' of {caller} must be a dictionary with the rank of at least two methods.")
+            raise InputError(f"'mean_rank' of {caller} must be a dictionary with the rank of at least two methods.")
         ranks = check_figures(list(self.mean_rank.values()), "mean_rank", caller=caller)
         names = [str(name) for name in self.mean_rank]
         if np.isnan(ranks).any():
             name = names[int(np.isnan(ranks).argmax())]
-            raise ValueError(f"{caller} needs the mean rank of {name!r}. Hint: leave out methods that did not finish.")
+            raise InputError(f"{caller} needs the mean rank of {name!r}. Hint: leave out methods that did not finish.")
         cd = self.critical_difference
         if cd is not None and not 0 < cd < np.inf:
-            raise ValueError(f"'critical_difference' of {caller} must be a number above 0. Got {cd!r} instead.")
+            raise InputError(f"'critical_difference' of {caller} must be a number above 0. Got {cd!r} instead.")
         by_name = dict(zip(names, ranks.tolist(), strict=True))
         cliques = _spanned(by_name, cd) if self.cliques is None else _checked(self.cliques, by_name, caller)
         self._set(mean_rank=by_name, cliques=cliques)
@@ -103,7 +104,7 @@ class CriticalDifferenceDisplay(Display):
         columns = read_columns(frame, ["method", "mean_rank"], caller=caller)
         ranks = dict(zip(columns["method"], columns["mean_rank"], strict=True))
         if len(ranks) < len(columns["method"]):
-            raise ValueError(f"{caller} needs one row a method, but some have several. Hint: take the mean rank first.")
+            raise InputError(f"{caller} needs one row a method, but some have several. Hint: take the mean rank first.")
         return cls(ranks, critical_difference, cliques, n_data_sets, title)
 
     @property
@@ -276,7 +277,7 @@ def _checked(
         unknown = [name for name in clique if name not in ranks]
         if isinstance(clique, str) or unknown:
             found = repr(clique if isinstance(clique, str) else unknown[0])
-            raise ValueError(
+            raise InputError(
                 f"'cliques' of {caller} must be groups of the methods in 'mean_rank'. Got {found}. "
                 "Hint: [['MetaAP', 'Gini'], ...]."
             )

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from toprank.errors import InputError
 from toprank.plots.display import Display
 from toprank.plots.inputs import Floats, check_figures, check_scores, check_series, check_share, read_columns, series_of
 from toprank.plots.labels import check_labels, name_lines
@@ -66,7 +67,7 @@ class PrecisionAtKDisplay(Display):
         percent = check_figures(self.percent, "percent", caller=caller, rising=True)
         check_of(self.of, caller=caller)
         if (self.low is None) != (self.high is None):
-            raise ValueError(f"{caller} needs both ends of the bands, 'low' and 'high', or neither.")
+            raise InputError(f"{caller} needs both ends of the bands, 'low' and 'high', or neither.")
         bands = {
             name: None if ends is None else check_series(ends, len(percent), name, caller=caller)
             for name, ends in (("low", self.low), ("high", self.high))
@@ -178,7 +179,7 @@ class PrecisionAtKDisplay(Display):
 def check_of(of: Any, *, caller: str) -> None:
     """Raise ValueError unless `of` names what k is a percentage of."""
     if of not in ("positives", "cases"):
-        raise ValueError(f"The 'of' parameter of {caller} must be 'positives' or 'cases'. Got {of!r} instead.")
+        raise InputError(f"The 'of' parameter of {caller} must be 'positives' or 'cases'. Got {of!r} instead.")
 
 
 def thinned(n: int) -> NDArray[np.int64]:

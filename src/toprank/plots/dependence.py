@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from toprank.errors import InputTypeError
 from toprank.plots.contours import label_levels
 from toprank.plots.display import Display
 from toprank.plots.inputs import Floats
@@ -80,7 +81,7 @@ class DependenceDisplay(Display):
         from toprank.explain.dependence import Dependence  # compiles kernels: who draws other plots does not wait
 
         if not isinstance(self.dependence, Dependence):
-            raise TypeError(
+            raise InputTypeError(
                 f"'dependence' of {type(self).__name__} must be a Dependence. Got {type(self.dependence).__name__} "
                 "instead. Hint: model.dependence(X, features) makes one."
             )

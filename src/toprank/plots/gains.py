@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from toprank.errors import InputError
 from toprank.plots.curves import long_columns, thinned
 from toprank.plots.display import Display
 from toprank.plots.inputs import check_figures, check_scores, check_series, check_share, read_columns, series_of
@@ -58,7 +59,7 @@ class GainsDisplay(Display):
         caller = type(self).__name__
         checked = check_figures(self.checked, "checked", caller=caller, rising=True)
         if checked[0] < 0 or checked[-1] > 1:
-            raise ValueError(f"'checked' of {caller} must be shares in [0, 1]. Hint: 5 % is 0.05.")
+            raise InputError(f"'checked' of {caller} must be shares in [0, 1]. Hint: 5 % is 0.05.")
         if self.budget is not None:
             check_share(self.budget, "budget", caller=caller)
         self._set(checked=checked, found=check_series(self.found, len(checked), "found", caller=caller))
@@ -122,7 +123,7 @@ class GainsDisplay(Display):
     def at_budget(self) -> dict[str, float]:
         """Share of the positives found within the budget, by method; straight lines between the points."""
         if self.budget is None:
-            raise ValueError(f"{type(self).__name__} has no budget. Hint: give it one, such as budget=0.05.")
+            raise InputError(f"{type(self).__name__} has no budget. Hint: give it one, such as budget=0.05.")
         return {name: float(np.interp(self.budget, self.checked, values)) for name, values in self.found.items()}
 
     def plot(
@@ -236,7 +237,7 @@ def _cases_of(budget: Any, n: int, *, caller: str) -> int:
     if isinstance(budget, int | np.integer) and not isinstance(budget, bool):
         if 1 <= budget <= n:
             return int(budget)
-        raise ValueError(
+        raise InputError(
             f"The 'budget' parameter of {caller} must be at most the number of cases, {n:,}, and at least 1. "
             f"Got {budget:,} instead. Hint: a share is a float, such as 0.02."
         )

@@ -13,6 +13,8 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
+from toprank.errors import InputError, InputTypeError
+
 Floats = NDArray[np.float64]
 
 
@@ -33,7 +35,7 @@ def read_columns(
     else:
         table = nw.from_native(frame, eager_only=True, pass_through=True)
         if not isinstance(table, nw.DataFrame):
-            raise TypeError(
+            raise InputTypeError(
                 f"{caller} needs a data frame or a dictionary of columns. Got {type(frame).__name__} instead."
             )
         columns = {name: table[name].to_list() for name in table.columns}
@@ -44,9 +46,9 @@ def read_columns(
         if name not in columns:
             near = difflib.get_close_matches(name, columns, 1)
             hint = f"did you mean {near[0]!r}?" if near else f"found are {', '.join(columns) or 'no columns'}."
-            raise ValueError(f"{caller} needs a column {name!r}, which is missing. Hint: {hint}")
+            raise InputError(f"{caller} needs a column {name!r}, which is missing. Hint: {hint}")
     if len({len(values) for values in columns.values()}) > 1:
-        raise ValueError(f"{caller} needs columns of one length. Hint: check the dictionary.")
+        raise InputError(f"{caller} needs columns of one length. Hint: check the dictionary.")
     if optional is None:
         return columns
     return {name: columns[name] for name in [*needed, *optional] if name in columns}
@@ -55,7 +57,7 @@ def read_columns(
 def check_series(values: Any, n: int, name: str, *, caller: str) -> dict[str, Floats]:
     """One read-only array of `n` figures a method, in the order given."""
     if not isinstance(values, Mapping) or not values:
-        raise TypeError(
+        raise InputTypeError(
             f"'{name}' of {caller} must be a dictionary with an array for every method. "
             f"Got {'an empty one' if values == {} else type(values).__name__} instead."
         )
@@ -69,15 +71,15 @@ def check_figures(values: Any, name: str, *, caller: str, n: int | None = None, 
     try:
         array = np.array([np.nan if value is None else value for value in values], dtype=np.float64)
     except (TypeError, ValueError):
-        raise TypeError(f"'{name}' of {caller} must be a list of numbers. Got {_shown(values)} instead.") from None
+        raise InputTypeError(f"'{name}' of {caller} must be a list of numbers. Got {_shown(values)} instead.") from None
     if array.ndim != 1 or len(array) == 0 or np.isinf(array).any():
-        raise ValueError(
+        raise InputError(
             f"'{name}' of {caller} must be a list of at least one number, none infinite. Got {_shown(values)} instead."
         )
     if n is not None and len(array) != n:
-        raise ValueError(f"'{name}' of {caller} must have {n:,} values, one a point. Got {len(array):,} instead.")
+        raise InputError(f"'{name}' of {caller} must have {n:,} values, one a point. Got {len(array):,} instead.")
     if rising and not (np.diff(array) > 0).all():  # NaN fails here too
-        raise ValueError(f"'{name}' of {caller} must rise from each value to the next. Got {_shown(values)} instead.")
+        raise InputError(f"'{name}' of {caller} must rise from each value to the next. Got {_shown(values)} instead.")
     array.flags.writeable = False
     return array
 
@@ -86,7 +88,7 @@ def check_texts(values: Any, name: str, n: int, *, caller: str) -> list[str]:
     """A list of `n` texts; None and NaN count as no text."""
     texts = ["" if value is None or value != value else str(value) for value in values]
     if len(texts) != n:
-        raise ValueError(f"'{name}' of {caller} must have {n:,} values, one a method. Got {len(texts):,} instead.")
+        raise InputError(f"'{name}' of {caller} must have {n:,} values, one a method. Got {len(texts):,} instead.")
     return texts
 
 
@@ -110,7 +112,7 @@ def series_of(
     series = {name: {method: np.full(len(grid), np.nan) for method in order} for name in names}
     for row, (method, column) in enumerate(zip(methods, position.tolist(), strict=True)):
         if (method, column) in seen:
-            raise ValueError(
+            raise InputError(
                 f"{caller} needs one row for each method and {along}, but {method!r} at {grid[column]:g} has several. "
                 "Hint: take the mean over data sets and splits first."
             )
@@ -130,7 +132,7 @@ def check_scores(scores: Any, *, caller: str) -> dict[str, Any]:
     """The scores by name of the model; the measures check the arrays."""
     if not isinstance(scores, Mapping) or not scores:
         found = "an empty one" if isinstance(scores, Mapping) else type(scores).__name__
-        raise TypeError(
+        raise InputTypeError(
             f"'scores' of {caller} must be a dictionary with the scores of every model. Got {found} instead. "
             "Hint: {'mine': score}."
         )
@@ -141,7 +143,7 @@ def check_share(value: Any, name: str, *, caller: str) -> None:
     """Raise ValueError unless `value` is a number in (0, 1]."""
     is_number = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
     if not is_number or not 0 < value <= 1:
-        raise ValueError(
+        raise InputError(
             f"The '{name}' parameter of {caller} must be a share in the range (0, 1]. Got {value!r} instead. "
             "Hint: 5 % is 0.05."
         )

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from toprank.errors import InputError
 from toprank.plots.style import FAINT, INK, TEXT_SIZE, MethodStyle, settle_layout, short_names, text_width
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ def check_labels(labels: Any, *, caller: str) -> None:
     """Raise ValueError unless `labels` is one of the ways to name lines."""
     if labels not in LABELS:
         known = ", ".join(map(repr, LABELS))
-        raise ValueError(f"The 'labels' parameter of {caller} must be one of {known}. Got {labels!r} instead.")
+        raise InputError(f"The 'labels' parameter of {caller} must be one of {known}. Got {labels!r} instead.")
 
 
 def spread(wanted: ArrayLike, gap: float, low: float, high: float) -> NDArray[np.float64]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from toprank.errors import InputError
 from toprank.plots.display import Display
 from toprank.plots.inputs import check_figures, check_texts, read_columns
 from toprank.plots.style import (
@@ -98,9 +99,9 @@ class LeaderboardDisplay(Display):
         caller = type(self).__name__
         method = [str(name) for name in self.method]
         if not method or len(set(method)) < len(method):
-            raise ValueError(f"'method' of {caller} must be a list of at least one name, each once. Got {method}.")
+            raise InputError(f"'method' of {caller} must be a list of at least one name, each once. Got {method}.")
         if (self.low is None) != (self.high is None):
-            raise ValueError(f"{caller} needs both ends of the intervals, 'low' and 'high', or neither.")
+            raise InputError(f"{caller} needs both ends of the intervals, 'low' and 'high', or neither.")
         n = len(method)
         figures = {
             name: check_figures(getattr(self, name), name, caller=caller, n=n)

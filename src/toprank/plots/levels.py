@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from toprank.errors import InputError, InputTypeError
 from toprank.plots.curves import long_columns
 from toprank.plots.display import Display
 from toprank.plots.inputs import check_figures, check_series, read_columns, series_of
@@ -149,7 +150,7 @@ class DepthDisplay(Display):
         caller = type(self).__name__
         depth = check_figures(self.depth, "depth", caller=caller, rising=True)
         if depth[0] < 1 or (depth != depth.round()).any():
-            raise ValueError(f"'depth' of {caller} must be whole numbers of at least 1. Got {self.depth!r} instead.")
+            raise InputError(f"'depth' of {caller} must be whole numbers of at least 1. Got {self.depth!r} instead.")
         values = check_series(self.average_precision, len(depth), "average_precision", caller=caller)
         self._set(depth=depth.astype(np.int64), average_precision=values, squared=_known(self.squared, values, caller))
 
@@ -176,7 +177,7 @@ class DepthDisplay(Display):
         place = np.where(is_squared, np.sqrt(own), own)
         kept = np.flatnonzero(~is_squared | (place == place.round()))
         if len(kept) == 0:
-            raise ValueError(f"{caller} needs depths that are squares for the methods in 'squared'. Got none.")
+            raise InputError(f"{caller} needs depths that are squares for the methods in 'squared'. Got none.")
         chosen = {name: [values[row] for row in kept] for name, values in columns.items()}
         chosen["depth"] = place[kept].tolist()
         depth, series = series_of(chosen, "depth", ["average_precision"], caller=caller)
@@ -218,10 +219,10 @@ class DepthDisplay(Display):
 def _known(squared: Collection[str], methods: Mapping[str, Any], caller: str) -> tuple[str, ...]:
     """The names in `squared`, which must be methods."""
     if isinstance(squared, str):
-        raise TypeError(f"'squared' of {caller} must be a list of names. Hint: squared=[{squared!r}].")
+        raise InputTypeError(f"'squared' of {caller} must be a list of names. Hint: squared=[{squared!r}].")
     unknown = [name for name in squared if name not in methods]
     if unknown:
-        raise ValueError(
+        raise InputError(
             f"'squared' of {caller} names {unknown[0]!r}, which is none of the methods. "
             f"Hint: they are {', '.join(map(str, methods))}."
         )

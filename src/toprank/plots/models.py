@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from toprank.errors import InputError, InputTypeError
 from toprank.metrics.operating_points import OperatingPoints
 from toprank.metrics.roc import RocCurve, roc_curve
 from toprank.tree.structure import Tree
@@ -18,13 +19,13 @@ from toprank.tree.structure import Tree
 def check_test_cases(curve: Any, X: Any, y: Any, caller: str) -> None:
     """Raise unless `curve` is a fitted cost-optimal curve and the test cases have outcomes."""
     if not hasattr(curve, "path_") or not hasattr(curve, "points_"):
-        raise TypeError(
+        raise InputTypeError(
             f"{caller} needs a fitted CostOptimalCurve. Got {type(curve).__name__} instead. "
             "Hint: call fit first; from_points draws points of any origin."
         )
     if (X is None) != (y is None):
         given, lacking = ("X", "y") if y is None else ("y", "X")
-        raise ValueError(f"{caller} got {given} but no {lacking}. Hint: test data are cases and outcomes.")
+        raise InputError(f"{caller} got {given} but no {lacking}. Hint: test data are cases and outcomes.")
 
 
 def with_costs(curve: Any, points: OperatingPoints) -> OperatingPoints:
@@ -49,12 +50,12 @@ def judged(model: Any, name: str, X: Any, y: Any, sample_weight: Any, positive: 
         return model
     is_scorer = hasattr(model, "decision_function") or hasattr(model, "predict_proba")
     if not is_scorer and not hasattr(model, "points"):
-        raise TypeError(
+        raise InputTypeError(
             f"'others[{name!r}]' of {caller} must be OperatingPoints, a RocCurve or a fitted model. "
             f"Got {type(model).__name__} instead."
         )
     if X is None:
-        raise ValueError(
+        raise InputError(
             f"'others[{name!r}]' of {caller} is a model, for which test cases are needed. Hint: pass X and y."
         )
     if hasattr(model, "points"):

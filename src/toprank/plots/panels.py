@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from toprank.errors import InputTypeError
 from toprank.plots.curves import PrecisionAtKDisplay
 from toprank.plots.gains import GainsDisplay
 from toprank.plots.levels import DepthDisplay, ImbalanceDisplay
@@ -54,7 +55,7 @@ def plot_panels(
     """
     wrong = [type(display).__name__ for display in displays if not isinstance(display, OF_LINES)]
     if wrong or not displays:
-        raise TypeError(
+        raise InputTypeError(
             f"plot_panels needs a list of displays of lines. Got {wrong[0] if wrong else 'an empty one'} instead. "
             f"Hint: these are {', '.join(kind.__name__ for kind in OF_LINES)}."
         )

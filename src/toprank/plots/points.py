@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from toprank.errors import InputError
 from toprank.metrics.operating_points import OperatingPoints
 from toprank.plots.inputs import Floats
 from toprank.plots.roc import HANDLE, LEGEND, LINE_HEIGHT, draw_curve
@@ -52,7 +53,7 @@ def check_limits(xlim: Any, caller: str, highest: float = 1.0) -> tuple[float, f
     if not 0 <= low < high <= highest:  # NaN fails here too
         what, hint = ("rates from 0 to 1", "(0, 0.1) shows false positive rates up to 10 %") if highest == 1 else (
             "numbers of alerts", "(0, 500) shows up to 500 alerts")  # fmt: skip
-        raise ValueError(
+        raise InputError(
             f"The 'xlim' parameter of {caller} must be two {what}, the lower one first. Got {xlim!r} "
             f"instead. Hint: {hint}."
         )

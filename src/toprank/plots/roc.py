@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from toprank.errors import InputError, InputTypeError
 from toprank.metrics.roc import RocCurve, roc_curve
 from toprank.metrics.roc_bands import RocBand, roc_band
 from toprank.plots.display import Display
@@ -80,7 +81,7 @@ class RocDisplay(Display):
         bands = {} if not self.bands else _check_each(self.bands, RocBand, "bands", caller)
         unknown = [name for name in bands if name not in curves]
         if unknown:
-            raise ValueError(
+            raise InputError(
                 f"'bands' of {caller} names {unknown[0]!r}, which is none of the curves. "
                 f"Hint: they are {', '.join(curves)}."
             )
@@ -227,12 +228,12 @@ def _check_each(given: Any, kind: type, name: str, caller: str) -> dict[str, Any
     """A dictionary of objects of one kind, with names that are texts."""
     if not isinstance(given, Mapping) or not given:
         found = "an empty one" if isinstance(given, Mapping) else type(given).__name__
-        raise TypeError(
+        raise InputTypeError(
             f"'{name}' of {caller} must be a dictionary with a {kind.__name__} for every method. Got {found} instead."
         )
     for method, value in given.items():
         if not isinstance(value, kind):
-            raise TypeError(
+            raise InputTypeError(
                 f"'{name}[{method!r}]' of {caller} must be a {kind.__name__}. Got {type(value).__name__} instead."
             )
     return {str(method): value for method, value in given.items()}
@@ -241,7 +242,7 @@ def _check_each(given: Any, kind: type, name: str, caller: str) -> dict[str, Any
 def check_optimal(optimal: Any, caller: str) -> None:
     """Raise TypeError unless the optimal curve is one, or is not given."""
     if optimal is not None and not isinstance(optimal, RocCurve):
-        raise TypeError(f"'optimal' of {caller} must be a RocCurve. Got {type(optimal).__name__} instead.")
+        raise InputTypeError(f"'optimal' of {caller} must be a RocCurve. Got {type(optimal).__name__} instead.")
 
 
 def prepare_rates(ax: Axes) -> None:

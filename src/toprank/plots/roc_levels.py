@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from toprank.errors import InputError, InputTypeError
 from toprank.metrics.roc import RocCurve
 from toprank.plots.display import Display
 from toprank.plots.inputs import Floats, check_figures
@@ -71,7 +72,7 @@ class RocLevelsDisplay(Display):
         caller = type(self).__name__
         curves = list(self.curves) if isinstance(self.curves, Sequence) else []
         if not curves or not all(isinstance(curve, RocCurve) for curve in curves):
-            raise TypeError(
+            raise InputTypeError(
                 f"'curves' of {caller} must be a list of RocCurve, one a depth. Got {self.curves!r} instead."
             )
         check_optimal(self.optimal, caller)
@@ -151,7 +152,7 @@ class RocLevelsDisplay(Display):
             return figure.add_subplot(1, 2, 1), figure.add_subplot(1, 2, 2)
         pair = list(np.ravel(np.asarray(ax, dtype=object)))
         if len(pair) != 2:
-            raise ValueError(
+            raise InputError(
                 f"The 'ax' parameter of {type(self).__name__}.plot must be a pair of axes, for the curves and for "
                 f"the areas. Got {len(pair)} instead. Hint: figure.subplots(1, 2)."
             )

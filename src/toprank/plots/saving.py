@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from toprank.errors import InputError, InputTypeError
 from toprank.plots.display import Display
 from toprank.plots.style import RESOLUTION, import_matplotlib
 from toprank.words.visible import visible
@@ -58,7 +59,7 @@ def save_figure(what: Display | Figure, path: str | Path) -> Path:
     path = Path(path)
     ending = path.suffix.lower()
     if ending not in METADATA:
-        raise ValueError(
+        raise InputError(
             f"save_figure writes {', '.join(METADATA)}, but the name {path.name!r} ends in none of them. "
             "Hint: the ending says which format to write."
         )
@@ -66,7 +67,7 @@ def save_figure(what: Display | Figure, path: str | Path) -> Path:
         what.plot()
     figure: Any = what.figure_ if isinstance(what, Display) else what
     if not hasattr(figure, "savefig"):
-        raise TypeError(
+        raise InputTypeError(
             f"save_figure takes a display or a matplotlib Figure. Got {type(figure).__name__} instead. "
             "Hint: of axes, pass ax.figure."
         )

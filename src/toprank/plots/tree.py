@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from toprank.errors import InputError, InputTypeError
 from toprank.plots.display import Display
 from toprank.plots.style import TITLE_SIZE, counted, drawing, settle_layout, wrap, write_title
 from toprank.plots.tree_boxes import ShownNodes, condition_lines, missing_side
@@ -75,12 +76,12 @@ class TreeDisplay(Display):
     def __post_init__(self) -> None:
         caller = type(self).__name__
         if not isinstance(self.tree, Tree):
-            raise TypeError(
+            raise InputTypeError(
                 f"'tree' of {caller} must be a Tree. Got {type(self.tree).__name__} instead. "
                 "Hint: from_estimator takes a fitted ranker."
             )
         if len(self.schema) != self.tree.n_features:
-            raise ValueError(
+            raise InputError(
                 f"'schema' of {caller} must have a Column for each of the {self.tree.n_features} features of the tree. "
                 f"Got {len(self.schema)} instead. Hint: pass `columns_` of the ranker."
             )
@@ -169,7 +170,7 @@ class TreeDisplay(Display):
             width, height = _axes_size(axes)
             scale = min(1.0, width / page.width, height / page.height)
             if scale < LEAST_SCALE:
-                raise ValueError(
+                raise InputError(
                     f"The 'ax' parameter of {type(self).__name__}.plot must have room for a tree of {page.width:.1f} x "
                     f"{page.height:.1f} inches. Got axes of {width:.1f} x {height:.1f} instead. "
                     "Hint: use larger axes or a smaller max_depth."
@@ -219,7 +220,7 @@ def _axes_size(ax: Axes) -> tuple[float, float]:
 
 def _check_count(value: Any, name: str, caller: str) -> None:
     if isinstance(value, bool) or not isinstance(value, Integral) or value < 1:
-        raise ValueError(f"The '{name}' parameter of {caller} must be an int of 1 or more. Got {value!r} instead.")
+        raise InputError(f"The '{name}' parameter of {caller} must be an int of 1 or more. Got {value!r} instead.")
 
 
 def _tree_of(model: Any, caller: str) -> tuple[Tree, str]:
@@ -235,14 +236,14 @@ def _tree_of(model: Any, caller: str) -> tuple[Tree, str]:
         hint = (
             " Hint: TreeDisplay(model.trees_[0], model.columns_) draws the first." if hasattr(model, "trees_") else ""
         )
-        raise TypeError(f"{caller} draws rankers that are one tree, but {type(model).__name__} has many.{hint}")
+        raise InputTypeError(f"{caller} draws rankers that are one tree, but {type(model).__name__} has many.{hint}")
     if tree is None or not hasattr(model, "columns_"):
-        raise TypeError(
+        raise InputTypeError(
             f"{caller} needs a fitted ranker that is one tree. Got {type(model).__name__} instead. "
             "Hint: call fit first."
         )
     if not isinstance(tree, Tree):
-        raise TypeError(
+        raise InputTypeError(
             f"{caller} needs conditions, but this {name} is parted by classifiers, which have none. "
             "Hint: use leaf_ranker='tree' or 'oblique'."
         )

@@ -6,22 +6,23 @@ from typing import Any
 
 import numpy as np
 
+from toprank.errors import InputError
 from toprank.explain.reasons import MAX_REASONS, Reason
 
 
 def check_alerts(k: Any, reasons: Any, n_rows: int) -> None:
     """Raise ValueError unless k alerts with that many reasons can be listed from so many rows."""
     if isinstance(k, bool | np.bool_) or not isinstance(k, int | np.integer) or not 1 <= k <= n_rows:
-        raise ValueError(
+        raise InputError(
             f"k must be an int from 1 to the number of rows ({n_rows:,}), got {k!r}. "
             "Hint: k is how many cases you can check."
         )
     if isinstance(reasons, bool | np.bool_) or not isinstance(reasons, int | np.integer) or reasons < 0:
-        raise ValueError(
+        raise InputError(
             f"reasons must be an int, 0 or more, got {reasons!r}. Hint: reasons is the number of reasons per case."
         )
     if reasons > MAX_REASONS:
-        raise ValueError(
+        raise InputError(
             f"reasons must be at most {MAX_REASONS}, got {reasons:,}. Hint: `explain` lists everything that counts for "
             "or against a case."
         )

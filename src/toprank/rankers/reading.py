@@ -15,6 +15,7 @@ from toprank.data.encoding import encode
 from toprank.data.frames import backend_of, check_names, names_of
 from toprank.data.table import Table, read_table
 from toprank.data.training import shared_tables
+from toprank.errors import InputError, InputTypeError
 from toprank.files.model_file import save_model
 from toprank.rankers.validation import check_finite, check_no_iterator, check_no_truth_values, missing_columns_text
 from toprank.tree.columns import Column
@@ -49,14 +50,14 @@ class TableReader(BaseEstimator):
     def _read(self, X: Any, reset: bool) -> Table:
         """Table of X, its columns checked against training unless `reset`."""
         if is_polars_lazyframe(X):
-            raise TypeError("X is a LazyFrame, expected a table that has been read. Hint: pass X.collect().")
+            raise InputTypeError("X is a LazyFrame, expected a table that has been read. Hint: pass X.collect().")
         check_names(X)
         if backend_of(X) is None:
             if isinstance(X, np.ndarray) and X.ndim == 2 and X.shape[1] == 0:
                 raise self._no_columns(len(X))
             X = validate_data(self, X, reset=reset, dtype=None, ensure_all_finite=False, accept_sparse=False)
             if X.dtype.kind in "mM":
-                raise TypeError(
+                raise InputTypeError(
                     f"X holds dates ({X.dtype}), expected numbers or text. Hint: pass them in a data frame."
                 )
             if X.dtype.kind not in "fiuO":
@@ -71,7 +72,7 @@ class TableReader(BaseEstimator):
         elif table.array is not None or not hasattr(self, "feature_names_in_"):  # without names, columns go by position
             table = replace(table, names=self._input_names)
         if len(table) == 0:
-            raise ValueError(
+            raise InputError(
                 f"Found array with 0 sample(s) (shape=(0, {len(table.names)})) while a minimum of 1 is required: "
                 f"{type(self).__name__} needs rows. Hint: did a filter drop them all?"
             )
@@ -92,11 +93,11 @@ class TableReader(BaseEstimator):
         except ValueError as error:
             missing = [name for name in trained if name not in present and name not in left_out]
             if missing:
-                raise ValueError(f"{error}\n{missing_columns_text(missing, names, 'X')}") from None
-            raise ValueError(f"{error}\nHint: pass X[model.feature_names_in_] to select the trained columns.") from None
+                raise InputError(f"{error}\n{missing_columns_text(missing, names, 'X')}") from None
+            raise InputError(f"{error}\nHint: pass X[model.feature_names_in_] to select the trained columns.") from None
 
     def _no_columns(self, n_rows: int) -> ValueError:
-        return ValueError(
+        return InputError(
             f"X has 0 feature(s) (shape=({n_rows}, 0)) while a minimum of 1 is required: {type(self).__name__} needs "
             "columns. Hint: did a selection drop them all?"
         )

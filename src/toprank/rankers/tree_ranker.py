@@ -12,6 +12,7 @@ from toprank._core.threads import Threads
 from toprank.data.encoding import original_values
 from toprank.data.frames import make_frame
 from toprank.data.training import TrainingData
+from toprank.errors import InputError
 from toprank.explain import (
     MAX_CONDITIONS,
     MAX_LEAVES,
@@ -192,7 +193,7 @@ class TreeRanker(OneTree, BinnedRanker):
     def _check_limits(self, method: str, max_rules: Any, max_conditions: Any) -> None:
         for name, value in (("max_rules", max_rules), ("max_conditions", max_conditions)):
             if value is not None and (isinstance(value, bool) or not isinstance(value, Integral) or value < 1):
-                raise ValueError(
+                raise InputError(
                     f"The '{name}' parameter of {type(self).__name__}.{method} must be an int of 1 or more, or None. "
                     f"Got {value!r} instead."
                 )
@@ -221,7 +222,7 @@ class TreeRanker(OneTree, BinnedRanker):
         """
         check_is_fitted(self)
         if not self._has_scorecard:
-            raise ValueError(
+            raise InputError(
                 f"{type(self).__name__}.scorecard needs leaves with a linear score inside, but what orders rows inside "
                 f"the leaves of this model is of kind {self.tree_.scoring.kind!r}. Hint: fit MetaAP or TreeRank with "
                 "leaf_score='linear'."
@@ -327,7 +328,7 @@ class TreeRanker(OneTree, BinnedRanker):
         super()._from_arrays(arrays)
         self.tree_ = Tree.from_arrays(without_prefix(arrays, "tree_"))
         if self.tree_.n_features != len(self.columns_):
-            raise ValueError("The model's tree and its list of columns do not fit together.")
+            raise InputError("The model's tree and its list of columns do not fit together.")
         self.path_counts_ = PathCounts.from_arrays(without_prefix(arrays, "paths_"), self.tree_)
         self._points_spread = checked_spread(arrays.get("points_spread"), self.tree_.n_features)
         self._leaf_rates = checked_leaf_rates(arrays.get("leaf_rates"), self.tree_)
@@ -357,7 +358,7 @@ def checked_leaf_rates(values: np.ndarray | None, tree: Tree) -> np.ndarray | No
         return None
     is_whole = values.shape == (tree.n_leaves, 3) and values.dtype == np.float64
     if not is_whole or not np.all((values >= 0) & (values <= 1)):
-        raise ValueError("The model's leaves and their hit rates do not fit together.")
+        raise InputError("The model's leaves and their hit rates do not fit together.")
     return values
 
 

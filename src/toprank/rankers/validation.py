@@ -14,6 +14,7 @@ from sklearn.utils.validation import column_or_1d
 
 from toprank.data.encoding import warn_caller
 from toprank.data.table import is_missing
+from toprank.errors import InputError, InputTypeError
 from toprank.tree.bin_mapper import row_blocks
 from toprank.tree.columns import Column
 from toprank.words.counts import every, plural
@@ -53,35 +54,35 @@ def check_no_iterator(model: BaseEstimator) -> None:
 def check_labels(y: Any, n_rows: int, owner: str) -> np.ndarray:
     """Labels as a one-dimensional array of n_rows values, two of them distinct."""
     if y is None:
-        raise ValueError(
+        raise InputError(
             f"{owner} requires y to be passed, but the target y is None. "
             "Hint: fit(X, y) needs the outcome of each case."
         )
     labels = column_or_1d(_to_numpy(y), warn=True)
     if len(labels) != n_rows:
-        raise ValueError(
+        raise InputError(
             f"{owner} needs one label a row: Found input variables with inconsistent numbers of samples: "
             f"[{n_rows}, {len(labels)}]. Hint: were rows dropped from only one of X and y?"
         )
     n_missing = _count_missing(labels)
     if n_missing:
-        raise ValueError(
+        raise InputError(
             f"{owner} needs a label for every row, but {n_missing:,} of {len(labels):,} labels are missing (NaN). "
             "Hint: drop the rows whose outcome is not known yet."
         )
     if labels.dtype.kind == "f" and np.isinf(labels).any():
-        raise ValueError(
+        raise InputError(
             f"Input y contains infinity or a value too large: {owner} needs labels with two values, such as 0 and 1. "
             "Hint: drop the rows whose outcome is not known."
         )
     kinds = sorted({type(v).__name__ for v in labels.tolist()}) if labels.dtype.kind == "O" else []
     if len(kinds) > 1 and "str" in kinds:
-        raise TypeError(
+        raise InputTypeError(
             f"{owner} needs labels of one kind, but y mixes {' and '.join(kinds)}. "
             "Hint: convert them all to strings or to numbers."
         )
     if type_of_target(distinct_labels(labels), input_name="y").startswith("continuous"):
-        raise ValueError(
+        raise InputError(
             f"Unknown label type: {owner} needs labels with two values, but y holds numbers with fractions. "
             "Hint: turn the outcome into yes/no, for example y > 0."
         )
@@ -92,7 +93,7 @@ def check_classes(labels: np.ndarray, pos_label: Any, owner: str) -> tuple[np.nd
     """Both classes, sorted, and the position of the positive one."""
     classes = check_two_labels(labels, owner)
     if len(classes) > 2:
-        raise ValueError(
+        raise InputError(
             f"Only binary classification is supported. The type of the target is multiclass: {owner} found "
             f"{len(classes)} label values in y, expected 2. Hint: pass y == value for the outcome you look for."
         )
@@ -100,7 +101,7 @@ def check_classes(labels: np.ndarray, pos_label: Any, owner: str) -> tuple[np.nd
         return classes, 1
     position = np.flatnonzero(classes == pos_label)
     if len(position) == 0:
-        raise ValueError(
+        raise InputError(
             f"pos_label={_plain(pos_label)!r} is not a label: y holds {_both(classes)}. "
             "Hint: use one of these, with the same type."
         )
@@ -111,7 +112,7 @@ def check_two_labels(labels: np.ndarray, owner: str) -> np.ndarray:
     """Distinct labels, sorted; raise ValueError where all are the same."""
     classes = distinct_labels(labels)
     if len(classes) == 1:
-        raise ValueError(
+        raise InputError(
             f"{owner} needs both classes in y, but {every(len(labels), 'label equals', 'labels equal')} {classes[0]}: "
             "only one class. Hint: check pos_label, or use StratifiedKFold."
         )
@@ -135,19 +136,19 @@ def check_weights(sample_weight: Any, is_positive: np.ndarray, owner: str) -> np
     if weight.ndim == 0:
         weight = np.full(len(is_positive), float(weight))
     if weight.ndim != 1:
-        raise ValueError("Sample weights must be 1D array or scalar, one weight a row.")
+        raise InputError("Sample weights must be 1D array or scalar, one weight a row.")
     if len(weight) != len(is_positive):
-        raise ValueError(
+        raise InputError(
             f"{owner} needs one weight a row, but sample_weight has {len(weight):,} for "
             f"{plural(len(is_positive), 'row')}. Hint: were rows dropped from only one of X and sample_weight?"
         )
     if not np.isfinite(weight).all():
-        raise ValueError(
+        raise InputError(
             "sample_weight holds NaN or infinite values, expected finite numbers. Hint: fill or clip them."
         )
     n_negative = int((weight < 0).sum())
     if n_negative:
-        raise ValueError(
+        raise InputError(
             f"sample_weight must not be negative, but {plural(n_negative, 'weight')} "
             f"{'is' if n_negative == 1 else 'are'}. Hint: use 0 to leave a row out."
         )
@@ -155,18 +156,18 @@ def check_weights(sample_weight: Any, is_positive: np.ndarray, owner: str) -> np
         total = weight.sum()
     if not total <= LARGEST_TOTAL or 0 < total < 1 / LARGEST_TOTAL:
         much = "much" if total > 1 else "little"
-        raise ValueError(
+        raise InputError(
             f"sample_weight adds up to {total:.4g}, too {much} to compute with, expected {1 / LARGEST_TOTAL:g} to "
             f"{LARGEST_TOTAL:g}. Hint: divide the weights by their mean."
         )
     if not weight.any():
-        raise ValueError(
+        raise InputError(
             f"{owner} needs rows that weigh more than zero, but {every(len(weight), 'weight is', 'weights are')} 0. "
             "Hint: leave sample_weight out to have all rows weigh 1."
         )
     for kind, rows in (("positive", is_positive), ("negative", ~is_positive)):
         if weight[rows].sum() <= total * NEGLIGIBLE:
-            raise ValueError(
+            raise InputError(
                 f"{owner} needs both classes, but the weight of every {kind} row is zero: only one class is left. "
                 "Hint: give some rows of each class a weight."
             )
@@ -202,7 +203,7 @@ def check_finite(matrix: np.ndarray, columns: Sequence[Column]) -> None:
         infinite = np.isinf(matrix[rows])
         if infinite.any():
             name = columns[int(np.argmax(infinite.any(axis=0)))].name
-            raise ValueError(
+            raise InputError(
                 f"Column {name!r} of X holds infinite values (infinity), expected finite numbers or NaN for missing. "
                 "Hint: replace them with NaN, or clip the column."
             )
@@ -225,7 +226,7 @@ def check_known_labels(labels: np.ndarray, classes: np.ndarray, owner: str) -> N
     """Raise ValueError at a label that the model was not trained with."""
     unknown = sorted(set(np.unique(labels).tolist()) - set(classes.tolist()), key=str)
     if unknown:
-        raise ValueError(
+        raise InputError(
             f"{owner} found the label {unknown[0]!r} in y, but the model was trained with {_both(classes)}. "
             "Hint: use the labels of the training data."
         )

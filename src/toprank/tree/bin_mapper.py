@@ -11,6 +11,7 @@ from toprank._core.binning import GUIDE_CELLS, fill_guide, greedy_cuts, map_to_b
 from toprank._core.decimals import MARGIN, POWERS, shortest_between
 from toprank._core.dtypes import BIN, MAX_BINS, VALUE
 from toprank._core.threads import Threads
+from toprank.errors import InputError
 from toprank.tree.weights import integer_weights
 
 BLOCK_CELLS = 2**18
@@ -234,7 +235,7 @@ class BinMapper:
                                self.guide_scale, self.guide, has_missing, by_row[rows], by_column[:, rows])  # fmt: skip
 
         if sum((threads or Threads()).run(map_rows, row_blocks(*X.shape))):
-            raise ValueError(
+            raise InputError(
                 "X holds infinite values, expected finite numbers or NaN for missing. "
                 "Hint: replace them with NaN, or clip the column."
             )

@@ -8,6 +8,8 @@ from dataclasses import astuple, dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
+from toprank.errors import InputError
+
 Category = str | bool | int | float
 
 AS_IT_IS = ""
@@ -53,9 +55,9 @@ class Usual:
     def __post_init__(self) -> None:
         numbers = astuple(self)
         if not all(type(number) in (int, float) and math.isfinite(number) for number in numbers):
-            raise ValueError(f"What is usual of a column must be five finite numbers, got {numbers}.")
+            raise InputError(f"What is usual of a column must be five finite numbers, got {numbers}.")
         if not self.low <= self.value <= self.high or not 0 <= self.share <= 1 or not 0 <= self.missing <= 1:
-            raise ValueError(f"What is usual of a column must lie between its bounds, got {numbers}.")
+            raise InputError(f"What is usual of a column must lie between its bounds, got {numbers}.")
 
     @property
     def is_one_value(self) -> bool:
@@ -198,7 +200,7 @@ class Column:
         """Column of a dictionary that `to_dict` made; raise ValueError where it is none."""
         texts = {name: data.get(name, "") for name in ("source", "form", "part", "unit")}
         if not all(isinstance(text, str) for text in (data["name"], *texts.values())):
-            raise ValueError(f"Column {data['name']!r} has a name or a form that is no text.")
+            raise InputError(f"Column {data['name']!r} has a name or a form that is no text.")
         usual = None if data.get("usual") is None else Usual(*data["usual"])
         column = cls(
             data["name"],
@@ -211,9 +213,9 @@ class Column:
         )
         is_known = column.form in FORMS and column.part in PARTS and column.kind == data["kind"]
         if not is_known or (column.part and not (column.is_categorical and column.form in DATE_FORMS)):
-            raise ValueError(
+            raise InputError(
                 f"Column {column.name!r} is of an unknown kind: {data['kind']!r} from {column.form!r} {column.part!r}."
             )
         if usual is not None and column.categories is not None and usual.value not in range(len(column.categories)):
-            raise ValueError(f"The commonest category of column {column.name!r} is none of its categories.")
+            raise InputError(f"The commonest category of column {column.name!r} is none of its categories.")
         return column

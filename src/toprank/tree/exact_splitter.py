@@ -8,6 +8,7 @@ from toprank._core.dtypes import NODE, ROW, WEIGHT
 from toprank._core.partition import mark_left, mark_rows, split_by_mark
 from toprank._core.splitting import exact_splits
 from toprank._core.threads import Threads, cut_evenly
+from toprank.errors import InputError
 from toprank.tree.batch import Batch, Splits, children_of, sum_of_cells, sweep_features
 from toprank.tree.bin_mapper import between, short_between
 from toprank.tree.categories import PLAIN, Rules, coins
@@ -40,7 +41,7 @@ class Presorted:
 
     def _sort_column(self, f: int, column: np.ndarray) -> None:
         if np.isinf(column).any():
-            raise ValueError(
+            raise InputError(
                 f"Column {f} of X holds infinite values, expected finite numbers or NaN for missing. "
                 "Hint: replace them with NaN, or clip the column."
             )

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from toprank._core.traverse import confusion_scores, scorecard_points
+from toprank.errors import InputError
 from toprank.tree.bin_mapper import as_block, row_blocks
 
 if TYPE_CHECKING:
@@ -110,7 +111,7 @@ class Scoring(ABC):
         """Raise ValueError at the first broken invariant."""
         for holds, rule in self._rules(n_features):
             if not holds:
-                raise ValueError(f"Not a valid tree: its scoring is not {rule}. Hint: the data may be damaged.")
+                raise InputError(f"Not a valid tree: its scoring is not {rule}. Hint: the data may be damaged.")
 
     def _rules(self, n_features: int) -> Iterator[Rule]:
         """Whether each invariant holds, and what it says; a rule may rely on the rules before it."""
@@ -310,13 +311,13 @@ def scoring_from(values: Mapping[str, Any]) -> Scoring:
     known = {each.kind: each for each in Scoring.__subclasses__()}
     kind = str(values.get("kind", ""))
     if kind not in known:
-        raise ValueError(f"Not a valid tree: its scoring is not of a known kind, one of {', '.join(known)}.")
+        raise InputError(f"Not a valid tree: its scoring is not of a known kind, one of {', '.join(known)}.")
     names = {f.name: f for f in fields(known[kind])}
     given: dict[str, Any] = {name: value for name, value in values.items() if name != "kind"}
     if unknown := sorted(given.keys() - names.keys()):
-        raise ValueError(f"Not a valid tree: a scoring of kind {kind} has no {unknown[0]!r}.")
+        raise InputError(f"Not a valid tree: a scoring of kind {kind} has no {unknown[0]!r}.")
     given |= {name: float(given[name]) for name in given if names[name].type == "float"}
     try:
         return known[kind](**given)
     except TypeError as error:
-        raise ValueError(f"Not a valid tree: its scoring is not whole: {error}.") from error
+        raise InputError(f"Not a valid tree: its scoring is not whole: {error}.") from error

@@ -16,6 +16,7 @@ import numpy as np
 from toprank._core.dtypes import CATEGORY, CONDITION, LEAF, NODE, NUMERIC, OBLIQUE
 from toprank._core.threads import Threads
 from toprank._core.traverse import walk
+from toprank.errors import InputError
 from toprank.tree.bin_mapper import as_block, row_blocks
 from toprank.tree.scoring import NO_MARGIN, Margin, Scoring, Ties, Votes, is_rising, scoring_from, squash
 
@@ -231,7 +232,7 @@ class Tree:
             arrays = {name: array(name) for name in DTYPES if name in data or name not in OPTIONAL}
             tree = cls(**arrays, n_features=int(data["n_features"]), scoring=scoring_from(data["scoring"]))
         except (KeyError, TypeError, ValueError, OverflowError) as error:
-            raise ValueError(f"Not a valid tree: {error!r}. Hint: use a dictionary that `to_dict` made.") from error
+            raise InputError(f"Not a valid tree: {error!r}. Hint: use a dictionary that `to_dict` made.") from error
         return tree.check()
 
     def to_arrays(self) -> dict[str, np.ndarray]:
@@ -245,7 +246,7 @@ class Tree:
         named = {name: arrays[name] for name in DTYPES if name in arrays}
         for name, dtype in DTYPES.items():
             if named[name].dtype != dtype if name in named else name not in OPTIONAL:
-                raise ValueError(f"Not a valid tree: it lacks an array {name!r} of {np.dtype(dtype)}.")
+                raise InputError(f"Not a valid tree: it lacks an array {name!r} of {np.dtype(dtype)}.")
         scoring = {name.removeprefix("scoring_"): v for name, v in arrays.items() if name.startswith("scoring_")}
         return cls(**named, n_features=int(arrays["n_features"]), scoring=scoring_from(scoring)).check()
 
@@ -259,7 +260,7 @@ def check_tree(tree: Tree) -> None:
     """Raise ValueError at the first broken invariant of a tree."""
     for holds, rule in _rules(tree):
         if not holds:
-            raise ValueError(f"Not a valid tree: it breaks the rule that a tree {rule}. Hint: the data may be damaged.")
+            raise InputError(f"Not a valid tree: it breaks the rule that a tree {rule}. Hint: the data may be damaged.")
     tree.scoring.check(tree.n_features)
 
 

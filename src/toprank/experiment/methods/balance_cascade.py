@@ -13,6 +13,8 @@ from sklearn.utils._param_validation import HasMethods, Interval
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from toprank.errors import InputError
+
 
 class BalanceCascade(ClassifierMixin, BaseEstimator):
     """A sum of classifiers, each on a balanced sample from which majority cases that are settled have been removed.
@@ -115,12 +117,12 @@ class BalanceCascade(ClassifierMixin, BaseEstimator):
         check_classification_targets(y)
         self.classes_, position = np.unique(y, return_inverse=True)
         if len(self.classes_) == 1:
-            raise ValueError(
+            raise InputError(
                 f"BalanceCascade.fit needs both classes in y, but all {len(y):,} labels equal {self.classes_[0]}: only "
                 "one class. Hint: use StratifiedKFold."
             )
         if len(self.classes_) > 2:
-            raise ValueError(
+            raise InputError(
                 "Only binary classification is supported. The type of the target is multiclass: BalanceCascade.fit "
                 f"found {len(self.classes_)} label values in y, expected 2. Hint: pass y == value."
             )

@@ -14,6 +14,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from toprank.errors import InputError
 from toprank.experiment.methods.threads import limited_threads
 
 TRUNCATION = "lambdarank_truncation_level"
@@ -44,7 +45,7 @@ class MarginRanker(ClassifierMixin, BaseEstimator):
         X, y = validate_data(self, X, y)
         self.classes_, label = np.unique(y, return_inverse=True)
         if len(self.classes_) != 2:
-            raise ValueError(
+            raise InputError(
                 f"{type(self).__name__} needs labels of two values, but y has {len(self.classes_)}. "
                 "Hint: pass y == value for the outcome you look for."
             )

@@ -10,6 +10,8 @@ import numpy as np
 from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from toprank.errors import InputError
+
 
 class DistanceTree(DecisionTreeClassifier):
     """Classification tree that ranks by the signed distance to the nearest threshold.
@@ -46,7 +48,7 @@ class DistanceTree(DecisionTreeClassifier):
         X, y = validate_data(self, X, y)
         super().fit(X, y, sample_weight, check_input)
         if len(self.classes_) != 2:
-            raise ValueError(
+            raise InputError(
                 f"Only binary classification is supported: DistanceTree.fit found {len(self.classes_)} label values in "
                 "y, expected 2, not one class or several. Hint: pass y == value."
             )

@@ -11,6 +11,7 @@ from sklearn.neighbors import NearestNeighbors
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from toprank.errors import InputError
 from toprank.experiment.methods.sizes import last_step
 from toprank.experiment.methods.threads import limited_threads
 from toprank.experiment.registry import Method, Sweep, register
@@ -106,7 +107,7 @@ class MetricTransformer(TransformerMixin, BaseEstimator):
         X, y = validate_data(self, X, y)
         label = np.unique(y, return_inverse=True)[1]
         if np.bincount(label).min() < 2:
-            raise ValueError(
+            raise InputError(
                 f"{self.algorithm.upper()} compares rows of one class, and needs two of each, but one class has a "
                 "single row. Hint: use a table with more positives."
             )

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from toprank.errors import InputError
 from toprank.experiment.registry import Method, Sweep, register
 from toprank.rankers.cost.cost_tree import CostTree
 from toprank.rankers.cost.tao_tree import TAOTree
@@ -148,7 +149,7 @@ def leaves_of_ensemble(ranker: Any) -> tuple[int, str]:
 def scores_by_depth(ranker: Any, X: Any, values: Sequence[int | None]) -> np.ndarray:
     """Scores at each depth, float64 (n_values, n), from the deepest tree; None is the deepest."""
     if getattr(ranker, "leaf_depth", 0) is None:
-        raise ValueError(
+        raise InputError(
             "Depths of MetaAP are read off one fit only where leaf_depth is a number; it is None, so the inner trees "
             "of every depth differ. Hint: use the method metaap-paper, or give leaf_depth."
         )

@@ -14,6 +14,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_X_y
 
+from toprank.errors import InputError
 from toprank.experiment.methods.threads import limited_threads
 from toprank.experiment.registry import Method, Sweep
 
@@ -41,7 +42,7 @@ def with_sampler(sampler: str, method: Method) -> Method:
     if sampler not in TITLES:
         near = difflib.get_close_matches(sampler, TITLES, 1, 0.5)
         hint = f"did you mean {near[0]!r}?" if near else f"known are {', '.join(TITLES)}."
-        raise ValueError(f"There is no sampler {sampler!r} to put in front of {method.name!r}. Hint: {hint}")
+        raise InputError(f"There is no sampler {sampler!r} to put in front of {method.name!r}. Hint: {hint}")
 
     def make(random_state: Any = 0, n_jobs: int | None = 1, **setting: Any) -> Any:
         from imblearn.pipeline import Pipeline

@@ -11,6 +11,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from toprank.data.frames import make_frame
+from toprank.errors import InputError
 from toprank.explain.conditions import merge_path
 from toprank.explain.paths import ways_up
 from toprank.explain.rules import join_conditions
@@ -228,11 +229,11 @@ class ClassTree(ClassifierMixin, OneTree, BinnedReader):
             model: Self = model_of(cls, data)
             misfit = model._learn(Tree.from_dict(data["tree"]), data)
         except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise ValueError(
+            raise InputError(
                 f"Not a valid {cls.__name__}: {error!r}. Hint: use a dictionary that `to_dict` made."
             ) from error
         if misfit:
-            raise ValueError(
+            raise InputError(
                 f"Not a valid {cls.__name__}: its {misfit} do not fit. Hint: use a dictionary that `to_dict` made."
             )
         return model
@@ -261,7 +262,7 @@ class ClassTree(ClassifierMixin, OneTree, BinnedReader):
         """Take the fitted model from arrays of a file."""
         misfit = self._learn(Tree.from_arrays(without_prefix(arrays, "tree_")), arrays)
         if misfit:
-            raise ValueError(f"The model's {misfit} do not fit together.")
+            raise InputError(f"The model's {misfit} do not fit together.")
 
     def _learn(self, tree: Tree, learned: Mapping[str, Any]) -> str:
         """Take a tree and what else was learned; the parts that do not fit together, in words, or nothing."""

@@ -20,6 +20,7 @@ from sklearn.utils.validation import _num_samples
 
 from toprank.data.frames import backend_of, make_frame
 from toprank.data.training import shared_training_data
+from toprank.errors import InputError
 from toprank.metrics.operating_points import OperatingPoints
 from toprank.rankers.validation import check_classes, check_labels, check_weights
 
@@ -129,7 +130,7 @@ def fit_at_costs(
     """
     ratios = _check_ratios(cost_ratios)
     if by not in WAYS:
-        raise ValueError(
+        raise InputError(
             f"The 'by' parameter of fit_at_costs must be one of {', '.join(WAYS)}. Got {by!r} instead. "
             "Hint: weight is exact, the others are samples."
         )
@@ -162,9 +163,9 @@ def cost_ratios_around(
     array([0.25, 0.5 , 1.  ])
     """
     if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1:
-        raise ValueError(f"The 'n' parameter of cost_ratios_around must be an int, 1 or more. Got {n!r} instead.")
+        raise InputError(f"The 'n' parameter of cost_ratios_around must be an int, 1 or more. Got {n!r} instead.")
     if not np.isfinite(beta) or beta <= 1:
-        raise ValueError(
+        raise InputError(
             f"The 'beta' parameter of cost_ratios_around must be a float above 1. Got {beta!r} instead. "
             "Hint: each ratio is beta times the one before."
         )
@@ -223,7 +224,7 @@ class _Task:
         grows = self.is_positive if ratio < 1 else ~self.is_positive
         n_rows = int(grows.sum())
         if n_rows == 1:
-            raise ValueError(
+            raise InputError(
                 f"fit_at_costs with by='smote' sets new rows between two of a class, but at a cost ratio of {ratio:g} "
                 f"the {'positive' if ratio < 1 else 'negative'} class has one alone. Hint: use by='oversample'."
             )
@@ -304,7 +305,7 @@ def _check_ratios(cost_ratios: ArrayLike) -> np.ndarray:
     """Cost ratios as floats above 0."""
     ratios = np.array(cost_ratios, np.float64)
     if ratios.ndim != 1 or len(ratios) == 0 or not (np.isfinite(ratios) & (ratios > 0)).all():
-        raise ValueError(
+        raise InputError(
             f"The 'cost_ratios' parameter of fit_at_costs must be a list of finite numbers above 0. Got "
             f"{cost_ratios!r} instead. Hint: cost_ratios_around(y) makes some."
         )
@@ -323,7 +324,7 @@ def _check_numbers(X: Any) -> None:
     for name, values in columns:
         wrong = next((value for value in values if not _is_number(value)), None)
         if wrong is not None:
-            raise ValueError(
+            raise InputError(
                 f"fit_at_costs with by='smote' needs a table of numbers, but {name} of X has the value {wrong!r}. "
                 "Hint: encode such columns first, or use by='oversample'."
             )
@@ -346,13 +347,13 @@ def _check_way(estimator: Any, by: str, weight: np.ndarray | None) -> None:
     takes_weight = any(p.name == "sample_weight" or p.kind == p.VAR_KEYWORD for p in parameters)
     has_cost = "fp_cost" in last.get_params(deep=False)
     if not takes_weight and (weight is not None or (by == "weight" and not has_cost)):
-        raise ValueError(
+        raise InputError(
             f"fit_at_costs needs a classifier whose fit takes sample_weight, but that of {name} does not. "
             "Hint: without weights of cases, by='oversample' needs none."
         )
     if by == "smote":
         if weight is not None:
-            raise ValueError(
+            raise InputError(
                 "fit_at_costs with by='smote' takes no sample_weight: the rows that SMOTE makes have none. "
                 "Hint: use by='oversample'."
             )

@@ -9,6 +9,7 @@ import numpy as np
 
 from toprank._core.threads import Threads
 from toprank.data.training import TrainingData
+from toprank.errors import InputError
 from toprank.files.model_file import without_prefix
 from toprank.rankers.cost.labelled_tree import BALANCED, LABELLED_CONSTRAINTS, LabelledTree
 from toprank.rankers.greedy.monotone import MONOTONIC_CST, bounded_rates, read_directions
@@ -154,7 +155,7 @@ class CostTree(LabelledTree):
     def _fit_model(self, data: TrainingData, threads: Threads) -> None:
         direction = read_directions(self.monotonic_cst, data.columns, data.is_categorical, "CostTree")
         if direction is not None and self.leaf_score != "constant":
-            raise ValueError(
+            raise InputError(
                 f"CostTree keeps monotonic_cst with leaf_score='constant' only, but leaf_score is {self.leaf_score!r}, "
                 "whose scores change inside leaves. Hint: use leaf_score='constant'."
             )

@@ -12,6 +12,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from toprank._core.dtypes import GINI
 from toprank._core.threads import Threads, resolve_n_jobs
 from toprank.data.training import TrainingData
+from toprank.errors import InputError
 from toprank.rankers.greedy.monotone import bounded_rates
 from toprank.rankers.growth import GROWTH_CONSTRAINTS, category_search
 from toprank.rankers.leaf_rates import finish_tree, order_by_rate, parents_of, smoothed_rates
@@ -134,5 +135,5 @@ class LabelledTree(TreeRanker):
         super()._from_arrays(arrays)
         self._label = arrays["label"]
         if self._label.shape != (len(self.tree_),) or not np.isin(self._label[self.tree_.is_leaf], (0, 1)).all():
-            raise ValueError("The model's leaves lack labels.")
+            raise InputError("The model's leaves lack labels.")
         self.fp_cost_, self.n_fp_, self.n_fn_, self.objective_ = arrays["label_figures"].tolist()

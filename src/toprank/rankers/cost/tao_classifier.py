@@ -21,6 +21,7 @@ from toprank.data.column_roles import learn_columns
 from toprank.data.encoding import encode
 from toprank.data.frames import backend_of
 from toprank.data.training import TrainingData
+from toprank.errors import InputError
 from toprank.rankers.cost.class_tree import ClassTree
 from toprank.rankers.cost.tao_tree import DEEPEST, TAOTree
 from toprank.rankers.growth import GROWTH_CONSTRAINTS
@@ -188,7 +189,7 @@ keep_columns, n_jobs, random_state
             with np.errstate(over="ignore"):
                 total = weight.sum()
             if not 0 < total < np.inf:
-                raise ValueError(
+                raise InputError(
                     f"{owner} needs a sample_weight that adds up to a number above zero, but all weights together are "
                     f"{total:g}. Hint: 1 is the weight of a usual case."
                 )
@@ -250,19 +251,19 @@ keep_columns, n_jobs, random_state
                 found = "values that are no numbers" if given.ndim else f"a {type(self.costs).__name__}"
         bad = costs[~(np.isfinite(costs) & (costs >= 0))]
         if costs.shape not in ((n,), (n, n)) or len(bad):
-            raise ValueError(
+            raise InputError(
                 f"costs must be {n} numbers, one a class, or a matrix of shape ({n}, {n}), none of them negative or "
                 f"missing, got {number_text(bad[0]) if len(bad) else found}. "
                 f"Hint: the order is that of classes_, here {reprlib.repr(self.classes_.tolist())}."
             )
         if costs.ndim == 2 and np.diag(costs).any():
             diagonal = reprlib.repr(np.diag(costs).tolist())
-            raise ValueError(
+            raise InputError(
                 f"costs must be 0 on the diagonal, where nothing is mistaken, got {diagonal}. "
                 "Hint: row i, column j is what calling a case of class i class j costs."
             )
         if n > 1 and not costs.any():
-            raise ValueError(
+            raise InputError(
                 "costs must hold a number above 0, or no mistake matters, but all of them are 0. "
                 "Hint: None is a cost of 1 for every mistake."
             )
@@ -295,7 +296,7 @@ keep_columns, n_jobs, random_state
             self._check_init()
             whole, tree = getattr(self.init, "_whole", None), self.init.tree_
         if tree.n_features != len(self.columns_):
-            raise ValueError(
+            raise InputError(
                 f"The init of a TAOClassifier must be a tree over the {len(self.columns_)} columns of X, got one over "
                 f"{tree.n_features}. Hint: fit both on the same columns."
             )
@@ -315,14 +316,14 @@ keep_columns, n_jobs, random_state
         check_is_fitted(model, msg="The init of a TAOClassifier must be fitted, but this %(name)s is not. "
                                    "Hint: fit it.")  # fmt: skip
         if not isinstance(getattr(model, "tree_", None), Tree):
-            raise ValueError(
+            raise InputError(
                 f"The init of a TAOClassifier must be a model of one tree, but this {kind} is not. "
                 "Hint: use a TAOClassifier, a TAOTree or a RankingTree."
             )
         names = [getattr(each, "feature_names_in_", None) for each in (model, self)]
         renamed = all(each is not None for each in names) and list(names[0]) != list(names[1])  # type: ignore[arg-type]
         if renamed or [c.categories for c in model.columns_] != [c.categories for c in self.columns_]:
-            raise ValueError(
+            raise InputError(
                 f"The init of a TAOClassifier must know the {len(self.columns_)} columns of X and their categories, "
                 f"but this {kind} knows others. Hint: fit both on the same columns."
             )
@@ -366,12 +367,12 @@ def check_no_measurements(y: Any, owner: str) -> None:
     if values.dtype.kind != "f" or np.isnan(values).any():
         return
     if np.isinf(values).any():
-        raise ValueError(
+        raise InputError(
             f"Input y contains infinity or a value too large: {owner} needs a class for every row. "
             "Hint: drop the rows whose class is not known."
         )
     if (values != np.rint(values)).any():
-        raise ValueError(
+        raise InputError(
             f"Unknown label type: {owner} needs classes, but y holds numbers with fractions. "
             "Hint: turn the outcome into a few classes, for example with numpy.digitize."
         )

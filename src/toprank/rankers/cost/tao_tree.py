@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from toprank._core.threads import Threads
 from toprank.data.training import TrainingData
+from toprank.errors import InputError
 from toprank.rankers.cost.labelled_tree import BALANCED, LABELLED_CONSTRAINTS, LabelledTree
 from toprank.rankers.growth import CV, category_search
 from toprank.tree.categories import CategorySearch
@@ -241,7 +242,7 @@ class TAOTree(LabelledTree):
     def _check_random_depth(self) -> None:
         is_random = self.n_restarts > 1 or (isinstance(self.init, str) and self.init == "random")
         if is_random and self.max_depth > DEEPEST_RANDOM:
-            raise ValueError(
+            raise InputError(
                 f"The 'max_depth' parameter of {type(self).__name__} must be at most {DEEPEST_RANDOM} where a start is "
                 f"random, which is a complete tree. Got {self.max_depth} instead, so 2 ** {self.max_depth} leaves. "
                 "Hint: init='cart' with n_restarts=1 has no random start."
@@ -278,7 +279,7 @@ class TAOTree(LabelledTree):
             check_is_fitted(tree, msg="The init of a TAOTree must be fitted, but this %(name)s is not. Hint: fit it.")
             theirs = [column.categories for column in getattr(tree, "columns_", [])]
             if theirs != [column.categories for column in self.columns_]:
-                raise ValueError(
+                raise InputError(
                     f"The init of a TAOTree must know the {len(self.columns_)} columns of X and their categories, but "
                     f"this {type(tree).__name__} knows others. Hint: fit both on the same columns."
                 )
@@ -291,7 +292,7 @@ class TAOTree(LabelledTree):
                 return whole
             tree = tree.tree_
         if tree.n_features != len(self.columns_):
-            raise ValueError(
+            raise InputError(
                 f"The init of a TAOTree must be a tree over the {len(self.columns_)} columns of X, got one over "
                 f"{tree.n_features}. Hint: fit both on the same columns."
             )

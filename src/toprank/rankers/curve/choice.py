@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from toprank.budget import cases_of_budget
+from toprank.errors import InputError
 from toprank.metrics import Interval, OperatingPoints, proportion_interval
 from toprank.rankers.cost.tao_tree import TAOTree
 from toprank.rankers.curve.cuts import ROUNDING, TopCalls
@@ -120,7 +121,7 @@ class Selection:
         if "selection_cut" in arrays:
             values = arrays["selection_cut"].tolist()
             if len(values) != len(fields(Cut)) or not math.isfinite(values[0]):
-                raise ValueError("The model's choice has no sound end of its alerts.")
+                raise InputError("The model's choice has no sound end of its alerts.")
             cut = Cut(*values)
         named: dict[str, Any] = dict(zip(FIGURES, figures, strict=True))
         return cls(int(position), path[int(position)], str(arrays["selection_wish"]), judged_by, cut=cut, **named)
@@ -198,7 +199,7 @@ def choose(
     asked = {name: value for name, value in wishes.items() if value is not None}
     if len(asked) > 1 or not (asked or max_leaves is not None):
         got = ", ".join(asked) or "nothing"
-        raise ValueError(
+        raise InputError(
             f"{owner} needs one of {', '.join(WISHES)}, or max_leaves, which goes with any of them; "
             f"got {got}. Hint: select(max_fpr=0.05), select(k=200), select(cost_ratio=0.1, max_leaves=4)."
         )
@@ -304,7 +305,7 @@ def _check_budget(owner: str, value: Any, n_cases: float) -> float:
     try:
         return cases_of_budget(value, n_cases, 0.0)
     except (TypeError, ValueError):
-        raise ValueError(
+        raise InputError(
             f"{owner} needs as k an int, the number of alerts, or a share between 0 and 1, got {value!r}."
         ) from None
 
@@ -330,13 +331,13 @@ def _judge(owner: str, name: str, value: Any, points: OperatingPoints) -> tuple[
 def _check_number(owner: str, name: str, value: Any, low: float, high: float) -> float:
     if isinstance(value, bool | np.bool_) or not isinstance(value, NUMBER) or not low <= value <= high:
         between = f"of {low:g} or more" if high == np.inf else f"from {low:g} to {high:g}"
-        raise ValueError(f"{owner} needs a number {between} as {name}, got {value!r}.")
+        raise InputError(f"{owner} needs a number {between} as {name}, got {value!r}.")
     return float(value)
 
 
 def _check_leaves(owner: str, value: Any) -> int:
     if isinstance(value, bool | np.bool_) or not isinstance(value, int | np.integer) or value < 1:
-        raise ValueError(f"{owner} needs an int of 1 or more as max_leaves, got {value!r}. Hint: max_leaves=4.")
+        raise InputError(f"{owner} needs an int of 1 or more as max_leaves, got {value!r}. Hint: max_leaves=4.")
     return int(value)
 
 
@@ -353,7 +354,7 @@ def _nearest(name: str, points: OperatingPoints, alerts: np.ndarray, among: np.n
 
 def _refuse_none(of: str, is_fine: np.ndarray, wish: str, nearest: str) -> None:
     if not is_fine.any():
-        raise ValueError(
+        raise InputError(
             f"No {of} fulfils the wish ({wish}): {nearest}. Hint: change the wish, or list cases with "
             "top_k, which cuts the ranking anywhere."
         )

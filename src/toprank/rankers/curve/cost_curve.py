@@ -17,6 +17,7 @@ from toprank._core.threads import Threads
 from toprank.budget import Cutoff
 from toprank.data.frames import make_frame
 from toprank.data.training import TrainingData
+from toprank.errors import InputError
 from toprank.explain import PathCounts
 from toprank.export import to_text
 from toprank.files.model_file import without_prefix
@@ -222,7 +223,7 @@ class CostOptimalCurve(CurveRanker):
             return tried[0]
         if not len(folds):
             reason = "cv is None" if self.cv is None else "the data have too few cases of a class for folds"
-            raise ValueError(
+            raise InputError(
                 f"CostOptimalCurve needs folds to choose among {len(tried)} pairs of depth and alpha, but {reason}. "
                 "Hint: give one depth and one alpha, as depths=[3], alphas=[1], or None for those of the base."
             )
@@ -301,7 +302,7 @@ class CostOptimalCurve(CurveRanker):
         if isinstance(which, Selection):
             return which.point
         if not isinstance(which, int | np.integer) or not -len(self.path_) <= which < len(self.path_):
-            raise ValueError(
+            raise InputError(
                 f"CostOptimalCurve has points 0 to {len(self.path_) - 1}, got {which!r}. "
                 "Hint: frame() lists them; select() finds one."
             )

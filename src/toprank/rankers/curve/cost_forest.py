@@ -13,6 +13,7 @@ from sklearn.utils._param_validation import Interval
 
 from toprank._core.threads import Threads
 from toprank.data.training import TrainingData
+from toprank.errors import InputError
 from toprank.explain import PathCounts
 from toprank.metrics import average_precision
 from toprank.rankers.cost.tao_tree import TAOTree
@@ -309,13 +310,13 @@ class CostOptimalForest(CurveRanker):
         ends = np.cumsum([len(tree) for tree in self.trees_])
         labels, self._tree_at = arrays["labels"], arrays["tree_at"]
         if labels.shape != (ends[-1],):
-            raise ValueError("The model's trees and their labels do not fit together.")
+            raise InputError("The model's trees and their labels do not fit together.")
         self._labels = np.split(labels, ends[:-1])
         for tree, label in zip(self.trees_, self._labels, strict=True):
             if not np.isin(label[tree.is_leaf], (0, 1)).all():
-                raise ValueError("The model's leaves lack labels.")
+                raise InputError("The model's leaves lack labels.")
         if self._tree_at.ndim != 2 or not np.array_equal(np.unique(self._tree_at), np.arange(len(self.trees_))):
-            raise ValueError("The model's members and trees do not fit together.")
+            raise InputError("The model's members and trees do not fit together.")
         self._judged_from_arrays(arrays, self._tree_at.shape[1], lambda i, _: self._bag(i))
         self.oof_decision_function_ = self.oob_decision_function_
 

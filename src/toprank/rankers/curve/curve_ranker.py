@@ -18,6 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 from toprank._core.threads import Threads, resolve_n_jobs
 from toprank.data.frames import make_frame
 from toprank.data.training import TrainingData
+from toprank.errors import InputError
 from toprank.files.model_file import without_prefix
 from toprank.metrics import OperatingPoints
 from toprank.rankers.cost.tao_tree import TAOTree
@@ -129,7 +130,7 @@ class CurveRanker(Ensemble):
         """
         if (X_val is None) != (y_val is None):
             given, lacking = ("X_val", "y_val") if y_val is None else ("y_val", "X_val")
-            raise ValueError(
+            raise InputError(
                 f"{type(self).__name__}.fit got {given} but no {lacking}. Hint: validation data are cases and outcomes."
             )
         self._validation = None if X_val is None else (X_val, y_val)
@@ -143,7 +144,7 @@ class CurveRanker(Ensemble):
         base = clone(self._base)
         for name in ("pos_label", "categorical_features", "keep_columns"):
             if getattr(base, name) is not None:
-                raise ValueError(
+                raise InputError(
                     f"The base of a {type(self).__name__} has a {name} of its own, expected None. "
                     f"Hint: give {name} to the {type(self).__name__}."
                 )
@@ -158,7 +159,7 @@ class CurveRanker(Ensemble):
         matrix = self._encode(self._validation[0])
         is_positive = self._are_positive(self._validation[1], len(matrix), "fit (y_val)")
         if is_positive.all() or not is_positive.any():
-            raise ValueError(
+            raise InputError(
                 f"{type(self).__name__}.fit needs validation data of both classes, but all {len(is_positive):,} "
                 f"outcomes in y_val are {'positive' if is_positive[0] else 'negative'}. Hint: take more cases."
             )
@@ -325,7 +326,7 @@ class CurveRanker(Ensemble):
         """Take these from arrays of a file; `model_at` gives the model of a point, by its position and all mistakes."""
         self.held_out_by_, self.base_point_ = str(arrays["held_out_by"]), int(arrays["base_point"])
         if not 0 <= self.base_point_ < n_points:
-            raise ValueError("The model's base point is none of its points.")
+            raise InputError("The model's base point is none of its points.")
         self.points_ = _points_of(without_prefix(arrays, "points_"), n_points)
         held_out = without_prefix(arrays, "held_out_points_")
         self.held_out_points_ = _points_of(held_out, n_points) if held_out else None
@@ -333,7 +334,7 @@ class CurveRanker(Ensemble):
         moved = [None if np.isnan(row[0]) else Moved(int(row[0]), *row[1:])
                  for row in arrays.get("moved", np.full((n_points, 3), np.nan)).tolist()]  # fmt: skip
         if len(moved) != n_points or any(each is not None and not 0 <= each.point < n_points for each in moved):
-            raise ValueError("The model's points and those that they come from do not fit together.")
+            raise InputError("The model's points and those that they come from do not fit together.")
         self.path_ = points_of_path(models, self.points_, self.held_out_points_, moved)
         self._judged_top, self._seen_top = (
             TopCalls.from_arrays(found, n_points) if (found := without_prefix(arrays, prefix)) else None
@@ -347,5 +348,5 @@ def _points_of(arrays: dict[str, np.ndarray], n_points: int) -> OperatingPoints:
     values: dict[str, Any] = {name: array if array.ndim else float(array) for name, array in arrays.items()}
     points = OperatingPoints(**values)
     if len(points) != n_points or n_points == 0:
-        raise ValueError("The model's points and their mistakes do not fit together.")
+        raise InputError("The model's points and their mistakes do not fit together.")
     return points

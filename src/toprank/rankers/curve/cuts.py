@@ -12,6 +12,8 @@ from typing import Any, Self
 
 import numpy as np
 
+from toprank.errors import InputError
+
 ROWS_KEPT = 10_000
 """Rows at the top of the ranking that are kept, also in files: larger budgets are for whole trees."""
 
@@ -109,6 +111,6 @@ class TopCalls:
             and weight.sum() <= total * (1 + ROUNDING)
         )
         if not is_sound:
-            raise ValueError("The model's points and the rows at the top of its ranking do not fit together.")
+            raise InputError("The model's points and the rows at the top of its ranking do not fit together.")
         called = np.unpackbits(packed, axis=1, count=n).astype(bool)
         return cls(score, called, is_positive, weight, total)

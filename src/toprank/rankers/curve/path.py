@@ -13,6 +13,7 @@ from sklearn.base import clone
 
 from toprank._core.threads import Threads
 from toprank.data.training import TrainingData
+from toprank.errors import InputError
 from toprank.metrics import OperatingPoints
 from toprank.rankers.cost.tao_tree import DEEPEST, TAOTree
 from toprank.tree.tao.problem import WEIGHT_BITS
@@ -103,7 +104,7 @@ def starts_to_try(base: TAOTree, depths: Sequence[int] | None, alphas: Sequence[
     all_alphas = [base.alpha] if alphas is None else sorted({_check_alpha(alpha) for alpha in alphas}, reverse=True)
     for name, values in (("depths", all_depths), ("alphas", all_alphas)):
         if not values:
-            raise ValueError(
+            raise InputError(
                 f"{name} of a CostOptimalCurve is empty. Hint: give values to try, or None for the base's own."
             )
     return [Start(*pair) for pair in product(all_depths, all_alphas)]
@@ -112,7 +113,7 @@ def starts_to_try(base: TAOTree, depths: Sequence[int] | None, alphas: Sequence[
 def _check_depth(value: Any) -> int:
     is_int = isinstance(value, int | np.integer) and not isinstance(value, bool | np.bool_)
     if not is_int or not 1 <= value <= DEEPEST:
-        raise ValueError(
+        raise InputError(
             f"depths of a CostOptimalCurve must be ints from 1 to {DEEPEST}, got {value!r}. Hint: depths=[1, 2, 3]."
         )
     return int(value)
@@ -121,7 +122,7 @@ def _check_depth(value: Any) -> int:
 def _check_alpha(value: Any) -> float:
     is_number = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool | np.bool_)
     if not is_number or not 0 <= value < np.inf:
-        raise ValueError(
+        raise InputError(
             f"alphas of a CostOptimalCurve must be numbers of 0 or more, got {value!r}. Hint: alphas=[1, 10]."
         )
     return float(value)

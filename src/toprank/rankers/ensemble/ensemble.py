@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from toprank._core.threads import Threads
 from toprank.data.encoding import original_values
 from toprank.data.frames import make_frame
+from toprank.errors import InputError
 from toprank.explain import (
     PathCounts,
     Reason,
@@ -127,7 +128,7 @@ class Ensemble(BinnedRanker):
         """
         check_is_fitted(self)
         if not isinstance(tree, int | np.integer) or not 0 <= tree < len(self.trees_):
-            raise ValueError(
+            raise InputError(
                 f"{type(self).__name__}.to_text needs a tree from 0 to {len(self.trees_) - 1}, got {tree!r}. "
                 "Hint: 0 is the first one, which `rules` calls tree 1."
             )
@@ -159,7 +160,7 @@ class Ensemble(BinnedRanker):
         count = int(arrays["n_trees"])
         self.trees_ = [Tree.from_arrays(without_prefix(arrays, f"tree{i}_")) for i in range(count)]
         if count == 0 or any(tree.n_features != len(self.columns_) for tree in self.trees_):
-            raise ValueError("The model's trees and its list of columns do not fit together.")
+            raise InputError("The model's trees and its list of columns do not fit together.")
         self._path_counts = [
             PathCounts.from_arrays(without_prefix(arrays, f"paths{i}_"), tree) for i, tree in enumerate(self.trees_)
         ]

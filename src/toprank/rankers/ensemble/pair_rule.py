@@ -8,6 +8,7 @@ import numpy as np
 
 from toprank._core.threads import CHUNK_ROWS, Threads
 from toprank._core.votes import pair_votes
+from toprank.errors import InputError
 
 PLACE = np.int16
 """Place in a tree: TreeRankBoost's trees have at most 2 ** 14 leaves."""
@@ -39,7 +40,7 @@ class PairRule:
     def __post_init__(self) -> None:
         n_tuples, n_trees = self.places.shape
         if self.weight.shape != (n_trees,) or self.count.shape != (n_tuples,):
-            raise ValueError("The trees' weights, the places of the negatives and their numbers do not fit together.")
+            raise InputError("The trees' weights, the places of the negatives and their numbers do not fit together.")
 
     @classmethod
     def of(cls, weight: np.ndarray, places: np.ndarray, count: np.ndarray) -> PairRule:

@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from toprank._core.threads import Threads, resolve_n_jobs
 from toprank.data.training import TrainingData
+from toprank.errors import InputError
 from toprank.explain import count_paths, gain_importance
 from toprank.rankers.ensemble.ensemble import PATH_ROWS, Ensemble, negatives_above
 from toprank.rankers.ensemble.pair_rule import PLACE, PairRule
@@ -324,10 +325,10 @@ class TreeRankBoost(Ensemble):
         for name in FIGURES_A_ROUND:
             is_whole = arrays[name].shape == (len(self.trees_),) and arrays[name].dtype == np.float64
             if not is_whole or not np.isfinite(arrays[name]).all():
-                raise ValueError(f"The model's {name} and its trees do not fit together.")
+                raise InputError(f"The model's {name} and its trees do not fit together.")
             setattr(self, f"{name}_", arrays[name])
         if np.any(self.weights_ < 0):
-            raise ValueError("The model's weights are not those of boosting: some are negative.")
+            raise InputError("The model's weights are not those of boosting: some are negative.")
         self._values = [values_of_places(tree) for tree in self.trees_]
         self._rule = None
         if "pair_places" in arrays:
@@ -335,7 +336,7 @@ class TreeRankBoost(Ensemble):
             n_places = np.array([tree.n_leaves for tree in self.trees_])
             fits = places.dtype == PLACE and count.dtype == np.int64 and places.ndim == 2
             if not (fits and len(count) and np.all(count > 0) and np.all((places >= 0) & (places < n_places))):
-                raise ValueError("The model's negatives are not those of pairs.")
+                raise InputError("The model's negatives are not those of pairs.")
             self._rule = PairRule(self.weights_, places, count)
 
 

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from toprank._core.dtypes import NUMERIC
+from toprank.errors import InputError
 from toprank.tree.columns import Column
 from toprank.tree.structure import Tree
 
@@ -41,7 +42,7 @@ def read_directions(given: Any, columns: Sequence[Column], is_categorical: np.nd
     if isinstance(given, Mapping):
         unknown = [name for name in given if name not in names]
         if unknown:
-            raise ValueError(
+            raise InputError(
                 f"monotonic_cst of {owner} names {unknown[0]!r}, but X has no such column (its {len(names)} columns "
                 f"begin with {names[0]!r}). Hint: use the names of the columns, or one value per column."
             )
@@ -49,20 +50,20 @@ def read_directions(given: Any, columns: Sequence[Column], is_categorical: np.nd
     else:
         values = list(np.asarray(given, dtype=object).ravel())
         if len(values) != len(names):
-            raise ValueError(
+            raise InputError(
                 f"monotonic_cst of {owner} has {len(values)} values, but X has {len(names)} columns. "
                 "Hint: give one of -1, 0, 1 per column, or a dict of names."
             )
     for name, value in zip(names, values, strict=True):
         if isinstance(value, bool | np.bool_) or value not in (-1, 0, 1):
-            raise ValueError(
+            raise InputError(
                 f"monotonic_cst of {owner} must be -1, 0 or 1 for every column, but is {value!r} for {name!r}. "
                 "Hint: 1 = the score must not fall as the column rises."
             )
     direction = np.array(values, np.int8)
     constrained = np.flatnonzero((direction != 0) & (is_categorical > 0))
     if len(constrained):
-        raise ValueError(
+        raise InputError(
             f"monotonic_cst of {owner} constrains {names[constrained[0]]!r}, but its values are categories, which have "
             "no order. Hint: give it the value 0, or turn the column into numbers."
         )

@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from toprank._core.dtypes import CRITERIA
 from toprank._core.threads import Threads, resolve_n_jobs
 from toprank.data.training import TrainingData
+from toprank.errors import InputError
 from toprank.files.model_file import without_prefix
 from toprank.rankers.greedy.monotone import MONOTONIC_CST, bounded_rates, read_directions
 from toprank.rankers.growth import CV, DEPTH, GROWTH_CONSTRAINTS, GrowthSettings, grow_tree
@@ -171,7 +172,7 @@ class RankingTree(TreeRanker):
     def _fit_model(self, data: TrainingData, threads: Threads) -> None:
         direction = read_directions(self.monotonic_cst, data.columns, data.is_categorical, "RankingTree")
         if direction is not None and self.leaf_score != "rate":
-            raise ValueError(
+            raise InputError(
                 f"RankingTree keeps monotonic_cst with leaf_score='rate' only, but leaf_score is {self.leaf_score!r}, "
                 "whose scores change inside leaves. Hint: use leaf_score='rate'."
             )
@@ -243,7 +244,7 @@ class RankingTree(TreeRanker):
         check_is_fitted(self)
         stages = self._stages
         if stages is None:
-            raise ValueError(
+            raise InputError(
                 "RankingTree.staged_decision_function needs a tree that was grown level by level, but this one was "
                 "grown best first, with max_leaf_nodes: such trees do not contain one another. Hint: limit max_depth "
                 "instead."

@@ -8,6 +8,7 @@ import numpy as np
 
 from toprank._core.dtypes import NODE
 from toprank._core.threads import Threads
+from toprank.errors import InputError
 from toprank.rankers.growth import GrowthSettings
 from toprank.rankers.leaf_rates import falling_rates
 from toprank.rankers.meta.ordering import LeafOrder, place_rates
@@ -43,7 +44,7 @@ class ClassifierTree:
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
-        raise ValueError(
+        raise InputError(
             "This TreeRank is parted by classifiers, so it has no conditions that could be read: reasons, rules, text "
             f"and files need them ({name!r} of a tree). Hint: use leaf_ranker='tree' or 'oblique', or top_k with "
             "reasons=0."

@@ -14,6 +14,7 @@ from toprank._core.criteria import split_gain
 from toprank._core.dtypes import AUC, NODE, WEIGHT
 from toprank._core.threads import Threads
 from toprank.data.training import TrainingData
+from toprank.errors import InputError
 from toprank.rankers.linear import fit_linear_direction
 from toprank.tree.batch import Batch, Splits, Splitter
 from toprank.tree.bin_mapper import SAMPLE_ROWS, between, center_and_spread, distinct_values
@@ -334,7 +335,7 @@ def weight_keyword(estimator: Any) -> str:
         name, last = last.steps[-1]
         prefix += f"{name}__"
     if not (is_classifier(last) and has_fit_parameter(last, "sample_weight")):
-        raise ValueError(
+        raise InputError(
             f"leaf_ranker must be 'tree', 'stump', 'oblique' or a classifier whose fit takes sample_weight, got "
             f"{estimator!r}. Hint: try LogisticRegression() or DecisionTreeClassifier(max_depth=3)."
         )

@@ -11,6 +11,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from toprank._core.dtypes import CRITERIA
 from toprank._core.threads import Threads
 from toprank.data.training import TrainingData
+from toprank.errors import InputError
 from toprank.metrics import average_precision
 from toprank.rankers.growth import (
     CCP_ALPHA,
@@ -215,7 +216,7 @@ class MetaAP(MetaRanker):
 
     def _settings(self) -> GrowthSettings:
         if self.keeps_ap and self.criterion != "ap":
-            raise ValueError(
+            raise InputError(
                 f"MetaAP with keeps_ap=True needs conditions chosen by criterion='ap', but criterion is "
                 f"{self.criterion!r}, whose gains are no AP. Hint: use min_gain to stop inner trees early."
             )

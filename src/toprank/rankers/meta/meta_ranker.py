@@ -16,6 +16,7 @@ from toprank._core.threads import Threads, resolve_n_jobs
 from toprank.budget import Cutoff, cases_of_budget, find_cutoff
 from toprank.data.frames import make_frame
 from toprank.data.training import TrainingData
+from toprank.errors import InputError
 from toprank.explain import Covers, PathCounts
 from toprank.files.model_file import without_prefix
 from toprank.metrics import HitRates
@@ -243,7 +244,7 @@ class MetaRanker(TreeRanker):
         own = self._fitted_meta()
         chosen = int(own.check([node], f"{type(self).__name__}.node_classifier")[0])
         if own.meta.is_leaf[chosen]:
-            raise ValueError(
+            raise InputError(
                 f"{type(self).__name__}.node_classifier needs a meta-node that is parted, but {chosen} is a cell of "
                 "the ranking. Hint: `nodes_` tells them apart in its column is_leaf."
             )
@@ -292,7 +293,7 @@ class MetaRanker(TreeRanker):
         """
         check_is_fitted(self)
         if self._stages is None:
-            raise ValueError(
+            raise InputError(
                 f"{type(self).__name__}.staged_decision_function needs a meta-tree that was not pruned, but this one "
                 f"was, at ccp_alpha {self.ccp_alpha_:.3g}: pruned trees do not contain those of lower depth. Hint: fit "
                 "with ccp_alpha=0."

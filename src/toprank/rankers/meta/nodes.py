@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from toprank._core.dtypes import NODE, WEIGHT
+from toprank.errors import InputError
 from toprank.export import to_text
 from toprank.rankers.growth import GrowthSettings
 from toprank.rankers.meta.classifier_tree import ClassifierTree
@@ -72,10 +73,10 @@ class MetaNodes:
         """Of arrays that `to_arrays` made, for their tree; ValueError where they do not fit together."""
         known = {*ARRAYS, "unit"}
         if not known <= set(arrays) or set(arrays) - known not in (set(), {"leaves", "place"}):
-            raise ValueError("The model's meta-tree is not whole.")
+            raise InputError("The model's meta-tree is not whole.")
         order = LeafOrder(arrays["leaves"], arrays["place"]) if "leaves" in arrays else None
         if not all(_rules(arrays, order, tree)):
-            raise ValueError("The model's meta-tree and its tree do not fit together.")
+            raise InputError("The model's meta-tree and its tree do not fit together.")
         left, right, depth, positive, total, entry = (arrays[name] for name in ARRAYS)
         meta = MetaTree(left, right, depth, positive, total, [None] * len(left))
         return cls(meta, float(arrays["unit"]), settings, tree, entry, order)
@@ -105,7 +106,7 @@ class MetaNodes:
         n = len(self.meta.left)
         known = len(chosen) == 0 or (chosen.dtype.kind in "iu" and bool(np.all((chosen >= 0) & (chosen < n))))
         if not known:
-            raise ValueError(
+            raise InputError(
                 f"{caller} needs meta-nodes from 0 to {n - 1}, got {chosen.tolist()!r}. Hint: `nodes_` lists them."
             )
         return chosen.astype(NODE)

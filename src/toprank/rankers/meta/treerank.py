@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from toprank._core.dtypes import CRITERIA
 from toprank._core.threads import Threads
 from toprank.data.training import TrainingData
+from toprank.errors import InputError
 from toprank.explain import PathCounts, auc_importance, gain_importance
 from toprank.files.model_file import without_prefix
 from toprank.metrics import RocCurve, roc_auc
@@ -348,7 +349,7 @@ class TreeRank(MetaRanker):
         check_is_fitted(self)
         if self.leaf_order == "held-out" or self._has_no_tree:
             found = "leaf_order='held-out'" if self.leaf_order == "held-out" else "cells that classifiers part"
-            raise ValueError(
+            raise InputError(
                 "TreeRank.staged_decision_function needs an order of cells that growing gives at every depth, but this "
                 f"model has {found}. Hint: use leaf_order='training' and leaf_ranker='tree', 'stump' or 'oblique'."
             )
@@ -415,7 +416,7 @@ class TreeRank(MetaRanker):
         elif scale == "step":
             values = np.arange(self.tree_.n_leaves, 0.0, -1.0)
         else:
-            raise ValueError(f"scale must be 'level', 'rate' or 'step', got {scale!r}. Hint: 'level' is s-tilde.")
+            raise InputError(f"scale must be 'level', 'rate' or 'step', got {scale!r}. Hint: 'level' is s-tilde.")
         return values[self.tree_.leaf[self.tree_.apply(matrix)]]
 
     @property

@@ -24,6 +24,7 @@ from numpy.typing import ArrayLike
 
 from toprank._core.cells import best_chains, upper_hull
 from toprank._core.dtypes import NODE
+from toprank.errors import InputError
 from toprank.tree.meta.shake import check_cells
 
 
@@ -69,7 +70,7 @@ class MergePath:
             From 0, in the order of the ranking. Cells without weight are in the group of the cell before them.
         """
         if not penalty >= 0:
-            raise ValueError(
+            raise InputError(
                 f"The 'penalty' parameter of MergePath.groups must be a float in the range [0, inf]. Got {penalty!r} "
                 "instead. Hint: penalties at which groups change are in MergePath.penalties."
             )
@@ -140,7 +141,7 @@ def best_merge(positive: ArrayLike, negative: ArrayLike, penalty: float) -> np.n
     """
     checked = check_cells(positive, negative, "best_merge")
     if not penalty >= 0:
-        raise ValueError(
+        raise InputError(
             f"The 'penalty' parameter of best_merge must be a float in the range [0, inf]. Got {penalty!r} instead. "
             "Hint: 0 merges what costs no area."
         )

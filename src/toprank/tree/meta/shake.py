@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from toprank._core.cells import sort_by_slope, sum_of_cross_products
+from toprank.errors import InputError
 
 
 def optimal_order(positive: ArrayLike, negative: ArrayLike) -> np.ndarray:
@@ -106,7 +107,7 @@ def intercalation_gain(
     right = float(positive) - left[0], float(negative) - left[1]
     for name, rest, whole in zip(("positive", "negative"), right, (positive, negative), strict=True):
         if not (rest >= 0).all():
-            raise ValueError(
+            raise InputError(
                 f"'{name}_left' of {caller} must not exceed the weight of the cell, {name}={float(whole):g}. "
                 f"Got {float(whole) - rest.min():g}. Hint: both are in the same unit, cases or integer weights."
             )
@@ -123,7 +124,7 @@ def check_cells(positive: ArrayLike, negative: ArrayLike, caller: str) -> tuple[
     """Weights of the cells of a ranking as float64 arrays; both classes have weight."""
     positive, negative = _weights(positive, negative, caller)
     if not (positive.sum() > 0 and negative.sum() > 0):
-        raise ValueError(
+        raise InputError(
             f"{caller} needs cells with positive and with negative weight, but the weights sum to {positive.sum():g} "
             f"and {negative.sum():g}. Hint: an area under the ROC curve needs both classes."
         )
@@ -136,14 +137,14 @@ def _weights(
     """Two vectors of one length, finite and not negative, as float64."""
     both = np.asarray(positive, np.float64), np.asarray(negative, np.float64)
     if both[0].ndim != 1 or both[0].shape != both[1].shape:
-        raise ValueError(
+        raise InputError(
             f"'{first}' and '{second}' of {caller} must be vectors of one length. Got arrays of shapes "
             f"{both[0].shape} and {both[1].shape}. Hint: both have one entry a cell."
         )
     for name, values in zip((first, second), both, strict=True):
         is_wrong = ~((values >= 0) & (values < np.inf))
         if is_wrong.any():
-            raise ValueError(
+            raise InputError(
                 f"'{name}' of {caller} must hold finite weights that are not negative. Got {values[is_wrong][0]} for "
                 f"cell {np.flatnonzero(is_wrong)[0]}. Hint: weights are sums over the rows of a cell."
             )

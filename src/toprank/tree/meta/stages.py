@@ -16,6 +16,7 @@ import numpy as np
 from toprank._core.dtypes import LEAF, NODE
 from toprank._core.threads import Threads
 from toprank._core.traverse import walk_stages
+from toprank.errors import InputError
 from toprank.tree.bin_mapper import as_block, row_blocks
 from toprank.tree.scoring import squash
 from toprank.tree.structure import Tree
@@ -64,7 +65,7 @@ class Stages:
     def from_arrays(cls, arrays: Mapping[str, np.ndarray], tree: Tree) -> Stages:
         """Stages of arrays that `to_arrays` made, for their tree; ValueError where they do not fit together."""
         if set(arrays) != {f.name for f in fields(cls)} or not all(_rules(arrays, tree)):
-            raise ValueError("The model's stages do not fit its tree.")
+            raise InputError("The model's stages do not fit its tree.")
         node, depth, key, rate = (arrays[name] for name in ("node", "depth", "key", "rate"))
         return cls(node, depth, key, int(arrays["n_stages"]), rate)
 

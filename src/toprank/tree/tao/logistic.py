@@ -16,6 +16,7 @@ import numpy as np
 from toprank._core.logistic import Goal
 from toprank._core.quadratic import correlate
 from toprank._core.threads import CHUNK_ROWS, Threads, cut_evenly
+from toprank.errors import InputError
 from toprank.tree.tao.newton import solve
 
 ONE_CLASS_INTERCEPT = 30.0
@@ -238,12 +239,12 @@ def _prepare(
     c = np.ones(n) if weight is None else np.array(weight, dtype=np.float64)
     for name, values in (("is_positive", target), ("weight", c)):
         if values.shape != (n,):
-            raise ValueError(
+            raise InputError(
                 f"{name} must have one entry for each of the {n:,} rows that take part, but has shape {values.shape}. "
                 "Hint: with rows given, entry i belongs to row rows[i]."
             )
     if not (np.all(c >= 0.0) and np.all(c < np.inf)):
-        raise ValueError(
+        raise InputError(
             f"weight must hold finite numbers of at least 0, but goes from {c.min()} to {c.max()}. "
             "Hint: a row of weight 0 takes no part."
         )
@@ -281,7 +282,7 @@ def _feature_major(X: np.ndarray, rows: np.ndarray | None, columns: np.ndarray |
 def _check_penalty(penalty: float) -> float:
     """The penalty as a float above 0."""
     if not 0.0 < penalty < math.inf:
-        raise ValueError(
+        raise InputError(
             f"penalty must be a finite number above 0, got {penalty}. "
             "Hint: without one, weights that part the classes have no bound; 1e-6 * penalty_max(...) is next to none."
         )
@@ -295,7 +296,7 @@ def _check_start(start: Start | None, n_features: int) -> tuple[np.ndarray, floa
     weight, intercept = (start.weight, start.intercept) if isinstance(start, LinearFit) else start
     weight = np.asarray(weight, dtype=np.float64)
     if weight.shape != (n_features,) or not (np.all(np.isfinite(weight)) and math.isfinite(intercept)):
-        raise ValueError(
+        raise InputError(
             f"start must hold {n_features} finite weights and a finite intercept, got weights of shape {weight.shape} "
             f"and intercept {intercept}. Hint: columns that take no part have a weight too, which is not read."
         )
@@ -305,7 +306,7 @@ def _check_start(start: Start | None, n_features: int) -> tuple[np.ndarray, floa
 def _check_finite(is_finite: bool) -> None:
     """Raise where the kernels met entries of X that are no numbers: they notice, so nobody has to look first."""
     if not is_finite:
-        raise ValueError(
+        raise InputError(
             "X must hold finite numbers that can be added up, but a column has missing, infinite or too large values. "
             "Hint: impute missing values and standardise the columns first."
         )

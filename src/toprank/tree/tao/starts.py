@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from toprank._core.dtypes import CATEGORY, NUMERIC, OBLIQUE
+from toprank.errors import InputError
 from toprank.tree.structure import Tree
 from toprank.tree.tao.alternating_tree import AlternatingTree
 from toprank.tree.tao.problem import CostProblem
@@ -21,14 +22,14 @@ def tree_of(tree: Tree, problem: CostProblem) -> AlternatingTree:
     inner = np.flatnonzero(~tree.is_leaf)
     children = np.concatenate((tree.left[inner], tree.right[inner]))
     if len(np.unique(children)) < len(children):
-        raise ValueError(
+        raise InputError(
             "A tree to start from must have one way to each node, but a node of this one has several parents. "
             "Hint: start from a TAOTree or a RankingTree."
         )
     is_odd = (tree.oblique_code >= 0) != (problem.rows.is_categorical[tree.oblique_feature] == 1)
     if is_odd.any():
         words = ["categories", "numbers"][:: 1 if tree.oblique_code[is_odd][0] >= 0 else -1]
-        raise ValueError(
+        raise InputError(
             f"A tree to start from must take the columns for what they are, but a sum of this one takes column "
             f"{tree.oblique_feature[is_odd][0]} for {words[0]}, and it holds {words[1]}. "
             "Hint: fit both on the same columns."

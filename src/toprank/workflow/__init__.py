@@ -1,0 +1,60 @@
+"""The workflow as functions: judge a model, look for leaks, read a curve, compare methods and recommend one.
+
+Each function returns a frozen dataclass with `to_dict`. The command line prints them; nothing here prints.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from toprank.experiment.comparing import compare
+    from toprank.workflow.advice import Recommendation, recommend
+    from toprank.workflow.curves import CurveRow, CurveTable, curve_table
+    from toprank.workflow.judging import AtDepth, CalledCases, Gains, Judgement, gains, judge
+    from toprank.workflow.leaks import LoneColumn, check_main_column
+
+_HOMES = {
+    "AtDepth": "toprank.workflow.judging",
+    "CalledCases": "toprank.workflow.judging",
+    "CurveRow": "toprank.workflow.curves",
+    "CurveTable": "toprank.workflow.curves",
+    "Gains": "toprank.workflow.judging",
+    "Judgement": "toprank.workflow.judging",
+    "LoneColumn": "toprank.workflow.leaks",
+    "Recommendation": "toprank.workflow.advice",
+    "check_main_column": "toprank.workflow.leaks",
+    "compare": "toprank.experiment.comparing",
+    "curve_table": "toprank.workflow.curves",
+    "gains": "toprank.workflow.judging",
+    "judge": "toprank.workflow.judging",
+    "recommend": "toprank.workflow.advice",
+}
+
+__all__ = [
+    "AtDepth",
+    "CalledCases",
+    "CurveRow",
+    "CurveTable",
+    "Gains",
+    "Judgement",
+    "LoneColumn",
+    "Recommendation",
+    "check_main_column",
+    "compare",
+    "curve_table",
+    "gains",
+    "judge",
+    "recommend",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOMES:
+        return getattr(import_module(_HOMES[name]), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

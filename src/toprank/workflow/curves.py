@@ -1,0 +1,197 @@
+"""The points of a cost-optimal curve as a table, and its chosen point, in plain values."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from toprank.metrics import OperatingPoints
+    from toprank.rankers.curve.choice import Selection
+    from toprank.rankers.curve.cost_curve import CostOptimalCurve
+    from toprank.rankers.curve.path import Moved
+
+
+@dataclass(frozen=True)
+class Counts:
+    """The alerts of a point; found and false alarms add up to them."""
+
+    alerts: float
+    found: float
+    false_alarms: float
+
+
+@dataclass(frozen=True)
+class CurveRow:
+    """One point of a curve.
+
+    Attributes
+    ----------
+    point : int
+        Position in `path_`.
+    cost_ratio : float
+        Cost of a false alarm if a missed positive costs 1.
+    leaves : int
+    counts : Counts
+        Of the cases that a choice goes by: held-out cases if there are any.
+    recall, false_positive_rate : float
+    precision : float or None
+        None if there are no alerts.
+    training : Counts
+        Of the training cases.
+    moved : Moved or None
+        How a tree between two costs comes from another one.
+    is_dominated : bool
+        By the training cases.
+    held_out_is_dominated : bool or None
+        By the held-out cases.
+    """
+
+    point: int
+    cost_ratio: float
+    leaves: int
+    counts: Counts
+    recall: float
+    false_positive_rate: float
+    precision: float | None
+    training: Counts
+    moved: Moved | None
+    is_dominated: bool
+    held_out_is_dominated: bool | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values; alerts, found and false alarms stand beside the others."""
+        out: dict[str, Any] = {"point": self.point, "cost_ratio": self.cost_ratio, "leaves": self.leaves}
+        return out | asdict(self.counts) | {
+            "recall": self.recall,
+            "false_positive_rate": self.false_positive_rate,
+            "precision": self.precision,
+            "training": asdict(self.training),
+            "moved": None if self.moved is None else self.moved._asdict(),
+            "is_dominated": self.is_dominated,
+            "held_out_is_dominated": self.held_out_is_dominated,
+        }  # fmt: skip
+
+
+@dataclass(frozen=True)
+class CurveTable:
+    """The trees of a curve, from many alerts to few.
+
+    Attributes
+    ----------
+    judged_by : str
+        The cases behind the figures: "validation data", "cross-validation" or "training data".
+    n_cases, n_positives : float
+        Weight of those cases.
+    hull_area : float
+        Area under the hull of the curve; 0.5 = no better than chance.
+    base_point : int
+        The point at which both classes weigh alike.
+    rows : tuple of CurveRow
+    chosen : dict or None
+        The chosen point with its intervals.
+    """
+
+    judged_by: str
+    n_cases: float
+    n_positives: float
+    hull_area: float
+    base_point: int
+    rows: tuple[CurveRow, ...]
+    chosen: dict[str, Any] | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values."""
+        return {
+            "judged_by": self.judged_by,
+            "n_cases": self.n_cases,
+            "n_positives": self.n_positives,
+            "hull_area": self.hull_area,
+            "base_point": self.base_point,
+            "points": [row.to_dict() for row in self.rows],
+            "chosen": self.chosen,
+        }
+
+
+def curve_table(curve: CostOptimalCurve) -> CurveTable:
+    """The points of a fitted curve as a table.
+
+    Examples
+    --------
+    >>> from toprank import CostOptimalCurve
+    >>> from toprank.datasets import make_audit
+    >>> from toprank.workflow import curve_table
+    >>> data = make_audit(400, positive_rate=0.2, random_state=0)
+    >>> curve = CostOptimalCurve(depths=[1], alphas=[1.0], cv=None, random_state=0).fit(data.X, data.y)
+    >>> table = curve_table(curve)
+    >>> table.judged_by, len(table.rows) == len(curve.path_)
+    ('training data', True)
+    >>> row = table.rows[0]
+    >>> row.counts.alerts == row.counts.found + row.counts.false_alarms
+    True
+    """
+    points = judged_points(curve)
+    rows = tuple(
+        CurveRow(
+            point=i,
+            cost_ratio=point.cost_ratio,
+            leaves=point.tree.n_leaves_,
+            counts=_counts(points, i),
+            recall=float(points.true_positive_rate[i]),
+            false_positive_rate=float(points.false_positive_rate[i]),
+            precision=_precision(points, i),
+            training=_counts(curve.points_, i),
+            moved=point.moved,
+            is_dominated=point.is_dominated,
+            held_out_is_dominated=point.held_out_is_dominated,
+        )
+        for i, point in enumerate(curve.path_)
+    )
+    return CurveTable(
+        judged_by=curve.held_out_by_,
+        n_cases=float(points.positives + points.negatives),
+        n_positives=float(points.positives),
+        hull_area=points.hull_area,
+        base_point=curve.base_point_,
+        rows=rows,
+        chosen=choice_dict(curve.selected_),
+    )
+
+
+def judged_points(curve: CostOptimalCurve) -> OperatingPoints:
+    """Mistakes that a choice goes by: of held-out cases if there are any."""
+    return curve.points_ if curve.held_out_points_ is None else curve.held_out_points_
+
+
+def _counts(points: OperatingPoints, i: int) -> Counts:
+    false_alarms, found = float(points.false_positives[i]), points.positives - float(points.false_negatives[i])
+    return Counts(found + false_alarms, found, false_alarms)
+
+
+def _precision(points: OperatingPoints, i: int) -> float | None:
+    counts = _counts(points, i)
+    return counts.found / counts.alerts if counts.alerts > 0 else None
+
+
+def choice_dict(selection: Selection | None) -> dict[str, Any] | None:
+    """A choice as plain values; None for no choice."""
+    if selection is None:
+        return None
+    names = ("false_positive_rate", "recall", "precision", "alerts", "cost")
+    figures = {name: getattr(selection, name) for name in names}
+    return {
+        "point": selection.position,
+        "wish": selection.wish,
+        "judged_by": selection.judged_by,
+        "cost_ratio": selection.point.cost_ratio,
+        "moved": None if selection.point.moved is None else selection.point.moved._asdict(),
+        "leaves": selection.tree.n_leaves_,
+        "cut": None if selection.cut is None else _plain(asdict(selection.cut)),
+    } | {name: {"value": each.value, "low": each.low, "high": each.high} for name, each in figures.items()}
+
+
+def _plain(figures: dict[str, float]) -> dict[str, float | None]:
+    """Figures that JSON can hold: None for what is not known."""
+    return {name: None if np.isnan(value) else value for name, value in figures.items()}

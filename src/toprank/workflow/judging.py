@@ -1,0 +1,273 @@
+"""A model's ranking beside the known outcomes: average precision, figures at k, gains down the ranking."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, fields
+from typing import Any
+
+import numpy as np
+
+from toprank.errors import InputError
+from toprank.files.model_file import describe_model
+from toprank.metrics import (
+    Interval,
+    average_precision,
+    bootstrap_interval,
+    gains_table,
+    lift_at_k,
+    precision_at_k,
+    proportion_interval,
+    recall_at_k,
+    roc_auc,
+)
+
+DEPTHS = (0.01, 0.02, 0.05, 0.10)
+MAX_RESAMPLES, MIN_RESAMPLES, ROWS_RESAMPLED = 1000, 100, 20_000_000
+"""Bootstrap resamples: fewer where the table is long, so that an interval takes seconds."""
+
+
+@dataclass(frozen=True)
+class AtDepth:
+    """What the first k cases of a ranking hold; `_worst` and `_best` are the bounds that ties leave open."""
+
+    k: int
+    precision: float
+    precision_worst: float
+    precision_best: float
+    recall: float
+    recall_worst: float
+    recall_best: float
+    lift: float
+    lift_worst: float
+    lift_best: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, eq=False)
+class Gains:
+    """What is found down a ranking, one entry per depth; see `toprank.metrics.gains_table` for the columns.
+
+    The columns about amounts are None unless amounts were given.
+    """
+
+    depth: np.ndarray
+    cases: np.ndarray
+    positives: np.ndarray
+    hit_rate: np.ndarray
+    cumulative_positives: np.ndarray
+    precision: np.ndarray
+    recall: np.ndarray
+    lift: np.ndarray
+    amount: np.ndarray | None = None
+    cumulative_amount: np.ndarray | None = None
+    amount_recall: np.ndarray | None = None
+
+    def to_dict(self) -> dict[str, list[Any]]:
+        """Lists by column; columns that are None are left out."""
+        columns = {field.name: getattr(self, field.name) for field in fields(self)}
+        return {name: column.tolist() for name, column in columns.items() if column is not None}
+
+
+@dataclass(frozen=True)
+class CalledCases:
+    """What the chosen point of a curve calls positive, beside what the cases are.
+
+    Attributes
+    ----------
+    wish : str
+        What the point was chosen for.
+    point : int
+        Its position in the path.
+    alerts, found : int
+        Cases called positive, and how many of them are.
+    precision, recall, false_positive_rate : Interval
+        With Wilson's intervals; the value of a share of nothing is NaN.
+    """
+
+    wish: str
+    point: int
+    alerts: int
+    found: int
+    precision: Interval
+    recall: Interval
+    false_positive_rate: Interval
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values; None for a share of nothing."""
+        out: dict[str, Any] = {name: getattr(self, name) for name in ("wish", "point", "alerts", "found")}
+        for name in ("precision", "recall", "false_positive_rate"):
+            share = getattr(self, name)
+            value = None if np.isnan(share.value) else share.value
+            out[name] = {"value": value, "low": share.low, "high": share.high}
+        return out
+
+
+@dataclass(frozen=True, eq=False)
+class Judgement:
+    """A model's ranking of cases whose outcome is known.
+
+    Attributes
+    ----------
+    n_cases, n_positives : int
+    average_precision : Interval
+        With a bootstrap interval that is the same every time.
+    roc_auc : float
+    at_k : tuple of AtDepth
+    gains : Gains
+    chosen : CalledCases or None
+        Of a curve with a chosen point.
+    """
+
+    n_cases: int
+    n_positives: int
+    average_precision: Interval
+    roc_auc: float
+    at_k: tuple[AtDepth, ...]
+    gains: Gains
+    chosen: CalledCases | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values; `chosen` only if there is a chosen point."""
+        out = {
+            "n_cases": self.n_cases,
+            "n_positives": self.n_positives,
+            "average_precision": asdict(self.average_precision),
+            "roc_auc": self.roc_auc,
+            "at_k": [each.to_dict() for each in self.at_k],
+            "gains": self.gains.to_dict(),
+        }
+        return out if self.chosen is None else out | {"chosen": self.chosen.to_dict()}
+
+
+def judge(model: Any, X: Any, y: Any, *, k: int | Sequence[int] | None = None, amount: Any = None) -> Judgement:
+    """Judge a fitted model by cases whose outcome is known.
+
+    Parameters
+    ----------
+    model : fitted ranker
+    X : data frame or array of shape (n, n_features)
+        Cases that the model has not seen, or the figures are optimistic.
+    y : array of shape (n,)
+        Their outcomes, in the labels that the model was trained with.
+    k : int, sequence of int or None
+        Numbers of cases to check; None = the model's budget.
+    amount : array of shape (n,) or None
+        What a case is worth if it is positive: adds the amounts found to `gains`.
+
+    Returns
+    -------
+    Judgement
+
+    Examples
+    --------
+    >>> from toprank import RankingTree
+    >>> from toprank.datasets import make_audit
+    >>> from toprank.workflow import judge
+    >>> past, new = make_audit(2000, random_state=0).split()
+    >>> model = RankingTree(max_depth=3, budget=50, cv=0).fit(past.X, past.y)
+    >>> judgement = judge(model, new.X, new.y)
+    >>> judgement.n_cases, judgement.at_k[0].k
+    (666, 50)
+    >>> sorted(judgement.to_dict())
+    ['at_k', 'average_precision', 'gains', 'n_cases', 'n_positives', 'roc_auc']
+    """
+    is_positive = positives_of(model, y, "judge")
+    score = model.decision_function(X)
+    if k is None:
+        k = default_k(describe_model(model), len(score))
+    depths = [k] if isinstance(k, int | np.integer) else k
+    return Judgement(
+        n_cases=len(score),
+        n_positives=int(is_positive.sum()),
+        average_precision=precision_interval(is_positive, score),
+        roc_auc=roc_auc(is_positive, score),
+        at_k=tuple(figures_at(is_positive, score, depth) for depth in depths),
+        gains=gains(is_positive, score, amount),
+        chosen=None if getattr(model, "selected_", None) is None else _called_cases(model, X, is_positive),
+    )
+
+
+def gains(y: Any, score: Any, amount: Any = None, depths: Sequence[float] = DEPTHS) -> Gains:
+    """What is found down a ranking, at shares of the cases; shares that round up to the same number count once.
+
+    Parameters
+    ----------
+    y : array of shape (n,)
+        Labels of two values, the larger of which is positive.
+    score : array of shape (n,)
+        Larger is more suspicious.
+    amount : array of shape (n,) or None
+        What a case is worth if it is positive.
+    depths : shares of the cases
+
+    Examples
+    --------
+    >>> from toprank.workflow import gains
+    >>> gains([1, 1, 0, 1, 0, 0], [0.9, 0.8, 0.7, 0.6, 0.5, 0.1], depths=(1 / 3, 1.0)).recall.round(2).tolist()
+    [0.67, 1.0]
+    """
+    cases = sorted({max(1, int(np.ceil(round(share * len(score), 6)))) for share in depths})
+    return Gains(**gains_table(y, score, depths=cases, amount=amount))
+
+
+def positives_of(model: Any, y: Any, owner: str) -> np.ndarray:
+    """Which cases are positive, from outcomes in the labels of a model; ValueError for other labels."""
+    labels = np.asarray(y)
+    known = np.isin(labels, model.classes_)
+    if not known.all():
+        raise InputError(
+            f"{owner} needs outcomes in the labels that the model was trained with, {model.classes_.tolist()}, found "
+            f"{labels[~known].tolist()[0]!r}."
+        )
+    return labels == model.classes_[model.positive_index_]
+
+
+def precision_interval(is_positive: np.ndarray, score: np.ndarray) -> Interval:
+    """Average precision with a bootstrap interval that is the same every time."""
+    n_resamples = min(max(ROWS_RESAMPLED // len(score), MIN_RESAMPLES), MAX_RESAMPLES)
+    return bootstrap_interval(average_precision, is_positive, score, n_resamples=n_resamples, random_state=0)
+
+
+def figures_at(is_positive: np.ndarray, score: np.ndarray, k: int) -> AtDepth:
+    """Precision, recall and lift of the first k cases, with the bounds that ties leave open."""
+    out: dict[str, float] = {}
+    for name, measure in (("precision", precision_at_k), ("recall", recall_at_k), ("lift", lift_at_k)):
+        for ties, ending in (("expected", ""), ("worst", "_worst"), ("best", "_best")):
+            out[name + ending] = measure(is_positive, score, k, ties=ties)
+    return AtDepth(k, **out)
+
+
+def _called_cases(curve: Any, X: Any, is_positive: np.ndarray) -> CalledCases:
+    called = curve.predict(X) == curve.classes_[curve.positive_index_]
+    hits, alerts = int((called & is_positive).sum()), int(called.sum())
+    return CalledCases(
+        wish=curve.selected_.wish,
+        point=curve.selected_.position,
+        alerts=alerts,
+        found=hits,
+        precision=_share(hits, alerts),
+        recall=_share(hits, int(is_positive.sum())),
+        false_positive_rate=_share(alerts - hits, int((~is_positive).sum())),
+    )
+
+
+def _share(part: int, whole: int, level: float = 0.95) -> Interval:
+    low, high = proportion_interval(part, whole, level=level)
+    return Interval(part / whole if whole else np.nan, float(low), float(high), level)
+
+
+def default_k(info: dict[str, Any], n_rows: int) -> int:
+    """Alerts that a model's budget means for a table: cases as they are, or a share of the rows."""
+    budget = info["parameters"].get("budget")
+    if isinstance(budget, int):
+        return min(budget, n_rows)
+    return share_of_rows(info["cutoff"]["k"] / info["figures"]["n_cases"], n_rows)
+
+
+def share_of_rows(share: float, n_rows: int) -> int:
+    """Alerts that a share means for a table: one at least."""
+    return min(max(1, round(share * n_rows)), n_rows)
