@@ -24,8 +24,9 @@ def gains(
 ) -> dict[str, Any]:
     """Return the gains table at shares of the cases; those that round up to the same number count once."""
     from toprank.metrics import gains_table
+    from toprank.metrics.at_k import cases_of_share
 
-    cases = sorted({max(1, int(np.ceil(round(share * len(score), 6)))) for share in depths})
+    cases = sorted({int(cases_of_share(share, len(score))) for share in depths})
     return gains_table(is_positive, score, depths=cases, amount=amount)
 
 
@@ -42,12 +43,7 @@ def figures_at(is_positive: np.ndarray, score: np.ndarray, k: int) -> dict[str, 
 
 def default_k(info: dict[str, Any], n_rows: int) -> int:
     """Return the alerts that a model's budget means for a table: cases as they are, or a share of the rows."""
-    budget = info["parameters"].get("budget")
-    if isinstance(budget, int):
-        return min(budget, n_rows)
-    return share_of_rows(info["cutoff"]["k"] / info["figures"]["n_cases"], n_rows)
+    from toprank.budget import Cutoff, alerts_of_budget
 
-
-def share_of_rows(share: float, n_rows: int) -> int:
-    """Return the alerts that a share means for a table: one at least."""
-    return min(max(1, round(share * n_rows)), n_rows)
+    cutoff = Cutoff.from_dict(info["cutoff"])
+    return alerts_of_budget(info["parameters"].get("budget"), cutoff, info["figures"]["n_cases"], n_rows)

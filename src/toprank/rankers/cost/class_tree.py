@@ -58,6 +58,7 @@ class ClassTree(ClassifierMixin, BaseEstimator):
     # Tables are read as all rankers read them.
     _read: Any = BaseRanker._read
     _check_frame: Any = BaseRanker._check_frame
+    _is_read_by_name: Any = BaseRanker._is_read_by_name
     _no_columns: Any = BaseRanker._no_columns
     _encode: Any = BaseRanker._encode
     _make_training_data: Any = BaseRanker._make_training_data
