@@ -9,9 +9,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from toprank import datasets, metrics
+    from toprank import datasets, drift, experiment, explain, metrics, plots
     from toprank.drift import two_sample_test
     from toprank.files.model_file import load
+    from toprank.rankers.cost.cost_path import CostPath, cost_ratios_around, fit_at_costs
     from toprank.rankers.cost.cost_tree import CostTree
     from toprank.rankers.cost.tao_classifier import TAOClassifier
     from toprank.rankers.cost.tao_tree import TAOTree
@@ -29,6 +30,7 @@ __version__ = "0.1.0"
 __all__ = [
     "CostOptimalCurve",
     "CostOptimalForest",
+    "CostPath",
     "CostTree",
     "MetaAP",
     "MetaAPForest",
@@ -39,15 +41,22 @@ __all__ = [
     "TreeRankBoost",
     "TreeRankForest",
     "__version__",
+    "cost_ratios_around",
     "datasets",
+    "drift",
+    "experiment",
+    "explain",
+    "fit_at_costs",
     "load",
     "metrics",
+    "plots",
     "two_sample_test",
 ]
 
 _HOME = {
     "CostOptimalCurve": "toprank.rankers.curve.cost_curve",
     "CostOptimalForest": "toprank.rankers.curve.cost_forest",
+    "CostPath": "toprank.rankers.cost.cost_path",
     "CostTree": "toprank.rankers.cost.cost_tree",
     "MetaAP": "toprank.rankers.meta.meta_ap",
     "MetaAPForest": "toprank.rankers.ensemble.meta_ap_forest",
@@ -57,15 +66,19 @@ _HOME = {
     "TreeRank": "toprank.rankers.meta.treerank",
     "TreeRankBoost": "toprank.rankers.ensemble.treerank_boost",
     "TreeRankForest": "toprank.rankers.ensemble.treerank_forest",
+    "cost_ratios_around": "toprank.rankers.cost.cost_path",
+    "fit_at_costs": "toprank.rankers.cost.cost_path",
     "load": "toprank.files.model_file",
     "two_sample_test": "toprank.drift",
 }
+
+_MODULES = ("datasets", "drift", "experiment", "explain", "metrics", "plots")
 
 
 def __getattr__(name: str) -> Any:
     if name in _HOME:
         return getattr(import_module(_HOME[name]), name)
-    if name in ("datasets", "metrics"):
+    if name in _MODULES:
         return import_module(f"toprank.{name}")
     raise AttributeError(f"module 'toprank' has no attribute {name!r}")
 

@@ -3,10 +3,11 @@
 import numpy as np
 import pytest
 from sklearn.base import clone
+from sklearn.compose import ColumnTransformer
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from ranker_cases import RANKERS, make_cases
@@ -97,6 +98,19 @@ def test_predict_is_the_score_above_the_cutoff(kind):
     low, high = SIGNED.get(kind, (0, 1))
     assert np.all((score > low) & (score <= high))
     assert np.array_equal(model.predict(X) == 1, score >= model.cutoff_.threshold)
+
+
+@pytest.mark.parametrize("output", ["pandas", "polars"])
+def test_names_of_a_transformer_reach_the_rules(output):
+    X, y = make_cases(300)
+    steps = [("scaled", StandardScaler(), ["size", "age"]),
+             ("kind", OneHotEncoder(sparse_output=False), ["place"])]  # fmt: skip
+    features = ColumnTransformer(steps).set_output(transform=output)
+    model = make_pipeline(features, MetaAP(max_depth=2, leaf_depth=2, cv=0)).fit(X, y)
+    names = features.get_feature_names_out().tolist()
+    assert model[-1].feature_names_in_.tolist() == names
+    assert any(name in rule for rule in model[-1].rules()["rule"] for name in names)
+    assert np.array_equal(model.decision_function(X), model[-1].decision_function(model[:-1].transform(X)))
 
 
 @pytest.mark.parametrize("kind", RANKERS)

@@ -17,14 +17,14 @@ _ROUNDING = 1e-9  # 0.07 * 100 is 7.000000000000001: the ceiling of a share must
 
 
 def cases_of_share(share: float, total: float) -> float:
-    """Return the number of cases that a share stands for: rounded up, at least 1, at most the total.
+    """Return the number of cases that a share of a total stands for: rounded up, at least 1.
 
     Examples
     --------
     >>> cases_of_share(0.07, 100), cases_of_share(0.02, 120), cases_of_share(0.001, 5)
     (7.0, 3.0, 1.0)
     """
-    return min(max(float(np.ceil(share * total * (1 - _ROUNDING))), 1.0), total)
+    return max(float(np.ceil(share * total * (1 - _ROUNDING))), 1.0)
 
 
 def depth_of(k: Any, of: str, rows: CheckedRows, *, caller: str) -> float:
