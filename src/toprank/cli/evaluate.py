@@ -58,7 +58,7 @@ def evaluate(
     from toprank.cli.topk import choose_k, read_k
 
     check_readable(table)
-    asked, csv_format = [read_k(each) for each in k or [None]], CsvFormat.from_options(sep, encoding)
+    asked, csv_format = [read_k(each) for each in k] if k else [None], CsvFormat.from_options(sep, encoding)
     ranker, _, frame, features = load_and_read(model, table, terminal, csv_format=csv_format)
     values = label_values(frame, label, table.name)
     found = outcomes(values, label, table.name)
