@@ -68,6 +68,7 @@ ODD_NUMBERS = {
     "sparse": [10**17, None, -(10**17), 10**17],
     "fractions": [0.5, None, float("nan"), -0.0, 0.0, 0.5],
     "booleans": [True, None, False, True],
+    "all true": [True, True],
     "no values": [None, None],
 }
 
@@ -76,7 +77,8 @@ ODD_NUMBERS = {
 def test_numbers_and_booleans_as_categories_are_counted_as_they_first_occur(kind):
     values = ODD_NUMBERS[kind]
     expected = _code_list(values)
-    types = {"fractions": (pl.Float64, pa.float64()), "booleans": (pl.Boolean, pa.bool_())}
+    types = {"fractions": (pl.Float64, pa.float64()), "booleans": (pl.Boolean, pa.bool_()),
+             "all true": (pl.Boolean, pa.bool_())}  # fmt: skip
     polars_type, arrow_type = types.get(kind, (pl.Int64, pa.int64()))
     frames = [
         pl.DataFrame({"c": pl.Series(values, dtype=polars_type)}),
@@ -93,6 +95,8 @@ def test_numbers_and_booleans_as_categories_are_counted_as_they_first_occur(kind
 def test_large_numbers_without_a_sign_and_arrays_of_numbers():
     values = [2**64 - 1, 2**64 - 3, 2**64 - 1]
     assert read_table(pl.DataFrame({"c": pl.Series(values, dtype=pl.UInt64)})).coded(0).distinct == values[:2]
+    coded = read_table(pl.DataFrame({"c": pl.Series([-128, 127, 0, 127], dtype=pl.Int8)})).coded(0)
+    assert (coded.codes.tolist(), coded.distinct) == ([0, 1, 2, 1], [-128, 127, 0])
     coded = read_table(np.array([[7.0], [np.nan], [-1.0], [7.0]])).coded(0)
     assert (coded.codes.tolist(), coded.distinct) == ([0, -1, 1, 0], [7.0, -1.0])
 

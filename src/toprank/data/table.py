@@ -297,16 +297,18 @@ def _code_polars_text(values: nw.Series) -> Coded:
 
 def _code_plain(values: np.ndarray, is_null: np.ndarray) -> Coded:
     """Codes of numbers or booleans."""
-    codes, first = _number_by_first(values, is_null if is_null.any() else None)
+    numbers = values.view(np.uint8) if values.dtype.kind == "b" else values  # booleans cannot be subtracted
+    codes, first = _number_by_first(numbers, is_null if is_null.any() else None)
     return Coded(codes, values[first].tolist())
 
 
 def _number_by_first(values: np.ndarray, is_null: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
     """Codes of the distinct values, counted as they first occur, -1 where null; and the row in which each does."""
     n = len(values)
-    low, high = (int(values.min()), int(values.max())) if n and values.dtype.kind in "biu" else (0, math.inf)
+    low, high = (int(values.min()), int(values.max())) if n and values.dtype.kind in "iu" else (0, math.inf)
     if high - low <= n + DENSE:
-        place = (values - values.dtype.type(low) if low else values).astype(np.int64, copy=False)
+        wide = values.astype(np.int64, copy=False) if values.dtype.kind == "i" else values  # 127 - -128 is no int8
+        place = (wide - wide.dtype.type(low) if low else wide).astype(np.int64, copy=False)
         n_places = int(high - low) + 1
     else:
         distinct, place = np.unique(values, return_inverse=True)
