@@ -93,6 +93,25 @@ def test_links_between_pages_lead_somewhere(page):
 
 # --- the reference --------------------------------------------------------------------------------------------------
 
+IMPORTED = re.compile(r"from (toprank[\w.]*) import ([\w, ]+)")
+
+
+@pytest.mark.parametrize("page", ["README.md", *(f"docs/{p.name}" for p in ROOT.glob("docs/*.md"))])
+def test_what_pages_import_is_public(page):
+    for home, names in IMPORTED.findall((ROOT / page).read_text(encoding="utf-8")):
+        public = import_module(home)
+        assert home.count(".") <= 1, f"{page} imports from {home}. Hint: offer the names one level higher"
+        assert {name.strip() for name in names.split(",")} <= set(public.__all__), f"{page}: from {home} import {names}"
+
+
+def test_modules_and_functions_are_listed():
+    import toprank
+
+    for name in ("datasets", "drift", "experiment", "explain", "metrics", "plots", "fit_at_costs"):
+        assert name in dir(toprank)
+        assert getattr(toprank, name) is not None
+
+
 PUBLIC = ["toprank", "toprank.datasets", "toprank.drift", "toprank.experiment", "toprank.metrics", "toprank.plots",
           "toprank.workflow"]  # fmt: skip
 HELD_OR_RETURNED = ["toprank.tree.structure.Tree", "toprank.tree.columns.Column", "toprank.tree.bin_mapper.BinMapper",

@@ -118,6 +118,47 @@ print((after - before) / 2**10, size / 2**20)
 """
 
 
+def measure_encoding(n: int) -> list[tuple[str, str, str, str]]:
+    """Scoring a table of 18 numbers and 4 columns of categories beside one of the numbers alone, by library."""
+    import numpy as np
+    import polars as pl
+
+    from toprank import MetaAP
+
+    X, y = make_table(n, 18)
+    rng = np.random.default_rng(1)
+    numbers = pl.DataFrame(X, schema=[f"number {i}" for i in range(18)])
+    texts = {f"text {c}": np.array([f"category {i:03d}" for i in range(c)])[rng.integers(0, c, n)]
+             for c in (5, 20, 60, 200)}  # fmt: skip
+    table = numbers.with_columns(**texts)
+    forms: dict[str, Callable[[pl.DataFrame], Any]] = {
+        "polars": lambda frame: frame,
+        "polars, categorical": lambda frame: frame.with_columns(pl.selectors.string().cast(pl.Categorical)),
+        "pandas, object": lambda frame: _pandas(frame, object),
+        "pandas, string": lambda frame: _pandas(frame, "string"),
+        "pandas, category": lambda frame: _pandas(frame, "category"),
+        "pyarrow": lambda frame: frame.to_arrow(),
+        "pyarrow, dictionary": lambda frame: frame.with_columns(pl.selectors.string().cast(pl.Categorical)).to_arrow(),
+    }
+    some = 50_000
+    alone, both = (MetaAP(max_depth=3, leaf_depth=3, cv=0, n_jobs=1).fit(frame[:some], y[:some])
+                   for frame in (numbers, table))  # fmt: skip
+    lines = []
+    for name, form in forms.items():
+        plain, mixed = form(numbers), form(table)
+        (theirs, _), (ours, _) = best_of_each(
+            lambda plain=plain: alone.decision_function(plain), lambda mixed=mixed: both.decision_function(mixed)
+        )
+        lines.append((f"scoring {n:,} x (18 numbers + 4 texts), {name}", f"{ours:.2f} s",
+                      f"/ numbers alone ({theirs:.2f} s) {ours / theirs:.2f}", "<= 2"))  # fmt: skip
+    return lines
+
+
+def _pandas(frame: Any, dtype: Any) -> Any:
+    """A polars frame as one of pandas, its texts of the given type."""
+    return frame.to_pandas().astype({name: dtype for name in frame.columns if name.startswith("text")})
+
+
 def measure_treerank(n: int) -> list[tuple[str, str, str, str]]:
     """Growing TreeRank beside MetaAP of the same depths, and its forest."""
     from toprank import TreeRankForest
@@ -238,13 +279,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument(
-        "--parts", default="training;treerank;growth;memory;start", help="what to measure, separated by ';'"
+        "--parts", default="training;treerank;encoding;growth;memory;start", help="what to measure, separated by ';'"
     )
     parser.add_argument("--write", action="store_true", help="store the table in results.md")
     arguments = parser.parse_args()
     parts = {
         "training": lambda: measure_training(arguments.rows),
         "treerank": lambda: measure_treerank(arguments.rows),
+        "encoding": lambda: measure_encoding(3 * arguments.rows // 10),
         "growth": lambda: measure_growth_with_rows(4 * arguments.rows),
         "memory": lambda: measure_memory(3 * arguments.rows, 250),
         "start": measure_start,

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any
 from toprank.register import ENTRIES
 
 if TYPE_CHECKING:
-    from toprank import datasets, metrics, workflow
+    from toprank import datasets, drift, experiment, explain, metrics, plots, workflow
     from toprank.drift import two_sample_test
     from toprank.errors import InputError
     from toprank.files.model_file import load
+    from toprank.rankers.cost.cost_path import CostPath, cost_ratios_around, fit_at_costs
     from toprank.rankers.cost.cost_tree import CostTree
     from toprank.rankers.cost.tao_classifier import TAOClassifier
     from toprank.rankers.cost.tao_tree import TAOTree
@@ -32,6 +33,7 @@ __version__ = "0.1.0"
 __all__ = [
     "CostOptimalCurve",
     "CostOptimalForest",
+    "CostPath",
     "CostTree",
     "InputError",
     "MetaAP",
@@ -43,25 +45,36 @@ __all__ = [
     "TreeRankBoost",
     "TreeRankForest",
     "__version__",
+    "cost_ratios_around",
     "datasets",
+    "drift",
+    "experiment",
+    "explain",
+    "fit_at_costs",
     "load",
     "metrics",
+    "plots",
     "two_sample_test",
     "workflow",
 ]
 
 _HOME = {
     **{entry.name: entry.module for entry in ENTRIES},
+    "CostPath": "toprank.rankers.cost.cost_path",
     "InputError": "toprank.errors",
+    "cost_ratios_around": "toprank.rankers.cost.cost_path",
+    "fit_at_costs": "toprank.rankers.cost.cost_path",
     "load": "toprank.files.model_file",
     "two_sample_test": "toprank.drift",
 }
+
+_MODULES = ("datasets", "drift", "experiment", "explain", "metrics", "plots", "workflow")
 
 
 def __getattr__(name: str) -> Any:
     if name in _HOME:
         return getattr(import_module(_HOME[name]), name)
-    if name in ("datasets", "metrics", "workflow"):
+    if name in _MODULES:
         return import_module(f"toprank.{name}")
     raise AttributeError(f"module 'toprank' has no attribute {name!r}")
 

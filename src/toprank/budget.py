@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from toprank.errors import InputError, InputTypeError
+from toprank.metrics.at_k import cases_of_share
 from toprank.words.counts import plural
 from toprank.words.numbers import percent_text
 
@@ -101,6 +102,13 @@ def cases_of_budget(budget: Any, n_cases: float, n_positives: float) -> float:
             f"A budget that is a float is a share between 0 and 1, got {budget}. Hint: use an int for cases."
         )
     return float(budget * n_cases)
+
+
+def alerts_of_budget(budget: Any, cutoff: Cutoff, n_cases: float, n_rows: int) -> int:
+    """Number of alerts that the budget of a model means for a table: a count as it is, else the share of training."""
+    if isinstance(budget, int | np.integer):
+        return min(int(budget), n_rows)
+    return int(cases_of_share(cutoff.k / n_cases, n_rows))
 
 
 def find_cutoff(

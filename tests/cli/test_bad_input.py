@@ -290,6 +290,12 @@ def test_k_and_reasons(folder):
             f"--k must be from 1 to the number of rows of history.csv (300), got {k}. "
             "Hint: k is how many cases you can check."
         )
+    judged = ("evaluate", *common[1:], "--label", "fraud", "--k")
+    assert "(300), got 301." in refused(*judged, 301)
+    for k in ("1.5", "0%", "many", "nan"):
+        assert f"--k must be a number of cases such as 500 or a share such as 0.02 or 2%, got {k!r}." in refused(
+            *judged, k
+        )
     assert "--reasons must be 0 or more, got -1." in refused(*common, "--reasons", -1)
     assert "got 3,000,000." in refused(*common, "--reasons", 3_000_000)
     assert "did you mean 'fraud'?" in refused(*common, "--keep", "frauds")

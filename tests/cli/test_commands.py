@@ -260,6 +260,10 @@ def test_evaluate_measures_the_ranking(folder, model):
     assert result["average_precision"]["value"] == pytest.approx(toprank.metrics.average_precision(y, score))
     assert result["average_precision"]["low"] <= result["average_precision"]["value"]
     assert [at["k"] for at in result["at_k"]] == [10, 20]
+    shares = parsed(
+        run("evaluate", model, history, "--label", "fraud", "--k", "3.4%", "--k", "0.02", "-k", 6, "--json")
+    )
+    assert [at["k"] for at in shares["at_k"]] == [11, 6]  # rounded up, as in the table of gains; once each
     for at in result["at_k"]:
         assert at["precision_worst"] <= at["precision"] <= at["precision_best"]
     assert result["gains"]["depth"] == [3, 6, 15, 30]

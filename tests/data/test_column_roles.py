@@ -318,7 +318,7 @@ def test_whole_numbers_beyond_floats_get_a_sentence():
 def test_all_missing_columns_are_named_at_once():
     X, y = make_table()
     model = quiet_fit(RankingTree(), X, y)
-    with pytest.raises(ValueError, match="seen at fit time") as caught:
+    with pytest.raises(ValueError, match="missing from X") as caught:
         model.decision_function(X.drop(columns=["token", "place"]).rename(columns={"amount": "Amount"}))
     text = str(caught.value).splitlines()[-1]
     assert text.startswith("2 columns were used to train this model but are missing from X (9 columns read)")

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toprank import RankingTree
-from toprank.data.table import read_table
+from toprank.data.table import _code_list, read_table
 
 VALUES = {"a": [1, 2, 3], "b": [0.5, None, 1.5], "c": ["x", None, "x"], "d": [True, False, None], "e": [7, None, 9]}
 FRAMES = {
@@ -61,6 +61,58 @@ def test_codes_give_the_values_back_in_every_library(values):
         assert len(set(coded.distinct)) == len(coded.distinct) == len({v for v in values if v is not None})
         assert coded.counts.sum() == sum(v is not None for v in values)
         assert table.counts(0) == {v: values.count(v) for v in values if v is not None}
+
+
+ODD_NUMBERS = {
+    "dense": [3, None, -2, 3, 0, -2],
+    "sparse": [10**17, None, -(10**17), 10**17],
+    "fractions": [0.5, None, float("nan"), -0.0, 0.0, 0.5],
+    "booleans": [True, None, False, True],
+    "all true": [True, True],
+    "no values": [None, None],
+}
+
+
+@pytest.mark.parametrize("kind", ODD_NUMBERS)
+def test_numbers_and_booleans_as_categories_are_counted_as_they_first_occur(kind):
+    values = ODD_NUMBERS[kind]
+    expected = _code_list(values)
+    types = {"fractions": (pl.Float64, pa.float64()), "booleans": (pl.Boolean, pa.bool_()),
+             "all true": (pl.Boolean, pa.bool_())}  # fmt: skip
+    polars_type, arrow_type = types.get(kind, (pl.Int64, pa.int64()))
+    frames = [
+        pl.DataFrame({"c": pl.Series(values, dtype=polars_type)}),
+        pa.table({"c": pa.chunked_array([values[:1], values[1:]], arrow_type)}),
+        pa.table({"c": pa.array(values, arrow_type).dictionary_encode()}),
+        np.array(values, object).reshape(-1, 1),
+    ]
+    for frame in frames:
+        coded = read_table(frame).coded(0)
+        assert coded.codes.tolist() == expected.codes.tolist()
+        assert list(map(repr, coded.distinct)) == list(map(repr, expected.distinct))
+
+
+def test_large_numbers_without_a_sign_and_arrays_of_numbers():
+    values = [2**64 - 1, 2**64 - 3, 2**64 - 1]
+    assert read_table(pl.DataFrame({"c": pl.Series(values, dtype=pl.UInt64)})).coded(0).distinct == values[:2]
+    coded = read_table(pl.DataFrame({"c": pl.Series([-128, 127, 0, 127], dtype=pl.Int8)})).coded(0)
+    assert (coded.codes.tolist(), coded.distinct) == ([0, 1, 2, 1], [-128, 127, 0])
+    coded = read_table(np.array([[7.0], [np.nan], [-1.0], [7.0]])).coded(0)
+    assert (coded.codes.tolist(), coded.distinct) == ([0, -1, 1, 0], [7.0, -1.0])
+
+
+def test_categories_of_a_library_need_not_occur_nor_be_in_order():
+    values = ["b", None, "a", "b"]
+    chunks = [pa.array(part, pa.string()).dictionary_encode() for part in (values[:3], values[3:])]
+    for frame in (
+        pl.DataFrame({"c": pl.Series(values, dtype=pl.Enum(["z", "a", "b"]))}),
+        pl.DataFrame({"c": pl.Series(["other", *values], dtype=pl.Categorical)})[1:],
+        pd.DataFrame({"c": pd.Categorical(values, categories=["z", "a", "b"])}),
+        pa.table({"c": pa.chunked_array(chunks)}),
+        pa.table({"c": pa.DictionaryArray.from_arrays(pa.array([2, None, 1, 0]), pa.array(["b", "a", "b"]))}),
+    ):
+        coded = read_table(frame).coded(0)
+        assert (coded.codes.tolist(), coded.distinct) == ([0, -1, 1, 0], ["b", "a"])
 
 
 def test_objects_are_told_apart_column_by_column():

@@ -4,6 +4,7 @@ import datetime as dt
 import re
 from contextlib import nullcontext
 
+import narwhals as nw
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -314,11 +315,26 @@ def test_a_frame_that_has_not_been_read(fitted, rows):
 
 
 @pytest.mark.parametrize("form", [pd.DataFrame, lambda f: pl.DataFrame(f.to_dict("list")), pa.Table.from_pandas])
-def test_extra_and_reordered_columns(fitted, rows, form):
-    with pytest.raises(ValueError, match=r"(?s)unseen at fit time.*extra.*Hint: pass X\[model\.feature_names_in_\]"):
-        fitted.decision_function(form(rows.assign(extra=1.0)))
-    with pytest.raises(ValueError, match=r"(?s)same order.*Hint: pass X\[model\.feature_names_in_\]"):
-        fitted.decision_function(form(rows[["place", "size", "age"]]))
+def test_columns_are_matched_by_name(fitted, rows, form):
+    expected = fitted.decision_function(rows)
+    more = form(rows.assign(extra="unknown to the model")[["place", "extra", "size", "age"]])
+    assert np.array_equal(fitted.decision_function(more), expected)
+    assert [str(each) for each in fitted.explain(more)] == [str(each) for each in fitted.explain(rows)]
+    alerts, again = fitted.top_k(rows, 5), nw.from_native(fitted.top_k(more, 5), eager_only=True)
+    assert alerts["reason_1"].tolist() == again["reason_1"].to_list()
+    with pytest.raises(ValueError, match=r"2 columns .* missing from X .*'size', 'place'\. Hint: .*'SIZE' for 'size'"):
+        fitted.decision_function(form(rows.rename(columns={"place": "town", "size": "SIZE"})))
+
+
+def test_names_that_are_not_text_are_matched_too_and_models_of_arrays_go_by_position():
+    X, y = numbers()
+    frame = pd.DataFrame(X)
+    named, plain = clone(FAST).fit(frame, y), clone(FAST).fit(X, y)
+    assert np.array_equal(named.decision_function(frame[[1, 0]]), named.decision_function(frame))
+    assert np.array_equal(named.decision_function(frame.assign(more=0.0)), named.decision_function(frame))
+    assert np.array_equal(plain.decision_function(frame[[1, 0]]), plain.decision_function(X[:, ::-1]))
+    with pytest.raises(ValueError, match="3 features"):
+        plain.decision_function(pd.DataFrame(X[:, [0, 1, 1]]))
 
 
 def test_an_array_of_another_width():
@@ -369,12 +385,10 @@ def test_a_column_that_lost_all_its_values_is_missing(fitted, rows):
 
 
 @pytest.mark.parametrize("kind", ["rate", "margin", "forest"])
-@pytest.mark.parametrize("k", [0, -1, 41, 2.0, "3", None, True, np.nan], ids=repr)
+@pytest.mark.parametrize("k", [0, -1, 41, 2.0, 1.0, 0.0, -0.1, "3", True, np.nan], ids=repr)
 def test_k_out_of_range(kind, k):
     X, y = numbers()
-    with pytest.raises(
-        ValueError, match=rf"k must be an int from 1 to the number of rows \(40\), got {re.escape(repr(k))}\. Hint:"
-    ):
+    with pytest.raises(ValueError, match=rf"k must be .* \(40\) .*, got {re.escape(repr(k))}\. Hint:"):
         clone(RANKERS[kind]).fit(X, y).top_k(X, k)
 
 

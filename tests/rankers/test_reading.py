@@ -1,9 +1,11 @@
 """What a person reads of a fitted model: alerts, rules, explanations, texts; in the caller's frame type."""
 
 import json
+import math
 import sys
 from itertools import pairwise
 
+import narwhals as nw
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -68,6 +70,60 @@ def test_alerts_come_in_the_frame_type_of_the_table(fitted, rows, library):
         column = alerts[name].to_pylist() if library == "pyarrow" else list(alerts[name])
         given = [None if value is None or value != value else value for value in column]
         assert given == [None if value != value else value for value in plain[name].tolist()]
+
+
+def test_alerts_are_as_many_as_the_budget_or_a_share(rows):
+    X, y = make_cases(400)
+
+    def n_alerts(budget, *k):
+        return len(variant("margin", budget=budget).fit(X, y).top_k(rows, *k, reasons=0))
+
+    assert [n_alerts(7), n_alerts(10_000), n_alerts(0.1)] == [7, 60, 6]
+    assert n_alerts(None) == math.ceil(60 * y.mean())
+    assert [n_alerts(7, k) for k in (0.11, 0.001, np.float32(0.5), np.int64(3))] == [7, 1, 30, 3]
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_columns_are_carried_as_they_are(library):
+    X, y = make_cases(300)
+    model = variant("margin").fit(X, y)
+    cases = X.assign(case=[f"case {i}" for i in range(300)], day=pd.date_range("2024-01-01", periods=300), n=range(300))
+    table = {"pandas": lambda f: f, "polars": pl.from_pandas, "pyarrow": pa.Table.from_pandas}[library](cases)
+    alerts, frame = (nw.from_native(t, eager_only=True) for t in
+                     (model.top_k(table, 9, reasons=1, id=["case"], keep=["day", "size", "case"]), table))  # fmt: skip
+    plain = nw.from_native(model.top_k(table, 9, reasons=1), eager_only=True)
+    assert alerts.columns == ["case", *plain.columns, "day", "size"]
+    for name in ("case", "day", "size"):
+        assert alerts[name].dtype == frame[name].dtype
+        assert alerts[name].to_list() == frame[name][plain["row"].to_list()].to_list()
+    assert alerts["score"].to_list() == plain["score"].to_list()
+    single = nw.from_native(model.top_k(table, 2, reasons=0, id="n"), eager_only=True)
+    assert single["n"].to_list() == single["row"].to_list()
+
+
+def test_the_index_of_a_pandas_frame_is_kept():
+    X, y = make_cases(100)
+    model = variant("margin").fit(X, y)
+    for index in (pd.Index([f"case {i // 2}" for i in range(100)], name="case"),
+                  pd.MultiIndex.from_product([range(20), list("abcde")], names=["year", "case"])):  # fmt: skip
+        frame = X.set_index(index)
+        alerts = model.top_k(frame, 10, keep="size")
+        assert alerts.index.equals(frame.index[alerts["row"]])
+        assert alerts.index.names == index.names
+        assert alerts["size"].equals(frame["size"].iloc[alerts["row"]])
+    assert isinstance(model.rules().index, pd.RangeIndex)
+
+
+def test_columns_that_cannot_be_carried():
+    X, y = make_cases(100)
+    model = variant("margin").fit(X, y)
+    with pytest.raises(ValueError, match=r"id names the column 'Size', but X has no such column .*'size'"):
+        model.top_k(X, 3, id="Size")
+    with pytest.raises(ValueError, match="'rank' of X has the name of a column of the alerts"):
+        model.top_k(X.assign(rank=1), 3, keep=["rank"])
+    numbers = X[["size", "age"]].to_numpy()
+    with pytest.raises(ValueError, match="keep names columns of X, but X is an array"):
+        variant("margin").fit(numbers, y).top_k(numbers, 3, keep="x0")
 
 
 def test_alerts_say_how_much_and_why(fitted, rows):

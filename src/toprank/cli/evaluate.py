@@ -25,12 +25,13 @@ def evaluate(
     table: Annotated[Path, typer.Argument(metavar="FILE", help="Cases whose outcome is known.")],
     label: Label,
     k: Annotated[
-        list[int] | None,
+        list[str] | None,
         typer.Option(
             "--k",
             "-k",
             metavar="CASES",
-            help="Checks to judge; may be repeated (default: the model's budget).",
+            help="Report precision, recall and lift at this k: 200, or a share: 2%; may be repeated (default: the "
+            "model's budget).",
         ),
     ] = None,
     amount: Annotated[
@@ -55,18 +56,17 @@ def evaluate(
     from toprank.cli.csv_text import CsvFormat
     from toprank.cli.reading import check_readable
     from toprank.cli.scoring import load_and_read
-    from toprank.cli.topk import choose_k
+    from toprank.cli.topk import choose_k, read_k
     from toprank.workflow import judge
 
     check_readable(table)
-    csv_format = CsvFormat.from_options(sep, encoding)
+    asked, csv_format = [read_k(each) for each in k] if k else [None], CsvFormat.from_options(sep, encoding)
     ranker, _, frame, features = load_and_read(model, table, terminal, csv_format=csv_format)
     values = label_values(frame, label, table.name)
     found = outcomes(values, label, table.name)
     trained = ranker.classes_[ranker.positive_index_]
     is_positive = values == choose_positive(found, positive, label, table.name, trained=trained)
-    wanted = dict.fromkeys(k) if k else [None]
-    depths = [choose_k(each, ranker, frame.height, table.name, terminal) for each in wanted]
+    depths = list(dict.fromkeys(choose_k(each, ranker, frame.height, table.name, terminal) for each in asked))
     worth = None if amount is None else _amounts(frame, amount, table.name)
     with terminal.working(f"Judging the ranking of {plural(frame.height, 'case')}"):
         judgement = judge(ranker, features, as_labels(ranker, is_positive), k=depths, amount=worth)

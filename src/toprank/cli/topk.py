@@ -90,7 +90,7 @@ def topk(
             "--k and --chosen ask for different lists, expected one of them. Hint: --chosen lists all that the chosen "
             "tree calls positive, --k cuts the ranking."
         )
-    asked, csv_format = _read_k(k), CsvFormat.from_options(sep, encoding)
+    asked, csv_format = read_k(k), CsvFormat.from_options(sep, encoding)
     ranker, source, frame, features = load_and_read(model, table, terminal, csv_format=csv_format, needs_choice=chosen)
     ids = split_names(id_columns, frame.columns, "--id", table.name)
     kept = _kept_columns(keep, ids, ranker, frame, table.name)
@@ -108,7 +108,7 @@ def topk(
     _print_alerts(said, alerts, ids + kept or ["row"], out, ranker.rates_, terminal)
 
 
-def _read_k(text: str | None) -> int | float | None:
+def read_k(text: str | None) -> int | float | None:
     """Return a number of cases, which may still be too large or too small for the table, or a share of them."""
     try:
         return None if text is None else int(text)
@@ -119,14 +119,15 @@ def _read_k(text: str | None) -> int | float | None:
 def choose_k(k: int | float | None, model: Any, n_rows: int, file: str, terminal: Terminal) -> int:
     """Return the number of alerts: as asked for, or as the model's budget says, with a note where it is too large."""
     from toprank.files.model_file import describe_model
-    from toprank.workflow.judging import default_k, share_of_rows
+    from toprank.metrics.at_k import cases_of_share
+    from toprank.workflow.judging import default_k
 
     if k is None:
         info = describe_model(model)
         note_large_budget(info["parameters"].get("budget"), n_rows, "the budget of the model", file, terminal)
         return default_k(info, n_rows)
     if isinstance(k, float):
-        return share_of_rows(k, n_rows)
+        return int(cases_of_share(k, n_rows))
     if not 1 <= k <= n_rows:
         raise InputError(
             f"--k must be from 1 to the number of rows of {file} ({n_rows:,}), got {k:,}. "

@@ -58,12 +58,10 @@ def encode(table: Table, columns: Sequence[Column]) -> np.ndarray:
     for place, column in enumerate(columns):
         is_plain = column.categories is None and column.form == "" and table.is_numeric(positions[place])
         (plain if is_plain else others).append(place)
-    block = table.block([positions[place] for place in plain]) if plain else None
-    if block is not None and not others:
-        return block
+    if plain and not others:
+        return table.block(positions)
     matrix = np.empty((len(table), len(columns)), np.float64, order="F")
-    if block is not None:
-        matrix[:, plain] = block
+    table.write_numbers([positions[place] for place in plain], matrix, plain)
     days: dict[int, np.ndarray] = {}
     for place in others:
         matrix[:, place] = _encode_column(table, positions[place], columns[place], days)

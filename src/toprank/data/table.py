@@ -5,6 +5,7 @@ What costs a call per column is avoided where columns can be many: all plain num
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
@@ -20,6 +21,9 @@ PLAIN_NUMBERS = frozenset(
     {nw.Int8, nw.Int16, nw.Int32, nw.Int64, nw.UInt8, nw.UInt16, nw.UInt32, nw.UInt64, nw.Float32, nw.Float64}
 )
 """Types that numpy has, too."""
+
+DENSE = 10_000
+"""Whole numbers are counted in a table where their range has at most so many numbers more than the column has rows."""
 
 DATE_TYPES = ("date", "datetime", "Timestamp")
 """Types of Python and pandas that hold dates."""
@@ -159,6 +163,12 @@ class Table:
             matrix[:, place] = part
         return matrix
 
+    def write_numbers(self, positions: Sequence[int], matrix: np.ndarray, places: Sequence[int]) -> None:
+        """Write columns stored as numbers into columns of a matrix in Fortran order, NaN = missing."""
+        for i, place in zip(positions, places, strict=True):
+            # Data frames show a plain column as an array without a copy; a block of them would be one more copy.
+            matrix[:, place] = self.series(i).to_numpy() if i in self._plain else self.numbers(i)
+
     def _are_narrow(self, positions: Sequence[int]) -> bool:
         return all(dtype == nw.Float32 for dtype in {self._types[i].dtype for i in positions})
 
@@ -257,20 +267,64 @@ def kind_of_value(value: Any) -> str:
 def _code(values: nw.Series | np.ndarray) -> Coded:
     """Codes of the distinct values of a column, by the fastest way that its library has."""
     if isinstance(values, np.ndarray):
+        if values.dtype.kind in "biuf":
+            return _code_plain(values, values != values)
         return _code_list(values.tolist())
-    native = values.to_native()
-    if values.implementation.is_pandas():
+    library, native = values.implementation, values.to_native()
+    if library.is_pandas():
         codes, distinct = native.factorize()
         return Coded(codes, distinct.tolist())
-    if values.implementation.is_polars() and values.dtype in (nw.String, nw.Categorical, nw.Enum):
-        text = values.cast(nw.String) if values.dtype != nw.String else values
-        names = text.drop_nulls().unique(maintain_order=True)
-        places = text.to_native().replace_strict(names.to_native(), range(len(names)), default=-1)
-        return Coded(places.fill_null(-1).to_numpy().astype(np.int64), names.to_list())
-    if values.implementation.is_pyarrow() and values.dtype == nw.String:
+    if library.is_polars() and values.dtype in (nw.String, nw.Categorical, nw.Enum):
+        return _code_polars_text(values)
+    if library.is_pyarrow() and values.dtype in (nw.Categorical, nw.Enum):  # a dictionary may name a value twice
+        return _code(nw.from_native(native.cast(native.type.value_type), series_only=True))
+    if library.is_pyarrow() and values.dtype == nw.String:
         coded = native.combine_chunks().dictionary_encode()
         return Coded(coded.indices.fill_null(-1).to_numpy().astype(np.int64), coded.dictionary.to_pylist())
+    if values.dtype == nw.Boolean or values.dtype in PLAIN_NUMBERS:
+        is_null = values.is_null().to_numpy()
+        filled = values.fill_null(False if values.dtype == nw.Boolean else 0).to_numpy()
+        return _code_plain(filled, is_null | (filled != filled))
     return _code_list(values.to_list())
+
+
+def _code_polars_text(values: nw.Series) -> Coded:
+    """Codes of strings or categories of polars, which numbers the categories of a column, but in no given order."""
+    physical = (values.cast(nw.Categorical) if values.dtype == nw.String else values).to_native().to_physical()
+    is_null = physical.is_null().to_numpy() if physical.null_count() else None
+    codes, first = _number_by_first(physical.fill_null(0).to_numpy(), is_null)
+    distinct = nw.from_native(values.to_native()[first], series_only=True)
+    return Coded(codes, distinct.cast(nw.String).to_list())
+
+
+def _code_plain(values: np.ndarray, is_null: np.ndarray) -> Coded:
+    """Codes of numbers or booleans."""
+    numbers = values.view(np.uint8) if values.dtype.kind == "b" else values  # booleans cannot be subtracted
+    codes, first = _number_by_first(numbers, is_null if is_null.any() else None)
+    return Coded(codes, values[first].tolist())
+
+
+def _number_by_first(values: np.ndarray, is_null: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
+    """Codes of the distinct values, counted as they first occur, -1 where null; and the row in which each does."""
+    n = len(values)
+    low, high = (int(values.min()), int(values.max())) if n and values.dtype.kind in "iu" else (0, math.inf)
+    if high - low <= n + DENSE:
+        wide = values.astype(np.int64, copy=False) if values.dtype.kind == "i" else values  # 127 - -128 is no int8
+        place = (wide - wide.dtype.type(low) if low else wide).astype(np.int64, copy=False)
+        n_places = int(high - low) + 1
+    else:
+        distinct, place = np.unique(values, return_inverse=True)
+        n_places = len(distinct)
+    if is_null is not None:
+        place = np.where(is_null, n_places, place)
+    first = np.full(n_places + 1, n)
+    first[place[::-1]] = np.arange(n - 1, -1, -1)  # of several rows the one written last stays: the first of them
+    first = first[:-1]
+    present = np.flatnonzero(first < n)
+    order = present[np.argsort(first[present])]
+    number = np.full(n_places + 1, -1)
+    number[order] = np.arange(len(order))
+    return number[place], first[order]
 
 
 def _code_list(values: list[Any]) -> Coded:

@@ -17,6 +17,17 @@ from toprank.metrics._validation import CheckedRows, check_choice, check_rows, i
 _ROUNDING = 1e-9  # 0.07 * 100 is 7.000000000000001: the ceiling of a share must not see the last bits
 
 
+def cases_of_share(share: float, total: float) -> float:
+    """Return the number of cases that a share of a total stands for: rounded up, at least 1.
+
+    Examples
+    --------
+    >>> cases_of_share(0.07, 100), cases_of_share(0.02, 120), cases_of_share(0.001, 5)
+    (7.0, 3.0, 1.0)
+    """
+    return max(float(np.ceil(share * total * (1 - _ROUNDING))), 1.0)
+
+
 def depth_of(k: Any, of: str, rows: CheckedRows, *, caller: str) -> float:
     """Return the number of cases that `k` asks for: an int, or a share rounded up to at least 1."""
     check_choice(of, "of", ("positives", "cases"), caller=caller)
@@ -24,8 +35,7 @@ def depth_of(k: Any, of: str, rows: CheckedRows, *, caller: str) -> float:
     if is_int(k) and 1 <= k <= total:
         return float(k)
     if is_real(k) and not is_int(k) and 0 < k <= 1:
-        whole = rows.total_positive if of == "positives" else total
-        return min(max(float(np.ceil(k * whole * (1 - _ROUNDING))), 1.0), total)
+        return min(cases_of_share(k, rows.total_positive if of == "positives" else total), total)
     counted = "the sum of sample_weight" if rows.is_weighted else "the number of cases"
     raise (InputError if is_real(k) else InputTypeError)(
         f"The 'k' parameter of {caller} must be an int in the range [1, {total:,.10g}] ({counted}) or a "

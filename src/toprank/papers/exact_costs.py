@@ -118,7 +118,7 @@ def exact_stumps(X: Any, y: Any, *, sample_weight: Any = None, pos_label: Any = 
 
     Examples
     --------
-    >>> from toprank.papers.exact_costs import exact_stumps
+    >>> from toprank.papers import exact_stumps
     >>> curve = exact_stumps([[1], [2], [3], [4], [5]], [1, 0, 1, 1, 0])
     >>> curve.points.false_positives.tolist(), curve.points.false_negatives.tolist()
     ([1.0, 0.0], [0.0, 2.0])
@@ -239,7 +239,7 @@ def exact_linear(
 
     Examples
     --------
-    >>> from toprank.papers.exact_costs import exact_linear
+    >>> from toprank.papers import exact_linear
     >>> X, y = [[0, 0], [0, 1], [1, 0], [1, 1]], [0, 1, 1, 0]
     >>> best = exact_linear(X, y, fp_cost=2.0)
     >>> best.false_positives, best.false_negatives, best.is_optimal
@@ -278,7 +278,7 @@ def exact_linear_curve(
 
     Examples
     --------
-    >>> from toprank.papers.exact_costs import exact_linear_curve
+    >>> from toprank.papers import exact_linear_curve
     >>> exact_linear_curve([[0, 0], [0, 1], [1, 0], [1, 1]], [0, 1, 1, 0], [0.5, 2.0]).false_positives.tolist()
     [1.0, 0.0]
     """

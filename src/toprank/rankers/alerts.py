@@ -1,22 +1,36 @@
-"""A table of alerts: what may be asked for, and its columns of reasons."""
+"""A table of alerts: what may be asked for, its columns of reasons, and columns carried along."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
+import narwhals as nw
 import numpy as np
 
+from toprank.data.frames import backend_of, names_of
 from toprank.errors import InputError
 from toprank.explain.reasons import MAX_REASONS, Reason
+from toprank.metrics.at_k import cases_of_share
+from toprank.rankers.validation import nearest_name
+from toprank.words.counts import plural
 
 
-def check_alerts(k: Any, reasons: Any, n_rows: int) -> None:
-    """Raise ValueError unless k alerts with that many reasons can be listed from so many rows."""
-    if isinstance(k, bool | np.bool_) or not isinstance(k, int | np.integer) or not 1 <= k <= n_rows:
-        raise InputError(
-            f"k must be an int from 1 to the number of rows ({n_rows:,}), got {k!r}. "
-            "Hint: k is how many cases you can check."
-        )
+def count_of_alerts(k: Any, n_rows: int) -> int:
+    """Number of alerts that a count or a share of the rows stands for; a share is rounded up."""
+    is_number = not isinstance(k, bool | np.bool_)
+    if is_number and isinstance(k, int | np.integer) and 1 <= k <= n_rows:
+        return int(k)
+    if is_number and isinstance(k, float | np.floating) and 0 < k < 1:
+        return int(cases_of_share(float(k), n_rows))
+    raise InputError(
+        f"k must be an int from 1 to the number of rows ({n_rows:,}) or a share of them between 0 and 1, got {k!r}. "
+        "Hint: k is how many cases you can check; None is the budget of the model."
+    )
+
+
+def check_reasons(reasons: Any) -> None:
+    """Raise ValueError unless that many reasons per case can be listed."""
     if isinstance(reasons, bool | np.bool_) or not isinstance(reasons, int | np.integer) or reasons < 0:
         raise InputError(
             f"reasons must be an int, 0 or more, got {reasons!r}. Hint: reasons is the number of reasons per case."
@@ -44,3 +58,44 @@ def honest_gain(rate: np.ndarray, base_rate: float) -> np.ndarray:
     """
     with np.errstate(divide="ignore"):
         return np.log(rate / base_rate) - np.log((1.0 - rate) / (1.0 - base_rate))
+
+
+def carried_columns(X: Any, names: Any, parameter: str) -> list[str]:
+    """Names of columns of X, one or several, each once; raise ValueError where X has none of that name."""
+    if names is None:
+        return []
+    wanted = [names] if isinstance(names, str) or not isinstance(names, Iterable) else list(names)
+    if backend_of(X) is None:
+        raise InputError(
+            f"{parameter} names columns of X, but X is an array without column names, expected a data frame. "
+            "Hint: the column row of the alerts has the position of each case in X."
+        )
+    known, out = names_of(X), list(dict.fromkeys(str(name) for name in wanted))
+    for name in out:
+        if name not in known:
+            raise InputError(
+                f"{parameter} names the column {name!r}, but X has no such column ({plural(len(known), 'column')})."
+                + nearest_name(name, known)
+            )
+    return out
+
+
+def beside_columns(alerts: Any, X: Any, rows: np.ndarray, first: list[str], last: list[str]) -> Any:
+    """Alerts with columns of X before and after their own, and with the index of a pandas frame."""
+    if backend_of(X) is None:
+        return alerts
+    table, listed = (nw.from_native(frame, eager_only=True) for frame in (X, alerts))
+    taken = [name for name in (*first, *last) if name in listed.columns]
+    if taken:
+        raise InputError(
+            f"Column {taken[0]!r} of X has the name of a column of the alerts, expected another name. "
+            "Hint: rename it first."
+        )
+    if listed.implementation.is_pandas():  # before anything is joined: pandas matches rows by their index
+        alerts.index = X.index[rows]
+    position = {name: i for i, name in enumerate(names_of(X))}
+    before, after = (
+        [table[rows.tolist(), [position[name] for name in names]]] if names else []
+        for names in (first, [name for name in last if name not in first])
+    )
+    return nw.concat([*before, listed, *after], how="horizontal").to_native() if before or after else alerts

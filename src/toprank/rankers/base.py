@@ -14,7 +14,7 @@ from sklearn.base import ClassifierMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
 from toprank._core.threads import Threads, resolve_n_jobs
-from toprank.budget import budget_text, cases_of_budget, find_cutoff
+from toprank.budget import alerts_of_budget, budget_text, cases_of_budget, find_cutoff
 from toprank.data.cases import Cases
 from toprank.data.column_roles import learn_columns
 from toprank.data.encoding import encode, original_values
@@ -26,7 +26,14 @@ from toprank.explain.values import Originals
 from toprank.export import main_columns
 from toprank.files.model_file import without_prefix
 from toprank.metrics import HitRates, average_precision
-from toprank.rankers.alerts import check_alerts, honest_gain, reason_columns
+from toprank.rankers.alerts import (
+    beside_columns,
+    carried_columns,
+    check_reasons,
+    count_of_alerts,
+    honest_gain,
+    reason_columns,
+)
 from toprank.rankers.reading import TableReader
 from toprank.rankers.unseen import HeldOut, Unseen, by_folds, held_out_folds, rates_of_training
 from toprank.rankers.validation import (
@@ -270,7 +277,7 @@ class Ranker(ClassifierMixin, TableReader):
 
     # --- alerts -------------------------------------------------------------------------------------------------
 
-    def top_k(self, X: Any, k: int, *, reasons: int = 3) -> Any:
+    def top_k(self, X: Any, k: int | float | None = None, *, reasons: int = 3, id: Any = None, keep: Any = None) -> Any:
         """The k cases most worth checking, best first, in the frame type of X.
 
         Ties are broken by the order of rows, so k alerts are k alerts.
@@ -278,20 +285,42 @@ class Ranker(ClassifierMixin, TableReader):
         Parameters
         ----------
         X : array or data frame of shape (n, n_features)
-        k : int from 1 to n
+        k : int, float or None
+            Number of cases from 1 to n, or a share of the n cases between 0 and 1, rounded up. None is `budget`: a
+            count as it is, a share of these cases, or without a budget the share of positives in training.
         reasons : int
             Number of reasons per case at most, strongest first.
+        id, keep : name or list of names
+            Columns of the data frame X that are carried along as they are, before the others and after them; the model
+            need not know them.
 
         Returns
         -------
         frame with rank, row (position in X), score, hit_rate, lift, leaf (tree rankers), reason_1, strength_1, ...
+            It has the index of X where X is a pandas frame.
             A reason is a value that speaks for the case, beside what is usual; its strength is the factor by which it
             raises the odds of a positive. Both are empty where a case has fewer reasons.
             hit_rate is the rate of `predict_proba`, an estimate for new cases; with cv=0 the column is called
             training_rate, and fewer hits are to be expected.
+
+        Examples
+        --------
+        >>> from toprank import MetaAP
+        >>> from toprank.datasets import make_audit
+        >>> data = make_audit(4000, random_state=0)
+        >>> cases = data.X.assign(case=[f"case {i}" for i in range(4000)])
+        >>> model = MetaAP(max_depth=2, budget=20, cv=0).fit(data.X, data.y)
+        >>> model.top_k(cases, id="case", reasons=0).columns[:4].tolist()
+        ['case', 'rank', 'row', 'score']
+        >>> len(model.top_k(cases)), len(model.top_k(cases, 0.01))
+        (20, 40)
         """
         matrix = self._encode(X)
-        check_alerts(k, reasons, len(matrix))
+        check_reasons(reasons)
+        if k is None:
+            k = alerts_of_budget(self.budget, self.cutoff_, self.n_cases_, len(matrix))
+        k = count_of_alerts(k, len(matrix))
+        first, last = carried_columns(X, id, "id"), carried_columns(X, keep, "keep")
         with Threads(resolve_n_jobs(self.n_jobs)) as threads:
             score = self._decide(matrix, threads)
         rows = np.argsort(-score, kind="stable")[:k]
@@ -303,7 +332,8 @@ class Ranker(ClassifierMixin, TableReader):
             gain = honest_gain(rate, self.base_rate_) if self.rates_.is_for_new_cases else None
             originals = original_values(X, self._input_names, rows)
             columns |= reason_columns(self._reasons(matrix[rows], reasons, originals, gain), reasons)
-        return make_frame(columns, backend_of(X), [name for name in columns if name.startswith("strength_")])
+        alerts = make_frame(columns, backend_of(X), [name for name in columns if name.startswith("strength_")])
+        return beside_columns(alerts, X, rows, first, last)
 
     def dependence(self, X: Any, features: Any, *, n_values: int = 20, max_rows: int = 500) -> Dependence:
         """Mean score of the rows of X if one column, or two, had a given value: what the model makes of them.

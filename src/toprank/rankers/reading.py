@@ -69,7 +69,7 @@ class TableReader(BaseEstimator):
         table = read_table(X)
         if reset:
             self._input_names = table.names
-        elif table.array is not None or not hasattr(self, "feature_names_in_"):  # without names, columns go by position
+        elif table.array is not None or not self._is_read_by_name(table.names):
             table = replace(table, names=self._input_names)
         if len(table) == 0:
             raise InputError(
@@ -79,22 +79,25 @@ class TableReader(BaseEstimator):
         return table
 
     def _check_frame(self, X: Any, reset: bool) -> None:
-        """Column names of a data frame: at least one, the same as in training."""
+        """Column names of a data frame: at least one, and all that training learned from, in any order."""
         names = names_of(X)
         if not names:
             raise self._no_columns(len(X))
-        trained = [] if reset else [str(name) for name in getattr(self, "feature_names_in_", [])]
-        present = set(names)
-        left_out = getattr(self, "left_out_", {})
-        if trained and left_out and names == [name for name in trained if name in present or name not in left_out]:
-            return  # a column that is not learned from need not be there
-        try:
+        if reset or not self._is_read_by_name(names):
             validate_data(self, X, reset=reset, skip_check_array=True)
-        except ValueError as error:
-            missing = [name for name in trained if name not in present and name not in left_out]
-            if missing:
-                raise InputError(f"{error}\n{missing_columns_text(missing, names, 'X')}") from None
-            raise InputError(f"{error}\nHint: pass X[model.feature_names_in_] to select the trained columns.") from None
+            return
+        present, left_out = set(names), getattr(self, "left_out_", {})
+        missing = [name for name in self._input_names if name not in present and name not in left_out]
+        if missing:
+            raise InputError(missing_columns_text(missing, names, "X"))
+
+    def _is_read_by_name(self, names: list[str]) -> bool:
+        """Whether columns of that names are matched by name; those of a model of an array go by position.
+
+        scikit-learn keeps no names that are not text: they are matched by name where all of them are there.
+        """
+        is_named = self._backend is not None and set(names) >= set(self._input_names)
+        return hasattr(self, "feature_names_in_") or is_named
 
     def _no_columns(self, n_rows: int) -> ValueError:
         return InputError(

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from toprank.budget import Cutoff, alerts_of_budget
 from toprank.errors import InputError
 from toprank.files.model_file import describe_model
 from toprank.metrics import (
@@ -21,6 +22,7 @@ from toprank.metrics import (
     recall_at_k,
     roc_auc,
 )
+from toprank.metrics.at_k import cases_of_share
 
 DEPTHS = (0.01, 0.02, 0.05, 0.10)
 MAX_RESAMPLES, MIN_RESAMPLES, ROWS_RESAMPLED = 1000, 100, 20_000_000
@@ -210,7 +212,7 @@ def gains(y: Any, score: Any, amount: Any = None, depths: Sequence[float] = DEPT
     >>> gains([1, 1, 0, 1, 0, 0], [0.9, 0.8, 0.7, 0.6, 0.5, 0.1], depths=(1 / 3, 1.0)).recall.round(2).tolist()
     [0.67, 1.0]
     """
-    cases = sorted({max(1, int(np.ceil(round(share * len(score), 6)))) for share in depths})
+    cases = sorted({int(cases_of_share(share, len(score))) for share in depths})
     return Gains(**gains_table(y, score, depths=cases, amount=amount))
 
 
@@ -262,12 +264,5 @@ def _share(part: int, whole: int, level: float = 0.95) -> Interval:
 
 def default_k(info: dict[str, Any], n_rows: int) -> int:
     """Alerts that a model's budget means for a table: cases as they are, or a share of the rows."""
-    budget = info["parameters"].get("budget")
-    if isinstance(budget, int):
-        return min(budget, n_rows)
-    return share_of_rows(info["cutoff"]["k"] / info["figures"]["n_cases"], n_rows)
-
-
-def share_of_rows(share: float, n_rows: int) -> int:
-    """Alerts that a share means for a table: one at least."""
-    return min(max(1, round(share * n_rows)), n_rows)
+    cutoff = Cutoff.from_dict(info["cutoff"])
+    return alerts_of_budget(info["parameters"].get("budget"), cutoff, info["figures"]["n_cases"], n_rows)

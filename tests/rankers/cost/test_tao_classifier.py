@@ -261,13 +261,13 @@ def test_places_of_categories_follow_the_share_of_one_of_two_classes():
     assert np.all(np.diff(share[np.argsort(place)]) >= -1e-9)
 
 
-def test_tables_with_other_columns_are_refused():
+def test_columns_are_matched_by_name_and_refused_where_they_are_others():
     X, y = colours(100)
     model = TAOClassifier(max_depth=2).fit(X, y)
     with pytest.raises(ValueError, match=r"Column 'colour' was used .* Hint: did you mean 'color'?"):
         model.predict(X.rename(columns={"colour": "color"}))
-    with pytest.raises(ValueError, match="same order"):
-        model.predict_proba(X[["v", "w", "colour", "is_new"]])
+    shuffled = X.assign(more=1)[["v", "more", "w", "colour", "is_new"]]
+    assert np.array_equal(model.predict_proba(shuffled), model.predict_proba(X))
     with pytest.raises(TypeError, match="Column 'v' was a number in training"):
         model.apply(X.assign(v="many"))
     with pytest.raises(ValueError, match="Column 'w' of X holds infinite values"):

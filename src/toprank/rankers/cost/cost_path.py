@@ -120,7 +120,7 @@ def fit_at_costs(
     --------
     >>> from sklearn.datasets import load_breast_cancer
     >>> from sklearn.tree import DecisionTreeClassifier
-    >>> from toprank.rankers.cost.cost_path import cost_ratios_around, fit_at_costs
+    >>> from toprank import cost_ratios_around, fit_at_costs
     >>> X, y = load_breast_cancer(return_X_y=True)
     >>> stump = DecisionTreeClassifier(max_depth=1, random_state=0)
     >>> path = fit_at_costs(stump, X[::2], y[::2], cost_ratios_around(y, n=5, beta=3.0))
