@@ -7,10 +7,12 @@ from abc import abstractmethod
 from copy import copy
 from dataclasses import replace
 from functools import partial
+from numbers import Integral, Real
 from typing import Any, Self
 
 import numpy as np
 from sklearn.base import ClassifierMixin, clone
+from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from toprank._core.threads import Threads, resolve_n_jobs
@@ -48,6 +50,15 @@ from toprank.rankers.validation import (
 from toprank.tree.usual import with_usual
 from toprank.words.counts import plural
 from toprank.words.numbers import percent_text
+
+RANKER_CONSTRAINTS: dict[str, list[Any]] = {
+    "categorical_features": ["array-like", None],
+    "keep_columns": ["array-like", StrOptions({"all"}), None],
+    "budget": [Interval(Integral, 1, None, closed="left"), Interval(Real, 0, 1, closed="neither"), None],
+    "pos_label": [Real, str, bool, None],
+    "n_jobs": [Integral, None],
+}
+"""What scikit-learn checks of the parameters that all rankers share."""
 
 TABLE_FACTS = ("columns_", "left_out_", "classes_", "positive_index_", "n_features_in_", "feature_names_in_",
                "_backend", "_input_names")  # fmt: skip

@@ -13,6 +13,7 @@ from sklearn.utils._param_validation import Interval, Options, StrOptions
 from toprank._core.criteria import split_gain
 from toprank._core.threads import Threads
 from toprank.data.training import TrainingData, shared_tables
+from toprank.rankers.base import RANKER_CONSTRAINTS
 from toprank.tree.categories import CategorySearch
 from toprank.tree.feature_sampler import FeatureSampler
 from toprank.tree.flatten import flatten_tree
@@ -24,6 +25,7 @@ from toprank.tree.structure import Tree
 from toprank.tree.weights import RowWeights, integer_weights
 
 GROWTH_CONSTRAINTS: dict[str, list[Any]] = {
+    **RANKER_CONSTRAINTS,
     "min_samples_leaf": [Interval(Integral, 1, None, closed="left")],
     "min_samples_split": [Interval(Integral, 2, None, closed="left")],
     "min_gain": [Interval(Real, None, None, closed="both")],
@@ -32,14 +34,9 @@ GROWTH_CONSTRAINTS: dict[str, list[Any]] = {
     "smoothing_strength": [Interval(Real, 0, None, closed="left")],
     "splitter": [StrOptions({"hist", "exact", "midpoint"})],
     "max_bins": [Interval(Integral, 2, 255, closed="both")],
-    "categorical_features": ["array-like", None],
     "cat_smooth": [Interval(Real, 0, None, closed="left"), None],
     "min_data_per_group": [Interval(Integral, 1, None, closed="left")],
     "max_cat_threshold": [Interval(Integral, 1, None, closed="left"), None],
-    "keep_columns": ["array-like", StrOptions({"all"}), None],
-    "budget": [Interval(Integral, 1, None, closed="left"), Interval(Real, 0, 1, closed="neither"), None],
-    "pos_label": [Real, str, bool, None],
-    "n_jobs": [Integral, None],
 }
 """What scikit-learn checks of the parameters that all tree rankers share."""
 
