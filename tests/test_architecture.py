@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-PACKAGE = Path(__file__).resolve().parents[1] / "src" / "toprank"
+TESTS = Path(__file__).resolve().parent
+PACKAGE = TESTS.parent / "src" / "toprank"
 
 # From the top to the ground. A unit may import units of lower lines only: not of its own line, not above.
 LAYERS = (
@@ -224,6 +225,42 @@ def test_the_probes_see_what_is_loaded_and_who_asked():
     assert loaded_by("import decimal", ["decimal", "no_such_module"]) == ["decimal"]
     attempt = "try:\n    import no_such_module.part\nexcept ImportError:\n    pass"
     assert requests(attempt, ["no_such_module"]) == [("no_such_module", "<string>")]
+
+
+# --- tests --------------------------------------------------------------------------------------------------
+
+
+def imported_tests(source: str, modules: set[str]) -> list[tuple[int, str]]:
+    """Return (line, dotted name) of imports of test modules, whose names without folders are `modules`."""
+    return [
+        (line, name)
+        for line, name in imported_modules(ast.parse(source), "tests")
+        if not modules.isdisjoint(name.split("."))
+    ]
+
+
+def test_no_test_imports_another_test_module():
+    """What several tests use is in a helper module of tests/: a test module may change without a look at the others."""
+    modules = {path.stem for path in TESTS.rglob("test_*.py")}
+    messages = [
+        f"{path.relative_to(TESTS)}:{line}: imports {name}. Hint: move what it needs to a helper module in tests/"
+        for path in sorted(TESTS.rglob("*.py"))
+        for line, name in imported_tests(path.read_text(encoding="utf-8"), modules)
+    ]
+    assert not messages, "\n" + "\n".join(messages)
+
+
+@pytest.mark.parametrize(
+    ("source", "name"),
+    [
+        ("from plots.test_roc import legend_of", "plots.test_roc.legend_of"),
+        ("from . import test_roc", "tests.test_roc"),
+        ("import test_roc", "test_roc"),
+        ("from plot_checks import test_size", None),
+    ],
+)
+def test_the_checker_of_test_imports_can_fail(source, name):
+    assert imported_tests(source, {"test_roc"}) == ([] if name is None else [(1, name)])
 
 
 # --- printing and sizes -------------------------------------------------------------------------------------

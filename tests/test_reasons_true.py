@@ -28,15 +28,15 @@ DATA = Path(os.environ.get("TOPRANK_DATA", ROOT.parent / "shared" / "data"))
 TABLES = ["vehicle_claim_fraud", "telco_churn", "bankmarketing", "sick", "solar_flare_m0"]
 NEW: dict[str, Any] = {"criterion": "entropy", "min_samples_leaf": 5, "leaf_score": "linear", "ccp_alpha": "cv"}
 WHOLE = {
-    "MetaAP": MetaAP(),
+    "MetaAP": MetaAP(cv=0),
     "MetaAP-linear": MetaAP(**NEW),
-    "TreeRank": TreeRank(),
-    "TreeRank-oblique": TreeRank(leaf_ranker="oblique"),
-    "RankingTree": RankingTree(),
+    "TreeRank": TreeRank(cv=0),
+    "TreeRank-oblique": TreeRank(leaf_ranker="oblique", cv=0),
+    "RankingTree": RankingTree(cv=0),
     "MetaAPForest": MetaAPForest(n_estimators=20, random_state=0),
     "TreeRankForest": TreeRankForest(n_estimators=20, random_state=0),
     "CostOptimalCurve": CostOptimalCurve(TAOTree(max_depth=3), depths=None, alphas=None, cv=2),
-    "TAOTree": TAOTree(max_depth=3),
+    "TAOTree": TAOTree(max_depth=3, cv=0),
 }
 SMALL = ["rate", "constant", "linear", "treerank", "oblique", "tao", "cost-curve", "forest", "treerank-forest"]
 

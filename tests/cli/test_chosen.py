@@ -133,7 +133,7 @@ def test_a_share_of_the_cases(folder):
 
 def test_a_model_that_was_learned_from_an_array(tmp_path):
     X = np.random.default_rng(0).normal(size=(200, 2))
-    model = MetaAP().fit(X, X[:, 0] > 1)
+    model = MetaAP(cv=0).fit(X, X[:, 0] > 1)
     model.save(tmp_path / "model.toprank")
     pl.DataFrame(X, schema=["x0", "x1"]).write_csv(tmp_path / "new.csv")
     done = run("topk", tmp_path / "model.toprank", tmp_path / "new.csv", "--k", 3, "--json")

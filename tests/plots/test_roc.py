@@ -8,8 +8,8 @@ from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 
-from plots.test_cases import names
-from plots.test_drawing import assert_apart, assert_inside, texts_of
+from plot_cases import names
+from plot_checks import assert_apart, assert_inside, legend_of, lines_of, texts_of
 from reference_metrics import tied_table
 from toprank.explain import partial_dependence
 from toprank.metrics import RocCurve, roc_auc, roc_band, roc_curve
@@ -26,14 +26,6 @@ NUMBERS: Any = [0, 1]
 def scores(n, long=False):
     generator = np.random.default_rng(0)
     return {name: SCORE * i + generator.normal(size=len(Y)) for i, name in enumerate(names(n, long), 1)}
-
-
-def lines_of(ax):
-    return {line.get_gid(): line for line in ax.get_lines() if line.get_gid()}
-
-
-def legend_of(ax):
-    return [text.get_text() for text in ax.get_legend().get_texts()]
 
 
 # --- curves by method ---------------------------------------------------------------------------------------

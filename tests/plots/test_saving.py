@@ -7,7 +7,7 @@ import sys
 import pytest
 from matplotlib.figure import Figure
 
-from plots.test_cases import critical_difference, gains, leaderboard, precision_at_k
+from plot_cases import critical_difference, gains, leaderboard, precision_at_k
 from toprank.plots import plot_panels, save_figure
 
 STARTS = {".png": b"\x89PNG", ".svg": b"<?xml", ".pdf": b"%PDF"}
@@ -26,7 +26,7 @@ def test_the_same_plot_gives_the_same_bytes(make, ending, tmp_path):
 def test_another_process_on_another_day_gives_the_same_bytes(tmp_path):
     """String hashes differ between processes; the date is moved by SOURCE_DATE_EPOCH."""
     code = (
-        "import sys; from plots.test_cases import gains; from toprank.plots import save_figure; "
+        "import sys; from plot_cases import gains; from toprank.plots import save_figure; "
         f"[save_figure(gains(6), sys.argv[1] + ending) for ending in {list(STARTS)}]"
     )
     tests = os.path.dirname(os.path.dirname(__file__))

@@ -66,6 +66,7 @@ def test_every_depth_of_a_tree_is_what_a_fit_with_that_depth_gives(leaf_score, c
         smoothing=data.draw(st.sampled_from(SMOOTHINGS)),
         splitter=data.draw(st.sampled_from(["hist", "exact"])),
         min_samples_leaf=1,
+        cv=0,
     )
     X = case.pandas()
     check_stages(model, X, case.y, case.weight, X)
@@ -97,7 +98,7 @@ def test_leaves_stand_from_left_to_right_or_by_rates_shrunk_towards_those_above(
     X, y = make_cases()
     matrix = X[["size", "age"]].to_numpy()
     data = TrainingData(matrix, y == 1, None, [Column("size"), Column("age")])
-    how = Growth.of(MetaAP(min_samples_leaf=5), AP, 2, max_depth=5, leaf_order=leaf_order)
+    how = Growth.of(MetaAP(min_samples_leaf=5, cv=0), AP, 2, max_depth=5, leaf_order=leaf_order)
     meta, unit = how.grow_meta(data, None, Threads())
     tree = how.finish_meta(meta, unit, data, Scoring())
     entry = flatten_with_entries(meta, unit, data.is_categorical)[1]
@@ -128,7 +129,9 @@ def test_where_nothing_grows_all_stages_are_one():
         assert len(np.unique(list(shallow.staged_decision_function(X)))) == 1
 
 
-@pytest.mark.parametrize("ranker", [MetaAP(max_depth=3, **PLAIN), RankingTree(), RankingTree(leaf_score="confusion")])
+@pytest.mark.parametrize(
+    "ranker", [MetaAP(max_depth=3, **PLAIN), RankingTree(cv=0), RankingTree(leaf_score="confusion", cv=0)]
+)
 def test_stages_survive_pickling_and_later_parameters_and_two_threads(ranker):
     X, y = make_cases()
     model = clone(ranker).fit(X, y)
@@ -150,7 +153,7 @@ def test_a_pruned_model_has_no_stages(alpha):
 
 def test_a_tree_grown_best_first_has_no_stages():
     X, y = make_cases()
-    model = RankingTree(max_leaf_nodes=8).fit(X, y)
+    model = RankingTree(max_leaf_nodes=8, cv=0).fit(X, y)
     with pytest.raises(ValueError, match=r"grown level by level, but max_leaf_nodes is 8: .* Hint: limit max_depth"):
         model.staged_decision_function(X)
     with pytest.raises(ValueError, match="needs the stages of growing"):
