@@ -84,8 +84,8 @@ def check_alerts(model, train, new, k, n_reasons=5):
 @pytest.mark.filterwarnings("ignore::UserWarning")  # many categories
 @pytest.mark.parametrize("kind", SMALL)
 def test_reasons_of_a_simulated_table_are_true(kind):
-    (train, y), (new, _) = simulated(2000, 0), simulated(1200, 1, is_new=True)
-    kinds = check_alerts(clone(RANKERS[kind]).fit(train, y), train, new, 500)
+    (train, y), (new, _) = simulated(1500, 0), simulated(800, 1, is_new=True)
+    kinds = check_alerts(clone(RANKERS[kind]).fit(train, y), train, new, 300)
     assert len(kinds) >= 3
     if kind == "linear":
         assert set(kinds) >= {"missing", "median", "usual range", "unseen", "pooled", "other category"}

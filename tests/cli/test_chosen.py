@@ -10,7 +10,20 @@ from cli_files import case_lines, fit_cases, run, write_cases
 from toprank import MetaAP, load
 from toprank.cli.choice import called_rules
 
-FAST = ("--set", "depths=[2]", "--set", "alphas=[1]", "--set", "cv=2", "--split", "axis", "--jobs", 1)
+FAST = (
+    "--set",
+    "depths=[2]",
+    "--set",
+    "alphas=[1]",
+    "--set",
+    "cv=2",
+    "--set",
+    "beta=2.5",
+    "--split",
+    "axis",
+    "--jobs",
+    1,
+)
 
 
 @pytest.fixture(scope="module")

@@ -16,7 +16,20 @@ from toprank.cli.terminal import Terminal
 from toprank.metrics import OperatingPoints
 
 COLUMNS = ("--label", "fraud", "--id", "case_id")
-SMALL = ("--set", "depths=[2]", "--set", "alphas=[1]", "--set", "cv=2", "--split", "axis", "--jobs", 1)
+SMALL = (
+    "--set",
+    "depths=[2]",
+    "--set",
+    "alphas=[1]",
+    "--set",
+    "cv=2",
+    "--set",
+    "beta=2.5",
+    "--split",
+    "axis",
+    "--jobs",
+    1,
+)
 FAST = ("--set", "depths=[1]", "--set", "alphas=[1]", "--set", "cv=none", "--set", "beta=9", "--split", "axis")
 
 
@@ -45,7 +58,7 @@ def folder(tmp_path_factory):
 def fitted(folder):
     """The same curve by the library."""
     table = pl.read_csv(folder / "history.csv").drop("case_id")
-    model = CostOptimalCurve(TAOTree(split="axis"), depths=[2], alphas=[1], cv=2, random_state=0, pos_label=1)
+    model = CostOptimalCurve(TAOTree(split="axis"), depths=[2], alphas=[1], cv=2, beta=2.5, random_state=0, pos_label=1)
     return model.fit(table.drop("fraud"), table["fraud"].to_numpy())
 
 

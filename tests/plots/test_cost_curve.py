@@ -273,11 +273,8 @@ def test_the_legend_says_what_hollow_points_and_dashed_lines_are():
     ("n", "long", "has_test", "xlim"),
     [
         (1, False, False, None),
-        (3, False, True, None),
         (3, False, False, (0, 0.2)),
-        (6, True, False, None),
         (6, True, True, None),
-        (6, True, True, (0, 0.2)),
     ],
 )
 def test_all_is_inside_and_nothing_overlaps(n, long, has_test, xlim):

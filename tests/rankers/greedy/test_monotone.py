@@ -63,8 +63,9 @@ def test_raising_a_column_never_moves_the_score_of_a_ranking_tree_the_wrong_way(
 ):
     X, y, weight = numeric_case(table)
     directions = np.array(data.draw(st.lists(st.sampled_from([-1, 0, 1]), min_size=X.shape[1], max_size=X.shape[1])))
+    max_leaf_nodes = data.draw(st.sampled_from([None, 6]))
     model = RankingTree(criterion=criterion, splitter=splitter, smoothing=smoothing, min_samples_leaf=1,
-                        max_leaf_nodes=data.draw(st.sampled_from([None, 6])), monotonic_cst=directions, cv=0)  # fmt: skip
+                        max_leaf_nodes=max_leaf_nodes, monotonic_cst=directions, cv=0)  # fmt: skip
     check_directions(model.fit(X, y, weight), X, directions, score, rate)
 
 

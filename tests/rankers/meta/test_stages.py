@@ -37,7 +37,7 @@ def check_stages(model, X, y, weight, X_new):
 
 @pytest.mark.parametrize("leaf_score", ["constant", "margin", "linear"])
 @given(case=cases(), data=st.data())
-@fewer(3)
+@fewer(5)
 def test_every_meta_depth_is_what_a_fit_with_that_depth_gives(leaf_score, case, data):
     model = MetaAP(
         leaf_score=leaf_score,
@@ -57,7 +57,7 @@ def test_every_meta_depth_is_what_a_fit_with_that_depth_gives(leaf_score, case, 
 
 @pytest.mark.parametrize("leaf_score", ["rate", "geometric", "confusion"])
 @given(case=cases(), data=st.data())
-@fewer(3)
+@fewer(5)
 def test_every_depth_of_a_tree_is_what_a_fit_with_that_depth_gives(leaf_score, case, data):
     model = RankingTree(
         leaf_score=leaf_score,
