@@ -5,6 +5,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -44,6 +45,12 @@ MAX_FUNCTION_LINES = 80
 
 def source_files() -> list[Path]:
     return sorted(PACKAGE.rglob("*.py"))
+
+
+@cache
+def parsed(source: str) -> ast.Module:
+    """The syntax tree of a file, which several rules look at."""
+    return ast.parse(source)
 
 
 def shown(path: Path) -> str:
@@ -92,7 +99,7 @@ def forbidden_imports(source: str, relative: str) -> list[str]:
 
     package = ".".join(["toprank", *parts[:-1]])
     messages = []
-    for line, name in imported_modules(ast.parse(source), package):
+    for line, name in imported_modules(parsed(source), package):
         root, _, rest = name.partition(".")
         if root != "toprank" or HEIGHT[unit] == TOP:
             continue
@@ -234,7 +241,7 @@ def imported_tests(source: str, modules: set[str]) -> list[tuple[int, str]]:
     """Return (line, dotted name) of imports of test modules, whose names without folders are `modules`."""
     return [
         (line, name)
-        for line, name in imported_modules(ast.parse(source), "tests")
+        for line, name in imported_modules(parsed(source), "tests")
         if not modules.isdisjoint(name.split("."))
     ]
 
@@ -270,7 +277,7 @@ def print_calls(source: str) -> list[int]:
     """Return the lines on which `print` is called."""
     return [
         node.lineno
-        for node in ast.walk(ast.parse(source))
+        for node in ast.walk(parsed(source))
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "print"
     ]
 
@@ -278,7 +285,7 @@ def print_calls(source: str) -> list[int]:
 def long_functions(source: str, limit: int) -> list[tuple[int, str, int]]:
     """Return (line, name, length) of functions of `limit` lines or more, docstring not counted."""
     found = []
-    for node in ast.walk(ast.parse(source)):
+    for node in ast.walk(parsed(source)):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             length = (node.end_lineno or node.lineno) - node.lineno + 1
             if ast.get_docstring(node, clean=False) is not None:

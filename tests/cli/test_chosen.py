@@ -19,6 +19,8 @@ FAST = (
     "cv=2",
     "--set",
     "beta=2.5",
+    "--set",
+    "max_gap=none",
     "--split",
     "axis",
     "--jobs",

@@ -86,9 +86,7 @@ def test_what_cannot_be_written_is_refused_and_leaves_nothing(what, name, senten
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_missing_matplotlib_is_said_in_a_sentence(tmp_path, monkeypatch):
+def test_a_missing_matplotlib_is_named(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(
-        ImportError, match=r"save_figure needs the package 'matplotlib', .* pip install \"toprank\[plots\]\"\.$"
-    ):
+    with pytest.raises(ImportError, match=r"save_figure .*'matplotlib'"):
         save_figure(precision_at_k(2), tmp_path / "a.png")
