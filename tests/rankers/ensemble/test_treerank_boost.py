@@ -191,7 +191,7 @@ def test_boosting_ranks_better_than_its_first_tree():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(4000, 5))
     y = (X.sum(axis=1) + rng.normal(size=4000) > 2.5).astype(int)
-    model = TreeRankBoost(n_estimators=20, cv=0).fit(X[:2000], y[:2000])
+    model = TreeRankBoost(n_estimators=20).fit(X[:2000], y[:2000])
     scores = list(model.staged_decision_function(X[2000:]))
     assert roc_auc(y[2000:], scores[-1]) > roc_auc(y[2000:], scores[0]) + 0.1
 
@@ -228,7 +228,7 @@ def test_damaged_arrays_are_refused(name):
 def test_hit_rates_are_those_of_cases_that_were_not_seen():
     """The model puts its own cases in nearly perfect order, which says nothing about new ones."""
     train, test = make_audit(4000, random_state=0), make_audit(8000, random_state=5)
-    model = TreeRankBoost(cv=0).fit(train.X, train.y)
+    model = TreeRankBoost().fit(train.X, train.y)
     own, new = model.top_k(train.X, 40, reasons=0), model.top_k(test.X, 80, reasons=0)
     assert train.y[own["row"]].mean() > 0.9
     assert new["hit_rate"].mean() == pytest.approx(test.y[new["row"]].mean(), abs=0.15)
