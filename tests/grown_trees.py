@@ -174,3 +174,18 @@ def with_whole_codes(columns: list[Column], X: np.ndarray) -> np.ndarray:
     """Rows of `tables.blocks` with missing values in the place of what is no code of a category."""
     is_number = np.array([column.categories is None for column in columns])
     return np.where(is_number | (X % 1 == 0), X, np.nan)
+
+
+def audit_rows(n: int = 500) -> np.ndarray:
+    """Rows for the trees with AUDIT_COLUMNS, a tenth of the cells missing."""
+    generator = np.random.default_rng(3)
+    X = np.column_stack(
+        (
+            generator.random(n),
+            generator.integers(0, 6, n),
+            generator.random(n) * 3e6,
+            generator.integers(0, 9, n),
+        )
+    )
+    X[generator.random(X.shape) < 0.1] = np.nan
+    return X

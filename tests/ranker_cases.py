@@ -29,24 +29,25 @@ from toprank import (
 SMALL: dict[str, Any] = {"max_depth": 2, "leaf_depth": 2, "min_samples_leaf": 1}
 META: dict[str, Any] = {"criterion": "ap", "ccp_alpha": 0.0} | SMALL
 
-# Some with rates of new cases (cv), some without: folds take time.
+# One of each shape with rates of new cases (cv): a tree, a meta-tree, a curve, an ensemble. Folds take most of the time
+# of a small fit, and the rates of the others come from the same lines.
 RANKERS = {
     "rate": RankingTree(max_depth=3, min_samples_leaf=1, cv=2),
     "geometric": RankingTree(leaf_score="geometric", max_depth=3, min_samples_leaf=1, cv=0),
     "confusion": RankingTree(leaf_score="confusion", max_depth=3, min_samples_leaf=1, cv=0),
-    "constant": MetaAP(leaf_score="constant", cv=2, **META),
+    "constant": MetaAP(leaf_score="constant", cv=0, **META),
     "margin": MetaAP(leaf_score="margin", cv=0, **META),
     "linear": MetaAP(leaf_score="linear", cv=0, **META),
     "additive": MetaAP(ccp_alpha=0.0, cv=2, **SMALL),
     "pruned": MetaAP(leaf_score="margin", criterion="ap", ccp_alpha="cv", cv=2, **SMALL),
     "paper": MetaAP.paper(2, cv=0),
-    "treerank": TreeRank(cv=2, **SMALL),
+    "treerank": TreeRank(cv=0, **SMALL),
     "oblique": TreeRank(leaf_ranker="oblique", cv=0, **SMALL),
-    "cost": CostTree(max_depth=3, ccp_alpha=0.1, cv=2),
+    "cost": CostTree(max_depth=3, ccp_alpha=0.1, cv=0),
     "tao": TAOTree(max_depth=2, min_samples_leaf=1, alpha=0.1, cv=0),
-    "cost-curve": CostOptimalCurve(TAOTree(max_depth=2, min_samples_leaf=1), depths=None, alphas=None, cv=2, beta=4.0),
+    "cost-curve": CostOptimalCurve(TAOTree(max_depth=2, min_samples_leaf=1), depths=None, alphas=None, cv=2, beta=16.0),
     "cost-forest": CostOptimalForest(
-        TAOTree(max_depth=2, min_samples_leaf=1), n_estimators=2, beta=9.0, random_state=0
+        TAOTree(max_depth=2, min_samples_leaf=1), n_estimators=2, beta=50.0, random_state=0
     ),
     "forest": MetaAPForest(n_estimators=3, max_features=None, random_state=0, **SMALL),
     "treerank-forest": TreeRankForest(n_estimators=3, random_state=0, **SMALL),
@@ -57,6 +58,19 @@ RANKERS = {
 FORESTS = ["forest", "treerank-forest", "median-rank"]
 ENSEMBLES = [*FORESTS, "boost", "additive-boost", "cost-curve", "cost-forest"]
 TREES = [kind for kind in RANKERS if kind not in ENSEMBLES]
+# One of each class, for what is decided before a model grows or after it scores: reading, labels, cutoffs.
+CLASSES = [
+    "rate",
+    "additive",
+    "treerank",
+    "cost",
+    "tao",
+    "forest",
+    "treerank-forest",
+    "boost",
+    "cost-curve",
+    "cost-forest",
+]
 UNDRAWN = TREES  # no bootstraps draw rows, and folds depend on what the rows are
 
 

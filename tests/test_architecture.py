@@ -5,11 +5,13 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
 
-PACKAGE = Path(__file__).resolve().parents[1] / "src" / "toprank"
+TESTS = Path(__file__).resolve().parent
+PACKAGE = TESTS.parent / "src" / "toprank"
 
 # From the top to the ground. A unit may import units of lower lines only: not of its own line, not above.
 LAYERS = (
@@ -46,6 +48,12 @@ MAX_FUNCTION_LINES = 80
 
 def source_files() -> list[Path]:
     return sorted(PACKAGE.rglob("*.py"))
+
+
+@cache
+def parsed(source: str) -> ast.Module:
+    """The syntax tree of a file, which several rules look at."""
+    return ast.parse(source)
 
 
 def shown(path: Path) -> str:
@@ -94,7 +102,7 @@ def forbidden_imports(source: str, relative: str) -> list[str]:
 
     package = ".".join(["toprank", *parts[:-1]])
     messages = []
-    for line, name in imported_modules(ast.parse(source), package):
+    for line, name in imported_modules(parsed(source), package):
         root, _, rest = name.partition(".")
         if root != "toprank" or HEIGHT[unit] == TOP:
             continue
@@ -229,6 +237,42 @@ def test_the_probes_see_what_is_loaded_and_who_asked():
     assert requests(attempt, ["no_such_module"]) == [("no_such_module", "<string>")]
 
 
+# --- tests --------------------------------------------------------------------------------------------------
+
+
+def imported_tests(source: str, modules: set[str]) -> list[tuple[int, str]]:
+    """Return (line, dotted name) of imports of test modules, whose names without folders are `modules`."""
+    return [
+        (line, name)
+        for line, name in imported_modules(parsed(source), "tests")
+        if not modules.isdisjoint(name.split("."))
+    ]
+
+
+def test_no_test_imports_another_test_module():
+    """What several tests use is in a helper module of tests/: a test module may change without a look at the others."""
+    modules = {path.stem for path in TESTS.rglob("test_*.py")}
+    messages = [
+        f"{path.relative_to(TESTS)}:{line}: imports {name}. Hint: move what it needs to a helper module in tests/"
+        for path in sorted(TESTS.rglob("*.py"))
+        for line, name in imported_tests(path.read_text(encoding="utf-8"), modules)
+    ]
+    assert not messages, "\n" + "\n".join(messages)
+
+
+@pytest.mark.parametrize(
+    ("source", "name"),
+    [
+        ("from plots.test_roc import legend_of", "plots.test_roc.legend_of"),
+        ("from . import test_roc", "tests.test_roc"),
+        ("import test_roc", "test_roc"),
+        ("from plot_checks import test_size", None),
+    ],
+)
+def test_the_checker_of_test_imports_can_fail(source, name):
+    assert imported_tests(source, {"test_roc"}) == ([] if name is None else [(1, name)])
+
+
 # --- printing and sizes -------------------------------------------------------------------------------------
 
 
@@ -236,7 +280,7 @@ def print_calls(source: str) -> list[int]:
     """Return the lines on which `print` is called."""
     return [
         node.lineno
-        for node in ast.walk(ast.parse(source))
+        for node in ast.walk(parsed(source))
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "print"
     ]
 
@@ -244,7 +288,7 @@ def print_calls(source: str) -> list[int]:
 def long_functions(source: str, limit: int) -> list[tuple[int, str, int]]:
     """Return (line, name, length) of functions of `limit` lines or more, docstring not counted."""
     found = []
-    for node in ast.walk(ast.parse(source)):
+    for node in ast.walk(parsed(source)):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             length = (node.end_lineno or node.lineno) - node.lineno + 1
             if ast.get_docstring(node, clean=False) is not None:

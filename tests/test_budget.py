@@ -81,7 +81,7 @@ def test_predict_lets_about_the_budget_through_on_training_rows(kind, budget):
 
 def test_tied_rows_are_alerts_together():
     X, y = make_cases(300)
-    model = MetaAP(max_depth=2, leaf_depth=2, leaf_score="constant", budget=5).fit(X, y)
+    model = MetaAP(max_depth=2, leaf_depth=2, leaf_score="constant", budget=5, cv=0).fit(X, y)
     leaf, alert = model.apply(X), model.predict(X)
     assert alert.any()
     for node in np.unique(leaf):
@@ -90,13 +90,13 @@ def test_tied_rows_are_alerts_together():
 
 def test_a_budget_beyond_all_cases_lets_all_through():
     X, y = make_cases(100)
-    assert MetaAP(budget=1000, min_samples_leaf=5).fit(X, y).predict(X).all()
+    assert MetaAP(budget=1000, min_samples_leaf=5, cv=0).fit(X, y).predict(X).all()
 
 
 def test_a_budget_counts_weight():
     X, y = make_cases(300)
     weight = np.where(np.arange(300) % 3 == 0, 4.0, 0.5)
-    model = MetaAP(max_depth=2, min_samples_leaf=5, budget=40, leaf_score="linear").fit(X, y, weight)
+    model = MetaAP(max_depth=2, min_samples_leaf=5, budget=40, leaf_score="linear", cv=0).fit(X, y, weight)
     assert abs(weight[model.predict(X) == 1].sum() - 40) <= 4.0
 
 

@@ -28,15 +28,15 @@ DATA = Path(os.environ.get("TOPRANK_DATA", ROOT.parent / "shared" / "data"))
 TABLES = ["vehicle_claim_fraud", "telco_churn", "bankmarketing", "sick", "solar_flare_m0"]
 NEW: dict[str, Any] = {"criterion": "entropy", "min_samples_leaf": 5, "leaf_score": "linear", "ccp_alpha": "cv"}
 WHOLE = {
-    "MetaAP": MetaAP(),
+    "MetaAP": MetaAP(cv=0),
     "MetaAP-linear": MetaAP(**NEW),
-    "TreeRank": TreeRank(),
-    "TreeRank-oblique": TreeRank(leaf_ranker="oblique"),
-    "RankingTree": RankingTree(),
+    "TreeRank": TreeRank(cv=0),
+    "TreeRank-oblique": TreeRank(leaf_ranker="oblique", cv=0),
+    "RankingTree": RankingTree(cv=0),
     "MetaAPForest": MetaAPForest(n_estimators=20, random_state=0),
     "TreeRankForest": TreeRankForest(n_estimators=20, random_state=0),
     "CostOptimalCurve": CostOptimalCurve(TAOTree(max_depth=3), depths=None, alphas=None, cv=2),
-    "TAOTree": TAOTree(max_depth=3),
+    "TAOTree": TAOTree(max_depth=3, cv=0),
 }
 SMALL = ["rate", "constant", "linear", "treerank", "oblique", "tao", "cost-curve", "forest", "treerank-forest"]
 
@@ -84,8 +84,8 @@ def check_alerts(model, train, new, k, n_reasons=5):
 @pytest.mark.filterwarnings("ignore::UserWarning")  # many categories
 @pytest.mark.parametrize("kind", SMALL)
 def test_reasons_of_a_simulated_table_are_true(kind):
-    (train, y), (new, _) = simulated(2000, 0), simulated(1200, 1, is_new=True)
-    kinds = check_alerts(clone(RANKERS[kind]).fit(train, y), train, new, 500)
+    (train, y), (new, _) = simulated(1500, 0), simulated(800, 1, is_new=True)
+    kinds = check_alerts(clone(RANKERS[kind]).fit(train, y), train, new, 300)
     assert len(kinds) >= 3
     if kind == "linear":
         assert set(kinds) >= {"missing", "median", "usual range", "unseen", "pooled", "other category"}

@@ -10,7 +10,22 @@ from cli_files import case_lines, fit_cases, run, write_cases
 from toprank import MetaAP, load
 from toprank.cli.choice import called_rules
 
-FAST = ("--set", "depths=[2]", "--set", "alphas=[1]", "--set", "cv=2", "--split", "axis", "--jobs", 1)
+FAST = (
+    "--set",
+    "depths=[2]",
+    "--set",
+    "alphas=[1]",
+    "--set",
+    "cv=2",
+    "--set",
+    "beta=2.5",
+    "--set",
+    "max_gap=none",
+    "--split",
+    "axis",
+    "--jobs",
+    1,
+)
 
 
 @pytest.fixture(scope="module")
@@ -133,7 +148,7 @@ def test_a_share_of_the_cases(folder):
 
 def test_a_model_that_was_learned_from_an_array(tmp_path):
     X = np.random.default_rng(0).normal(size=(200, 2))
-    model = MetaAP().fit(X, X[:, 0] > 1)
+    model = MetaAP(cv=0).fit(X, X[:, 0] > 1)
     model.save(tmp_path / "model.toprank")
     pl.DataFrame(X, schema=["x0", "x1"]).write_csv(tmp_path / "new.csv")
     done = run("topk", tmp_path / "model.toprank", tmp_path / "new.csv", "--k", 3, "--json")

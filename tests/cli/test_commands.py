@@ -57,7 +57,7 @@ def test_fit_prints_the_model_and_writes_it(folder, tmp_path):
     [
         ("metaap", "MetaAP", ["max_depth=2"]),
         ("metaap-forest", "MetaAPForest", ["n_estimators=3", "max_features=sqrt"]),
-        ("cost-curve", "CostOptimalCurve", ["depths=[2]", "alphas=[1.0]", "cv=none"]),
+        ("cost-curve", "CostOptimalCurve", ["depths=[2]", "alphas=[1.0]", "cv=none", "beta=9.0"]),
         ("tao", "TAOTree", ["max_depth=2", "split=axis"]),
         ("cost-tree", "CostTree", ["ccp_alpha=1.0"]),
         ("tree", "RankingTree", ["criterion=entropy", "max_leaf_nodes=none"]),
@@ -318,7 +318,7 @@ def test_describe_table_as_json(folder):
 
 def test_demo_and_the_commands_it_suggests(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    done = run("demo", "--cases", 6000, "--out", "a folder")
+    done = run("demo", "--cases", 4000, "--out", "a folder")
     assert done.code == 0, done.err
     written = {path.name for path in (tmp_path / "a folder").iterdir()}
     assert written == {"alerts.csv", "model.toprank", "rules.txt", "history.csv", "new.csv"}
@@ -327,7 +327,7 @@ def test_demo_and_the_commands_it_suggests(tmp_path, monkeypatch):
     assert all(word in text for word in ("most worth checking", "average precision", "at best possible", "10 %"))
     alerts = pl.read_csv(tmp_path / "a folder" / "alerts.csv")
     assert alerts.columns[:2] == ["case_id", "rank"]
-    assert alerts.height == 30  # 2 % of the 1,500 cases of the last year
+    assert alerts.height == 20  # 2 % of the 1,000 cases of the last year
     suggested = [shlex.split(line) for line in commands.strip().splitlines()]
     assert [command[1] for command in suggested] == ["describe", "topk", "evaluate", "fit"]
     for command in suggested:

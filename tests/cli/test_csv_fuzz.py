@@ -44,9 +44,9 @@ def compare_readers(folder, seed: int, n_files: int) -> tuple[int, int]:
 
 
 def test_fuzzed_files_are_read_as_python_reads_them_or_refused(tmp_path):
-    n_read, n_refused = compare_readers(tmp_path, 0, 1500)
-    assert n_read > 500
-    assert n_refused > 300
+    n_read, n_refused = compare_readers(tmp_path, 0, 400)
+    assert n_read > 120
+    assert n_refused > 80
 
 
 @pytest.mark.slow

@@ -1,43 +1,10 @@
-import os
-import subprocess
-import sys
-from pathlib import Path
+"""The decorator of kernels. Run with NUMBA_DISABLE_JIT=1 (`make test-nojit`), the tests see kernels as plain Python."""
 
-import pytest
+import os
 
 from toprank._core.jit import kernel
 
-HERE = Path(__file__).parents[1]
 COMPILED = os.environ.get("NUMBA_DISABLE_JIT", "0") != "1"
-
-
-@pytest.mark.skipif(not COMPILED, reason="the kernels run as plain Python already")
-def test_kernels_agree_with_the_references_without_the_compiler():
-    """The kernel and tree tests once more, every kernel as plain Python: bounds are checked there."""
-    files = sorted(HERE.glob("test_core_*.py")) + sorted(HERE.glob("test_tree_*.py"))
-    options = ["-W", "ignore::RuntimeWarning"]  # plain Python says where floats overflow, kernels do not
-    command = [
-        sys.executable,
-        "-m",
-        "pytest",
-        "-q",
-        "-x",
-        "-n",
-        "0",
-        "-p",
-        "no:cacheprovider",
-        "--hypothesis-profile=quick",
-    ]
-    done = subprocess.run(
-        [*command, *options, *map(str, files)],
-        env=os.environ | {"NUMBA_DISABLE_JIT": "1"},
-        cwd=HERE.parent,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
-    assert " passed" in done.stdout
 
 
 @kernel

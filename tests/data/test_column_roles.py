@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from sklearn.base import clone
 
-from ranker_cases import RANKERS
+from ranker_cases import CLASSES, RANKERS
 from toprank import MetaAP, RankingTree, TAOClassifier, load
 from toprank.data.column_roles import LeftOutWarning, is_id_name, learn_columns
 from toprank.data.encoding import encode
@@ -102,7 +102,7 @@ def test_the_matrix_is_the_same_in_every_library_and_for_each_row_alone():
         assert np.array_equal(alone[0], whole[row], equal_nan=True)
 
 
-@pytest.mark.parametrize("kind", RANKERS)
+@pytest.mark.parametrize("kind", CLASSES)
 def test_every_ranker_leaves_out_and_reads_again(kind, tmp_path):
     X, y = make_table()
     with pytest.warns(LeftOutWarning) as caught:

@@ -123,11 +123,11 @@ def test_objects_are_told_apart_column_by_column():
 @pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame], ids=["pandas", "polars"])
 def test_the_cost_of_a_wide_table_is_linear(make):
     rng = np.random.default_rng(0)
-    X = rng.normal(size=(60, 8_000))
-    names = [f"column {i}" for i in range(8_000)]
+    X = rng.normal(size=(60, 4_000))
+    names = [f"column {i}" for i in range(4_000)]
     frame = pd.DataFrame(X, columns=names) if make is pd.DataFrame else pl.DataFrame(X, schema=names)
     started = time.process_time()
-    model = RankingTree(max_depth=1).fit(frame, X[:, 0] > 1)
+    model = RankingTree(max_depth=1, cv=0).fit(frame, X[:, 0] > 1)
     fitted = time.process_time() - started
     row = frame[:1]
     model.decision_function(row)
@@ -136,5 +136,5 @@ def test_the_cost_of_a_wide_table_is_linear(make):
         started = time.process_time()
         model.decision_function(row)
         times.append(time.process_time() - started)
-    assert min(times) < 0.2
-    assert fitted < 20  # 160 s where each column looks at the names of all
+    assert min(times) < 0.1
+    assert fitted < 10  # 40 s where each column looks at the names of all

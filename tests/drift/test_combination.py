@@ -81,15 +81,15 @@ def test_draws_agree_with_all_choices_for_every_table_of_the_same_margins(sizes,
 
 
 def test_the_p_value_of_draws_is_uniform_under_the_null_hypothesis():
-    rng = np.random.default_rng(4)
+    rng, n = np.random.default_rng(4), 500
     leaf = np.repeat(np.arange(8), [10, 20, 15, 30, 25, 40, 30, 30])
     p_value = np.array([
         combined_p_value(-leaf.astype(float), leaf, rng.permutation(200) < 100, n_leaves=8, bound=1.0,
                          n_permutations=199, random_state=i)
-        for i in range(2000)
+        for i in range(n)
     ])  # fmt: skip
     for level in (0.05, 0.2, 0.5, 0.8):
-        assert np.mean(p_value <= level) == pytest.approx(level, abs=4 * np.sqrt(level * (1 - level) / 2000))
+        assert np.mean(p_value <= level) == pytest.approx(level, abs=4 * np.sqrt(level * (1 - level) / n))
 
 
 def test_drawing_by_group_and_by_row_agree(monkeypatch):

@@ -1,4 +1,3 @@
-import subprocess
 import sys
 import time
 
@@ -341,11 +340,6 @@ def test_compare_on_given_test_cases():
     arrays = compare(X[["x0", "x1"]].to_numpy(), frame.label, X_test=X_test[["x0", "x1"]].to_numpy(),
                      y_test=later.label, methods="gini-rate", n_workers=1)  # fmt: skip
     assert arrays.n_cases == 90
-
-
-def test_compare_is_a_function_of_the_package_in_a_fresh_process():
-    code = "import toprank.experiment as e; assert callable(e.compare) and callable(e.compare) and callable(e.run)"
-    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
 def test_nothing_learned_and_too_good_are_said():

@@ -50,9 +50,7 @@ def test_all_tables_and_plots_are_written(folder, tmp_path):
     ("methods", "n_trials"),
     [
         ({"Gini": TREE}, 0),
-        ({"Gini": TREE}, 1),
         ({"Gini": TREE, "Entropy": OTHER}, 1),
-        ({"Gini": TREE, "Entropy": OTHER}, 3),
         ({"Gini": TREE, "AP": THIRD, "E": OTHER}, 2),
         ({"Gini": TREE, "AP": THIRD, "E": OTHER}, 7),
     ],

@@ -344,12 +344,13 @@ def test_a_sparse_model_counts_what_is_not_zero():
     assert sizes[0] < sizes[1] <= sizes[2] <= 6
 
 
-def test_listing_methods_loads_none_of_their_packages():
+def test_a_fresh_process_lists_methods_without_their_packages_and_finds_the_functions_of_the_package():
     packages = sorted({package for method in list_methods() for package in method.packages})
     assert "xgboost" in packages
     code = (
         "import sys; from toprank.experiment.registry import list_methods; list_methods(); "
-        f"print([p for p in {packages!r} if p in sys.modules])"
+        f"print([p for p in {packages!r} if p in sys.modules]); import toprank.experiment as e; "
+        "assert callable(e.compare) and callable(e.compare) and callable(e.run)"  # also after a first look
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"

@@ -1,4 +1,6 @@
 import os
+import signal
+import subprocess
 import sys
 import threading
 import time
@@ -59,6 +61,35 @@ def test_a_run_goes_on_where_it_stopped(folder, tmp_path):
         assert len(store.missing()) == 4
         last = [(p.n_run, p.n_done, p.n_trials) for p in run(store, backend="threads", n_workers=1)][-1]
         assert last == (4, 6, 6)
+        assert figures(store.results()).equals(figures(finish(plan, folder, backend="threads", n_workers=1)))
+
+
+RUN = """
+import sys
+from toprank.experiment.runner import run
+from toprank.experiment.store import Store
+
+with Store(sys.argv[1]) as store:
+    for progress in run(store, backend="threads", n_workers=1):
+        print(progress.n_run, flush=True)
+"""
+
+
+def test_a_run_that_was_killed_goes_on_to_the_same_figures(folder, tmp_path):
+    plan, path = make_plan(), tmp_path / "store.sqlite"
+    with Store(path) as store:
+        store.keep_plan(plan, folder)
+    process = subprocess.Popen([sys.executable, "-c", RUN, str(path)], stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    assert any(int(line) == 2 for line in process.stdout)
+    process.kill()
+    process.communicate()
+    assert process.returncode == -signal.SIGKILL
+    with Store(path) as store:
+        assert 0 < len(store.missing()) <= 10
+        for _ in run(store, backend="threads", n_workers=1):
+            pass
+        assert store.missing() == []
         assert figures(store.results()).equals(figures(finish(plan, folder, backend="threads", n_workers=1)))
 
 

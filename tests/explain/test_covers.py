@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 
 import toprank
-from explain.test_rules import audit_rows
-from grown_trees import AUDIT_COLUMNS, audit_tree, grown_cases, make_tree, node, shared_tree
+from grown_trees import AUDIT_COLUMNS, audit_rows, audit_tree, grown_cases, make_tree, node, shared_tree
 from ranker_cases import TREES, fewer, make_cases, variant
 from toprank import MetaAP, RankingTree
 from toprank.datasets import make_audit
@@ -166,7 +165,7 @@ def test_limits_are_checked(model, method, limits):
 
 def test_longer_paths_are_shown_where_they_are_allowed():
     X, y = make_cases(600)
-    model = RankingTree(max_depth=9, min_samples_leaf=2).fit(X, y)
+    model = RankingTree(max_depth=9, min_samples_leaf=2, cv=0).fit(X, y)
     short, long = (model.rules(max_rules=None, max_conditions=n) for n in (2, None))
     cut = short["precision"][:MAX_LEAVES] < 1
     assert cut.any()
@@ -175,7 +174,7 @@ def test_longer_paths_are_shown_where_they_are_allowed():
 
 def test_fit_keeps_no_training_rows_once_rules_are_known_nor_in_copies():
     X, y = make_cases(300)
-    model = MetaAP(max_depth=2, leaf_depth=2).fit(X, y)
+    model = MetaAP(max_depth=2, leaf_depth=2, cv=0).fit(X, y)
     assert model._leaf_rows is not None
     copied = pickle.loads(pickle.dumps(model))
     assert copied._leaf_rows is None

@@ -6,24 +6,10 @@ import pytest
 from hypothesis import given
 
 from golden_files import golden
-from grown_trees import AUDIT_COLUMNS, audit_tree, grown_cases, make_tree, node, shared_tree
+from grown_trees import AUDIT_COLUMNS, audit_rows, audit_tree, grown_cases, make_tree, node, shared_tree
 from toprank.explain import PathCounts, count_paths, leaf_rules
 from toprank.explain.paths import PATHS_KEPT, ways_up
 from toprank.words.wording import EXACT, SHORT
-
-
-def audit_rows(n: int = 500) -> np.ndarray:
-    generator = np.random.default_rng(3)
-    X = np.column_stack(
-        (
-            generator.random(n),
-            generator.integers(0, 6, n),
-            generator.random(n) * 3e6,
-            generator.integers(0, 9, n),
-        )
-    )
-    X[generator.random(X.shape) < 0.1] = np.nan
-    return X
 
 
 @given(grown_cases())

@@ -13,7 +13,7 @@ from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 
-from plots.test_cases import (
+from plot_cases import (
     LINE_MAKERS,
     MAKERS,
     critical_difference,
@@ -24,33 +24,10 @@ from plots.test_cases import (
     names,
     precision_at_k,
 )
+from plot_checks import PIXEL, assert_apart, assert_inside, settings, texts_of
 from toprank.plots import GainsDisplay, ImbalanceDisplay, LeaderboardDisplay, method_styles, plot_panels
 
-CASES = [(2, False, False), (6, False, True), (6, True, True), (15, False, False), (15, True, True), (25, False, False)]
-PIXEL = 1.0
-
-
-def texts_of(figure, start=("label:", "mean (%):", "size:", "time:", "note:", "critical difference", "budget")):
-    """Texts that we placed ourselves: those with a name of ours."""
-    return [text for text in figure.findobj(Text) if text.get_text() and (text.get_gid() or "").startswith(start)]
-
-
-def assert_inside(figure):
-    """Nothing that is drawn leaves the figure, tick labels and titles included."""
-    figure.draw_without_rendering()
-    box = figure.get_tightbbox()  # in inches
-    assert box.x0 * figure.dpi >= -PIXEL
-    assert box.y0 * figure.dpi >= -PIXEL
-    assert box.x1 * figure.dpi <= figure.bbox.width + PIXEL
-    assert box.y1 * figure.dpi <= figure.bbox.height + PIXEL
-
-
-def assert_apart(texts):
-    """No two of the texts overlap."""
-    boxes = {text.get_gid() + text.get_text(): Text.get_window_extent(text) for text in texts}
-    for (one, a), (other, b) in itertools.combinations(boxes.items(), 2):
-        apart = a.x1 <= b.x0 + PIXEL or b.x1 <= a.x0 + PIXEL or a.y1 <= b.y0 + PIXEL or b.y1 <= a.y0 + PIXEL
-        assert apart, f"{one!r} overlaps {other!r}"
+CASES = [(2, False, False), (6, False, True), (15, True, True)]  # names beside lines, missing figures, a long legend
 
 
 @pytest.mark.parametrize("make", MAKERS, ids=lambda make: make.__name__)
@@ -63,6 +40,12 @@ def test_all_is_inside_and_nothing_overlaps(make, n, long, missing):
     assert title.get_window_extent().y0 >= ax.get_window_extent().y1, "the title lies over the axes"
     if ax.get_legend() is not None:
         assert title.get_window_extent().y0 >= ax.get_legend().get_window_extent().y1 - PIXEL
+
+
+def test_more_methods_than_colours_fit():
+    figure = precision_at_k(25).plot().figure_
+    assert_inside(figure)
+    assert_apart(texts_of(figure))
 
 
 def test_the_checks_find_what_is_wrong():
@@ -286,11 +269,6 @@ def test_panels_need_displays():
 
 
 # --- no trace -----------------------------------------------------------------------------------------------
-
-
-def settings():
-    """All settings but the backend, which is chosen when it is first looked at."""
-    return {name: matplotlib.rcParams[name] for name in matplotlib.rcParams if name != "backend"}
 
 
 def test_settings_of_the_caller_neither_change_nor_matter():

@@ -1,8 +1,6 @@
 """The picture of a tree: what it takes from a model, its data, and drawings in which everything fits."""
 
 import itertools
-import os
-import subprocess
 import sys
 from dataclasses import replace
 from typing import Any
@@ -15,7 +13,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import FancyBboxPatch
 from matplotlib.text import Text
 
-from plots.test_drawing import PIXEL, assert_apart, assert_inside, settings, texts_of
+from plot_checks import PIXEL, assert_apart, assert_inside, settings, texts_of
 from toprank import CostOptimalCurve, CostTree, MetaAP, MetaAPForest, RankingTree, TAOTree, TreeRank
 from toprank.datasets import make_audit
 from toprank.plots import TreeDisplay, save_figure
@@ -29,15 +27,15 @@ from toprank.words.wording import question_text
 OURS = ("title:", "text:", "branch:", "number:", "origin:", "note", "heading")
 NUMBERS: Any = [0, 1]
 MODELS: dict[str, Any] = {
-    "tree": RankingTree(max_depth=3),
-    "deep tree": RankingTree(max_depth=5, min_samples_leaf=20),
-    "meta-tree": MetaAP(max_depth=3, leaf_depth=3),
-    "default meta-tree": MetaAP(),
-    "TreeRank": TreeRank(max_depth=2, leaf_depth=3),
-    "oblique tree": TAOTree(max_depth=2),
-    "cost tree": CostTree(ccp_alpha=2.0),
-    "stump": RankingTree(max_depth=1),
-    "root alone": CostTree(ccp_alpha=1000.0),
+    "tree": RankingTree(max_depth=3, cv=0),
+    "deep tree": RankingTree(max_depth=5, min_samples_leaf=20, cv=0),
+    "meta-tree": MetaAP(max_depth=3, leaf_depth=3, cv=0),
+    "default meta-tree": MetaAP(cv=0),
+    "TreeRank": TreeRank(max_depth=2, leaf_depth=3, cv=0),
+    "oblique tree": TAOTree(max_depth=2, cv=0),
+    "cost tree": CostTree(ccp_alpha=2.0, cv=0),
+    "stump": RankingTree(max_depth=1, cv=0),
+    "root alone": CostTree(ccp_alpha=1000.0, cv=0),
 }
 
 
@@ -108,7 +106,7 @@ def test_all_is_inside_and_nothing_overlaps(name, models):
     assert title.x0 == pytest.approx(note.x0, abs=3)
 
 
-@pytest.mark.parametrize("max_depth", [1, 2, 4])
+@pytest.mark.parametrize("max_depth", [1, 4])
 def test_upper_parts_are_drawn_as_well(max_depth, models):
     for name in ("deep tree", "default meta-tree"):
         display = TreeDisplay.from_estimator(models[name], max_depth=max_depth).plot()
@@ -129,7 +127,7 @@ def test_long_names_and_many_categories_fit(data):
         }
     )
     label = (frame[long] + generator.normal(size=600) > 1.2).astype(int)
-    for model in (RankingTree(max_depth=3), TAOTree(max_depth=2), MetaAP(max_depth=2, leaf_depth=3)):
+    for model in (RankingTree(max_depth=3, cv=0), TAOTree(max_depth=2, cv=0), MetaAP(max_depth=2, leaf_depth=3, cv=0)):
         display = TreeDisplay.from_estimator(model.fit(frame, label), title="A long title, " * 12).plot()
         assert_well_drawn(display.figure_)
         assert display.figure_.get_figwidth() < 25
@@ -287,23 +285,10 @@ def test_the_curve_shows_its_selected_tree_else_the_base(curve):
 # --- files and traces ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("ending", [".png", ".svg", ".pdf"])
-def test_the_same_tree_gives_the_same_bytes(ending, models, tmp_path):
+def test_the_same_tree_gives_the_same_bytes(models, tmp_path):
     displays = [TreeDisplay.from_estimator(models["TreeRank"]) for _ in range(2)]
-    one, other = (save_figure(each, tmp_path / f"{i}{ending}").read_bytes() for i, each in enumerate(displays))
+    one, other = (save_figure(each, tmp_path / f"{i}.svg").read_bytes() for i, each in enumerate(displays))
     assert one == other
-
-
-def test_a_tree_is_drawn_without_a_display(tmp_path):
-    code = (
-        "import sys; from toprank import RankingTree; from toprank.datasets import make_audit; "
-        "from toprank.plots import TreeDisplay, save_figure; data = make_audit(500, random_state=0); "
-        "save_figure(TreeDisplay.from_estimator(RankingTree(max_depth=2).fit(data.X, data.y)), sys.argv[1]); "
-        "assert 'matplotlib.pyplot' not in sys.modules"
-    )
-    environment = {name: value for name, value in os.environ.items() if name not in ("DISPLAY", "WAYLAND_DISPLAY")}
-    subprocess.run([sys.executable, "-c", code, str(tmp_path / "tree.png")], check=True, env=environment)
-    assert (tmp_path / "tree.png").stat().st_size > 5000
 
 
 def test_settings_of_the_caller_stay_as_they_are(models):
@@ -338,14 +323,14 @@ def test_models_that_are_not_one_tree_are_refused(data):
     ):
         TreeDisplay.from_estimator(forest)
     assert TreeDisplay(forest.trees_[0], forest.columns_, max_depth=2).plot().ax_ is not None
-    for other in (RankingTree(), CostOptimalCurve(), MetaAPForest(), NUMBERS):
+    for other in (RankingTree(cv=0), CostOptimalCurve(), MetaAPForest(), NUMBERS):
         with pytest.raises(TypeError, match=r"needs a fitted ranker that is one tree. Got \w+ instead. Hint: call fit"):
             TreeDisplay.from_estimator(other)
 
 
 def test_of_large_trees_the_main_conditions_are_drawn(data):
-    model = RankingTree(max_depth=10, min_samples_leaf=1).fit(data.X, data.y)
-    model = model if model.n_conditions_ > 80 else CostTree(ccp_alpha=0).fit(data.X, data.y)
+    model = RankingTree(max_depth=10, min_samples_leaf=1, cv=0).fit(data.X, data.y)
+    model = model if model.n_conditions_ > 80 else CostTree(ccp_alpha=0, cv=0).fit(data.X, data.y)
     assert model.n_conditions_ > 80
     for options in ({}, {"max_depth": 30}):
         display = TreeDisplay.from_estimator(model, **options)

@@ -10,7 +10,20 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from sklearn.base import clone
 
-from ranker_cases import ENSEMBLES, FORMS, RANKERS, TREES, UNDRAWN, Case, cases, fewer, make_cases, scores_of, variant
+from ranker_cases import (
+    CLASSES,
+    ENSEMBLES,
+    FORMS,
+    RANKERS,
+    TREES,
+    UNDRAWN,
+    Case,
+    cases,
+    fewer,
+    make_cases,
+    scores_of,
+    variant,
+)
 from tables import check_same_tree
 from toprank import MetaAP, MetaAPForest, RankingTree, load
 from toprank.rankers.growth import PUBLISHED_CATEGORIES
@@ -38,7 +51,7 @@ HUGE_CONSTANT = Case({"number0": [1.7e308, None, None]}, np.array([0, 1, 0]), np
 
 
 @pytest.mark.parametrize("kind", RANKERS)
-@fewer(6)
+@fewer(10)
 @given(case=cases(), data=st.data())
 @example(case=ONE_OF_EACH, data=None)
 @example(case=HUGE, data=None)
@@ -51,7 +64,7 @@ def test_a_row_scores_the_same_alone_in_a_batch_in_another_order_after_a_file_an
     score = scores_of(model, frame)
     assert np.isfinite(score).all()
     assert np.array_equal(scores_of(model, frame.iloc[order]), score[order])
-    for i in range(len(case)):
+    for i in order[:4]:
         assert scores_of(model, case.take(np.array([i])).polars())[0] == score[i]
     for form in FORMS:
         assert np.array_equal(scores_of(model, getattr(case, form)()), score), form
@@ -60,7 +73,7 @@ def test_a_row_scores_the_same_alone_in_a_batch_in_another_order_after_a_file_an
         assert np.array_equal(scores_of(load(Path(folder) / "model.toprank"), frame), score)
 
 
-@pytest.mark.parametrize("kind", RANKERS)
+@pytest.mark.parametrize("kind", CLASSES)
 @fewer(8)
 @given(case=cases())
 def test_every_library_trains_the_same_model(kind, case):
@@ -86,7 +99,7 @@ def test_float32_scores_like_the_same_numbers_in_float64():
 
 
 @pytest.mark.parametrize("kind", UNDRAWN)
-@fewer(3)
+@fewer(6)
 @given(case=cases(), data=st.data())
 def test_the_order_of_training_rows_changes_nothing(kind, case, data):
     order = np.array(data.draw(st.permutations(range(len(case)))))
@@ -97,7 +110,7 @@ def test_the_order_of_training_rows_changes_nothing(kind, case, data):
 
 
 @pytest.mark.parametrize("kind", UNDRAWN)
-@fewer(4)
+@fewer(6)
 @given(case=cases(weights=("whole",)))
 @example(case=UNUSED_CODE)
 def test_weight_two_is_the_row_twice_and_weight_zero_no_row(kind, case):
@@ -126,10 +139,10 @@ def test_a_common_weight_changes_nothing_where_nothing_counts_cases(kind, case, 
 @pytest.mark.parametrize("kind", RANKERS)
 def test_one_thread_is_two_threads(kind, monkeypatch):
     monkeypatch.setattr(bin_mapper, "BLOCK_CELLS", 200)  # so that few rows make several pieces of work
-    X, y = make_cases(700)
-    weight = np.random.default_rng(0).random(700)
-    one, two, three = (variant(kind, n_jobs=n, min_samples_leaf=5).fit(X, y, weight) for n in (1, 2, 3))
-    assert one.to_dict() == two.to_dict() == three.to_dict()
+    X, y = make_cases(400)
+    weight = np.random.default_rng(0).random(400)
+    one, two = (variant(kind, n_jobs=n, min_samples_leaf=5).fit(X, y, weight) for n in (1, 2))
+    assert one.to_dict() == two.to_dict()
     assert np.array_equal(one.decision_function(X), two.decision_function(X))
     assert one.cutoff_ == two.cutoff_
 
@@ -175,7 +188,7 @@ def test_the_place_inside_a_leaf_never_crosses_leaves(kind, case):
 
 
 @pytest.mark.parametrize("kind", RANKERS)
-@fewer(5)
+@fewer(10)
 @given(case=cases())
 def test_rates_fall_along_the_ranking(kind, case):
     model = fit(kind, case)
@@ -188,7 +201,7 @@ def test_rates_fall_along_the_ranking(kind, case):
 
 
 @pytest.mark.parametrize("kind", RANKERS)
-@fewer(6)
+@fewer(10)
 @given(case=cases(), data=st.data())
 @example(case=HUGE, data=None)
 def test_k_alerts_are_k_alerts(kind, case, data):
@@ -207,7 +220,7 @@ def test_k_alerts_are_k_alerts(kind, case, data):
         assert rows.is_monotonic_increasing, score_
 
 
-@pytest.mark.parametrize("kind", RANKERS)
+@pytest.mark.parametrize("kind", CLASSES)
 @fewer(8)
 @given(case=cases())
 def test_importances_are_shares(kind, case):
@@ -223,7 +236,7 @@ def test_importances_are_shares(kind, case):
 
 
 @pytest.mark.parametrize("kind", TREES)
-@fewer(6)
+@fewer(8)
 @given(case=cases(weights=("none", "whole", "quarters")))
 def test_rules_account_for_every_training_case(kind, case):
     model = fit(kind, case)
@@ -257,7 +270,9 @@ def test_an_unseen_category_is_scored_like_a_missing_value_with_a_warning(kind):
     assert not np.array_equal(score, model.decision_function(X))
 
 
-@pytest.mark.parametrize("ranker", [RankingTree(), MetaAP(leaf_score="linear"), MetaAPForest(n_estimators=3)], ids=str)
+@pytest.mark.parametrize(
+    "ranker", [RankingTree(cv=0), MetaAP(leaf_score="linear", cv=0), MetaAPForest(n_estimators=3)], ids=str
+)
 def test_many_categories_share_a_bin_with_a_warning(ranker, tmp_path):
     rng = np.random.default_rng(0)
     shop = np.append(rng.integers(0, 50, 1500), np.arange(400))

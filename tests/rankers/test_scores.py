@@ -54,7 +54,7 @@ def test_the_confusion_score_is_a_vote_of_all_leaves(case, confusion):
 def test_the_geometric_score_puts_rows_of_rich_leaves_first_the_deeper_the_better():
     X = np.linspace(-1, 1, 100).reshape(-1, 1)
     y = (X[:, 0] > 0.5).astype(int)
-    model = RankingTree(leaf_score="geometric", max_depth=1).fit(X, y)
+    model = RankingTree(leaf_score="geometric", max_depth=1, cv=0).fit(X, y)
     score = model.decision_function(X)
     assert np.all(np.diff(score) > 0)  # signed distance to the one threshold
     assert score[y == 1].min() > score[y == 0].max()
@@ -65,7 +65,7 @@ def test_raw_distances_are_in_units_of_the_column():
     X = rng.normal(size=(200, 2)) * [1.0, 1000.0]
     y = (X[:, 0] + X[:, 1] / 1000 > 0.8).astype(int)
     raw, scaled = (
-        RankingTree(leaf_score="geometric", distance=unit, max_depth=3).fit(X, y) for unit in ("raw", "scaled")
+        RankingTree(leaf_score="geometric", distance=unit, max_depth=3, cv=0).fit(X, y) for unit in ("raw", "scaled")
     )
     assert raw.tree_.scoring.scale.tolist() == [1.0, 1.0]
     assert scaled.tree_.scoring.scale[1] > 500
@@ -75,7 +75,7 @@ def test_raw_distances_are_in_units_of_the_column():
 def test_the_geometric_score_turns_at_a_majority_of_positives():
     X = np.repeat([[0.0], [1.0], [2.0]], 20, axis=0)
     y = np.concatenate((np.zeros(20), np.arange(20) < 8, np.arange(20) < 16)).astype(int)  # 0, 40 and 80 % positive
-    model = RankingTree(leaf_score="geometric", max_depth=2, min_samples_leaf=1).fit(X, y)
+    model = RankingTree(leaf_score="geometric", max_depth=2, min_samples_leaf=1, cv=0).fit(X, y)
     assert model.tree_.score[model.apply([[2.0]])] > model.tree_.score[model.apply([[1.0]])]
     assert model.tree_.score[model.apply([[1.0]])] == model.tree_.score[model.apply([[0.0]])]
 
@@ -256,7 +256,7 @@ def test_without_smoothing_a_leaf_has_its_own_rate():
 
 
 def test_finished_trees_have_rates_that_fall_even_where_the_order_says_otherwise():
-    tree = RankingTree(max_depth=2, smoothing=None).fit(*make_cases(600)).tree_
+    tree = RankingTree(max_depth=2, smoothing=None, cv=0).fit(*make_cases(600)).tree_
     rate = np.array([tree.rate[tree.leaf == position][0] for position in range(tree.n_leaves)])
     turned = finish_tree(tree, tree.leaf, rate[::-1], tree.scoring)
     leaves = np.flatnonzero(tree.is_leaf)
@@ -300,14 +300,14 @@ def test_the_stopping_rule_of_the_published_code_is_one_of_ap():
     X, y = make_cases(300)
     assert MetaAP.paper(3).fit(X, y).tree_ != MetaAP.paper(3, keeps_ap=True).fit(X, y).tree_
     with pytest.raises(ValueError, match=r"keeps_ap=True needs .*criterion='ap', but criterion is 'gini'.*Hint:"):
-        MetaAP(criterion="gini", keeps_ap=True).fit(X, y)
+        MetaAP(criterion="gini", keeps_ap=True, cv=0).fit(X, y)
 
 
 @pytest.mark.parametrize("splitter", ["hist", "exact"])
 @pytest.mark.parametrize("criterion", ["gini", "entropy", "ap", "auc"])
 def test_every_criterion_finds_what_is_there(splitter, criterion):
     X, y = make_cases(600)
-    model = RankingTree(criterion=criterion, splitter=splitter, max_leaf_nodes=8, min_gain=1e-4).fit(X, y)
+    model = RankingTree(criterion=criterion, splitter=splitter, max_leaf_nodes=8, min_gain=1e-4, cv=0).fit(X, y)
     assert 3 <= model.n_leaves_ <= 8
     assert model.score(X, y) > 2 * y.mean()
 
@@ -432,9 +432,9 @@ def test_a_ranker_without_a_scorecard_says_so(model):
 
 def test_a_tree_whose_leaves_share_places_says_so():
     X, y = make_cases(400)
-    model = RankingTree(leaf_score="geometric", max_depth=3, min_samples_leaf=1).fit(X, y)
+    model = RankingTree(leaf_score="geometric", max_depth=3, min_samples_leaf=1, cv=0).fit(X, y)
     assert model.tree_.n_leaves == 2 < model.n_leaves_
     assert f"{model.n_leaves_} leaves, " in model.summary()
     assert "; the leaves share 2 places in the ranking\n" in model.summary()
     assert len(model.rules()) == 2
-    assert "share" not in RankingTree(max_depth=3).fit(X, y).summary()
+    assert "share" not in RankingTree(max_depth=3, cv=0).fit(X, y).summary()

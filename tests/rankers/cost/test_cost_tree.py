@@ -71,7 +71,7 @@ def test_the_pruned_tree_is_the_best_of_all_prunings_and_of_the_best_the_smalles
 
 def test_a_larger_penalty_gives_a_part_of_the_tree():
     X, y = noisy()
-    models = [CostTree(ccp_alpha=alpha).fit(X, y) for alpha in (0.0, 0.1, 0.5, 1.0, 5.0, 1e4)]
+    models = [CostTree(ccp_alpha=alpha, cv=0).fit(X, y) for alpha in (0.0, 0.1, 0.5, 1.0, 5.0, 1e4)]
     sizes = [model.n_leaves_ for model in models]
     assert sizes == sorted(sizes, reverse=True)
     assert len(set(sizes)) >= 4
@@ -82,18 +82,18 @@ def test_a_larger_penalty_gives_a_part_of_the_tree():
 
 def test_a_full_tree_makes_no_mistakes_and_penalty_0_prunes_nothing():
     X, y = noisy()
-    model = CostTree(ccp_alpha=0, fp_cost=0.01, splitter="exact").fit(X, y)
+    model = CostTree(ccp_alpha=0, fp_cost=0.01, splitter="exact", cv=0).fit(X, y)
     assert (model.n_fp_, model.n_fn_, model.objective_) == (0, 0, 0)
     assert np.array_equal(model.cost_predict(X), y)
-    same_labels = CostTree(ccp_alpha=1e-9, fp_cost=0.01, splitter="exact").fit(X, y)
+    same_labels = CostTree(ccp_alpha=1e-9, fp_cost=0.01, splitter="exact", cv=0).fit(X, y)
     assert np.array_equal(same_labels.cost_predict(X), y)
     assert same_labels.n_leaves_ <= model.n_leaves_
-    assert CostTree(ccp_alpha=0, max_depth=3).fit(X, y).tree_.depth == 3
+    assert CostTree(ccp_alpha=0, max_depth=3, cv=0).fit(X, y).tree_.depth == 3
 
 
 def test_leaves_have_the_label_that_costs_less():
     X, y = make_cases(400)
-    model = CostTree(ccp_alpha=0.2, fp_cost=0.3, fn_cost=0.9).fit(X, y)
+    model = CostTree(ccp_alpha=0.2, fp_cost=0.3, fn_cost=0.9, cv=0).fit(X, y)
     tree, leaves = model.tree_, np.flatnonzero(model.tree_.is_leaf)
     called = dict(zip(model.apply(X), model.cost_predict(X), strict=True))
     for leaf in leaves:  # theorem 4.2, lambda = 1 / 3
@@ -104,7 +104,7 @@ def test_leaves_have_the_label_that_costs_less():
 def test_a_stump_is_that_of_scikit_learn_with_costs_as_weights():
     X, y = noisy()
     for ratio in (0.1, 0.5, 3.0):
-        model = CostTree(max_depth=1, ccp_alpha=0, fp_cost=ratio, splitter="midpoint").fit(X, y)
+        model = CostTree(max_depth=1, ccp_alpha=0, fp_cost=ratio, splitter="midpoint", cv=0).fit(X, y)
         theirs = DecisionTreeClassifier(max_depth=1).fit(X, y, sample_weight=np.where(y == 1, 1.0, ratio))
         assert model.tree_.feature[0] == theirs.tree_.feature[0]
         assert model.tree_.threshold[0] == pytest.approx(theirs.tree_.threshold[0])
@@ -113,7 +113,7 @@ def test_a_stump_is_that_of_scikit_learn_with_costs_as_weights():
 
 def test_small_leaves_count_cases_of_the_cheaper_kind():
     X, y = noisy()
-    model = CostTree(min_samples_leaf=20, ccp_alpha=0, fp_cost=0.5).fit(X, y)
+    model = CostTree(min_samples_leaf=20, ccp_alpha=0, fp_cost=0.5, cv=0).fit(X, y)
     leaf = model.tree_.is_leaf
     cost = 0.5 * model.tree_.negative[leaf] + model.tree_.positive[leaf]
     assert cost.min() >= 10
@@ -151,16 +151,16 @@ def test_the_cross_validated_cost_is_that_of_trees_fitted_without_the_fold():
 def test_pruning_by_folds_costs_less_on_new_cases():
     X, y = noisy()
     X_new, y_new = noisy(2000, seed=1)
-    full, pruned = (CostTree(ccp_alpha=alpha).fit(X, y) for alpha in (0, "cv"))
+    full, pruned = (CostTree(ccp_alpha=alpha, cv=0).fit(X, y) for alpha in (0, "cv"))
     assert pruned.n_leaves_ < full.n_leaves_ / 5
     assert cost_of(pruned, X_new, y_new) < 0.8 * cost_of(full, X_new, y_new)
-    assert CostTree(random_state=0).fit(X, y).tree_ == pruned.tree_
+    assert CostTree(random_state=0, cv=0).fit(X, y).tree_ == pruned.tree_
 
 
 def test_too_few_cases_for_folds_prune_nothing():
     X, y = noisy(30)
     y[:] = np.arange(30) == 7
-    model = CostTree().fit(X, y)
+    model = CostTree(cv=0).fit(X, y)
     assert model.ccp_alpha_ == 0
     assert np.isnan(model.ccp_path_["cost"]).all()
     assert model.n_fp_ + model.n_fn_ == 0
@@ -182,15 +182,15 @@ def test_a_row_given_twice_is_a_row_of_weight_two(kind):
 
 def test_results_do_not_depend_on_threads():
     X, y = make_cases(500)
-    one, two = (CostTree(n_jobs=n).fit(X, y) for n in (1, 2))
+    one, two = (CostTree(n_jobs=n, cv=0).fit(X, y) for n in (1, 2))
     assert one.tree_ == two.tree_
     assert np.array_equal(one.ccp_path_["cost"], two.ccp_path_["cost"])
 
 
 def test_balanced_costs_are_those_of_a_tao_tree_and_it_is_a_start_for_one():
     X, y = make_cases(400)
-    model = CostTree().fit(X, y)
-    better = TAOTree(init=model, split="axis", alpha=model.ccp_alpha_).fit(X, y)
+    model = CostTree(cv=0).fit(X, y)
+    better = TAOTree(init=model, split="axis", alpha=model.ccp_alpha_, cv=0).fit(X, y)
     assert better.fp_cost_ == model.fp_cost_
     # A condition of a TAO tree costs alpha, as a leaf does here: the root's is the only leaf too many.
     assert better.objective_path_[0] == pytest.approx(model.objective_ - model.ccp_alpha_)
@@ -199,7 +199,7 @@ def test_balanced_costs_are_those_of_a_tao_tree_and_it_is_a_start_for_one():
 
 def test_a_file_keeps_labels_penalty_and_counts(tmp_path):
     X, y = make_cases(400)
-    model = CostTree(fp_cost=0.3).fit(X, y)
+    model = CostTree(fp_cost=0.3, cv=0).fit(X, y)
     model.save(tmp_path / "model.toprank")
     loaded = load(tmp_path / "model.toprank")
     assert np.array_equal(loaded.cost_predict(X), model.cost_predict(X))

@@ -69,13 +69,13 @@ def test_the_objective_falls_and_is_what_mistakes_and_weights_cost(kind, case):
 def test_a_weighted_sum_beats_conditions_on_one_column_on_a_diagonal():
     X, y = diagonal()
     X_new, y_new = diagonal(seed=1)
-    oblique, axis = (TAOTree(split=split, max_depth=2).fit(X, y) for split in ("oblique", "axis"))
+    oblique, axis = (TAOTree(split=split, max_depth=2, cv=0).fit(X, y) for split in ("oblique", "axis"))
     assert set(oblique.tree_.kind) <= {0, NUMERIC, OBLIQUE}
     assert OBLIQUE in oblique.tree_.kind
     assert OBLIQUE not in axis.tree_.kind
     assert cost_of(oblique, X_new, y_new) < 0.9 * cost_of(axis, X_new, y_new)
     assert oblique.n_leaves_ <= axis.n_leaves_
-    stump = TAOTree(max_depth=1).fit(X, y)
+    stump = TAOTree(max_depth=1, cv=0).fit(X, y)
     feature = stump.tree_.oblique_feature.tolist()
     assert set(feature[:2]) == {0, 1}
     weight = dict(zip(feature, stump.tree_.oblique_weight, strict=True))
@@ -95,18 +95,18 @@ def test_optimising_lowers_what_the_greedy_tree_costs():
 
 def test_costs_move_the_errors_from_one_kind_to_the_other():
     X, y = diagonal(noise=1.0)
-    models = [TAOTree(fp_cost=cost, max_depth=2).fit(X, y) for cost in (0.02, 0.3, 5.0)]
+    models = [TAOTree(fp_cost=cost, max_depth=2, cv=0).fit(X, y) for cost in (0.02, 0.3, 5.0)]
     assert [m.n_fp_ for m in models] == sorted((m.n_fp_ for m in models), reverse=True)
     assert [m.n_fn_ for m in models] == sorted(m.n_fn_ for m in models)
     assert models[0].n_fp_ > models[2].n_fp_
     assert models[0].n_fn_ < models[2].n_fn_
-    scaled = TAOTree(fp_cost=0.6, fn_cost=2.0, alpha=2.0, max_depth=2).fit(X, y)
+    scaled = TAOTree(fp_cost=0.6, fn_cost=2.0, alpha=2.0, max_depth=2, cv=0).fit(X, y)
     assert scaled.objective_ == pytest.approx(2 * models[1].objective_, rel=1e-3)
 
 
 def test_balanced_costs_give_both_classes_the_same_total():
     X, y = diagonal()
-    model = TAOTree(fn_cost=3.0).fit(X, y)
+    model = TAOTree(fn_cost=3.0, cv=0).fit(X, y)
     assert model.fp_cost_ * (y == 0).sum() == pytest.approx(3.0 * y.sum())
 
 
@@ -115,7 +115,7 @@ def test_a_larger_penalty_gives_fewer_weights():
     X = np.column_stack((X, np.random.default_rng(1).normal(size=(len(X), 8))))
     sizes = []
     for alpha in (0.1, 3.0, 1e4):
-        tree = TAOTree(alpha=alpha).fit(X, y).tree_
+        tree = TAOTree(alpha=alpha, cv=0).fit(X, y).tree_
         sizes.append((tree.kind == NUMERIC).sum() + len(tree.oblique_weight))
     assert sizes[0] > sizes[1] > sizes[2] == 0
 
@@ -125,10 +125,12 @@ def test_a_larger_penalty_gives_fewer_weights():
 
 def test_more_starts_never_end_higher():
     X, y = make_cases(400)
-    ends = [TAOTree(init="random", n_restarts=n, max_depth=3, random_state=3).fit(X, y).objective_ for n in (1, 4)]
+    ends = [
+        TAOTree(init="random", n_restarts=n, max_depth=3, random_state=3, cv=0).fit(X, y).objective_ for n in (1, 4)
+    ]
     assert ends[1] <= ends[0]
-    with_greedy = TAOTree(n_restarts=3, max_depth=3).fit(X, y).objective_
-    assert with_greedy <= TAOTree(max_depth=3).fit(X, y).objective_
+    with_greedy = TAOTree(n_restarts=3, max_depth=3, cv=0).fit(X, y).objective_
+    assert with_greedy <= TAOTree(max_depth=3, cv=0).fit(X, y).objective_
 
 
 @pytest.mark.parametrize("how", [{"init": "random"}, {"n_restarts": 2}])
@@ -137,50 +139,53 @@ def test_random_starts_are_not_too_deep(how):
     words = r"'max_depth' parameter of TAOTree must be at most 12 where a start is random, .* Got 13 instead.* Hint"
     with pytest.raises(ValueError, match=words):
         TAOTree(max_depth=13, **how).fit(X, y)
-    assert TAOTree(max_depth=13).fit(X, y).n_leaves_ > 1
+    assert TAOTree(max_depth=13, cv=0).fit(X, y).n_leaves_ > 1
 
 
 def test_random_starts_depend_on_the_seed_alone():
     X, y = make_cases(300)
-    one, two, other = (TAOTree(init="random", random_state=seed).fit(X, y) for seed in (0, 0, 5))
+    one, two, other = (TAOTree(init="random", random_state=seed, cv=0).fit(X, y) for seed in (0, 0, 5))
     assert one.tree_ == two.tree_
     assert np.array_equal(one.objective_path_, two.objective_path_)
     assert one.tree_ != other.tree_
-    assert TAOTree(init="random").fit(X, y).tree_ == one.tree_
+    assert TAOTree(init="random", cv=0).fit(X, y).tree_ == one.tree_
 
 
 def test_a_fitted_tree_goes_on_where_it_ended():
     X, y = diagonal(noise=1.0)
-    first = TAOTree(max_depth=3).fit(X, y)
-    again = TAOTree(init=first).fit(X, y)
+    first = TAOTree(max_depth=3, cv=0).fit(X, y)
+    again = TAOTree(init=first, cv=0).fit(X, y)
     assert again.objective_ <= first.objective_
-    assert TAOTree(init=first, n_iter=0).fit(X, y).tree_ == first.tree_
+    assert TAOTree(init=first, n_iter=0, cv=0).fit(X, y).tree_ == first.tree_
     assert len(again.objective_path_) <= 4
-    nearby = TAOTree(init=first, fp_cost=1.2 * first.fp_cost_).fit(X, y)
-    assert nearby.objective_path_[0] < TAOTree(max_depth=3, fp_cost=1.2 * first.fp_cost_).fit(X, y).objective_path_[0]
+    nearby = TAOTree(init=first, fp_cost=1.2 * first.fp_cost_, cv=0).fit(X, y)
+    assert (
+        nearby.objective_path_[0]
+        < TAOTree(max_depth=3, fp_cost=1.2 * first.fp_cost_, cv=0).fit(X, y).objective_path_[0]
+    )
     assert np.all(np.diff(nearby.objective_path_) <= 0)
 
 
 def test_branches_that_one_objective_does_not_need_come_back_at_another():
     X, y = diagonal(noise=1.0)
-    first = TAOTree(max_depth=3, alpha=1e4).fit(X, y)
+    first = TAOTree(max_depth=3, alpha=1e4, cv=0).fit(X, y)
     assert first.n_leaves_ == 1
-    assert TAOTree(init=first).fit(X, y).n_leaves_ > 2
+    assert TAOTree(init=first, cv=0).fit(X, y).n_leaves_ > 2
 
 
 @pytest.mark.parametrize("of", ["model", "tree"])
 def test_a_greedy_tree_or_its_tree_is_a_start(of):
     X, y = make_cases(400)
-    greedy = RankingTree(max_depth=3).fit(X, y)
-    model = TAOTree(init=greedy if of == "model" else greedy.tree_).fit(X, y)
+    greedy = RankingTree(max_depth=3, cv=0).fit(X, y)
+    model = TAOTree(init=greedy if of == "model" else greedy.tree_, cv=0).fit(X, y)
     assert model.tree_.depth <= 3
     assert np.all(np.diff(model.objective_path_) <= 0)
 
 
 def test_clones_keep_the_tree_they_start_from():
     X, y = diagonal()
-    first = TAOTree(max_depth=2).fit(X, y)
-    model = TAOTree(init=first, alpha=0.5)
+    first = TAOTree(max_depth=2, cv=0).fit(X, y)
+    model = TAOTree(init=first, alpha=0.5, cv=0)
     copy = clone(model)
     assert copy.init is first
     assert copy.alpha == 0.5
@@ -193,24 +198,25 @@ def test_clones_keep_the_tree_they_start_from():
 def test_starts_that_do_not_fit_are_refused():
     X, y = diagonal()
     with pytest.raises(NotFittedError, match="init of a TAOTree must be fitted, but this TAOTree is not"):
-        TAOTree(init=TAOTree()).fit(X, y)
+        TAOTree(init=TAOTree(cv=0), cv=0).fit(X, y)
     with pytest.raises(ValueError, match="must know the 3 columns of X and their categories"):
-        TAOTree(init=TAOTree().fit(X[:, :2], y)).fit(X, y)
+        TAOTree(init=TAOTree(cv=0).fit(X[:, :2], y), cv=0).fit(X, y)
     with pytest.raises(ValueError, match="a tree over the 3 columns of X, got one over 2"):
-        TAOTree(init=TAOTree().fit(X[:, :2], y).tree_).fit(X, y)
+        TAOTree(init=TAOTree(cv=0).fit(X[:, :2], y).tree_, cv=0).fit(X, y)
     with pytest.raises(ValueError, match="one way to each node"):
         TAOTree(
-            init=MetaAP(criterion="ap", ccp_alpha=0.0, max_depth=3, leaf_depth=3, min_samples_leaf=1).fit(X, y)
+            init=MetaAP(criterion="ap", ccp_alpha=0.0, max_depth=3, leaf_depth=3, min_samples_leaf=1, cv=0).fit(X, y),
+            cv=0,
         ).fit(X, y)
     with pytest.raises(ValueError, match="must know the 3 columns"):
-        TAOTree(init=LogisticRegression().fit(X, y)).fit(X, y)
+        TAOTree(init=LogisticRegression().fit(X, y), cv=0).fit(X, y)
 
 
 def test_fits_at_several_costs_share_the_preparation_of_a_table():
     X, y = make_cases(300)
     with shared_training_data():
-        shared = [TAOTree(fp_cost=cost).fit(X, y) for cost in (0.1, 0.3)]
-    alone = [TAOTree(fp_cost=cost).fit(X, y) for cost in (0.1, 0.3)]
+        shared = [TAOTree(fp_cost=cost, cv=0).fit(X, y) for cost in (0.1, 0.3)]
+    alone = [TAOTree(fp_cost=cost, cv=0).fit(X, y) for cost in (0.1, 0.3)]
     assert [a.tree_ == b.tree_ for a, b in zip(shared, alone, strict=True)] == [True, True]
 
 
@@ -222,7 +228,7 @@ def test_cases_that_lack_a_value_of_a_sum_go_where_they_cost_less():
     X[::5, 0] = np.nan
     for positive in (0, 1):
         labels = np.where(np.isnan(X[:, 0]), positive, y)
-        model = TAOTree(max_depth=1, alpha=0.5).fit(X, labels)
+        model = TAOTree(max_depth=1, alpha=0.5, cv=0).fit(X, labels)
         assert model.tree_.kind[0] == OBLIQUE
         assert np.all(model.cost_predict(X)[np.isnan(X[:, 0])] == positive)
 
@@ -232,7 +238,7 @@ def test_values_that_are_missing_here_and_there_cost_little():
     X = rng.normal(size=(3000, 20))
     y = (X.sum(axis=1) + rng.normal(size=3000) > 6).astype(int)
     gappy = np.where(rng.random(X.shape) < 0.05, np.nan, X)  # two rows of three lack a value
-    whole, model = (TAOTree(max_depth=1, alpha=1).fit(table, y) for table in (X, gappy))
+    whole, model = (TAOTree(max_depth=1, alpha=1, cv=0).fit(table, y) for table in (X, gappy))
     assert model.objective_ < 1.5 * whole.objective_
     assert roc_auc(y, model.decision_function(gappy)) > roc_auc(y, whole.decision_function(X)) - 0.03
     assert np.isfinite(model.tree_.oblique_fill).all()
@@ -246,7 +252,7 @@ def test_categories_are_conditions_of_their_own():
     place = rng.choice(list("abcdef"), 500)
     X = pd.DataFrame({"place": place, "size": rng.normal(size=500), "age": rng.normal(size=500)})
     y = (np.isin(place, ["a", "d"]) & (X["size"] + X["age"] > 0)).astype(int)
-    model = TAOTree(max_depth=2, alpha=0.1).fit(X, y)
+    model = TAOTree(max_depth=2, alpha=0.1, cv=0).fit(X, y)
     assert {*model.tree_.kind} == {0, CATEGORY, OBLIQUE}
     assert model.n_fp_ + model.n_fn_ <= 10
     assert "place is a or d" in model.to_text()
@@ -267,13 +273,13 @@ def additive(n, seed=0):
 def test_sums_weigh_categories_as_if_they_were_one_hot():
     X, y = additive(2000)
     X_new, y_new = additive(2000, seed=5)
-    model = TAOTree(max_depth=1).fit(X, y)
+    model = TAOTree(max_depth=1, cv=0).fit(X, y)
     assert (model.tree_.oblique_code >= 0).all()
-    by_hand = TAOTree(max_depth=1).fit(pd.get_dummies(X).astype(float), y)
+    by_hand = TAOTree(max_depth=1, cv=0).fit(pd.get_dummies(X).astype(float), y)
     scores = [model.decision_function(X_new), by_hand.decision_function(pd.get_dummies(X_new).astype(float))]
     assert min(roc_auc(y_new, score) for score in scores) > 0.98
     assert abs(roc_auc(y_new, scores[0]) - roc_auc(y_new, scores[1])) < 0.01  # by hand, weights cost less
-    single = TAOTree(max_depth=1, split="axis").fit(X, y)
+    single = TAOTree(max_depth=1, split="axis", cv=0).fit(X, y)
     assert roc_auc(y_new, single.decision_function(X_new)) < 0.8
 
 
@@ -281,7 +287,7 @@ def test_a_sum_with_categories_scores_missing_and_unknown_ones_and_rows_alone(tm
     X, y = additive(800)
     X["size"] = y + np.random.default_rng(2).normal(size=800)
     X.loc[::11, "c0"] = None
-    model = TAOTree(max_depth=1).fit(X, y)
+    model = TAOTree(max_depth=1, cv=0).fit(X, y)
     assert -1 in model.tree_.oblique_code
     assert model.tree_.oblique_code.max() >= 0
     odd = X[:40].copy()
@@ -311,14 +317,14 @@ def test_a_sum_with_categories_scores_missing_and_unknown_ones_and_rows_alone(tm
 
 def test_names_of_categories_and_the_order_of_rows_do_not_matter_in_sums():
     X, y = additive(600)
-    model = TAOTree(max_depth=2, alpha=0.3).fit(X, y)
+    model = TAOTree(max_depth=2, alpha=0.3, cv=0).fit(X, y)
     assert (model.tree_.oblique_code >= 0).any()
     renamed = X.replace(dict(zip("abcdefgh", "hbgafdec", strict=True)))
-    other = TAOTree(max_depth=2, alpha=0.3).fit(renamed, y)
+    other = TAOTree(max_depth=2, alpha=0.3, cv=0).fit(renamed, y)
     assert other.objective_ == pytest.approx(model.objective_, rel=1e-9)
     assert np.array_equal(other.cost_predict(renamed), model.cost_predict(X))
     order = np.random.default_rng(0).permutation(600)
-    shuffled = TAOTree(max_depth=2, alpha=0.3).fit(X.iloc[order], y[order])
+    shuffled = TAOTree(max_depth=2, alpha=0.3, cv=0).fit(X.iloc[order], y[order])
     assert shuffled.tree_ == model.tree_
 
 
@@ -335,7 +341,7 @@ def test_a_row_given_twice_is_a_row_of_weight_two():
 
 def test_results_do_not_depend_on_threads():
     X, y = make_cases(500)
-    one, two = (TAOTree(n_jobs=n, n_restarts=2).fit(X, y) for n in (1, 2))
+    one, two = (TAOTree(n_jobs=n, n_restarts=2, cv=0).fit(X, y) for n in (1, 2))
     assert one.tree_ == two.tree_
     assert np.array_equal(one.objective_path_, two.objective_path_)
     assert np.array_equal(one.cost_predict(X), two.cost_predict(X))
@@ -343,15 +349,15 @@ def test_results_do_not_depend_on_threads():
 
 def test_labels_of_any_kind_come_back():
     X, y = diagonal()
-    plain = TAOTree(max_depth=2).fit(X, y)
-    named = TAOTree(max_depth=2, pos_label="bad").fit(X, np.where(y == 1, "bad", "good"))
+    plain = TAOTree(max_depth=2, cv=0).fit(X, y)
+    named = TAOTree(max_depth=2, pos_label="bad", cv=0).fit(X, np.where(y == 1, "bad", "good"))
     assert np.array_equal(named.cost_predict(X) == "bad", plain.cost_predict(X) == 1)
 
 
 def test_the_score_orders_leaves_and_cases_inside_a_leaf():
     X, y = diagonal(noise=1.0)
-    model = TAOTree(max_depth=1, alpha=0.5).fit(X, y)
-    tied = TAOTree(max_depth=1, alpha=0.5, leaf_score="constant").fit(X, y)
+    model = TAOTree(max_depth=1, alpha=0.5, cv=0).fit(X, y)
+    tied = TAOTree(max_depth=1, alpha=0.5, leaf_score="constant", cv=0).fit(X, y)
     assert len(np.unique(tied.decision_function(X))) == 2
     assert len(np.unique(model.decision_function(X))) > 500
     assert model.score(X, y) > tied.score(X, y) + 0.1
@@ -364,8 +370,8 @@ def test_the_score_orders_leaves_and_cases_inside_a_leaf():
 
 def test_a_file_keeps_labels_objective_and_counts(tmp_path):
     X, y = make_cases(400)
-    first = TAOTree(max_depth=3).fit(X, y)
-    model = TAOTree(init=first, fp_cost=0.3).fit(X, y)
+    first = TAOTree(max_depth=3, cv=0).fit(X, y)
+    model = TAOTree(init=first, fp_cost=0.3, cv=0).fit(X, y)
     model.save(tmp_path / "model.toprank")
     loaded = load(tmp_path / "model.toprank")
     assert np.array_equal(loaded.cost_predict(X), model.cost_predict(X))
@@ -374,7 +380,7 @@ def test_a_file_keeps_labels_objective_and_counts(tmp_path):
         assert getattr(loaded, name) == getattr(model, name)
     assert np.array_equal(loaded.objective_path_, model.objective_path_)
     assert loaded.init is None
-    again = TAOTree(init=loaded, fp_cost=0.3, n_iter=0).fit(X, y)
+    again = TAOTree(init=loaded, fp_cost=0.3, n_iter=0, cv=0).fit(X, y)
     assert np.array_equal(again.cost_predict(X), model.cost_predict(X))
 
 
@@ -386,7 +392,7 @@ def test_docs_say_how_many_care_points_a_direction_is_fitted_on():
 
 def test_a_file_without_labels_is_refused():
     X, y = diagonal(200)
-    model = TAOTree(max_depth=1).fit(X, y)
+    model = TAOTree(max_depth=1, cv=0).fit(X, y)
     arrays = model._to_arrays()
     with pytest.raises(ValueError, match="leaves lack labels"):
         model._from_arrays(arrays | {"label": arrays["label"][:1]})

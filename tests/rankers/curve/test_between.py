@@ -26,7 +26,7 @@ SMALL = CostOptimalCurve(TAOTree(max_depth=2), cv=3, beta=3.0, depths=None, alph
 def case(request):
     X, y = make_cases(400)
     weight = np.random.default_rng(0).integers(1, 4, len(y)) / 4 if request.param == "weights" else None
-    base = TAOTree(max_depth=2, split="axis" if request.param == "single columns" else "oblique")
+    base = TAOTree(max_depth=2, split="axis" if request.param == "single columns" else "oblique", cv=0)
     model = clone(SMALL).set_params(base=base).fit(X, y, weight)
     return model, X, y, np.ones(len(y)) if weight is None else weight
 

@@ -48,7 +48,8 @@ def test_the_other_side_of_a_column_is_another_rule():
 def test_digits_of_categories_are_no_numbers():
     X = pd.DataFrame({"group": ["age 10", "age 12", "age 14"] * 12})
     trees = [
-        TAOTree(split="axis", max_depth=1).fit(X, (X["group"] == name).astype(int)) for name in ("age 10", "age 12")
+        TAOTree(split="axis", max_depth=1, cv=0).fit(X, (X["group"] == name).astype(int))
+        for name in ("age 10", "age 12")
     ]
     changes = rule_changes(*trees, trees[0].columns_)
     assert changes["change"] == ["goes", "comes"]

@@ -1,5 +1,6 @@
 """`CostOptimalCurve`: the path of figure 7, what is held out, the choice of a point, changes between points, files."""
 
+from copy import copy
 from pathlib import Path
 from typing import Any
 
@@ -54,7 +55,7 @@ def test_the_path_goes_from_no_missed_positive_to_no_false_positive(curve, table
 @pytest.mark.parametrize("n_iter", [1, 20])
 def test_every_tree_starts_from_the_one_before(table, n_iter):
     """Each costs no more, at its own price, than the one it was improved from."""
-    before = TAOTree(max_depth=2).fit(*table)
+    before = TAOTree(max_depth=2, cv=0).fit(*table)
     trees = Follower(lambda tree: tree.fit(*table), n_iter).follow(before, [0.4, 0.8, 1.6], lambda tree: False)
     assert [tree.fp_cost_ for tree in trees] == [0.4, 0.8, 1.6]
     assert (max(tree.n_iter_ for tree in trees) > 1) == (n_iter > 1)
@@ -72,8 +73,8 @@ def test_a_path_that_went_astray_is_mended(table):
         return tree.fit(*table)
 
     ratios = [0.05, 0.2, 0.4, 1.6]
-    good = [fit(TAOTree(max_depth=3, fp_cost=ratio)) for ratio in ratios]
-    poor = fit(TAOTree(max_depth=1, fp_cost=0.2, alpha=300.0))  # one leaf
+    good = [fit(TAOTree(max_depth=3, fp_cost=ratio, cv=0)) for ratio in ratios]
+    poor = fit(TAOTree(max_depth=1, fp_cost=0.2, alpha=300.0, cv=0))  # one leaf
     mended = Follower(fit, 1).settle([good[0], poor, good[2], good[3]], ratios)
     assert [tree is before for tree, before in zip(mended, good, strict=True)] == [True, False, True, True]
     at_that_price = good[2].objective_ - 0.2 * good[2].n_fp_
@@ -222,9 +223,9 @@ def test_depth_and_alpha_are_those_that_cost_least_out_of_fold(table):
 
 
 def test_the_base_is_left_as_it_was(table):
-    base = TAOTree(max_depth=2)
+    base = TAOTree(max_depth=2, cv=0)
     CostOptimalCurve(base, cv=None, beta=4.0, random_state=3, **ONE).fit(*table)
-    assert base.get_params() == TAOTree(max_depth=2).get_params()
+    assert base.get_params() == TAOTree(max_depth=2, cv=0).get_params()
     assert not hasattr(base, "tree_")
 
 
@@ -237,7 +238,7 @@ def test_an_axis_path_has_plain_thresholds(table):
 
 
 def test_a_tree_of_one_leaf_calls_held_out_cases_what_it_calls_all(table):
-    curve = clone(SMALL).set_params(base=TAOTree(max_depth=2, alpha=10.0)).fit(*table)
+    curve = clone(SMALL).set_params(base=TAOTree(max_depth=2, alpha=10.0, cv=0)).fit(*table)
     constant = [i for i, point in enumerate(curve.path_) if point.tree.n_leaves_ == 1]
     assert constant
     for i in constant:
@@ -282,7 +283,7 @@ def test_a_very_light_case_does_not_make_the_path_endless(table):
         ({"depths": [2.5]}, r"depths of a CostOptimalCurve must be ints from 1 to 20, got 2\.5\. Hint"),
         ({"depths": [2, 30]}, r"depths of a CostOptimalCurve must be ints from 1 to 20, got 30\. Hint"),
         ({"alphas": [-1]}, r"alphas of a CostOptimalCurve must be numbers of 0 or more, got -1\. Hint"),
-        ({"base": TAOTree(pos_label=0)}, r"The base of a CostOptimalCurve has a pos_label of its own.*Hint"),
+        ({"base": TAOTree(pos_label=0, cv=0)}, r"The base of a CostOptimalCurve has a pos_label of its own.*Hint"),
     ],
 )
 def test_what_cannot_be_tried_is_refused(table, how, message):
@@ -374,11 +375,10 @@ def first_hits(called, score, y, k):
 
 
 @pytest.mark.parametrize("k", [5, 25, 60, 100])
-def test_a_budget_takes_a_whole_tree_or_the_first_alerts_of_a_larger_one(table, k):
+def test_a_budget_takes_a_whole_tree_or_the_first_alerts_of_a_larger_one(table, out_of_fold, k):
     """Against all trees, one at a time, out of fold."""
     X, y = table
-    model = clone(SMALL).fit(X, y)
-    called, score = out_of_fold_calls(model, X, y)
+    model, called, score = out_of_fold
     hits = [first_hits(row, score, y, k) for row in called]
     is_whole = (model.points_.alerts <= k) & (model.points_.alerts > 0)
     best_whole = max((hits[i] for i in np.flatnonzero(is_whole)), default=-1)
@@ -400,10 +400,11 @@ def test_a_budget_takes_a_whole_tree_or_the_first_alerts_of_a_larger_one(table, 
     assert str(model.select(k=k / len(y))) == str(selection)
 
 
-def out_of_fold_calls(model, X, y):
-    """What curves of the other folds call each row, and its score: the folds of SMALL, one curve after the other."""
+@pytest.fixture(scope="module")
+def out_of_fold(table):
+    """A curve; what curves of the other folds call each row; its score: by the folds of SMALL, one after the other."""
     kept = {}
-    fit = CurveFolds.votes
+    fit, model, (X, y) = CurveFolds.votes, clone(SMALL), table
 
     def votes(self, *args, **kwargs):
         found = fit(self, *args, **kwargs)
@@ -422,7 +423,7 @@ def out_of_fold_calls(model, X, y):
     for i, point in enumerate(model.path_):
         if point.tree.n_leaves_ == 1:
             called[i] = point.tree._label[0] == 1
-    return called, score
+    return model, called, score
 
 
 def test_predict_keeps_to_the_first_alerts(curve, table):
@@ -435,21 +436,18 @@ def test_predict_keeps_to_the_first_alerts(curve, table):
     assert "the first of its" in str(selection)
 
 
-def test_a_model_file_without_the_top_of_the_ranking_takes_whole_trees(curve, table):
-    curve._judged_top = curve._seen_top = None
-    try:
-        for k in (25, 60):
-            selection = curve.select(k=k)
-            assert selection.cut is None
-            assert curve.points_.alerts[selection.position] <= k
-    finally:
-        curve.fit(*table)
+def test_a_model_file_without_the_top_of_the_ranking_takes_whole_trees(curve):
+    bare = copy(curve)
+    bare._judged_top = bare._seen_top = None
+    for k in (25, 60):
+        selection = bare.select(k=k)
+        assert selection.cut is None
+        assert bare.points_.alerts[selection.position] <= k
 
 
-def test_scores_out_of_fold_are_those_of_curves_that_had_not_seen_the_rows(table):
+def test_scores_out_of_fold_are_those_of_curves_that_had_not_seen_the_rows(table, out_of_fold):
     X, y = table
-    model = clone(SMALL).fit(X, y)
-    _, score = out_of_fold_calls(clone(SMALL), X, y)
+    model, _, score = out_of_fold
     assert np.array_equal(model.oof_decision_function_, score)
     assert np.bincount(model.oof_fold_).sum() == len(y)
     assert len(np.unique(model.oof_fold_)) == 3
@@ -547,7 +545,7 @@ def test_changes_cover_the_rules_of_both_points(curve):
 
 def test_a_rule_with_other_numbers_changes(table):
     X, y = table
-    one, other = (TAOTree(split="axis", max_depth=1, fp_cost=cost).fit(X[["size"]], y) for cost in (0.25, 0.6))
+    one, other = (TAOTree(split="axis", max_depth=1, fp_cost=cost, cv=0).fit(X[["size"]], y) for cost in (0.25, 0.6))
     changes = rule_changes(one, other, one.columns_)
     assert changes["change"] == ["changes"]
     assert changes["rule"] != changes["rule_before"]

@@ -12,7 +12,7 @@ from toprank.rankers.ensemble import treerank_boost
 from toprank.rankers.ensemble.pair_weights import STEP_UNIT
 from toprank.rankers.ensemble.treerank_boost import values_of_places
 
-SMALL = TreeRankBoost(n_estimators=6, max_depth=2, leaf_depth=2, min_samples_leaf=1)
+SMALL = TreeRankBoost(n_estimators=6, max_depth=2, leaf_depth=2, min_samples_leaf=1, cv=0)
 ONE_POSITIVE = Case({"number0": [1.0, 2.0, 2.0, 3.0, None]}, np.array([0, 1, 0, 0, 0]), None)
 SEPARATED = Case({"number0": [1.0, 2.0, 3.0, 4.0]}, np.array([0, 0, 1, 1]), None)
 NOTHING = Case({"number0": [1.0, 1.0, 1.0]}, np.array([0, 1, 0]), np.array([1.0, 0.25, 3.0]))

@@ -63,8 +63,9 @@ def test_raising_a_column_never_moves_the_score_of_a_ranking_tree_the_wrong_way(
 ):
     X, y, weight = numeric_case(table)
     directions = np.array(data.draw(st.lists(st.sampled_from([-1, 0, 1]), min_size=X.shape[1], max_size=X.shape[1])))
+    max_leaf_nodes = data.draw(st.sampled_from([None, 6]))
     model = RankingTree(criterion=criterion, splitter=splitter, smoothing=smoothing, min_samples_leaf=1,
-                        max_leaf_nodes=data.draw(st.sampled_from([None, 6])), monotonic_cst=directions)  # fmt: skip
+                        max_leaf_nodes=max_leaf_nodes, monotonic_cst=directions, cv=0)  # fmt: skip
     check_directions(model.fit(X, y, weight), X, directions, score, rate)
 
 
@@ -73,7 +74,7 @@ def test_raising_a_column_never_moves_the_score_of_a_ranking_tree_the_wrong_way(
 def test_raising_a_column_never_moves_score_or_label_of_a_cost_tree_the_wrong_way(table, data):
     X, y, weight = numeric_case(table)
     directions = np.array(data.draw(st.lists(st.sampled_from([-1, 0, 1]), min_size=X.shape[1], max_size=X.shape[1])))
-    model = CostTree(ccp_alpha=0.01, leaf_score="constant", monotonic_cst=directions, fp_cost=0.7)
+    model = CostTree(ccp_alpha=0.01, leaf_score="constant", monotonic_cst=directions, fp_cost=0.7, cv=0)
     check_directions(model.fit(X, y, weight), X, directions, score, rate, label)
 
 
@@ -89,8 +90,8 @@ def waves():
 def test_without_the_constraint_the_dip_is_learned(waves):
     X, y = waves
     line = np.column_stack((np.linspace(0, 1, 200), np.full(200, 0.2)))
-    assert not never_turns(RankingTree().fit(X, y).decision_function(line), 1)
-    model = RankingTree(monotonic_cst=[1, 0]).fit(X, y)
+    assert not never_turns(RankingTree(cv=0).fit(X, y).decision_function(line), 1)
+    model = RankingTree(monotonic_cst=[1, 0], cv=0).fit(X, y)
     assert never_turns(model.decision_function(line), 1)
     assert model.n_leaves_ > 8
     for stage in model.staged_decision_function(line):
@@ -99,26 +100,26 @@ def test_without_the_constraint_the_dip_is_learned(waves):
 
 def test_stages_are_the_trees_of_lower_depth(waves):
     X, y = waves
-    stages = list(RankingTree(max_depth=4, monotonic_cst=[1, 0]).fit(X, y).staged_decision_function(X))
+    stages = list(RankingTree(max_depth=4, monotonic_cst=[1, 0], cv=0).fit(X, y).staged_decision_function(X))
     for depth, scores in enumerate(stages, 1):
-        alone = RankingTree(max_depth=depth, monotonic_cst=[1, 0]).fit(X, y)
+        alone = RankingTree(max_depth=depth, monotonic_cst=[1, 0], cv=0).fit(X, y)
         assert np.array_equal(scores, alone.decision_function(X))
 
 
 def test_a_column_that_only_goes_the_wrong_way_is_not_used(waves):
     X, y = waves
-    tree = RankingTree(monotonic_cst=[0, -1], max_depth=1).fit(X[:, [0, 1]], y)
+    tree = RankingTree(monotonic_cst=[0, -1], max_depth=1, cv=0).fit(X[:, [0, 1]], y)
     assert set(tree.tree_.feature[~tree.tree_.is_leaf]) == {0}
-    assert RankingTree(monotonic_cst=[-1], max_depth=1).fit(X[:, 1:], y).n_leaves_ <= 2
+    assert RankingTree(monotonic_cst=[-1], max_depth=1, cv=0).fit(X[:, 1:], y).n_leaves_ <= 2
 
 
 def test_names_and_positions_say_the_same_and_zeros_say_nothing(waves, tmp_path):
     X, y = waves
     frame = pd.DataFrame(X, columns=["size", "age"])
-    by_name = RankingTree(monotonic_cst={"size": 1}).fit(frame, y)
-    by_position = RankingTree(monotonic_cst=np.array([1, 0])).fit(frame, y)
+    by_name = RankingTree(monotonic_cst={"size": 1}, cv=0).fit(frame, y)
+    by_position = RankingTree(monotonic_cst=np.array([1, 0]), cv=0).fit(frame, y)
     assert by_name.tree_ == by_position.tree_
-    assert RankingTree(monotonic_cst=[0, 0]).fit(frame, y).tree_ == RankingTree().fit(frame, y).tree_
+    assert RankingTree(monotonic_cst=[0, 0], cv=0).fit(frame, y).tree_ == RankingTree(cv=0).fit(frame, y).tree_
     by_name.save(tmp_path / "m")
     assert load(tmp_path / "m").monotonic_cst == {"size": 1}
 
@@ -130,22 +131,22 @@ def test_names_and_positions_say_the_same_and_zeros_say_nothing(waves, tmp_path)
 def test_constraints_that_make_no_sense_are_refused(waves, given_cst, found):
     X, y = waves
     with pytest.raises(ValueError, match=found):
-        RankingTree(monotonic_cst=given_cst).fit(pd.DataFrame(X, columns=["size", "age"]), y)
+        RankingTree(monotonic_cst=given_cst, cv=0).fit(pd.DataFrame(X, columns=["size", "age"]), y)
 
 
 def test_a_category_has_no_direction():
     data = make_audit(2000, random_state=0)
     name = next(c for c in data.X.columns if data.X[c].dtype.kind not in "fiu")
     with pytest.raises(ValueError, match=name):
-        RankingTree(monotonic_cst={name: 1}).fit(data.X, data.y)
+        RankingTree(monotonic_cst={name: 1}, cv=0).fit(data.X, data.y)
 
 
 @pytest.mark.parametrize(
     "model",
     [
-        RankingTree(leaf_score="geometric", monotonic_cst=[1, 0]),
-        RankingTree(leaf_score="confusion", monotonic_cst=[1, 0]),
-        CostTree(leaf_score="margin", monotonic_cst=[1, 0]),
+        RankingTree(leaf_score="geometric", monotonic_cst=[1, 0], cv=0),
+        RankingTree(leaf_score="confusion", monotonic_cst=[1, 0], cv=0),
+        CostTree(leaf_score="margin", monotonic_cst=[1, 0], cv=0),
     ],
     ids=str,
 )
@@ -156,4 +157,4 @@ def test_scores_that_change_inside_leaves_refuse_constraints(waves, model):
 
 def test_meta_trees_have_no_such_parameter():
     with pytest.raises(TypeError, match="monotonic_cst"):
-        MetaAP(monotonic_cst=[1])
+        MetaAP(monotonic_cst=[1], cv=0)

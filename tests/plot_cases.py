@@ -1,10 +1,8 @@
-"""Displays of every kind, with few and many methods, long names and missing figures; and what holds for them all."""
+"""Displays of every kind, with few and many methods, long names and missing figures."""
 
 from __future__ import annotations
 
 import numpy as np
-import pandas
-import pytest
 
 from toprank.plots import (
     CriticalDifferenceDisplay,
@@ -100,21 +98,3 @@ def leaderboard(n, long=False, missing=False):
 
 MAKERS = (precision_at_k, gains, imbalance, depth, critical_difference, leaderboard)
 LINE_MAKERS = MAKERS[:4]
-
-
-@pytest.mark.parametrize("make", MAKERS)
-@pytest.mark.parametrize("backend", ["pandas", "polars", "pyarrow"])
-def test_a_frame_is_of_the_kind_asked_for(make, backend):
-    frame = make(3, missing=True).frame(backend)
-    assert type(frame).__module__.partition(".")[0] == backend
-    assert set(frame["method"].to_pylist() if backend == "pyarrow" else frame["method"]) == set(names(3))
-
-
-@pytest.mark.parametrize("make", MAKERS)
-def test_without_a_kind_it_is_the_first_library_that_is_installed(make):
-    assert isinstance(make(2).frame(), pandas.DataFrame)
-
-
-def test_a_display_says_what_it_holds():
-    assert repr(ImbalanceDisplay([10], {"a": [1]})) == "<ImbalanceDisplay of 1 method: a>"
-    assert repr(precision_at_k(6)).endswith("of 6 methods: MetaAP, Gini, Entropy, TreeRank, ...>")
