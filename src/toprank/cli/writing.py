@@ -83,7 +83,7 @@ def write_table(frame: polars.DataFrame, path: Path, *, raw: bool = False, share
     shares : names
         Columns that Excel shows as percentages.
     """
-    from toprank.files.model_file import write_atomically
+    from toprank.files.atomic import write_atomically
 
     name = path.name.lower()
     assert name.endswith(OUTPUT_SUFFIXES)
@@ -127,7 +127,7 @@ def without_formulas(frame: polars.DataFrame) -> polars.DataFrame:
 
 def write_text(text: str, path: Path) -> None:
     """Write a text file."""
-    from toprank.files.model_file import write_atomically
+    from toprank.files.atomic import write_atomically
 
     write_atomically(path, text.encode())
 

@@ -186,3 +186,13 @@ def _possible_way(tree: Tree, columns: Sequence[Column], leaf: int, log_odds: np
     found = [ranked_conditions(tree, columns, path, log_odds, detail) for path in paths]
     possible = (way for way in found if all(condition.is_possible for condition, _ in way))
     return [condition.text(detail=detail) for condition, _ in next(possible, found[0])]
+
+
+def checked_leaf_rates(values: np.ndarray | None, tree: Tree) -> np.ndarray | None:
+    """Hit rates of leaves from a file; raise ValueError where they are not those of the tree."""
+    if values is None:
+        return None
+    is_whole = values.shape == (tree.n_leaves, 3) and values.dtype == np.float64
+    if not is_whole or not np.all((values >= 0) & (values <= 1)):
+        raise ValueError("The model's leaves and their hit rates do not fit together.")
+    return values

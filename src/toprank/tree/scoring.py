@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 
 STEPS = ("step_above", "step_points")
+OFFSETS = ("points_at", "step_at")
+ARRAYS = ("scale", "center", "weight", "missing", "points", *OFFSETS, *STEPS)
 
 KINDS = ("constant", "margin", "linear", "confusion")
 POINT_KINDS = ("linear",)
@@ -64,7 +66,7 @@ class Scoring:
             object.__setattr__(self, "step_at", np.zeros(len(self.weight) + 1, np.int32))
         for f in fields(self):
             if f.name not in ("kind", "turn", "confusion"):
-                dtype = np.int32 if f.name in ("points_at", "step_at") else np.float64
+                dtype = np.int32 if f.name in OFFSETS else np.float64
                 array = np.array(getattr(self, f.name), dtype)
                 array.flags.writeable = False
                 object.__setattr__(self, f.name, array)
@@ -108,8 +110,9 @@ class Scoring:
             (self.kind != "margin" or bool(np.all(self.scale > 0)), "in positive units"),
             (0 <= self.turn < 1, "with a turn from 0 to 1"),
             (0 <= self.confusion <= 1, "with a confusion factor from 0 to 1"),
+            (all(getattr(self, name).ndim == 1 for name in ARRAYS), "made of rows of numbers"),
             (self.kind != "linear" or (len(self.points_at) == n_features + 1 and self.points_at[0] == 0
-             and bool(np.all(np.diff(self.points_at) >= 0)) and self.points_at[-1] == len(self.points)),
+             and rises(self.points_at) and self.points_at[-1] == len(self.points)),
              "consistent in its points for categories"),
             (self._has_consistent_steps(), "consistent in its steps"),
         ]  # fmt: skip
@@ -119,8 +122,16 @@ class Scoring:
 
     def _has_consistent_steps(self) -> bool:
         at = self.step_at
-        is_whole = at.shape == (len(self.weight) + 1,) and at[0] == 0 and bool(np.all(np.diff(at) >= 0))
+        is_whole = at.shape == (len(self.weight) + 1,) and at[0] == 0 and rises(at)
         return is_whole and all(getattr(self, name).shape == (at[-1],) for name in STEPS)
+
+
+def rises(offsets: np.ndarray) -> bool:
+    """Tell whether no number of an array is below the one before it.
+
+    By comparing neighbours: the difference of two int32 may wrap, and would pass off a fall as a rise.
+    """
+    return bool(np.all(offsets[1:] >= offsets[:-1]))
 
 
 def feature_points(scoring: Scoring, X: np.ndarray) -> np.ndarray:

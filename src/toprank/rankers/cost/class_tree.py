@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -22,7 +22,7 @@ from toprank.metrics.intervals import proportion_interval
 from toprank.rankers.base import BaseRanker
 from toprank.rankers.tree_ranker import TreeRanker, path_indicator
 from toprank.tree.columns import Column
-from toprank.tree.structure import Tree
+from toprank.tree.structure import Tree, check_columns
 from toprank.words.counts import plural
 from toprank.words.numbers import number_text, percent_text
 from toprank.words.shortened import is_cut, shortened_lines, shortenings
@@ -305,7 +305,7 @@ class ClassTree(ClassifierMixin, BaseEstimator):
         label = self.label_[tree.is_leaf] if self.label_.shape == (n,) else np.array([-1])
         counts, path = self.class_counts_, self.objective_path_
         for holds, what in (
-            (tree.n_features == len(self.columns_), "tree and columns"),
+            (_reads(tree, self.columns_), "tree and columns"),
             (len(tree) == 2 * tree.n_leaves - 1 and np.all(np.diff(tree.leaf[tree.is_leaf]) == 1), "tree and leaves"),
             (np.all((label >= 0) & (label < k)), "labels and classes"),
             (counts.shape == (n, k) and are_amounts(counts) and np.all(counts.sum(axis=1) > 0), "counts and classes"),
@@ -323,6 +323,15 @@ class ClassTree(ClassifierMixin, BaseEstimator):
         tags.input_tags.categorical = True
         tags.input_tags.string = True
         return tags
+
+
+def _reads(tree: Tree, columns: Sequence[Column]) -> bool:
+    """Tell whether a tree reads columns such as these."""
+    try:
+        check_columns(tree, columns)
+    except ValueError:
+        return False
+    return True
 
 
 def are_amounts(values: np.ndarray) -> bool:

@@ -275,6 +275,8 @@ class Forest(Ensemble):
         for judgement in self._judgements:
             setattr(self, judgement.attribute, float(arrays[judgement.attribute.rstrip("_")]))
         self.oob_decision_function_ = arrays["oob_decision_function"]
+        if self.oob_decision_function_.ndim != 1 or self.oob_decision_function_.dtype != np.float64:
+            raise ValueError("The model's out-of-bag scores are no scores.")
 
 
 def draw_bootstrap(data: TrainingData, max_samples: int | float | None, rng: np.random.Generator) -> np.ndarray:

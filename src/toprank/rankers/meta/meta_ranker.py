@@ -16,7 +16,7 @@ from toprank.data.training import TrainingData
 from toprank.files.model_file import without_prefix
 from toprank.rankers.growth import Arrangement, Growth, category_search, stages_of
 from toprank.rankers.linear import STEPS_TRIED, fit_linear_scoring
-from toprank.rankers.meta.pruning import Pruner, best_penalty, penalties_to_try
+from toprank.rankers.meta.pruning import Pruner, best_penalty, checked_penalties, penalties_to_try
 from toprank.rankers.tree_ranker import TreeRanker
 from toprank.rankers.unseen import Fold, HeldOut, Unseen, by_folds, has_folds, held_out_folds, pruning_folds
 from toprank.tree.meta.meta_tree import MetaTree
@@ -220,4 +220,4 @@ class MetaRanker(TreeRanker):
         self._stages = None  # files hold the finished tree
         self.ccp_alpha_, path = float(arrays["penalty"]), without_prefix(arrays, "ccp_")
         if path:
-            self.ccp_path_ = path
+            self.ccp_path_ = checked_penalties(path, self._measure_name)

@@ -40,7 +40,7 @@ from toprank.rankers.meta.pruning import CellPruner, Pruner, SiblingPruner
 from toprank.tree.meta.meta_tree import MetaTree
 from toprank.tree.meta.objectives import ROC_AREA
 from toprank.tree.scoring import Scoring
-from toprank.tree.structure import Tree
+from toprank.tree.structure import Tree, check_columns
 from toprank.tree.weights import integer_weights
 
 AUTO_DEPTH = "auto"
@@ -441,5 +441,6 @@ class TreeRank(MetaParts):
         super()._from_arrays(arrays)
         full, depth = without_prefix(arrays, "full_"), int(arrays["max_depth"])
         self.full_tree_ = Tree.from_arrays(full) if full else self.tree_
+        check_columns(self.full_tree_, self.columns_)
         self.max_depth_ = None if depth < 0 else depth
         self._meta_nodes = None
