@@ -10,36 +10,31 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from sklearn.base import clone
-
-sys.path.insert(0, str(Path(__file__).parents[1]))
-
-from ranker_cases import RANKERS, make_cases
-
-from toprank import TAOClassifier, TreeRank, load
-from toprank.files.model_file import FORMAT_VERSION
 
 FOLDER = Path(__file__).parent / "formats"
 
 
 def training_cases(n=200):
     """A table with numbers, missing values, text and dates, two classes, and three."""
+    from ranker_cases import make_cases
+
     X, y = make_cases(n)
     X["opened"] = pd.Timestamp("2020-01-01") + pd.to_timedelta(np.arange(n) % 97, unit="D")
     return X, np.where(y, "yes", "no"), np.where(y, "yes", np.where(X["size"] > 0.5, "maybe", "no"))
 
 
 def new_cases():
-    """Rows to score: also a category and dates that training did not know, and missing values."""
-    X = make_cases(40, seed=1)[0]
-    X["opened"] = pd.Timestamp("2019-12-01") + pd.to_timedelta(np.arange(40) * 7, unit="D")
-    X.loc[3, "place"] = None
-    X.loc[4, "opened"] = pd.NaT
-    return X
+    """Rows to score: also dates that training did not know, and missing values."""
+    return pd.read_csv(FOLDER / "cases.csv", parse_dates=["opened"])  # three decimals: all parsers agree
 
 
 def models():
     """An estimator of every kind, unfitted, by name."""
+    from sklearn.base import clone
+
+    from ranker_cases import RANKERS
+    from toprank import TAOClassifier, TreeRank
+
     kept = {name: clone(model) for name, model in RANKERS.items()}
     kept["oblique-categories"] = TreeRank(leaf_ranker="oblique", max_depth=3, leaf_depth=1, min_samples_leaf=5, cv=0)
     return kept | {"classes": TAOClassifier(max_depth=2, alpha=0.3)}
@@ -53,6 +48,9 @@ def outputs(model, X):
 
 def main():
     """Write the files and their outputs."""
+    from toprank import load
+    from toprank.files.model_file import FORMAT_VERSION
+
     folder = FOLDER / f"version_{FORMAT_VERSION}"
     folder.mkdir(parents=True, exist_ok=True)
     X, y, classes = training_cases()
@@ -65,4 +63,5 @@ def main():
 
 
 if __name__ == "__main__":
+    sys.path.insert(0, str(Path(__file__).parents[1]))
     main()

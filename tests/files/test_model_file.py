@@ -435,9 +435,9 @@ def test_a_full_disk_while_writing(saved, tmp_path, monkeypatch):
 
 def test_places_that_cannot_be_written(saved, tmp_path, monkeypatch):
     model = load(saved)
-    with pytest.raises(FileNotFoundError, match=r"Cannot write .*: there is no folder .*none\. Hint: create it"):
+    with pytest.raises(FileNotFoundError, match=r"Cannot write .*none does not exist\. Hint:"):
         model.save(tmp_path / "none" / "model.toprank")
-    with pytest.raises(IsADirectoryError, match=r"Cannot write .*: it is a folder\. Hint:"):
+    with pytest.raises(IsADirectoryError, match=r"Cannot write .*: it is a folder, .* Hint:"):
         model.save(tmp_path)
 
     def refuse(*_, **__):

@@ -95,7 +95,7 @@ class _SafeCache(FunctionCache):  # type: ignore[misc]
         """Compiled code for a signature; None where there is none, or what there is cannot be read."""
         try:
             return super().load_overload(sig, target_context)
-        except Exception:  # noqa: BLE001 - reading a damaged pickle raises anything
+        except Exception:
             self._cache_file.drop()
             return None
 
@@ -106,6 +106,6 @@ class _SafeCache(FunctionCache):  # type: ignore[misc]
                 super().save_overload(sig, data)
             except OSError:
                 raise
-            except Exception:  # noqa: BLE001 - a damaged index
+            except Exception:
                 self._cache_file.drop()
                 super().save_overload(sig, data)

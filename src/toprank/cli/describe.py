@@ -273,9 +273,7 @@ class _Read:
     card_shares: list[float] | None = None
 
 
-def _read_tree(
-    path: Path, info: dict[str, Any], arrays: dict[str, np.ndarray], width: int, limits: _Limits
-) -> _Read:
+def _read_tree(path: Path, info: dict[str, Any], arrays: dict[str, np.ndarray], width: int, limits: _Limits) -> _Read:
     """Return what is read off the arrays of a tree without scikit-learn; nothing of a forest."""
     from toprank.cli.show import card_lines
     from toprank.explain import MAX_LEAVES, Covers, PathCounts, checked_leaf_rates, leaf_rules

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import stat
 import uuid
@@ -29,21 +30,23 @@ def check_target(path: Path) -> None:
     Examples
     --------
     >>> from pathlib import Path
-    >>> check_target(Path("no/such/folder/model.toprank"))
+    >>> check_target(Path("no/such/model.toprank"))
     Traceback (most recent call last):
     ...
-    FileNotFoundError: Cannot write no/such/folder/model.toprank: there is no folder no/such/folder. Hint: create it first.
+    FileNotFoundError: Cannot write no/such/model.toprank: no/such does not exist. Hint: create the folder first.
     """
     if path.is_dir():
-        raise IsADirectoryError(f"Cannot write {path}: it is a folder. Hint: name a file inside it.")
+        raise IsADirectoryError(f"Cannot write {path}: it is a folder, expected a file. Hint: name a file inside it.")
     if not path.parent.exists():
-        raise FileNotFoundError(f"Cannot write {path}: there is no folder {path.parent}. Hint: create it first.")
+        raise FileNotFoundError(f"Cannot write {path}: {path.parent} does not exist. Hint: create the folder first.")
     if not path.parent.is_dir():
         raise NotADirectoryError(f"Cannot write {path}: {path.parent} is not a folder. Hint: name a folder.")
     special = special_kind(path.stat().st_mode) if path.exists() else ""
     if special:
         raise OSError(f"Cannot write {path}: it is {special}, expected a file. Hint: name a file.")
     target = _target(path)
+    if target.is_symlink():
+        raise OSError(f"Cannot write {path}: it is a link to itself. Hint: remove the link.")
     if not target.parent.is_dir():
         raise FileNotFoundError(
             f"Cannot write {path}: it is a link to {target}, and there is no folder {target.parent}. "
@@ -103,7 +106,7 @@ def _replace(target: Path, content: bytes) -> None:
     # What replaces a private file is private from its first byte on.
     mode = stat.S_IMODE(target.stat().st_mode) & 0o777 if target.exists() else None
     try:
-        with open(temporary, "xb", opener=lambda name, flags: os.open(name, flags, 0o666 if mode is None else 0o600)) as file:
+        with open(temporary, "xb", opener=_open_private if mode is not None else None) as file:
             file.write(content)
             if mode is not None:
                 os.chmod(temporary, mode)
@@ -116,6 +119,10 @@ def _replace(target: Path, content: bytes) -> None:
     _sync_folder(target.parent)
 
 
+def _open_private(name: str, flags: int) -> int:
+    return os.open(name, flags, 0o600)
+
+
 def _sync_folder(folder: Path) -> None:
     """Write the new name of a file to disk; not all systems let folders be opened, and not all disks sync them."""
     try:
@@ -123,8 +130,7 @@ def _sync_folder(folder: Path) -> None:
     except OSError:
         return
     try:
-        os.fsync(handle)
-    except OSError:
-        pass
+        with contextlib.suppress(OSError):
+            os.fsync(handle)
     finally:
         os.close(handle)

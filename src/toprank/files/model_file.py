@@ -261,7 +261,7 @@ def _check_header(path: Path, info: Any, raw: bytes) -> None:
             f"{path} has model format {version}, this toprank reads {FORMAT_VERSION}. "
             f"Hint: {'fit the model again' if is_older else 'upgrade toprank'}."
         )
-    if info.get("class") not in ESTIMATORS:
+    if not isinstance(info.get("class"), str) or info["class"] not in ESTIMATORS:
         raise ModelFileError(
             f"{path} holds a model of class {info.get('class')!r}, known are {', '.join(ESTIMATORS)}. "
             "Hint: upgrade toprank."

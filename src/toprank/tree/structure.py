@@ -34,6 +34,9 @@ OPTIONAL = ("oblique_code",)
 N_CODES = 256
 """Codes that a set of categories can hold."""
 
+MAX_DEPTH = 1_000
+"""Conditions on a path of a tree in a file."""
+
 NOTHING = Scoring()
 
 
@@ -138,11 +141,13 @@ class Tree:
     @property
     def depth(self) -> int:
         """Most conditions on a path from the root to a leaf."""
-        depth = np.zeros(len(self), np.int64)
-        for node in np.flatnonzero(~self.is_leaf):
-            for child in (self.left[node], self.right[node]):
-                depth[child] = max(depth[child], depth[node] + 1)
-        return int(depth.max())
+        depth, left, right = [0] * len(self), self.left.tolist(), self.right.tolist()
+        for node in np.flatnonzero(~self.is_leaf).tolist():
+            below = depth[node] + 1
+            for child in (left[node], right[node]):
+                if depth[child] < below:
+                    depth[child] = below
+        return max(depth)
 
     @cached_property
     def conditions(self) -> tuple[np.ndarray, ...]:
@@ -266,6 +271,7 @@ class Tree:
 
     def to_arrays(self) -> dict[str, np.ndarray]:
         """Arrays by name, for a file; `from_arrays` gives an equal tree back."""
+        check_depth(self)
         scoring = {f"scoring_{name}": np.array(value) for name, value in vars(self.scoring).items()}
         return {name: getattr(self, name) for name in DTYPES} | {"n_features": np.array(self.n_features)} | scoring
 
@@ -285,7 +291,9 @@ class Tree:
                 raise ValueError(f"Not a valid tree: its scoring lacks an array {name!r} of {np.dtype(dtype)}.")
         scoring |= {"kind": str(scoring.get("kind", ""))}
         scoring |= {name: float(scoring.get(name, 0)) for name in ("turn", "confusion")}
-        return cls(**named, n_features=int(arrays["n_features"]), scoring=Scoring(**scoring)).check()
+        tree = cls(**named, n_features=int(arrays["n_features"]), scoring=Scoring(**scoring)).check()
+        check_depth(tree)
+        return tree
 
     def check(self) -> Tree:
         """Verify every invariant; returns the tree, raises ValueError with a sentence."""
@@ -316,6 +324,16 @@ def check_tree(tree: Tree) -> None:
         if not holds:
             raise ValueError(f"Not a valid tree: it breaks the rule that a tree {rule}. Hint: the data may be damaged.")
     tree.scoring.check(tree.n_features)
+
+
+def check_depth(tree: Tree) -> None:
+    """Raise ValueError where a tree is too deep for a file: nobody reads its rules, and wording them takes minutes."""
+    depth = tree.depth
+    if depth > MAX_DEPTH:
+        raise ValueError(
+            f"The tree is {depth:,} conditions deep, but those of model files have {MAX_DEPTH:,} at most. "
+            "Hint: set max_depth, or a larger min_samples_leaf."
+        )
 
 
 def check_columns(tree: Tree, columns: Sequence[Column]) -> None:
@@ -367,7 +385,10 @@ def _rules(tree: Tree) -> Iterator[tuple[bool | np.bool, str]]:
     subsets = tree.category_at[tree.kind == CATEGORY]
     yield tree.category_bits.ndim == 2 and tree.category_bits.shape[1] == 4, "has category sets of 256 bits"
     yield np.all((subsets >= 0) & (subsets < len(tree.category_bits))), "has a set for every category condition"
-    yield np.all((tree.category_at >= -1) & (tree.category_at <= len(tree.category_bits))), "has sets for categories alone"
+    yield (
+        np.all((tree.category_at >= -1) & (tree.category_at <= len(tree.category_bits))),
+        "has sets for categories alone",
+    )
 
     at, weighed = tree.oblique_at, tree.oblique_feature
     yield at.shape == (n + 1,) and at[0] == 0 and rises(at), "has consistent oblique weights"

@@ -314,7 +314,11 @@ class CostOptimalForest(CurveRanker):
         for tree, label in zip(self.trees_, self._labels, strict=True):
             if not np.isin(label[tree.is_leaf], (0, 1)).all():
                 raise ValueError("The model's leaves lack labels.")
-        if self._tree_at.ndim != 2 or self._tree_at.dtype != np.int32 or not np.array_equal(np.unique(self._tree_at), np.arange(len(self.trees_))):
+        if (
+            self._tree_at.ndim != 2
+            or self._tree_at.dtype != np.int32
+            or not np.array_equal(np.unique(self._tree_at), np.arange(len(self.trees_)))
+        ):
             raise ValueError("The model's members and trees do not fit together.")
         self._judged_from_arrays(arrays, self._tree_at.shape[1], lambda i, _: self._bag(i))
         self.oof_decision_function_ = self.oob_decision_function_

@@ -333,7 +333,13 @@ class TreeRankBoost(Ensemble):
             places, count = arrays["pair_places"], arrays["pair_count"]
             n_places = np.array([tree.n_leaves for tree in self.trees_])
             fits = places.dtype == PLACE and count.dtype == np.int64 and places.shape == (len(count), len(n_places))
-            if not (fits and len(count) and np.all(count > 0) and are_exact(count) and np.all((places >= 0) & (places < n_places))):
+            if not (
+                fits
+                and len(count)
+                and np.all(count > 0)
+                and are_exact(count)
+                and np.all((places >= 0) & (places < n_places))
+            ):
                 raise ValueError("The model's negatives are not those of pairs.")
             self._rule = PairRule(self.weights_, places, count)
 
