@@ -1,6 +1,6 @@
 """A fuzzer of model files: one damaged file after another is loaded and used, in this process.
 
-A crash takes the process down, so tests run it as a child: `python fuzz_models.py N SEED FOLDER`. It prints
+A crash takes the process down, so tests run it as a child: `python -m files.fuzz_models N SEED FOLDER`, in tests/. It prints
 JSON: files refused and loaded, failures, the slowest file in seconds, and the peak of memory in MB. What is tried
 is noted in FOLDER/current.json first, so that a crash leaves its cause behind.
 
@@ -21,11 +21,7 @@ from pathlib import Path
 
 import numpy as np
 
-HERE = Path(__file__).parent
-sys.path[:0] = [str(HERE), str(HERE.parent)]
-
-from make_formats import FOLDER, new_cases
-
+from files.make_formats import FOLDER, new_cases
 from toprank import load
 from toprank.files import model_file
 from toprank.files.model_file import FORMAT_VERSION, ModelFileError

@@ -8,14 +8,15 @@ from pathlib import Path
 
 import pytest
 
-FUZZER = Path(__file__).parent / "fuzz_models.py"
+TESTS = Path(__file__).parents[1]
 MAX_MB = 500
 
 
 def fuzz(n, seed, folder, **environment):
     """What the fuzzer found, in a child process; a crash names the file that it was at."""
     done = subprocess.run(
-        [sys.executable, str(FUZZER), str(n), str(seed), str(folder)],
+        [sys.executable, "-m", "files.fuzz_models", str(n), str(seed), str(folder)],
+        cwd=TESTS,
         env=os.environ | environment,
         capture_output=True,
         text=True,

@@ -32,7 +32,7 @@ NO_CACHE = (
 
 def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
     """Compile a free function on first use, cache the result on disk, release the GIL while it runs."""
-    compiled = numba.njit(nogil=True)(function)
+    compiled: Any = numba.njit(nogil=True)(function)
     if hasattr(compiled, "enable_caching"):  # not with the compiler disabled
         cache = _cache_of(function)
         if cache is not None:
@@ -83,7 +83,7 @@ class _CheckedFiles(IndexDataCacheFile):
             os.unlink(self._index_path)
 
 
-class _SafeCache(FunctionCache):  # type: ignore[misc]
+class _SafeCache(FunctionCache):
     """Numba's cache of a function; whatever goes wrong with it counts as nothing cached."""
 
     def __init__(self, function: Callable[..., Any]) -> None:

@@ -119,7 +119,7 @@ def pack_arrays(arrays: dict[str, np.ndarray]) -> bytes:
     """Arrays as `unpack_arrays` reads them: compressed, unless they are so regular that they would pass for a bomb."""
     for save in (np.savez_compressed, np.savez):
         buffer = io.BytesIO()
-        save(buffer, **arrays)
+        save(buffer, **arrays)  # type: ignore[arg-type]
         raw = buffer.getvalue()
         if sum(array.nbytes for array in arrays.values()) <= _most_bytes(len(raw)) // 2:
             break
