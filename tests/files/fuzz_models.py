@@ -1,8 +1,8 @@
 """A fuzzer of model files: one damaged file after another is loaded and used, in this process.
 
-A crash takes the process down, so tests run it as a child: `python -m files.fuzz_models N SEED FOLDER`, in tests/. It prints
-JSON: files refused and loaded, failures, the slowest file in seconds, and the peak of memory in MB. What is tried
-is noted in FOLDER/current.json first, so that a crash leaves its cause behind.
+A crash takes the process down, so tests run it as a child: `python -m files.fuzz_models N SEED FOLDER`, in tests/. It
+prints JSON: files refused and loaded, failures, the slowest file in seconds, and the peak of memory in MB. What is
+tried is noted in FOLDER/current.json first, so that a crash leaves its cause behind.
 
 Run with NUMBA_BOUNDSCHECK=1 and a NUMBA_CACHE_DIR of its own, kernels check every index.
 """

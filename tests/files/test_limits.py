@@ -17,6 +17,7 @@ from toprank.files.archive import pack_arrays, unpack_arrays
 from toprank.files.head import parse_head
 from toprank.files.model_file import ModelFileError, numbered_parts, read_model_info
 from toprank.tree.bin_mapper import BinMapper
+from toprank.tree.columns import Column
 from toprank.tree.scoring import STEPS
 from toprank.tree.structure import MAX_DEPTH
 
@@ -114,6 +115,23 @@ def test_a_choice_that_is_none_of_the_points(tmp_path):
     info, arrays = parts(tmp_path / "m")
     arrays["selection"][0] = -1
     refused(tmp_path / "m", info, arrays, "choice is none of its points")
+
+
+def test_points_that_all_come_from_another(tmp_path):
+    info, arrays = parts(SEEDS / "cost-curve.toprank")
+    arrays["moved"] = np.zeros_like(arrays["moved"])
+    refused(tmp_path / "m", info, arrays, "points and those that they come from")
+
+
+def test_a_column_has_flags_and_plain_categories(tmp_path):
+    info, arrays = parts(SEEDS / "rate.toprank")
+    for at, change in ((0, {"has_missing": {}}), (2, {"categories": [["a"], "b"]}), (2, {"shared": [None]})):
+        columns = [column | change if i == at else column for i, column in enumerate(info["columns"])]
+        refused(tmp_path / "m", info | {"columns": columns}, arrays, f"Column '{info['columns'][at]['name']}' has a")
+
+
+def test_a_date_beyond_all_calendars_is_written_as_a_day():
+    assert Column("opened", form="date").date_text(1e308).startswith("day 1")
 
 
 # --- bombs --------------------------------------------------------------------------------------------------
