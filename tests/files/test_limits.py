@@ -323,3 +323,14 @@ def test_a_sound_model_of_each_kind_is_used_as_it_was():
     for path in SEEDS.glob("*.toprank"):
         load(path).predict(new_cases())
     assert json.loads((SEEDS / "outputs.json").read_text())
+
+
+def test_a_tree_too_deep_for_a_file_is_not_saved(tmp_path, monkeypatch):
+    from toprank.tree import structure
+
+    models = [load(SEEDS / f"{name}.toprank") for name in ("rate", "forest", "classes")]
+    monkeypatch.setattr(structure, "MAX_DEPTH", 1)
+    for model in models:
+        with pytest.raises(ValueError, match="conditions deep"):
+            model.save(tmp_path / "m")
+    assert not list(tmp_path.iterdir())

@@ -48,7 +48,7 @@ from toprank.rankers.base import BaseRanker
 from toprank.rankers.unseen import Unseen
 from toprank.tree.bin_mapper import center_and_spread, distinct_values
 from toprank.tree.scoring import Scoring, feature_points
-from toprank.tree.structure import Tree, check_columns
+from toprank.tree.structure import Tree, check_columns, check_depth
 from toprank.tree.weights import integer_weights
 from toprank.words.counts import plural
 from toprank.words.wording import EXACT, SHORT, Detail
@@ -339,6 +339,7 @@ class TreeRanker(BaseRanker):
         return {"n_conditions": self.n_conditions_, "depth": self.tree_.depth}
 
     def _to_arrays(self) -> dict[str, np.ndarray]:
+        check_depth(self.tree_)
         paths = {f"paths_{name}": array for name, array in self.path_counts_.to_arrays().items()}
         card = {} if self._points_spread is None else {"points_spread": self._points_spread}
         rates = {} if self._leaf_rates is None else {"leaf_rates": self._leaf_rates}

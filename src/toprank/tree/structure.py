@@ -271,7 +271,6 @@ class Tree:
 
     def to_arrays(self) -> dict[str, np.ndarray]:
         """Arrays by name, for a file; `from_arrays` gives an equal tree back."""
-        check_depth(self)
         scoring = {f"scoring_{name}": np.array(value) for name, value in vars(self.scoring).items()}
         return {name: getattr(self, name) for name in DTYPES} | {"n_features": np.array(self.n_features)} | scoring
 

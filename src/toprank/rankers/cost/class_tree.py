@@ -22,7 +22,7 @@ from toprank.metrics.intervals import proportion_interval
 from toprank.rankers.base import BaseRanker
 from toprank.rankers.tree_ranker import TreeRanker, path_indicator
 from toprank.tree.columns import Column
-from toprank.tree.structure import Tree, check_columns
+from toprank.tree.structure import Tree, check_columns, check_depth
 from toprank.words.counts import plural
 from toprank.words.numbers import number_text, percent_text
 from toprank.words.shortened import is_cut, shortened_lines, shortenings
@@ -286,6 +286,7 @@ class ClassTree(ClassifierMixin, BaseEstimator):
 
     def _to_arrays(self) -> dict[str, np.ndarray]:
         """Arrays of the fitted model for a file."""
+        check_depth(self.tree_)
         learned = {name: getattr(self, f"{name}_") for name in ARRAYS} | {"n_iter": np.array(self.n_iter_)}
         return {f"tree_{name}": array for name, array in self.tree_.to_arrays().items()} | learned
 

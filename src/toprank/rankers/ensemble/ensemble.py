@@ -26,7 +26,7 @@ from toprank.files.model_file import numbered_parts
 from toprank.metrics import proportion_interval
 from toprank.rankers.base import BaseRanker
 from toprank.rankers.tree_ranker import path_indicator
-from toprank.tree.structure import Tree, check_columns
+from toprank.tree.structure import Tree, check_columns, check_depth
 from toprank.words.counts import plural
 from toprank.words.wording import EXACT, SHORT
 
@@ -146,6 +146,8 @@ class Ensemble(BaseRanker):
     # --- files --------------------------------------------------------------------------------------------------
 
     def _to_arrays(self) -> dict[str, np.ndarray]:
+        for tree in self.trees_:
+            check_depth(tree)
         arrays = super()._to_arrays()
         arrays |= {
             f"tree{i}_{name}": array for i, tree in enumerate(self.trees_) for name, array in tree.to_arrays().items()
