@@ -17,7 +17,7 @@ export NO_MKDOCS_2_WARNING := 1
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-nojit lint format bench docs docs-serve clean
+.PHONY: help demo test test-nojit fuzz lint format bench docs docs-serve clean
 
 help: ## list the tasks
 	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -32,6 +32,9 @@ test: $(VENV)/.stamp-dev ## run the test suite (TEST_ARGS="-k name", WORKERS=0)
 test-nojit: $(VENV)/.stamp-dev ## run the tests of kernels and trees with every kernel as plain Python
 	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal --hypothesis-profile=quick \
 	  -W ignore::RuntimeWarning $(TEST_ARGS) tests/core tests/tree
+
+fuzz: $(VENV)/.stamp-dev ## load 10,000 damaged model files with all bounds checked (some minutes)
+	$(BIN)/python -m pytest -n 0 -m slow tests/files/test_fuzz.py
 
 lint: $(VENV)/.stamp-dev ## check style, formatting and types
 	$(BIN)/ruff check

@@ -14,8 +14,8 @@ from sklearn.base import clone
 
 from ranker_cases import RANKERS, fewer, make_cases
 from toprank import MetaAP, RankingTree, TAOClassifier, load
-from toprank.files import model_file
-from toprank.files.model_file import ModelFileError, read_model_info
+from toprank.files import atomic, model_file
+from toprank.files.model_file import FORMAT_VERSION, ModelFileError, read_model_info
 
 FAST = MetaAP(max_depth=2, leaf_depth=2, min_samples_leaf=5, ccp_alpha="cv", cv=2)
 
@@ -116,7 +116,7 @@ def test_everything_comes_back(kind, tmp_path):
 
 def test_the_file_says_what_it_holds(saved):
     info = read_model_info(saved)
-    assert (info["format"], info["format_version"], info["class"]) == ("toprank-model", 2, "MetaAP")
+    assert (info["format"], info["format_version"], info["class"]) == ("toprank-model", FORMAT_VERSION, "MetaAP")
     assert [column["name"] for column in info["columns"]] == ["size", "age", "place"]
     assert info["columns"][2]["categories"] == ["centre", "east", "north", "south", "west"]
     assert info["figures"]["n_cases"] == 200
@@ -127,7 +127,9 @@ def test_the_file_says_what_it_holds(saved):
 
 def test_an_older_file_is_refused(any_saved, tmp_path):
     info, raw = parts(any_saved)
-    with pytest.raises(ModelFileError, match=r"has model format 1, this toprank reads 2\. Hint: fit the model again"):
+    with pytest.raises(
+        ModelFileError, match=rf"has model format 1, this toprank reads {FORMAT_VERSION}\. Hint: fit the model again"
+    ):
         load(write(tmp_path / "m", info | {"format_version": 1}, raw))
 
 
@@ -261,13 +263,15 @@ def test_a_tampered_file(any_saved, tmp_path):
     with pytest.raises(ModelFileError, match=sentence):
         load(write(path, info, npz(**arrays), sign=False))
     with pytest.raises(ModelFileError, match=sentence):
-        load(write(path, info | {"checksum": float("nan")}, raw, sign=False))
+        load(write(path, info | {"checksum": None}, raw, sign=False))
 
 
 def test_a_newer_file_and_an_unknown_class(any_saved, tmp_path):
     info, raw = parts(any_saved)
-    for version in (3, 99, "1", None, 1.5):
-        with pytest.raises(ModelFileError, match=rf"has model format {version}, this toprank reads 2\. Hint: upgrade"):
+    for version in (FORMAT_VERSION + 1, 99, "1", None, FORMAT_VERSION + 0.5):
+        with pytest.raises(
+            ModelFileError, match=rf"has model format {version}, this toprank reads {FORMAT_VERSION}\. Hint: upgrade"
+        ):
             load(write(tmp_path / "m", info | {"format_version": version}, raw))
     for name in ("os.system", "GridSearchCV", None):
         with pytest.raises(
@@ -284,7 +288,7 @@ def test_pickled_arrays_are_refused(any_saved, tmp_path):
 
     info, raw = parts(any_saved)
     harmful = npz(**arrays_of(raw) | {"tree_threshold": np.array([Harm()], dtype=object)})
-    with pytest.raises(ModelFileError, match=r"holds arrays that cannot be read .*allow_pickle.*Hint:"):
+    with pytest.raises(ModelFileError, match=r"holds arrays that cannot be read .*of no known type.*Hint:"):
         load(write(tmp_path / "m", info, harmful))
     assert [path.name for path in tmp_path.iterdir()] == ["m"]
 
@@ -379,7 +383,7 @@ def test_damaged_arrays_with_a_fitting_checksum(any_saved, tmp_path_factory, dat
     path = write(tmp_path_factory.getbasetemp() / "damaged.toprank", info, npz(**arrays))
     model, complaint = load_or_complain(path)
     if model is None:
-        assert "damaged toprank model" in complaint
+        assert "damaged toprank model" in complaint or "holds arrays that cannot be read" in complaint
         assert "Hint:" in complaint
     else:
         model.tree_.check()
@@ -394,7 +398,7 @@ def break_replace(monkeypatch, error):
     def fail(*_):
         raise error
 
-    monkeypatch.setattr(model_file.os, "replace", fail)
+    monkeypatch.setattr(atomic.os, "replace", fail)
 
 
 @pytest.mark.parametrize("there_before", [False, True])
@@ -422,12 +426,12 @@ def test_a_full_disk_while_writing(saved, tmp_path, monkeypatch):
         def write(self, _):
             raise OSError(28, "No space left on device")
 
-    def open_full(path, _):
+    def open_full(path, *_, **__):
         path.touch()
         return FullDisk()
 
     model = load(saved)
-    monkeypatch.setattr(model_file, "open", open_full, raising=False)
+    monkeypatch.setattr(atomic, "open", open_full, raising=False)
     with pytest.raises(OSError, match=r"Cannot write .*No space left on device"):
         model.save(tmp_path / "model.toprank")
     assert not list(tmp_path.iterdir())
@@ -435,15 +439,15 @@ def test_a_full_disk_while_writing(saved, tmp_path, monkeypatch):
 
 def test_places_that_cannot_be_written(saved, tmp_path, monkeypatch):
     model = load(saved)
-    with pytest.raises(FileNotFoundError, match=r"Cannot write .*: there is no folder .*none\. Hint: create it"):
+    with pytest.raises(FileNotFoundError, match=r"Cannot write .*none does not exist\. Hint:"):
         model.save(tmp_path / "none" / "model.toprank")
-    with pytest.raises(IsADirectoryError, match=r"Cannot write .*: it is a folder\. Hint:"):
+    with pytest.raises(IsADirectoryError, match=r"Cannot write .*: it is a folder, .* Hint:"):
         model.save(tmp_path)
 
-    def refuse(*_):
+    def refuse(*_, **__):
         raise PermissionError(13, "Permission denied", "secret.part")
 
-    monkeypatch.setattr(model_file, "open", refuse, raising=False)
+    monkeypatch.setattr(atomic, "open", refuse, raising=False)
     with pytest.raises(
         PermissionError, match=r"Cannot write .*model\.toprank: Permission denied\. Hint: check the permissions"
     ):

@@ -77,7 +77,7 @@ def test_a_notebook_shows_what_was_drawn():
         (precision_at_k(2), "a.jpg", "save_figure writes .png, .svg, .pdf, but the name 'a.jpg' ends in none of them"),
         (precision_at_k(2), "png", "the name 'png' ends in none"),
         ("text", "a.png", "takes a display or a matplotlib Figure. Got str instead"),
-        (precision_at_k(2), "no/such/folder.png", "there is no folder"),
+        (precision_at_k(2), "no/such/folder.png", "does not exist"),
     ],
 )
 def test_what_cannot_be_written_is_refused_and_leaves_nothing(what, name, sentence, tmp_path):

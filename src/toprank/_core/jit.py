@@ -1,20 +1,113 @@
-"""The one decorator of all kernels.
+"""The one decorator of all kernels, and the cache of what they are compiled to.
 
 Kernels are serial, cached on disk and release the GIL. Parallel work is a thin shell around them
 (`toprank._core.threads`): plain threads, each running a serial kernel on its own part of the rows. So nothing here
 depends on Numba's threading layers, and the compiled code is the same for any number of threads.
+
+The cache lies beside the source, or where that cannot be written in the user's cache folder, or nowhere. It only saves
+time, so nothing that is wrong with it stops a program: a damaged entry is dropped and compiled again.
 
 Set the environment variable ``NUMBA_DISABLE_JIT=1`` to run every kernel as plain Python.
 """
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
+import os
+import warnings
 from collections.abc import Callable
 from typing import Any
 
 import numba
+from numba.core.caching import FunctionCache, IndexDataCacheFile
+
+from toprank.errors import InputError
+
+DIGEST = hashlib.sha256().digest_size
+
+NO_CACHE = (
+    "No folder to keep compiled code in can be written, so that each program compiles its kernels again, for up to a "
+    "minute. Hint: set the environment variable NUMBA_CACHE_DIR to a folder that can be written."
+)
 
 
 def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
     """Compile a free function on first use, cache the result on disk, release the GIL while it runs."""
-    return numba.njit(cache=True, nogil=True)(function)
+    compiled: Any = numba.njit(nogil=True)(function)
+    if hasattr(compiled, "enable_caching"):  # not with the compiler disabled
+        cache = _cache_of(function)
+        if cache is not None:
+            compiled._cache = cache
+    return compiled
+
+
+def _cache_of(function: Callable[..., Any]) -> _SafeCache | None:
+    """The cache of a function; None, with a note the first time, where there is no place for one."""
+    try:
+        return _SafeCache(function)
+    except (RuntimeError, OSError):  # Numba found no folder
+        _note_no_cache()
+        return None
+
+
+def _note_no_cache() -> None:
+    global _is_noted  # noqa: PLW0603
+    if not _is_noted:
+        _is_noted = True
+        warnings.warn(NO_CACHE, RuntimeWarning, stacklevel=2)
+
+
+_is_noted = False
+
+
+class _CheckedFiles(IndexDataCacheFile):
+    """Files of one function: an index, and compiled code, which ends in its checksum.
+
+    Machine code with a flipped bit would run, and take the process down.
+    """
+
+    def _load_data(self, name: str) -> Any:
+        path = self._data_path(name)
+        with open(path, "rb") as file:
+            content = file.read()
+        if hashlib.sha256(content[:-DIGEST]).digest() != content[-DIGEST:]:
+            raise InputError(f"The checksum of {path} does not fit.")
+        return super()._load_data(name)  # what follows a pickle is not read
+
+    def _dump(self, obj: Any) -> bytes:
+        content: bytes = super()._dump(obj)
+        return content + hashlib.sha256(content).digest()
+
+    def drop(self) -> None:
+        """Remove the index: what it lists is compiled again, and overwritten."""
+        with contextlib.suppress(OSError):
+            os.unlink(self._index_path)
+
+
+class _SafeCache(FunctionCache):
+    """Numba's cache of a function; whatever goes wrong with it counts as nothing cached."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        super().__init__(function)
+        locator = self._impl.locator
+        self._cache_file = _CheckedFiles(self._cache_path, self._impl.filename_base, locator.get_source_stamp())
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        """Compiled code for a signature; None where there is none, or what there is cannot be read."""
+        try:
+            return super().load_overload(sig, target_context)
+        except Exception:
+            self._cache_file.drop()
+            return None
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        """Keep compiled code, as far as that can be done: a full disk is no reason to stop."""
+        with contextlib.suppress(OSError):
+            try:
+                super().save_overload(sig, data)
+            except OSError:
+                raise
+            except Exception:
+                self._cache_file.drop()
+                super().save_overload(sig, data)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import zipfile
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,6 +17,7 @@ from toprank.cli.terminal import WIDTH, Terminal
 from toprank.register import entry_of
 
 if TYPE_CHECKING:
+    import numpy as np
     import polars
 
     from toprank.tree.columns import Column
@@ -97,9 +97,9 @@ class _Limits:
 
 def _describe_model(path: Path, terminal: Terminal, limits: _Limits) -> None:
     from toprank.cli.show import rules_list, rules_shown, rules_title
-    from toprank.files.model_file import read_model_info
+    from toprank.files.model_file import read_model_parts
 
-    info = read_model_info(path)
+    info, arrays = read_model_parts(path)
     if entry_of(info["class"]).kind == "curve":
         _describe_curve(path, info, terminal, limits)
         return
@@ -107,7 +107,7 @@ def _describe_model(path: Path, terminal: Terminal, limits: _Limits) -> None:
         _describe_classifier(path, info, terminal, limits)
         return
     width = min(terminal.out.width, WIDTH)
-    read = _read_tree(path, info, width, limits)
+    read = _read_tree(path, info, arrays, width, limits)
     rules = rules_shown(read.rules, width, limits.max_rules)
     found = {"kind": "model", "file": str(path), "info": info, "rules": read.rules}
     terminal.finish(found | ({"scorecard": read.scorecard} if read.inside else {}))
@@ -275,12 +275,10 @@ class _Read:
     card_shares: list[float] | None = None
 
 
-def _read_tree(path: Path, info: dict[str, Any], width: int, limits: _Limits) -> _Read:
+def _read_tree(path: Path, info: dict[str, Any], arrays: dict[str, np.ndarray], width: int, limits: _Limits) -> _Read:
     """Return what is read off the arrays of a tree without scikit-learn; nothing of a forest."""
-    import numpy as np
-
     from toprank.cli.show import card_lines
-    from toprank.explain import MAX_LEAVES, Covers, PathCounts, leaf_rules
+    from toprank.explain import MAX_LEAVES, Covers, PathCounts, checked_leaf_rates, leaf_rules
     from toprank.export import (
         CARD_TITLE,
         checked_spread,
@@ -289,30 +287,22 @@ def _read_tree(path: Path, info: dict[str, Any], width: int, limits: _Limits) ->
         scorecard_summary,
         scorecard_table,
     )
-    from toprank.files.model_file import ModelFileError
+    from toprank.files.model_file import damage_in, without_prefix
     from toprank.tree.columns import Column
-    from toprank.tree.structure import Tree
+    from toprank.tree.structure import Tree, check_columns
 
     if info["figures"].get("n_trees"):
         return _Read()
-    with (
-        zipfile.ZipFile(path) as archive,
-        np.load(io.BytesIO(archive.read("arrays.npz")), allow_pickle=False) as saved,
-    ):
-        arrays = {name: saved[name] for name in saved.files}
-    try:
-        parts = [
-            {name.removeprefix(prefix): values for name, values in arrays.items() if name.startswith(prefix)}
-            for prefix in ("tree_", "paths_", "covers_")
-        ]
-        tree = Tree.from_arrays(parts[0])
+    with damage_in(path):
+        tree = Tree.from_arrays(without_prefix(arrays, "tree_"))
         columns = [Column.from_dict(column) for column in info["columns"]]
+        check_columns(tree, columns)
         found = leaf_rules(
             tree,
             columns,
-            PathCounts.from_arrays(parts[1], tree),
-            arrays.get("leaf_rates"),
-            covers=Covers.from_arrays(parts[2], tree),
+            PathCounts.from_arrays(without_prefix(arrays, "paths_"), tree),
+            checked_leaf_rates(arrays.get("leaf_rates"), tree),
+            covers=Covers.from_arrays(without_prefix(arrays, "covers_"), tree),
             max_rules=limits.max_rules or MAX_LEAVES,
             max_conditions=limits.max_conditions,
         )
@@ -326,8 +316,6 @@ def _read_tree(path: Path, info: dict[str, Any], width: int, limits: _Limits) ->
             scorecard_lines(*card, width) if limits.all_facts else card_lines(card, width),
             scorecard_shares(tree.scoring, card[2]),
         )
-    except (KeyError, TypeError, ValueError, IndexError) as error:
-        raise ModelFileError(f"{path} is a damaged toprank model: {error} Hint: save it again.") from error
 
 
 def _rows(table: dict[str, list[Any]]) -> list[dict[str, Any]]:

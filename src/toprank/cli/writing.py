@@ -11,12 +11,12 @@ import gzip
 import importlib.util
 import io
 import math
-import os
 from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from toprank.cli.errors import InputError
+from toprank.files.atomic import check_target, write_atomically
 from toprank.words.counts import plural
 
 if TYPE_CHECKING:
@@ -49,13 +49,10 @@ def check_output(path: Path, suffixes: Sequence[str] = (), inputs: Sequence[Path
             f"{', '.join(suffixes)}. "
             "Hint: the ending says which format to write."
         )
-    if path.is_dir():
-        raise InputError(f"The output {path} is a folder, expected a file. Hint: add a file name.")
-    if not path.parent.is_dir():
-        what = "is not a folder" if path.parent.exists() else "does not exist"
-        raise InputError(f"Cannot write {path}: {path.parent} {what}. Hint: create the folder first.")
-    if not os.access(path.parent, os.W_OK):
-        raise InputError(f"Cannot write {path}: no permission to write in {path.parent}. Hint: choose another folder.")
+    try:
+        check_target(path)
+    except OSError as error:
+        raise InputError(str(error)) from None
     for given in inputs:
         if path.exists() and given.exists() and path.samefile(given):
             raise InputError(f"The output {path} is also an input and would be replaced. Hint: choose another name.")
@@ -83,8 +80,6 @@ def write_table(frame: polars.DataFrame, path: Path, *, raw: bool = False, share
     shares : names
         Columns that Excel shows as percentages.
     """
-    from toprank.files.model_file import write_atomically
-
     name = path.name.lower()
     assert name.endswith(OUTPUT_SUFFIXES)
     buffer = io.BytesIO()
@@ -127,8 +122,6 @@ def without_formulas(frame: polars.DataFrame) -> polars.DataFrame:
 
 def write_text(text: str, path: Path) -> None:
     """Write a text file."""
-    from toprank.files.model_file import write_atomically
-
     write_atomically(path, text.encode())
 
 

@@ -292,7 +292,7 @@ def _save(plots: dict[str, Any], folder: Path, methods: Sequence[str]) -> list[P
 
 
 def _write(path: Path, text: str) -> Path:
-    from toprank.files.model_file import write_atomically
+    from toprank.files.atomic import write_atomically
 
     write_atomically(path, text.encode())
     return path

@@ -184,7 +184,7 @@ ENDINGS = (*WRITERS, ".csv", ".parquet")
 
 def write_table(table: Table | polars.DataFrame, path: str | Path) -> None:
     """Write a table in the format that the ending names; the file appears whole or not at all."""
-    from toprank.files.model_file import write_atomically
+    from toprank.files.atomic import write_atomically
 
     path, table = Path(path), as_table(table)
     ending = path.suffix.lower()

@@ -10,7 +10,7 @@ from toprank.explain.dependence import Dependence, partial_dependence
 from toprank.explain.paths import PathCounts, count_paths
 from toprank.explain.reasons import Reason, reasons
 from toprank.explain.rows import Explanation, Step, explain_rows
-from toprank.explain.rules import leaf_rules, leaf_table
+from toprank.explain.rules import checked_leaf_rates, leaf_rules, leaf_table
 from toprank.explain.votes import VoteExplanation, explain_votes, vote_reasons
 
 __all__ = [
@@ -27,6 +27,7 @@ __all__ = [
     "Step",
     "VoteExplanation",
     "auc_importance",
+    "checked_leaf_rates",
     "count_paths",
     "explain_rows",
     "explain_votes",

@@ -21,6 +21,7 @@ from toprank.explain.conditions import Condition, side_condition
 from toprank.explain.contributions import node_log_odds
 from toprank.explain.paths import PathCounts, rows_of_each_leaf
 from toprank.tree.columns import Column
+from toprank.tree.scoring import rises
 from toprank.tree.structure import Tree
 from toprank.words.wording import SHORT, Detail
 
@@ -222,15 +223,17 @@ class Covers:
         rules = [
             (
                 len(self.offset) == m + 1 and self.offset[0] == 0 and self.offset[-1] == len(self.step)
-                and bool(np.all(np.diff(self.offset) >= 0)), "consistent in length",
+                and rises(self.offset), "consistent in length",
             ),
             (
-                self.coverage.shape == self.precision.shape == (n, MAX_CONDITIONS) and n <= tree.n_leaves,
+                self.coverage.shape == self.precision.shape == (n, MAX_CONDITIONS)
+                and n <= min(tree.n_leaves, MAX_LEAVES),
                 "figures of leaves of this tree",
             ),
             (shares, "shares from 0 to 1"),
-            (bool(np.array_equal(np.unique(self.leaf), np.arange(n)) and np.all(np.diff(self.leaf) >= 0)),
+            (bool(np.array_equal(np.unique(self.leaf), np.arange(n)) and rises(self.leaf)),
              "ways into each described leaf"),
+            (bool(np.all(self.leaf[MAX_WAYS:] > self.leaf[:-MAX_WAYS])), f"at most {MAX_WAYS} ways into a leaf"),
             (bool(np.all((self.step >= 0) & (node < len(tree)))) and not tree.is_leaf[node].any(),
              "conditions of this tree"),
         ]  # fmt: skip

@@ -11,6 +11,7 @@ from toprank._core.dtypes import LEAF, NODE
 from toprank._core.partition import count_rows, spread_rows
 from toprank.errors import InputError
 from toprank.explain.contributions import distinct_paths
+from toprank.tree.scoring import rises
 from toprank.tree.structure import Tree
 
 PATHS_KEPT = 5
@@ -86,12 +87,15 @@ class PathCounts:
             and len(self.offset) == m + 1
             and self.offset[0] == 0
             and self.offset[-1] == len(self.nodes)
-            and bool(np.all(np.diff(self.offset) > 0))
+            and bool(np.all(self.offset[1:] > self.offset[:-1]))  # a difference of int32 may wrap
         )
         rules = [
             (consistent, "consistent in length"),
             (bool(np.all((self.share >= 0) & (self.share <= 1 + 1e-9))), "shares from 0 to 1"),
             (bool(np.all((self.leaf >= 0) & (self.leaf < len(self.n_paths)))), "ways into known leaves"),
+            (bool(np.all(self.n_paths >= 0)), "counts of ways"),
+            (rises(self.leaf), "in the order of the leaves"),
+            (bool(np.all(self.leaf[PATHS_KEPT:] > self.leaf[:-PATHS_KEPT])), f"at most {PATHS_KEPT} ways into a leaf"),
             (tree is None or not consistent or self._fits(tree), "paths of this tree"),
         ]
         for holds, rule in rules:

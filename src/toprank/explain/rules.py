@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from toprank.explain.conditions import merge_path
+from toprank.errors import InputError
+from toprank.explain.conditions import Condition, merge_path
 from toprank.explain.contributions import node_log_odds, ranked_conditions
 from toprank.explain.covers import MAX_CONDITIONS, Cover, Covers
 from toprank.explain.paths import PathCounts, ways_up
@@ -22,6 +23,9 @@ PATHS_SHOWN = 3
 
 WAYS_TRIED = 200
 """Paths looked at for a leaf that no counted row reached, in search of one without contradiction."""
+
+NODES_TRIED = 5_000
+"""Nodes on these paths, after which the search ends: nodes may have several parents, and paths are then many."""
 
 
 def leaf_table(tree: Tree, rates: np.ndarray | None = None) -> dict[str, np.ndarray]:
@@ -182,7 +186,25 @@ def join_conditions(way: Sequence[str]) -> str:
 
 def _possible_way(tree: Tree, columns: Sequence[Column], leaf: int, log_odds: np.ndarray, detail: Detail) -> list[str]:
     """Conditions of the first path into a leaf that some row can take, or of the first at all."""
-    paths = islice(ways_up(tree, leaf), WAYS_TRIED)
-    found = [ranked_conditions(tree, columns, path, log_odds, detail) for path in paths]
-    possible = (way for way in found if all(condition.is_possible for condition, _ in way))
-    return [condition.text(detail=detail) for condition, _ in next(possible, found[0])]
+    first: list[tuple[Condition, float]] = []
+    n_nodes = 0
+    for path in islice(ways_up(tree, leaf), WAYS_TRIED):
+        way = ranked_conditions(tree, columns, path, log_odds, detail)
+        first = first or way
+        n_nodes += len(path)
+        if all(condition.is_possible for condition, _ in way):
+            first = way
+            break
+        if n_nodes > NODES_TRIED:
+            break
+    return [condition.text(detail=detail) for condition, _ in first]
+
+
+def checked_leaf_rates(values: np.ndarray | None, tree: Tree) -> np.ndarray | None:
+    """Hit rates of leaves from a file; raise ValueError where they are not those of the tree."""
+    if values is None:
+        return None
+    is_whole = values.shape == (tree.n_leaves, 3) and values.dtype == np.float64
+    if not is_whole or not np.all((values >= 0) & (values <= 1)):
+        raise InputError("The model's leaves and their hit rates do not fit together.")
+    return values

@@ -220,7 +220,7 @@ def checked_spread(spread: np.ndarray | None, n_features: int) -> np.ndarray | N
     if spread is None:
         return None
     array = np.asarray(spread, np.float64)
-    if array.shape != (n_features,) or not np.all(array >= 0):
+    if array.shape != (n_features,) or not np.all(np.isfinite(array) & (array >= 0)):
         raise InputError(f"The spread of the scorecard's points is not {n_features} numbers of at least 0.")
     return array
 

@@ -7,13 +7,11 @@ from __future__ import annotations
 
 import hashlib
 import inspect
-import io
 import json
 import math
-import os
-import uuid
-import zipfile
-import zlib
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
@@ -23,25 +21,27 @@ import numpy as np
 
 from toprank.budget import Cutoff
 from toprank.errors import InputError, InputTypeError
+from toprank.files.archive import (
+    UNREADABLE,
+    NotAModelError,
+    RefusedError,
+    check_is_file,
+    pack_arrays,
+    read_members,
+    unpack_arrays,
+    write_members,
+)
+from toprank.files.atomic import write_atomically
+from toprank.files.head import check_head, parse_head
 from toprank.register import BY_NAME, entry_of
 from toprank.tree.columns import Column
 
 FORMAT = "toprank-model"
-FORMAT_VERSION = 2
+FORMAT_VERSION = 3
 PACKAGES = ("toprank", "numpy", "scikit-learn", "numba")
 
-UNREADABLE = (
-    ValueError,
-    OSError,
-    EOFError,
-    zipfile.BadZipFile,
-    zlib.error,
-    MemoryError,
-    NotImplementedError,
-    RuntimeError,
-    KeyError,
-)
-"""What the readers of zip files, JSON and arrays raise where a file is not what it should be."""
+DAMAGED = (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError, ArithmeticError, RecursionError)
+"""What reading the parts of a file raises where they do not fit together."""
 
 
 class ModelFileError(InputError):
@@ -50,16 +50,10 @@ class ModelFileError(InputError):
 
 def save_model(model: Any, path: Path) -> None:
     """Write a fitted model; the file appears whole or not at all."""
-    buffer = io.BytesIO()
-    np.savez_compressed(buffer, **model._to_arrays())
-    arrays = buffer.getvalue()
+    arrays = pack_arrays(model._to_arrays())
     info = describe_model(model)
     info["checksum"] = _checksum(info, arrays)
-    whole = io.BytesIO()
-    with zipfile.ZipFile(whole, "w", zipfile.ZIP_STORED) as archive:
-        archive.writestr("model.json", json.dumps(info, indent=1, allow_nan=False))
-        archive.writestr("arrays.npz", arrays)
-    write_atomically(path, whole.getvalue())
+    write_atomically(path, write_members(json.dumps(info, indent=1, allow_nan=False).encode(), arrays))
 
 
 def describe_model(model: Any) -> dict[str, Any]:
@@ -110,16 +104,35 @@ def load(path: str | Path) -> Any:
     Raises ModelFileError where the file is not a toprank model, is damaged, or was written by a newer format.
     """
     path = Path(path)
-    info, arrays = _read(path)
-    try:
+    info, raw = _read_head(path)
+    arrays = _read_arrays(path, raw)
+    with damage_in(path):
         model = model_of(_class_of(info["class"]), info)
         if entry_of(info["class"]).ranks:
             _take_ranking(model, info)
         model._from_arrays(arrays)
-    except (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError) as error:
+        _check_arrays(arrays, model._to_arrays())
+    return model
+
+
+@contextmanager
+def damage_in(path: Path) -> Iterator[None]:
+    """Turn what reading the parts of a file raises into a ModelFileError that names the file."""
+    try:
+        yield
+    except DAMAGED as error:
         reason = str(error).partition(" Hint:")[0].rstrip(". ")
         raise ModelFileError(f"{path} is a damaged toprank model: {reason}. Hint: save it again.") from error
-    return model
+
+
+def _check_arrays(found: dict[str, np.ndarray], expected: dict[str, np.ndarray]) -> None:
+    """Raise ValueError unless each array of a file is one that the loaded model would write, of that type and shape."""
+    for name, array in found.items():
+        if name not in expected:
+            raise InputError(f"Its array {name!r} is not one of this model.")
+        known = np.asarray(expected[name])
+        if known.shape != array.shape or (known.dtype != array.dtype and known.dtype.kind != "U"):
+            raise InputError(f"Its array {name!r} is {array.dtype} {array.shape}, not {known.dtype} {known.shape}.")
 
 
 def model_of(kind: Any, facts: dict[str, Any]) -> Any:
@@ -177,42 +190,48 @@ def _check_rules(rules: list[tuple[bool, str]]) -> None:
 
 
 def read_model_info(path: str | Path) -> dict[str, Any]:
-    """`model.json` of a model file, checked: class, columns, figures, cutoff, versions."""
-    return _read(Path(path))[0]
+    """`model.json` of a model file, checked: class, columns, figures, cutoff, versions. Arrays are not read."""
+    return _read_head(Path(path))[0]
 
 
-def _read(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """Both parts of a model file, after every check that needs no estimator."""
+def read_model_parts(path: str | Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """`model.json` of a model file, checked, and its arrays, which `from_arrays` of what they belong to checks."""
+    info, raw = _read_head(Path(path))
+    return info, _read_arrays(Path(path), raw)
+
+
+def _read_head(path: Path) -> tuple[dict[str, Any], bytes]:
+    """`model.json`, after every check that needs no estimator, and the arrays as they are in the file."""
     if not path.exists():
         raise FileNotFoundError(f"There is no model file {path}. Hint: check the path; `save` writes it.")
-    if path.is_dir():
-        raise ModelFileError(f"{path} is a folder, expected a model file. Hint: name the .toprank file inside it.")
     try:
-        with zipfile.ZipFile(path) as archive:
-            names = sorted(archive.namelist())
-            if min((part.header_offset for part in archive.infolist()), default=0) > 0:  # the list of an inner archive
-                raise zipfile.BadZipFile("its list of parts is missing")
-            if names != ["arrays.npz", "model.json"]:
-                raise ModelFileError(
-                    f"{path} is a zip file but not a toprank model. Hint: use a file that `save` wrote."
-                )
-            info, raw = json.loads(archive.read("model.json")), archive.read("arrays.npz")
-    except ModelFileError:
-        raise
+        check_is_file(path)
+        head, raw = read_members(path)
+        info = parse_head(head)
+    except RefusedError as error:
+        raise ModelFileError(str(error)) from None
+    except NotAModelError:
+        raise ModelFileError(
+            f"{path} is a zip file but not a toprank model. Hint: use a file that `save` wrote."
+        ) from None
     except UNREADABLE as error:
         raise ModelFileError(
             f"{path} cannot be read as a toprank model: it is truncated or of another kind ({error}). "
             "Hint: copy it again, or save the model again."
         ) from error
     _check_header(path, info, raw)
+    with damage_in(path):
+        check_head(info, is_ranker=entry_of(info["class"]).ranks)
+    return info, raw
+
+
+def _read_arrays(path: Path, raw: bytes) -> dict[str, np.ndarray]:
     try:
-        with np.load(io.BytesIO(raw), allow_pickle=False) as archive:
-            arrays = {name: archive[name] for name in archive.files}
+        return unpack_arrays(raw)
     except UNREADABLE as error:
         raise ModelFileError(
             f"{path} holds arrays that cannot be read ({error}). Hint: save the model again."
         ) from error
-    return info, arrays
 
 
 def _check_header(path: Path, info: Any, raw: bytes) -> None:
@@ -225,7 +244,7 @@ def _check_header(path: Path, info: Any, raw: bytes) -> None:
             f"{path} has model format {version}, this toprank reads {FORMAT_VERSION}. "
             f"Hint: {'fit the model again' if is_older else 'upgrade toprank'}."
         )
-    if info.get("class") not in BY_NAME:
+    if not isinstance(info.get("class"), str) or info["class"] not in BY_NAME:
         raise ModelFileError(
             f"{path} holds a model of class {info.get('class')!r}, known are {', '.join(BY_NAME)}. "
             "Hint: upgrade toprank."
@@ -244,31 +263,28 @@ def _checksum(info: dict[str, Any], arrays: bytes) -> str:
     return digest.hexdigest()
 
 
-def write_atomically(path: Path, content: bytes) -> None:
-    """Write a file through a temporary one beside it, so that no half-written file is ever seen."""
-    if not path.parent.is_dir():
-        raise FileNotFoundError(f"Cannot write {path}: there is no folder {path.parent}. Hint: create it first.")
-    if path.is_dir():
-        raise IsADirectoryError(f"Cannot write {path}: it is a folder. Hint: name a file inside it.")
-    try:
-        temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex}.part")
-        try:
-            with open(temporary, "xb") as file:
-                file.write(content)
-            os.replace(temporary, path)
-        except BaseException:
-            temporary.unlink(missing_ok=True)
-            raise
-    except OSError as error:
-        reason = error.strerror or error
-        raise type(error)(
-            f"Cannot write {path}: {reason}. Hint: check the permissions of {path.parent} and the space left on it."
-        ) from error
-
-
 def without_prefix(arrays: dict[str, np.ndarray], prefix: str) -> dict[str, np.ndarray]:
     """Arrays whose name begins with the prefix, by the rest of their name."""
     return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
+
+
+def numbered_parts(arrays: dict[str, np.ndarray], prefix: str, count: int) -> list[dict[str, np.ndarray]]:
+    """Arrays whose names begin with the prefix and a number below `count`, by number and the rest of their name.
+
+    Examples
+    --------
+    >>> numbered_parts({"tree0_leaf": 1, "tree1_leaf": 2, "tree_at": 3}, "tree", 2)
+    [{'leaf': 1}, {'leaf': 2}]
+    """
+    if not 0 < count <= len(arrays):
+        raise InputError(f"It says that it has {count:,} parts {prefix!r}, but there are {len(arrays):,} arrays.")
+    parts: list[dict[str, np.ndarray]] = [{} for _ in range(count)]
+    pattern = re.compile(rf"{prefix}(0|[1-9]\d{{0,8}})_(.+)")
+    for name, array in arrays.items():
+        found = pattern.fullmatch(name)
+        if found and int(found[1]) < count:
+            parts[int(found[1])][found[2]] = array
+    return parts
 
 
 def _parameters(model: Any) -> dict[str, Any]:
@@ -318,10 +334,14 @@ def _plain_label(label: Any) -> Any:
 
 
 def _from_plain(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_from_plain(each) for each in value]
     if not isinstance(value, dict):
         return value
     if "ranker" in value:
-        return _class_of(value["ranker"])(**{name: _from_plain(each) for name, each in value["parameters"].items()})
+        inner = _class_of(value["ranker"])(**{name: _from_plain(each) for name, each in value["parameters"].items()})
+        inner._validate_params()
+        return inner
     if "items" in value:
         return {key: _from_plain(each) for key, each in value["items"]}
     return float(value["float"])

@@ -156,7 +156,11 @@ class HitRates:
             (bool(np.isfinite(rates.score).all() and np.all(np.diff(rates.score) > 0)), "has rising scores"),
             (bool(np.all((rates.rate >= 0) & (rates.rate <= 1) & (np.diff(rates.rate, prepend=0) >= 0))),
              "has rates from 0 to 1 that do not fall"),
-            (bool(np.all(rates.above >= 0) and np.all(np.diff(rates.above) <= 0)), "counts cases above each score"),
+            (bool(np.isfinite(rates.above).all() and np.all(rates.above >= 0) and np.all(np.diff(rates.above) <= 0)),
+             "counts cases above each score"),
+            (np.isnan(rates.average_precision) or 0 <= rates.average_precision <= 1,
+             "has an average precision from 0 to 1"),
+            (np.isnan(rates.deviation) or 0 <= rates.deviation <= 1, "has a deviation from 0 to 1"),
             (1.0 <= rates.spread <= LARGEST_SPREAD, "has a spread from 1 to 4"),
         ]  # fmt: skip
         for holds, rule in rules:

@@ -53,7 +53,7 @@ def save_figure(what: Display | Figure, path: str | Path) -> Path:
     ...     path.name, path.stat().st_size > 1000
     ('precision.png', True)
     """
-    from toprank.files.model_file import write_atomically
+    from toprank.files.atomic import write_atomically
 
     import_matplotlib("save_figure")
     path = Path(path)

@@ -21,6 +21,7 @@ from toprank.explain import (
     LeafRows,
     PathCounts,
     Reason,
+    checked_leaf_rates,
     count_paths,
     explain_rows,
     gain_importance,
@@ -48,7 +49,7 @@ from toprank.rankers.one_tree import OneTree
 from toprank.rankers.unseen import Unseen
 from toprank.tree.bin_mapper import center_and_spread, distinct_values
 from toprank.tree.scoring import Card
-from toprank.tree.structure import Tree
+from toprank.tree.structure import Tree, check_columns, check_depth
 from toprank.tree.weights import integer_weights
 from toprank.words.counts import plural
 from toprank.words.wording import EXACT, SHORT, Detail
@@ -317,6 +318,7 @@ class TreeRanker(OneTree, BinnedRanker):
         return {"n_leaves": self.n_leaves_, "n_conditions": self.n_conditions_, "depth": self.tree_.depth}
 
     def _to_arrays(self) -> dict[str, np.ndarray]:
+        check_depth(self.tree_)
         paths = {f"paths_{name}": array for name, array in self.path_counts_.to_arrays().items()}
         card = {} if self._points_spread is None else {"points_spread": self._points_spread}
         rates = {} if self._leaf_rates is None else {"leaf_rates": self._leaf_rates}
@@ -327,8 +329,7 @@ class TreeRanker(OneTree, BinnedRanker):
     def _from_arrays(self, arrays: dict[str, np.ndarray]) -> None:
         super()._from_arrays(arrays)
         self.tree_ = Tree.from_arrays(without_prefix(arrays, "tree_"))
-        if self.tree_.n_features != len(self.columns_):
-            raise InputError("The model's tree and its list of columns do not fit together.")
+        check_columns(self.tree_, self.columns_)
         self.path_counts_ = PathCounts.from_arrays(without_prefix(arrays, "paths_"), self.tree_)
         self._points_spread = checked_spread(arrays.get("points_spread"), self.tree_.n_features)
         self._leaf_rates = checked_leaf_rates(arrays.get("leaf_rates"), self.tree_)
@@ -350,16 +351,6 @@ def leaf_rates(tree: Tree, rates: HitRates, X: np.ndarray, weight: np.ndarray, t
     known = total / total.sum() * rates.n_cases
     ends = [rates.interval(*each) for each in zip(rate.tolist(), known.tolist(), total.tolist(), strict=True)]
     return np.column_stack((rate, np.array(ends)))
-
-
-def checked_leaf_rates(values: np.ndarray | None, tree: Tree) -> np.ndarray | None:
-    """Hit rates of leaves from a file; raise ValueError where they are not those of the tree."""
-    if values is None:
-        return None
-    is_whole = values.shape == (tree.n_leaves, 3) and values.dtype == np.float64
-    if not is_whole or not np.all((values >= 0) & (values <= 1)):
-        raise InputError("The model's leaves and their hit rates do not fit together.")
-    return values
 
 
 def points_spread(scoring: Card, data: TrainingData) -> np.ndarray:

@@ -226,6 +226,11 @@ class BinMapper:
 
     def transform(self, X: np.ndarray, threads: Threads | None = None) -> Binned:
         """Bin codes of X. Raises ValueError for infinite values."""
+        if X.ndim != 2 or X.shape[1] != len(self.n_bins):
+            raise InputError(
+                f"The bins are those of {len(self.n_bins)} columns, got an array of shape {X.shape}. "
+                "Hint: pass the columns that the bins were fitted on."
+            )
         by_row = np.empty(X.shape, BIN)
         by_column = np.empty(X.shape[::-1] if X.size <= BY_COLUMN_CELLS else (0, 0), BIN)
         has_missing = np.zeros(X.shape[1], np.uint8)

@@ -158,8 +158,8 @@ class Column:
         """
         size = RESOLUTIONS[resolution if self.has_time else "day"]
         # A day and a millisecond are no sums of binary fractions: what is a hair below one is meant to be it.
-        whole = math.floor((days * MILLISECONDS + 0.01) / size) * size
         try:
+            whole = math.floor((days * MILLISECONDS + 0.01) / size) * size
             moment = EPOCH + timedelta(milliseconds=whole)
         except OverflowError:
             return f"day {days:,.0f}"
@@ -201,6 +201,12 @@ class Column:
         texts = {name: data.get(name, "") for name in ("source", "form", "part", "unit")}
         if not all(isinstance(text, str) for text in (data["name"], *texts.values())):
             raise InputError(f"Column {data['name']!r} has a name or a form that is no text.")
+        flags = data["has_missing"], data.get("has_time", False)
+        if not all(isinstance(flag, bool) for flag in flags):
+            raise InputError(f"Column {data['name']!r} has a flag that is neither true nor false.")
+        named = [*data.get("categories", ()), *data.get("shared", ())]
+        if not all(isinstance(name, Category) for name in named):
+            raise InputError(f"Column {data['name']!r} has a category that is neither text nor a number.")
         usual = None if data.get("usual") is None else Usual(*data["usual"])
         column = cls(
             data["name"],

@@ -35,8 +35,11 @@ def squash(value: np.ndarray) -> np.ndarray:
     return 0.5 + 0.499 * finite / (1.0 + np.abs(finite))
 
 
-def is_rising(values: np.ndarray) -> bool:
-    """True where no value is below the one before; safe at the limits of the type."""
+def rises(values: np.ndarray) -> bool:
+    """True where no value is below the one before.
+
+    By comparing neighbours: the difference of two int32 may wrap, and would pass off a fall as a rise.
+    """
     return bool(np.all(values[1:] >= values[:-1]))
 
 
@@ -267,10 +270,10 @@ class Card(Scoring):
         numbers = *per_feature, self.category_points, self.step_above, self.step_points
         yield all(np.isfinite(array).all() for array in numbers), "finite"
         at = self.points_at
-        yield at.shape == (n_features + 1,) and at[0] == 0 and is_rising(at), "consistent in its points for categories"
+        yield at.shape == (n_features + 1,) and at[0] == 0 and rises(at), "consistent in its points for categories"
         yield self.category_points.shape == (at[-1],), "consistent in its points for categories"
         at = self.step_at
-        yield at.shape == (n_features + 1,) and at[0] == 0 and is_rising(at), "consistent in its steps"
+        yield at.shape == (n_features + 1,) and at[0] == 0 and rises(at), "consistent in its steps"
         yield self.step_above.shape == self.step_points.shape == (at[-1],), "consistent in its steps"
 
 
@@ -316,7 +319,11 @@ def scoring_from(values: Mapping[str, Any]) -> Scoring:
     given: dict[str, Any] = {name: value for name, value in values.items() if name != "kind"}
     if unknown := sorted(given.keys() - names.keys()):
         raise InputError(f"Not a valid tree: a scoring of kind {kind} has no {unknown[0]!r}.")
-    given |= {name: float(given[name]) for name in given if names[name].type == "float"}
+    for name, value in given.items():
+        if names[name].type == "float":
+            given[name] = float(value)
+        elif isinstance(value, np.ndarray) and value.dtype != known[kind].dtypes.get(name, np.float64):
+            raise InputError(f"Not a valid tree: its scoring has an array {name!r} of {value.dtype}.")
     try:
         return known[kind](**given)
     except TypeError as error:

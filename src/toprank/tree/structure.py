@@ -6,7 +6,7 @@ into a meta-child. So a node's index is always smaller than its children's, and 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -18,7 +18,8 @@ from toprank._core.threads import Threads
 from toprank._core.traverse import walk
 from toprank.errors import InputError
 from toprank.tree.bin_mapper import as_block, row_blocks
-from toprank.tree.scoring import NO_MARGIN, Margin, Scoring, Ties, Votes, is_rising, scoring_from, squash
+from toprank.tree.columns import Column
+from toprank.tree.scoring import NO_MARGIN, Card, Margin, Scoring, Ties, Votes, rises, scoring_from, squash
 
 DTYPES: dict[str, Any] = {
     "kind": np.uint8, "feature": NODE, "threshold": np.float64, "left": NODE, "right": NODE, "missing_left": np.uint8,
@@ -30,6 +31,12 @@ DTYPES: dict[str, Any] = {
 
 OPTIONAL = ("oblique_code",)
 """Arrays that a stored tree may lack: older ones have numbers alone in their sums."""
+
+N_CODES = 256
+"""Codes that a set of categories can hold."""
+
+MAX_DEPTH = 1_000
+"""Conditions on a path of a tree in a file."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,11 +140,13 @@ class Tree:
     @property
     def depth(self) -> int:
         """Most conditions on a path from the root to a leaf."""
-        depth = np.zeros(len(self), np.int64)
-        for node in np.flatnonzero(~self.is_leaf):
-            for child in (self.left[node], self.right[node]):
-                depth[child] = max(depth[child], depth[node] + 1)
-        return int(depth.max())
+        depth, left, right = [0] * len(self), self.left.tolist(), self.right.tolist()
+        for node in np.flatnonzero(~self.is_leaf).tolist():
+            below = depth[node] + 1
+            for child in (left[node], right[node]):
+                if depth[child] < below:
+                    depth[child] = below
+        return max(depth)
 
     @cached_property
     def conditions(self) -> tuple[np.ndarray, ...]:
@@ -155,12 +164,22 @@ class Tree:
 
     def apply(self, X: np.ndarray, threads: Threads | None = None) -> np.ndarray:
         """Leaf node of each row of X: int32 (n,)."""
+        self._check_width(X)
         leaf = np.empty(len(X), NODE)
         (threads or Threads()).run(lambda rows: self._walk(as_block(X, rows), leaf[rows]), row_blocks(*X.shape))
         return leaf
 
+    def _check_width(self, X: np.ndarray) -> None:
+        """Raise ValueError unless X has a column for each feature: kernels do not look where they read."""
+        if X.ndim != 2 or X.shape[1] != self.n_features:
+            raise InputError(
+                f"The tree reads {self.n_features} columns, got an array of shape {X.shape}. "
+                "Hint: pass the encoded columns that it was grown on."
+            )
+
     def paths(self, X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Nodes of each row's path, padded, int32 (n, longest), and the number of nodes in it, int32 (n,)."""
+        self._check_width(X)
         path = np.full((len(X), self.depth + 1), -1, NODE)
         leaf, length = np.empty(len(X), NODE), np.empty(len(X), NODE)
         for rows in row_blocks(*X.shape):
@@ -188,6 +207,7 @@ class Tree:
 
     def scores_and_leaves(self, X: np.ndarray, threads: Threads | None = None) -> tuple[np.ndarray, np.ndarray]:
         """Score, float64 (n,), and leaf node, int32 (n,), of each row of X, in one pass."""
+        self._check_width(X)
         score, leaf = np.empty(len(X)), np.empty(len(X), NODE)
         (threads or Threads()).run(
             lambda rows: self._score(as_block(X, rows), leaf[rows], score[rows]), row_blocks(*X.shape)
@@ -248,7 +268,9 @@ class Tree:
             if named[name].dtype != dtype if name in named else name not in OPTIONAL:
                 raise InputError(f"Not a valid tree: it lacks an array {name!r} of {np.dtype(dtype)}.")
         scoring = {name.removeprefix("scoring_"): v for name, v in arrays.items() if name.startswith("scoring_")}
-        return cls(**named, n_features=int(arrays["n_features"]), scoring=scoring_from(scoring)).check()
+        tree = cls(**named, n_features=int(arrays["n_features"]), scoring=scoring_from(scoring)).check()
+        check_depth(tree)
+        return tree
 
     def check(self) -> Tree:
         """Verify every invariant; returns the tree, raises ValueError with a sentence."""
@@ -264,9 +286,44 @@ def check_tree(tree: Tree) -> None:
     tree.scoring.check(tree.n_features)
 
 
+def check_depth(tree: Tree) -> None:
+    """Raise ValueError where a tree is too deep for a file: nobody reads its rules, and wording them takes minutes."""
+    depth = tree.depth
+    if depth > MAX_DEPTH:
+        raise InputError(
+            f"The tree is {depth:,} conditions deep, but those of model files have {MAX_DEPTH:,} at most. "
+            "Hint: set max_depth, or a larger min_samples_leaf."
+        )
+
+
+def check_columns(tree: Tree, columns: Sequence[Column]) -> None:
+    """Raise ValueError where a tree does not fit the columns that it reads: their number, kinds and categories."""
+    for holds, rule in _column_rules(tree, columns):
+        if not holds:
+            raise InputError(f"The model's tree and its list of columns do not fit together: it {rule}.")
+
+
+def _column_rules(tree: Tree, columns: Sequence[Column]) -> Iterator[tuple[bool | np.bool, str]]:
+    """Whether each rule about the columns of a tree holds, and what its breach is; for a tree that passed `check`."""
+    yield len(columns) == tree.n_features, f"reads {tree.n_features:,} columns, not {len(columns):,}"
+    n_categories = np.array([0 if column.categories is None else len(column.categories) for column in columns])
+    yield np.all(n_categories <= N_CODES), f"has a column of more than {N_CODES} categories"
+    asked = n_categories[tree.feature[tree.kind == CATEGORY]]
+    yield not n_categories[tree.feature[tree.kind == NUMERIC]].any(), "asks for the size of a category"
+    yield np.all(asked > 0), "asks for the category of a number"
+    code, weighed = tree.oblique_code, n_categories[tree.oblique_feature]
+    fits = np.where(code < 0, weighed == 0, code < weighed)
+    yield bool(np.all(fits)), "weighs a category of a number, or one that its column lacks"
+    if isinstance(tree.scoring, Card):
+        n_points, n_steps = (at[1:] - at[:-1] for at in (tree.scoring.points_at, tree.scoring.step_at))
+        yield np.all((n_points == 0) | (n_points == n_categories)), "gives points to categories that its column lacks"
+        yield not n_steps[n_categories > 0].any(), "has steps for categories"
+
+
 def _rules(tree: Tree) -> Iterator[tuple[bool | np.bool, str]]:
     """Whether each invariant holds, and what it says; a rule may rely on the rules before it."""
     n = len(tree)
+    yield all(getattr(tree, name).ndim == 1 for name in DTYPES if name != "category_bits"), "has arrays of one length"
     per_node = [name for name in DTYPES if not name.startswith("oblique") and name != "category_bits"]
     yield n > 0, "has at least one node"
     yield all(getattr(tree, name).shape == (n,) for name in per_node), "has arrays of one length"
@@ -277,17 +334,24 @@ def _rules(tree: Tree) -> Iterator[tuple[bool | np.bool, str]]:
     children = np.concatenate((tree.left[inner], tree.right[inner]))
     yield np.all(children > np.tile(inner, 2)) and np.all(children < n), "has children after their parents"
     yield len(np.unique(children)) == n - 1, "reaches every node"
+    unused = np.concatenate((tree.left[leaves], tree.right[leaves]))
+    yield np.all((unused >= -1) & (unused < n)), "has nothing below its leaves"
 
     asked = tree.feature[(tree.kind == NUMERIC) | (tree.kind == CATEGORY)]
     yield np.all((asked >= 0) & (asked < tree.n_features)), "asks for columns it has"
+    yield np.all((tree.feature >= -1) & (tree.feature < max(tree.n_features, 1))), "asks for columns it has"
     cuts = tree.threshold[(tree.kind == NUMERIC) | (tree.kind == OBLIQUE)]
     yield not np.isnan(cuts).any(), "has a threshold in every numeric condition"
     subsets = tree.category_at[tree.kind == CATEGORY]
     yield tree.category_bits.ndim == 2 and tree.category_bits.shape[1] == 4, "has category sets of 256 bits"
     yield np.all((subsets >= 0) & (subsets < len(tree.category_bits))), "has a set for every category condition"
+    yield (
+        np.all((tree.category_at >= -1) & (tree.category_at <= len(tree.category_bits))),
+        "has sets for categories alone",
+    )
 
     at, weighed = tree.oblique_at, tree.oblique_feature
-    yield at.shape == (n + 1,) and at[0] == 0 and is_rising(at), "has consistent oblique weights"
+    yield at.shape == (n + 1,) and at[0] == 0 and rises(at), "has consistent oblique weights"
     per_term = [weighed.shape, tree.oblique_code.shape, tree.oblique_weight.shape, tree.oblique_fill.shape]
     yield all(shape == (at[-1],) for shape in per_term), "has consistent oblique weights"
     yield np.all((weighed >= 0) & (weighed < tree.n_features)), "weighs columns it has"
@@ -305,11 +369,12 @@ def _rules(tree: Tree) -> Iterator[tuple[bool | np.bool, str]]:
     yield positions[0] == 0 and positions[-1] == len(positions) - 1, "numbers its leaves from 0"
     weights = np.concatenate((tree.positive, tree.negative))
     yield np.all((weights >= 0) & np.isfinite(weights)), "has finite weights, none of them negative"
+    yield np.isfinite(tree.gain).all(), "has finite gains"
     order = leaves[np.argsort(tree.leaf[leaves], kind="stable")]
-    score, rate, is_next = tree.score[order], tree.rate[order], np.diff(tree.leaf[order]) > 0
+    score, rate, is_next = tree.score[order], tree.rate[order], tree.leaf[order][1:] > tree.leaf[order][:-1]
     yield np.isfinite(score).all(), "has finite scores"
     yield np.all((rate >= 0) & (rate <= 1)), "has leaf rates from 0 to 1"
-    yield np.all(np.diff(rate) <= 0), "has rates that do not rise along the leaf order"
+    yield rises(rate[::-1]), "has rates that do not rise along the leaf order"
     step = -np.diff(score)
     yield np.all(step[~is_next] == 0), "gives leaves at one position one score"
     room = 1.0 / len(positions) - 1e-9 if tree.scoring.stays_inside else 0.0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -20,7 +20,8 @@ from toprank.files.model_file import facts_of, model_of, without_prefix
 from toprank.metrics.intervals import proportion_interval
 from toprank.rankers.binned import BinnedReader
 from toprank.rankers.one_tree import OneTree
-from toprank.tree.structure import Tree
+from toprank.tree.columns import Column
+from toprank.tree.structure import Tree, check_columns, check_depth
 from toprank.words.counts import plural
 from toprank.words.numbers import number_text, percent_text
 from toprank.words.shortened import is_cut, shortened_lines, shortenings
@@ -255,6 +256,7 @@ class ClassTree(ClassifierMixin, OneTree, BinnedReader):
 
     def _to_arrays(self) -> dict[str, np.ndarray]:
         """Arrays of the fitted model for a file."""
+        check_depth(self.tree_)
         learned = {name: getattr(self, f"{name}_") for name in ARRAYS} | {"n_iter": np.array(self.n_iter_)}
         return {f"tree_{name}": array for name, array in self.tree_.to_arrays().items()} | learned
 
@@ -274,7 +276,7 @@ class ClassTree(ClassifierMixin, OneTree, BinnedReader):
         label = self.label_[tree.is_leaf] if self.label_.shape == (n,) else np.array([-1])
         counts, path = self.class_counts_, self.objective_path_
         for holds, what in (
-            (tree.n_features == len(self.columns_), "tree and columns"),
+            (_reads(tree, self.columns_), "tree and columns"),
             (len(tree) == 2 * tree.n_leaves - 1 and np.all(np.diff(tree.leaf[tree.is_leaf]) == 1), "tree and leaves"),
             (np.all((label >= 0) & (label < k)), "labels and classes"),
             (counts.shape == (n, k) and are_amounts(counts) and np.all(counts.sum(axis=1) > 0), "counts and classes"),
@@ -292,6 +294,15 @@ class ClassTree(ClassifierMixin, OneTree, BinnedReader):
         tags.input_tags.categorical = True
         tags.input_tags.string = True
         return tags
+
+
+def _reads(tree: Tree, columns: Sequence[Column]) -> bool:
+    """Tell whether a tree reads columns such as these."""
+    try:
+        check_columns(tree, columns)
+    except ValueError:
+        return False
+    return True
 
 
 def are_amounts(values: np.ndarray) -> bool:

@@ -15,7 +15,7 @@ from toprank.rankers.cost.labelled_tree import BALANCED, LABELLED_CONSTRAINTS, L
 from toprank.rankers.greedy.monotone import MONOTONIC_CST, bounded_rates, read_directions
 from toprank.rankers.growth import CCP_ALPHA, CV, DEPTH
 from toprank.rankers.leaf_rates import parents_of
-from toprank.rankers.meta.pruning import best_penalty, penalties_to_try
+from toprank.rankers.meta.pruning import best_penalty, checked_penalties, penalties_to_try
 from toprank.rankers.unseen import held_out_folds, pruning_folds
 from toprank.tree.meta.prune import SMALLEST_PENALTY, link_penalties, prune_tree
 from toprank.tree.structure import Tree
@@ -217,7 +217,7 @@ class CostTree(LabelledTree):
         super()._from_arrays(arrays)
         self.ccp_alpha_, path = float(arrays["penalty"]), without_prefix(arrays, "ccp_")
         if path:
-            self.ccp_path_ = path
+            self.ccp_path_ = checked_penalties(path, "cost")
 
 
 @dataclass(frozen=True)

@@ -134,6 +134,12 @@ class LabelledTree(TreeRanker):
     def _from_arrays(self, arrays: dict[str, np.ndarray]) -> None:
         super()._from_arrays(arrays)
         self._label = arrays["label"]
-        if self._label.shape != (len(self.tree_),) or not np.isin(self._label[self.tree_.is_leaf], (0, 1)).all():
+        if (
+            self._label.dtype != np.int8
+            or self._label.shape != (len(self.tree_),)
+            or not np.isin(self._label[self.tree_.is_leaf], (0, 1)).all()
+        ):
             raise InputError("The model's leaves lack labels.")
         self.fp_cost_, self.n_fp_, self.n_fn_, self.objective_ = arrays["label_figures"].tolist()
+        if not np.isfinite(arrays["label_figures"]).all() or min(self.n_fp_, self.n_fn_) < 0 or self.fp_cost_ < 0:
+            raise InputError("The model's labels and their costs do not fit together.")

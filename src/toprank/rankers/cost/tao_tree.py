@@ -307,6 +307,8 @@ class TAOTree(LabelledTree):
     def _from_arrays(self, arrays: dict[str, np.ndarray]) -> None:
         super()._from_arrays(arrays)
         self.objective_path_, self.n_iter_ = arrays["objective_path"], int(arrays["n_iter"])
+        if self.objective_path_.ndim != 1 or not np.isfinite(self.objective_path_).all():
+            raise InputError("The model's objectives are no numbers.")
         self._whole = None  # files hold the finished tree alone
 
 

@@ -116,6 +116,8 @@ class Selection:
         if "selection" not in arrays:
             return None
         position, *ends = arrays["selection"].tolist()
+        if position not in range(len(path)):
+            raise InputError("The model's choice is none of its points.")
         figures = [Interval(ends[i], ends[i + 1], ends[i + 2], LEVEL) for i in range(0, len(ends), 3)]
         cut = None
         if "selection_cut" in arrays:

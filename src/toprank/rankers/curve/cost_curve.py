@@ -20,7 +20,8 @@ from toprank.data.training import TrainingData
 from toprank.errors import InputError
 from toprank.explain import PathCounts
 from toprank.export import to_text
-from toprank.files.model_file import without_prefix
+from toprank.files.head import check_cutoff
+from toprank.files.model_file import numbered_parts, without_prefix
 from toprank.metrics import OperatingPoints
 from toprank.rankers.base import TABLE_FACTS, Ranker
 from toprank.rankers.cost.tao_tree import TAOTree
@@ -377,6 +378,7 @@ class CostOptimalCurve(CurveRanker):
     def _from_arrays(self, arrays: dict[str, np.ndarray]) -> None:
         Ranker._from_arrays(self, arrays)
         depth, self.alpha_, n_points = arrays["curve"].tolist()
+        parts = numbered_parts(arrays, "tree", int(n_points))
         self.max_depth_ = int(depth)
         self.grid_ = {name: values.tolist() for name, values in without_prefix(arrays, "grid_").items()}
 
@@ -387,7 +389,8 @@ class CostOptimalCurve(CurveRanker):
                 if hasattr(self, name):
                     setattr(tree, name, copy(getattr(self, name)))
             tree.cutoff_ = Cutoff(*arrays[f"cutoff{i}"].tolist())
-            tree._from_arrays(without_prefix(arrays, f"tree{i}_"))
+            check_cutoff(tree.cutoff_)
+            tree._from_arrays(parts[i])
             return tree
 
         self._judged_from_arrays(arrays, int(n_points), tree_at)

@@ -309,13 +309,17 @@ class CostOptimalForest(CurveRanker):
         self.oob_score_, self.oob_decision_function_ = float(arrays["oob_score"]), arrays["oob_decision_function"]
         ends = np.cumsum([len(tree) for tree in self.trees_])
         labels, self._tree_at = arrays["labels"], arrays["tree_at"]
-        if labels.shape != (ends[-1],):
+        if labels.shape != (ends[-1],) or labels.dtype != np.int8:
             raise InputError("The model's trees and their labels do not fit together.")
         self._labels = np.split(labels, ends[:-1])
         for tree, label in zip(self.trees_, self._labels, strict=True):
             if not np.isin(label[tree.is_leaf], (0, 1)).all():
                 raise InputError("The model's leaves lack labels.")
-        if self._tree_at.ndim != 2 or not np.array_equal(np.unique(self._tree_at), np.arange(len(self.trees_))):
+        if (
+            self._tree_at.ndim != 2
+            or self._tree_at.dtype != np.int32
+            or not np.array_equal(np.unique(self._tree_at), np.arange(len(self.trees_)))
+        ):
             raise InputError("The model's members and trees do not fit together.")
         self._judged_from_arrays(arrays, self._tree_at.shape[1], lambda i, _: self._bag(i))
         self.oof_decision_function_ = self.oob_decision_function_

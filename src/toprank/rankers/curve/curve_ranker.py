@@ -333,7 +333,9 @@ class CurveRanker(Ensemble):
         models = [model_at(i, self.points_) for i in range(n_points)]
         moved = [None if np.isnan(row[0]) else Moved(int(row[0]), *row[1:])
                  for row in arrays.get("moved", np.full((n_points, 3), np.nan)).tolist()]  # fmt: skip
-        if len(moved) != n_points or any(each is not None and not 0 <= each.point < n_points for each in moved):
+        origins = [each.point for each in moved if each is not None]
+        is_whole = len(moved) == n_points and all(0 <= point < n_points for point in origins)
+        if not is_whole or any(moved[point] is not None for point in (self.base_point_, *origins)):
             raise InputError("The model's points and those that they come from do not fit together.")
         self.path_ = points_of_path(models, self.points_, self.held_out_points_, moved)
         self._judged_top, self._seen_top = (

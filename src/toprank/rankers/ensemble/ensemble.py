@@ -23,11 +23,11 @@ from toprank.explain import (
 )
 from toprank.explain.values import Originals
 from toprank.export import to_text
-from toprank.files.model_file import without_prefix
+from toprank.files.model_file import numbered_parts
 from toprank.metrics import proportion_interval
 from toprank.rankers.binned import BinnedRanker
 from toprank.rankers.one_tree import path_indicator
-from toprank.tree.structure import Tree
+from toprank.tree.structure import Tree, check_columns, check_depth
 from toprank.words.counts import plural
 from toprank.words.wording import EXACT, SHORT
 
@@ -147,6 +147,8 @@ class Ensemble(BinnedRanker):
     # --- files --------------------------------------------------------------------------------------------------
 
     def _to_arrays(self) -> dict[str, np.ndarray]:
+        for tree in self.trees_:
+            check_depth(tree)
         arrays = super()._to_arrays()
         arrays |= {
             f"tree{i}_{name}": array for i, tree in enumerate(self.trees_) for name, array in tree.to_arrays().items()
@@ -158,12 +160,11 @@ class Ensemble(BinnedRanker):
     def _from_arrays(self, arrays: dict[str, np.ndarray]) -> None:
         super()._from_arrays(arrays)
         count = int(arrays["n_trees"])
-        self.trees_ = [Tree.from_arrays(without_prefix(arrays, f"tree{i}_")) for i in range(count)]
-        if count == 0 or any(tree.n_features != len(self.columns_) for tree in self.trees_):
-            raise InputError("The model's trees and its list of columns do not fit together.")
-        self._path_counts = [
-            PathCounts.from_arrays(without_prefix(arrays, f"paths{i}_"), tree) for i, tree in enumerate(self.trees_)
-        ]
+        self.trees_ = [Tree.from_arrays(part) for part in numbered_parts(arrays, "tree", count)]
+        for tree in self.trees_:
+            check_columns(tree, self.columns_)
+        paths = numbered_parts(arrays, "paths", count)
+        self._path_counts = [PathCounts.from_arrays(*each) for each in zip(paths, self.trees_, strict=True)]
 
 
 def negatives_above(tree: Tree) -> np.ndarray:

@@ -15,6 +15,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from toprank._core.threads import Threads
 from toprank.data.training import TrainingData
+from toprank.errors import InputError
 from toprank.explain import PathCounts, count_paths
 from toprank.rankers.ensemble.ballots import Ballot, MeanBallot, Rows, Vote
 from toprank.rankers.ensemble.ensemble import PATH_ROWS, Ensemble
@@ -276,6 +277,8 @@ class Forest(Ensemble):
         for judgement in self._judgements:
             setattr(self, judgement.attribute, float(arrays[judgement.attribute.rstrip("_")]))
         self.oob_decision_function_ = arrays["oob_decision_function"]
+        if self.oob_decision_function_.ndim != 1 or self.oob_decision_function_.dtype != np.float64:
+            raise InputError("The model's out-of-bag scores are no scores.")
 
 
 def draw_bootstrap(data: TrainingData, max_samples: int | float | None, rng: np.random.Generator) -> np.ndarray:

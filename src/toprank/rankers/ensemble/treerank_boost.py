@@ -334,10 +334,21 @@ class TreeRankBoost(Ensemble):
         if "pair_places" in arrays:
             places, count = arrays["pair_places"], arrays["pair_count"]
             n_places = np.array([tree.n_leaves for tree in self.trees_])
-            fits = places.dtype == PLACE and count.dtype == np.int64 and places.ndim == 2
-            if not (fits and len(count) and np.all(count > 0) and np.all((places >= 0) & (places < n_places))):
+            fits = places.dtype == PLACE and count.dtype == np.int64 and places.shape == (len(count), len(n_places))
+            if not (
+                fits
+                and len(count)
+                and np.all(count > 0)
+                and are_exact(count)
+                and np.all((places >= 0) & (places < n_places))
+            ):
                 raise InputError("The model's negatives are not those of pairs.")
             self._rule = PairRule(self.weights_, places, count)
+
+
+def are_exact(count: np.ndarray) -> bool:
+    """Tell whether the sum of positive whole numbers is within what a vote can count, 2 ** 62."""
+    return float(count.astype(np.float64).sum()) < 2.0**62
 
 
 def values_of_places(tree: Tree) -> np.ndarray:

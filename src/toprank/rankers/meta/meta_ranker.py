@@ -24,7 +24,7 @@ from toprank.rankers.growth import GrowthSettings, category_search
 from toprank.rankers.leaf_scores import fit_leaf_score
 from toprank.rankers.meta.nodes import MetaNodes, NodeClassifier
 from toprank.rankers.meta.ordering import LeafOrder, finish_meta, stages_of
-from toprank.rankers.meta.pruning import Pruner, best_penalty, penalties_to_try
+from toprank.rankers.meta.pruning import Pruner, best_penalty, checked_penalties, penalties_to_try
 from toprank.rankers.tree_ranker import TreeRanker
 from toprank.rankers.unseen import (
     Fold,
@@ -322,4 +322,4 @@ class MetaRanker(TreeRanker):
         self._stages = Stages.from_arrays(stages, self.tree_) if stages else None
         self.ccp_alpha_, path = float(arrays["penalty"]), without_prefix(arrays, "ccp_")
         if path:
-            self.ccp_path_ = path
+            self.ccp_path_ = checked_penalties(path, self._measure_name)

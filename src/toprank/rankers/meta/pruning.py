@@ -9,6 +9,7 @@ from typing import Protocol
 
 import numpy as np
 
+from toprank.errors import InputError
 from toprank.rankers.meta.ordering import LeafOrder
 from toprank.tree.meta.merge import MergePath, merge_path
 from toprank.tree.meta.meta_tree import MetaTree
@@ -125,3 +126,12 @@ def best_penalty(tried: np.ndarray, scores: np.ndarray) -> float:
     """The penalty of best mean score, (n_folds, n_tried); of equals the largest."""
     mean = scores.mean(axis=0)
     return float(tried[np.flatnonzero(mean >= mean.max() - 1e-12)[-1]])
+
+
+def checked_penalties(path: dict[str, np.ndarray], measure: str) -> dict[str, np.ndarray]:
+    """Penalties and their measure from a file; raise ValueError where they are not."""
+    shapes = {array.shape for array in path.values()}
+    is_whole = path.keys() == {"ccp_alpha", measure} and len(shapes) == 1 and len(shapes.pop()) == 1
+    if not is_whole or any(array.dtype != np.float64 for array in path.values()):
+        raise InputError("The model's penalties and their measures do not fit together.")
+    return path

@@ -41,7 +41,7 @@ from toprank.rankers.meta.pruning import CellPruner, Pruner, SiblingPruner
 from toprank.tree.meta.meta_tree import MetaTree
 from toprank.tree.meta.objectives import ROC_AREA
 from toprank.tree.scoring import TIES, Scoring
-from toprank.tree.structure import Tree
+from toprank.tree.structure import Tree, check_columns
 from toprank.tree.weights import integer_weights
 
 AUTO_DEPTH = "auto"
@@ -453,3 +453,4 @@ class TreeRank(MetaRanker):
         super()._from_arrays(arrays)
         full = without_prefix(arrays, "full_")
         self.full_tree_ = Tree.from_arrays(full) if full else self.tree_
+        check_columns(self.full_tree_, self.columns_)
