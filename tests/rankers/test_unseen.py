@@ -3,6 +3,7 @@
 import math
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import toprank
@@ -188,3 +189,13 @@ def test_splits_that_can_be_read_only_once_are_refused():
     with pytest.raises(ValueError, match=r"cv.*RankingTree.*generator"):
         RankingTree(cv=(each for each in splits)).fit(X, y)
     assert RankingTree(cv=splits).fit(X, y).rates_.source == "2-fold cross-validation"
+
+
+def test_a_category_of_rows_without_weight_changes_no_fold():
+    X = pd.DataFrame({"place": ["a", *"bcdbcdbcdbcdbcdbcd"], "size": np.arange(19) % 5})
+    y, weight = np.arange(19) % 2, np.ones(19)
+    weight[0] = 0.0
+    one = RankingTree(cv=3, min_samples_leaf=1).fit(X, y, sample_weight=weight)
+    other = RankingTree(cv=3, min_samples_leaf=1).fit(X[1:], y[1:])
+    assert np.array_equal(one.rates_.rate, other.rates_.rate)
+    assert one.cutoff_ == other.cutoff_

@@ -148,7 +148,7 @@ def held_out_folds(data: Cases, cv: Any, random_state: Any, n_rows: int = FOLD_R
 def _deal_out(data: Cases, rows: np.ndarray, n_folds: int, seed: int) -> np.ndarray:
     """Fold of each row, int (n,); empty where a class has fewer than two distinct rows."""
     fold = np.zeros(len(rows), np.int64)
-    hashes = row_hashes(data.X[rows], seed)
+    hashes = row_hashes(_dense_codes(data.X[rows], data.is_categorical), seed)
     is_positive = data.is_positive[rows]
     cases = integer_weights(is_positive, None if data.weight is None else data.weight[rows]).total
     kinds = [np.unique(hashes[of_class], return_inverse=True) for of_class in (is_positive, ~is_positive)]
@@ -164,6 +164,15 @@ def _deal_out(data: Cases, rows: np.ndarray, n_folds: int, seed: int) -> np.ndar
             place = np.arange(len(distinct)) % n_folds
         fold[of_class] = place[which]
     return fold
+
+
+def _dense_codes(X: np.ndarray, is_categorical: np.ndarray) -> np.ndarray:
+    """The rows with their categories numbered anew: a category of rows that were left out changes no code."""
+    X = X.copy()
+    for feature in np.flatnonzero(is_categorical):
+        known = ~np.isnan(X[:, feature])
+        X[known, feature] = np.unique(X[known, feature], return_inverse=True)[1]
+    return X
 
 
 def _has_both(is_positive: np.ndarray) -> bool:

@@ -135,7 +135,7 @@ def _rules(arrays: Mapping[str, np.ndarray], tree: Tree) -> Iterator[bool | np.b
     yield all(array.dtype == NODE and array.shape == node.shape for array in (node, depth, key))
     yield node.ndim == 1 and 0 < len(node) <= len(tree) and node.min() >= 0 and node.max() < len(tree)
     yield len(np.unique(node)) == len(node) and node[0] == 0 == depth[0]
-    yield depth.min() >= 0 and depth.max() <= tree.depth and key.min() >= 0 and key.max() < len(tree)
+    yield depth.min() >= 0 and depth.max() <= tree.depth and key.min() >= 0 and key.max() <= len(tree)
     yield rate.dtype == np.float64 and rate.shape in ((0,), node.shape) and np.all((rate >= 0) & (rate <= 1))
 
 
