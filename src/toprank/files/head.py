@@ -36,7 +36,7 @@ def parse_head(raw: bytes) -> Any:
     >>> parse_head(b'{"class": "MetaAP", "class": "CostTree"}')
     Traceback (most recent call last):
     ...
-    ValueError: 'class' stands there twice
+    toprank.errors.InputError: 'class' stands there twice
     """
     if raw.count(b",") + raw.count(b"[") + raw.count(b"{") > MAX_VALUES:
         raise InputError(f"it has more than {MAX_VALUES:,} values")
