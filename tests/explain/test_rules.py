@@ -7,9 +7,8 @@ from hypothesis import given
 
 from golden_files import golden
 from grown_trees import AUDIT_COLUMNS, audit_tree, grown_cases, make_tree, node, shared_tree
-from toprank.explain import PathCounts, count_paths, leaf_rules
+from toprank.explain import PathCounts, count_paths, leaf_rules, rule_table
 from toprank.explain.paths import PATHS_KEPT, ways_up
-from toprank.words.wording import EXACT, SHORT
 
 
 def audit_rows(n: int = 500) -> np.ndarray:
@@ -24,6 +23,10 @@ def audit_rows(n: int = 500) -> np.ndarray:
     )
     X[generator.random(X.shape) < 0.1] = np.nan
     return X
+
+
+def table_of(*args, exact=False, **options):
+    return rule_table(leaf_rules(*args, exact=exact, **options), exact=exact)
 
 
 @given(grown_cases())
@@ -50,7 +53,7 @@ def test_shares_of_paths_add_up_inside_each_leaf(case):
 
 @given(grown_cases())
 def test_every_leaf_has_a_rule_and_all_cases_are_in_the_table(case):
-    rules = leaf_rules(case.tree, case.columns, count_paths(case.tree, case.X, case.weight))
+    rules = table_of(case.tree, case.columns, count_paths(case.tree, case.X, case.weight))
     n_leaves = case.tree.n_leaves
     assert {len(column) for column in rules.values()} == {n_leaves}
     assert rules["leaf"].tolist() == list(range(1, n_leaves + 1))
@@ -65,8 +68,8 @@ def test_every_leaf_has_a_rule_and_all_cases_are_in_the_table(case):
 
 @given(grown_cases())
 def test_a_leaf_without_counted_rows_still_has_a_rule(case):
-    seen = leaf_rules(case.tree, case.columns, count_paths(case.tree, case.X, case.weight))
-    unseen = leaf_rules(case.tree, case.columns, count_paths(case.tree, case.X[:0]))
+    seen = table_of(case.tree, case.columns, count_paths(case.tree, case.X, case.weight))
+    unseen = table_of(case.tree, case.columns, count_paths(case.tree, case.X[:0]))
     for leaf, (rule, guess) in enumerate(zip(seen["rule"], unseen["rule"], strict=True)):
         n_ways = len(list(ways_up(case.tree, leaf)))
         assert guess
@@ -121,13 +124,13 @@ def test_rows_of_no_weight_do_not_count():
 
 def test_all_cases():
     tree = make_tree([node(leaf=0, positive=1, negative=3)])
-    assert leaf_rules(tree, AUDIT_COLUMNS, count_paths(tree, audit_rows()))["rule"] == ["all cases"]
+    assert table_of(tree, AUDIT_COLUMNS, count_paths(tree, audit_rows()))["rule"] == ["all cases"]
 
 
 def test_exact_rules_tell_all_digits_all_names_and_all_known_ways():
     tree = shared_tree()
     paths = count_paths(tree, audit_rows())
-    short, exact = (leaf_rules(tree, AUDIT_COLUMNS, paths, detail=detail) for detail in (SHORT, EXACT))
+    short, exact = (table_of(tree, AUDIT_COLUMNS, paths, exact=exact) for exact in (False, True))
     assert list(short) == list(exact)
     assert [rule.count(" other way") for rule in short["rule"]] == [1, 1, 0]
     assert [rule.count(" other way") for rule in exact["rule"]] == [0, 0, 0]
@@ -141,7 +144,7 @@ def test_exact_rules_tell_all_digits_all_names_and_all_known_ways():
 def test_rates_of_new_cases_come_first_and_the_lift_follows_them():
     rates = np.array([[0.2, 0.1, 0.3], [0.1, 0.05, 0.2], [0.01, 0.005, 0.02]])
     tree = shared_tree()
-    rules = leaf_rules(tree, AUDIT_COLUMNS, count_paths(tree, audit_rows()), rates)
+    rules = table_of(tree, AUDIT_COLUMNS, count_paths(tree, audit_rows()), rates)
     assert (
         np.column_stack([rules[name] for name in ("hit_rate", "hit_rate_low", "hit_rate_high")]).tolist()
         == rates.tolist()
@@ -153,7 +156,7 @@ def test_rates_of_new_cases_come_first_and_the_lift_follows_them():
 
 @pytest.mark.parametrize(("name", "tree"), [("plain", audit_tree()), ("shared", shared_tree())])
 def test_golden_rules(name, tree):
-    rules = leaf_rules(tree, AUDIT_COLUMNS, count_paths(tree, audit_rows()))
+    rules = table_of(tree, AUDIT_COLUMNS, count_paths(tree, audit_rows()))
     table = [
         {
             key: value if isinstance(value, str) else round(float(value), 6)

@@ -87,7 +87,9 @@ class TwoSampleResult:
     def cells_frame(self) -> Any:
         """Cells as a table, strongest first, in the frame type of the reference."""
         kinds = {"leaf": np.int64, "n_reference": np.int64, "n_new": np.int64, "rule": str, "direction": str}
-        kinds |= dict.fromkeys((each.name for each in fields(DriftCell) if each.name not in kinds), np.float64)
+        kinds |= dict.fromkeys(
+            (each.name for each in fields(DriftCell) if each.name not in (*kinds, "leaf_rule")), np.float64
+        )
         rows = [cell.to_dict() for cell in self.cells]
         return make_frame({name: np.array([row[name] for row in rows], kind) for name, kind in kinds.items()},
                           self.backend)  # fmt: skip

@@ -10,7 +10,6 @@ from toprank._core.dtypes import LEAF, OBLIQUE
 from toprank.explain.conditions import Condition, merge_path
 from toprank.tree.columns import Column
 from toprank.tree.structure import Tree
-from toprank.words.wording import SHORT, Detail
 
 
 def node_log_odds(tree: Tree) -> np.ndarray:
@@ -164,11 +163,7 @@ def auc_importance(tree: Tree) -> np.ndarray:
 
 
 def ranked_conditions(
-    tree: Tree,
-    columns: Sequence[Column],
-    nodes: Sequence[int] | np.ndarray,
-    log_odds: np.ndarray,
-    detail: Detail = SHORT,
+    tree: Tree, columns: Sequence[Column], nodes: Sequence[int] | np.ndarray, log_odds: np.ndarray
 ) -> list[tuple[Condition, float]]:
     """Return a path's merged conditions with their contributions, largest first; open ones are left out.
 
@@ -178,7 +173,7 @@ def ranked_conditions(
     change = np.diff(log_odds[path[path >= 0]])
     weighed = [
         (condition, float(change[list(condition.steps)].sum()))
-        for condition in merge_path(tree, columns, path, detail)
+        for condition in merge_path(tree, columns, path)
         if not condition.is_open
     ]
     return sorted(weighed, key=lambda pair: -pair[1])

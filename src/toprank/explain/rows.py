@@ -13,7 +13,7 @@ import numpy as np
 from toprank.explain.conditions import Condition
 from toprank.explain.contributions import rows_by_path
 from toprank.explain.rules import leaf_table
-from toprank.explain.values import Originals, original_values, value_of, value_text
+from toprank.explain.values import Originals, originals_by_feature, value_of, value_text
 from toprank.metrics.hit_rates import HitRates
 from toprank.tree.columns import Category, Column
 from toprank.tree.structure import Tree
@@ -93,13 +93,16 @@ class Explanation:
 
     def __str__(self) -> str:
         lines = [f"leaf {self.leaf:,} of {self.n_leaves:,}, score {number_text(self.score, 6)}"]
+        known = "no training case reached this leaf"
         if self.n > 0:
-            what = "expected hit rate" if self.is_for_new_cases else "training rate"
-            lift = f", {lift_text(self.lift)} times that of all cases" if math.isfinite(self.lift) else ""
             known = (
                 f"in training {number_text(self.positives)} of {number_text(self.n)} cases of this leaf were positive"
             )
-            lines += textwrap.wrap(f"{what} {percent_text(self.rate)}{lift}; {known}.", WIDTH)
+        if math.isfinite(self.rate):
+            what = "expected hit rate" if self.is_for_new_cases else "training rate"
+            lift = f", {lift_text(self.lift)} times that of all cases" if math.isfinite(self.lift) else ""
+            known = f"{what} {percent_text(self.rate)}{lift}; {known}"
+        lines += textwrap.wrap(f"{known}.", WIDTH)
         lines.append("conditions met, and what each adds to the log-odds of a positive:")
         lines += step_lines(self.steps) or ["  none: all cases share this leaf"]
         if self.inside:
@@ -108,7 +111,7 @@ class Explanation:
 
 
 def step_lines(steps: Sequence[Step]) -> list[str]:
-    """One line a step, wrapped."""
+    """One line per step, wrapped."""
     lines: list[str] = []
     for step in steps:
         start = f"  {step.contribution:+6.2f}  "
@@ -135,7 +138,7 @@ def explain_rows(
     Parameters
     ----------
     tree : Tree
-    columns : sequence of Column, one a feature of the tree
+    columns : sequence of Column, one per feature of the tree
     X : float array of shape (n, n_features)
         As the tree reads it: category columns hold codes, NaN = missing.
     rates : HitRates, optional
@@ -155,7 +158,7 @@ def explain_rows(
     base = tree.positive[0] / max(tree.positive[0] + tree.negative[0], np.finfo(float).tiny)
     lift = np.divide(rate, base, out=np.full(len(X), np.nan), where=base > 0)
     steps: dict[int, tuple[Step, ...]] = {}
-    named = original_values(columns, X, np.ones(X.shape, bool), originals)
+    named = originals_by_feature(columns, X, np.ones(X.shape, bool), originals)
     for rows, conditions in rows_by_path(tree, columns, X):
         values = [condition.values(X[rows]).tolist() for condition, _ in conditions]
         for i, row in enumerate(rows.tolist()):
@@ -207,7 +210,7 @@ def _scorecard_steps(
     if not points.any():
         return [()] * len(X)
     order = np.argsort(-np.abs(points), axis=1, kind="stable")[:, :POINTS_SHOWN]
-    named = original_values(columns, X, points != 0, originals)
+    named = originals_by_feature(columns, X, points != 0, originals)
     return [
         tuple(
             value_step(columns[f], X[row, f], points[row, f], named[f][row] if f in named else None)

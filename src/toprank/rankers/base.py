@@ -26,7 +26,7 @@ from toprank.explain.values import Originals
 from toprank.export import main_columns
 from toprank.files.model_file import without_prefix
 from toprank.metrics import HitRates, average_precision
-from toprank.rankers.alerts import check_alerts, honest_gain, reason_columns
+from toprank.rankers.alerts import check_alerts, log_odds_gain, reason_columns
 from toprank.rankers.reading import TableReader
 from toprank.rankers.unseen import HeldOut, Unseen, by_folds, held_out_folds, rates_of_training
 from toprank.rankers.validation import (
@@ -176,7 +176,7 @@ class Ranker(ClassifierMixin, TableReader):
             inside, part = data.with_weight(fold.inside_weight), self._unfitted_copy()
             part.n_cases_, part.n_positives_ = _count(data.is_positive, inside.weight)
             part._fit_model(inside, threads)
-            parts.append(HeldOut.of_fold(data, fold, partial(part._decide, threads=threads)))
+            parts.append(HeldOut.from_fold(data, fold, partial(part._decide, threads=threads)))
         return Unseen(parts, by_folds(len(parts))) if parts else None
 
     def _unfitted_copy(self) -> Self:
@@ -300,7 +300,7 @@ class Ranker(ClassifierMixin, TableReader):
         columns: dict[str, Any] = {"rank": np.arange(1, k + 1), "row": rows, "score": score[rows], rate_name: rate,
                                    "lift": rate / self.base_rate_} | self._leaf_column(matrix[rows])  # fmt: skip
         if reasons:
-            gain = honest_gain(rate, self.base_rate_) if self.rates_.is_for_new_cases else None
+            gain = log_odds_gain(rate, self.base_rate_) if self.rates_.is_for_new_cases else None
             originals = original_values(X, self._input_names, rows)
             columns |= reason_columns(self._reasons(matrix[rows], reasons, originals, gain), reasons)
         return make_frame(columns, backend_of(X), [name for name in columns if name.startswith("strength_")])

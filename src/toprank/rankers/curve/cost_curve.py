@@ -25,7 +25,7 @@ from toprank.metrics import OperatingPoints
 from toprank.rankers.base import TABLE_FACTS, Ranker
 from toprank.rankers.cost.tao_tree import TAOTree
 from toprank.rankers.curve.between import FilledPath
-from toprank.rankers.curve.changes import rule_changes
+from toprank.rankers.curve.changes import changes_table, rule_changes
 from toprank.rankers.curve.choice import Selection
 from toprank.rankers.curve.curve_ranker import OF_VALIDATION, Calls, CurveRanker
 from toprank.rankers.curve.folds import CurveFolds
@@ -292,7 +292,7 @@ class CostOptimalCurve(CurveRanker):
             Positions in `path_`, or what `select` returned.
         """
         one, other = self._point(before), self._point(after)
-        return make_frame(rule_changes(one.tree, other.tree, self.columns_), self._backend)
+        return make_frame(changes_table(rule_changes(one.tree, other.tree, self.columns_)), self._backend)
 
     def _point(self, which: int | Selection | None) -> CurvePoint:
         """A point by its position or selection; None is the selected one, else the base."""
