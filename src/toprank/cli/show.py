@@ -12,7 +12,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from toprank.explain.rules import ClassRule
+from toprank.explain import Rule
 from toprank.export import fitting_rules, rule_figures, rule_lines, scorecard_lines
 from toprank.register import entry_of
 from toprank.words.counts import count, plural
@@ -22,7 +22,7 @@ from toprank.words.wrapping import wrapped
 if TYPE_CHECKING:
     import numpy as np
 
-    from toprank.explain import Rule
+    from toprank.explain import ClassRule
     from toprank.tree.columns import Column
     from toprank.tree.scoring import Scoring
 
@@ -198,7 +198,7 @@ def rules_list(rules: Sequence[Rule | ClassRule], width: int = 100) -> Group:
     """Return rules with the figures of each, one paragraph per way, and how well a short rule fits."""
     parts: list[RenderableType] = []
     for place, rule in enumerate(rules, 1):
-        figures = class_figures(rule) if isinstance(rule, ClassRule) else rule_figures(rule)
+        figures = rule_figures(rule) if isinstance(rule, Rule) else class_figures(rule)
         parts.append(Text.assemble((f"{place}. ", "bold"), figures))
         parts += [Text(line) for line in rule_lines(rule, width)]
     return Group(*parts)

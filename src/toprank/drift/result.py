@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import textwrap
 from dataclasses import dataclass, field, fields
 from typing import Any
@@ -14,6 +13,7 @@ from toprank.drift.cells import DriftCell
 from toprank.metrics import Interval
 from toprank.rankers.base import Ranker
 from toprank.words.numbers import percent_text
+from toprank.words.plain import plain
 
 WIDTH = 100
 
@@ -102,7 +102,7 @@ class TwoSampleResult:
         return {
             **{name: getattr(self, name) for name in names},
             "auc_interval": interval,
-            "cells": [{name: _plain(value) for name, value in cell.to_dict().items()} for cell in self.cells],
+            "cells": [plain(cell.to_dict()) for cell in self.cells],
         }
 
     def __str__(self) -> str:
@@ -137,7 +137,3 @@ class TwoSampleResult:
 def p_text(p_value: float) -> str:
     """Words for a p-value: p = 0.031, p < 0.0001."""
     return "p < 0.0001" if p_value < 0.0001 else f"p = {p_value:.4f}" if p_value < 0.001 else f"p = {p_value:.3f}"
-
-
-def _plain(value: Any) -> Any:
-    return None if isinstance(value, float) and not math.isfinite(value) else value

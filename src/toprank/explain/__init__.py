@@ -4,7 +4,7 @@ Reads a `Tree` and the columns' names; knows nothing of estimators or data frame
 """
 
 from toprank.explain.conditions import Condition, Way, merge_path, side_condition
-from toprank.explain.contributions import auc_importance, feature_contributions, gain_importance, path_contributions
+from toprank.explain.contributions import auc_importance, feature_contributions, gain_importance
 from toprank.explain.covers import MAX_CONDITIONS, MAX_LEAVES, Cover, Covers, LeafRows
 from toprank.explain.dependence import Dependence, partial_dependence
 from toprank.explain.paths import PathCounts, count_paths
@@ -42,7 +42,6 @@ __all__ = [
     "leaf_table",
     "merge_path",
     "partial_dependence",
-    "path_contributions",
     "reasons",
     "rule_table",
     "side_condition",

@@ -74,8 +74,13 @@ class Condition:
 
     @property
     def is_possible(self) -> bool:
-        """True where some value qualifies."""
-        return self.missing or (bool(self.codes) if self.codes is not None else self.low < self.high)
+        """True where some value qualifies, or a missing one."""
+        return self.missing or self.has_values
+
+    @property
+    def has_values(self) -> bool:
+        """True where some known value qualifies."""
+        return bool(self.codes) if self.codes is not None else self.low < self.high
 
     def text(self, value: float | None = None, detail: Detail = SHORT) -> str:
         """Words for the condition; with the value of one case, words for how that value meets it.
@@ -103,16 +108,17 @@ class Condition:
         -------
         dict
             text; column (None for a weighted sum); low and high (low < value <= high; None where open; dates as text);
-            categories (None for a number); missing (whether a missing value, or an unknown category, qualifies); of a
-            weighted sum also terms, each with column, weight, category (it counts 1 where the row has that one, else
-            0) and fill (what a missing number counts as; None where it makes the sum missing).
+            categories (None for a number); missing (whether a missing value, or an unknown category, qualifies);
+            only_missing (True where no known value qualifies, whatever the bounds). A weighted sum also has terms, each
+            with column, weight, category (names of which the row must have one for the term to count; None for a
+            number) and fill (what a missing number counts as; None where it makes the sum missing).
         """
         out: dict[str, Any] = {"text": self.text(), "column": None if self.is_sum else self.column.name}
         for name, bound in (("low", self.low), ("high", self.high)):
             shown = self.column.date_text(bound) if self.column.is_date and np.isfinite(bound) else float(bound)
             out[name] = shown if np.isfinite(bound) else None
         out["categories"] = None if self.codes is None else labels_of(self.column, self.codes)
-        out["missing"] = self.missing
+        out["missing"], out["only_missing"] = self.missing, not self.has_values
         if self.is_sum:
             out["terms"] = [
                 {

@@ -24,19 +24,6 @@ def node_log_odds(tree: Tree) -> np.ndarray:
     return np.log(tree.positive + base) - np.log(tree.negative + (1.0 - base))
 
 
-def path_contributions(tree: Tree, nodes: Sequence[int] | np.ndarray) -> np.ndarray:
-    """How much each step of a path raised the log-odds: float64, one entry less than nodes.
-
-    Parameters
-    ----------
-    tree : Tree
-    nodes : sequence of int
-        From the root to a leaf; padding (-1) is ignored.
-    """
-    path = np.asarray(nodes)
-    return np.diff(node_log_odds(tree)[path[path >= 0]])
-
-
 def feature_contributions(tree: Tree, X: np.ndarray, typical: np.ndarray | None = None) -> tuple[np.ndarray, float]:
     """How much each feature raised the log-odds of each row.
 

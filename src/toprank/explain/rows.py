@@ -18,6 +18,7 @@ from toprank.metrics.hit_rates import HitRates
 from toprank.tree.columns import Category, Column
 from toprank.tree.structure import Tree
 from toprank.words.numbers import lift_text, number_text, percent_text
+from toprank.words.plain import plain
 
 WIDTH = 100
 POINTS_SHOWN = 5
@@ -81,14 +82,6 @@ class Explanation:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, ready for JSON; what is not a number is None."""
-
-        def plain(value: Any) -> Any:
-            if isinstance(value, dict):
-                return {key: plain(entry) for key, entry in value.items()}
-            if isinstance(value, list | tuple):
-                return [plain(entry) for entry in value]
-            return None if isinstance(value, float) and not math.isfinite(value) else value
-
         return plain(asdict(self))
 
     def __str__(self) -> str:

@@ -5,9 +5,8 @@ Texts, tables and JSON are made from rules; nothing is read back from a text.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from itertools import islice
 from typing import Any
 
@@ -19,7 +18,9 @@ from toprank.explain.covers import MAX_CONDITIONS, Covers
 from toprank.explain.paths import PathCounts, ways_up
 from toprank.tree.columns import Column
 from toprank.tree.structure import Tree
+from toprank.words.counts import plural
 from toprank.words.numbers import percent_text
+from toprank.words.plain import plain
 from toprank.words.wording import EXACT, SHORT, Detail
 
 PATHS_SHOWN = 3
@@ -29,16 +30,56 @@ WAYS_TRIED = 200
 """Paths looked at for a leaf that no counted row reached, in search of one without contradiction."""
 
 
+NOT_IN_TABLE = {"in_table": False}
+
+
 @dataclass(frozen=True, kw_only=True)
-class Rule:
-    """A leaf as data: how to get into it, and its figures.
+class LeafRule:
+    """A leaf as data: how to get into it; subclasses add its figures.
+
+    Attributes
+    ----------
+    leaf : int
+        From 1; of a ranker the place in the ranking, of a classifier counted from left to right.
+    ways : tuple of Way
+        A row is selected where all conditions of one way hold.
+    """
+
+    leaf: int
+    ways: tuple[Way, ...]
+
+    def way_texts(self, detail: Detail = SHORT) -> list[str]:
+        """Words for each way by itself."""
+        return [way.text(detail) for way in self.ways]
+
+    def text(self, detail: Detail = SHORT) -> str:
+        """All ways in one line, joined by "or"."""
+        return " or ".join(self.way_texts(detail))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, ready for JSON: the figures, `rule` in words, and `ways` as lists of conditions.
+
+        What is not a number is None; what is not known is left out.
+        """
+        out: dict[str, Any] = {}
+        for each in fields(self):
+            value = getattr(self, each.name)
+            if each.name == "ways":
+                out["rule"] = self.text()
+                out["ways"] = [[condition.to_dict() for condition in way.conditions] for way in self.ways]
+            elif value is not None:
+                out[each.metadata.get("name", each.name)] = plain(value)
+        return out
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rule(LeafRule):
+    """A leaf of a ranker as data: how to get into it, its hit rate, and what it caught in training.
 
     Attributes
     ----------
     leaf : int
         Place in the ranking, 1 = top.
-    tree : int or None
-        Of an ensemble: which tree, 1 = the first.
     ways : tuple of Way
         A row is selected where all conditions of one way hold.
     n_other_ways : int
@@ -50,7 +91,7 @@ class Rule:
     coverage : float
         Share of the leaf's training cases that `ways` select.
     precision : float
-        Share of the training cases that `ways` select that belong to the leaf.
+        Share of what `ways` select among the training cases that belongs to the leaf.
     hit_rate, hit_rate_low, hit_rate_high : float or None
         Hit rate to expect of new cases and its interval; None where it is not known.
     lift : float
@@ -59,14 +100,13 @@ class Rule:
         What the leaf had in training.
     score : float
         Upper end of the leaf's range of scores.
+    tree : int or None
+        Of an ensemble: which tree, 1 = the first.
     """
 
-    tree: int | None = None
-    leaf: int
-    ways: tuple[Way, ...]
-    n_other_ways: int = 0
-    is_short: bool = False
-    is_rest: bool = False
+    n_other_ways: int = field(default=0, metadata=NOT_IN_TABLE)
+    is_short: bool = field(default=False, metadata=NOT_IN_TABLE)
+    is_rest: bool = field(default=False, metadata=NOT_IN_TABLE)
     coverage: float
     precision: float
     hit_rate: float | None = None
@@ -77,57 +117,34 @@ class Rule:
     positives: float
     training_rate: float
     score: float
+    tree: int | None = None
 
     def way_texts(self, detail: Detail = SHORT) -> list[str]:
         """Words for each way by itself, and for those that are not listed."""
         if self.is_rest:
             return ["all other cases"]
-        texts = [way.text(detail) for way in self.ways]
+        texts = super().way_texts(detail)
         if self.n_other_ways:
             shown = percent_text(np.floor(1000 * self.coverage + 1e-9) / 1000)
-            plural = "s" if self.n_other_ways > 1 else ""
-            texts.append(f"{self.n_other_ways:,} other way{plural} (those shown cover {shown})")
+            texts.append(f"{plural(self.n_other_ways, 'other way')} (those shown cover {shown})")
         return texts
 
     def text(self, detail: Detail = SHORT) -> str:
-        """All ways in one line, joined by "or"."""
+        """All ways in one line, joined by "or", in brackets where they are several."""
         texts = self.way_texts(detail)
-        if len(texts) > 1:
-            for i, way in enumerate(self.ways):
-                texts[i] = f"({texts[i]})" if self.is_short or len(way) > 1 else texts[i]
+        for i, way in enumerate(self.ways if len(texts) > 1 else ()):
+            texts[i] = f"({texts[i]})" if self.is_short or len(way) > 1 else texts[i]
         return " or ".join(texts)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values, ready for JSON: the figures, `rule` in words, and `ways` as lists of conditions.
-
-        What is not a number is None; what is not known is left out.
-        """
-        out: dict[str, Any] = {}
-        for name in RULE_FIELDS:
-            value = getattr(self, name)
-            if name == "ways":
-                out["rule"] = self.text()
-                out["ways"] = [[condition.to_dict() for condition in way.conditions] for way in self.ways]
-            elif value is not None:
-                out[name] = None if isinstance(value, float) and not math.isfinite(value) else value
-        return out
-
-
-RULE_FIELDS = [each.name for each in fields(Rule)]
-TABLE_FIELDS = [name for name in RULE_FIELDS if name not in ("n_other_ways", "is_short", "is_rest")]
 
 
 @dataclass(frozen=True, kw_only=True)
-class ClassRule:
-    """A leaf of a classifier as data.
+class ClassRule(LeafRule):
+    """A leaf of a classifier as data; it has one way.
 
     Attributes
     ----------
-    leaf : int
-        Counted from left to right, from 1.
-    way : Way
     label : str, number or bool
-        The class that the leaf gives.
+        The class that the leaf gives; `class` in tables and JSON.
     n, of_class : float
         Training cases of the leaf, and those of its class among them.
     share, share_low, share_high : float
@@ -136,9 +153,7 @@ class ClassRule:
         of_class over all training cases of the class.
     """
 
-    leaf: int
-    way: Way
-    label: Any
+    label: Any = field(metadata={"name": "class"})
     n: float
     of_class: float
     share: float
@@ -146,17 +161,19 @@ class ClassRule:
     share_high: float
     coverage: float
 
-    def way_texts(self, detail: Detail = SHORT) -> list[str]:
-        """Words for the only way."""
-        return [self.way.text(detail)]
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values: the figures, `rule` in words, `ways` as lists of conditions, the label as `class`."""
-        names = {"label": "class"}
-        out = {names.get(each.name, each.name): getattr(self, each.name) for each in fields(self)}
-        del out["way"]
-        ways = [[condition.to_dict() for condition in self.way.conditions]]
-        return {"leaf": out.pop("leaf"), "rule": self.way.text(), "ways": ways} | out
+def rule_table(rules: Sequence[LeafRule], *, exact: bool = False) -> dict[str, Any]:
+    """Columns of a table of rules: tree (of ensembles), leaf, rule (in words), then the figures that are known."""
+    out: dict[str, Any] = {} if getattr(rules[0], "tree", None) is None else {"tree": []}
+    for each in fields(rules[0]):
+        values = [getattr(rule, each.name) for rule in rules]
+        if each.name == "ways":
+            out["rule"] = [rule.text(EXACT if exact else SHORT) for rule in rules]
+        elif each.name == "label":
+            out["class"] = values
+        elif values[0] is not None and each.metadata.get("in_table", True):
+            out[each.name] = np.array(values)
+    return out
 
 
 def leaf_table(tree: Tree, rates: np.ndarray | None = None) -> dict[str, np.ndarray]:
@@ -233,20 +250,9 @@ def leaf_rules(
         if covers is not None and not exact:
             ways = _short_ways(tree, columns, covers, paths, leaf, max_conditions)
         ways = ways or _ways(tree, columns, paths, leaf, log_odds, EXACT if exact else SHORT)
-        own = {name: float(values[leaf]) for name, values in figures.items() if name != "leaf"}
-        rules.append(Rule(leaf=leaf + 1, **ways, **own))
+        ways |= {name: float(values[leaf]) for name, values in figures.items() if name != "leaf"}
+        rules.append(Rule(leaf=leaf + 1, **ways))
     return rules
-
-
-def rule_table(rules: Sequence[Rule], *, exact: bool = False) -> dict[str, Any]:
-    """Columns of a table of rules: leaf, rule (in words), coverage, precision, then the figures that are known."""
-    out: dict[str, Any] = {}
-    for name in TABLE_FIELDS:
-        if name == "ways":
-            out["rule"] = [rule.text(EXACT if exact else SHORT) for rule in rules]
-        elif getattr(rules[0], name) is not None:
-            out[name] = np.array([getattr(rule, name) for rule in rules])
-    return out
 
 
 def _short_ways(

@@ -15,6 +15,7 @@ from toprank.tree.columns import Column
 from toprank.tree.structure import Tree
 from toprank.words.counts import plural
 from toprank.words.numbers import number_text, percent_text
+from toprank.words.plain import plain
 
 
 @dataclass(frozen=True)
@@ -40,8 +41,8 @@ class VoteExplanation:
     how: str = "mean"
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values."""
-        return asdict(self) | {"steps": [asdict(step) for step in self.steps]}
+        """Plain values, ready for JSON; what is not a number is None."""
+        return plain(asdict(self))
 
     def __str__(self) -> str:
         lines = [

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from toprank.explain.rules import ClassRule, Rule
+from toprank.explain.rules import LeafRule, Rule
 from toprank.words.counts import count, plural
 from toprank.words.numbers import lift_text, percent_text
 from toprank.words.wrapping import wrapped
@@ -40,15 +40,15 @@ def _whole(share: float) -> str:
     return f"{percent} %" if percent >= 1 else "less than 1 %"
 
 
-def rule_lines(rule: Rule | ClassRule, width: int) -> list[str]:
+def rule_lines(rule: LeafRule, width: int) -> list[str]:
     r"""Lines below a leaf's figures: one paragraph per way, and how well the rule fits.
 
     Examples
     --------
     >>> from toprank.explain import Condition, Way
     >>> from toprank.tree.columns import Column
-    >>> young = Condition(0, Column("age"), high=3.0)
-    >>> north = Condition(1, Column("region", ("north", "south")), codes=(0,))
+    >>> young = Condition(0, Column("age"), high=3.0, missing=False)
+    >>> north = Condition(1, Column("region", ("north", "south")), missing=False, codes=(0,))
     >>> figures = {"lift": 2.0, "n": 9, "positives": 3, "training_rate": 0.3, "score": 1.0}
     >>> rule = Rule(leaf=1, ways=(Way((young,)), Way((north,))), coverage=0.9, precision=1.0, **figures)
     >>> print(*rule_lines(rule, 60), sep="\n")

@@ -113,11 +113,6 @@ class ShownNodes:
         return int(self.is_open.sum())
 
     @property
-    def n_ends(self) -> int:
-        """Leaves, and boxes for what lies deeper."""
-        return len(self.nodes) - self.n_conditions
-
-    @property
     def is_cut(self) -> bool:
         """True where something lies deeper than is shown."""
         return any(not self.is_open[node] and not self.tree.is_leaf[node] for node in self.nodes)

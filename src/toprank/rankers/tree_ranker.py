@@ -185,7 +185,7 @@ class TreeRanker(OneTree, BinnedRanker):
         """
         check_is_fitted(self)
         self._check_limits("rules", max_rules, max_conditions)
-        rules = self._rule_list(max_rules, max_conditions, exact)
+        rules = self.rule_list(max_rules=max_rules, max_conditions=max_conditions, exact=exact)
         return make_frame(rule_table(rules, exact=exact), self._backend)
 
     def rule_list(
@@ -217,9 +217,6 @@ class TreeRanker(OneTree, BinnedRanker):
         """
         check_is_fitted(self)
         self._check_limits("rule_list", max_rules, max_conditions)
-        return self._rule_list(max_rules, max_conditions, exact)
-
-    def _rule_list(self, max_rules: int | None, max_conditions: int | None, exact: bool = False) -> list[Rule]:
         return leaf_rules(
             self.tree_,
             self.columns_,
@@ -335,7 +332,8 @@ class TreeRanker(OneTree, BinnedRanker):
         self._check_limits("to_text", max_rules, max_conditions)
         if tree or exact:
             return to_text(self.tree_, self.columns_, title=self.summary(), spread=self._points_spread, exact=exact)
-        rules = self._rule_list(MAX_LEAVES if max_rules is None else max_rules, max_conditions)
+        most = MAX_LEAVES if max_rules is None else max_rules
+        rules = self.rule_list(max_rules=most, max_conditions=max_conditions)
         title = [part for line in self.summary().splitlines() for part in wrapped(line, WIDTH)]
         n_leaves = self.tree_.n_leaves
         lines = [*title, "", "The rule of each leaf; leaf 1 ranks highest.", ""]

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from toprank.data.frames import make_frame
 from toprank.errors import InputError
-from toprank.explain import ClassRule, TreeWalk, Visit, Way, merge_path
+from toprank.explain import ClassRule, TreeWalk, Visit, Way, merge_path, rule_table
 from toprank.explain.paths import ways_up
 from toprank.export import WIDTH, block_lines, question
 from toprank.files.model_file import facts_of, model_of, without_prefix
@@ -89,14 +89,7 @@ class ClassTree(ClassifierMixin, OneTree, BinnedReader):
         ['petal width (cm) <= 0.8', 0, 50.0]
         """
         check_is_fitted(self)
-        rules, detail = self.rule_list(), EXACT if exact else SHORT
-        table: dict[str, Any] = {
-            "leaf": np.array([rule.leaf for rule in rules]),
-            "rule": [rule.way.text(detail) for rule in rules],
-            "class": [rule.label for rule in rules],
-        }
-        table |= {name: np.array([getattr(rule, name) for rule in rules]) for name in FIGURES}
-        return make_frame(table, self._backend)
+        return make_frame(rule_table(self.rule_list(), exact=exact), self._backend)
 
     def rule_list(self) -> list[ClassRule]:
         """The rules as data, from left to right: conditions as objects, and the figures of each leaf.
@@ -107,7 +100,8 @@ class ClassTree(ClassifierMixin, OneTree, BinnedReader):
         >>> from toprank import TAOClassifier
         >>> X, y = load_iris(return_X_y=True, as_frame=True)
         >>> rule = TAOClassifier(max_depth=2, split="axis").fit(X, y).rule_list()[0]
-        >>> rule.label, rule.way.conditions[0].column.name, rule.way.conditions[0].high
+        >>> condition = rule.ways[0].conditions[0]
+        >>> rule.label, condition.column.name, condition.high
         (0, 'petal width (cm)', 0.8)
         """
         check_is_fitted(self)
@@ -120,7 +114,7 @@ class ClassTree(ClassifierMixin, OneTree, BinnedReader):
         return [
             ClassRule(
                 leaf=leaf + 1,
-                way=self._way(leaf),
+                ways=(self._way(leaf),),
                 label=labels[leaf],
                 **{name: float(values[leaf]) for name, values in figures.items()},
             )
