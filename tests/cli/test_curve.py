@@ -9,13 +9,13 @@ import pytest
 
 from cli_files import case_lines, run, write_cases
 from toprank import CostOptimalCurve, RankingTree, TAOTree, load
-from toprank.cli.choice import POINTS_SHOWN, called_rules, changes_list, changes_summary, points_shown
+from toprank.cli.choice import POINTS_SHOWN, changes_list, changes_summary, points_shown
 from toprank.cli.columns import check_outcomes
 from toprank.cli.errors import InputError
 from toprank.cli.terminal import Terminal
 from toprank.explain import Condition, Rule, Way
 from toprank.metrics import OperatingPoints
-from toprank.rankers.curve.changes import RuleChange, rule_changes
+from toprank.rankers.curve.changes import RuleChange, positive_rules, rule_changes
 from toprank.tree.columns import Column
 from toprank.workflow import curve_table
 
@@ -107,7 +107,7 @@ def test_a_saved_curve_chooses_as_the_library_does(folder, fitted, options, wish
     found = json.loads(run("curve", folder / "curve.toprank", *options, "--json").out)
     assert (found["chosen"]["point"], found["chosen"]["wish"]) == (expected.position, expected.wish)
     assert found["chosen"]["recall"]["value"] == expected.recall.value
-    assert [rule["rule"] for rule in found["rules"]] == [rule.text() for rule in called_rules(expected.tree)]
+    assert [rule["rule"] for rule in found["rules"]] == [rule.text() for rule in positive_rules(expected.tree)]
 
 
 def test_the_rules_are_those_that_call_cases_positive(fitted):
@@ -115,7 +115,7 @@ def test_the_rules_are_those_that_call_cases_positive(fitted):
                          schema=["case_id", "sector", "amount", "age", "staff", "fraud"])  # fmt: skip
     X = table.select("sector", *(pl.col(name).cast(pl.Float64, strict=False) for name in ("amount", "age", "staff")))
     for point in fitted.path_:
-        rules = called_rules(point.tree)
+        rules = positive_rules(point.tree)
         is_called = point.tree.cost_predict(X) == 1
         assert sum(rule.n for rule in rules) == is_called.sum()
         hits = table.filter(pl.Series(is_called))["fraud"].cast(int).sum()
@@ -158,7 +158,7 @@ def test_long_paths_lose_beaten_and_repeated_points_first():
 
 def test_changes_between_two_budgets(folder, fitted):
     few, many = fitted.select(k=52), fitted.select(k=128)
-    changes = rule_changes(few.tree, many.tree, fitted.columns_)
+    changes = rule_changes(few.tree, many.tree)
     assert [change.to_dict()["rule"] for change in changes] == fitted.diff(few, many)["rule"].to_list()
     done = run("curve", folder / "curve.toprank", "--k", 128, "--from-k", 52)
     assert (done.code, done.err) == (0, "")

@@ -18,6 +18,7 @@ from toprank.data.frames import backend_of, make_frame
 from toprank.datasets import make_audit
 from toprank.tree.structure import Tree
 from toprank.words.numbers import percent_text
+from toprank.words.wording import EXACT
 
 LIBRARIES = {
     "pandas": (lambda f: f, pd.DataFrame),
@@ -106,6 +107,17 @@ def test_backends_are_known_by_name():
     frame = pd.DataFrame({"a": [1]})
     assert [backend_of(convert(frame)) for convert, _ in LIBRARIES.values()] == list(LIBRARIES)
     assert [backend_of(X) for X in (np.zeros((2, 2)), [[1]], pd.Series([1]), pl.LazyFrame({"a": [1]}))] == [None] * 4
+
+
+def test_rules_as_data_are_those_of_the_table(fitted):
+    table, rules = fitted.rules(), fitted.rule_list()
+    assert [rule.text() for rule in rules] == table["rule"].tolist()
+    for name in set(table.columns) - {"rule"}:
+        assert [getattr(rule, name) for rule in rules] == pytest.approx(table[name].tolist(), rel=0, nan_ok=True)
+    data = [rule.to_dict() for rule in rules]
+    assert json.loads(json.dumps(data, allow_nan=False)) == data
+    exact = fitted.rule_list(exact=True)
+    assert [rule.text(EXACT) for rule in exact] == fitted.rules(exact=True)["rule"].tolist()
 
 
 def test_rules_are_best_first_and_say_their_columns(fitted):

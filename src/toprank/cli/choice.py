@@ -19,7 +19,6 @@ from toprank.workflow.curves import curve_table, judged_points
 if TYPE_CHECKING:
     from toprank.explain import Rule
     from toprank.metrics import Interval, OperatingPoints
-    from toprank.rankers.cost.tao_tree import TAOTree
     from toprank.rankers.curve.changes import RuleChange
     from toprank.rankers.curve.choice import Cut, Selection
     from toprank.rankers.curve.cost_curve import CostOptimalCurve
@@ -169,13 +168,6 @@ def show_tree(
 
 
 # --- its rules ----------------------------------------------------------------------------------------------
-
-
-def called_rules(tree: TAOTree) -> list[Rule]:
-    """Return the rules that call a case positive, best first, with what each caught in training."""
-    from toprank.rankers.curve.changes import positive_rules
-
-    return positive_rules(tree, tree.columns_)
 
 
 def called_list(rules: Sequence[Rule]) -> RenderableType:

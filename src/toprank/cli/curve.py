@@ -355,17 +355,17 @@ def report(
     written: tuple[Path | None, Path | None], ids: str, terminal: Terminal,
 ) -> None:  # fmt: skip
     """Print the curve, the choice, its rules and what differs; or all of it as JSON."""
-    from toprank.cli.choice import called_rules, show_tree
+    from toprank.cli.choice import show_tree
     from toprank.files.model_file import describe_model
-    from toprank.rankers.curve.changes import rule_changes
+    from toprank.rankers.curve.changes import positive_rules, rule_changes
     from toprank.workflow.curves import choice_dict, curve_table
 
     out, plot = written
     point = model.base_point_ if chosen is None else chosen.position
-    rules = called_rules(model.path_[point].tree)
+    rules = positive_rules(model.path_[point].tree)
     changes = []
     if start is not None and chosen is not None:
-        changes = rule_changes(start.tree, chosen.tree, model.columns_)
+        changes = rule_changes(start.tree, chosen.tree)
     table = curve_table(model)
     terminal.finish({
         "model": None if out is None else str(out),

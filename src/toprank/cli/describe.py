@@ -147,14 +147,15 @@ def _print_exactly(path: Path, terminal: Terminal) -> None:
 
 def _describe_curve(path: Path, info: dict[str, Any], terminal: Terminal, limits: _Limits) -> None:
     """Say what a file with a cost-optimal curve holds: also the choice, and the rules of the chosen tree."""
-    from toprank.cli.choice import called_rules, show_tree
+    from toprank.cli.choice import show_tree
     from toprank.files.model_file import load
+    from toprank.rankers.curve.changes import positive_rules
     from toprank.workflow.curves import choice_dict
 
     with terminal.working(f"Loading {path.name}"):
         curve = load(path)
     chosen = curve.selected_
-    rules = called_rules(curve.path_[curve.base_point_].tree if chosen is None else chosen.tree)
+    rules = positive_rules(curve.path_[curve.base_point_].tree if chosen is None else chosen.tree)
     found = {"kind": "model", "file": str(path), "info": info, "chosen": choice_dict(chosen)}
     terminal.finish(found | {"rules": [rule.to_dict() for rule in rules]})
     _print_model(info, terminal, limits, is_chosen=chosen is not None)

@@ -226,7 +226,7 @@ class Covers:
 
 def merge_steps(tree: Tree, columns: Sequence[Column], steps: Sequence[int] | np.ndarray) -> list[Condition]:
     """Conditions of the steps of a way, one per feature, in the order of their first steps; open ones left out."""
-    sides = (side_condition(tree, columns, int(step) // 2, step % 2 == 0) for step in steps)
+    sides = (side_condition(tree, columns, step // 2, step % 2 == 0) for step in map(int, steps))
     return [condition for condition in merged(sides) if not condition.is_open]
 
 

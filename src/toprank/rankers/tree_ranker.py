@@ -203,6 +203,11 @@ class TreeRanker(OneTree, BinnedRanker):
         list of Rule
             `Rule.text()`, `Way.text()` and `Condition.text()` give words, `Rule.to_dict()` plain values for JSON.
 
+        Notes
+        -----
+        Paths that read the same in short words are one way, which has the conditions of the first; `exact` keeps apart
+        all that differ.
+
         Examples
         --------
         >>> from toprank import RankingTree

@@ -548,7 +548,7 @@ def test_changes_cover_the_rules_of_both_points(curve):
 def test_a_rule_with_other_numbers_changes(table):
     X, y = table
     one, other = (TAOTree(split="axis", max_depth=1, fp_cost=cost).fit(X[["size"]], y) for cost in (0.25, 0.6))
-    changes = changes_table(rule_changes(one, other, one.columns_))
+    changes = changes_table(rule_changes(one, other))
     assert changes["change"] == ["changes"]
     assert changes["rule"] != changes["rule_before"]
     assert changes["n_after"][0] < changes["n_before"][0]

@@ -10,7 +10,6 @@ import numpy as np
 
 from toprank.explain import Condition, Rule, leaf_rules
 from toprank.rankers.cost.tao_tree import TAOTree
-from toprank.tree.columns import Column
 
 FIGURES = ("n", "positives", "training_rate", "lift")
 ORDER = ("goes", "comes", "changes", "stays")
@@ -50,25 +49,25 @@ class RuleChange:
         return out | figures
 
 
-def positive_rules(tree: TAOTree, columns: Sequence[Column]) -> list[Rule]:
+def positive_rules(tree: TAOTree) -> list[Rule]:
     """Rules of the leaves that a tree calls positive, best first, with their figures on the training data.
 
     Leaves whose rules read the same are rules of their own: their `leaf` tells them apart.
     """
     ends = np.flatnonzero(tree.tree_.is_leaf)
     called = np.bincount(tree.tree_.leaf[ends], tree._label[ends] == 1, tree.tree_.n_leaves) > 0
-    rules = leaf_rules(tree.tree_, columns, tree.path_counts_)
+    rules = leaf_rules(tree.tree_, tree.columns_, tree.path_counts_)
     return [rules[i] for i in np.flatnonzero(called)]
 
 
-def rule_changes(before: TAOTree, after: TAOTree, columns: Sequence[Column]) -> list[RuleChange]:
+def rule_changes(before: TAOTree, after: TAOTree) -> list[RuleChange]:
     """Rules for positives of two trees, side by side: those that go first, then those that come, change and stay.
 
     A rule stays where the other tree has one that reads the same. It changes where the other has one that asks for the
     same columns on the same sides, and for the same categories, with other numbers; of weighted sums the columns in
     them count, not their weights. All others come or go.
     """
-    old, new = positive_rules(before, columns), positive_rules(after, columns)
+    old, new = positive_rules(before), positive_rules(after)
     partner: dict[int, int] = {}
     for key in (Rule.text, _shape):
         of_new = [key(rule) for rule in new]
