@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any
 
@@ -174,13 +174,20 @@ class Way:
     """Conditions that must all hold: one way into a leaf. Without any, all rows qualify."""
 
     conditions: tuple[Condition, ...] = ()
+    _texts: dict[Detail, list[str]] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def __len__(self) -> int:
         return len(self.conditions)
 
+    def texts(self, detail: Detail = SHORT) -> list[str]:
+        """Words for each condition."""
+        if detail not in self._texts:  # words are slow to find: rules compare them before they show them
+            self._texts[detail] = [condition.text(detail=detail) for condition in self.conditions]
+        return self._texts[detail]
+
     def text(self, detail: Detail = SHORT) -> str:
         """Conditions joined by "and", those with an "or" or an "and" of their own in brackets."""
-        texts = [condition.text(detail=detail) for condition in self.conditions]
+        texts = self.texts(detail)
         if len(texts) < 2:
             return texts[0] if texts else "all cases"
         return " and ".join(f"({text})" if " or " in text or " and not " in text else text for text in texts)

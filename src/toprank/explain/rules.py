@@ -287,7 +287,7 @@ def _ways(
     ways: dict[tuple[str, ...], tuple[Way, float, int]] = {}
     for nodes, share in paths.into(leaf):
         way = ranked_way(tree, columns, nodes, log_odds)
-        key = tuple(condition.text(detail=detail) for condition in way.conditions)
+        key = tuple(way.texts(detail))
         way, covered, n_paths = ways.get(key, (way, 0.0, 0))
         ways[key] = way, covered + share, n_paths + 1
     if not ways:
