@@ -109,6 +109,16 @@ def test_backends_are_known_by_name():
     assert [backend_of(X) for X in (np.zeros((2, 2)), [[1]], pd.Series([1]), pl.LazyFrame({"a": [1]}))] == [None] * 4
 
 
+def test_the_training_rows_are_scored_once_for_the_cutoff_and_the_rates_of_leaves(monkeypatch):
+    X, y = make_cases(300)
+    sizes, score = [], Tree.scores_and_leaves
+    monkeypatch.setattr(Tree, "scores_and_leaves", lambda self, X, *rest: sizes.append(len(X)) or score(self, X, *rest))
+    model = RankingTree(max_depth=2, cv=2).fit(X, y)
+    assert "hit_rate" in model.rules()
+    assert sizes.count(300) == 1
+    assert model._training_rows is None  # a model keeps no training rows
+
+
 def test_rules_as_data_are_those_of_the_table(fitted):
     table, rules = fitted.rules(), fitted.rule_list()
     assert [rule.text() for rule in rules] == table["rule"].tolist()

@@ -29,8 +29,8 @@ PATHS_SHOWN = 3
 WAYS_TRIED = 200
 """Paths looked at for a leaf that no counted row reached, in search of one without contradiction."""
 
-
 NOT_IN_TABLE = {"in_table": False}
+"""Marks fields of a rule that its table leaves out."""
 
 
 @dataclass(frozen=True, kw_only=True)
