@@ -43,6 +43,19 @@ def test_examples_of_choosing_errors_run():
     assert len(names["points"]) == 5
 
 
+def test_the_example_of_rules_as_data_runs(capsys):
+    train, _ = make_audit(2400, random_state=0).split()
+    names: dict[str, Any] = {"X": train.X, "y": train.y}
+    page = "docs/reading-a-model.md"
+    (block,) = blocks(page)
+    exec(compile(block, page, "exec"), names)
+    assert names["plain"]["rule"] in capsys.readouterr().out
+    conditions = [condition for way in names["plain"]["ways"] for condition in way]
+    text = (ROOT / page).read_text()
+    assert conditions
+    assert all(f"`{key}`" in text for condition in conditions for key in condition)
+
+
 def test_the_example_of_the_scorecard_prints_what_the_page_shows(capsys):
     page = "docs/metaap.md"
     (block,) = blocks(page)

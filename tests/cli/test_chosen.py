@@ -8,7 +8,7 @@ import pytest
 
 from cli_files import case_lines, fit_cases, run, write_cases
 from toprank import MetaAP, load
-from toprank.cli.choice import called_rules
+from toprank.rankers.curve.changes import positive_rules
 
 FAST = (
     "--set",
@@ -78,7 +78,7 @@ def test_topk_lists_what_the_chosen_tree_calls_positive(folder, chosen, tmp_path
     why = dict(zip(tree["row"], tree[names].rows(), strict=True))
     found = alerts[names].with_columns(pl.col("reason_1", "reason_2").fill_null(""))
     assert found.rows() == [why[row] for row in alerts["row"]]
-    assert set(alerts["leaf"]) <= {rule["leaf"] for rule in called_rules(model.selected_.tree)}
+    assert set(alerts["leaf"]) <= {rule.leaf for rule in positive_rules(model.selected_.tree)}
     assert len(json.loads(run(*common, "--json").out)["alerts"]) == is_called.sum()
     assert f"{said}, the first 20:" in run(*common).out
 

@@ -283,6 +283,7 @@ def test_describe_model_as_json(model):
     assert result["rules"][0]["positives"] > 0
     fitted = toprank.load(model)
     assert [rule["rule"] for rule in result["rules"]] == fitted.rules()["rule"].to_list()[:5]
+    assert [rule["ways"] for rule in result["rules"]] == [rule.to_dict()["ways"] for rule in fitted.rule_list()][:5]
 
 
 def test_describe_forest(folder, tmp_path):

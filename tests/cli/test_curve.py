@@ -9,11 +9,14 @@ import pytest
 
 from cli_files import case_lines, run, write_cases
 from toprank import CostOptimalCurve, RankingTree, TAOTree, load
-from toprank.cli.choice import POINTS_SHOWN, called_rules, changes_list, changes_summary, points_shown
+from toprank.cli.choice import POINTS_SHOWN, changes_list, changes_summary, points_shown
 from toprank.cli.columns import check_outcomes
 from toprank.cli.errors import InputError
 from toprank.cli.terminal import Terminal
+from toprank.explain import Condition, Rule, Way
 from toprank.metrics import OperatingPoints
+from toprank.rankers.curve.changes import RuleChange, positive_rules, rule_changes
+from toprank.tree.columns import Column
 from toprank.workflow import curve_table
 
 COLUMNS = ("--label", "fraud", "--id", "case_id")
@@ -106,7 +109,7 @@ def test_a_saved_curve_chooses_as_the_library_does(folder, fitted, options, wish
     found = json.loads(run("curve", folder / "curve.toprank", *options, "--json").out)
     assert (found["chosen"]["point"], found["chosen"]["wish"]) == (expected.position, expected.wish)
     assert found["chosen"]["recall"]["value"] == expected.recall.value
-    assert [rule["rule"] for rule in found["rules"]] == [rule["rule"] for rule in called_rules(expected.tree)]
+    assert [rule["rule"] for rule in found["rules"]] == [rule.text() for rule in positive_rules(expected.tree)]
 
 
 def test_the_rules_are_those_that_call_cases_positive(fitted):
@@ -114,11 +117,11 @@ def test_the_rules_are_those_that_call_cases_positive(fitted):
                          schema=["case_id", "sector", "amount", "age", "staff", "fraud"])  # fmt: skip
     X = table.select("sector", *(pl.col(name).cast(pl.Float64, strict=False) for name in ("amount", "age", "staff")))
     for point in fitted.path_:
-        rules = called_rules(point.tree)
+        rules = positive_rules(point.tree)
         is_called = point.tree.cost_predict(X) == 1
-        assert sum(rule["n"] for rule in rules) == is_called.sum()
+        assert sum(rule.n for rule in rules) == is_called.sum()
         hits = table.filter(pl.Series(is_called))["fraud"].cast(int).sum()
-        assert sum(rule["positives"] for rule in rules) == hits
+        assert sum(rule.positives for rule in rules) == hits
 
 
 def test_rows_of_the_table_agree_with_the_selection(fitted):
@@ -157,32 +160,39 @@ def test_long_paths_lose_beaten_and_repeated_points_first():
 
 def test_changes_between_two_budgets(folder, fitted):
     few, many = fitted.select(k=52), fitted.select(k=128)
-    changes = fitted.diff(few, many).to_dicts()
+    changes = rule_changes(few.tree, many.tree)
+    assert [change.to_dict()["rule"] for change in changes] == fitted.diff(few, many)["rule"].to_list()
     done = run("curve", folder / "curve.toprank", "--k", 128, "--from-k", 52)
     assert (done.code, done.err) == (0, "")
     title = f"What changes from the tree for {few.wish} (point {few.position}), with figures on the training cases"
     words = " ".join(done.out.split())  # the title is longer than a line
-    assert f"{title} {changes_summary(changes)} {changes[0]['change']}: " in words
-    assert f"  {changes_summary(changes)}\n\n{changes[0]['change']}: " in done.out
+    assert f"{title} {changes_summary(changes)} {changes[0].kind}: " in words
+    assert f"  {changes_summary(changes)}\n\n{changes[0].kind}: " in done.out
     assert sum(line.endswith("compared with") for line in done.out.splitlines()) == 1
-    assert [change["change"] for change in changes] == ["goes", "comes", "changes"]
+    assert [change.kind for change in changes] == ["goes", "comes", "changes"]
     found = json.loads(run("curve", folder / "curve.toprank", "--k", 128, "--from-k", 52, "--json").out)
-    assert [change["rule"] for change in found["changes"]] == [change["rule"] for change in changes]
+    assert [change["rule"] for change in found["changes"]] == [change.rule.text() for change in changes]
     assert found["compared_with"]["point"] == few.position
     done = run("curve", folder / "curve.toprank", "--k", 128, "--from-k", 128)
     assert f"(point {many.position})\n  Nothing: it is the chosen tree.\n" in done.out
 
 
 def test_changes_in_words(capsys):
-    figures = {"n_before": 4.0, "n_after": 5.0, "positives_before": 2.0, "positives_after": 4.0,
-               "training_rate_before": 0.5, "training_rate_after": 0.8}  # fmt: skip
-    gone = {name: float("nan") if name.endswith("after") else value for name, value in figures.items()}
-    new = {name: float("nan") if name.endswith("before") else value for name, value in figures.items()}
+    def above(name, low):
+        return Condition("abcd".index(name), Column(name), low=float(low), missing=False)
+
+    def rule(n, positives, *ways):
+        figures = {"coverage": 1.0, "precision": 1.0, "lift": 1.0, "training_rate": positives / n, "score": 1.0}
+        return Rule(leaf=1, ways=tuple(map(Way, ways)), n=n, positives=positives, **figures)
+
+    is_x = Condition(2, Column("c", ("x", "y")), codes=(0,), missing=False)
+    two_ways = (above("b", 1), is_x), (above("b", 2), above("d", 3))
     changes = [
-        {"change": "goes", "rule": "a > 1", "rule_before": "a > 1"} | gone,
-        {"change": "comes", "rule": "(b > 1 and c is x) or (b > 2 and d > 3)", "rule_before": None} | new,
-        {"change": "changes", "rule": "a > 3", "rule_before": "a > 2"} | figures,
+        RuleChange(rule(4.0, 2.0, (above("a", 1),)), None),
+        RuleChange(None, rule(5.0, 4.0, *two_ways)),
+        RuleChange(rule(4.0, 2.0, (above("a", 2),)), rule(5.0, 4.0, (above("a", 3),))),
     ]
+    assert changes[1].rule.text() == "(b > 1 and c is x) or (b > 2 and d > 3)"
     Terminal().show(changes_list(changes))
     assert capsys.readouterr().out.splitlines() == [
         "goes: 2 of 4 cases positive, 50.0 %",

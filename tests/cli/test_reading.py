@@ -15,7 +15,6 @@ from toprank.cli.csv_text import CsvFormat
 from toprank.cli.errors import InputError, nearest
 from toprank.cli.options import parse_budget, parse_value
 from toprank.cli.show import expected, percent, rules_title, times
-from toprank.export import ways_of
 
 
 def read(tmp_path, content, **keywords):
@@ -166,14 +165,3 @@ def test_titles_of_rules():
     assert rules_title(1, 1, figures=", of training") == "The only rule, of training"
     assert rules_title(2, 2).startswith("All 2 rules, in the order")
     assert rules_title(3, 1600).startswith("The first 3 of 1,600 rules, in the order")
-
-
-def test_ways_into_a_leaf_are_told_apart():
-    assert ways_of("age <= 3 or missing") == ["age <= 3 or missing"]
-    assert ways_of("(a > 1 and (b <= 2 or missing)) or (c > 3 and d > 4)") == [
-        "a > 1 and (b <= 2 or missing)",
-        "c > 3 and d > 4",
-    ]
-    assert ways_of("(a > 1 and b > 2) or 2 other ways (those shown cover 90 %)")[1] == (
-        "2 other ways (those shown cover 90 %)"
-    )

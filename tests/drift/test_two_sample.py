@@ -332,7 +332,7 @@ def test_cells_as_a_frame_of_the_callers_library(make):
     assert type(frame) is type(reference)
     columns = pl.DataFrame(frame).to_dict(as_series=False)
     assert columns == {name: [cell.to_dict()[name] for cell in result.cells] for name in columns}
-    assert set(columns) == set(result.cells[0].to_dict())
+    assert {*columns, "ways"} == set(result.cells[0].to_dict())
     empty = two_sample_test(reference, reference, n_cells=0).cells_frame()
     assert (type(empty), len(empty), pl.DataFrame(empty).schema) == (type(reference), 0, pl.DataFrame(frame).schema)
 

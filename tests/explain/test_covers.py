@@ -12,13 +12,17 @@ from grown_trees import AUDIT_COLUMNS, audit_rows, audit_tree, grown_cases, make
 from ranker_cases import TREES, fewer, make_cases, variant
 from toprank import MetaAP, RankingTree
 from toprank.datasets import make_audit
-from toprank.explain import MAX_CONDITIONS, MAX_LEAVES, Covers, LeafRows, count_paths, leaf_rules
+from toprank.explain import MAX_CONDITIONS, MAX_LEAVES, Covers, LeafRows, count_paths, leaf_rules, rule_table
 from toprank.explain.covers import MAX_WAYS
 
 
 def covers_of(tree, columns, X, weight=None):
     rows = LeafRows.draw(tree, X, tree.apply(X), weight)
     return Covers.find(tree, columns, rows, count_paths(tree, X, weight))
+
+
+def table_of(*args, **options):
+    return rule_table(leaf_rules(*args, **options))
 
 
 def check_figures(tree, columns, X, covers):
@@ -32,7 +36,7 @@ def check_figures(tree, columns, X, covers):
             if covers.is_rest(tree, leaf):
                 assert (cover.coverage, cover.precision) == (1, 1)
                 continue
-            selected, is_own = cover.holds(X), position == leaf
+            selected, is_own = np.any([way.holds(X) for way in cover.ways], axis=0), position == leaf
             if is_own.any():
                 assert cover.coverage == pytest.approx(selected[is_own].mean())
             if selected.any():
@@ -70,18 +74,18 @@ def test_a_plain_tree_has_its_paths_without_needless_conditions():
             node(leaf=0, positive=25, negative=0),
         ]
     )
-    rules = leaf_rules(tree, AUDIT_COLUMNS, count_paths(tree, X), covers=covers_of(tree, AUDIT_COLUMNS, X))
+    rules = table_of(tree, AUDIT_COLUMNS, count_paths(tree, X), covers=covers_of(tree, AUDIT_COLUMNS, X))
     columns = [column.name for column in AUDIT_COLUMNS]
     assert columns[1] == "sector"
     assert rules["precision"].tolist() == rules["coverage"].tolist() == [1.0, 1.0, 1.0]
     assert rules["rule"][1] == f"{columns[0]} <= 0.5"
     best = covers_of(tree, AUDIT_COLUMNS, X).of(tree, AUDIT_COLUMNS, 0)
-    assert [condition.feature for condition in best.ways[0]] == [1]  # only rows right of the root have a 1
+    assert [condition.feature for condition in best.ways[0].conditions] == [1]  # only rows right of the root have a 1
 
 
 def test_the_last_leaf_of_many_ways_has_all_other_cases():
     tree, X = shared_tree(), audit_rows()
-    rules = leaf_rules(tree, AUDIT_COLUMNS, count_paths(tree, X), covers=covers_of(tree, AUDIT_COLUMNS, X))
+    rules = table_of(tree, AUDIT_COLUMNS, count_paths(tree, X), covers=covers_of(tree, AUDIT_COLUMNS, X))
     assert rules["rule"][-1] == "all other cases"
     assert (rules["coverage"][-1], rules["precision"][-1]) == (1.0, 1.0)
 
@@ -90,14 +94,14 @@ def test_a_leaf_that_no_row_reaches_has_its_path():
     tree = shared_tree()
     X = audit_rows()
     X = X[tree.leaf[tree.apply(X)] != 0]
-    rules = leaf_rules(tree, AUDIT_COLUMNS, count_paths(tree, X), covers=covers_of(tree, AUDIT_COLUMNS, X))
-    assert rules["rule"][0] == leaf_rules(tree, AUDIT_COLUMNS, count_paths(tree, X))["rule"][0] != "all cases"
+    rules = table_of(tree, AUDIT_COLUMNS, count_paths(tree, X), covers=covers_of(tree, AUDIT_COLUMNS, X))
+    assert rules["rule"][0] == table_of(tree, AUDIT_COLUMNS, count_paths(tree, X))["rule"][0] != "all cases"
 
 
 def test_one_leaf_has_all_cases():
     tree = make_tree([node(leaf=0, positive=1, negative=3)])
     covers = covers_of(tree, AUDIT_COLUMNS, audit_rows())
-    assert leaf_rules(tree, AUDIT_COLUMNS, count_paths(tree, audit_rows()), covers=covers)["rule"] == ["all cases"]
+    assert table_of(tree, AUDIT_COLUMNS, count_paths(tree, audit_rows()), covers=covers)["rule"] == ["all cases"]
 
 
 def test_large_tables_are_described_on_a_sample_that_weighs_as_much():

@@ -10,6 +10,7 @@ from toprank.explain.contributions import node_log_odds
 from toprank.metrics import HitRates
 from toprank.tree.columns import Usual
 from toprank.tree.scoring import Card
+from toprank.words.numbers import percent_text
 
 X = np.array([[0.42, 2, 5000, 3], [np.nan, 0, 100, np.nan], [0.1, 5, 3000, np.nan]])
 SCORECARD = Card(
@@ -201,6 +202,19 @@ def test_the_rate_of_an_explanation_follows_the_score():
         assert explanation.is_for_new_cases
         assert "expected hit rate" in str(explanation)
         assert "training rate" not in str(explanation)
+
+
+def test_a_leaf_that_no_training_case_reached_still_has_its_rate():
+    rates = HitRates([0.0, 1.0], [0.0, 0.4], [1000.0, 0.0], 2.0, "out of bag", 0.1, np.nan)
+    tree = make_tree([node(kind=1, feature=0, threshold=0.5, left=1, right=2, positive=1, negative=3),
+                      node(leaf=1, positive=1, negative=3), node(leaf=0, positive=0, negative=0)])  # fmt: skip
+    rows = np.array([[0.9, 0.0, 0.0, 0.0]])
+    (explanation,) = explain_rows(tree, AUDIT_COLUMNS, rows, rates)
+    assert explanation.n == 0
+    assert f"expected hit rate {percent_text(explanation.rate)}" in str(explanation)
+    assert "no training case reached this leaf" in str(explanation)
+    (unknown,) = explain_rows(tree, AUDIT_COLUMNS, rows)
+    assert "rate" not in str(unknown).splitlines()[1]
 
 
 def test_a_tree_of_one_leaf_has_no_reasons():

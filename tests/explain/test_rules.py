@@ -6,10 +6,14 @@ import pytest
 from hypothesis import given
 
 from golden_files import golden
-from grown_trees import AUDIT_COLUMNS, audit_rows, audit_tree, grown_cases, make_tree, node, shared_tree
-from toprank.explain import PathCounts, count_paths, leaf_rules
+from grown_trees import AUDIT_COLUMNS, audit_rows, audit_tree, grown_cases, make_tree, node, oblique_tree, shared_tree
+from toprank.explain import Condition, PathCounts, Rule, Way, count_paths, leaf_rules, rule_table, side_condition
 from toprank.explain.paths import PATHS_KEPT, ways_up
-from toprank.words.wording import EXACT, SHORT
+from toprank.tree.columns import Column
+
+
+def table_of(*args, exact=False, **options):
+    return rule_table(leaf_rules(*args, exact=exact, **options), exact=exact)
 
 
 @given(grown_cases())
@@ -36,7 +40,7 @@ def test_shares_of_paths_add_up_inside_each_leaf(case):
 
 @given(grown_cases())
 def test_every_leaf_has_a_rule_and_all_cases_are_in_the_table(case):
-    rules = leaf_rules(case.tree, case.columns, count_paths(case.tree, case.X, case.weight))
+    rules = table_of(case.tree, case.columns, count_paths(case.tree, case.X, case.weight))
     n_leaves = case.tree.n_leaves
     assert {len(column) for column in rules.values()} == {n_leaves}
     assert rules["leaf"].tolist() == list(range(1, n_leaves + 1))
@@ -51,8 +55,8 @@ def test_every_leaf_has_a_rule_and_all_cases_are_in_the_table(case):
 
 @given(grown_cases())
 def test_a_leaf_without_counted_rows_still_has_a_rule(case):
-    seen = leaf_rules(case.tree, case.columns, count_paths(case.tree, case.X, case.weight))
-    unseen = leaf_rules(case.tree, case.columns, count_paths(case.tree, case.X[:0]))
+    seen = table_of(case.tree, case.columns, count_paths(case.tree, case.X, case.weight))
+    unseen = table_of(case.tree, case.columns, count_paths(case.tree, case.X[:0]))
     for leaf, (rule, guess) in enumerate(zip(seen["rule"], unseen["rule"], strict=True)):
         n_ways = len(list(ways_up(case.tree, leaf)))
         assert guess
@@ -107,13 +111,13 @@ def test_rows_of_no_weight_do_not_count():
 
 def test_all_cases():
     tree = make_tree([node(leaf=0, positive=1, negative=3)])
-    assert leaf_rules(tree, AUDIT_COLUMNS, count_paths(tree, audit_rows()))["rule"] == ["all cases"]
+    assert table_of(tree, AUDIT_COLUMNS, count_paths(tree, audit_rows()))["rule"] == ["all cases"]
 
 
 def test_exact_rules_tell_all_digits_all_names_and_all_known_ways():
     tree = shared_tree()
     paths = count_paths(tree, audit_rows())
-    short, exact = (leaf_rules(tree, AUDIT_COLUMNS, paths, detail=detail) for detail in (SHORT, EXACT))
+    short, exact = (table_of(tree, AUDIT_COLUMNS, paths, exact=exact) for exact in (False, True))
     assert list(short) == list(exact)
     assert [rule.count(" other way") for rule in short["rule"]] == [1, 1, 0]
     assert [rule.count(" other way") for rule in exact["rule"]] == [0, 0, 0]
@@ -127,7 +131,7 @@ def test_exact_rules_tell_all_digits_all_names_and_all_known_ways():
 def test_rates_of_new_cases_come_first_and_the_lift_follows_them():
     rates = np.array([[0.2, 0.1, 0.3], [0.1, 0.05, 0.2], [0.01, 0.005, 0.02]])
     tree = shared_tree()
-    rules = leaf_rules(tree, AUDIT_COLUMNS, count_paths(tree, audit_rows()), rates)
+    rules = table_of(tree, AUDIT_COLUMNS, count_paths(tree, audit_rows()), rates)
     assert (
         np.column_stack([rules[name] for name in ("hit_rate", "hit_rate_low", "hit_rate_high")]).tolist()
         == rates.tolist()
@@ -139,7 +143,7 @@ def test_rates_of_new_cases_come_first_and_the_lift_follows_them():
 
 @pytest.mark.parametrize(("name", "tree"), [("plain", audit_tree()), ("shared", shared_tree())])
 def test_golden_rules(name, tree):
-    rules = leaf_rules(tree, AUDIT_COLUMNS, count_paths(tree, audit_rows()))
+    rules = table_of(tree, AUDIT_COLUMNS, count_paths(tree, audit_rows()))
     table = [
         {
             key: value if isinstance(value, str) else round(float(value), 6)
@@ -149,3 +153,94 @@ def test_golden_rules(name, tree):
     ]
     text = json.dumps(table, indent=2) + "\n"
     assert text == golden(f"rules_{name}.json", text)
+
+
+# --- rules as data ----------------------------------------------------------------------------------------------
+
+
+def selects(condition, columns, X):
+    """Rows that the plain values of a condition select, read as a stranger would read them."""
+    by_name = {column.name: i for i, column in enumerate(columns)}
+
+    def cell(name, row):
+        value, column = row[by_name[name]], columns[by_name[name]]
+        if column.categories is None:
+            return None if np.isnan(value) else value
+        return column.categories[int(value)] if 0 <= value < len(column.categories) else None
+
+    def term(each, row):
+        value = cell(each["column"], row)
+        if each["category"] is not None:
+            return each["weight"] * (value in each["category"])
+        return each["weight"] * (value if value is not None else np.nan if each["fill"] is None else each["fill"])
+
+    out = []
+    for row in X:
+        value = cell(condition["column"], row) if "terms" not in condition else 0.0
+        for each in condition.get("terms", ()):
+            value += term(each, row)
+        if value is None or value != value:
+            out.append(condition["missing"])
+        elif condition["categories"] is not None:
+            out.append(value in condition["categories"])
+        else:
+            low, high = condition["low"], condition["high"]
+            out.append(
+                not condition["only_missing"] and (low is None or value > low) and (high is None or value <= high)
+            )
+    return np.array(out, bool)
+
+
+@given(grown_cases())
+def test_ways_select_the_rows_of_their_leaf(case):
+    place = case.tree.leaf[case.tree.apply(case.X)]
+    paths = count_paths(case.tree, case.X, case.weight)
+    for rule in leaf_rules(case.tree, case.columns, paths, exact=True):
+        selected = np.any([way.holds(case.X) for way in rule.ways], axis=0)
+        is_own = place == rule.leaf - 1
+        assert not (selected & ~is_own).any()
+        if paths.n_paths[rule.leaf - 1] and not rule.n_other_ways:
+            assert np.array_equal(selected, is_own)
+
+
+@given(grown_cases())
+def test_plain_values_of_a_rule_select_what_the_rule_selects(case):
+    for rule in leaf_rules(case.tree, case.columns, count_paths(case.tree, case.X, case.weight)):
+        data = json.loads(json.dumps(rule.to_dict(), allow_nan=False))
+        assert (data["leaf"], data["rule"], data["n"]) == (rule.leaf, rule.text(), rule.n)
+        for way, conditions in zip(rule.ways, data["ways"], strict=True):
+            for condition, values in zip(way.conditions, conditions, strict=True):
+                assert values["text"] == condition.text()
+                assert np.array_equal(selects(values, case.columns, case.X), condition.holds(case.X))
+
+
+def test_plain_values_of_weighted_sums_and_dates():
+    tree = oblique_tree()
+    X = audit_rows(60)
+    X[:, 0] *= 9  # both sides of the sum
+    condition = side_condition(tree, AUDIT_COLUMNS, 0)
+    assert (condition.is_sum, condition.to_dict()["column"]) == (True, None)
+    assert np.array_equal(selects(condition.to_dict(), AUDIT_COLUMNS, X), condition.holds(X))
+    assert 0 < condition.holds(X).sum() < 60
+    day = Condition(0, Column("founded", form="date"), high=365.0)
+    assert (day.to_dict()["low"], day.to_dict()["high"]) == (None, "1971-01-01")
+
+
+def test_the_text_of_a_rule():
+    young, rich = (
+        Condition(0, Column("age"), high=3.0, missing=False),
+        Condition(1, Column("turnover"), low=5.0, missing=False),
+    )
+    figures = {"leaf": 1, "precision": 1.0, "lift": 2.0, "n": 9.0, "positives": 3.0, "training_rate": 1 / 3}
+    figures |= {"score": 1.0, "coverage": 0.9006}
+    both, one = Way((young, rich)), Way((rich,))
+    assert Rule(ways=(one,), **figures).text() == "turnover > 5"
+    assert Rule(ways=(both, one), **figures).text() == "(age <= 3 and turnover > 5) or turnover > 5"
+    assert Rule(ways=(both, one), is_short=True, **figures).text() == "(age <= 3 and turnover > 5) or (turnover > 5)"
+    several = Rule(ways=(both,), n_other_ways=1200, **figures)
+    assert several.way_texts() == ["age <= 3 and turnover > 5", "1,200 other ways (those shown cover 90 %)"]
+    assert several.text() == "(age <= 3 and turnover > 5) or 1,200 other ways (those shown cover 90 %)"
+    assert Rule(ways=(Way(),), is_rest=True, **figures).text() == "all other cases"
+    assert Rule(ways=(Way(),), **figures).text() == "all cases"
+    unknown = Rule(ways=(Way(),), **(figures | {"coverage": float("nan")})).to_dict()
+    assert (unknown["coverage"], "hit_rate" in unknown, unknown["ways"]) == (None, False, [[]])

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toprank.explain.values import original_values, value_of, value_text
+from toprank.explain.values import originals_by_feature, value_of, value_text
 from toprank.tree.columns import Column, Usual
 
 NUMBERS = st.floats(allow_nan=False, allow_infinity=False, width=64)
@@ -101,10 +101,10 @@ def test_originals_are_asked_for_only_where_a_code_says_too_little():
         asked.append(name)
         return ["A", "E", "C"]
 
-    found = original_values(columns, X, np.ones(X.shape, bool), originals)
+    found = originals_by_feature(columns, X, np.ones(X.shape, bool), originals)
     assert (asked, found) == (["town"], {1: ["A", "E", "C"]})
     unused = np.zeros(X.shape, bool)
     unused[0] = True
-    assert original_values(columns, X, unused, originals) == {}
-    assert original_values(columns, X, np.ones(X.shape, bool), None) == {}
-    assert original_values(columns, X, np.ones(X.shape, bool), lambda name: None) == {}
+    assert originals_by_feature(columns, X, unused, originals) == {}
+    assert originals_by_feature(columns, X, np.ones(X.shape, bool), None) == {}
+    assert originals_by_feature(columns, X, np.ones(X.shape, bool), lambda name: None) == {}

@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 
 from golden_files import golden
 from grown_trees import AUDIT_COLUMNS, audit_tree, grown_cases, make_tree, node, oblique_tree, shared_tree
+from toprank.explain import side_condition
 from toprank.export import checked_spread, scorecard_lines, scorecard_summary, scorecard_table, to_text
 from toprank.tree.columns import Column
 from toprank.tree.scoring import TIES, Card
-from toprank.words.wording import question_text
 
 
 @given(grown_cases())
@@ -21,7 +21,7 @@ def test_every_leaf_and_every_condition_is_printed(case):
     leaves = re.findall(r"leaf ([\d,]+): ", text)
     assert sorted(map(int, leaves)) == list(range(1, case.tree.n_leaves + 1))
     for i in np.flatnonzero(~case.tree.is_leaf):
-        assert f"{question_text(case.tree, case.columns, i)}?" in flat
+        assert f"{side_condition(case.tree, case.columns, i).text()}?" in flat
     assert max(map(len, text.splitlines())) <= 100
 
 

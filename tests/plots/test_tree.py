@@ -16,13 +16,13 @@ from matplotlib.text import Text
 from plot_checks import PIXEL, assert_apart, assert_inside, settings, texts_of
 from toprank import CostOptimalCurve, CostTree, MetaAP, MetaAPForest, RankingTree, TAOTree, TreeRank
 from toprank.datasets import make_audit
+from toprank.explain import side_condition
 from toprank.plots import TreeDisplay, save_figure
 from toprank.plots.tree import MAIN_CONDITIONS
 from toprank.plots.tree_boxes import ShownNodes, branch_labels, condition_lines, missing_side
 from toprank.plots.tree_drawing import broken
 from toprank.plots.tree_layout import Box, lay_out, pack
 from toprank.tree.columns import Column
-from toprank.words.wording import question_text
 
 OURS = ("title:", "text:", "branch:", "number:", "origin:", "note", "heading")
 NUMBERS: Any = [0, 1]
@@ -169,7 +169,7 @@ def test_the_tree_says_what_to_text_says(models):
             figures = words.replace(" positive ", " positive (") + ")"
             assert f"{titles[str(node)]}: {figures}" in model.to_text(tree=True)
         else:
-            assert words == f"{question_text(tree, model.columns_, node)}?"
+            assert words == f"{side_condition(tree, model.columns_, node).text()}?"
     branches = written(figure, "branch:")
     assert len(branches) == len(tree) - 1
     assert {label.split(",")[0] for label in branches.values()} == {"yes", "no"}
@@ -182,9 +182,9 @@ def test_a_node_of_several_parents_is_drawn_once(models):
     kinds = [box.get_gid().split()[1] for box in boxes_of(figure)]
     assert kinds.count("condition") == model.n_conditions_
     assert kinds.count("leaf") == model.n_leaves_
-    assert kinds.count("jump") == sum(shown.n_parents[node] for node in shown.number)
+    assert kinds.count("jump") == sum(shown.n_parents[node] for node in shown.walk.number)
     assert kinds.count("chip") == shown.n_parents[model.tree_.is_leaf].sum()
-    assert set(written(figure, "number:")) == {f"[{i}]" for i in range(1, len(shown.number) + 1)}
+    assert set(written(figure, "number:")) == {f"[{i}]" for i in range(1, len(shown.walk.number))}
     listed = [box.get_gid() for box in boxes_of(figure) if box.get_gid().startswith("box: leaf")]
     assert [model.tree_.leaf[int(gid.split()[-1])] for gid in listed] == list(range(model.n_leaves_))
     assert texts_of(figure, ("heading",))[0].get_text() == "The leaves, best first"
@@ -212,7 +212,10 @@ def test_weighted_sums_have_a_line_for_each_term(models):
     assert lines[3].startswith("<= ")
     assert len(condition_lines(tree, columns, node, 100)) == n_terms + 1
     plain = (
-        question_text(tree, columns, node).replace(" smaller terms", " smaller").replace(" smaller term", " smaller")
+        side_condition(tree, columns, node)
+        .text()
+        .replace(" smaller terms", " smaller")
+        .replace(" smaller term", " smaller")
     )
     assert " ".join(condition_lines(tree, columns, node, 3)).removeprefix("- ") == f"{plain.removeprefix('-')}?"
 

@@ -20,6 +20,7 @@ from toprank.data.frames import backend_of, make_frame
 from toprank.datasets import make_audit
 from toprank.tree.structure import Tree
 from toprank.words.numbers import percent_text
+from toprank.words.wording import EXACT
 
 LIBRARIES = {
     "pandas": (lambda f: f, pd.DataFrame),
@@ -162,6 +163,27 @@ def test_backends_are_known_by_name():
     frame = pd.DataFrame({"a": [1]})
     assert [backend_of(convert(frame)) for convert, _ in LIBRARIES.values()] == list(LIBRARIES)
     assert [backend_of(X) for X in (np.zeros((2, 2)), [[1]], pd.Series([1]), pl.LazyFrame({"a": [1]}))] == [None] * 4
+
+
+def test_the_training_rows_are_scored_once_for_the_cutoff_and_the_rates_of_leaves(monkeypatch):
+    X, y = make_cases(300)
+    sizes, score = [], Tree.scores_and_leaves
+    monkeypatch.setattr(Tree, "scores_and_leaves", lambda self, X, *rest: sizes.append(len(X)) or score(self, X, *rest))
+    model = RankingTree(max_depth=2, cv=2).fit(X, y)
+    assert "hit_rate" in model.rules()
+    assert sizes.count(300) == 1
+    assert model._training_rows is None  # a model keeps no training rows
+
+
+def test_rules_as_data_are_those_of_the_table(fitted):
+    table, rules = fitted.rules(), fitted.rule_list()
+    assert [rule.text() for rule in rules] == table["rule"].tolist()
+    for name in set(table.columns) - {"rule"}:
+        assert [getattr(rule, name) for rule in rules] == pytest.approx(table[name].tolist(), rel=0, nan_ok=True)
+    data = [rule.to_dict() for rule in rules]
+    assert json.loads(json.dumps(data, allow_nan=False)) == data
+    exact = fitted.rule_list(exact=True)
+    assert [rule.text(EXACT) for rule in exact] == fitted.rules(exact=True)["rule"].tolist()
 
 
 def test_rules_are_best_first_and_say_their_columns(fitted):

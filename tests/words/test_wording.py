@@ -4,6 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from grown_trees import AUDIT_COLUMNS, audit_tree, oblique_tree
+from toprank.explain import side_condition
 from toprank.tree.columns import Column
 from toprank.words.numbers import number_text, percent_text
 from toprank.words.shortened import is_cut
@@ -15,7 +16,6 @@ from toprank.words.wording import (
     hits_text,
     one_line,
     projection_text,
-    question_text,
     range_text,
 )
 
@@ -152,8 +152,8 @@ def terms(features, weights):
 
 def test_weighted_sums_keep_the_order_of_their_terms():
     columns = [Column(name) for name in ("age", "turnover_gap", "c", "d", "e", "f")]
-    assert projection_text(columns, terms([1, 0], [0.8, -0.3])) == "0.8 x turnover_gap - 0.3 x age"
-    assert projection_text(columns, terms([1, 0], [3e-7, -0.3])) == "3e-7 x turnover_gap - 0.3 x age"
+    assert projection_text(columns[1::-1], terms([1, 0], [0.8, -0.3])) == "0.8 x turnover_gap - 0.3 x age"
+    assert projection_text(columns[1::-1], terms([1, 0], [3e-7, -0.3])) == "3e-7 x turnover_gap - 0.3 x age"
     assert projection_text(columns, terms([0], [-0.3])) == "-0.3 x age"
     assert projection_text(columns, []) == "0"
     six = projection_text(columns, terms(range(6), [6, 5, -4, 3, 2, 1]))
@@ -165,7 +165,7 @@ def test_weighted_sums_keep_the_order_of_their_terms():
 def test_terms_of_categories_name_them():
     column = Column("town", ("a", "b"), shared=("c", "d, e"))
     sums = [Term(0, 0.5, code=0), Term(0, -1 / 3, code=1), Term(1, 2.0, fill=0.1)]
-    columns = [column, Column("age")]
+    columns = [column, column, Column("age")]
     assert projection_text(columns, sums) == '0.5 x (town is a) - 0.333 x (town is b, c or "d, e") + 2 x age'
     assert projection_text(columns, sums, EXACT) == (
         '0.5 x (town is a) - 0.3333333333333333 x (town is b, c or "d, e") + 2.0 x age (missing: 0.1)'
@@ -181,14 +181,14 @@ def test_figures():
 
 
 def test_questions_are_asked_of_every_kind_of_node():
-    questions = [question_text(audit_tree(), AUDIT_COLUMNS, node) for node in (0, 1, 2, 4)]
+    questions = [side_condition(audit_tree(), AUDIT_COLUMNS, node).text() for node in (0, 1, 2, 4)]
     assert questions == [
         "vat_gap <= 0.31 or missing",
         "turnover <= 1200.5 or missing",
         "sector is catering or construction",
         "age_years is not missing",
     ]
-    assert question_text(oblique_tree(), AUDIT_COLUMNS, 0) == "0.8 x vat_gap - 0.3 x age_years <= 1.2"
+    assert side_condition(oblique_tree(), AUDIT_COLUMNS, 0).text() == "0.8 x vat_gap - 0.3 x age_years <= 1.2"
 
 
 def test_control_characters_in_names_are_visible():

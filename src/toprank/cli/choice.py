@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from rich.console import Group, RenderableType
@@ -13,13 +13,13 @@ from rich.text import Text
 
 from toprank.cli.show import facts, grid, percent, rules_list
 from toprank.cli.terminal import Terminal
-from toprank.export import ways_of
 from toprank.words.counts import count, plural
 from toprank.workflow.curves import curve_table, judged_points
 
 if TYPE_CHECKING:
+    from toprank.explain import Rule
     from toprank.metrics import Interval, OperatingPoints
-    from toprank.rankers.cost.tao_tree import TAOTree
+    from toprank.rankers.curve.changes import RuleChange
     from toprank.rankers.curve.choice import Cut, Selection
     from toprank.rankers.curve.cost_curve import CostOptimalCurve
 
@@ -58,11 +58,11 @@ def points_shown(points: OperatingPoints, marked: Mapping[int, str]) -> list[int
     if n <= POINTS_SHOWN:
         return list(range(n))
     mistakes = list(zip(points.false_positives.tolist(), points.false_negatives.tolist(), strict=True))
-    told = {mistakes[i] for i in marked}
+    shown = {mistakes[i] for i in marked}
     free = [
         i
         for i in range(n)
-        if not points.is_dominated[i] and mistakes[i] not in told and mistakes[i] not in mistakes[:i]
+        if not points.is_dominated[i] and mistakes[i] not in shown and mistakes[i] not in mistakes[:i]
     ]
     room = max(POINTS_SHOWN - len(marked), 0)
     if len(free) > room:
@@ -153,7 +153,7 @@ def _share(interval: Interval) -> str:
 def show_tree(
     curve: CostOptimalCurve,
     chosen: Selection | None,
-    rules: Sequence[dict[str, Any]],
+    rules: Sequence[Rule],
     terminal: Terminal,
     why: str = "",
 ) -> None:
@@ -170,14 +170,7 @@ def show_tree(
 # --- its rules ----------------------------------------------------------------------------------------------
 
 
-def called_rules(tree: TAOTree) -> list[dict[str, Any]]:
-    """Return the rules that call a case positive, best first, with what each caught in training."""
-    from toprank.rankers.curve.changes import positive_rules
-
-    return positive_rules(tree, tree.columns_)
-
-
-def called_list(rules: Sequence[dict[str, Any]]) -> RenderableType:
+def called_list(rules: Sequence[Rule]) -> RenderableType:
     """Return the first rules to read, and how many more there are."""
     if not rules:
         return Text("  None: this tree calls no case positive.")
@@ -186,44 +179,34 @@ def called_list(rules: Sequence[dict[str, Any]]) -> RenderableType:
     return Group(*parts, *([Text(f"\n   and {plural(more, 'more rule')}", style="dim")] if more > 0 else []))
 
 
-def changes_between(before: TAOTree, after: TAOTree) -> list[dict[str, Any]]:
-    """Return the rules for positives of two trees side by side, one dictionary a rule."""
-    from toprank.rankers.curve.changes import rule_changes
-
-    table = rule_changes(before, after, after.columns_)
-    return [dict(zip(table, row, strict=True)) for row in zip(*table.values(), strict=True)]
-
-
-def changes_summary(changes: Sequence[dict[str, Any]]) -> str:
+def changes_summary(changes: Sequence[RuleChange]) -> str:
     """Return how many rules go, come, change and stay: 2 rules go, 1 comes, 1 stays."""
-    found = Counter(change["change"] for change in changes)
+    found = Counter(change.kind for change in changes)
     verbs = {"goes": "go", "comes": "come", "changes": "change", "stays": "stay"}
     parts = [f"{n:,} {name if n == 1 else verbs[name]}" for name in verbs if (n := found[name])]
     return f"Of the rules for positives {', '.join(parts)}." if parts else "Neither tree calls a case positive."
 
 
-def changes_list(changes: Sequence[dict[str, Any]]) -> Group:
+def changes_list(changes: Sequence[RuleChange]) -> Group:
     """Return the rules that go, come, change and stay, with what they caught in training."""
     parts: list[RenderableType] = []
     for change in changes:
-        name = change["change"]
+        name = change.kind
         parts += [Text(), Text.assemble((f"{name}: ", LOOKS[name]), _caught(change))]
-        lines = [("", way) for way in ways_of(change["rule"])]
-        if name == "changes":
-            lines = [("was ", change["rule_before"]), ("now ", change["rule"])]
-        for i, (lead, way) in enumerate(lines):
-            lead = lead or ("or " if i else "")
+        lines = [("or " if i else "", way) for i, way in enumerate(change.rule.way_texts())]
+        if name == "changes" and change.before is not None:
+            lines = [("was ", change.before.text()), ("now ", change.rule.text())]
+        for lead, way in lines:
             parts.append(Padding(Text.assemble((lead, "dim"), way), (0, 0, 0, 5)))
     return Group(*parts[1:])
 
 
-def _caught(change: dict[str, Any]) -> str:
+def _caught(change: RuleChange) -> str:
     """Return positives, cases and hit rate of a rule before and after, as far as it was there."""
     texts = [
-        f"{count(change[f'positives_{when}'])} of {plural(change[f'n_{when}'], 'case')} positive, "
-        f"{percent(change[f'training_rate_{when}'])}"
-        for when in ("before", "after")
-        if change[f"n_{when}"] == change[f"n_{when}"]  # not NaN: there was such a rule
+        f"{count(rule.positives)} of {plural(rule.n, 'case')} positive, {percent(rule.training_rate)}"
+        for rule in (change.before, change.after)
+        if rule is not None
     ]
     texts = list(dict.fromkeys(texts))
     return texts[0] if len(texts) == 1 else f"{texts[1]}; before {texts[0]}"

@@ -34,6 +34,7 @@ from toprank.words.counts import count, plural
 if TYPE_CHECKING:
     import polars
 
+    from toprank.rankers.curve.changes import RuleChange
     from toprank.rankers.curve.choice import Selection
     from toprank.rankers.curve.cost_curve import CostOptimalCurve
 
@@ -354,14 +355,17 @@ def report(
     written: tuple[Path | None, Path | None], ids: str, terminal: Terminal,
 ) -> None:  # fmt: skip
     """Print the curve, the choice, its rules and what differs; or all of it as JSON."""
-    from toprank.cli.choice import called_rules, changes_between, show_tree
+    from toprank.cli.choice import show_tree
     from toprank.files.model_file import describe_model
+    from toprank.rankers.curve.changes import positive_rules, rule_changes
     from toprank.workflow.curves import choice_dict, curve_table
 
     out, plot = written
     point = model.base_point_ if chosen is None else chosen.position
-    rules = called_rules(model.path_[point].tree)
-    changes = [] if start is None or chosen is None else changes_between(start.tree, chosen.tree)
+    rules = positive_rules(model.path_[point].tree)
+    changes = []
+    if start is not None and chosen is not None:
+        changes = rule_changes(start.tree, chosen.tree)
     table = curve_table(model)
     terminal.finish({
         "model": None if out is None else str(out),
@@ -373,8 +377,8 @@ def report(
         "points": [row.to_dict() for row in table.rows],
         "chosen": choice_dict(chosen),
         "compared_with": choice_dict(start),
-        "rules": rules,
-        "changes": changes,
+        "rules": [rule.to_dict() for rule in rules],
+        "changes": [change.to_dict() for change in changes],
         "info": describe_model(model),
     })  # fmt: skip
     if terminal.quiet and out is not None:
@@ -418,7 +422,7 @@ def _print_curve(
     terminal.show(path_table(model, marked))
 
 
-def _print_changes(start: Selection, chosen: Selection, changes: Sequence[dict[str, Any]], terminal: Terminal) -> None:
+def _print_changes(start: Selection, chosen: Selection, changes: Sequence[RuleChange], terminal: Terminal) -> None:
     from toprank.cli.choice import changes_list, changes_summary
 
     title = f"What changes from the tree for {start.wish} (point {start.position})"

@@ -15,6 +15,8 @@ from toprank.cli.terminal import Terminal
 if TYPE_CHECKING:
     import polars
 
+    from toprank.explain import Rule
+
 YEARS = (2021, 2022, 2023, 2024)
 BUDGET = 0.02
 ALERTS_SHOWN = 10
@@ -79,7 +81,7 @@ def demo(
         "year": campaign.year, "k": k, "average_precision": asdict(interval),
         "optimal_average_precision": campaign.optimal_average_precision,
         "gains": table, "alerts": alerts.head(ALERTS_SHOWN).to_dicts(),
-        "rules": rules[:RULES_SHOWN],
+        "rules": [rule.to_dict() for rule in rules[:RULES_SHOWN]],
     })  # fmt: skip
     if not (quiet or as_json):
         _print_campaign(campaign, info, alerts, terminal)
@@ -170,7 +172,7 @@ def _print_campaign(campaign: Campaign, info: dict[str, Any], alerts: polars.Dat
 
 
 def _print_judgement(
-    campaign: Campaign, interval: Any, table: dict[str, Any], rules: list[dict[str, Any]], terminal: Terminal
+    campaign: Campaign, interval: Any, table: dict[str, Any], rules: list[Rule], terminal: Terminal
 ) -> None:
     from toprank.cli.show import facts, gains_grid, interval_text, rules_list, rules_title
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     import numpy as np
     import polars
 
+    from toprank.explain import Rule
     from toprank.tree.columns import Column
 
 CLASS_RULES_SHOWN = 16
@@ -109,7 +110,7 @@ def _describe_model(path: Path, terminal: Terminal, limits: _Limits) -> None:
     width = min(terminal.out.width, WIDTH)
     read = _read_tree(path, info, arrays, width, limits)
     rules = rules_shown(read.rules, width, limits.max_rules)
-    found = {"kind": "model", "file": str(path), "info": info, "rules": read.rules}
+    found = {"kind": "model", "file": str(path), "info": info, "rules": [rule.to_dict() for rule in read.rules]}
     terminal.finish(found | ({"scorecard": read.scorecard} if read.inside else {}))
     _print_model(info, terminal, limits, inside=read.inside, card_shares=read.card_shares)
     if rules:
@@ -146,30 +147,31 @@ def _print_exactly(path: Path, terminal: Terminal) -> None:
 
 def _describe_curve(path: Path, info: dict[str, Any], terminal: Terminal, limits: _Limits) -> None:
     """Say what a file with a cost-optimal curve holds: also the choice, and the rules of the chosen tree."""
-    from toprank.cli.choice import called_rules, show_tree
+    from toprank.cli.choice import show_tree
     from toprank.files.model_file import load
+    from toprank.rankers.curve.changes import positive_rules
     from toprank.workflow.curves import choice_dict
 
     with terminal.working(f"Loading {path.name}"):
         curve = load(path)
     chosen = curve.selected_
-    rules = called_rules(curve.path_[curve.base_point_].tree if chosen is None else chosen.tree)
-    found = {"kind": "model", "file": str(path), "info": info, "chosen": choice_dict(chosen), "rules": rules}
-    terminal.finish(found)
+    rules = positive_rules(curve.path_[curve.base_point_].tree if chosen is None else chosen.tree)
+    found = {"kind": "model", "file": str(path), "info": info, "chosen": choice_dict(chosen)}
+    terminal.finish(found | {"rules": [rule.to_dict() for rule in rules]})
     _print_model(info, terminal, limits, is_chosen=chosen is not None)
     show_tree(curve, chosen, rules, terminal)
     terminal.hint(f"\n`toprank curve {path}` lists all trees, and chooses another.")
 
 
 def _describe_classifier(path: Path, info: dict[str, Any], terminal: Terminal, limits: _Limits) -> None:
-    """Say what a file with a model that tells classes holds: its classes and rules, none of them first."""
+    """Say what a file with a classifier holds: its classes and rules, none of them first."""
     from toprank.cli.show import classifier_card, rules_list, rules_title
     from toprank.files.model_file import load
-    from toprank.words.wording import SHORT
 
     with terminal.working(f"Loading {path.name}"):
-        rules = _rows(load(path)._rules(SHORT))
-    terminal.finish({"kind": "model", "file": str(path), "info": info, "rules": rules})
+        rules = load(path).rule_list()
+    shown = [rule.to_dict() for rule in rules]
+    terminal.finish({"kind": "model", "file": str(path), "info": info, "rules": shown})
     terminal.show(classifier_card(info, _provenance(info, all_facts=limits.all_facts)))
     if limits.all_facts:
         _print_columns(info, [], terminal)
@@ -213,9 +215,9 @@ def _provenance(info: dict[str, Any], *, all_facts: bool) -> list[tuple[str, str
             ("packages", ", ".join(f"{name} {version}" for name, version in info["packages"].items())),
             ("parameters", ", ".join(f"{name}={_parameter(value)}" for name, value in given.items())),
         ]
-    told = [f"{name}={_parameter(given[name])}" for name in changed if name in given and name not in UNTOLD]
+    listed = [f"{name}={_parameter(given[name])}" for name in changed if name in given and name not in UNTOLD]
     return [
-        ("parameters", f"{', '.join(told)}; otherwise the defaults" if told else "the defaults"),
+        ("parameters", f"{', '.join(listed)}; otherwise the defaults" if listed else "the defaults"),
         ("written", f"{written} by toprank {info['packages'].get('toprank', '?')}; data {info['data_hash'][:12]}"),
     ]
 
@@ -266,7 +268,7 @@ def _column_text(column: Column) -> str:
 class _Read:
     """What a tree in a file says: its first rules, and the scorecard inside its leaves, as data and in words."""
 
-    rules: list[dict[str, Any]] = field(default_factory=list)
+    rules: list[Rule] = field(default_factory=list)
     n_rules: int = 0
     scorecard: list[dict[str, Any]] = field(default_factory=list)
     inside: str = ""
@@ -308,7 +310,7 @@ def _read_tree(path: Path, info: dict[str, Any], arrays: dict[str, np.ndarray], 
         )
         card = (tree.scoring, columns, checked_spread(arrays.get("points_spread"), tree.n_features))
         return _Read(
-            _rows({name: list(values) for name, values in found.items()}),
+            found,
             tree.n_leaves,
             _rows(scorecard_table(*card)),
             scorecard_summary(*card),

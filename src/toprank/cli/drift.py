@@ -329,16 +329,14 @@ def _figures_of(result: TwoSampleResult, reference: str, new: str) -> list[tuple
     ]
     if result.is_different:
         names = [{"name": column.name} for column in columns]
-        told = main_columns({"columns": names, "importances": result.ranker.feature_importances_})
-        found.append(("main columns", told or "none"))
+        main = main_columns({"columns": names, "importances": result.ranker.feature_importances_})
+        found.append(("main columns", main or "none"))
     return [*compared[:-1], tested, compared[-1], *found]
 
 
 def _print_cells(cells: tuple[DriftCell, ...], new: str, terminal: Terminal) -> None:
     from rich.padding import Padding
     from rich.text import Text
-
-    from toprank.export import ways_of
 
     if not cells:
         terminal.heading("No single place differs clearly: the drift is spread thin.")
@@ -349,7 +347,7 @@ def _print_cells(cells: tuple[DriftCell, ...], new: str, terminal: Terminal) -> 
         more = "more" if cell.share_new > cell.share_reference else "fewer"
         blank = "\n" if place > 1 else ""
         terminal.show(Text.assemble(blank, (f"{place}. ", "bold"), (f"{more}: ", colour), _figures(cell)))
-        for i, way in enumerate(ways_of(cell.rule)):
+        for i, way in enumerate(cell.leaf_rule.way_texts()):
             terminal.show(Padding(Text(f"{'or ' if i else ''}{way}"), (0, 0, 0, 5)))
 
 

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     import polars
 
     from toprank.cli.csv_text import CsvFormat
+    from toprank.explain import Rule
 
 
 def fit(
@@ -220,9 +221,9 @@ def quality_of(model: Any) -> dict[str, Any]:
     return {"average_precision": rates.average_precision, "how": how}
 
 
-def rules_of(model: Any) -> list[dict[str, Any]]:
+def rules_of(model: Any) -> list[Rule]:
     """Return the rules of a tree, best first; none of a forest, which has too many to read."""
-    return [] if hasattr(model, "trees_") else model.rules().to_dicts()
+    return [] if hasattr(model, "trees_") else model.rule_list()
 
 
 def report(model: Any, out: Path, judged: dict[str, Any], ids: str, terminal: Terminal) -> None:
@@ -239,7 +240,7 @@ def report(model: Any, out: Path, judged: dict[str, Any], ids: str, terminal: Te
             "model": str(out),
             "seconds": round(terminal.seconds, 3),
             "judged": judged,
-            "rules": shown,
+            "rules": [rule.to_dict() for rule in shown],
             "info": info,
         }
     )

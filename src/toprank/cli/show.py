@@ -12,14 +12,17 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from toprank.export import fitting_rules, rule_figures, rule_lines, scorecard_lines, wrapped
+from toprank.explain import Rule
+from toprank.export import fitting_rules, rule_figures, rule_lines, scorecard_lines
 from toprank.register import entry_of
 from toprank.words.counts import count, plural
 from toprank.words.visible import visible
+from toprank.words.wrapping import wrapped
 
 if TYPE_CHECKING:
     import numpy as np
 
+    from toprank.explain import ClassRule
     from toprank.tree.columns import Column
     from toprank.tree.scoring import Scoring
 
@@ -124,9 +127,9 @@ def model_card(
 
 
 def classifier_card(info: dict[str, Any], more: Sequence[tuple[str, str]] = ()) -> Group:
-    """Return a model that tells classes in a few lines, from what its file says of it, and further lines."""
+    """Return a classifier in a few lines, from what its file says of it, and further lines."""
     figures = info["figures"]
-    told = zip(info["classes"]["values"], figures["class_counts"], strict=True)
+    counts = zip(info["classes"]["values"], figures["class_counts"], strict=True)
     rows = [
         ("size", model_size(figures)),
         (
@@ -134,7 +137,7 @@ def classifier_card(info: dict[str, Any], more: Sequence[tuple[str, str]] = ()) 
             f"{plural(figures['n_cases'], 'case')}, {count(figures['n_wrong'])} called wrongly "
             f"({percent(figures['n_wrong'] / figures['n_cases'])})",
         ),
-        ("classes", ", ".join(f"{label!r}: {count(n)}" for label, n in told)),
+        ("classes", ", ".join(f"{label!r}: {count(n)}" for label, n in counts)),
         ("columns", columns_in_words(info)),
     ]
     return Group(Text(info["class"], style="bold"), facts([*rows, *more]))
@@ -186,27 +189,27 @@ def card_lines(card: tuple[Scoring, Sequence[Column], np.ndarray | None], width:
     return lines
 
 
-def rules_shown(rules: Sequence[dict[str, Any]], width: int, max_rules: int | None) -> list[dict[str, Any]]:
+def rules_shown(rules: Sequence[Rule], width: int, max_rules: int | None) -> list[Rule]:
     """Return the rules that are printed: so many, or without a number as many as fit in 20 lines."""
     return list(rules[: fitting_rules(rules, width, max_rules)])
 
 
-def rules_list(rules: Sequence[dict[str, Any]], width: int = 100) -> Group:
+def rules_list(rules: Sequence[Rule | ClassRule], width: int = 100) -> Group:
     """Return rules with the figures of each, one paragraph per way, and how well a short rule fits."""
     parts: list[RenderableType] = []
     for place, rule in enumerate(rules, 1):
-        told = class_figures(rule) if "class" in rule else rule_figures(rule)
-        parts.append(Text.assemble((f"{place}. ", "bold"), told))
+        figures = rule_figures(rule) if isinstance(rule, Rule) else class_figures(rule)
+        parts.append(Text.assemble((f"{place}. ", "bold"), figures))
         parts += [Text(line) for line in rule_lines(rule, width)]
     return Group(*parts)
 
 
-def class_figures(rule: dict[str, Any]) -> str:
+def class_figures(rule: ClassRule) -> str:
     """Return what a leaf with a class held: cases of the class, their share with its interval, and of all of them."""
-    interval = f"{percent(rule['share_low'])} to {percent(rule['share_high'])}"
+    interval = f"{percent(rule.share_low)} to {percent(rule.share_high)}"
     return (
-        f"class {rule['class']!r}, {count(rule['of_class'])} of {plural(rule['n'], 'case')}: "
-        f"{percent(rule['share'])} ({interval}), {percent(rule['coverage'])} of the class"
+        f"class {rule.label!r}, {count(rule.of_class)} of {plural(rule.n, 'case')}: "
+        f"{percent(rule.share)} ({interval}), {percent(rule.coverage)} of the class"
     )
 
 

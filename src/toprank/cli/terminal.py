@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import os
 import time
 import warnings
@@ -18,6 +17,7 @@ from rich.segment import Segment
 from rich.table import Table
 from rich.text import Span, Text
 
+from toprank.words.plain import plain
 from toprank.words.visible import UNSAFE, visible
 
 WIDTH = 100
@@ -180,18 +180,3 @@ class Terminal:
         if self.as_json:
             text = json.dumps(plain(result | {"notes": self.notes}), indent=2, ensure_ascii=False)
             self.out.file.write(UNSAFE.sub(lambda match: json.dumps(match[0])[1:-1], text) + "\n")
-
-
-def plain(value: Any) -> Any:
-    """Return a value as JSON can hold it: numpy as Python, what is not a finite number as None."""
-    if isinstance(value, dict):
-        return {str(key): plain(entry) for key, entry in value.items()}
-    if isinstance(value, list | tuple):
-        return [plain(entry) for entry in value]
-    if hasattr(value, "tolist"):
-        return plain(value.tolist())
-    if value is None or isinstance(value, str | bool | int):
-        return value
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    return str(value)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, fields
 from statistics import NormalDist
 from typing import Any
 
@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln
 
-from toprank.explain import leaf_rules
+from toprank.explain import Rule, leaf_rules
 from toprank.rankers.tree_ranker import TreeRanker
 from toprank.words.numbers import lift_text, percent_text
 
@@ -22,10 +22,8 @@ class DriftCell:
 
     Attributes
     ----------
-    leaf : int
-        Place in the order of the ranker, 1 = where new rows are most frequent.
-    rule : str
-        The leaf in words.
+    leaf_rule : Rule
+        The leaf as data; its figures are those of the rows that the tree was grown on.
     n_reference, n_new : int
         Held-out rows in the leaf.
     share_reference, share_new : float
@@ -40,8 +38,7 @@ class DriftCell:
         The same after Holm's adjustment for the number of leaves.
     """
 
-    leaf: int
-    rule: str
+    leaf_rule: Rule
     n_reference: int
     n_new: int
     share_reference: float
@@ -51,6 +48,16 @@ class DriftCell:
     ratio_high: float
     p_value: float
     p_adjusted: float
+
+    @property
+    def leaf(self) -> int:
+        """Place in the order of the ranker, 1 = where new rows are most frequent."""
+        return self.leaf_rule.leaf
+
+    @property
+    def rule(self) -> str:
+        """The leaf in words."""
+        return self.leaf_rule.text()
 
     @property
     def direction(self) -> str:
@@ -69,8 +76,10 @@ class DriftCell:
         return f"{shares}: {lift_text(self.ratio)} times ({lift_text(self.ratio_low)} to {lift_text(self.ratio_high)})"
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values."""
-        return asdict(self) | {"direction": self.direction}
+        """Plain values; `ways` are lists of conditions, as in `Rule.to_dict`."""
+        figures = {each.name: getattr(self, each.name) for each in fields(self) if each.name != "leaf_rule"}
+        ways = self.leaf_rule.to_dict()["ways"]
+        return {"leaf": self.leaf, "rule": self.rule, "ways": ways} | figures | {"direction": self.direction}
 
 
 def drift_cells(
@@ -92,15 +101,14 @@ def drift_cells(
     """
     new = np.bincount(leaf[is_new], minlength=ranker.tree_.n_leaves)
     reference = np.bincount(leaf[~is_new], minlength=ranker.tree_.n_leaves)
-    rules = leaf_rules(ranker.tree_, ranker.columns_, ranker.path_counts_)["rule"]
+    rules = leaf_rules(ranker.tree_, ranker.columns_, ranker.path_counts_)
     p_value = fisher_p_values(reference, new)
     adjusted = holm(p_value)
     ratio, low, high = share_ratios(reference, new, level)
     order = np.argsort(-np.abs(share_z(reference, new)), kind="stable")
     return [
         DriftCell(
-            leaf=int(i) + 1,
-            rule=rules[i],
+            leaf_rule=rules[i],
             n_reference=int(reference[i]),
             n_new=int(new[i]),
             share_reference=float(reference[i] / reference.sum()),

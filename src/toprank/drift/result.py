@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import textwrap
 from dataclasses import dataclass, field, fields
 from typing import Any
@@ -14,6 +13,7 @@ from toprank.drift.cells import DriftCell
 from toprank.metrics import Interval
 from toprank.rankers.base import Ranker
 from toprank.words.numbers import percent_text
+from toprank.words.plain import plain
 
 WIDTH = 100
 
@@ -87,7 +87,9 @@ class TwoSampleResult:
     def cells_frame(self) -> Any:
         """Cells as a table, strongest first, in the frame type of the reference."""
         kinds = {"leaf": np.int64, "n_reference": np.int64, "n_new": np.int64, "rule": str, "direction": str}
-        kinds |= dict.fromkeys((each.name for each in fields(DriftCell) if each.name not in kinds), np.float64)
+        kinds |= dict.fromkeys(
+            (each.name for each in fields(DriftCell) if each.name not in (*kinds, "leaf_rule")), np.float64
+        )
         rows = [cell.to_dict() for cell in self.cells]
         return make_frame({name: np.array([row[name] for row in rows], kind) for name, kind in kinds.items()},
                           self.backend)  # fmt: skip
@@ -100,7 +102,7 @@ class TwoSampleResult:
         return {
             **{name: getattr(self, name) for name in names},
             "auc_interval": interval,
-            "cells": [{name: _plain(value) for name, value in cell.to_dict().items()} for cell in self.cells],
+            "cells": [plain(cell.to_dict()) for cell in self.cells],
         }
 
     def __str__(self) -> str:
@@ -135,7 +137,3 @@ class TwoSampleResult:
 def p_text(p_value: float) -> str:
     """Words for a p-value: p = 0.031, p < 0.0001."""
     return "p < 0.0001" if p_value < 0.0001 else f"p = {p_value:.4f}" if p_value < 0.001 else f"p = {p_value:.3f}"
-
-
-def _plain(value: Any) -> Any:
-    return None if isinstance(value, float) and not math.isfinite(value) else value

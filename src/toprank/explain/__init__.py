@@ -3,19 +3,21 @@
 Reads a `Tree` and the columns' names; knows nothing of estimators or data frames.
 """
 
-from toprank.explain.conditions import Condition, merge_path
-from toprank.explain.contributions import auc_importance, feature_contributions, gain_importance, path_contributions
+from toprank.explain.conditions import Condition, Way, merge_path, side_condition
+from toprank.explain.contributions import auc_importance, feature_contributions, gain_importance
 from toprank.explain.covers import MAX_CONDITIONS, MAX_LEAVES, Cover, Covers, LeafRows
 from toprank.explain.dependence import Dependence, partial_dependence
 from toprank.explain.paths import PathCounts, count_paths
 from toprank.explain.reasons import Reason, reasons
 from toprank.explain.rows import Explanation, Step, explain_rows
-from toprank.explain.rules import checked_leaf_rates, leaf_rules, leaf_table
+from toprank.explain.rules import ClassRule, Rule, checked_leaf_rates, leaf_rules, leaf_table, rule_table
 from toprank.explain.votes import VoteExplanation, explain_votes, vote_reasons
+from toprank.explain.walk import TreeWalk, Visit
 
 __all__ = [
     "MAX_CONDITIONS",
     "MAX_LEAVES",
+    "ClassRule",
     "Condition",
     "Cover",
     "Covers",
@@ -24,8 +26,12 @@ __all__ = [
     "LeafRows",
     "PathCounts",
     "Reason",
+    "Rule",
     "Step",
+    "TreeWalk",
+    "Visit",
     "VoteExplanation",
+    "Way",
     "auc_importance",
     "checked_leaf_rates",
     "count_paths",
@@ -37,7 +43,8 @@ __all__ = [
     "leaf_table",
     "merge_path",
     "partial_dependence",
-    "path_contributions",
     "reasons",
+    "rule_table",
+    "side_condition",
     "vote_reasons",
 ]

@@ -1,10 +1,11 @@
-"""`Condition`: everything a path says about one feature, merged, with its wording."""
+"""`Condition`: what a path says about one feature, merged, with its wording; `Way`: all conditions of a path."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
@@ -12,7 +13,17 @@ from toprank._core.dtypes import CATEGORY, NUMERIC
 from toprank.errors import InputError
 from toprank.tree.columns import Column
 from toprank.tree.structure import Tree
-from toprank.words.wording import SHORT, Detail, Term, category_text, projection_text, range_text, sum_gap, sum_terms
+from toprank.words.wording import (
+    SHORT,
+    Detail,
+    Term,
+    category_text,
+    labels_of,
+    projection_text,
+    range_text,
+    sum_gap,
+    sum_terms,
+)
 
 
 @dataclass(frozen=True)
@@ -33,6 +44,8 @@ class Condition:
         Category codes that qualify; None for a number.
     terms : tuple of Term
         Of a weighted sum, in the order in which they are added up.
+    summands : tuple of Column
+        Of a weighted sum, the column of each term.
     steps : tuple of int
         Places on the path, 0 = at the root, where the conditions stand that were merged.
     """
@@ -44,7 +57,13 @@ class Condition:
     missing: bool = True
     codes: tuple[int, ...] | None = None
     terms: tuple[Term, ...] = ()
+    summands: tuple[Column, ...] = ()
     steps: tuple[int, ...] = ()
+
+    @property
+    def is_sum(self) -> bool:
+        """True for a weighted sum."""
+        return self.feature < 0
 
     @property
     def is_open(self) -> bool:
@@ -55,8 +74,13 @@ class Condition:
 
     @property
     def is_possible(self) -> bool:
-        """True where some value qualifies."""
-        return self.missing or (bool(self.codes) if self.codes is not None else self.low < self.high)
+        """True where some value qualifies, or a missing one."""
+        return self.missing or self.has_values
+
+    @property
+    def has_values(self) -> bool:
+        """True where some known value qualifies."""
+        return bool(self.codes) if self.codes is not None else self.low < self.high
 
     def text(self, value: float | None = None, detail: Detail = SHORT) -> str:
         """Words for the condition; with the value of one case, words for how that value meets it.
@@ -66,18 +90,50 @@ class Condition:
         value : float or None
             A number, a category code or a weighted sum, as `values` gives it; NaN = missing.
         detail : Detail
-            Of a weighted sum, as in `merge_path`, which words the sum itself.
+            `SHORT` to be read, `EXACT` to be applied.
         """
         missing = self.missing and (detail.is_exact or self.column.has_missing or self.is_open)
         if self.codes is not None:
             return category_text(self.column, self.codes, missing, value, detail)
-        name = self.column.name if self.terms else detail.name(self.column.name)
-        nothing = sum_gap(self.terms, detail) if self.terms else "missing"
+        if self.is_sum:
+            name, nothing = projection_text(self.summands, self.terms, detail), sum_gap(self.terms, detail)
+        else:
+            name, nothing = detail.name(self.column.name), "missing"
         return range_text(name, self.low, self.high, missing, value, detail, nothing, self.column)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, ready for JSON, which select exactly the rows that the condition selects.
+
+        Returns
+        -------
+        dict
+            text; column (None for a weighted sum); low and high (low < value <= high; None where open; dates as text);
+            categories (None for a number); missing (whether a missing value, or an unknown category, qualifies);
+            only_missing (True where no known value qualifies, whatever the bounds). A weighted sum also has terms, each
+            with column, weight, category (names of which the row must have one for the term to count; None for a
+            number) and fill (what a missing number counts as; None where it makes the sum missing).
+        """
+        out: dict[str, Any] = {"text": self.text(), "column": None if self.is_sum else self.column.name}
+        for name, bound in (("low", self.low), ("high", self.high)):
+            shown = self.column.date_text(bound) if self.column.is_date and np.isfinite(bound) else float(bound)
+            out[name] = shown if np.isfinite(bound) else None
+        out["categories"] = None if self.codes is None else labels_of(self.column, self.codes)
+        out["missing"], out["only_missing"] = self.missing, not self.has_values
+        if self.is_sum:
+            out["terms"] = [
+                {
+                    "column": column.name,
+                    "weight": term.weight,
+                    "category": None if term.code is None else list(column.labels(term.code)),
+                    "fill": term.fill,
+                }
+                for term, column in zip(self.terms, self.summands, strict=True)
+            ]
+        return out
 
     def values(self, X: np.ndarray) -> np.ndarray:
         """Return what the condition looks at in each row of X: float64 (n,)."""
-        if not self.terms:
+        if not self.is_sum:
             return X[:, self.feature].astype(np.float64)
         total = np.zeros(len(X))
         # One by one, in the order of the tree: the same sum to the last bit.
@@ -113,8 +169,39 @@ class Condition:
         )
 
 
-def side_condition(tree: Tree, columns: Sequence[Column], node: int, left: bool, detail: Detail = SHORT) -> Condition:
-    """Return what holds on one side of an inner node."""
+@dataclass(frozen=True)
+class Way:
+    """Conditions that must all hold: one way into a leaf. Without any, all rows qualify."""
+
+    conditions: tuple[Condition, ...] = ()
+    _texts: dict[Detail, list[str]] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    def __len__(self) -> int:
+        return len(self.conditions)
+
+    def texts(self, detail: Detail = SHORT) -> list[str]:
+        """Words for each condition."""
+        if detail not in self._texts:  # words are slow to find: rules compare them before they show them
+            self._texts[detail] = [condition.text(detail=detail) for condition in self.conditions]
+        return self._texts[detail]
+
+    def text(self, detail: Detail = SHORT) -> str:
+        """Conditions joined by "and", those with an "or" or an "and" of their own in brackets."""
+        texts = self.texts(detail)
+        if len(texts) < 2:
+            return texts[0] if texts else "all cases"
+        return " and ".join(f"({text})" if " or " in text or " and not " in text else text for text in texts)
+
+    def holds(self, X: np.ndarray) -> np.ndarray:
+        """Rows of X that satisfy all conditions: bool (n,)."""
+        out = np.ones(len(X), bool)
+        for condition in self.conditions:
+            out &= condition.holds(X)
+        return out
+
+
+def side_condition(tree: Tree, columns: Sequence[Column], node: int, left: bool = True) -> Condition:
+    """Return what holds on one side of an inner node; the left side is the "yes" of its question."""
     missing = bool(tree.missing_left[node]) == left
     feature = int(tree.feature[node])
     if tree.kind[node] == CATEGORY:
@@ -126,23 +213,29 @@ def side_condition(tree: Tree, columns: Sequence[Column], node: int, left: bool,
     if tree.kind[node] == NUMERIC:
         return Condition(feature, columns[feature], low, high, missing)
     terms = sum_terms(tree, node)
-    column = Column(projection_text(columns, terms, detail), has_missing=any(term.makes_missing for term in terms))
-    return Condition(-1, column, low, high, missing, terms=terms)
+    summands = tuple(columns[term.feature] for term in terms)
+    column = Column(projection_text(summands, terms), has_missing=any(term.makes_missing for term in terms))
+    return Condition(-1, column, low, high, missing, terms=terms, summands=summands)
 
 
-def merge_path(
-    tree: Tree, columns: Sequence[Column], nodes: Sequence[int] | np.ndarray, detail: Detail = SHORT
-) -> list[Condition]:
-    """Conditions of a path, one a feature, in the order in which the path first asks for them.
+def merged(conditions: Iterable[Condition]) -> list[Condition]:
+    """One condition per feature, or weighted sum, in the order in which they first occur."""
+    out: dict[object, Condition] = {}
+    for condition in conditions:
+        key = condition.terms if condition.is_sum else condition.feature
+        out[key] = out[key].narrowed(condition) if key in out else condition
+    return list(out.values())
+
+
+def merge_path(tree: Tree, columns: Sequence[Column], nodes: Sequence[int] | np.ndarray) -> list[Condition]:
+    """Conditions of a path, one per feature, in the order in which the path first asks for them.
 
     Parameters
     ----------
     tree : Tree
-    columns : sequence of Column, one a feature of the tree
+    columns : sequence of Column, one per feature of the tree
     nodes : sequence of int
-        From the root to a leaf, or part of it; which child follows tells the side. Padding (-1) is ignored.
-    detail : Detail
-        How weighted sums are worded.
+        From the root to a leaf, or part of it; the child that follows gives the side. Padding (-1) is ignored.
 
     Returns
     -------
@@ -150,18 +243,14 @@ def merge_path(
         Weighted sums come apart from the features in them. A node whose two sides lead to the same child says
         nothing and gives no condition.
     """
-    path = [int(node) for node in nodes if node >= 0]
-    merged: dict[object, Condition] = {}
-    for step, (node, child) in enumerate(pairwise(path)):
+    sides: list[Condition] = []
+    for step, (node, child) in enumerate(pairwise(int(node) for node in nodes if node >= 0)):
         left, right = int(tree.left[node]), int(tree.right[node])
         if child not in (left, right):
             raise InputError(
                 f"Not a path: node {child} is not a child of node {node}, whose children are {left} and "
                 f"{right}. Hint: take the nodes from Tree.paths."
             )
-        if left == right:
-            continue
-        condition = replace(side_condition(tree, columns, node, child == left, detail), steps=(step,))
-        key = condition.terms or condition.feature
-        merged[key] = merged[key].narrowed(condition) if key in merged else condition
-    return list(merged.values())
+        if left != right:
+            sides.append(replace(side_condition(tree, columns, node, child == left), steps=(step,)))
+    return merged(sides)

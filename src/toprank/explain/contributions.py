@@ -10,7 +10,6 @@ from toprank._core.dtypes import LEAF, OBLIQUE
 from toprank.explain.conditions import Condition, merge_path
 from toprank.tree.columns import Column
 from toprank.tree.structure import Tree
-from toprank.words.wording import SHORT, Detail
 
 
 def node_log_odds(tree: Tree) -> np.ndarray:
@@ -23,19 +22,6 @@ def node_log_odds(tree: Tree) -> np.ndarray:
     if np.isnan(base):  # one class only
         base = (tree.positive[0] + 0.5) / (total[0] + 1.0)
     return np.log(tree.positive + base) - np.log(tree.negative + (1.0 - base))
-
-
-def path_contributions(tree: Tree, nodes: Sequence[int] | np.ndarray) -> np.ndarray:
-    """How much each step of a path raised the log-odds: float64, one entry less than nodes.
-
-    Parameters
-    ----------
-    tree : Tree
-    nodes : sequence of int
-        From the root to a leaf; padding (-1) is ignored.
-    """
-    path = np.asarray(nodes)
-    return np.diff(node_log_odds(tree)[path[path >= 0]])
 
 
 def feature_contributions(tree: Tree, X: np.ndarray, typical: np.ndarray | None = None) -> tuple[np.ndarray, float]:
@@ -164,11 +150,7 @@ def auc_importance(tree: Tree) -> np.ndarray:
 
 
 def ranked_conditions(
-    tree: Tree,
-    columns: Sequence[Column],
-    nodes: Sequence[int] | np.ndarray,
-    log_odds: np.ndarray,
-    detail: Detail = SHORT,
+    tree: Tree, columns: Sequence[Column], nodes: Sequence[int] | np.ndarray, log_odds: np.ndarray
 ) -> list[tuple[Condition, float]]:
     """Return a path's merged conditions with their contributions, largest first; open ones are left out.
 
@@ -178,7 +160,7 @@ def ranked_conditions(
     change = np.diff(log_odds[path[path >= 0]])
     weighed = [
         (condition, float(change[list(condition.steps)].sum()))
-        for condition in merge_path(tree, columns, path, detail)
+        for condition in merge_path(tree, columns, path)
         if not condition.is_open
     ]
     return sorted(weighed, key=lambda pair: -pair[1])

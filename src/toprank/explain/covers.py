@@ -17,13 +17,13 @@ import numpy as np
 
 from toprank._core.dtypes import CATEGORY, NODE, OBLIQUE
 from toprank.errors import InputError
-from toprank.explain.conditions import Condition, side_condition
+from toprank.explain.conditions import Condition, Way, merged, side_condition
 from toprank.explain.contributions import node_log_odds
 from toprank.explain.paths import PathCounts, rows_of_each_leaf
+from toprank.explain.walk import passed_up
 from toprank.tree.columns import Column
 from toprank.tree.scoring import rises
 from toprank.tree.structure import Tree
-from toprank.words.wording import SHORT, Detail
 
 MAX_LEAVES = 20
 """Leaves that are described, from the top: more rules are not read."""
@@ -55,7 +55,7 @@ class Cover:
 
     Attributes
     ----------
-    ways : tuple of tuples of Condition
+    ways : tuple of Way
         A row is selected where all conditions of one way hold.
     coverage : float
         Share of the leaf's training rows that are selected.
@@ -63,7 +63,7 @@ class Cover:
         Share of the selected training rows that belong to the leaf; NaN where none is selected.
     """
 
-    ways: tuple[tuple[Condition, ...], ...]
+    ways: tuple[Way, ...]
     coverage: float
     precision: float
 
@@ -71,16 +71,6 @@ class Cover:
     def is_exact(self) -> bool:
         """True where the rule selects the training rows of the leaf and no others."""
         return self.coverage >= 1 and self.precision >= 1
-
-    def holds(self, X: np.ndarray) -> np.ndarray:
-        """Rows of X that are selected: bool (n,)."""
-        out = np.zeros(len(X), bool)
-        for way in self.ways:
-            inside = np.ones(len(X), bool)
-            for condition in way:
-                inside &= condition.holds(X)
-            out |= inside
-        return out
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,19 +110,14 @@ class Covers:
         return len(self.coverage)
 
     def of(
-        self,
-        tree: Tree,
-        columns: Sequence[Column],
-        leaf: int,
-        max_conditions: int = MAX_CONDITIONS,
-        detail: Detail = SHORT,
+        self, tree: Tree, columns: Sequence[Column], leaf: int, max_conditions: int = MAX_CONDITIONS
     ) -> Cover | None:
         """The cover of a leaf position, each way cut to so many conditions; None where the leaf is not described."""
         if leaf >= len(self):
             return None
         n = min(max_conditions, MAX_CONDITIONS)
         ways = dict.fromkeys(
-            tuple(merge_steps(tree, columns, self.step[self.offset[i] : self.offset[i + 1]], detail)[:n])
+            Way(tuple(merge_steps(tree, columns, self.step[self.offset[i] : self.offset[i + 1]])[:n]))
             for i in np.flatnonzero(self.leaf == leaf)
         )
         figures = (float(array[leaf, n - 1]) for array in (self.coverage, self.precision))
@@ -242,16 +227,10 @@ class Covers:
                 raise InputError(f"Not valid covers: they are not {rule}. Hint: the data may be damaged.")
 
 
-def merge_steps(
-    tree: Tree, columns: Sequence[Column], steps: Sequence[int] | np.ndarray, detail: Detail = SHORT
-) -> list[Condition]:
+def merge_steps(tree: Tree, columns: Sequence[Column], steps: Sequence[int] | np.ndarray) -> list[Condition]:
     """Conditions of the steps of a way, one per feature, in the order of their first steps; open ones left out."""
-    merged: dict[object, Condition] = {}
-    for step in steps:
-        condition = side_condition(tree, columns, int(step) // 2, step % 2 == 0, detail)
-        key = condition.terms or condition.feature
-        merged[key] = merged[key].narrowed(condition) if key in merged else condition
-    return [condition for condition in merged.values() if not condition.is_open]
+    sides = (side_condition(tree, columns, step // 2, step % 2 == 0) for step in map(int, steps))
+    return [condition for condition in merged(sides) if not condition.is_open]
 
 
 class ColumnTable:
@@ -327,7 +306,7 @@ class LeafRows:
         out = np.zeros(len(self.X), bool)
         for way in cover.ways:
             inside = np.arange(len(self.X))
-            for condition in way:
+            for condition in way.conditions:
                 inside = inside[condition.holds(self._part(condition, inside))]
             out[inside] = True
         return out
@@ -379,12 +358,10 @@ class _Search:
 
     def _leads_to(self) -> np.ndarray:
         """Which leaf positions can be reached from each node: bool (n_nodes, n_leaves)."""
-        tree, out = self.tree, np.zeros((len(self.tree), self.n_leaves), bool)
+        tree, own = self.tree, np.zeros((len(self.tree), self.n_leaves), bool)
         shown = np.flatnonzero(tree.is_leaf & (tree.leaf < self.n_leaves))
-        out[shown, tree.leaf[shown]] = True
-        for node in np.flatnonzero(~tree.is_leaf)[::-1]:
-            out[node] |= out[tree.left[node]] | out[tree.right[node]]
-        return out
+        own[shown, tree.leaf[shown]] = True
+        return passed_up(tree, own)
 
     def _test_sides(self) -> None:
         """Find the rows on each side of each condition; conditions that ask the same are one."""
@@ -399,7 +376,7 @@ class _Search:
                 key += (float(tree.threshold[node]),)
             self.twin[node] = first.setdefault(key, node)
             if self.twin[node] == node:
-                left = side_condition(tree, self.columns, node, True).holds(self.rows.X)
+                left = side_condition(tree, self.columns, node).holds(self.rows.X)
                 self.sides[2 * node], self.sides[2 * node + 1] = left, ~left
 
     def ways(self, leaf: int) -> list[list[int]]:

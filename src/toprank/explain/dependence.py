@@ -140,7 +140,7 @@ def partial_dependence(
     matrix = _check_matrix(matrix, columns)
     n_values, max_rows = _check_count(n_values, "n_values", 2), _check_count(max_rows, "max_rows", 1)
     chosen = _positions(features, columns)
-    axes = [_Axis.of(columns[feature], matrix[:, feature], n_values) for feature in chosen]
+    axes = [_Axis.from_column(columns[feature], matrix[:, feature], n_values) for feature in chosen]
     rows = matrix
     if len(matrix) > max_rows:
         drawn = np.random.default_rng(random_state).choice(len(matrix), max_rows, replace=False)
@@ -164,7 +164,7 @@ class _Axis:
     is_categorical: bool
 
     @classmethod
-    def of(cls, column: Column, cells: np.ndarray, n_values: int) -> _Axis:
+    def from_column(cls, column: Column, cells: np.ndarray, n_values: int) -> _Axis:
         if column.categories is not None:
             codes = np.arange(len(column.categories), dtype=np.float64)
             words = [names_text(column.labels(code)) for code in range(len(codes))]
@@ -215,7 +215,7 @@ def _scores(decide: Callable[[np.ndarray], np.ndarray], block: np.ndarray) -> np
     scores = np.asarray(decide(block), dtype=np.float64)
     if scores.shape != (len(block),):
         raise InputError(
-            f"'decide' of partial_dependence must give one score a row, shape ({len(block)},). "
+            f"'decide' of partial_dependence must give one score per row, shape ({len(block)},). "
             f"Got shape {scores.shape} instead. Hint: of predict_proba take one column."
         )
     return scores

@@ -22,7 +22,7 @@ DTYPES = {"leaf": NODE, "share": np.float64, "offset": NODE, "nodes": NODE, "n_p
 
 @dataclass(frozen=True, eq=False)
 class PathCounts:
-    """The distinct paths that rows took, at most five a leaf position, heaviest first.
+    """The distinct paths that rows took, at most five per leaf position, heaviest first.
 
     Attributes
     ----------

@@ -14,7 +14,7 @@ import numpy as np
 
 from toprank._core.dtypes import NUMERIC
 from toprank.explain.contributions import feature_contributions
-from toprank.explain.values import Originals, original_values, value_of, value_text
+from toprank.explain.values import Originals, originals_by_feature, value_of, value_text
 from toprank.tree.columns import Category, Column
 from toprank.tree.scoring import Card
 from toprank.tree.structure import Tree
@@ -144,7 +144,7 @@ def strongest(
     is_reason = strength >= LEAST_STRENGTH
     is_used = np.zeros(X.shape, bool)
     np.put_along_axis(is_used, order, is_reason, axis=1)
-    named = original_values(columns, X, is_used, originals)
+    named = originals_by_feature(columns, X, is_used, originals)
     out: list[list[Reason]] = []
     for row in range(len(X)):
         found = []

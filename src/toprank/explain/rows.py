@@ -13,11 +13,12 @@ import numpy as np
 from toprank.explain.conditions import Condition
 from toprank.explain.contributions import rows_by_path
 from toprank.explain.rules import leaf_table
-from toprank.explain.values import Originals, original_values, value_of, value_text
+from toprank.explain.values import Originals, originals_by_feature, value_of, value_text
 from toprank.metrics.hit_rates import HitRates
 from toprank.tree.columns import Category, Column
 from toprank.tree.structure import Tree
 from toprank.words.numbers import lift_text, number_text, percent_text
+from toprank.words.plain import plain
 
 WIDTH = 100
 POINTS_SHOWN = 5
@@ -81,25 +82,20 @@ class Explanation:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, ready for JSON; what is not a number is None."""
-
-        def plain(value: Any) -> Any:
-            if isinstance(value, dict):
-                return {key: plain(entry) for key, entry in value.items()}
-            if isinstance(value, list | tuple):
-                return [plain(entry) for entry in value]
-            return None if isinstance(value, float) and not math.isfinite(value) else value
-
         return plain(asdict(self))
 
     def __str__(self) -> str:
         lines = [f"leaf {self.leaf:,} of {self.n_leaves:,}, score {number_text(self.score, 6)}"]
+        known = "no training case reached this leaf"
         if self.n > 0:
-            what = "expected hit rate" if self.is_for_new_cases else "training rate"
-            lift = f", {lift_text(self.lift)} times that of all cases" if math.isfinite(self.lift) else ""
             known = (
                 f"in training {number_text(self.positives)} of {number_text(self.n)} cases of this leaf were positive"
             )
-            lines += textwrap.wrap(f"{what} {percent_text(self.rate)}{lift}; {known}.", WIDTH)
+        if math.isfinite(self.rate):
+            what = "expected hit rate" if self.is_for_new_cases else "training rate"
+            lift = f", {lift_text(self.lift)} times that of all cases" if math.isfinite(self.lift) else ""
+            known = f"{what} {percent_text(self.rate)}{lift}; {known}"
+        lines += textwrap.wrap(f"{known}.", WIDTH)
         lines.append("conditions met, and what each adds to the log-odds of a positive:")
         lines += step_lines(self.steps) or ["  none: all cases share this leaf"]
         if self.inside:
@@ -108,7 +104,7 @@ class Explanation:
 
 
 def step_lines(steps: Sequence[Step]) -> list[str]:
-    """One line a step, wrapped."""
+    """One line per step, wrapped."""
     lines: list[str] = []
     for step in steps:
         start = f"  {step.contribution:+6.2f}  "
@@ -135,7 +131,7 @@ def explain_rows(
     Parameters
     ----------
     tree : Tree
-    columns : sequence of Column, one a feature of the tree
+    columns : sequence of Column, one per feature of the tree
     X : float array of shape (n, n_features)
         As the tree reads it: category columns hold codes, NaN = missing.
     rates : HitRates, optional
@@ -155,7 +151,7 @@ def explain_rows(
     base = tree.positive[0] / max(tree.positive[0] + tree.negative[0], np.finfo(float).tiny)
     lift = np.divide(rate, base, out=np.full(len(X), np.nan), where=base > 0)
     steps: dict[int, tuple[Step, ...]] = {}
-    named = original_values(columns, X, np.ones(X.shape, bool), originals)
+    named = originals_by_feature(columns, X, np.ones(X.shape, bool), originals)
     for rows, conditions in rows_by_path(tree, columns, X):
         values = [condition.values(X[rows]).tolist() for condition, _ in conditions]
         for i, row in enumerate(rows.tolist()):
@@ -207,7 +203,7 @@ def _scorecard_steps(
     if not points.any():
         return [()] * len(X)
     order = np.argsort(-np.abs(points), axis=1, kind="stable")[:, :POINTS_SHOWN]
-    named = original_values(columns, X, points != 0, originals)
+    named = originals_by_feature(columns, X, points != 0, originals)
     return [
         tuple(
             value_step(columns[f], X[row, f], points[row, f], named[f][row] if f in named else None)

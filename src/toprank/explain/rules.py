@@ -1,22 +1,28 @@
-"""The table of leaves: one rule in words for each, with its hit rate and what it caught in training."""
+"""`Rule`: a leaf as data. Its ways are lists of conditions; beside them, its hit rate and what it caught in training.
+
+Texts, tables and JSON are made from rules; nothing is read back from a text.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field, fields
 from itertools import islice
 from typing import Any
 
 import numpy as np
 
 from toprank.errors import InputError
-from toprank.explain.conditions import Condition, merge_path
+from toprank.explain.conditions import Way, merge_path
 from toprank.explain.contributions import node_log_odds, ranked_conditions
-from toprank.explain.covers import MAX_CONDITIONS, Cover, Covers
+from toprank.explain.covers import MAX_CONDITIONS, Covers
 from toprank.explain.paths import PathCounts, ways_up
 from toprank.tree.columns import Column
 from toprank.tree.structure import Tree
+from toprank.words.counts import plural
 from toprank.words.numbers import percent_text
-from toprank.words.wording import SHORT, Detail
+from toprank.words.plain import plain
+from toprank.words.wording import EXACT, SHORT, Detail
 
 PATHS_SHOWN = 3
 """Ways into a leaf that are written out in short; the rest is counted."""
@@ -26,6 +32,152 @@ WAYS_TRIED = 200
 
 NODES_TRIED = 5_000
 """Nodes on these paths, after which the search ends: nodes may have several parents, and paths are then many."""
+
+NOT_IN_TABLE = {"in_table": False}
+"""Marks fields of a rule that its table leaves out."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class LeafRule:
+    """A leaf as data: how to get into it; subclasses add its figures.
+
+    Attributes
+    ----------
+    leaf : int
+        From 1; of a ranker the place in the ranking, of a classifier counted from left to right.
+    ways : tuple of Way
+        A row is selected where all conditions of one way hold.
+    """
+
+    leaf: int
+    ways: tuple[Way, ...]
+
+    def way_texts(self, detail: Detail = SHORT) -> list[str]:
+        """Words for each way by itself."""
+        return [way.text(detail) for way in self.ways]
+
+    def text(self, detail: Detail = SHORT) -> str:
+        """All ways in one line, joined by "or"."""
+        return " or ".join(self.way_texts(detail))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, ready for JSON: the figures, `rule` in words, and `ways` as lists of conditions.
+
+        What is not a number is None; what is not known is left out.
+        """
+        out: dict[str, Any] = {}
+        for each in fields(self):
+            value = getattr(self, each.name)
+            if each.name == "ways":
+                out["rule"] = self.text()
+                out["ways"] = [[condition.to_dict() for condition in way.conditions] for way in self.ways]
+            elif value is not None:
+                out[each.metadata.get("name", each.name)] = plain(value)
+        return out
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rule(LeafRule):
+    """A leaf of a ranker as data: how to get into it, its hit rate, and what it caught in training.
+
+    Attributes
+    ----------
+    leaf : int
+        Place in the ranking, 1 = top.
+    ways : tuple of Way
+        A row is selected where all conditions of one way hold.
+    n_other_ways : int
+        Further ways into the leaf that are not listed.
+    is_short : bool
+        True where the ways were found on training cases; False where they are paths of the tree.
+    is_rest : bool
+        True where the rule stands for all cases that no better leaf has; it then has one way without conditions.
+    coverage : float
+        Share of the leaf's training cases that `ways` select.
+    precision : float
+        Share of what `ways` select among the training cases that belongs to the leaf.
+    hit_rate, hit_rate_low, hit_rate_high : float or None
+        Hit rate to expect of new cases and its interval; None where it is not known.
+    lift : float
+        That rate, or else the training rate, over the share of positives in training.
+    n, positives, training_rate : float
+        What the leaf had in training.
+    score : float
+        Upper end of the leaf's range of scores.
+    tree : int or None
+        Of an ensemble: which tree, 1 = the first.
+    """
+
+    n_other_ways: int = field(default=0, metadata=NOT_IN_TABLE)
+    is_short: bool = field(default=False, metadata=NOT_IN_TABLE)
+    is_rest: bool = field(default=False, metadata=NOT_IN_TABLE)
+    coverage: float
+    precision: float
+    hit_rate: float | None = None
+    hit_rate_low: float | None = None
+    hit_rate_high: float | None = None
+    lift: float
+    n: float
+    positives: float
+    training_rate: float
+    score: float
+    tree: int | None = None
+
+    def way_texts(self, detail: Detail = SHORT) -> list[str]:
+        """Words for each way by itself, and for those that are not listed."""
+        if self.is_rest:
+            return ["all other cases"]
+        texts = super().way_texts(detail)
+        if self.n_other_ways:
+            shown = percent_text(np.floor(1000 * self.coverage + 1e-9) / 1000)
+            texts.append(f"{plural(self.n_other_ways, 'other way')} (those shown cover {shown})")
+        return texts
+
+    def text(self, detail: Detail = SHORT) -> str:
+        """All ways in one line, joined by "or", in brackets where they are several."""
+        texts = self.way_texts(detail)
+        for i, way in enumerate(self.ways if len(texts) > 1 else ()):
+            texts[i] = f"({texts[i]})" if self.is_short or len(way) > 1 else texts[i]
+        return " or ".join(texts)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClassRule(LeafRule):
+    """A leaf of a classifier as data; it has one way.
+
+    Attributes
+    ----------
+    label : str, number or bool
+        The class that the leaf gives; `class` in tables and JSON.
+    n, of_class : float
+        Training cases of the leaf, and those of its class among them.
+    share, share_low, share_high : float
+        of_class / n, and its interval.
+    coverage : float
+        of_class over all training cases of the class.
+    """
+
+    label: Any = field(metadata={"name": "class"})
+    n: float
+    of_class: float
+    share: float
+    share_low: float
+    share_high: float
+    coverage: float
+
+
+def rule_table(rules: Sequence[LeafRule], *, exact: bool = False) -> dict[str, Any]:
+    """Columns of a table of rules: tree (of ensembles), leaf, rule (in words), then the figures that are known."""
+    out: dict[str, Any] = {} if getattr(rules[0], "tree", None) is None else {"tree": []}
+    for each in fields(rules[0]):
+        values = [getattr(rule, each.name) for rule in rules]
+        if each.name == "ways":
+            out["rule"] = [rule.text(EXACT if exact else SHORT) for rule in rules]
+        elif each.name == "label":
+            out["class"] = values
+        elif values[0] is not None and each.metadata.get("in_table", True):
+            out[each.name] = np.array(values)
+    return out
 
 
 def leaf_table(tree: Tree, rates: np.ndarray | None = None) -> dict[str, np.ndarray]:
@@ -69,135 +221,110 @@ def leaf_rules(
     columns: Sequence[Column],
     paths: PathCounts,
     rates: np.ndarray | None = None,
-    detail: Detail = SHORT,
+    *,
     covers: Covers | None = None,
+    exact: bool = False,
     max_rules: int | None = None,
     max_conditions: int | None = MAX_CONDITIONS,
-) -> dict[str, Any]:
-    """One row per leaf position, best first: the rule in words and how many of its cases are hits.
+) -> list[Rule]:
+    """One rule per leaf position, best first.
 
     Parameters
     ----------
     tree : Tree
-    columns : sequence of Column, one a feature of the tree
+    columns : sequence of Column, one per feature of the tree
     paths : PathCounts
-        The commonest ways into each leaf, of `count_paths`. A leaf none of its rows reached is described by a
+        The commonest ways into each leaf, of `count_paths`. A leaf that none of its rows reached is described by a
         path read off the tree.
     rates : float array of shape (n_leaves, 3), optional
         Hit rates of new cases, as in `leaf_table`.
-    detail : Detail
-        In exact words nothing is left out of the conditions, and all ways that `paths` knows are written out.
     covers : Covers or None
-        Short rules of the best leaves, which short words take; without, they take three ways of `paths`.
+        Short rules of the best leaves; without them, rules have the three main ways of `paths`.
+    exact : bool, default False
+        Take all ways that `paths` knows, and no covers.
     max_rules : int or None
-        Rows from the top; None for all.
+        Rules from the top; None for all.
     max_conditions : int or None
-        Conditions of one way in short words; None, or more than 4, for paths as they are where there is one only.
-
-    Returns
-    -------
-    dict of columns of n_leaves entries, or max_rules
-        leaf, rule (list of str), coverage (share of the leaf's training cases that the rule as it is written selects)
-        and precision (share of what it selects that belongs to the leaf), then the other columns of `leaf_table`.
+        Conditions per way of a short rule; None, or more than 4, for paths as they are where there is one only.
     """
-    figures = leaf_table(tree, rates)
-    log_odds = node_log_odds(tree)
-    n_rules = tree.n_leaves if max_rules is None else min(max_rules, tree.n_leaves)
-    covers = None if detail.is_exact else covers
-    rules: list[tuple[str, float, float]] = []
-    for leaf in range(n_rules):
-        cover = None if covers is None else short_rule(tree, columns, covers, paths, leaf, max_conditions)
-        if cover is None:
-            rules.append(_rule(tree, columns, paths, leaf, log_odds, detail))
-        else:
-            rules.append((cover_text(cover, is_last=leaf == tree.n_leaves - 1 > 0), cover.coverage, cover.precision))
-    words = {
-        "rule": [rule for rule, _, _ in rules],
-        "coverage": np.array([coverage for _, coverage, _ in rules]),
-        "precision": np.array([precision for _, _, precision in rules]),
-    }
-    return {"leaf": figures.pop("leaf")[:n_rules]} | words | {name: of[:n_rules] for name, of in figures.items()}
+    figures, log_odds = leaf_table(tree, rates), node_log_odds(tree)
+    rules = []
+    for leaf in range(tree.n_leaves if max_rules is None else min(max_rules, tree.n_leaves)):
+        ways = None
+        if covers is not None and not exact:
+            ways = _short_ways(tree, columns, covers, paths, leaf, max_conditions)
+        ways = ways or _ways(tree, columns, paths, leaf, log_odds, EXACT if exact else SHORT)
+        ways |= {name: float(values[leaf]) for name, values in figures.items() if name != "leaf"}
+        rules.append(Rule(leaf=leaf + 1, **ways))
+    return rules
 
 
-def short_rule(
+def _short_ways(
     tree: Tree, columns: Sequence[Column], covers: Covers, paths: PathCounts, leaf: int, max_conditions: int | None
-) -> Cover | None:
+) -> dict[str, Any] | None:
     """The cover of a leaf; None where it says nothing, or where more conditions are allowed and its path is better."""
     cover = covers.of(tree, columns, leaf, MAX_CONDITIONS if max_conditions is None else max_conditions)
-    if cover is not None and cover.ways == ((),) and tree.n_leaves > 1 and not covers.is_rest(tree, leaf):
-        return None  # no training row reached the leaf, or no condition tells its rows apart
+    if cover is None:
+        return None
+    is_all, is_last = cover.ways == (Way(),), leaf == tree.n_leaves - 1 > 0
+    if is_all and tree.n_leaves > 1 and not covers.is_rest(tree, leaf):
+        return None  # no training row reached the leaf, or no condition separates its rows
     longer = max_conditions is None or max_conditions > MAX_CONDITIONS
-    if cover is None or cover.is_exact or not longer or int(paths.n_paths[leaf]) != 1:
-        return cover
-    nodes, _ = next(paths.into(leaf))
-    n_conditions = sum(not condition.is_open for condition in merge_path(tree, columns, nodes))
-    return None if max_conditions is None or n_conditions <= max_conditions else cover
+    if longer and not cover.is_exact and int(paths.n_paths[leaf]) == 1:
+        nodes, _ = next(paths.into(leaf))
+        n_conditions = sum(not condition.is_open for condition in merge_path(tree, columns, nodes))
+        if max_conditions is None or n_conditions <= max_conditions:
+            return None
+    return {
+        "ways": cover.ways,
+        "is_short": True,
+        "is_rest": is_all and is_last,
+        "coverage": cover.coverage,
+        "precision": cover.precision,
+    }
 
 
-def cover_text(cover: Cover, *, is_last: bool = False) -> str:
-    """Words for a cover; one without conditions is of the last leaf all cases that no better leaf has."""
-    ways = [[condition.text() for condition in way] for way in cover.ways]
-    if ways == [[]]:
-        return "all other cases" if is_last else "all cases"
-    texts = [join_conditions(way) for way in ways]
-    return texts[0] if len(texts) == 1 else " or ".join(f"({text})" for text in texts)
-
-
-def _rule(
+def _ways(
     tree: Tree, columns: Sequence[Column], paths: PathCounts, leaf: int, log_odds: np.ndarray, detail: Detail
-) -> tuple[str, float, float]:
-    """Say the ways into one leaf in words, with coverage and precision; ways that read the same are one."""
-    ways: dict[tuple[str, ...], tuple[float, int]] = {}
+) -> dict[str, Any]:
+    """The paths into a leaf; paths that read the same are one way."""
+    ways: dict[tuple[str, ...], tuple[Way, float, int]] = {}
     for nodes, share in paths.into(leaf):
-        conditions = ranked_conditions(tree, columns, nodes, log_odds, detail)
-        way = tuple(condition.text(detail=detail) for condition, _ in conditions)
-        covered, n_paths = ways.get(way, (0.0, 0))
-        ways[way] = covered + share, n_paths + 1
+        way = ranked_way(tree, columns, nodes, log_odds)
+        key = tuple(way.texts(detail))
+        way, covered, n_paths = ways.get(key, (way, 0.0, 0))
+        ways[key] = way, covered + share, n_paths + 1
     if not ways:
         is_only = len(list(islice(ways_up(tree, leaf), 2))) == 1
-        return join_conditions(_possible_way(tree, columns, leaf, log_odds, detail)), 1.0 if is_only else np.nan, 1.0
-    best = sorted(ways.items(), key=lambda item: -item[1][0])[: None if detail.is_exact else PATHS_SHOWN]
-    n_others = int(paths.n_paths[leaf]) - sum(n_paths for _, (_, n_paths) in best)
-    texts = [join_conditions(way) for way, _ in best]
-    several = len(texts) > 1 or n_others > 0
-    rule = " or ".join(
-        f"({text})" if several and len(way) > 1 else text for text, (way, _) in zip(texts, best, strict=True)
-    )
-    if n_others <= 0:
-        return rule, 1.0, 1.0
-    covered = sum(share for _, (share, _) in best)
-    shown = percent_text(np.floor(1000 * covered + 1e-9) / 1000)
-    words = f"{rule} or {n_others:,} other way{'s' if n_others > 1 else ''} (those shown cover {shown})"
-    return words, covered, 1.0
+        return {"ways": (_possible_way(tree, columns, leaf, log_odds),), "precision": 1.0,
+                "coverage": 1.0 if is_only else np.nan}  # fmt: skip
+    best = sorted(ways.values(), key=lambda way: -way[1])[: None if detail.is_exact else PATHS_SHOWN]
+    n_others = max(int(paths.n_paths[leaf]) - sum(n_paths for _, _, n_paths in best), 0)
+    return {
+        "ways": tuple(way for way, _, _ in best),
+        "n_other_ways": n_others,
+        "coverage": sum(share for _, share, _ in best) if n_others else 1.0,
+        "precision": 1.0,
+    }
 
 
-def join_conditions(way: Sequence[str]) -> str:
-    """Conditions joined by "and", those that hold an "or" or an "and" of their own in brackets.
-
-    Examples
-    --------
-    >>> join_conditions(["age <= 3 or missing", "sector is retail"]), join_conditions([])
-    ('(age <= 3 or missing) and sector is retail', 'all cases')
-    """
-    if len(way) < 2:
-        return way[0] if way else "all cases"
-    return " and ".join(f"({text})" if " or " in text or " and not " in text else text for text in way)
+def ranked_way(tree: Tree, columns: Sequence[Column], nodes: Sequence[int] | np.ndarray, log_odds: np.ndarray) -> Way:
+    """Conditions of a path, those that raise the log-odds most first."""
+    return Way(tuple(condition for condition, _ in ranked_conditions(tree, columns, nodes, log_odds)))
 
 
-def _possible_way(tree: Tree, columns: Sequence[Column], leaf: int, log_odds: np.ndarray, detail: Detail) -> list[str]:
-    """Conditions of the first path into a leaf that some row can take, or of the first at all."""
-    first: list[tuple[Condition, float]] = []
-    n_nodes = 0
+def _possible_way(tree: Tree, columns: Sequence[Column], leaf: int, log_odds: np.ndarray) -> Way:
+    """The first path into a leaf that some row can take, or the first at all."""
+    first, n_nodes = None, 0
     for path in islice(ways_up(tree, leaf), WAYS_TRIED):
-        way = ranked_conditions(tree, columns, path, log_odds, detail)
-        first = first or way
-        n_nodes += len(path)
-        if all(condition.is_possible for condition, _ in way):
-            first = way
-            break
+        way = ranked_way(tree, columns, path, log_odds)
+        if all(condition.is_possible for condition in way.conditions):
+            return way
+        first, n_nodes = first or way, n_nodes + len(path)
         if n_nodes > NODES_TRIED:
             break
-    return [condition.text(detail=detail) for condition, _ in first]
+    assert first is not None  # every leaf can be reached
+    return first
 
 
 def checked_leaf_rates(values: np.ndarray | None, tree: Tree) -> np.ndarray | None:

@@ -34,7 +34,7 @@ def value_of(column: Column, value: float, original: Any = None) -> Category | N
     return column.categories[int(value)] if 0 <= value < len(column.categories) else None
 
 
-def original_values(
+def originals_by_feature(
     columns: Sequence[Column], X: np.ndarray, is_used: np.ndarray, originals: Originals | None
 ) -> dict[int, Sequence[Any]]:
     """Original values, by feature, of the columns whose codes do not say what a row's value is.

@@ -10,11 +10,12 @@ import numpy as np
 
 from toprank.explain.reasons import Reason, row_contributions, strongest
 from toprank.explain.rows import Step, step_lines, value_step
-from toprank.explain.values import Originals, original_values
+from toprank.explain.values import Originals, originals_by_feature
 from toprank.tree.columns import Column
 from toprank.tree.structure import Tree
 from toprank.words.counts import plural
 from toprank.words.numbers import number_text, percent_text
+from toprank.words.plain import plain
 
 
 @dataclass(frozen=True)
@@ -40,8 +41,8 @@ class VoteExplanation:
     how: str = "mean"
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values."""
-        return asdict(self) | {"steps": [asdict(step) for step in self.steps]}
+        """Plain values, ready for JSON; what is not a number is None."""
+        return plain(asdict(self))
 
     def __str__(self) -> str:
         lines = [
@@ -100,7 +101,7 @@ def explain_votes(
 ) -> list[VoteExplanation]:
     """Why each row stands where it stands in an ensemble; `weights` and `how` as the trees vote."""
     contributions = mean_contributions(trees, columns, X, weights)
-    named = original_values(columns, X, contributions != 0, originals)
+    named = originals_by_feature(columns, X, contributions != 0, originals)
     out = []
     for i in range(len(X)):
         order = np.argsort(-contributions[i], kind="stable").tolist()

@@ -1,6 +1,6 @@
 """Trees in other forms: text, to read or to apply, and the scorecard inside leaves as a table."""
 
-from toprank.export.rules import fitting_rules, rule_figures, rule_lines, rules_text, ways_of, wrapped
+from toprank.export.rules import fitting_rules, rule_figures, rule_lines, rules_text
 from toprank.export.scorecard import (
     CARD_TITLE,
     WIDTH,
@@ -12,16 +12,16 @@ from toprank.export.scorecard import (
     scorecard_summary,
     scorecard_table,
 )
-from toprank.export.text import INDENT, node_lines, to_text
+from toprank.export.text import block_lines, question, to_text
 
 __all__ = [
     "CARD_TITLE",
-    "INDENT",
     "WIDTH",
+    "block_lines",
     "checked_spread",
     "fitting_rules",
     "main_columns",
-    "node_lines",
+    "question",
     "rule_figures",
     "rule_lines",
     "rules_text",
@@ -31,6 +31,4 @@ __all__ = [
     "scorecard_summary",
     "scorecard_table",
     "to_text",
-    "ways_of",
-    "wrapped",
 ]

@@ -3,24 +3,17 @@
 from __future__ import annotations
 
 import math
-import re
-import textwrap
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
+from toprank.explain.rules import LeafRule, Rule
 from toprank.words.counts import count, plural
 from toprank.words.numbers import lift_text, percent_text
+from toprank.words.wrapping import wrapped
 
 RULE_LINES = 20
 """Lines of rules that a person reads at once, where no number of rules is asked for."""
 
-WAY = re.compile(r" or (?=\(|[\d,]+ other ways? \()")
-"""Where one way into a leaf ends and the next begins."""
-
-BOUND = re.compile(r"(?<=[<>=]) (?=[\d-])| (?=%)")
-"""Spaces at which a line is not broken."""
-
-GLUE, INDENT = "\0", 5
+INDENT = 5
 
 
 def fit_text(coverage: float, precision: float) -> str:
@@ -47,64 +40,29 @@ def _whole(share: float) -> str:
     return f"{percent} %" if percent >= 1 else "less than 1 %"
 
 
-def ways_of(rule: str) -> list[str]:
-    """Return the ways into a leaf, apart, without the brackets around each."""
-    ways = WAY.split(rule)
-    if len(ways) == 1 or any(way.count("(") != way.count(")") for way in ways):
-        return [rule]
-    return [way[1:-1] if _is_bracketed(way) else way for way in ways]
-
-
-def _is_bracketed(way: str) -> bool:
-    """Tell whether the first bracket of a way is closed by its last one."""
-    depth = 0
-    for i, letter in enumerate(way):
-        depth += (letter == "(") - (letter == ")")
-        if depth == 0:
-            return i == len(way) - 1 and i > 0
-    return False
-
-
-def rule_lines(rule: Mapping[str, Any], width: int) -> list[str]:
+def rule_lines(rule: LeafRule, width: int) -> list[str]:
     r"""Lines below a leaf's figures: one paragraph per way, and how well the rule fits.
-
-    Parameters
-    ----------
-    rule : mapping
-        A row of `leaf_rules`: rule, and coverage and precision where they are known.
-    width : int
 
     Examples
     --------
-    >>> rule = {"rule": "(age <= 3 and sector is retail) or (region is north)", "coverage": 0.9, "precision": 1.0}
+    >>> from toprank.explain import Condition, Way
+    >>> from toprank.tree.columns import Column
+    >>> young = Condition(0, Column("age"), high=3.0, missing=False)
+    >>> north = Condition(1, Column("region", ("north", "south")), missing=False, codes=(0,))
+    >>> figures = {"lift": 2.0, "n": 9, "positives": 3, "training_rate": 0.3, "score": 1.0}
+    >>> rule = Rule(leaf=1, ways=(Way((young,)), Way((north,))), coverage=0.9, precision=1.0, **figures)
     >>> print(*rule_lines(rule, 60), sep="\n")
-         age <= 3 and sector is retail
+         age <= 3
          or region is north
          (covers 90 % of this group and nothing else)
     """
-    paragraphs = [f"{'or ' if i else ''}{way}" for i, way in enumerate(ways_of(rule["rule"]))]
-    fit = fit_text(rule["coverage"], rule["precision"]) if "precision" in rule else ""
-    if fit and " other way" not in rule["rule"]:
-        paragraphs.append(f"({fit})")
+    paragraphs = [f"{'or ' if i else ''}{way}" for i, way in enumerate(rule.way_texts())]
+    fit = fit_text(rule.coverage, rule.precision) if isinstance(rule, Rule) and not rule.n_other_ways else ""
+    paragraphs += [f"({fit})"] if fit else []
     return [line for text in paragraphs for line in wrapped(text, width, " " * INDENT)]
 
 
-def wrapped(text: str, width: int, indent: str = "") -> list[str]:
-    """Lines of a text, broken neither before % nor behind a sign of comparison.
-
-    Examples
-    --------
-    >>> wrapped("age > 3 and the share <= 30 %", 20)
-    ['age > 3 and the', 'share <= 30 %']
-    """
-    glued = BOUND.sub(GLUE, text)
-    lines = textwrap.wrap(
-        glued, max(width, 20), initial_indent=indent, subsequent_indent=indent, break_on_hyphens=False
-    )
-    return [line.replace(GLUE, " ") for line in lines]
-
-
-def fitting_rules(rules: Sequence[Mapping[str, Any]], width: int, max_rules: int | None) -> int:
+def fitting_rules(rules: Sequence[Rule], width: int, max_rules: int | None) -> int:
     """How many rules are shown: `max_rules`, or as many as fit in 20 lines, at least one."""
     if max_rules is not None:
         return min(max_rules, len(rules))
@@ -116,31 +74,30 @@ def fitting_rules(rules: Sequence[Mapping[str, Any]], width: int, max_rules: int
     return len(rules)
 
 
-def rule_figures(rule: Mapping[str, Any]) -> str:
+def rule_figures(rule: Rule) -> str:
     """The hit rate to expect of a leaf with its interval and lift, and what it had in training.
 
     Examples
     --------
-    >>> rule = {"positives": 57, "n": 57, "training_rate": 1.0, "lift": 4.05}
-    >>> rule_figures(rule)
+    >>> figures = {"coverage": 1.0, "precision": 1.0, "n": 57, "positives": 57, "training_rate": 1.0, "score": 1.0}
+    >>> rule_figures(Rule(leaf=1, ways=(), lift=4.05, **figures))
     'training rate 100 %, lift 4.05x; in training 57 of 57 positive'
-    >>> rule_figures(rule | {"hit_rate": 0.281, "hit_rate_low": 0.17, "hit_rate_high": 0.41, "lift": 1.14})
+    >>> rule_figures(Rule(leaf=1, ways=(), hit_rate=0.281, hit_rate_low=0.17, hit_rate_high=0.41, lift=1.14, **figures))
     'hit rate 28.1 % (17 % to 41 %), lift 1.14x; in training 57 of 57 positive'
     """
-    lift, training = lift_text(rule["lift"]), f"in training {count(rule['positives'])} of {count(rule['n'])} positive"
-    if "hit_rate" not in rule:
-        return f"training rate {percent_text(rule['training_rate'])}, lift {lift}x; {training}"
-    interval = f"{percent_text(rule['hit_rate_low'])} to {percent_text(rule['hit_rate_high'])}"
-    return f"hit rate {percent_text(rule['hit_rate'])} ({interval}), lift {lift}x; {training}"
+    lift, training = lift_text(rule.lift), f"in training {count(rule.positives)} of {count(rule.n)} positive"
+    if rule.hit_rate is None or rule.hit_rate_low is None or rule.hit_rate_high is None:
+        return f"training rate {percent_text(rule.training_rate)}, lift {lift}x; {training}"
+    interval = f"{percent_text(rule.hit_rate_low)} to {percent_text(rule.hit_rate_high)}"
+    return f"hit rate {percent_text(rule.hit_rate)} ({interval}), lift {lift}x; {training}"
 
 
-def rules_text(rules: Sequence[Mapping[str, Any]], n_leaves: int, width: int, max_rules: int | None) -> list[str]:
+def rules_text(rules: Sequence[Rule], n_leaves: int, width: int, max_rules: int | None) -> list[str]:
     """All lines of a list of rules, best first, and a line that counts those left out.
 
     Parameters
     ----------
-    rules : sequence of mappings
-        Rows of `leaf_rules`.
+    rules : sequence of Rule
     n_leaves : int
         Leaves of the tree, of which `rules` may be the first.
     width : int
@@ -149,7 +106,7 @@ def rules_text(rules: Sequence[Mapping[str, Any]], n_leaves: int, width: int, ma
     """
     n_shown, lines = fitting_rules(rules, width, max_rules), []
     for rule in rules[:n_shown]:
-        lines.append(f"{rule['leaf']}. {rule_figures(rule)}")
+        lines.append(f"{rule.leaf}. {rule_figures(rule)}")
         lines += rule_lines(rule, width)
     if n_shown < n_leaves:
         lines.append(f"and {plural(n_leaves - n_shown, 'more rule')}; max_rules={n_leaves} shows all")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import textwrap
 from collections.abc import Sequence
 from typing import Any
 
@@ -16,26 +15,25 @@ from toprank.words.counts import plural
 from toprank.words.numbers import number_text
 from toprank.words.shortened import is_cut, is_rounded
 from toprank.words.wording import EXACT, SHORT, WEIGHT_DIGITS, Detail, one_line
+from toprank.words.wrapping import GLUE, wrapped
 
 WIDTH = 100
 """Columns of texts to read."""
 
 CARD_TITLE = "Inside a leaf, cases with more points come first"
 CARD_CATEGORIES = 12
-"""Categories of a column whose points are told; the others, of fewer points, are counted."""
+"""Categories of a column whose points are listed; the others, with fewer points, are counted."""
 
 FEW_CATEGORIES = 3
-"""Categories of a column whose points are told where a scorecard is to be short."""
+"""Categories of a column whose points are listed where a scorecard is to be short."""
 
 CARD_NAMES = 5
-GLUE = "\xa0"
-"""Keeps a category and its points on one line."""
 
 MAIN_COLUMNS = 5
 """Columns that a summary of a model names; its description names a few more."""
 
 SMALL_WEIGHT = 1e-3
-"""Points of a unit below which they are told per 1,000 units, or more."""
+"""Points per unit below which they are shown per 1,000 units, or more."""
 
 
 def scorecard_features(scoring: Scoring, spread: np.ndarray | None = None) -> list[int]:
@@ -54,21 +52,21 @@ def scorecard_features(scoring: Scoring, spread: np.ndarray | None = None) -> li
 def scorecard_table(
     scoring: Scoring, columns: Sequence[Column], spread: np.ndarray | None = None
 ) -> dict[str, list[Any]]:
-    """Columns of a table with one row a part of a scorecard that has points, most influential column first.
+    """Columns of a table with one row per part of a scorecard that has points, most influential column first.
 
     Parameters
     ----------
     scoring : Card
-    columns : sequence of Column, one a feature
+    columns : sequence of Column, one per feature
     spread : float array of shape (n_features,) or None
         Standard deviation of each column's points; None leaves the columns in the order of the model.
 
     Returns
     -------
     dict of lists
-        column, category (None but in rows of categories), counts ("per unit", "above", "category" or "missing"),
-        points, center (NaN but in rows of numbers): a number x is worth points * (x - center) per unit, and the points
-        of each row "above" whose center is below x.
+        column, category (None except in rows of categories), counts ("per unit", "above", "category" or "missing"),
+        points, center (NaN except in rows of numbers): a number x is worth points * (x - center) per unit, and the
+        points of each row "above" whose center is below x.
 
     Examples
     --------
@@ -110,12 +108,12 @@ def scorecard_lines(
     detail: Detail = SHORT,
     max_columns: int | None = None,
 ) -> list[str]:
-    r"""Words for a scorecard, indented, one line a column that has points; none without a scorecard.
+    r"""Words for a scorecard, indented, one line per column that has points; none without a scorecard.
 
     Parameters
     ----------
     scoring : Card
-    columns : sequence of Column, one a feature
+    columns : sequence of Column, one per feature
     spread : float array of shape (n_features,) or None
         Standard deviation of each column's points: the most influential column stands first. None leaves the columns
         in the order of the model.
@@ -124,7 +122,7 @@ def scorecard_lines(
     detail : Detail
         Exact lines are not broken, come in the order in which the model adds up points, and name every category.
     max_columns : int or None
-        In short words tell so many columns, with at most 3 categories each, and count the others.
+        In short words list only so many columns, with at most 3 categories each, and count the others.
 
     Examples
     --------
@@ -143,17 +141,11 @@ def scorecard_lines(
         return [f"  {_exact_card_line(scoring, columns[f], f)}" for f in scorecard_features(scoring)]
     features = scorecard_features(scoring, spread)
     most = CARD_CATEGORIES if max_columns is None else FEW_CATEGORIES
-    told = [_card_line(scoring, columns[feature], feature, most) for feature in features[:max_columns]]
-    if len(features) > len(told):
-        n_others = len(features) - len(told)
-        told.append(f"and {plural(n_others, 'column')} that count{'s' if n_others == 1 else ''} less")
-    return [
-        line.replace(GLUE, " ")
-        for text in told
-        for line in textwrap.wrap(
-            text, max(width, 20), initial_indent="  ", subsequent_indent=" " * 6, break_on_hyphens=False
-        )
-    ]
+    listed = [_card_line(scoring, columns[feature], feature, most) for feature in features[:max_columns]]
+    if len(features) > len(listed):
+        n_others = len(features) - len(listed)
+        listed.append(f"and {plural(n_others, 'column')} that count{'s' if n_others == 1 else ''} less")
+    return [line for text in listed for line in wrapped(text, width, "  ", " " * 6)]
 
 
 def scorecard_summary(scoring: Scoring, columns: Sequence[Column], spread: np.ndarray | None = None) -> str:
@@ -276,11 +268,11 @@ def _card_line(scoring: Card, column: Column, feature: int, most: int = CARD_CAT
         words = f"{name}: {', '.join(steps)}"
     elif parts:
         least = sorted((abs(points) for _, points in parts), reverse=True)[:most][-1]
-        told = [part for part in parts if abs(part[1]) >= least][:most]
-        listed = [f"{_labels_text(labels)} {_signed(points)}".replace(" ", GLUE) for labels, points in told]
+        largest = [part for part in parts if abs(part[1]) >= least][:most]
+        listed = [f"{_labels_text(labels)} {_signed(points)}".replace(" ", GLUE) for labels, points in largest]
         words = f"{name} = {', '.join(listed)}"
-        if len(parts) > len(told):
-            words += f" and {len(parts) - len(told):,} more"
+        if len(parts) > len(largest):
+            words += f" and {len(parts) - len(largest):,} more"
     else:
         return f"{name} missing:{GLUE}{_signed(missing)}"
     return f"{words}; missing:{GLUE}{_signed(missing)}" if missing else words

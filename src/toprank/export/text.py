@@ -6,11 +6,12 @@ Two degrees of detail: short, for a person to read, and exact, for whoever appli
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from toprank.export.rules import wrapped
+from toprank.explain.conditions import side_condition
+from toprank.explain.walk import TreeWalk, Visit, passed_up
 from toprank.export.scorecard import CARD_TITLE, WIDTH, hides_points, scorecard_features, scorecard_lines
 from toprank.tree.columns import Column
 from toprank.tree.scoring import Card, Scoring, Votes
@@ -18,9 +19,11 @@ from toprank.tree.structure import Tree
 from toprank.words.counts import plural
 from toprank.words.numbers import number_text, percent_text
 from toprank.words.shortened import shortened_lines, shortenings
-from toprank.words.wording import EXACT, SHORT, Detail, hits_text, question_text
+from toprank.words.wording import EXACT, SHORT, Detail, hits_text
+from toprank.words.wrapping import wrapped
 
 INDENT = "|   "
+ANSWERS = {None: "", True: "yes: ", False: "no:  "}
 MAX_NESTING = 10
 """Levels drawn nested; what lies deeper gets a number and a block of its own, so that lines stay short."""
 
@@ -43,24 +46,24 @@ def to_text(
     Parameters
     ----------
     tree : Tree
-    columns : sequence of Column, one a feature of the tree
+    columns : sequence of Column, one per feature of the tree
     title : str or None
         First line.
     max_leaves : int or None
-        Show only what leads to the best leaves, and the rest in one line a branch. None shows all.
+        Show only what leads to the best leaves, and the rest in one line per branch. None shows all.
     spread : float array of shape (n_features,) or None
         Standard deviation of each column's points, by which the lines of the scorecard are ordered.
     exact : bool, default False
-        One line a node, with nothing left out: all digits, all terms of a sum with what a missing value counts as, all
-        categories by their full names, in quotes as in JSON where a name could be taken for something else, and where
-        missing values go, also where training had none. Whoever answers the questions for a row ends in its leaf. A
-        category that is unknown counts as missing; a sum is undefined where huge terms overflow both ways. Leaves
-        have their score; the lines of the scorecard come in the order in which the model adds up points, with all
-        categories. Figures of training cases stay rounded.
+        One line per node, with nothing left out: all digits, all terms of a sum with what a missing value counts as,
+        all categories by their full names, in quotes as in JSON where a name could be taken for something else, and
+        where missing values go, also where training had none. Whoever answers the questions for a row ends in its
+        leaf. A category that is unknown counts as missing; a sum is undefined where huge terms overflow both ways.
+        Leaves have their score; the lines of the scorecard come in the order in which the model adds up points, with
+        all categories. Figures of training cases stay rounded.
 
     Notes
     -----
-    An exact text tells `Tree.decision_function` to the last bit where leaves are constant, and where a scorecard orders
+    An exact text gives `Tree.decision_function` to the last bit where leaves are constant, and where a scorecard orders
     their rows: of L leaves, one with "score up to u" gives a row of p points u - (1 - s) / L, s = 0.5 +
     0.499 p / (1 + |p|).
 
@@ -113,38 +116,10 @@ class _Drawing:
         self.total = tree.positive + tree.negative
         self.base_rate = float(tree.positive[0] / self.total[0]) if self.total[0] > 0 else 0.0
         self.n_shown = tree.n_leaves if max_leaves is None else min(max(max_leaves, 1), tree.n_leaves)
-        self.is_shown = self._leads_to_shown()
+        self.is_shown = passed_up(tree, tree.is_leaf & (tree.leaf < self.n_shown))
         self.n_nodes_at = np.bincount(tree.leaf[tree.is_leaf], minlength=tree.n_leaves)
-        self.n_parents = self._count_parents()
-        heads = self._block_heads()
-        self.number = {node: i for i, node in enumerate(heads)}
-
-    def _leads_to_shown(self) -> np.ndarray:
-        """Nodes from which a leaf that is shown can be reached."""
-        tree = self.tree
-        shown = tree.is_leaf & (tree.leaf < self.n_shown)
-        for node in np.flatnonzero(~tree.is_leaf)[::-1]:
-            shown[node] = shown[tree.left[node]] or shown[tree.right[node]]
-        return shown
-
-    def _count_parents(self) -> np.ndarray:
-        """Branches that are shown and lead into each node."""
-        tree = self.tree
-        inner = np.flatnonzero(~tree.is_leaf & self.is_shown)
-        return np.bincount(np.concatenate((tree.left[inner], tree.right[inner])), minlength=len(tree))
-
-    def _block_heads(self) -> list[int]:
-        """Nodes that start a block, parents before children: the root, shared and deeply nested nodes."""
-        tree = self.tree
-        depth = np.zeros(len(tree), np.int64)
-        heads = [0]
-        for node in np.flatnonzero(~tree.is_leaf & self.is_shown).tolist():
-            if node and (self.n_parents[node] > 1 or depth[node] > MAX_NESTING):
-                heads.append(node)
-                depth[node] = 0
-            for child in (tree.left[node], tree.right[node]):
-                depth[child] = depth[node] + 1
-        return heads
+        self.walk = TreeWalk(tree, ~tree.is_leaf & self.is_shown, max_level=MAX_NESTING)
+        self.n_parents = self.walk.n_parents
 
     def is_shared_leaf(self, node: int) -> bool:
         """Tell whether a leaf is listed at the end: several branches lead to it, or several nodes are it."""
@@ -158,42 +133,25 @@ class _Drawing:
         n_nodes = int(tree.is_leaf.sum())
         shown = "" if self.n_shown == n_leaves else f", the best {self.n_shown:,} shown"
         places = f" at {plural(n_leaves, 'place')} in the ranking" if n_nodes > n_leaves else ""
-        out.append(
+        size = (
             f"{number_text(self.total[0])} training cases, {number_text(tree.positive[0])} positive "
             f"({percent_text(self.base_rate)}); {self.detail.count(n_nodes)} "
             f"{'leaf' if n_nodes == 1 else 'leaves'}{places}{shown}; leaf 1 ranks highest"
         )
-        for node in self.number:
+        out += [size] if self.detail.is_exact else wrapped(size, WIDTH)
+        for node, number in self.walk.number.items():
             out.append("")
             if node:
                 hits = hits_text(tree.positive[node], self.total[node], self.base_rate)
                 n_parents = int(self.n_parents[node])
                 origin = "one branch" if n_parents == 1 else f"{n_parents:,} branches"
-                out.append(f"[{self.number[node]}] from {origin}: {hits}")
-            out += self.block(node)
+                out.append(f"[{number}] from {origin}: {hits}")
+            out += block_lines(self.walk, node, self.text_of, self.detail)
         return out + self.leaf_lines()
 
-    def block(self, head: int) -> list[str]:
-        """Lines of a node and all that is nested in it."""
-        out: list[str] = []
-        stack = [(head, 0, "")]
-        while stack:
-            node, level, answer = stack.pop()
-            out += node_lines(INDENT * level + answer, self.node_text(node, head), self.detail)
-            if self.is_opened(node, head):
-                stack += [
-                    (int(self.tree.right[node]), level + 1, "no:  "),
-                    (int(self.tree.left[node]), level + 1, "yes: "),
-                ]
-        return out
-
-    def is_opened(self, node: int, head: int) -> bool:
-        """Tell whether a node's branches are drawn below it, in the block of `head`."""
-        return bool(not self.tree.is_leaf[node] and self.is_shown[node] and (node == head or node not in self.number))
-
-    def node_text(self, node: int, head: int) -> str:
+    def text_of(self, visit: Visit) -> str:
         """Return what stands on a node's own line."""
-        tree = self.tree
+        tree, node = self.tree, visit.node
         if not self.is_shown[node]:
             name = f"below leaf {self.n_shown:,}"
             if self.n_parents[node] > 1:  # the node's figures are not those of this branch
@@ -206,9 +164,9 @@ class _Drawing:
             if self.n_parents[node] > 1 or self.detail.is_exact:
                 return name
             return f"{name}, here {hits_text(tree.positive[node], self.total[node], self.base_rate)}"
-        if not self.is_opened(node, head):
-            return f"-> [{self.number[node]}]"
-        return f"{question_text(tree, self.columns, node, self.detail)}?"
+        if not visit.is_open:
+            return f"-> [{visit.block}]"
+        return question(tree, self.columns, node, self.detail)
 
     def leaf_text(self, nodes: np.ndarray) -> str:
         """Words for a leaf of one or several nodes: leaf 3: 2 of 900 positive (0.22 %, lift 0.11)."""
@@ -235,11 +193,20 @@ class _Drawing:
         return ["", *out] if out else []
 
 
-def node_lines(prefix: str, text: str, detail: Detail) -> list[str]:
-    """Prefix and text, in short broken at the width; further lines keep the bars of the prefix."""
-    if detail.is_exact:
-        return [prefix + text]
-    room = max(WIDTH - len(prefix), 20)
-    first, *rest = textwrap.wrap(text, room, break_on_hyphens=False) or [""]
-    bars = prefix[: prefix.rfind("|") + 1].ljust(len(prefix))
-    return [prefix + first, *(bars + line for line in rest)]
+def question(tree: Tree, columns: Sequence[Column], node: int, detail: Detail) -> str:
+    """Words for what an inner node asks; rows that answer yes go left."""
+    return f"{side_condition(tree, columns, node).text(detail=detail)}?"
+
+
+def block_lines(walk: TreeWalk, head: int, text_of: Callable[[Visit], str], detail: Detail) -> list[str]:
+    """Lines of a node and all that is nested in it; in short broken at the width, further lines keep the bars."""
+    out: list[str] = []
+    for visit in walk.block(head):
+        prefix, text = INDENT * visit.level + ANSWERS[visit.answer], text_of(visit)
+        if detail.is_exact:
+            out.append(prefix + text)
+            continue
+        first, *rest = textwrap.wrap(text, max(WIDTH - len(prefix), 20), break_on_hyphens=False) or [""]
+        bars = prefix[: prefix.rfind("|") + 1].ljust(len(prefix))
+        out += [prefix + first, *(bars + line for line in rest)]
+    return out

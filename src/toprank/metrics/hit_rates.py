@@ -122,24 +122,19 @@ class HitRates:
         n = max(1, round(n_new))  # hits are whole
         return min(math.floor(low * n) / n, rate), max(math.ceil(high * n) / n, rate)
 
-    def of_group(
-        self, score: np.ndarray, weight: np.ndarray | None = None, share: float | None = None
-    ) -> tuple[float, float, float]:
-        """Rate of a group of cases, and both ends of its interval for as many new cases.
+    def of_group(self, score: np.ndarray, weight: np.ndarray | None = None) -> tuple[float, float, float]:
+        """Rate of the cases at the top of a list, and both ends of its interval for as many new cases.
 
         Parameters
         ----------
         score : float array of shape (n,), n >= 1
         weight : float array of shape (n,), optional
-        share : float, optional
-            What part of all cases the group is; without it, the group is the top of the list.
         """
         # By distinct scores: a row of weight 2 and two equal rows have the same rate to the last digit.
         distinct, which = np.unique(score, return_inverse=True)
         rate = float(np.average(self.at(distinct), weights=np.bincount(which, weight)))
         n_new = len(score) if weight is None else float(weight.sum())
-        n_unseen = np.interp(score.min(), self.score, self.above) if share is None else share * self.n_cases
-        return rate, *self.interval(rate, float(n_unseen), n_new)
+        return rate, *self.interval(rate, float(np.interp(score.min(), self.score, self.above)), n_new)
 
     def to_arrays(self) -> dict[str, np.ndarray]:
         """Arrays by name, for a file; `from_arrays` gives an equal object back."""

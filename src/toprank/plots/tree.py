@@ -31,8 +31,8 @@ LEAST_SCALE = 0.4  # of the texts, where axes that were given are small
 class TreeDisplay(Display):
     """One tree: conditions with their yes and no branches, and leaves with their place in the ranking.
 
-    A leaf tells its place, its training cases, the share of positives among them and the lift; the larger that share,
-    the darker it is. Where a condition may lack its value, it or its "no" says where missing values go; a note tells if
+    A leaf shows its place, its training cases, the share of positives among them and the lift; the larger that share,
+    the darker it is. Where a condition may lack its value, it or its "no" says where missing values go; a note says if
     weighted sums take the mean in their place. A node that several branches lead to, as in trees of `MetaAP` and
     `TreeRank`, is drawn once: branches refer to its number, and the tree goes on under that number; leaves are then
     listed below, best first.

@@ -9,10 +9,11 @@ from heapq import heappop, heappush
 import numpy as np
 
 from toprank._core.dtypes import OBLIQUE
+from toprank.explain import TreeWalk, side_condition
 from toprank.tree.columns import Column
 from toprank.tree.structure import Tree
 from toprank.words.numbers import lift_text, number_text, percent_text
-from toprank.words.wording import projection_text, question_text, sum_terms, term_text
+from toprank.words.wording import sum_terms, term_text
 
 CONDITION, LEAF, MORE, CHIP, JUMP = "condition", "leaf", "more", "chip", "jump"
 
@@ -61,8 +62,8 @@ class ShownNodes:
         Conditions that are shown with their branches; the other nodes shown are ends.
     n_parents : int array
         Branches shown that lead to a node.
-    number : dict of int to int
-        Numbers of the conditions, open or not, that several branches lead to.
+    walk : TreeWalk
+        Order of drawing: conditions, open or not, that several branches lead to have blocks of their own.
     lists_leaves : bool
         True where several branches lead to one leaf: leaves are then listed.
     """
@@ -79,11 +80,10 @@ class ShownNodes:
                     depth[child] = min(depth[child], depth[node] + 1)
         if max_conditions is not None and self.is_open.sum() > max_conditions:
             self._fold(depth, max_conditions)
-        opened = np.flatnonzero(self.is_open)
-        self.n_parents = np.bincount(np.concatenate((tree.left[opened], tree.right[opened])), minlength=len(tree))
+        self.walk = TreeWalk(tree, self.is_open, may_head=~tree.is_leaf)
+        self.n_parents = self.walk.n_parents
         self.nodes = np.flatnonzero((self.n_parents > 0) | (np.arange(len(tree)) == 0)).tolist()
         shared = [node for node in self.nodes if self.n_parents[node] > 1]
-        self.number = {node: i for i, node in enumerate((n for n in shared if not tree.is_leaf[n]), 1)}
         self.lists_leaves = any(tree.is_leaf[node] for node in shared)
         self.total = tree.positive + tree.negative
         self.base_rate = float(tree.positive[0] / self.total[0]) if self.total[0] > 0 else 0.0
@@ -111,11 +111,6 @@ class ShownNodes:
     def n_conditions(self) -> int:
         """Conditions that are shown."""
         return int(self.is_open.sum())
-
-    @property
-    def n_ends(self) -> int:
-        """Leaves, and boxes for what lies deeper."""
-        return len(self.nodes) - self.n_conditions
 
     @property
     def is_cut(self) -> bool:
@@ -154,40 +149,33 @@ class ShownNodes:
 
     def jump(self, node: int) -> Content:
         """A reference to a condition that is drawn under its number."""
-        return Content(JUMP, node, f"→ [{self.number[node]}]")
+        return Content(JUMP, node, f"→ [{self.walk.number[node]}]")
 
     def _rest(self, node: int) -> str:
         """Words for the conditions that are not shown and can be reached from a node."""
-        tree, reached = self.tree, np.zeros(len(self.tree), bool)
-        reached[node] = True
-        for inner in range(node, len(tree)):
-            if reached[inner] and not tree.is_leaf[inner]:
-                reached[[tree.left[inner], tree.right[inner]]] = True
-        n = int((reached & ~tree.is_leaf & ~self.is_open).sum())
+        n = int((self.walk.below(node) & ~self.tree.is_leaf & ~self.is_open).sum())
         return "1 more condition" if n == 1 else f"{n:,} more conditions"
 
     def origin(self, node: int) -> tuple[str, str]:
         """Number of a condition that several branches lead to, and where its cases come from."""
         figures = self.figures(node)
         words = f"{figures[0]} ({figures[1]})" if len(figures) == 2 else figures[0]
-        return f"[{self.number[node]}]", f"from {self.n_parents[node]:,} branches: {words}"
+        return f"[{self.walk.number[node]}]", f"from {self.n_parents[node]:,} branches: {words}"
 
 
 def condition_lines(tree: Tree, columns: Sequence[Column], node: int, terms: int) -> list[str]:
-    """The question of a node; a weighted sum with one term a line."""
-    if tree.kind[node] != OBLIQUE:
-        return [f"{question_text(tree, columns, node)}?"]
-    weighed = sum_terms(tree, node)
-    lines: list[str] = []
-    for term in weighed[:terms]:
-        sign = ("- " if term.weight < 0 else "") if not lines else ("- " if term.weight < 0 else "+ ")
-        lines.append(sign + term_text(columns, term))
-    if len(weighed) > terms:
-        lines.append(f"+ {len(weighed) - terms:,} smaller")
-    asked, name = question_text(tree, columns, node), projection_text(columns, weighed)
-    if not asked.startswith(f"{name} "):  # a sum without a bound
+    """The question of a node; a weighted sum with one term per line."""
+    condition = side_condition(tree, columns, node)
+    asked = condition.text()
+    if not condition.is_sum or not asked.startswith(f"{condition.column.name} "):  # the latter: a sum without a bound
         return [f"{asked}?"]
-    return [*(lines or ["0"]), f"{asked.removeprefix(f'{name} ')}?"]
+    lines: list[str] = []
+    for term, column in zip(condition.terms[:terms], condition.summands, strict=False):
+        sign = ("- " if term.weight < 0 else "") if not lines else ("- " if term.weight < 0 else "+ ")
+        lines.append(sign + term_text(column, term))
+    if len(condition.terms) > terms:
+        lines.append(f"+ {len(condition.terms) - terms:,} smaller")
+    return [*(lines or ["0"]), f"{asked.removeprefix(f'{condition.column.name} ')}?"]
 
 
 def missing_side(tree: Tree, columns: Sequence[Column], node: int) -> str:
@@ -207,6 +195,8 @@ def fills_missing(tree: Tree, columns: Sequence[Column], node: int) -> bool:
 
 
 def branch_labels(tree: Tree, columns: Sequence[Column], node: int) -> tuple[str, str]:
-    """What the branches of a condition say; its own words tell if missing values go with a yes."""
-    is_told = missing_side(tree, columns, node) != "no" or question_text(tree, columns, node).endswith("not missing")
-    return "yes", "no" if is_told else "no, or\nmissing"
+    """What the branches of a condition say; its own words say if missing values go with a yes."""
+    is_said = missing_side(tree, columns, node) != "no" or side_condition(tree, columns, node).text().endswith(
+        "not missing"
+    )
+    return "yes", "no" if is_said else "no, or\nmissing"

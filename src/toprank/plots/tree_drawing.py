@@ -76,24 +76,28 @@ class TreePage:
         wrapped = [part for line in lines for part in broken(line, length)]
         return self._box(Content(CONDITION, node, lines=tuple(wrapped)))
 
-    def _grown(self, node: int, head: int) -> Box:
-        """The box of a node with all that is drawn below it, in the part of the tree that begins with `head`."""
-        shown, tree = self.shown, self.shown.tree
-        if node != head and node in shown.number:
-            return self._box(shown.jump(node))
-        if not shown.is_open[node]:
-            return self._box(shown.end(node))
-        box = self._condition(node)
-        box.children = [self._grown(int(child), head) for child in (tree.left[node], tree.right[node])]
-        for child, label in zip(box.children, branch_labels(tree, self.columns, node), strict=True):
-            child.label, child.label_size = label, self._size(label, LABEL_SIZE)
-        return box
+    def _grown(self, head: int) -> Box:
+        """The box of a node with all that is drawn below it, up to nodes that are drawn elsewhere."""
+        shown, path = self.shown, list[Box]()
+        for visit in shown.walk.block(head):
+            if visit.is_open:
+                box = self._condition(visit.node)
+            else:
+                box = self._box(shown.end(visit.node) if visit.block is None else shown.jump(visit.node))
+            path[visit.level :] = [box]
+            if visit.level:
+                parent = path[visit.level - 1]
+                parent.children.append(box)
+                yes, no = branch_labels(shown.tree, self.columns, parent.content.node)
+                box.label = yes if visit.answer else no
+                box.label_size = self._size(box.label, LABEL_SIZE)
+        return path[0]
 
     # --- places -------------------------------------------------------------------------------------------------
 
     def _compose(self) -> None:
         """Put everything in its place: a note, the parts of the tree, and the leaves where they are listed."""
-        parts = [self._part(head) for head in (0, *self.shown.number)]
+        parts = [self._part(head) for head in self.shown.walk.number]
         places, wide, high = pack([size for _, size, _ in parts])
         self.width = max(wide, LEAST_WIDTH)
         note = self._note()
@@ -112,9 +116,9 @@ class TreePage:
 
     def _part(self, head: int) -> tuple[Box, tuple[float, float], list[Any]]:
         """A part of the tree, its size, and the texts above it: its number and where its cases come from."""
-        root = self._grown(head, head)
+        root = self._grown(head)
         width, height = lay_out(root)
-        if head not in self.shown.number:
+        if head == 0:
             return root, (width, height), []
         number, origin = self.shown.origin(head)
         origin = "\n".join(broken(origin, ORIGIN_LENGTH))
@@ -148,7 +152,7 @@ class TreePage:
             ("Leaf 1 ranks highest; the darker a leaf" if shown.leaves else "The darker a box")
             + ", the larger its share of positives.",
         ]
-        if shown.number:
+        if len(shown.walk.number) > 1:
             sentences.append("A number in brackets stands for the part of the tree that is drawn under it.")
         if any(fills_missing(shown.tree, self.columns, node) for node in np.flatnonzero(shown.is_open).tolist()):
             sentences.append("In weighted sums that do not speak of them, missing values count as their column's mean.")

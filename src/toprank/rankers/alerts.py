@@ -51,7 +51,7 @@ def reason_columns(why: list[list[Reason]], n_reasons: int) -> dict[str, list[An
     return out
 
 
-def honest_gain(rate: np.ndarray, base_rate: float) -> np.ndarray:
+def log_odds_gain(rate: np.ndarray, base_rate: float) -> np.ndarray:
     """Log-odds of hit rates, less those of all cases, infinite at 0 and 1.
 
     Strengths of reasons are shrunk to agree with a hit rate that new cases bear out.

@@ -33,7 +33,7 @@ from toprank.rankers.alerts import (
     carried_columns,
     check_reasons,
     count_of_alerts,
-    honest_gain,
+    log_odds_gain,
     reason_columns,
 )
 from toprank.rankers.reading import TableReader
@@ -194,7 +194,7 @@ class Ranker(ClassifierMixin, TableReader):
             inside, part = data.with_weight(fold.inside_weight), self._unfitted_copy()
             part.n_cases_, part.n_positives_ = _count(data.is_positive, inside.weight)
             part._fit_model(inside, threads)
-            parts.append(HeldOut.of_fold(data, fold, partial(part._decide, threads=threads)))
+            parts.append(HeldOut.from_fold(data, fold, partial(part._decide, threads=threads)))
         return Unseen(parts, by_folds(len(parts))) if parts else None
 
     def _unfitted_copy(self) -> Self:
@@ -340,7 +340,7 @@ class Ranker(ClassifierMixin, TableReader):
         columns: dict[str, Any] = {"rank": np.arange(1, k + 1), "row": rows, "score": score[rows], rate_name: rate,
                                    "lift": rate / self.base_rate_} | self._leaf_column(matrix[rows])  # fmt: skip
         if reasons:
-            gain = honest_gain(rate, self.base_rate_) if self.rates_.is_for_new_cases else None
+            gain = log_odds_gain(rate, self.base_rate_) if self.rates_.is_for_new_cases else None
             originals = original_values(X, self._input_names, rows)
             columns |= reason_columns(self._reasons(matrix[rows], reasons, originals, gain), reasons)
         alerts = make_frame(columns, backend_of(X), [name for name in columns if name.startswith("strength_")])

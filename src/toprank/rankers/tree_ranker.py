@@ -21,12 +21,14 @@ from toprank.explain import (
     LeafRows,
     PathCounts,
     Reason,
+    Rule,
     checked_leaf_rates,
     count_paths,
     explain_rows,
     gain_importance,
     leaf_rules,
     reasons,
+    rule_table,
 )
 from toprank.explain.values import Originals
 from toprank.export import (
@@ -40,7 +42,6 @@ from toprank.export import (
     scorecard_summary,
     scorecard_table,
     to_text,
-    wrapped,
 )
 from toprank.files.model_file import without_prefix
 from toprank.metrics import HitRates
@@ -52,13 +53,13 @@ from toprank.tree.scoring import Card
 from toprank.tree.structure import Tree, check_columns, check_depth
 from toprank.tree.weights import integer_weights
 from toprank.words.counts import plural
-from toprank.words.wording import EXACT, SHORT, Detail
+from toprank.words.wrapping import wrapped
 
 CARD_COLUMNS = 8
 """Columns of a scorecard that a short text lists."""
 
 SPREAD_ROWS = 10_000
-"""Rows that tell how much the points of a scorecard differ; they order its columns, nothing else."""
+"""Rows on which the spread of a scorecard's points is measured; it orders the columns, nothing else."""
 
 
 class TreeRanker(OneTree, BinnedRanker):
@@ -86,9 +87,11 @@ class TreeRanker(OneTree, BinnedRanker):
     """Training rows that short rules are found on, until they are first asked for: most fits never need them."""
 
     _covers: Covers | None = None
+    _training_rows: tuple[np.ndarray, np.ndarray] | None = None
+    """Scores and leaf nodes of the training rows, only while the cutoff is set."""
 
     def _review(self, data: TrainingData, threads: Threads) -> tuple[slice, np.ndarray]:
-        score, leaf = self.tree_.scores_and_leaves(data.X, threads)
+        score, leaf = self._training_rows = self.tree_.scores_and_leaves(data.X, threads)
         self.path_counts_ = count_paths(self.tree_, data.X, data.weight, leaf=leaf)  # how leaves are usually reached
         card = self.tree_.scoring
         self._points_spread = points_spread(card, data) if isinstance(card, Card) else None
@@ -98,10 +101,10 @@ class TreeRanker(OneTree, BinnedRanker):
 
     def _set_cutoff(self, data: TrainingData, threads: Threads, unseen: Unseen | None) -> None:
         super()._set_cutoff(data, threads, unseen)
-        self._leaf_rates = None
-        if self.rates_.is_for_new_cases:
+        rows, self._training_rows, self._leaf_rates = self._training_rows, None, None
+        if rows is not None and self.rates_.is_for_new_cases:
             weight = np.ones(len(data.X)) if data.weight is None else data.weight
-            self._leaf_rates = leaf_rates(self.tree_, self.rates_, data.X, weight, threads)
+            self._leaf_rates = leaf_rates(self.tree_, self.rates_, *rows, weight)
 
     def _short_rules(self) -> Covers:
         """Short rules of the best leaves, found at the first call."""
@@ -183,12 +186,52 @@ class TreeRanker(OneTree, BinnedRanker):
         """
         check_is_fitted(self)
         self._check_limits("rules", max_rules, max_conditions)
-        return make_frame(self._rule_table(max_rules, max_conditions, EXACT if exact else SHORT), self._backend)
+        rules = self.rule_list(max_rules=max_rules, max_conditions=max_conditions, exact=exact)
+        return make_frame(rule_table(rules, exact=exact), self._backend)
 
-    def _rule_table(self, max_rules: int | None, max_conditions: int | None, detail: Detail) -> dict[str, Any]:
-        covers = None if detail.is_exact else self._short_rules()
+    def rule_list(
+        self, *, max_rules: int | None = MAX_LEAVES, max_conditions: int | None = MAX_CONDITIONS, exact: bool = False
+    ) -> list[Rule]:
+        """The rules as data, best first: a rule is a list of ways, a way a list of conditions, a condition an object.
+
+        Parameters
+        ----------
+        max_rules, max_conditions, exact
+            As in `rules`.
+
+        Returns
+        -------
+        list of Rule
+            `Rule.text()`, `Way.text()` and `Condition.text()` give words, `Rule.to_dict()` plain values for JSON.
+
+        Notes
+        -----
+        Paths that read the same in short words are one way, which has the conditions of the first; `exact` keeps apart
+        all that differ.
+
+        Examples
+        --------
+        >>> from toprank import RankingTree
+        >>> X = [[1, 0.2], [2, 0.1], [3, 0.9], [4, 0.8]]
+        >>> model = RankingTree(max_depth=1, min_samples_leaf=1, cv=0).fit(X, [0, 0, 1, 1])
+        >>> rule = model.rule_list()[0]
+        >>> rule.n, rule.positives, rule.text()
+        (2.0, 2.0, 'x0 > 2')
+        >>> condition = rule.ways[0].conditions[0]
+        >>> condition.column.name, condition.low, condition.high, condition.missing
+        ('x0', 2.0, inf, False)
+        """
+        check_is_fitted(self)
+        self._check_limits("rule_list", max_rules, max_conditions)
         return leaf_rules(
-            self.tree_, self.columns_, self.path_counts_, self._leaf_rates, detail, covers, max_rules, max_conditions
+            self.tree_,
+            self.columns_,
+            self.path_counts_,
+            self._leaf_rates,
+            covers=None if exact else self._short_rules(),
+            exact=exact,
+            max_rules=max_rules,
+            max_conditions=max_conditions,
         )
 
     def _check_limits(self, method: str, max_rules: Any, max_conditions: Any) -> None:
@@ -200,7 +243,7 @@ class TreeRanker(OneTree, BinnedRanker):
                 )
 
     def scorecard(self) -> Any:
-        """One row a part of the score inside leaves that has points; a frame as in fit.
+        """One row per part of the score inside leaves that has points; a frame as in fit.
 
         Of two rows in one leaf, the one with more points stands first.
 
@@ -295,12 +338,12 @@ class TreeRanker(OneTree, BinnedRanker):
         self._check_limits("to_text", max_rules, max_conditions)
         if tree or exact:
             return to_text(self.tree_, self.columns_, title=self.summary(), spread=self._points_spread, exact=exact)
-        table = self._rule_table(MAX_LEAVES if max_rules is None else max_rules, max_conditions, SHORT)
-        rows = [dict(zip(table, row, strict=True)) for row in zip(*table.values(), strict=True)]
+        most = MAX_LEAVES if max_rules is None else max_rules
+        rules = self.rule_list(max_rules=most, max_conditions=max_conditions)
         title = [part for line in self.summary().splitlines() for part in wrapped(line, WIDTH)]
         n_leaves = self.tree_.n_leaves
         lines = [*title, "", "The rule of each leaf; leaf 1 ranks highest.", ""]
-        lines += rules_text(rows, n_leaves, WIDTH, max_rules)
+        lines += rules_text(rules, n_leaves, WIDTH, max_rules)
         card = scorecard_lines(self.tree_.scoring, self.columns_, self._points_spread, max_columns=CARD_COLUMNS)
         return "\n".join(lines + (["", f"{CARD_TITLE}:", *card] if card else []))
 
@@ -336,12 +379,12 @@ class TreeRanker(OneTree, BinnedRanker):
         self._covers, self._leaf_rows = Covers.from_arrays(without_prefix(arrays, "covers_"), self.tree_), None
 
 
-def leaf_rates(tree: Tree, rates: HitRates, X: np.ndarray, weight: np.ndarray, threads: Threads) -> np.ndarray:
+def leaf_rates(tree: Tree, rates: HitRates, score: np.ndarray, leaf: np.ndarray, weight: np.ndarray) -> np.ndarray:
     """Hit rate of new cases in each leaf position and both ends of its interval, float64 (n_leaves, 3).
 
-    The rate of a leaf is the mean over its training rows of the rate at their scores.
+    The rate of a leaf is the mean over its training rows of the rate at their scores. `score`, `leaf` (node) and
+    `weight` are those of the training rows.
     """
-    score, leaf = tree.scores_and_leaves(X, threads)
     place = tree.leaf[leaf]
     total = np.bincount(place, weight, tree.n_leaves)
     leaves, of_leaf = np.flatnonzero(tree.is_leaf), np.zeros(tree.n_leaves)

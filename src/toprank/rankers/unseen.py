@@ -56,7 +56,7 @@ class HeldOut:
     seen_weight: np.ndarray | None = None
 
     @classmethod
-    def of_fold(cls, data: Cases, fold: Fold, score: Callable[[np.ndarray], np.ndarray]) -> HeldOut:
+    def from_fold(cls, data: Cases, fold: Fold, score: Callable[[np.ndarray], np.ndarray]) -> HeldOut:
         """The held-out rows of a fold, scored by a model of the others."""
         rows, inside = fold.held_out, fold.inside
         seen = score(data.X[inside])

@@ -1,7 +1,7 @@
-"""Conditions in words: numbers, ranges, lists of categories, and the question that one node asks.
+"""Conditions in words: numbers, ranges, lists of categories, weighted sums.
 
 The wording is the same wherever a condition is shown: in reasons, rules and text trees. `Detail` says how much of it
-is told: `SHORT` to be read, `EXACT` to be applied. What a whole path says is put together elsewhere.
+is shown: `SHORT` to be read, `EXACT` to be applied. What a whole path says is put together elsewhere.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from toprank._core.dtypes import CATEGORY, OBLIQUE
 from toprank.tree.columns import Category, Column
 from toprank.tree.structure import Tree
 from toprank.words.numbers import (
@@ -47,7 +46,7 @@ WORDS = frozenset({
 
 @dataclass(frozen=True)
 class Detail:
-    """How much of a condition is told.
+    """How much of a condition is shown.
 
     Attributes
     ----------
@@ -192,8 +191,8 @@ def range_text(
         numbers, shown = _consistent(finite, value, detail)
     signed = [f"{sign} {number}" for (sign, _), number in zip(bounds, numbers, strict=True)]
     if value is not None:
-        told = " and ".join(signed) or ("" if missing else "not missing")
-        return f"{name} = {shown} ({told})" if told else f"{name} = {shown}"
+        met = " and ".join(signed) or ("" if missing else "not missing")
+        return f"{name} = {shown} ({met})" if met else f"{name} = {shown}"
     if low >= high:
         return f"{name} is missing" if missing else f"no {name} at all"
     if not bounds:
@@ -351,12 +350,11 @@ def sum_gap(terms: Sequence[Term], detail: Detail = SHORT) -> str:
     return "undefined" if detail.is_exact and n_numbers > 1 else ""
 
 
-def term_text(columns: Sequence[Column], term: Term, detail: Detail = SHORT) -> str:
+def term_text(column: Column, term: Term, detail: Detail = SHORT) -> str:
     """Words for a term without its sign: 0.8 x age; 0.5 x (sector is retail).
 
     In exact words it says what a missing number counts as, where that is a number.
     """
-    column = columns[term.feature]
     what = detail.name(column.name)
     if term.code is not None:
         what = f"({what} is {names_text(column.labels(term.code), detail=detail)})"
@@ -365,10 +363,11 @@ def term_text(columns: Sequence[Column], term: Term, detail: Detail = SHORT) -> 
     return f"{detail.number(abs(term.weight), WEIGHT_DIGITS)} x {what}"
 
 
-def projection_text(columns: Sequence[Column], terms: Sequence[Term], detail: Detail = SHORT) -> str:
+def projection_text(summands: Sequence[Column], terms: Sequence[Term], detail: Detail = SHORT) -> str:
     """Words for a weighted sum, in the order of its terms: 0.8 x turnover_gap - 0.3 x age.
 
-    Trees hold the term that moves their rows most first. A weight alone does not tell: it is small where units are.
+    `summands` has the column of each term. Trees hold the term that moves their rows most first; the weight alone is
+    misleading: it depends on the unit of the column.
 
     Examples
     --------
@@ -379,26 +378,12 @@ def projection_text(columns: Sequence[Column], terms: Sequence[Term], detail: De
     '0.81234 x gap (missing: 0.5) - 0.3 x age'
     """
     words = ""
-    told = terms[: detail.names]
-    for term in told:
+    listed = terms[: detail.names]
+    for term, column in zip(listed, summands, strict=False):
         sign = ("-" if term.weight < 0 else "") if not words else (" - " if term.weight < 0 else " + ")
-        words += sign + term_text(columns, term, detail)
-    left_out = len(terms) - len(told)
+        words += sign + term_text(column, term, detail)
+    left_out = len(terms) - len(listed)
     return (words or "0") + (f" + {left_out} smaller term{'s' if left_out > 1 else ''}" if left_out else "")
-
-
-def question_text(tree: Tree, columns: Sequence[Column], node: int, detail: Detail = SHORT) -> str:
-    """Words for what holds on the left side of an inner node; in exact words also where training lacked no value."""
-    missing, high = bool(tree.missing_left[node]), float(tree.threshold[node])
-    if tree.kind[node] == OBLIQUE:
-        terms = sum_terms(tree, node)
-        name, nothing = projection_text(columns, terms, detail), sum_gap(terms, detail)
-        return range_text(name, -np.inf, high, missing and bool(nothing), detail=detail, nothing=nothing)
-    column = columns[tree.feature[node]]
-    missing = missing and (detail.is_exact or column.has_missing)
-    if tree.kind[node] == CATEGORY:
-        return category_text(column, tree.categories_left(node).tolist(), missing, detail=detail)
-    return range_text(detail.name(column.name), -np.inf, high, missing, detail=detail, column=column)
 
 
 def hits_text(positive: float, total: float, base_rate: float) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
+from toprank.words.plain import plain
 
 if TYPE_CHECKING:
     from toprank.metrics import OperatingPoints
@@ -188,10 +188,5 @@ def choice_dict(selection: Selection | None) -> dict[str, Any] | None:
         "cost_ratio": selection.point.cost_ratio,
         "moved": None if selection.point.moved is None else selection.point.moved._asdict(),
         "leaves": selection.tree.n_leaves_,
-        "cut": None if selection.cut is None else _plain(asdict(selection.cut)),
+        "cut": None if selection.cut is None else plain(asdict(selection.cut)),
     } | {name: {"value": each.value, "low": each.low, "high": each.high} for name, each in figures.items()}
-
-
-def _plain(figures: dict[str, float]) -> dict[str, float | None]:
-    """Figures that JSON can hold: None for what is not known."""
-    return {name: None if np.isnan(value) else value for name, value in figures.items()}

@@ -8,9 +8,8 @@ import pytest
 
 from grown_trees import make_tree, node
 from toprank import TAOTree
-from toprank.cli.choice import called_rules
 from toprank.explain import PathCounts
-from toprank.rankers.curve.changes import positive_rules, rule_changes
+from toprank.rankers.curve.changes import changes_table, positive_rules, rule_changes
 from toprank.tree.columns import Column
 
 
@@ -27,7 +26,7 @@ def stump(feature, threshold=5.0, **values):
 
 def changes_of(before, after, columns, positive=((2,), (2,))):
     trees = (labelled(tree, columns, nodes) for tree, nodes in zip((before, after), positive, strict=True))
-    return rule_changes(*trees, columns)
+    return changes_table(rule_changes(*trees))
 
 
 NUMBERED = tuple(Column(f"x{i}") for i in range(4))
@@ -51,7 +50,7 @@ def test_digits_of_categories_are_no_numbers():
         TAOTree(split="axis", max_depth=1, cv=0).fit(X, (X["group"] == name).astype(int))
         for name in ("age 10", "age 12")
     ]
-    changes = rule_changes(*trees, trees[0].columns_)
+    changes = changes_table(rule_changes(*trees))
     assert changes["change"] == ["goes", "comes"]
     assert ["age 10" in rule for rule in changes["rule"]] == [True, False]
 
@@ -93,14 +92,13 @@ def test_rules_that_read_the_same_are_kept_apart(monkeypatch):
     # Conditions of a way stand by what they contribute: here both leaves are told in the same words.
     tree = two_alike()
     monkeypatch.setattr("toprank.explain.conditions.range_text", lambda name, *_: name)
-    rules = positive_rules(tree, tree.columns_)
-    assert rules[0]["rule"] == rules[1]["rule"]
-    assert [(rule["leaf"], rule["n"]) for rule in rules] == [(1, 14), (2, 15)]
-    assert called_rules(tree) == rules
-    changes = rule_changes(tree, tree, tree.columns_)
+    rules = positive_rules(tree)
+    assert rules[0].text() == rules[1].text()
+    assert [(rule.leaf, rule.n) for rule in rules] == [(1, 14), (2, 15)]
+    changes = changes_table(rule_changes(tree, tree))
     assert changes["change"] == ["stays", "stays"]
     assert changes["n_before"] == changes["n_after"] == [14, 15]
-    gone = rule_changes(tree, labelled(stump(2), tree.columns_, (2,)), tree.columns_)
+    gone = changes_table(rule_changes(tree, labelled(stump(2), tree.columns_, (2,))))
     assert gone["change"] == ["goes", "goes", "comes"]
     assert gone["n_before"][:2] == [14, 15]
     assert gone["training_rate_after"][2] == pytest.approx(0.6)

@@ -16,7 +16,7 @@ from toprank import CostOptimalCurve, TAOTree, load
 from toprank._core.threads import Threads
 from toprank.datasets import make_audit
 from toprank.metrics import OperatingPoints, average_precision
-from toprank.rankers.curve.changes import rule_changes
+from toprank.rankers.curve.changes import changes_table, rule_changes
 from toprank.rankers.curve.choice import Selection
 from toprank.rankers.curve.folds import CurveFolds
 from toprank.rankers.curve.path import Follower, order_of
@@ -546,7 +546,7 @@ def test_changes_cover_the_rules_of_both_points(curve):
 def test_a_rule_with_other_numbers_changes(table):
     X, y = table
     one, other = (TAOTree(split="axis", max_depth=1, fp_cost=cost, cv=0).fit(X[["size"]], y) for cost in (0.25, 0.6))
-    changes = rule_changes(one, other, one.columns_)
+    changes = changes_table(rule_changes(one, other))
     assert changes["change"] == ["changes"]
     assert changes["rule"] != changes["rule_before"]
     assert changes["n_after"][0] < changes["n_before"][0]

@@ -12,10 +12,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from toprank.data.frames import make_frame
 from toprank.errors import InputError
-from toprank.explain.conditions import merge_path
+from toprank.explain import ClassRule, TreeWalk, Visit, Way, merge_path, rule_table
 from toprank.explain.paths import ways_up
-from toprank.explain.rules import join_conditions
-from toprank.export import INDENT, WIDTH, node_lines
+from toprank.export import WIDTH, block_lines, question
 from toprank.files.model_file import facts_of, model_of, without_prefix
 from toprank.metrics.intervals import proportion_interval
 from toprank.rankers.binned import BinnedReader
@@ -25,7 +24,7 @@ from toprank.tree.structure import Tree, check_columns, check_depth
 from toprank.words.counts import plural
 from toprank.words.numbers import number_text, percent_text
 from toprank.words.shortened import is_cut, shortened_lines, shortenings
-from toprank.words.wording import EXACT, SHORT, Detail, question_text
+from toprank.words.wording import EXACT, SHORT, Detail
 
 ARRAYS: dict[str, Any] = {
     "label": np.int64,
@@ -34,6 +33,9 @@ ARRAYS: dict[str, Any] = {
     "objective_path": np.float64,
 }
 """Fitted arrays of a `ClassTree` beside those of its tree."""
+
+FIGURES = ("n", "of_class", "share", "share_low", "share_high", "coverage")
+"""Figures of a leaf in `rules`."""
 
 
 class ClassTree(ClassifierMixin, OneTree, BinnedReader):
@@ -67,7 +69,7 @@ class ClassTree(ClassifierMixin, OneTree, BinnedReader):
     # --- text ---------------------------------------------------------------------------------------------------
 
     def rules(self, *, exact: bool = False) -> Any:
-        """One row a leaf, from left to right: the conditions in words and the cases it had in training.
+        """One row per leaf, from left to right: the conditions in words and the cases it had in training.
 
         Parameters
         ----------
@@ -90,31 +92,42 @@ class ClassTree(ClassifierMixin, OneTree, BinnedReader):
         ['petal width (cm) <= 0.8', 0, 50.0]
         """
         check_is_fitted(self)
-        return make_frame(self._rules(EXACT if exact else SHORT), self._backend)
+        return make_frame(rule_table(self.rule_list(), exact=exact), self._backend)
 
-    def _rules(self, detail: Detail) -> dict[str, Any]:
-        """Columns of `rules` by name."""
+    def rule_list(self) -> list[ClassRule]:
+        """The rules as data, from left to right: conditions as objects, and the figures of each leaf.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> from toprank import TAOClassifier
+        >>> X, y = load_iris(return_X_y=True, as_frame=True)
+        >>> rule = TAOClassifier(max_depth=2, split="axis").fit(X, y).rule_list()[0]
+        >>> condition = rule.ways[0].conditions[0]
+        >>> rule.label, condition.column.name, condition.high
+        (0, 'petal width (cm)', 0.8)
+        """
+        check_is_fitted(self)
         leaves = np.flatnonzero(self.tree_.is_leaf)
         label, n = self.label_[leaves], self.class_counts_[leaves].sum(axis=1)
         own = self.class_counts_[leaves, label]
         low, high = proportion_interval(own, n)
-        return {
-            "leaf": np.arange(1, len(leaves) + 1),
-            "rule": [self._rule(leaf, detail) for leaf in range(len(leaves))],
-            "class": self.classes_[label].tolist(),
-            "n": n,
-            "of_class": own,
-            "share": own / n,
-            "share_low": low,
-            "share_high": high,
-            "coverage": own / self.class_counts_[0, label],
-        }
+        labels = self.classes_[label].tolist()
+        figures = dict(zip(FIGURES, (n, own, own / n, low, high, own / self.class_counts_[0, label]), strict=True))
+        return [
+            ClassRule(
+                leaf=leaf + 1,
+                ways=(self._way(leaf),),
+                label=labels[leaf],
+                **{name: float(values[leaf]) for name, values in figures.items()},
+            )
+            for leaf in range(len(leaves))
+        ]
 
-    def _rule(self, leaf: int, detail: Detail) -> str:
+    def _way(self, leaf: int) -> Way:
         """Conditions on the way to a leaf, in the order of the path."""
-        path = next(ways_up(self.tree_, leaf))
-        conditions = merge_path(self.tree_, self.columns_, path, detail)
-        return join_conditions([each.text(detail=detail) for each in conditions if not each.is_open])
+        conditions = merge_path(self.tree_, self.columns_, next(ways_up(self.tree_, leaf)))
+        return Way(tuple(condition for condition in conditions if not condition.is_open))
 
     def summary(self) -> str:
         """A few lines about the fitted model: size, training figures, classes."""
@@ -138,7 +151,7 @@ class ClassTree(ClassifierMixin, OneTree, BinnedReader):
         ----------
         exact : bool, default False
             False gives a text to read, in 100 columns: numbers are rounded, long lists and sums cut; its last line says
-            so. True gives a text to apply, one line a node: whoever answers its questions for a row ends in the leaf
+            so. True gives a text to apply, one line per node: whoever answers its questions for a row ends in the leaf
             that `apply` finds, and so in the class that `predict` gives. A category that training did not know counts
             as missing.
 
@@ -162,20 +175,14 @@ class ClassTree(ClassifierMixin, OneTree, BinnedReader):
         """
         tree, detail = self.tree_, EXACT if exact else SHORT
         lines = [part for line in self.summary().splitlines() for part in textwrap.wrap(line, WIDTH)]
-        lines.append("")
         number = np.cumsum(tree.is_leaf)
-        stack = [(0, 0, "")]
-        while stack:
-            node, level, answer = stack.pop()
-            if tree.is_leaf[node]:
-                text = self._leaf_text(node, number[node], detail)
-            else:
-                text = f"{question_text(tree, self.columns_, node, detail)}?"
-                stack += [
-                    (int(tree.right[node]), level + 1, "no:  "),
-                    (int(tree.left[node]), level + 1, "yes: "),
-                ]
-            lines += node_lines(INDENT * level + answer, text, detail)
+
+        def text_of(visit: Visit) -> str:
+            if visit.is_open:
+                return question(tree, self.columns_, visit.node, detail)
+            return self._leaf_text(visit.node, number[visit.node], detail)
+
+        lines += ["", *block_lines(TreeWalk(tree), 0, text_of, detail)]
         return "\n".join(lines if exact else [*lines, *shortened_lines(self._shortenings())])
 
     def _leaf_text(self, node: int, number: int, detail: Detail) -> str:

@@ -18,7 +18,7 @@ from toprank.budget import Cutoff
 from toprank.data.frames import make_frame
 from toprank.data.training import TrainingData
 from toprank.errors import InputError
-from toprank.explain import PathCounts
+from toprank.explain import PathCounts, Rule
 from toprank.export import to_text
 from toprank.files.head import check_cutoff
 from toprank.files.model_file import numbered_parts, without_prefix
@@ -26,7 +26,7 @@ from toprank.metrics import OperatingPoints
 from toprank.rankers.base import TABLE_FACTS, Ranker
 from toprank.rankers.cost.tao_tree import TAOTree
 from toprank.rankers.curve.between import FilledPath
-from toprank.rankers.curve.changes import rule_changes
+from toprank.rankers.curve.changes import changes_table, rule_changes
 from toprank.rankers.curve.choice import Selection
 from toprank.rankers.curve.curve_ranker import OF_VALIDATION, Calls, CurveRanker
 from toprank.rankers.curve.folds import CurveFolds
@@ -293,7 +293,7 @@ class CostOptimalCurve(CurveRanker):
             Positions in `path_`, or what `select` returned.
         """
         one, other = self._point(before), self._point(after)
-        return make_frame(rule_changes(one.tree, other.tree, self.columns_), self._backend)
+        return make_frame(changes_table(rule_changes(one.tree, other.tree)), self._backend)
 
     def _point(self, which: int | Selection | None) -> CurvePoint:
         """A point by its position or selection; None is the selected one, else the base."""
@@ -312,6 +312,10 @@ class CostOptimalCurve(CurveRanker):
     def rules(self, point: int | Selection | None = None, *, exact: bool = False) -> Any:
         """Rules of one tree, best first, as those of `TAOTree`: the selected one, before that the base tree."""
         return self._point(point).tree.rules(exact=exact)
+
+    def rule_list(self, point: int | Selection | None = None, *, exact: bool = False) -> list[Rule]:
+        """Rules of one tree as data, best first: of the selected one, before that of the base tree."""
+        return self._point(point).tree.rule_list(exact=exact)
 
     def to_text(self, point: int | Selection | None = None, *, exact: bool = False) -> str:
         """One tree as text, as `TAOTree` gives it: the selected one, before that the base tree."""

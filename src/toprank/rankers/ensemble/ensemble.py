@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,10 +16,12 @@ from toprank.errors import InputError
 from toprank.explain import (
     PathCounts,
     Reason,
+    Rule,
     VoteExplanation,
     explain_votes,
     gain_importance,
     leaf_rules,
+    rule_table,
     vote_reasons,
 )
 from toprank.explain.values import Originals
@@ -29,7 +32,6 @@ from toprank.rankers.binned import BinnedRanker
 from toprank.rankers.one_tree import path_indicator
 from toprank.tree.structure import Tree, check_columns, check_depth
 from toprank.words.counts import plural
-from toprank.words.wording import EXACT, SHORT
 
 PATH_ROWS = 5_000
 """Training rows, drawn at random, whose paths tell how each leaf of a tree is usually reached."""
@@ -102,14 +104,29 @@ class Ensemble(BinnedRanker):
 
         With `exact`, rules are written out in full, with all ways into a leaf that are known.
         """
+        return make_frame(rule_table(self.rule_list(exact=exact), exact=exact), self._backend)
+
+    def rule_list(self, *, exact: bool = False) -> list[Rule]:
+        """The rules of all trees as data, best first; the `tree` of a rule says which tree it belongs to.
+
+        Examples
+        --------
+        >>> from toprank import MetaAPForest
+        >>> from toprank.datasets import make_audit
+        >>> data = make_audit(2000, random_state=0)
+        >>> rule = MetaAPForest(n_estimators=2).fit(data.X, data.y).rule_list()[0]
+        >>> 1 <= rule.tree <= 2, len(rule.ways) >= 1
+        (True, True)
+        """
         check_is_fitted(self)
-        parts = [leaf_rules(tree, self.columns_, paths, detail=EXACT if exact else SHORT)
-                 for tree, paths in zip(self.trees_, self._path_counts, strict=True)]  # fmt: skip
-        columns: dict[str, Any] = {"tree": np.repeat(np.arange(1, len(parts) + 1), [len(p["leaf"]) for p in parts])}
-        columns |= {name: np.concatenate([np.asarray(p[name]) for p in parts]) for name in parts[0]}
-        low = proportion_interval(columns["positives"], columns["n"])[0]  # a few lucky cases are no best rule
-        order = np.argsort(-low, kind="stable")
-        return make_frame({name: values[order].tolist() for name, values in columns.items()}, self._backend)
+        rules = [
+            replace(rule, tree=i)
+            for i, (tree, paths) in enumerate(zip(self.trees_, self._path_counts, strict=True), 1)
+            for rule in leaf_rules(tree, self.columns_, paths, exact=exact)
+        ]
+        positives, n = np.array([(rule.positives, rule.n) for rule in rules]).T
+        low = proportion_interval(positives, n)[0]  # a few lucky cases are no best rule
+        return [rules[i] for i in np.argsort(-low, kind="stable")]
 
     def explain(self, X: Any) -> list[VoteExplanation]:
         """Why each row stands where it stands: what each column did for it, on average over the trees."""

@@ -148,7 +148,7 @@ class MetaRanker(TreeRanker):
         for i, (fold, trees) in enumerate(zip(folds, pruned, strict=True)):
             others = np.delete(scores, i, axis=0) if len(folds) > 1 else scores
             tree = trees[int(np.flatnonzero(tried == best_penalty(tried, others))[0])]
-            parts.append(HeldOut.of_fold(data, fold, partial(tree.decision_function, threads=threads)))
+            parts.append(HeldOut.from_fold(data, fold, partial(tree.decision_function, threads=threads)))
         return best_penalty(tried, scores), Unseen(parts, by_folds(len(folds))) if has_folds(self.cv) else None
 
     def _pruned_trees(
