@@ -20,9 +20,9 @@ class Entry:
         Name of the class: in Python and in model files.
     module : str
         Where the class lives.
-    kind : {"tree", "ensemble", "curve", "classes"}
-        One tree that ranks; many of them; a tree for every balance of mistakes; a tree that tells classes apart and
-        ranks nothing.
+    kind : {"tree", "ensemble", "curve", "classes", "other"}
+        One tree that ranks; many of them; a tree for every balance of mistakes; a tree that predicts classes and ranks
+        nothing; a ranker without trees.
     command : str or None
         Name on the command line (`toprank fit --model`); None where it is not offered there.
     """
@@ -36,6 +36,11 @@ class Entry:
     def ranks(self) -> bool:
         """True for rankers: they have a positive class, a cutoff and hit rates."""
         return self.kind != "classes"
+
+    @property
+    def has_leaves(self) -> bool:
+        """True for models made of trees."""
+        return self.kind != "other"
 
     def load(self) -> Any:
         """The class itself."""

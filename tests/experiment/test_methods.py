@@ -251,7 +251,7 @@ def test_coefficients_of_a_scorecard_are_counted():
     X, y = easy_table()
     model = METHODS["metaap"].make(leaf_score="linear", max_depth=1, leaf_depth=1, ccp_alpha=0.0).fit(X, y)
     card = model.tree_.scoring
-    n_coefficients = np.count_nonzero(card.weight) + np.count_nonzero(card.points)
+    n_coefficients = np.count_nonzero(card.weight) + np.count_nonzero(card.category_points)
     assert n_coefficients > 0
     assert model.n_conditions_ > 0
     size, unit = METHODS["metaap"].size(model)

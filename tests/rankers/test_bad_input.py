@@ -221,7 +221,8 @@ def test_columns_that_say_nothing_do_no_harm(kind):
     model = clone(RANKERS[kind]).fit(frame, y)
     plain = clone(RANKERS[kind]).fit(frame[["a", "b"]], y)
     assert not model.feature_importances_[2:].any()
-    assert np.array_equal(model.decision_function(frame), plain.decision_function(frame[["a", "b"]]))
+    score, expected = model.decision_function(frame), plain.decision_function(frame[["a", "b"]])
+    np.testing.assert_allclose(score, expected, rtol=1e-12)  # sums of more columns are rounded in another order
 
 
 @pytest.mark.parametrize("kind", CLASSES)

@@ -141,7 +141,7 @@ def unpack_arrays(raw: bytes) -> dict[str, np.ndarray]:
     >>> unpack_arrays(pack_arrays({"label": np.array([0, 1j])}))
     Traceback (most recent call last):
     ...
-    ValueError: array 'label' is of no known type
+    toprank.errors.InputError: array 'label' is of no known type
     """
     with zipfile.ZipFile(io.BytesIO(raw)) as archive:
         members = archive.infolist()

@@ -36,7 +36,7 @@ def parse_head(raw: bytes) -> Any:
     >>> parse_head(b'{"class": "MetaAP", "class": "CostTree"}')
     Traceback (most recent call last):
     ...
-    ValueError: 'class' stands there twice
+    toprank.errors.InputError: 'class' stands there twice
     """
     if raw.count(b",") + raw.count(b"[") + raw.count(b"{") > MAX_VALUES:
         raise InputError(f"it has more than {MAX_VALUES:,} values")
@@ -69,9 +69,9 @@ def _depth(value: Any) -> int:
     return depth
 
 
-def check_head(info: dict[str, Any], *, is_ranker: bool) -> None:
+def check_head(info: dict[str, Any], *, is_ranker: bool, has_leaves: bool) -> None:
     """Raise KeyError, TypeError or ValueError where an entry is missing or not what its readers take it for."""
-    for name, holds, expected in _entries(info, is_ranker):
+    for name, holds, expected in _entries(info, is_ranker, has_leaves):
         if not holds():
             raise InputError(f"Its entry {name!r} is not {expected}.")
     columns = [Column.from_dict(column) for column in info["columns"]]
@@ -82,7 +82,7 @@ def check_head(info: dict[str, Any], *, is_ranker: bool) -> None:
         _check_cutoff(info["cutoff"])
 
 
-def _entries(info: dict[str, Any], is_ranker: bool) -> Iterator[tuple[str, Callable[[], bool], str]]:
+def _entries(info: dict[str, Any], is_ranker: bool, has_leaves: bool) -> Iterator[tuple[str, Callable[[], bool], str]]:
     """Name, check and expectation of each entry."""
     figures = info["figures"]
     yield "parameters", lambda: isinstance(info["parameters"], dict), "a set of named values"
@@ -98,7 +98,9 @@ def _entries(info: dict[str, Any], is_ranker: bool) -> Iterator[tuple[str, Calla
     yield "packages", lambda: _is_texts_by_name(info["packages"]), "a version of each package"
     yield "figures", lambda: isinstance(figures, dict), "a set of named values"
     yield "figures", lambda: all(_is_figure(value) for value in figures.values()), "a set of finite numbers"
-    counts = ("n_cases", "n_leaves", "n_conditions", *(("n_positives",) if is_ranker else ("n_wrong",)))
+    counts = ["n_cases", "n_positives" if is_ranker else "n_wrong"] + (
+        ["n_leaves", "n_conditions"] if has_leaves else []
+    )
     yield "figures", lambda: all(_is_count(figures[name]) for name in counts), f"a count of {', '.join(counts)}"
     optional = [figures[name] for name in ("n_trees", "depth") if name in figures]
     yield "figures", lambda: all(_is_count(value) and type(value) is int for value in optional), "a whole number"

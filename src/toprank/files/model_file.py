@@ -221,7 +221,8 @@ def _read_head(path: Path) -> tuple[dict[str, Any], bytes]:
         ) from error
     _check_header(path, info, raw)
     with damage_in(path):
-        check_head(info, is_ranker=entry_of(info["class"]).ranks)
+        entry = entry_of(info["class"])
+        check_head(info, is_ranker=entry.ranks, has_leaves=entry.has_leaves)
     return info, raw
 
 

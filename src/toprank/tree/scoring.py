@@ -320,7 +320,7 @@ def scoring_from(values: Mapping[str, Any]) -> Scoring:
     if unknown := sorted(given.keys() - names.keys()):
         raise InputError(f"Not a valid tree: a scoring of kind {kind} has no {unknown[0]!r}.")
     for name, value in given.items():
-        if names[name].type == "float":
+        if names[name].type in ("float", float):
             given[name] = float(value)
         elif isinstance(value, np.ndarray) and value.dtype != known[kind].dtypes.get(name, np.float64):
             raise InputError(f"Not a valid tree: its scoring has an array {name!r} of {value.dtype}.")

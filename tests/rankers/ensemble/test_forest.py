@@ -150,7 +150,7 @@ def test_files_keep_their_names():
     forest, *_ = fit(50)
     names = {name for name in forest._to_arrays() if not name.startswith(("tree", "paths", "hit_rates_"))}
     assert names == {"n_trees", "oob_score", "oob_decision_function"}
-    assert {*forest._figures()} == {"n_trees", "n_conditions", "oob_average_precision"}
+    assert {*forest._figures()} == {"n_leaves", "n_trees", "n_conditions", "oob_average_precision"}
     assert "max_meta_features" not in forest.get_params()
 
 

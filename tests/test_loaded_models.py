@@ -1,0 +1,99 @@
+"""A model from a file offers all that the fitted one does: every public method and attribute, over the register."""
+
+from collections.abc import Iterator
+from dataclasses import fields, is_dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.base import BaseEstimator
+
+from ranker_cases import make_cases
+from toprank import TAOTree, load
+from toprank.register import ENTRIES
+from toprank.tree.structure import Tree
+
+X, Y = make_cases(300)
+NEW = make_cases(40)[0]
+
+SETTINGS: dict[str, list[dict[str, Any]]] = {
+    "MetaAP": [{"cv": 3}, {"ccp_alpha": 0.0, "leaf_score": "constant", "cv": 0}],
+    "MetaAPForest": [{"n_estimators": 3, "random_state": 0}],
+    "TreeRank": [{"cv": 0}, {"ccp_alpha": 0.001, "cv": 3}],
+    "TreeRankForest": [{"n_estimators": 3, "random_state": 0}],
+    "TreeRankBoost": [{"n_estimators": 3, "cv": 0}],
+    "CostOptimalCurve": [{"base": TAOTree(max_depth=2), "cv": 2}],
+    "CostOptimalForest": [{"n_estimators": 2, "random_state": 0}],
+    "TAOTree": [{"max_depth": 2, "cv": 0}],
+    "CostTree": [{"cv": 0}],
+    "RankingTree": [{"cv": 0}],
+    "TAOClassifier": [{"max_depth": 2}],
+}
+CASES = [(entry, settings) for entry in ENTRIES for settings in SETTINGS[entry.name]]
+
+ARGUMENTS: dict[str, tuple[Any, ...]] = {
+    **dict.fromkeys(("decision_function", "predict", "predict_proba", "apply", "decision_path", "explain"), (NEW,)),
+    **dict.fromkeys(("staged_decision_function", "cell_scores", "cost_predict"), (NEW,)),
+    **dict.fromkeys(("rules", "to_text", "summary", "scorecard", "to_dict", "frame", "describe", "table"), ()),
+    "points": (X, Y), "diff": (0, 1),
+    "score": (X, Y), "top_k": (NEW, 5), "dependence": (NEW, "size"), "subtree": ([1],), "node_classifier": (0,),
+}  # fmt: skip
+"""How each public method is called. A method that is not here, nor among those below, fails the test."""
+
+NOT_READERS = {"fit", "save", "paper", "from_dict", "select", "get_params", "set_params", "get_metadata_routing",
+               "set_fit_request", "set_score_request"}  # fmt: skip
+"""Methods that make or change a model, or are scikit-learn's own."""
+
+OF_TRAINING_ROWS = {"oob_decision_function_", "oof_decision_function_", "oof_fold_"}
+"""One value per training row: files hold no training rows."""
+
+
+def same(one: Any, other: Any) -> bool:
+    """Whether two results are equal, whatever they are made of."""
+    if isinstance(one, Iterator):
+        return same(list(one), list(other))
+    if isinstance(one, BaseEstimator):
+        return hasattr(other, "tree_") and np.array_equal(one.tree_.apply(one._encode(NEW)), other.apply(NEW))
+    if isinstance(one, np.ndarray):
+        return one.dtype == other.dtype and np.array_equal(one, other, equal_nan=one.dtype.kind == "f")
+    if sp.issparse(one):
+        return (one != other).nnz == 0
+    if hasattr(one, "equals"):
+        return bool(one.equals(other))
+    if isinstance(one, tuple | list):
+        return len(one) == len(other) and all(map(same, one, other))
+    if isinstance(one, dict):
+        return one.keys() == other.keys() and all(same(one[name], other[name]) for name in one)
+    if isinstance(one, float) and np.isnan(one):
+        return bool(np.isnan(other))
+    if is_dataclass(one) and not isinstance(one, Tree):
+        values = [[getattr(each, f.name) for f in fields(each)] for each in (one, other)]
+        return type(one) is type(other) and same(*values)
+    if callable(one):
+        return callable(other)
+    return bool(one == other)
+
+
+def outcome(use):
+    """What a call returns, or the kind and words of what it raises."""
+    try:
+        found = use()
+        return list(found) if isinstance(found, Iterator) else found
+    except ValueError as error:
+        return type(error).__name__, str(error)
+
+
+@pytest.mark.parametrize(("entry", "settings"), CASES, ids=[f"{entry.name}-{i}" for i, (entry, _) in enumerate(CASES)])
+def test_a_loaded_model_is_the_fitted_one(entry, settings, tmp_path):
+    fitted = entry.load()(**settings).fit(X, Y)
+    fitted.save(tmp_path / "model.toprank")
+    loaded = load(tmp_path / "model.toprank")
+    for name in (name for name in dir(type(fitted)) if not name.startswith("_") and name not in NOT_READERS):
+        if callable(getattr(type(fitted), name)):
+            assert name in ARGUMENTS, f"{entry.name}.{name} is new. Hint: say in ARGUMENTS how it is called"
+            results = [outcome(lambda m=model: getattr(m, name)(*ARGUMENTS[name])) for model in (fitted, loaded)]  # noqa: B023
+            assert same(*results), f"{entry.name}.{name} of a loaded model differs"
+    known = {name for name in dir(fitted) if name.endswith("_") and not name.startswith("_")} - OF_TRAINING_ROWS
+    for name in known:
+        assert same(getattr(fitted, name), getattr(loaded, name)), f"{entry.name}.{name} of a loaded model differs"
