@@ -64,10 +64,12 @@ class Scoring(ABC):
 
     def __post_init__(self) -> None:
         for name, value in self._values().items():
-            if not isinstance(value, int | float):
-                array = np.array(value, self.dtypes.get(name, np.float64))
-                array.flags.writeable = False
-                object.__setattr__(self, name, array)
+            if isinstance(value, int | float):
+                object.__setattr__(self, name, float(value))
+                continue
+            array = np.array(value, self.dtypes.get(name, np.float64))
+            array.flags.writeable = False
+            object.__setattr__(self, name, array)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Scoring):
