@@ -63,7 +63,7 @@ class MetaAP(MetaRanker):
     cv : int, splitter or iterable of splits, default 5
         Folds for the hit rates of new cases and for ccp_alpha="cv"; an int means stratified folds. 0: rates are those
         of training, and ccp_alpha="cv" takes 5 folds.
-    min_samples_leaf : int, default 5
+    min_samples_leaf : int, default 20
         Least weight of a cell of an inner tree.
     min_samples_split : int, default 2
         Least weight of a node that may be split.
@@ -155,7 +155,7 @@ class MetaAP(MetaRanker):
         linear_C: float = 1.0,
         ccp_alpha: float | str = "cv",
         cv: Any = 5,
-        min_samples_leaf: int = 5,
+        min_samples_leaf: int = 20,
         min_samples_split: int = 2,
         min_gain: float = 0.0,
         keeps_ap: bool = False,
