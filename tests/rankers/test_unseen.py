@@ -11,6 +11,7 @@ from toprank import MetaAP, MetaAPForest, RankingTree, TreeRank, load
 from toprank.data.cases import sample_cases
 from toprank.data.training import TrainingData
 from toprank.datasets import make_audit
+from toprank.rankers import unseen
 from toprank.rankers.unseen import held_out_folds
 from toprank.tree.columns import Column
 
@@ -199,3 +200,14 @@ def test_a_category_of_rows_without_weight_changes_no_fold():
     other = RankingTree(cv=3, min_samples_leaf=1).fit(X[1:], y[1:])
     assert np.array_equal(one.rates_.rate, other.rates_.rate)
     assert one.cutoff_ == other.cutoff_
+
+
+def test_intervals_count_the_cases_that_were_drawn(monkeypatch):
+    data = make_audit(4000, random_state=0)
+    whole = RankingTree(max_depth=2, cv=3).fit(data.X, data.y)
+    monkeypatch.setattr(unseen, "FOLD_ROWS", 1000)
+    monkeypatch.setattr(unseen.held_out_folds, "__defaults__", (1000,))
+    drawn = RankingTree(max_depth=2, cv=3).fit(data.X, data.y)
+    assert (whole.rates_.n_cases, drawn.rates_.n_cases) == (4000, 1000)
+    widths = [model.cutoff_.hit_rate_high - model.cutoff_.hit_rate_low for model in (whole, drawn)]
+    assert widths[1] > widths[0]

@@ -171,6 +171,7 @@ def fit_hit_rates(
     fold: np.ndarray | None,
     knots: np.ndarray,
     source: str,
+    n_cases: np.ndarray | None = None,
 ) -> HitRates:
     """Hit rate by score, from cases whose scores come from models that did not see them.
 
@@ -189,13 +190,15 @@ def fit_hit_rates(
     knots : float array
         Scores of the final model at which rates are wanted; thinned out where they are many.
     source : str
+    n_cases : float array of shape (n,) or None
+        Cases behind each row, for intervals, where `weight` also counts cases that were not drawn; None = `weight`.
     """
     from toprank.metrics.ranking import average_precision
 
     distinct, which = np.unique(score, return_inverse=True)
     total = np.bincount(which, weight)
     positive = np.bincount(which, weight * is_positive)
-    from_top = np.cumsum(total[::-1])[::-1]  # cases with at least this score
+    from_top = _from_top(total)
     n = float(from_top[0])
     place = (from_top - total / 2) / n  # middle of the tie, 0 = top
     centers, rates = _binned_rates(place, positive, total, n)
@@ -211,12 +214,17 @@ def fit_hit_rates(
     return HitRates(
         knots,
         np.maximum.accumulate(np.clip(value, 0.0, 1.0)),
-        np.interp(knots, distinct, from_top),
+        np.interp(knots, distinct, from_top if n_cases is None else _from_top(np.bincount(which, n_cases))),
         _spread(score, is_positive, weight, folds),
         source,
         float(np.mean(precisions)) if precisions else float("nan"),
         float(np.std(precisions, ddof=1)) if len(precisions) > 1 else float("nan"),
     )
+
+
+def _from_top(total: np.ndarray) -> np.ndarray:
+    """Cases with at least each score, of those with each score, rising."""
+    return np.cumsum(total[::-1])[::-1]
 
 
 def _binned_rates(

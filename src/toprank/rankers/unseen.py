@@ -31,7 +31,10 @@ class Fold:
     inside: np.ndarray
     held_out: np.ndarray
     weight: np.ndarray
-    """Of all rows, float64 (n,): 0 for rows that no fold has."""
+    """Of all rows, float64 (n,): 0 for rows that no fold has; of a sample, drawn rows stand for the others, too."""
+
+    own_weight: np.ndarray | None = None
+    """Weights of the rows themselves, where drawn rows stand for others."""
 
     @property
     def inside_weight(self) -> np.ndarray:
@@ -45,6 +48,8 @@ class Fold:
 class HeldOut:
     """Cases that one model has scored without having seen them.
 
+    `n_cases` is the number of cases that each of them is; None where that is its weight. A drawn case also stands for
+    others, and weighs more than it is.
     `seen` and `seen_weight` are the model's scores and the weights of the cases that it has learned from; None where
     its scores are on the scale of the final model.
     """
@@ -54,13 +59,15 @@ class HeldOut:
     weight: np.ndarray
     seen: np.ndarray | None = None
     seen_weight: np.ndarray | None = None
+    n_cases: np.ndarray | None = None
 
     @classmethod
     def from_fold(cls, data: Cases, fold: Fold, score: Callable[[np.ndarray], np.ndarray]) -> HeldOut:
         """The held-out rows of a fold, scored by a model of the others."""
         rows, inside = fold.held_out, fold.inside
         seen = score(data.X[inside])
-        return cls(score(data.X[rows]), data.is_positive[rows], fold.weight[rows], seen, fold.weight[inside])
+        own = fold.weight if fold.own_weight is None else fold.own_weight
+        return cls(score(data.X[rows]), data.is_positive[rows], fold.weight[rows], seen, fold.weight[inside], own[rows])
 
 
 @dataclass(frozen=True)
@@ -89,7 +96,8 @@ class Unseen:
         ]
         fold = np.repeat(np.arange(len(parts)), [len(part.score) for part in parts]) if len(parts) > 1 else None
         weight = np.concatenate([part.weight for part in parts])
-        return fit_hit_rates(np.concatenate(scores), is_positive, weight, fold, np.unique(final), self.source)
+        n_cases = np.concatenate([part.weight if part.n_cases is None else part.n_cases for part in parts])
+        return fit_hit_rates(np.concatenate(scores), is_positive, weight, fold, np.unique(final), self.source, n_cases)
 
 
 def rates_of_training(score: np.ndarray, is_positive: np.ndarray, weight: np.ndarray) -> HitRates:
@@ -141,7 +149,8 @@ def held_out_folds(data: Cases, cv: Any, random_state: Any, n_rows: int = FOLD_R
         splits = [
             tuple(np.asarray(part)[weight[np.asarray(part)] > 0] for part in split) for split in found
         ]  # weight 0 is no row at all
-    folds = [Fold(inside, held_out, weight) for inside, held_out in splits]
+    own = np.ones(len(data.X)) if data.weight is None else data.weight
+    folds = [Fold(inside, held_out, weight, own) for inside, held_out in splits]
     return [f for f in folds if _has_both(data.is_positive[f.inside]) and _has_both(data.is_positive[f.held_out])]
 
 
