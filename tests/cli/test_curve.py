@@ -113,7 +113,7 @@ def test_the_rules_are_those_that_call_cases_positive(fitted):
     X = table.select("sector", *(pl.col(name).cast(pl.Float64, strict=False) for name in ("amount", "age", "staff")))
     for point in fitted.path_:
         rules = called_rules(point.tree)
-        is_called = point.tree.cost_predict(X) == 1
+        is_called = point.tree.predict(X) == 1
         assert sum(rule["n"] for rule in rules) == is_called.sum()
         hits = table.filter(pl.Series(is_called))["fraud"].cast(int).sum()
         assert sum(rule["positives"] for rule in rules) == hits

@@ -85,7 +85,7 @@ def test_trees_that_know_costs_are_told_the_cost(wrap):
     weight = np.random.default_rng(0).integers(1, 3, len(y))
     path = fit_at_costs(wrap(TAOTree(max_depth=2, fn_cost=7.0)), X, y, RATIOS, sample_weight=weight)
     alone = [TAOTree(max_depth=2, fp_cost=ratio).fit(X, y, weight) for ratio in RATIOS]
-    assert np.array_equal(path.predict(X), [model.cost_predict(X) for model in alone])
+    assert np.array_equal(path.predict(X), [model.predict(X) for model in alone])
     assert path.n_leaves.tolist() == [model.n_leaves_ for model in alone]
     assert path.points(X, y, weight).false_positives == pytest.approx([model.n_fp_ for model in alone])
 

@@ -80,7 +80,7 @@ def test_two_classes_are_a_tao_tree():
     ranker = TAOTree(init="random", fp_cost=0.3, max_depth=3).fit(X, y)
     model = TAOClassifier(init="random", costs=[0.3, 1.0], max_depth=3).fit(X, y)
     assert model.objective_ == pytest.approx(ranker.objective_)
-    assert np.array_equal(model.predict(X), ranker.cost_predict(X))
+    assert np.array_equal(model.predict(X), ranker.predict(X))
 
 
 @pytest.mark.parametrize(

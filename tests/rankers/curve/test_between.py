@@ -54,7 +54,7 @@ def test_trees_between_two_costs_make_the_mistakes_they_are_said_to_make(case):
     model, X, y, weight = case
     assert 0 < sum(point.is_between for point in model.path_) < len(model.path_)
     for point in model.path_:
-        called = point.tree.cost_predict(X)
+        called = point.tree.predict(X)
         assert weight[(called == 1) & (y == 0)].sum() == point.false_positives == point.tree.n_fp_
         assert weight[(called == 0) & (y == 1)].sum() == point.false_negatives == point.tree.n_fn_
         assert point.tree.fp_cost_ == point.cost_ratio
@@ -109,7 +109,7 @@ def test_out_of_fold_the_tree_that_would_be_kept_is_asked():
             assert paths.find(place) == found
             model = paths.fitted(found, 1.0)
             votes = paths.votes(place, matrix)
-            assert np.array_equal(votes, model.cost_predict(rows) == model.classes_[1])
+            assert np.array_equal(votes, model.predict(rows) == model.classes_[1])
             whole = with_threshold(paths.trees[found.at], found.move.node, found.move.threshold)
             differs |= not np.array_equal(votes, whole.labels_of(matrix) == 1)
     assert differs  # else pruning decides nothing here
@@ -156,12 +156,12 @@ def test_a_choice_says_that_a_threshold_was_moved(case):
     moved, node = selection.point.moved, selection.tree.tree_
     told = f"the tree of point {moved.point} with a threshold moved from {moved.before:.4g} to {moved.after:.4g}"
     assert told in str(selection)
-    assert told in model.to_text()
+    chosen = model.with_choice(selection)
+    assert told in chosen.to_text()
     assert moved.before in model.path_[moved.point].tree.tree_.threshold
     assert moved.after in node.threshold
     assert not model.path_[moved.point].is_between
-    assert model.predict(X).tolist() == selection.tree.cost_predict(X).tolist()
-    model.selected_ = None
+    assert chosen.predict(X).tolist() == selection.tree.predict(X).tolist()
 
 
 def test_of_points_that_are_equally_good_one_of_a_cost_is_taken(case):
@@ -177,14 +177,13 @@ def test_of_points_that_are_equally_good_one_of_a_cost_is_taken(case):
 def test_plain_values_hold_all_trees_and_the_choice(case):
     model, *_ = case
     chosen = model.select(max_fpr=0.3)
-    plain = model.to_dict()
+    plain = model.with_choice(chosen).to_dict()
     assert (len(plain["trees"]), len(plain["points"])) == (len(model.trees_), len(model.path_))
     assert Tree.from_dict(plain["points"][chosen.position]["tree"]) == chosen.tree.tree_
     assert plain["selected"] == chosen.position
     assert [each["moved"] is not None for each in plain["points"]] == [point.is_between for point in model.path_]
     positive = plain["points"][chosen.position]["positive_nodes"]
     assert np.array_equal(positive, np.flatnonzero(chosen.tree._label == 1))
-    model.selected_ = None
     assert model.to_dict()["selected"] is None
 
 

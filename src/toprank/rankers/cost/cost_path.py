@@ -62,9 +62,9 @@ class CostPath:
         return None if None in sizes else np.array(sizes, np.int64)
 
     def predict(self, X: Any) -> np.ndarray:
-        """Class that each model gives each row, (m, n): its label of least cost where it has one (`cost_predict`)."""
+        """Class that each model gives each row, (m, n): its label of least cost where it has one and no budget."""
         with shared_training_data():  # models of ours read the table once
-            return np.stack([_labels(model, X) for model in self.models])
+            return np.stack([np.asarray(model.predict(X)) for model in self.models])
 
     def points(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> OperatingPoints:
         """Errors of each model on these cases."""
@@ -279,16 +279,6 @@ def last_step(estimator: Any) -> tuple[str, Any]:
         name, estimator = estimator.steps[-1]
         prefix += f"{name}__"
     return prefix, estimator
-
-
-def _labels(model: Any, X: Any) -> np.ndarray:
-    """Labels of a model, those of least cost where it or the last step of its pipeline has them."""
-    if hasattr(last_step(model)[1], "cost_predict"):
-        while hasattr(model, "steps"):
-            X = model[:-1].transform(X) if len(model.steps) > 1 else X
-            model = model.steps[-1][1]
-        return model.cost_predict(X)
-    return np.asarray(model.predict(X))
 
 
 def _n_leaves(model: Any) -> int | None:

@@ -50,7 +50,7 @@ class LabelledTree(TreeRanker):
     fp_cost_ : float
         The cost of a false positive that was used.
     n_fp_, n_fn_ : float
-        Training cases that `cost_predict` calls positive and negative by mistake.
+        Training cases that their leaves' labels call positive and negative by mistake.
     objective_ : float
         What the subclass makes small, for the finished tree on the training data.
     """
@@ -112,11 +112,13 @@ class LabelledTree(TreeRanker):
 
     # --- labels -------------------------------------------------------------------------------------------------
 
-    def cost_predict(self, X: Any) -> np.ndarray:
+    def predict(self, X: Any) -> np.ndarray:
         """Class of each row: the label of its leaf, which costs least at `fp_cost` and `fn_cost`.
 
-        `predict` draws its line at the cutoff of `budget` instead, as all rankers do.
+        With a `budget`, positive above its cutoff instead, as in all rankers.
         """
+        if self.budget is not None:
+            return super().predict(X)
         matrix = self._encode(X)
         with Threads(resolve_n_jobs(self.n_jobs)) as threads:
             is_positive = self._label[self.tree_.apply(matrix, threads)] == 1

@@ -99,7 +99,7 @@ class TAOTree(LabelledTree):
     n_iter_ : int
         Passes made.
     n_fp_, n_fn_ : float
-        Training cases that `cost_predict` calls positive and negative by mistake.
+        Training cases that their leaves' labels call positive and negative by mistake.
     fp_cost_ : float
         The cost of a false positive that was used.
 

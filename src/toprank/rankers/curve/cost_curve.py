@@ -14,7 +14,7 @@ from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
 from toprank._core.threads import Threads
-from toprank.budget import Cutoff
+from toprank.budget import Cutoff, cases_of_budget
 from toprank.data.frames import make_frame
 from toprank.data.training import TrainingData
 from toprank.errors import InputError
@@ -28,6 +28,7 @@ from toprank.rankers.curve.between import FilledPath
 from toprank.rankers.curve.changes import rule_changes
 from toprank.rankers.curve.choice import Selection
 from toprank.rankers.curve.curve_ranker import OF_VALIDATION, Calls, CurveRanker
+from toprank.rankers.curve.cuts import ROUNDING
 from toprank.rankers.curve.folds import CurveFolds
 from toprank.rankers.curve.path import (
     CurvePoint,
@@ -54,8 +55,8 @@ class CostOptimalCurve(CurveRanker):
     A ROC curve moves a threshold over one model. Here every point is a tree of its own, optimised for its own cost of
     a false positive: a base tree at the cost that weighs both classes alike, then two paths of costs times and divided
     by `beta`, each tree started from its neighbour, until the training data have no false positive at one end and no
-    missed positive at the other (section 4 and figure 7 of the paper). `select` picks a point for a budget, a ceiling
-    or a cost, and `diff` tells which rules change between two points.
+    missed positive at the other (section 4 and figure 7 of the paper). `select` finds a point for a budget, a ceiling
+    or a cost, `at` returns its tree as a ranker, and `diff` says which rules change between two points.
 
     Beyond the paper, a tree that is dearer at its own cost than another of the path is found anew from that one. And
     where two neighbours are far apart, further trees stand between them: no cost leads there, but moving one threshold
@@ -102,7 +103,7 @@ class CostOptimalCurve(CurveRanker):
     held_out_by_ : {"validation data", "cross-validation", "training data"}
         What `select` goes by.
     selected_ : Selection or None
-        What `select` chose last.
+        The choice that a curve `with_choice` keeps, None for others.
     oof_decision_function_ : float64 array of shape (n,) or None
         Score of each training row by the curve that was fitted on the other folds, which has as many costs, so that
         its scores are on the scale of `decision_function`; NaN for rows of no fold. None without folds, with
@@ -129,6 +130,9 @@ class CostOptimalCurve(CurveRanker):
     (0.0, 0.0)
     >>> curve.select(max_fpr=0.1).false_positive_rate.value <= 0.1
     True
+    >>> tree = curve.at(max_fpr=0.1)
+    >>> type(tree).__name__, int(tree.predict(data.X).sum()) == tree.n_fp_ + data.y.sum() - tree.n_fn_
+    ('TAOTree', True)
     """
 
     _parameter_constraints: dict[str, list[Any]] = {
@@ -281,6 +285,38 @@ class CostOptimalCurve(CurveRanker):
     def _how(self) -> str:
         return "costs at which it is positive, then mean"
 
+    # --- choosing -----------------------------------------------------------------------------------------------
+
+    def at(self, **wish: Any) -> TAOTree:
+        """The tree of the point that `select` finds for the same arguments, as a ranker of its own.
+
+        It ranks by its own leaves, and `predict` gives their labels. Where a budget `k` takes only the first alerts
+        of the tree (`cut` of the selection), `k` is its `budget`, and `predict` takes the first by its own score
+        instead of the curve's. Its rates are those of training: which to expect of new cases, `select` says.
+
+        Parameters
+        ----------
+        **wish
+            As in `select`: `max_fpr`, `k`, `cost_ratio` or `min_recall`, and `max_leaves`.
+
+        Returns
+        -------
+        TAOTree
+            A copy: `top_k`, `rules`, `explain` and `save` work as after a fit.
+
+        Examples
+        --------
+        >>> from toprank import CostOptimalCurve
+        >>> from toprank.datasets import make_audit
+        >>> data = make_audit(2000, random_state=0)
+        >>> curve = CostOptimalCurve(depths=[2], alphas=[3], cv=None).fit(data.X, data.y)
+        >>> int(curve.at(k=60).predict(data.X).sum()) <= 60
+        True
+        """
+        selection = self.select(**wish)
+        tree = copy(selection.tree)
+        return tree if selection.cut is None else _with_budget(tree, wish["k"])
+
     # --- reading ------------------------------------------------------------------------------------------------
 
     def diff(self, before: int | Selection, after: int | Selection) -> Any:
@@ -309,11 +345,11 @@ class CostOptimalCurve(CurveRanker):
         return self.path_[which]
 
     def rules(self, point: int | Selection | None = None, *, exact: bool = False) -> Any:
-        """Rules of one tree, best first, as those of `TAOTree`: the selected one, before that the base tree."""
+        """Rules of one tree, best first, as those of `TAOTree`: the chosen one, else the base tree."""
         return self._point(point).tree.rules(exact=exact)
 
     def to_text(self, point: int | Selection | None = None, *, exact: bool = False) -> str:
-        """One tree as text, as `TAOTree` gives it: the selected one, before that the base tree."""
+        """One tree as text, as `TAOTree` gives it: the chosen one, else the base tree."""
         chosen = self._point(point)
         tree, label = chosen.tree.tree_, chosen.tree._label
         called = sorted({int(place) + 1 for place in tree.leaf[label == 1]})
@@ -339,7 +375,7 @@ class CostOptimalCurve(CurveRanker):
         """The model as plain values: class, columns, trees of all costs, and the points of the path.
 
         A point has its cost ratio; how it comes from another one, where it stands between two costs; its tree, and the
-        nodes of that which are called positive. `selected` is the position of the chosen point, None before `select`.
+        nodes of that which are called positive. `selected` is the position of the chosen point, None without a choice.
         """
         plain = super().to_dict()
         points = [
@@ -356,7 +392,7 @@ class CostOptimalCurve(CurveRanker):
 
     @property
     def n_leaves_(self) -> int:
-        """Number of leaves of the selected tree, before that of the base tree."""
+        """Number of leaves of the chosen tree, else of the base tree."""
         return self._point(None).tree.n_leaves_
 
     def _size_in_words(self) -> str:
@@ -382,7 +418,7 @@ class CostOptimalCurve(CurveRanker):
 
         def tree_at(i: int, points: OperatingPoints) -> TAOTree:
             settings = {"max_depth": self.max_depth_, "alpha": self.alpha_, "fp_cost": float(points.cost_ratio[i])}
-            tree = clone(self._base).set_params(fn_cost=1.0, **settings)
+            tree = clone(self._base).set_params(fn_cost=1.0, budget=None, **settings)
             for name in (*TABLE_FACTS, "n_cases_", "n_positives_", "data_hash_"):
                 if hasattr(self, name):
                     setattr(tree, name, copy(getattr(self, name)))
@@ -391,6 +427,18 @@ class CostOptimalCurve(CurveRanker):
             return tree
 
         self._judged_from_arrays(arrays, int(n_points), tree_at)
+
+
+def _with_budget(tree: TAOTree, k: int | float) -> TAOTree:
+    """The fitted tree with a budget of its own; the cutoff is found among the training scores that its rates know."""
+    tree.set_params(budget=k.item() if isinstance(k, np.generic) else k)
+    rates, allowed = tree.rates_, cases_of_budget(tree.budget, tree.n_cases_, tree.n_positives_)
+    above = rates.above * (tree.n_cases_ / rates.n_cases)
+    at = min(int(np.count_nonzero(above > allowed * (1 + ROUNDING))), len(above) - 1)
+    weight = above[at:] - np.append(above[at + 1 :], 0.0)
+    rate = float(np.average(rates.rate[at:], weights=weight))
+    tree.cutoff_ = Cutoff(allowed, float(above[at]), float(rates.score[at]), rate)
+    return tree
 
 
 def _calls(

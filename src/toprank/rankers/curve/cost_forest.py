@@ -84,7 +84,7 @@ class CostOptimalForest(CurveRanker):
     held_out_by_ : {"validation data", "out-of-bag votes", "training data"}
         What `select` goes by.
     selected_ : Selection or None
-        What `select` chose last.
+        The choice that a curve `with_choice` keeps, None for others.
     trees_ : list of Tree
         Those of the first member, by ascending costs, then those of the next.
     oob_decision_function_ : float64 array of shape (n,)
