@@ -84,7 +84,7 @@ def test_topk(folder, model):
 def test_evaluate_and_curve(folder, model, tmp_path):
     check_all("evaluate", model, folder / "h.csv", *labelled())
     curve, picture = tmp_path / "c.toprank", tmp_path / "c.svg"
-    common = (*labelled(), "--id", NAMES["case_id"], "--set", "depths=[2]", "--set", "n_restarts=1", "--split", "axis")
+    common = (*labelled(), "--id", NAMES["case_id"], "--set", "depths=[2]", "--set", "n_init=1", "--split", "axis")
     done = run("curve", folder / "h.csv", *common, "--k", 60, "--plot", picture, "-o", curve)
     assert done.code == 0, done.err
     check_clean(done)

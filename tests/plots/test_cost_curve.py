@@ -45,7 +45,7 @@ def cases():
 
 @pytest.fixture(scope="module")
 def curve(cases):
-    return CostOptimalCurve(depths=[1], alphas=[1], cv=3, beta=2.0, pos_label="fraud").fit(*cases[:2])
+    return CostOptimalCurve(depths=[1], alphas=[1], cv=3, cost_factor=2.0, pos_label="fraud").fit(*cases[:2])
 
 
 # --- what is taken from a model -----------------------------------------------------------------------------
@@ -194,7 +194,7 @@ def test_the_first_alerts_of_a_tree_are_ringed_where_they_end(curve):
 
 def test_a_forest_has_no_base_tree_and_is_judged_by_its_votes(cases):
     X, y, X_test, y_test = cases
-    forest = CostOptimalForest(TAOTree(max_depth=1), n_estimators=3, beta=4.0, pos_label="fraud", random_state=0)
+    forest = CostOptimalForest(TAOTree(max_depth=1), n_estimators=3, cost_factor=4.0, pos_label="fraud", random_state=0)
     forest.fit(X[:200], y[:200])
     display = CostOptimalCurveDisplay.from_curve(forest, X_test, y_test)
     assert display.methods == ["cost-optimal curve", "cost-optimal curve, out-of-bag votes"]
@@ -206,7 +206,7 @@ def test_a_forest_has_no_base_tree_and_is_judged_by_its_votes(cases):
 def test_a_pipeline_that_ends_in_a_ranker_is_not_drawn_upside_down(curve, cases):
     X, y, X_test, y_test = cases
     turned, test = (np.where(labels == "fraud", "a", "b") for labels in (y, y_test))
-    first = CostOptimalCurve(depths=[1], alphas=[1], cv=None, beta=9.0, pos_label="a").fit(X, turned)
+    first = CostOptimalCurve(depths=[1], alphas=[1], cv=None, cost_factor=9.0, pos_label="a").fit(X, turned)
     ranker = RankingTree(max_depth=2, pos_label="a")
     others = {"alone": ranker.fit(X, turned), "in a pipeline": make_pipeline(StandardScaler(), ranker).fit(X, turned)}
     shown = CostOptimalCurveDisplay.from_curve(first, X_test, test, others=others).test_curves

@@ -52,15 +52,15 @@ def expected_failures(estimator):
 @parametrize_with_checks(
     [
         RankingTree(),
-        RankingTree(leaf_score="geometric", cv=0),  # one estimator of each kind has folds: they cost most of the time
-        RankingTree(leaf_score="confusion", cv=0),
+        RankingTree(leaf_score="margin", cv=0),  # one estimator of each kind has folds: they cost most of the time
+        RankingTree(leaf_score="votes", cv=0),
         MetaAP(),
         MetaAP(leaf_score="linear", cv=2),
         MetaAP(leaf_score="margin", ccp_alpha=0.0, cv=0),
         MetaAPForest(n_estimators=5),
         CostTree(cv=2),
-        CostOptimalCurve(depths=None, alphas=None, cv=2, beta=8.0),
-        CostOptimalForest(n_estimators=2, beta=8.0),
+        CostOptimalCurve(depths=None, alphas=None, cv=2, cost_factor=8.0),
+        CostOptimalForest(n_estimators=2, cost_factor=8.0),
         TAOTree(cv=2),
         TAOClassifier(),
         TreeRank(),
@@ -101,7 +101,7 @@ def test_predict_is_the_score_above_the_cutoff(kind, budget):
 
 def _least_cost_labels(model, X):
     """What the leaves of a tree, or of the trees at a curve's base cost, call each row."""
-    point = model if hasattr(model, "tree_") else model.path_[model.base_point_].tree
+    X, point = model._encode(X), model if hasattr(model, "tree_") else model.path_[model.base_point_].tree
     trees = [(point.tree_, point._label)] if hasattr(point, "tree_") else zip(point.trees, point.labels, strict=True)
     return np.mean([label[tree.apply(X)] == 1 for tree, label in trees], axis=0) >= 0.5
 

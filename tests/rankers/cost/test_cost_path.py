@@ -219,9 +219,9 @@ def test_ratios_stand_around_the_one_that_balances_the_classes():
     assert len(ratios) == 15
     assert ratios[7] == pytest.approx(1 / 3)
     assert ratios[1:] / ratios[:-1] == pytest.approx(1.5)
-    assert cost_ratios_around(y, n=2, beta=3.0, pos_label="no") == pytest.approx([1.0, 3.0])
+    assert cost_ratios_around(y, n=2, cost_factor=3.0, pos_label="no") == pytest.approx([1.0, 3.0])
     assert cost_ratios_around(y, n=1, sample_weight=np.repeat([1.0, 6.0], [30, 10])) == pytest.approx([2.0])
-    for wrong in ({"n": 0}, {"n": 2.5}, {"beta": 1.0}, {"beta": np.nan}):
+    for wrong in ({"n": 0}, {"n": 2.5}, {"cost_factor": 1.0}, {"cost_factor": np.nan}):
         with pytest.raises(ValueError, match=f"'{next(iter(wrong))}' parameter of cost_ratios_around must be"):
             cost_ratios_around(y, **wrong)
 

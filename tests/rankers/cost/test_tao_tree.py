@@ -25,7 +25,7 @@ KINDS = {
     "oblique": {},
     "axis": {"split": "axis"},
     "exact": {"split": "axis", "splitter": "exact"},
-    "random": {"init": "random", "n_restarts": 2},
+    "random": {"init": "random", "n_init": 2},
 }
 
 
@@ -85,7 +85,7 @@ def test_a_weighted_sum_beats_conditions_on_one_column_on_a_diagonal():
 
 def test_optimising_lowers_what_the_greedy_tree_costs():
     X, y = make_cases(600)
-    greedy = TAOTree(max_depth=3, n_iter=0, alpha=0.5, **PUBLISHED_CATEGORIES).fit(X, y)
+    greedy = TAOTree(max_depth=3, max_iter=0, alpha=0.5, **PUBLISHED_CATEGORIES).fit(X, y)
     model = TAOTree(max_depth=3, alpha=0.5, **PUBLISHED_CATEGORIES).fit(X, y)
     assert greedy.n_iter_ == 0
     assert model.objective_path_[0] == greedy.objective_path_[0]
@@ -125,13 +125,13 @@ def test_a_larger_penalty_gives_fewer_weights():
 
 def test_more_starts_never_end_higher():
     X, y = make_cases(400)
-    ends = [TAOTree(init="random", n_restarts=n, max_depth=3, random_state=3).fit(X, y).objective_ for n in (1, 4)]
+    ends = [TAOTree(init="random", n_init=n, max_depth=3, random_state=3).fit(X, y).objective_ for n in (1, 4)]
     assert ends[1] <= ends[0]
-    with_greedy = TAOTree(n_restarts=3, max_depth=3).fit(X, y).objective_
+    with_greedy = TAOTree(n_init=3, max_depth=3).fit(X, y).objective_
     assert with_greedy <= TAOTree(max_depth=3).fit(X, y).objective_
 
 
-@pytest.mark.parametrize("how", [{"init": "random"}, {"n_restarts": 2}])
+@pytest.mark.parametrize("how", [{"init": "random"}, {"n_init": 2}])
 def test_random_starts_are_not_too_deep(how):
     X, y = diagonal(60)
     words = r"'max_depth' parameter of TAOTree must be at most 12 where a start is random, .* Got 13 instead.* Hint"
@@ -154,7 +154,7 @@ def test_a_fitted_tree_goes_on_where_it_ended():
     first = TAOTree(max_depth=3).fit(X, y)
     again = TAOTree(init=first).fit(X, y)
     assert again.objective_ <= first.objective_
-    assert TAOTree(init=first, n_iter=0).fit(X, y).tree_ == first.tree_
+    assert TAOTree(init=first, max_iter=0).fit(X, y).tree_ == first.tree_
     assert len(again.objective_path_) <= 4
     nearby = TAOTree(init=first, fp_cost=1.2 * first.fp_cost_).fit(X, y)
     assert nearby.objective_path_[0] < TAOTree(max_depth=3, fp_cost=1.2 * first.fp_cost_).fit(X, y).objective_path_[0]
@@ -335,7 +335,7 @@ def test_a_row_given_twice_is_a_row_of_weight_two():
 
 def test_results_do_not_depend_on_threads():
     X, y = make_cases(500)
-    one, two = (TAOTree(n_jobs=n, n_restarts=2).fit(X, y) for n in (1, 2))
+    one, two = (TAOTree(n_jobs=n, n_init=2).fit(X, y) for n in (1, 2))
     assert one.tree_ == two.tree_
     assert np.array_equal(one.objective_path_, two.objective_path_)
     assert np.array_equal(one.predict(X), two.predict(X))
@@ -374,7 +374,7 @@ def test_a_file_keeps_labels_objective_and_counts(tmp_path):
         assert getattr(loaded, name) == getattr(model, name)
     assert np.array_equal(loaded.objective_path_, model.objective_path_)
     assert loaded.init is None
-    again = TAOTree(init=loaded, fp_cost=0.3, n_iter=0).fit(X, y)
+    again = TAOTree(init=loaded, fp_cost=0.3, max_iter=0).fit(X, y)
     assert np.array_equal(again.predict(X), model.predict(X))
 
 

@@ -19,7 +19,7 @@ from toprank.rankers.curve.path import CurvePoint, Moved, votes_of
 from toprank.tree.structure import Tree
 from toprank.tree.tao.moves import with_threshold
 
-SMALL = CostOptimalCurve(TAOTree(max_depth=2), cv=3, beta=3.0, depths=None, alphas=None)
+SMALL = CostOptimalCurve(TAOTree(max_depth=2), cv=3, cost_factor=3.0, depths=None, alphas=None)
 
 
 @pytest.fixture(scope="module", params=["numbers and categories", "weights", "single columns"])
@@ -40,7 +40,7 @@ def path_on(X, y, **settings):
             seen.append(data)
             return super()._fitter(data, threads)
 
-    parameters = SMALL.get_params(deep=False) | {"base": TAOTree(**settings), "max_gap": None, "cv": None}
+    parameters = SMALL.get_params(deep=False) | {"base": TAOTree(**settings), "max_point_gap": None, "cv": None}
     model = Watched(**parameters).fit(X, y)
     return Between.of([point.tree for point in model.path_], seen[0], Threads())
 
@@ -71,8 +71,8 @@ def test_they_stand_between_their_neighbours(case):
             assert point.false_negatives < few.false_negatives
 
 
-@pytest.mark.parametrize("max_gap", [0.3, 0.05, 0.02, 1e-3, 1e-300])
-def test_a_tree_misses_the_fewest_positives_at_so_many_false_positives(between, max_gap):
+@pytest.mark.parametrize("max_point_gap", [0.3, 0.05, 0.02, 1e-3, 1e-300])
+def test_a_tree_misses_the_fewest_positives_at_so_many_false_positives(between, max_point_gap):
     """Of all moves of one threshold of either neighbour, for every part of every gap."""
     n_found, (positives, negatives) = 0, between._classes
     for after, (many, few) in enumerate(pairwise(moves.now for moves in between.moves)):
@@ -84,17 +84,17 @@ def test_a_tree_misses_the_fewest_positives_at_so_many_false_positives(between, 
         known = {each for each in known if each[0] < many[0] and each[1] < few[1]}
         width = many.false_positives - few.false_positives
         gap = max(Fraction(width, negatives), Fraction(few.false_negatives - many.false_negatives, positives))
-        n_parts = min(math.ceil(gap / Fraction(max_gap) - Fraction(SLACK)), 2**40)
+        n_parts = min(math.ceil(gap / Fraction(max_point_gap) - Fraction(SLACK)), 2**40)
         # More ends than false positives: all numbers of them are ends.
         ends = range(1, n_parts) if n_parts <= width else (Fraction(i * n_parts, width) for i in range(1, width))
         limits = [few.false_positives + Fraction(width, n_parts) * end for end in ends] if n_parts > 1 else []
         limits += [few.false_positives] * (n_parts > width)
         wanted = {min((each for each in known if each[0] <= limit), key=lambda each: each[::-1], default=None)
                   for limit in limits} - {None}  # fmt: skip
-        found = between.fill(after, max_gap)
+        found = between.fill(after, max_point_gap)
         assert [each.move.mistakes for each in found] == sorted(wanted, reverse=True)
         n_found += len(found)
-    assert (n_found > 10) == (max_gap < 0.3)
+    assert (n_found > 10) == (max_point_gap < 0.3)
 
 
 def test_out_of_fold_the_tree_that_would_be_kept_is_asked():
@@ -124,7 +124,7 @@ def test_where_no_tree_makes_so_few_false_positives_the_next_one_speaks(between)
 
 def test_the_ranking_does_not_depend_on_them(case):
     model, X, y, weight = case
-    plain = clone(model).set_params(max_gap=None).fit(X, y, weight)
+    plain = clone(model).set_params(max_point_gap=None).fit(X, y, weight)
     assert not any(point.is_between for point in plain.path_)
     assert plain.trees_ == model.trees_
     assert np.array_equal(plain.decision_function(X), model.decision_function(X))
@@ -189,7 +189,7 @@ def test_plain_values_hold_all_trees_and_the_choice(case):
 
 def test_files_of_older_versions_have_nothing_between(case):
     model, X, *_ = case
-    plain = clone(model).set_params(max_gap=None, cv=None).fit(X, case[2])
+    plain = clone(model).set_params(max_point_gap=None, cv=None).fit(X, case[2])
     arrays = plain._to_arrays()
     del arrays["moved"]
     again = copy(plain)
@@ -207,5 +207,5 @@ def test_a_path_of_one_tree_has_nothing_between(between):
 
 @pytest.mark.parametrize("wrong", [0, -0.1, "wide"])
 def test_a_gap_is_a_number_above_0(wrong):
-    with pytest.raises(ValueError, match="'max_gap' parameter of CostOptimalCurve must be"):
-        clone(SMALL).set_params(max_gap=wrong).fit(*make_cases(60))
+    with pytest.raises(ValueError, match="'max_point_gap' parameter of CostOptimalCurve must be"):
+        clone(SMALL).set_params(max_point_gap=wrong).fit(*make_cases(60))

@@ -22,7 +22,7 @@ from toprank.rankers.curve.folds import CurveFolds
 from toprank.rankers.curve.path import Follower, order_of
 
 ONE: dict[str, Any] = {"depths": None, "alphas": None}
-SMALL = CostOptimalCurve(TAOTree(max_depth=2), cv=3, beta=2.0, **ONE)
+SMALL = CostOptimalCurve(TAOTree(max_depth=2), cv=3, cost_factor=2.0, **ONE)
 
 
 @pytest.fixture(scope="module")
@@ -59,9 +59,9 @@ def test_every_tree_starts_from_the_one_before(table, n_iter):
     assert [tree.fp_cost_ for tree in trees] == [0.4, 0.8, 1.6]
     assert (max(tree.n_iter_ for tree in trees) > 1) == (n_iter > 1)
     for tree in trees:
-        again = clone(tree).set_params(init=before, n_iter=n_iter).fit(*table)
+        again = clone(tree).set_params(init=before, max_iter=n_iter).fit(*table)
         assert again.objective_ == tree.objective_ <= again.objective_path_[0]
-        assert (tree.init, tree.n_iter) == ("cart", 20)  # those of the base
+        assert (tree.init, tree.max_iter) == ("cart", 20)  # those of the base
         before = tree
 
 
@@ -211,7 +211,7 @@ def test_without_folds_the_training_data_are_all_there_is(table):
 
 
 def test_depth_and_alpha_are_those_that_cost_least_out_of_fold(table):
-    curve = CostOptimalCurve(depths=[2, 1], alphas=[1, 30], cv=3, beta=4.0).fit(*table)
+    curve = CostOptimalCurve(depths=[2, 1], alphas=[1, 30], cv=3, cost_factor=4.0).fit(*table)
     grid = pd.DataFrame(curve.grid_)
     assert grid[["max_depth", "alpha"]].to_numpy().tolist() == [[1, 30], [1, 1], [2, 30], [2, 1]]
     best = grid.loc[grid["cost"].idxmin()]
@@ -223,7 +223,7 @@ def test_depth_and_alpha_are_those_that_cost_least_out_of_fold(table):
 
 def test_the_base_is_left_as_it_was(table):
     base = TAOTree(max_depth=2)
-    CostOptimalCurve(base, cv=None, beta=4.0, random_state=3, **ONE).fit(*table)
+    CostOptimalCurve(base, cv=None, cost_factor=4.0, random_state=3, **ONE).fit(*table)
     assert base.get_params() == TAOTree(max_depth=2).get_params()
     assert not hasattr(base, "tree_")
 
@@ -253,7 +253,7 @@ def test_folds_learn_from_the_rows_that_the_splitter_says(table):
             seen.append(len(data.X))
             super()._fit_model(data, threads)
 
-    CostOptimalCurve(Watched(max_depth=1), cv=TimeSeriesSplit(3), beta=8.0, **ONE).fit(X, y)
+    CostOptimalCurve(Watched(max_depth=1), cv=TimeSeriesSplit(3), cost_factor=8.0, **ONE).fit(X, y)
     assert set(seen) == {500, 125, 250, 375}
 
 
@@ -660,7 +660,7 @@ def test_points_and_choice_come_back_from_a_file(curve, table, tmp_path):
 
 def test_threads_do_not_change_the_curve(table):
     X, y = table
-    grid = CostOptimalCurve(depths=[1, 2], alphas=[1], cv=3, beta=3.0)
+    grid = CostOptimalCurve(depths=[1, 2], alphas=[1], cv=3, cost_factor=3.0)
     one, two = (clone(grid).set_params(n_jobs=n).fit(X, y) for n in (1, 2))
     assert one.grid_ == two.grid_
     assert one.trees_ == two.trees_

@@ -16,7 +16,7 @@ from toprank.metrics import OperatingPoints, average_precision
 from toprank.rankers.curve.cost_forest import Member, Tally, _side_by_side
 from toprank.rankers.ensemble.forest import draw_bootstrap
 
-SMALL = CostOptimalForest(TAOTree(max_depth=2), n_estimators=4, beta=4.0, random_state=0)
+SMALL = CostOptimalForest(TAOTree(max_depth=2), n_estimators=4, cost_factor=4.0, random_state=0)
 
 
 def fit(n=120, weight=None, **parameters):
@@ -231,13 +231,13 @@ def test_progress_goes_to_standard_error(capsys):
 def test_a_choice_is_made_by_the_votes_and_predict_follows_it(fitted):
     forest, X, y = fitted
     before = forest.predict(X)
-    chosen = forest.select(max_fpr=0.3)
+    chosen = forest.select(max_fpr=0.1)
     held_out = forest.held_out_points_
-    fine = np.flatnonzero(held_out.false_positive_rate <= 0.3)
+    fine = np.flatnonzero(held_out.false_positive_rate <= 0.1)
     assert held_out.true_positive_rate[chosen.position] == held_out.true_positive_rate[fine].max()
     assert chosen.judged_by == "out-of-bag votes"
     assert "by out-of-bag votes" in str(chosen)
-    called = forest.at(max_fpr=0.3).predict(X) == 1
+    called = forest.at(max_fpr=0.1).predict(X) == 1
     assert np.count_nonzero(called & (y == 0)) == forest.points_.false_positives[chosen.position]
     assert np.count_nonzero(~called & (y == 1)) == forest.points_.false_negatives[chosen.position]
     assert not np.array_equal(called, before == 1)
@@ -308,7 +308,8 @@ def test_only_trees_are_kept(fitted):
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"beta": 1.0}, {"n_estimators": 0}, {"max_samples": 0.0}, {"max_features": "all"}, {"base": "tree"}]
+    "wrong",
+    [{"cost_factor": 1.0}, {"n_estimators": 0}, {"max_samples": 0.0}, {"max_features": "all"}, {"base": "tree"}],
 )
 def test_parameters_are_checked(wrong):
     (name,) = wrong

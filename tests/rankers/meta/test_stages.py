@@ -55,7 +55,7 @@ def test_every_meta_depth_is_what_a_fit_with_that_depth_gives(leaf_score, case, 
     check_stages(model, X, case.y, case.weight, X)
 
 
-@pytest.mark.parametrize("leaf_score", ["rate", "geometric", "confusion"])
+@pytest.mark.parametrize("leaf_score", ["constant", "margin", "votes"])
 @given(case=cases(), data=st.data())
 @fewer(3)
 def test_every_depth_of_a_tree_is_what_a_fit_with_that_depth_gives(leaf_score, case, data):
@@ -79,8 +79,8 @@ def test_every_depth_of_a_tree_is_what_a_fit_with_that_depth_gives(leaf_score, c
         MetaAP(max_depth=6, leaf_depth=2, min_samples_leaf=5, leaf_score="constant", leaf_order="meta", **PLAIN),
         MetaAP(max_depth=6, leaf_depth=2, min_samples_leaf=5, leaf_score="linear", smoothing=None, **PLAIN),
         RankingTree(max_depth=8, cv=0),
-        RankingTree(max_depth=8, leaf_score="geometric", criterion="ap", cv=0),
-        RankingTree(max_depth=8, leaf_score="confusion", smoothing="hierarchical", cv=0),
+        RankingTree(max_depth=8, leaf_score="margin", criterion="ap", cv=0),
+        RankingTree(max_depth=8, leaf_score="votes", smoothing="hierarchical", cv=0),
     ],
     ids=lambda model: f"{type(model).__name__}-{model.leaf_score}",
 )
@@ -127,7 +127,7 @@ def test_where_nothing_grows_all_stages_are_one():
         assert len(np.unique(list(shallow.staged_decision_function(X)))) == 1
 
 
-@pytest.mark.parametrize("ranker", [MetaAP(max_depth=3, **PLAIN), RankingTree(), RankingTree(leaf_score="confusion")])
+@pytest.mark.parametrize("ranker", [MetaAP(max_depth=3, **PLAIN), RankingTree(), RankingTree(leaf_score="votes")])
 def test_stages_survive_pickling_and_later_parameters_and_two_threads(ranker):
     X, y = make_cases()
     model = clone(ranker).fit(X, y)

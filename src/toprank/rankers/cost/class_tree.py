@@ -54,11 +54,13 @@ class ClassTree(ClassifierMixin, OneTree, BinnedReader):
 
     def predict(self, X: Any) -> np.ndarray:
         """Class of each row: the label of its leaf, the cheapest one for the training cases there."""
-        return self.classes_[self.label_[self.apply(X)]]
+        leaf = self.apply(X)
+        return self.classes_[self.label_[leaf]]
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """Share of each class among the training cases of a row's leaf, float64 (n, K)."""
-        counts = self.class_counts_[self.apply(X)]
+        leaf = self.apply(X)
+        counts = self.class_counts_[leaf]
         return counts / counts.sum(axis=1, keepdims=True)
 
     # --- text ---------------------------------------------------------------------------------------------------

@@ -123,7 +123,7 @@ def fit_at_costs(
     >>> from toprank.rankers.cost.cost_path import cost_ratios_around, fit_at_costs
     >>> X, y = load_breast_cancer(return_X_y=True)
     >>> stump = DecisionTreeClassifier(max_depth=1, random_state=0)
-    >>> path = fit_at_costs(stump, X[::2], y[::2], cost_ratios_around(y, n=5, beta=3.0))
+    >>> path = fit_at_costs(stump, X[::2], y[::2], cost_ratios_around(y, n=5, cost_factor=3.0))
     >>> points = path.points(X[1::2], y[1::2])
     >>> points.false_positives.astype(int), points.false_negatives.astype(int)
     (array([27, 21, 13,  8,  8]), array([ 3, 11, 17, 26, 26]))
@@ -151,23 +151,23 @@ def fit_at_costs(
 
 
 def cost_ratios_around(
-    y: Any, n: int = 15, beta: float = 1.5, *, sample_weight: ArrayLike | None = None, pos_label: Any = None
+    y: Any, n: int = 15, cost_factor: float = 1.5, *, sample_weight: ArrayLike | None = None, pos_label: Any = None
 ) -> np.ndarray:
-    """Cost ratios lambda_0 * beta**j, j from -(n // 2) on, lambda_0 = positives / negatives: float64 (n,), rising.
+    """Rising cost ratios lambda_0 * cost_factor**j, j from -(n // 2), lambda_0 = positives / negatives: float64 (n,).
 
-    At lambda_0 both classes cost the same in total, the base cost of section H.1.1; beta = 1.5 is the paper's step.
+    At lambda_0 both classes cost the same in total, the base cost of section H.1.1; 1.5 is the paper's factor.
 
     Examples
     --------
-    >>> cost_ratios_around([0, 0, 0, 0, 1, 1], n=3, beta=2.0)
+    >>> cost_ratios_around([0, 0, 0, 0, 1, 1], n=3, cost_factor=2.0)
     array([0.25, 0.5 , 1.  ])
     """
     if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1:
         raise InputError(f"The 'n' parameter of cost_ratios_around must be an int, 1 or more. Got {n!r} instead.")
-    if not np.isfinite(beta) or beta <= 1:
+    if not np.isfinite(cost_factor) or cost_factor <= 1:
         raise InputError(
-            f"The 'beta' parameter of cost_ratios_around must be a float above 1. Got {beta!r} instead. "
-            "Hint: each ratio is beta times the one before."
+            f"The 'cost_factor' parameter of cost_ratios_around must be a float above 1. Got {cost_factor!r} instead. "
+            "Hint: each ratio is cost_factor times the one before."
         )
     labels = check_labels(y, _num_samples(y), "cost_ratios_around")
     classes, positive_index = check_classes(labels, pos_label, "cost_ratios_around")
@@ -175,7 +175,7 @@ def cost_ratios_around(
     weight = check_weights(sample_weight, is_positive, "cost_ratios_around")
     weight = np.ones(len(labels)) if weight is None else weight
     base = float(weight[is_positive].sum() / weight[~is_positive].sum())
-    return base * float(beta) ** (np.arange(n) - n // 2)
+    return base * float(cost_factor) ** (np.arange(n) - n // 2)
 
 
 # --- one model --------------------------------------------------------------------------------------------------

@@ -54,9 +54,9 @@ class CostOptimalCurve(CurveRanker):
 
     A ROC curve moves a threshold over one model. Here every point is a tree of its own, optimised for its own cost of
     a false positive: a base tree at the cost that weighs both classes alike, then two paths of costs times and divided
-    by `beta`, each tree started from its neighbour, until the training data have no false positive at one end and no
-    missed positive at the other (section 4 and figure 7 of the paper). `select` finds a point for a budget, a ceiling
-    or a cost, `at` returns its tree as a ranker, and `diff` says which rules change between two points.
+    by `cost_factor`, each tree started from its neighbour, until the training data have no false positive at one end
+    and no missed positive at the other (section 4 and figure 7 of the paper). `select` finds a point for a budget, a
+    ceiling or a cost, `at` returns its tree as a ranker, and `diff` says which rules change between two points.
 
     Beyond the paper, a tree that is dearer at its own cost than another of the path is found anew from that one. And
     where two neighbours are far apart, further trees stand between them: no cost leads there, but moving one threshold
@@ -71,14 +71,14 @@ class CostOptimalCurve(CurveRanker):
     base : TAOTree or None, default None
         Trees of the curve; None is `TAOTree()`. `TAOTree(split="axis")` gives plain thresholds. Its costs and its
         budget do not count; pos_label, categorical_features and keep_columns are given to the curve.
-    beta : float, default 1.5
+    cost_factor : float, default 1.5
         Factor from one cost to the next, more than 1; smaller ones give more points.
-    max_gap : float or None, default 0.02
+    max_point_gap : float or None, default 0.02
         How far apart two neighbours may be, as a share of the negatives called positive or of the positives missed in
         training, before trees are put between them; None: no trees but those of costs, as in the paper.
-    path_iter : int, default 1
-        Passes over each tree of the two paths at most, as `n_iter` of the base is for the base tree. More make trees a
-        little cheaper at their costs on the training data, and take longer.
+    path_max_iter : int, default 1
+        Passes over each tree of the two paths at most, as `max_iter` of the base is for the base tree. More make trees
+        a little cheaper at their costs on the training data, and take longer.
     depths : list of int or None, default (1, 2, 3, 4)
         Values of `max_depth` of which cross-validation of the base tree takes the best; None: the base's own.
     alphas : list of float or None, default (0.3, 1, 3, 10)
@@ -137,9 +137,9 @@ class CostOptimalCurve(CurveRanker):
 
     _parameter_constraints: dict[str, list[Any]] = {
         "base": [TAOTree, None],
-        "beta": [Interval(Real, 1, None, closed="neither")],
-        "max_gap": [Interval(Real, 0, None, closed="neither"), None],
-        "path_iter": [Interval(Integral, 1, None, closed="left")],
+        "cost_factor": [Interval(Real, 1, None, closed="neither")],
+        "max_point_gap": [Interval(Real, 0, None, closed="neither"), None],
+        "path_max_iter": [Interval(Integral, 1, None, closed="left")],
         "depths": ["array-like", None],
         "alphas": ["array-like", None],
         "cv": [Interval(Integral, 2, None, closed="left"), "cv_object"],
@@ -155,9 +155,9 @@ class CostOptimalCurve(CurveRanker):
         self,
         base: TAOTree | None = None,
         *,
-        beta: float = 1.5,
-        max_gap: float | None = 0.02,
-        path_iter: int = 1,
+        cost_factor: float = 1.5,
+        max_point_gap: float | None = 0.02,
+        path_max_iter: int = 1,
         depths: Sequence[int] | None = (1, 2, 3, 4),
         alphas: Sequence[float] | None = (0.3, 1, 3, 10),
         cv: Any = 5,
@@ -170,9 +170,9 @@ class CostOptimalCurve(CurveRanker):
         verbose: int = 0,
     ):
         self.base = base
-        self.beta = beta
-        self.max_gap = max_gap
-        self.path_iter = path_iter
+        self.cost_factor = cost_factor
+        self.max_point_gap = max_point_gap
+        self.path_max_iter = path_max_iter
         self.depths = depths
         self.alphas = alphas
         self.cv = cv
@@ -193,15 +193,15 @@ class CostOptimalCurve(CurveRanker):
         base = self._plain_base()
         made = [] if self.cv is None else held_out_folds(data, self.cv, self.random_state, len(data.X))
         parts = [(fold.inside, fold.held_out) for fold in made]
-        folds = CurveFolds(data, parts, base, lambda part: self._fitter(part, Threads()), self.path_iter, threads,
+        folds = CurveFolds(data, parts, base, lambda part: self._fitter(part, Threads()), self.path_max_iter, threads,
                            bool(self.verbose))  # fmt: skip
         ratio = self.n_positives_ / (self.n_cases_ - self.n_positives_)
         start = self._choose_start(folds, ratio)
         self.max_depth_, self.alpha_ = start.max_depth, start.alpha
         first = fit_start(base, start, ratio, self._fitter(data, threads))
-        follower = Follower(self._fitter(data, threads), self.path_iter)
-        ratios, trees, base_point = follower.both_ways(first, ratio, self.beta, threads)
-        path = FilledPath.of(trees, ratios, data, self.max_gap, threads)
+        follower = Follower(self._fitter(data, threads), self.path_max_iter)
+        ratios, trees, base_point = follower.both_ways(first, ratio, self.cost_factor, threads)
+        path = FilledPath.of(trees, ratios, data, self.max_point_gap, threads)
         self.base_point_ = int(np.flatnonzero(~path.is_between)[base_point])
         seen = Calls(data.is_positive, data.weight, *_calls(path.trees, path.is_between, data.X, threads))
         self.oof_decision_function_ = self.oof_fold_ = None
