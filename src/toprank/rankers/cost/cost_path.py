@@ -14,10 +14,10 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import clone
-from sklearn.utils import _safe_indexing, check_random_state
+from sklearn.utils import check_random_state
 from sklearn.utils.parallel import Parallel, delayed
-from sklearn.utils.validation import _num_samples
 
+from toprank._compat import n_samples, take_rows
 from toprank.data.frames import backend_of, make_frame
 from toprank.data.training import shared_training_data
 from toprank.errors import InputError
@@ -134,7 +134,7 @@ def fit_at_costs(
             f"The 'by' parameter of fit_at_costs must be one of {', '.join(WAYS)}. Got {by!r} instead. "
             "Hint: weight is exact, the others are samples."
         )
-    labels = check_labels(y, _num_samples(X), "fit_at_costs")
+    labels = check_labels(y, n_samples(X), "fit_at_costs")
     if pos_label is None:
         pos_label = last_step(estimator)[1].get_params(deep=False).get("pos_label")
     classes, positive_index = check_classes(labels, pos_label, "fit_at_costs")
@@ -169,7 +169,7 @@ def cost_ratios_around(
             f"The 'cost_factor' parameter of cost_ratios_around must be a float above 1. Got {cost_factor!r} instead. "
             "Hint: each ratio is cost_factor times the one before."
         )
-    labels = check_labels(y, _num_samples(y), "cost_ratios_around")
+    labels = check_labels(y, n_samples(y), "cost_ratios_around")
     classes, positive_index = check_classes(labels, pos_label, "cost_ratios_around")
     is_positive = labels == classes[positive_index]
     weight = check_weights(sample_weight, is_positive, "cost_ratios_around")
@@ -215,7 +215,7 @@ class _Task:
             return *self._with_new_rows(ratio), None
         rows = np.repeat(np.arange(len(self.is_positive)), copies(self.is_positive, ratio, self.by, self.seed))
         weight = None if self.weight is None else self.weight[rows]
-        return _safe_indexing(self.X, rows), _safe_indexing(self.y, rows), weight
+        return take_rows(self.X, rows), take_rows(self.y, rows), weight
 
     def _with_new_rows(self, ratio: float) -> tuple[Any, Any]:
         """All rows, and new ones of the class that counts more."""

@@ -7,8 +7,8 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
-from sklearn.utils._param_validation import Interval, StrOptions
 
+from toprank._compat import Interval, StrOptions
 from toprank._core.dtypes import GINI
 from toprank._core.threads import Threads, resolve_n_jobs
 from toprank.data.training import TrainingData

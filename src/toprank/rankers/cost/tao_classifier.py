@@ -12,9 +12,9 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted
+from sklearn.utils.validation import check_is_fitted
 
+from toprank._compat import HasMethods, Interval, StrOptions, check_sample_weight
 from toprank._core.dtypes import CATEGORY, NUMERIC
 from toprank._core.threads import Threads, resolve_n_jobs
 from toprank.data.column_roles import learn_columns
@@ -185,7 +185,7 @@ keep_columns, n_jobs, random_state
         labels = check_labels(y, n_rows, owner)
         weight = None
         if sample_weight is not None:
-            weight = _check_sample_weight(sample_weight, labels, dtype=np.float64, ensure_non_negative=True)
+            weight = check_sample_weight(sample_weight, labels, dtype=np.float64, ensure_non_negative=True)
             with np.errstate(over="ignore"):
                 total = weight.sum()
             if not 0 < total < np.inf:

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import clone
-from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
+from toprank._compat import Interval
 from toprank._core.threads import Threads
 from toprank.budget import Cutoff, cases_of_budget
 from toprank.data.frames import make_frame

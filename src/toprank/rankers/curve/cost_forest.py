@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import Interval
 
+from toprank._compat import Interval
 from toprank._core.threads import Threads
 from toprank.data.training import TrainingData
 from toprank.errors import InputError
