@@ -26,6 +26,13 @@ def test_an_entry_tells_what_the_class_is(entry):
     assert entry_of(estimator()) is entry is entry_of(entry.name)
 
 
+@pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry.name)
+def test_a_model_has_to_dict_only_with_its_inverse(entry):
+    estimator = entry.load()
+    assert hasattr(estimator, "to_dict") == hasattr(estimator, "from_dict")
+    assert hasattr(estimator, "to_plain") == entry.ranks
+
+
 LEAF_SCORES = {"constant", "margin", "linear", "additive", "votes"}
 
 

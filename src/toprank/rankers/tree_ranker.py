@@ -314,8 +314,8 @@ class TreeRanker(OneTree, BinnedRanker):
         card = scorecard_lines(self.tree_.scoring, self.columns_, self._points_spread, max_columns=CARD_COLUMNS)
         return "\n".join(lines + (["", f"{CARD_TITLE}:", *card] if card else []))
 
-    def to_dict(self) -> dict[str, Any]:
-        """The model as plain values: class, columns, tree."""
+    def to_plain(self) -> dict[str, Any]:
+        """What was learned, as plain values for other programs: class, columns, tree. `save` keeps all of it."""
         check_is_fitted(self)
         return {
             "class": type(self).__name__,

@@ -177,14 +177,14 @@ def test_of_points_that_are_equally_good_one_of_a_cost_is_taken(case):
 def test_plain_values_hold_all_trees_and_the_choice(case):
     model, *_ = case
     chosen = model.select(max_fpr=0.3)
-    plain = model.with_choice(chosen).to_dict()
+    plain = model.with_choice(chosen).to_plain()
     assert (len(plain["trees"]), len(plain["points"])) == (len(model.trees_), len(model.path_))
     assert Tree.from_dict(plain["points"][chosen.position]["tree"]) == chosen.tree.tree_
     assert plain["selected"] == chosen.position
     assert [each["moved"] is not None for each in plain["points"]] == [point.is_between for point in model.path_]
     positive = plain["points"][chosen.position]["positive_nodes"]
     assert np.array_equal(positive, np.flatnonzero(chosen.tree._label == 1))
-    assert model.to_dict()["selected"] is None
+    assert model.to_plain()["selected"] is None
 
 
 def test_files_of_older_versions_have_nothing_between(case):

@@ -388,9 +388,9 @@ def test_classifiers_without_a_seed_get_one():
 
 
 @pytest.mark.parametrize(
-    "read", [lambda m, X: m.rules(), lambda m, X: m.explain(X), lambda m, X: m.to_text(), lambda m, X: m.to_dict(),
+    "read", [lambda m, X: m.rules(), lambda m, X: m.explain(X), lambda m, X: m.to_text(), lambda m, X: m.to_plain(),
              lambda m, X: m.top_k(X, 3), lambda m, X: m.save("never.toprank"), lambda m, X: m.decision_path(X)],
-    ids=["rules", "explain", "to_text", "to_dict", "top_k", "save", "decision_path"],
+    ids=["rules", "explain", "to_text", "to_plain", "top_k", "save", "decision_path"],
 )  # fmt: skip
 def test_what_needs_a_tree_is_refused_with_a_sentence(read, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)

@@ -371,13 +371,13 @@ class CostOptimalCurve(CurveRanker):
             "alpha": self.alpha_,
         }
 
-    def to_dict(self) -> dict[str, Any]:
-        """The model as plain values: class, columns, trees of all costs, and the points of the path.
+    def to_plain(self) -> dict[str, Any]:
+        """What was learned as plain values: class, columns, trees of all costs, and the points of the path.
 
         A point has its cost ratio; how it comes from another one, where it stands between two costs; its tree, and the
         nodes of that which are called positive. `selected` is the position of the chosen point, None without a choice.
         """
-        plain = super().to_dict()
+        plain = super().to_plain()
         points = [
             {
                 "cost_ratio": point.cost_ratio,
