@@ -52,8 +52,10 @@ class CostTree(LabelledTree):
         What orders the cases inside a leaf: the distance to the nearest threshold on the path, or nothing.
     min_samples_leaf : int, default 1
         Least weight of a leaf, in cases of the kind that costs less.
-    smoothing, smoothing_strength, splitter, max_bins, categorical_features, keep_columns, budget, pos_label, n_jobs
+    smoothing, smoothing_strength, splitter, max_bins, categorical_features, keep_columns, pos_label, n_jobs
         As in `MetaAP`.
+    budget : int, float or None
+        Cases (int) or share of cases (float) that `predict` lets through; None: it gives the label that costs least.
     cat_smooth, min_data_per_group, max_cat_threshold
         As in `MetaAP`.
     monotonic_cst : array-like of -1, 0, 1 per column, dict of names, or None

@@ -82,8 +82,10 @@ class TAOTree(LabelledTree):
         Least weight of a leaf of the greedy tree of init="cart", in cases of average cost.
     smoothing, smoothing_strength, splitter, max_bins
         As in `MetaAP`; conditions on one column are exact with splitter="exact", and on bins otherwise.
-    categorical_features, keep_columns, cat_smooth, min_data_per_group, max_cat_threshold, budget, pos_label, n_jobs
+    categorical_features, keep_columns, cat_smooth, min_data_per_group, max_cat_threshold, pos_label, n_jobs
         As in `MetaAP`.
+    budget : int, float or None
+        Cases (int) or share of cases (float) that `predict` lets through; None: it gives the label that costs least.
     cv : int, splitter or iterable of splits, default 5
         Folds for the hit rates of new cases; 0 = none, rates are then those of training.
     random_state : int, RandomState or None

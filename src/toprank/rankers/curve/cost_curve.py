@@ -85,7 +85,10 @@ class CostOptimalCurve(CurveRanker):
         Values of `alpha`, likewise.
     cv : int, splitter or None, default 5
         Folds for that choice and for the figures that `select` goes by; None: no folds.
-    budget, categorical_features, pos_label, n_jobs
+    budget : int, float or None
+        Cases (int) or share of cases (float) that `predict` lets through, by the ranking; None: it gives the label of
+        the base point.
+    categorical_features, keep_columns, pos_label, n_jobs
         As in `MetaAP`.
     random_state : int, RandomState or None
         Folds, and random starts of the base tree, the same each time for None.

@@ -64,7 +64,10 @@ class CostOptimalForest(CurveRanker):
         weighs more with fewer cases.
     max_features : {"sqrt", "log2"}, int, float or None, default None
         Columns drawn at random for each member: a number, or a share; None = all.
-    budget, categorical_features, pos_label
+    budget : int, float or None
+        Cases (int) or share of cases (float) that `predict` lets through, by the ranking; None: it gives the label of
+        the base point.
+    categorical_features, keep_columns, pos_label
         As in `MetaAP`.
     n_jobs : int or None
         Members fitted side by side; results are the same for any number.
