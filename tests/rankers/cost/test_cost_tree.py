@@ -197,6 +197,14 @@ def test_balanced_costs_are_those_of_a_tao_tree_and_it_is_a_start_for_one():
     assert better.objective_ <= better.objective_path_[0]
 
 
+def test_the_summary_says_what_predict_does():
+    X, y = make_cases(400)
+    model = CostTree(max_depth=3, cv=0).fit(X, y)
+    called = model.predict(X) == 1
+    assert f"calls {called.sum()} training cases positive, {(called & (y == 1)).sum()} of them" in model.summary()
+    assert "budget 30 cases" in model.set_params(budget=30).fit(X, y).summary()
+
+
 def test_a_file_keeps_labels_penalty_and_counts(tmp_path):
     X, y = make_cases(400)
     model = CostTree(fp_cost=0.3).fit(X, y)

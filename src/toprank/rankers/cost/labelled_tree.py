@@ -23,6 +23,7 @@ from toprank.tree.scoring import TIES, Margin, Scoring
 from toprank.tree.structure import Tree
 from toprank.tree.tao.problem import integer_costs
 from toprank.tree.weights import FIXED_POINT_BITS, RowWeights
+from toprank.words.counts import plural
 
 BALANCED = "balanced"
 
@@ -123,6 +124,13 @@ class LabelledTree(TreeRanker):
         with Threads(resolve_n_jobs(self.n_jobs)) as threads:
             is_positive = self._label[self.tree_.apply(matrix, threads)] == 1
         return self.classes_[np.where(is_positive, self.positive_index_, 1 - self.positive_index_)]
+
+    def _line_in_words(self) -> str:
+        if self.budget is not None:
+            return super()._line_in_words()
+        hits = self.n_positives_ - self.n_fn_
+        called = plural(round(hits + self.n_fp_), "training case")
+        return f"calls {called} positive, {hits:,.0f} of them rightly, as costs least: expect fewer hits"
 
     # --- files --------------------------------------------------------------------------------------------------
 
