@@ -424,7 +424,7 @@ def test_a_budget_of_true_is_refused_before_anything_grows():
         (MetaAP(), "max_bins", 256),
         (MetaAP(), "n_jobs", 1.5),
         (RankingTree(), "criterion", "f1"),
-        (RankingTree(), "leaf_score", "margin"),
+        (RankingTree(), "leaf_score", "linear"),
         (RankingTree(), "vote_decay", 1.1),
         (RankingTree(), "max_depth", 2.5),
         (MetaAPForest(), "n_estimators", 0),

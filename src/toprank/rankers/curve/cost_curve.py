@@ -134,7 +134,7 @@ class CostOptimalCurve(CurveRanker):
     >>> curve.select(max_fpr=0.1).false_positive_rate.value <= 0.1
     True
     >>> tree = curve.at(max_fpr=0.1)
-    >>> type(tree).__name__, int(tree.predict(data.X).sum()) == tree.n_fp_ + data.y.sum() - tree.n_fn_
+    >>> type(tree).__name__, bool(tree.predict(data.X).sum() == tree.n_fp_ + data.y.sum() - tree.n_fn_)
     ('TAOTree', True)
     """
 
@@ -290,35 +290,9 @@ class CostOptimalCurve(CurveRanker):
 
     # --- choosing -----------------------------------------------------------------------------------------------
 
-    def at(self, **wish: Any) -> TAOTree:
-        """The tree of the point that `select` finds for the same arguments, as a ranker of its own.
-
-        It ranks by its own leaves, and `predict` gives their labels. Where a budget `k` takes only the first alerts
-        of the tree (`cut` of the selection), `k` is its `budget`, and `predict` takes the first by its own score
-        instead of the curve's. Its rates are those of training: which to expect of new cases, `select` says.
-
-        Parameters
-        ----------
-        **wish
-            As in `select`: `max_fpr`, `k`, `cost_ratio` or `min_recall`, and `max_leaves`.
-
-        Returns
-        -------
-        TAOTree
-            A copy: `top_k`, `rules`, `explain` and `save` work as after a fit.
-
-        Examples
-        --------
-        >>> from toprank import CostOptimalCurve
-        >>> from toprank.datasets import make_audit
-        >>> data = make_audit(2000, random_state=0)
-        >>> curve = CostOptimalCurve(depths=[2], alphas=[3], cv=None).fit(data.X, data.y)
-        >>> int(curve.at(k=60).predict(data.X).sum()) <= 60
-        True
-        """
-        selection = self.select(**wish)
+    def _ranker_of(self, selection: Selection, k: int | float | None) -> TAOTree:
         tree = copy(selection.tree)
-        return tree if selection.cut is None else _with_budget(tree, wish["k"])
+        return tree if selection.cut is None or k is None else _with_budget(tree, k)
 
     # --- reading ------------------------------------------------------------------------------------------------
 

@@ -289,9 +289,49 @@ class CurveRanker(Ensemble):
             max_fpr=max_fpr, k=k, cost_ratio=cost_ratio, min_recall=min_recall,
         )  # fmt: skip
 
-    def at(self, **wish: Any) -> Ranker:
-        """The fitted ranker of the point that `select` finds for the same arguments."""
-        return self.with_choice(self.select(**wish))
+    def at(
+        self,
+        *,
+        max_fpr: float | None = None,
+        k: int | float | None = None,
+        cost_ratio: float | None = None,
+        min_recall: float | None = None,
+        max_leaves: int | None = None,
+    ) -> Ranker:
+        """The fitted ranker of the point that `select` finds for the same arguments; the curve stays as it is.
+
+        Of a curve of trees it is the tree, which ranks by its own leaves: `predict` gives their labels. Where a budget
+        `k` takes only the first alerts of the tree (`cut` of the selection), `k` is its `budget`, and `predict` takes
+        the first by its own score instead of the curve's. Its rates are those of training: `select` says what to expect
+        of new cases. Of a forest it is the forest `with_choice`.
+
+        Parameters
+        ----------
+        max_fpr, k, cost_ratio, min_recall, max_leaves
+            As in `select`.
+
+        Returns
+        -------
+        TAOTree or CostOptimalForest
+            A copy: `top_k`, `rules`, `explain` and `save` work as after a fit.
+
+        Examples
+        --------
+        >>> from toprank import CostOptimalCurve
+        >>> from toprank.datasets import make_audit
+        >>> data = make_audit(2000, random_state=0)
+        >>> curve = CostOptimalCurve(depths=[2], alphas=[3], cv=None).fit(data.X, data.y)
+        >>> int(curve.at(k=60).predict(data.X).sum()) <= 60
+        True
+        """
+        selection = self.select(
+            max_fpr=max_fpr, k=k, cost_ratio=cost_ratio, min_recall=min_recall, max_leaves=max_leaves
+        )
+        return self._ranker_of(selection, k)
+
+    def _ranker_of(self, selection: Selection, k: int | float | None) -> Ranker:
+        """The ranker of a chosen point; `k` is the budget that was asked for, if any."""
+        return self.with_choice(selection)
 
     def with_choice(self, selection: Selection | None) -> Self:
         """A copy of the curve that keeps a choice, in model files too; this curve stays as it is.
