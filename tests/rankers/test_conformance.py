@@ -144,7 +144,7 @@ def test_nothing_works_before_fit(kind, method):
 
 
 @pytest.mark.parametrize("kind", RANKERS)
-@pytest.mark.parametrize("what", ["rules", "to_text", "to_dict", "summary", "feature_importances_", "n_leaves_"])
+@pytest.mark.parametrize("what", ["rules", "to_text", "to_plain", "summary", "feature_importances_", "n_leaves_"])
 def test_nothing_can_be_read_before_fit(kind, what):
     with pytest.raises(NotFittedError):
         getattr(clone(RANKERS[kind]), what)()

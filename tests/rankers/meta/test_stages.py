@@ -55,6 +55,14 @@ def test_every_meta_depth_is_what_a_fit_with_that_depth_gives(leaf_score, case, 
     check_stages(model, X, case.y, case.weight, X)
 
 
+def test_a_tree_of_one_leaf_without_a_majority_comes_back_from_a_file(tmp_path):
+    X, y = np.ones((4, 1)), [1, 0, 0, 0]
+    tree = RankingTree(leaf_score="margin", keep_columns="all", cv=0).fit(X, y)
+    assert tree.n_leaves_ == 1
+    tree.save(tmp_path / "tree.toprank")
+    assert np.array_equal(load(tmp_path / "tree.toprank").decision_function(X), tree.decision_function(X))
+
+
 @pytest.mark.parametrize("leaf_score", ["constant", "margin", "votes"])
 @given(case=cases(), data=st.data())
 @fewer(3)

@@ -190,7 +190,7 @@ class RankingTree(TreeRanker):
             scoring = Margin(scale, MAJORITY)
             total = tree.positive + tree.negative
             position, rate = _rich_and_poor(tree.positive, total, position)
-            key = _is_poor(tree.positive, total)
+            key = np.unique(_is_poor(tree.positive, total), return_inverse=True)[1]
         self.tree_ = finish_tree(tree, position, rate, scoring)
         self._stages: Stages | None = None
         if self.max_leaf_nodes is None:
