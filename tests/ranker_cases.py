@@ -33,8 +33,8 @@ META: dict[str, Any] = {"criterion": "ap", "ccp_alpha": 0.0} | SMALL
 # of a small fit, and the rates of the others come from the same lines.
 RANKERS = {
     "rate": RankingTree(max_depth=3, min_samples_leaf=1, cv=2),
-    "geometric": RankingTree(leaf_score="geometric", max_depth=3, min_samples_leaf=1, cv=0),
-    "confusion": RankingTree(leaf_score="confusion", max_depth=3, min_samples_leaf=1, cv=0),
+    "geometric": RankingTree(leaf_score="margin", max_depth=3, min_samples_leaf=1, cv=0),
+    "confusion": RankingTree(leaf_score="votes", max_depth=3, min_samples_leaf=1, cv=0),
     "constant": MetaAP(leaf_score="constant", cv=0, **META),
     "margin": MetaAP(leaf_score="margin", cv=0, **META),
     "linear": MetaAP(leaf_score="linear", cv=0, **META),
@@ -45,9 +45,11 @@ RANKERS = {
     "oblique": TreeRank(leaf_ranker="oblique", cv=0, **SMALL),
     "cost": CostTree(max_depth=3, ccp_alpha=0.1, cv=0),
     "tao": TAOTree(max_depth=2, min_samples_leaf=1, alpha=0.1, cv=0),
-    "cost-curve": CostOptimalCurve(TAOTree(max_depth=2, min_samples_leaf=1), depths=None, alphas=None, cv=2, beta=16.0),
+    "cost-curve": CostOptimalCurve(
+        TAOTree(max_depth=2, min_samples_leaf=1), depths=None, alphas=None, cv=2, cost_factor=16.0
+    ),
     "cost-forest": CostOptimalForest(
-        TAOTree(max_depth=2, min_samples_leaf=1), n_estimators=2, beta=50.0, random_state=0
+        TAOTree(max_depth=2, min_samples_leaf=1), n_estimators=2, cost_factor=50.0, random_state=0
     ),
     "forest": MetaAPForest(n_estimators=3, max_features=None, random_state=0, **SMALL),
     "treerank-forest": TreeRankForest(n_estimators=3, random_state=0, **SMALL),

@@ -457,8 +457,8 @@ def score(tree, row):
     scoring, leaf = tree.scoring, path(tree, row)[-1]
     if scoring.kind == "constant":
         return tree.score[leaf]
-    if scoring.kind == "confusion":
-        return confusion_score(tree, row, scoring.confusion)
+    if scoring.kind == "votes":
+        return confusion_score(tree, row, scoring.decay)
     if scoring.kind == "linear":
         place = scorecard(row, scoring)
     else:

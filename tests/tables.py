@@ -131,7 +131,7 @@ def limits(draw):
         min_leaf=draw(st.integers(1, 3)),
         min_split=draw(st.integers(2, 6)),
         min_gain=draw(st.sampled_from([-np.inf, 0.0, 0.5])),
-        keeps_ap=criterion == "ap" and draw(st.booleans()),
+        stop_at_ap_loss=criterion == "ap" and draw(st.booleans()),
     )
 
 

@@ -30,7 +30,7 @@ LAYERS = (
     ("words",),
     ("tree",),
     ("_core",),
-    ("errors", "register"),
+    ("errors", "register", "_compat"),
 )
 HEIGHT = {unit: len(LAYERS) - line for line, units in enumerate(LAYERS) for unit in units}
 TOP = len(LAYERS)
@@ -59,6 +59,23 @@ def parsed(source: str) -> ast.Module:
 
 def shown(path: Path) -> str:
     return f"src/toprank/{path.relative_to(PACKAGE).as_posix()}"
+
+
+# --- scikit-learn -------------------------------------------------------------------------------------------
+
+
+def private_imports_of_sklearn(tree: ast.AST) -> list[str]:
+    """Names of scikit-learn that a module imports although they, or the module they are in, begin with _."""
+    return [
+        name
+        for _, name in imported_modules(tree, "toprank")
+        if name.startswith("sklearn.") and any(part.startswith("_") for part in name.split("."))
+    ]
+
+
+def test_one_module_alone_imports_private_names_of_scikit_learn():
+    found = {shown(path) for path in source_files() if private_imports_of_sklearn(ast.parse(path.read_text("utf-8")))}
+    assert found == {"src/toprank/_compat.py"}
 
 
 # --- imports ------------------------------------------------------------------------------------------------

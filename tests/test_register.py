@@ -24,3 +24,24 @@ def test_an_entry_tells_what_the_class_is(entry):
     assert estimator is getattr(toprank, entry.name)
     assert issubclass(estimator, Ranker) == entry.ranks
     assert entry_of(estimator()) is entry is entry_of(entry.name)
+
+
+@pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry.name)
+def test_a_model_has_to_dict_only_with_its_inverse(entry):
+    estimator = entry.load()
+    assert hasattr(estimator, "to_dict") == hasattr(estimator, "from_dict")
+    assert hasattr(estimator, "to_plain") == entry.ranks
+
+
+LEAF_SCORES = {"constant", "margin", "linear", "additive", "votes"}
+
+
+@pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry.name)
+def test_parameters_have_the_same_names_everywhere(entry):
+    estimator = entry.load()
+    names = inspect.signature(estimator).parameters
+    assert {"random_state", "n_jobs"} <= names.keys()
+    if "leaf_score" in names:
+        (options,) = estimator._parameter_constraints["leaf_score"]
+        assert options.options <= LEAF_SCORES
+        assert names["leaf_score"].default in options.options

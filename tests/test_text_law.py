@@ -41,11 +41,11 @@ MODELS = {
     "constant": MetaAP(leaf_score="constant", **META),
     "linear": MetaAP(leaf_score="linear", **META),
     "treerank": TreeRank(leaf_score="constant", **SMALL),
-    "oblique": TreeRank(leaf_ranker="oblique", linear_C=1e3, leaf_score="constant", **SMALL),
+    "oblique": TreeRank(leaf_ranker="oblique", logistic_C=1e3, leaf_score="constant", **SMALL),
     "tao": TAOTree(max_depth=2, min_samples_leaf=1, alpha=0.01, leaf_score="constant", cv=0),
     "cost": CostTree(max_depth=3, leaf_score="constant", cv=0),
     "margin": MetaAP(leaf_score="margin", **META),
-    "votes": RankingTree(leaf_score="confusion", max_depth=3, min_samples_leaf=1, cv=0),
+    "votes": RankingTree(leaf_score="votes", max_depth=3, min_samples_leaf=1, cv=0),
 }
 SUMS = ["oblique", "tao"]
 

@@ -147,8 +147,10 @@ def both_steps(
     """Points of TAO trees of depth 1 and of another classifier, in our fine steps of costs and in the paper's."""
     found = []
     for n, beta, words in ((N_RATIOS, BETA, ""), (N_PAPER, BETA_PAPER, f", steps of {BETA_PAPER}")):
-        tao = CostOptimalCurve(trees, depths=[1], alphas=[alpha], cv=None, beta=beta, max_gap=None).fit(X, y)
-        others = fit_at_costs(other, X, y, cost_ratios_around(y, n=n, beta=beta))
+        tao = CostOptimalCurve(trees, depths=[1], alphas=[alpha], cv=None, cost_factor=beta, max_point_gap=None).fit(
+            X, y
+        )
+        others = fit_at_costs(other, X, y, cost_ratios_around(y, n=n, cost_factor=beta))
         found.append({f"TAO, depth 1{words}": tao.points_, f"{name}{words}": others.points(X, y)})
     return found[0], found[1]
 
@@ -156,7 +158,7 @@ def both_steps(
 def linear_comparison() -> tuple[Comparison, dict[str, RocCurve]]:
     """Left of figure 2."""
     X, y = two_gaussians()
-    trees, logistic = TAOTree(n_restarts=10, random_state=SEED), LogisticRegression(C=np.inf)
+    trees, logistic = TAOTree(n_init=10, random_state=SEED), LogisticRegression(C=np.inf)
     at_costs, coarse = both_steps(trees, 0.01, logistic, "weighted logistic regression", X, y)
     base = {
         "ROC of logistic regression": logistic.fit(X, y).decision_function(X),
@@ -165,7 +167,7 @@ def linear_comparison() -> tuple[Comparison, dict[str, RocCurve]]:
     comparison = Comparison(
         "Linear classifiers: 100 cases of two Gaussian classes in the plane",
         all_linear_points(X, y),
-        exact_linear_curve(X, y, cost_ratios_around(y, n=N_RATIOS, beta=BETA)),
+        exact_linear_curve(X, y, cost_ratios_around(y, n=N_RATIOS, cost_factor=BETA)),
         at_costs,
         {name: OperatingPoints.of_scores(y, score) for name, score in base.items()},
         coarse,
@@ -189,7 +191,7 @@ def make_emails(n: int = 5_000, n_words: int = 300) -> tuple[np.ndarray, np.ndar
 def stump_comparison(X: np.ndarray, y: np.ndarray, title: str) -> tuple[Comparison, dict[str, RocCurve]]:
     """Middle of figure 2."""
     exact = exact_stumps(X, y)
-    trees = TAOTree(split="axis", splitter="exact", n_restarts=10, random_state=SEED)
+    trees = TAOTree(split="axis", splitter="exact", n_init=10, random_state=SEED)
     stump = DecisionTreeClassifier(max_depth=1, random_state=SEED)
     at_costs, coarse = both_steps(trees, 0.0, stump, "weighted Gini stump", X, y)
     gini = at_costs["weighted Gini stump"]
@@ -289,8 +291,8 @@ def draw(folder: Path, pictures: list[tuple[str, CostOptimalCurveDisplay]], quad
     curve, test = quadrants.curves["oblique"], quadrants.test
     save_figure(CostOptimalCurveDisplay.from_curve(curve, test.X, test.y, title=title), folder / "figure_2_right.png")
     X, y = toy_cases()
-    base = TAOTree(n_restarts=20, random_state=SEED)
-    toy = CostOptimalCurve(base, depths=[3], alphas=[0.1], cv=None, max_gap=None).fit(X, y)
+    base = TAOTree(n_init=20, random_state=SEED)
+    toy = CostOptimalCurve(base, depths=[3], alphas=[0.1], cv=None, max_point_gap=None).fit(X, y)
     title = "200 cases in the plane: the curve and the ROC of its base tree"
     save_figure(CostOptimalCurveDisplay.from_curve(toy, title=title), folder / "figure_1.png")
     draw_figure_3(toy, X, y, folder / "figure_3.png")

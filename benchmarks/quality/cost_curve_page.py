@@ -311,7 +311,8 @@ part and the corners, mean over the seeds.
 
 - COC: `CostOptimalCurve()`, depth and alpha by cross-validation of the base tree; single columns:
   `CostOptimalCurve(TAOTree(split="axis"))`. Costs alone: without the trees between two costs, as in the paper; in steps
-  of 1.1: likewise, with the same depth and alpha and `beta=1.1`, so with four times the costs (`max_gap=None`).
+  of 1.1: likewise, with the same depth and alpha and `cost_factor=1.1`, so with four times the costs
+  (`max_point_gap=None`).
   Its ranking: the classifiers "the first k cases", k = 1, 2, ..., in the order of `decision_function`, as the hull of
   logistic regression has them.
 - Tree: scikit-learn's, depth 6, at least 5 cases a leaf, at 15 costs. Pruned CART: `CostTree()` at the same costs.

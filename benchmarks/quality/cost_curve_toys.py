@@ -51,7 +51,7 @@ def draw_figure_3(curve: CostOptimalCurve, X: np.ndarray, y: np.ndarray, path: P
     base = curve.path_[curve.base_point_].tree
     rows = {
         "ROC": [_thresholded(base, threshold) for threshold in _thresholds(base, X, curve, n_panels)],
-        "COC": [point.tree.cost_predict for point in (curve.path_[i] for i in _spread(curve, n_panels))],
+        "COC": [point.tree.predict for point in (curve.path_[i] for i in _spread(curve, n_panels))],
     }
     with house_style("draw_figure_3"):
         figure = new_figure((2.1 * n_panels, 5.3))
@@ -71,7 +71,7 @@ def _thresholds(base: Any, X: np.ndarray, curve: CostOptimalCurve, n_panels: int
     rates = np.unique(base.predict_proba(X)[:, 1])[::-1]
     levels = np.append(np.inf, rates)  # the threshold at which 0, 1, ... leaves are positive
     called = [base.predict_proba(X)[:, 1] >= level for level in levels]
-    own = next(i for i, is_called in enumerate(called) if (is_called == (base.cost_predict(X) == 1)).all())
+    own = next(i for i, is_called in enumerate(called) if (is_called == (base.predict(X) == 1)).all())
     half = (n_panels - 1) // 2
     below = np.rint(np.linspace(0, own, half + 1)).astype(int)
     above = np.rint(np.linspace(own, len(levels) - 1, half + 1)).astype(int)

@@ -44,7 +44,7 @@ from toprank.tree.weights import FIXED_POINT_BITS, RowWeights, integer_weights
 
 HERE = Path(__file__).parent
 DEPTH, ALPHA, N_ITER = 3, 1.0, 20
-PATH_ITER: int = CostOptimalCurve().path_iter
+PATH_ITER: int = CostOptimalCurve().path_max_iter
 STEPS_UP, STEPS_DOWN = range(1, 8), range(-1, -7, -1)
 
 

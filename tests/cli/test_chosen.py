@@ -18,9 +18,9 @@ FAST = (
     "--set",
     "cv=2",
     "--set",
-    "beta=2.5",
+    "cost_factor=2.5",
     "--set",
-    "max_gap=none",
+    "max_point_gap=none",
     "--split",
     "axis",
     "--jobs",
@@ -93,7 +93,7 @@ def test_topk_keeps_to_the_first_alerts_of_a_chosen_tree(folder, tmp_path):
     done = run("topk", path, folder / "history.csv", "--chosen", "--json")
     alerts = json.loads(done.out)["alerts"]
     assert sorted(alert["row"] for alert in alerts) == np.flatnonzero(is_called).tolist()
-    assert 0 < len(alerts) <= 20 < (model.selected_.tree.cost_predict(X) == 1).sum()
+    assert 0 < len(alerts) <= 20 < (model.selected_.tree.predict(X) == 1).sum()
     assert min(alert["score"] for alert in alerts) >= model.selected_.cut.threshold
     printed = run("topk", path, folder / "history.csv", "--chosen").out
     assert f"The {len(alerts)} of 300 cases that the chosen tree calls positive and the curve ranks high" in printed

@@ -92,11 +92,11 @@ def test_evaluate_and_curve(folder, model, tmp_path):
         "--set",
         "depths=[2]",
         "--set",
-        "n_restarts=1",
+        "n_init=1",
         "--set",
         "cv=2",
         "--set",
-        "beta=9",
+        "cost_factor=9",
         "--split",
         "axis",
     )

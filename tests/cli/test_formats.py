@@ -43,7 +43,7 @@ def test_drift(folder):
 
 
 def test_curve(folder):
-    fast = ("--set", "depths=[2]", "--set", "n_restarts=1", "--split", "axis", "--validation", folder / "new.txt")
+    fast = ("--set", "depths=[2]", "--set", "n_init=1", "--split", "axis", "--validation", folder / "new.txt")
     assert found("curve", folder / "h.txt", *FORMAT, *LABEL, *fast, "-o", folder / "c.toprank")
     done = run("curve", folder / "c.toprank", "--sep", ";")
     assert done.code == 2

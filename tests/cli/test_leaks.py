@@ -12,7 +12,19 @@ from toprank.workflow.leaks import area_alone
 
 N = 2000
 FIT = ("fit", "--cv", 0)
-CURVE = ("curve", "--set", "depths=[2]", "--set", "alphas=[1]", "--set", "cv=none", "--set", "beta=9", "--jobs", 1)
+CURVE = (
+    "curve",
+    "--set",
+    "depths=[2]",
+    "--set",
+    "alphas=[1]",
+    "--set",
+    "cv=none",
+    "--set",
+    "cost_factor=9",
+    "--jobs",
+    1,
+)
 MODELS = [
     (*FIT, "--set", "max_depth=2"),
     (*FIT, "--set", "leaf_score=linear", "--set", "min_samples_leaf=1500"),  # one leaf with a scorecard inside

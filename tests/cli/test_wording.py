@@ -111,7 +111,7 @@ def test_hit_rates_of_training_are_no_promise(folder, tmp_path):
         (("treerank-boost", "--set", "n_estimators=3"), "by 3-fold cross-validation"),
         (("treerank-boost", "--set", "n_estimators=3", "--cv", 0), None),
         (
-            ("cost-curve", "--cv", 2, "--set", "alphas=none", "--set", "depths=none", "--set", "beta=9"),
+            ("cost-curve", "--cv", 2, "--set", "alphas=none", "--set", "depths=none", "--set", "cost_factor=9"),
             "by cross-validation",
         ),
         (("tree",), "by 5-fold cross-validation"),

@@ -120,7 +120,7 @@ def test_stacks_of_different_settings_are_told_apart():
         {"min_samples_leaf": 30},
         {"max_depth": 2},
         {"min_gain": 0.05},
-        {"keeps_ap": True},
+        {"stop_at_ap_loss": True},
         {"smoothing": None, "leaf_order": "meta"},
     ]
     with shared_training_data([2, 3]):
@@ -135,7 +135,7 @@ def test_the_linear_score_is_fitted_once_for_each_penalty(monkeypatch):
     fitted = count_calls(monkeypatch, leaf_scores, "fit_linear_scoring")
     with shared_training_data():
         for C in (1.0, 0.1, 1.0, 0.1):
-            MetaAP(leaf_score="linear", linear_C=C, **PLAIN).fit(X, y)
+            MetaAP(leaf_score="linear", logistic_C=C, **PLAIN).fit(X, y)
     assert len(fitted) == 2
     MetaAP(leaf_score="linear", **PLAIN).fit(X, y)
     assert len(fitted) == 3

@@ -215,14 +215,14 @@ def test_a_missing_package_is_told():
 
 def test_the_published_methods_are_those_of_the_paper():
     tree = METHODS["gini"].make(max_depth=5)
-    assert (tree.leaf_score, tree.min_samples_leaf, tree.min_gain, tree.smoothing) == ("geometric", 1, -np.inf, None)
+    assert (tree.leaf_score, tree.min_samples_leaf, tree.min_gain, tree.smoothing) == ("margin", 1, -np.inf, None)
     assert tree.splitter == "midpoint"
     assert METHODS["gini"].space["max_depth"] == (2, 3, 4, 5, 6, 7, 8, 9, 10, 20, 30, 40, 50, 60, 70, 80, 90, 100)
     published = METHODS["cart-distance"].make(criterion="entropy", max_depth=5, random_state=1)
     assert (published.criterion, published.min_samples_leaf, published.random_state) == ("entropy", 1, 1)
     meta = METHODS["metaap-paper"].make(depth=3)
     assert (meta.max_depth, meta.leaf_depth, meta.leaf_order, meta.min_samples_leaf) == (3, None, "meta", 1)
-    assert not meta.keeps_ap
+    assert not meta.stop_at_ap_loss
     forest = METHODS["metaap-forest-paper"].make(depth=3, random_state=7)
     assert (forest.n_estimators, forest.max_depth, forest.leaf_depth, forest.random_state) == (100, 3, None, 7)
     bagged = METHODS["entropy-forest"].make(max_depth=3)

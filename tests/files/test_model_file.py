@@ -98,7 +98,7 @@ def test_everything_comes_back(kind, tmp_path):
     assert {*vars(back)} == {*vars(model)}
     assert back.columns_ == model.columns_
     assert back.cutoff_ == model.cutoff_
-    assert back.to_dict() == model.to_dict()
+    assert back.to_plain() == model.to_plain()
     assert back.summary() == model.summary()
     assert back.to_text() == model.to_text()
     assert back.data_hash_ == model.data_hash_

@@ -44,7 +44,7 @@ def cases():
 
 @pytest.fixture(scope="module")
 def curve(cases):
-    return CostOptimalCurve(depths=[1], alphas=[1], cv=3, beta=2.0, pos_label="fraud").fit(*cases[:2])
+    return CostOptimalCurve(depths=[1], alphas=[1], cv=3, cost_factor=2.0, pos_label="fraud").fit(*cases[:2])
 
 
 # --- what is taken from a model -----------------------------------------------------------------------------
@@ -117,9 +117,9 @@ def test_what_was_selected_is_ringed_in_every_set(curve, cases, is_between):
     *_, X_test, y_test = cases
     rates = curve.held_out_points_.false_positive_rate
     chosen = (curve.select(max_fpr=rate) for rate in rates[(rates > 0) & (rates < 1)])
-    position = next(each.position for each in chosen if each.point.is_between == is_between)
-    display = CostOptimalCurveDisplay.from_curve(curve, X_test, y_test).plot()
-    curve.selected_ = None
+    chosen = next(each for each in chosen if each.point.is_between == is_between)
+    position = chosen.position
+    display = CostOptimalCurveDisplay.from_curve(curve.with_choice(chosen), X_test, y_test).plot()
     for ax, points in zip(display.ax_, (curve.points_, curve.points(X_test, y_test)), strict=True):
         (x,), (y,) = lines_of(ax)["selected: cost-optimal curve"].get_data()
         assert (x, y) == (100 * points.false_positive_rate[position], 100 * points.true_positive_rate[position])
@@ -141,10 +141,9 @@ def test_one_panel_alone_says_what_is_of_the_training_cases(curve):
 
 
 def test_names_of_others_are_theirs(curve):
-    curve.select(max_fpr=0.2)
     by_hand = "cost-optimal curve by hand"
-    display = CostOptimalCurveDisplay.from_curve(curve, others={by_hand: OTHERS})
-    curve.selected_ = None
+    chosen = curve.with_choice(curve.select(max_fpr=0.2))
+    display = CostOptimalCurveDisplay.from_curve(chosen, others={by_hand: OTHERS})
     assert set(display.selected) == {"cost-optimal curve", "cost-optimal curve, out of fold"}
     assert by_hand in display.points
     for name in ("cost-optimal curve", "cost-optimal curve, out of fold", "ROC of the base tree"):
@@ -185,8 +184,7 @@ def test_found_by_number_of_alerts(xlim):
 
 def test_the_first_alerts_of_a_tree_are_ringed_where_they_end(curve):
     selection = next(each for k in range(2, 80) if (each := curve.select(k=k)).cut is not None)
-    display = CostOptimalCurveDisplay.from_curve(curve).plot(x="alerts")
-    curve.selected_ = None
+    display = CostOptimalCurveDisplay.from_curve(curve.with_choice(selection)).plot(x="alerts")
     name = "cost-optimal curve, out of fold"
     assert list(display.selected) == [name]
     ring = places_of(lines_of(display.ax_)[f"selected: {name}"])
@@ -195,7 +193,7 @@ def test_the_first_alerts_of_a_tree_are_ringed_where_they_end(curve):
 
 def test_a_forest_has_no_base_tree_and_is_judged_by_its_votes(cases):
     X, y, X_test, y_test = cases
-    forest = CostOptimalForest(TAOTree(max_depth=1), n_estimators=3, beta=4.0, pos_label="fraud", random_state=0)
+    forest = CostOptimalForest(TAOTree(max_depth=1), n_estimators=3, cost_factor=4.0, pos_label="fraud", random_state=0)
     forest.fit(X[:200], y[:200])
     display = CostOptimalCurveDisplay.from_curve(forest, X_test, y_test)
     assert display.methods == ["cost-optimal curve", "cost-optimal curve, out-of-bag votes"]
@@ -207,7 +205,7 @@ def test_a_forest_has_no_base_tree_and_is_judged_by_its_votes(cases):
 def test_a_pipeline_that_ends_in_a_ranker_is_not_drawn_upside_down(curve, cases):
     X, y, X_test, y_test = cases
     turned, test = (np.where(labels == "fraud", "a", "b") for labels in (y, y_test))
-    first = CostOptimalCurve(depths=[1], alphas=[1], cv=None, beta=9.0, pos_label="a").fit(X, turned)
+    first = CostOptimalCurve(depths=[1], alphas=[1], cv=None, cost_factor=9.0, pos_label="a").fit(X, turned)
     ranker = RankingTree(max_depth=2, pos_label="a", cv=0)
     others = {"alone": ranker.fit(X, turned), "in a pipeline": make_pipeline(StandardScaler(), ranker).fit(X, turned)}
     shown = CostOptimalCurveDisplay.from_curve(first, X_test, test, others=others).test_curves

@@ -278,11 +278,8 @@ def test_the_curve_shows_its_selected_tree_else_the_base(curve):
     base = TreeDisplay.from_estimator(curve)
     assert base.tree is curve.path_[curve.base_point_].tree.tree_
     assert base.methods[0].startswith("CostOptimalCurve, tree at a cost ratio of ")
-    try:
-        selected = curve.select(max_fpr=0.05)
-        assert TreeDisplay.from_estimator(curve).tree is selected.point.tree.tree_
-    finally:
-        curve.selected_ = None
+    selected = curve.select(max_fpr=0.05)
+    assert TreeDisplay.from_estimator(curve.with_choice(selected)).tree is selected.point.tree.tree_
 
 
 # --- files and traces ---------------------------------------------------------------------------------------

@@ -28,8 +28,10 @@ from toprank import (
 LINE_AT_ZERO = (
     "asserts that predict says positive where decision_function > 0, and where predict_proba is above one half; a "
     "ranker's score lives in (0, 1] and predict draws its line at the cutoff of the budget, by default at as many "
-    "cases as there are positives. test_predict_is_the_score_above_the_cutoff and the tests after it check the rest"
+    "cases as there are positives, or takes the label that costs "
+    "least. test_predict_is_the_score_above_the_cutoff and the tests after it check the rest"
 )
+FOR_COSTS = ["cost", "tao", "cost-curve", "cost-forest"]
 SIGNED = {"boost": (-1.001, 1), "additive-boost": (-np.inf, np.inf)}  # scores around 0
 DRAWS_ROWS = "bootstraps draw rows, so a row given twice is drawn otherwise than a row of weight 2"
 
@@ -63,8 +65,8 @@ def expected_failures(estimator):
         MetaAP(cv=0),
         MetaAPForest(n_estimators=2),
         CostTree(cv=0),
-        CostOptimalCurve(depths=None, alphas=None, cv=None, beta=16.0),
-        CostOptimalForest(n_estimators=2, beta=50.0),
+        CostOptimalCurve(depths=None, alphas=None, cv=None, cost_factor=16.0),
+        CostOptimalForest(n_estimators=2, cost_factor=50.0),
         TAOTree(cv=0),
         TAOClassifier(),
         TreeRank(cv=0),
@@ -95,15 +97,26 @@ def plain(blobs):
 
 
 @pytest.mark.parametrize("kind", RANKERS)
-def test_predict_is_the_score_above_the_cutoff(kind):
+@pytest.mark.parametrize("budget", [None, 40], ids=str)
+def test_predict_is_the_score_above_the_cutoff(kind, budget):
     X, y = make_cases(300)
-    model = clone(RANKERS[kind]).fit(X, y)
+    model = clone(RANKERS[kind]).set_params(budget=budget).fit(X, y)
     score = model.decision_function(X)
     assert score.shape == (300,)
     assert score.dtype == np.float64
     low, high = SIGNED.get(kind, (0, 1))
     assert np.all((score > low) & (score <= high))
-    assert np.array_equal(model.predict(X) == 1, score >= model.cutoff_.threshold)
+    if budget is None and kind in FOR_COSTS:
+        assert np.array_equal(model.predict(X) == 1, _least_cost_labels(model, X))
+    else:
+        assert np.array_equal(model.predict(X) == 1, score >= model.cutoff_.threshold)
+
+
+def _least_cost_labels(model, X):
+    """What the leaves of a tree, or of the trees at a curve's base cost, call each row."""
+    X, point = model._encode(X), model if hasattr(model, "tree_") else model.path_[model.base_point_].tree
+    trees = [(point.tree_, point._label)] if hasattr(point, "tree_") else zip(point.trees, point.labels, strict=True)
+    return np.mean([label[tree.apply(X)] == 1 for tree, label in trees], axis=0) >= 0.5
 
 
 @pytest.mark.parametrize("output", ["pandas", "polars"])

@@ -77,7 +77,7 @@ def test_a_row_scores_the_same_alone_in_a_batch_in_another_order_after_a_file_an
 @fewer(8)
 @given(case=cases())
 def test_every_library_trains_the_same_model(kind, case):
-    first, *others = (fit(kind, case, form).to_dict() for form in FORMS)
+    first, *others = (fit(kind, case, form).to_plain() for form in FORMS)
     for other in others:
         assert tree_parts(other) == tree_parts(first)
 
@@ -142,7 +142,7 @@ def test_one_thread_is_two_threads(kind, monkeypatch):
     X, y = make_cases(400)
     weight = np.random.default_rng(0).random(400)
     one, two = (variant(kind, n_jobs=n, min_samples_leaf=5).fit(X, y, weight) for n in (1, 2))
-    assert one.to_dict() == two.to_dict()
+    assert one.to_plain() == two.to_plain()
     assert np.array_equal(one.decision_function(X), two.decision_function(X))
     assert one.cutoff_ == two.cutoff_
 

@@ -276,7 +276,7 @@ def test_the_summary_and_the_text_round_the_same_share_alike():
 
 
 def test_the_dictionary_holds_the_model_in_plain_values(fitted):
-    data = json.loads(json.dumps(fitted.to_dict(), allow_nan=False))
+    data = json.loads(json.dumps(fitted.to_plain(), allow_nan=False))
     assert data["class"] == type(fitted).__name__
     assert [column["name"] for column in data["columns"]] == ["size", "age", "place"]
     if fitted.kind in ENSEMBLES:

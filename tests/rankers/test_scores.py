@@ -39,7 +39,7 @@ def test_scores_follow_their_definition(kind, case):
 @fewer(4)
 @given(case=cases(), confusion=st.sampled_from([0.0, 0.3, 1.0]))
 def test_the_confusion_score_is_a_vote_of_all_leaves(case, confusion):
-    model = RankingTree(leaf_score="confusion", confusion=confusion, max_depth=3, min_samples_leaf=1, cv=0)
+    model = RankingTree(leaf_score="votes", vote_decay=confusion, max_depth=3, min_samples_leaf=1, cv=0)
     model.fit(case.pandas(), case.y, case.weight)
     rows = encoded(model, case)
     expected = [reference.confusion_score(model.tree_, row.tolist(), confusion) for row in rows]
@@ -54,7 +54,7 @@ def test_the_confusion_score_is_a_vote_of_all_leaves(case, confusion):
 def test_the_geometric_score_puts_rows_of_rich_leaves_first_the_deeper_the_better():
     X = np.linspace(-1, 1, 100).reshape(-1, 1)
     y = (X[:, 0] > 0.5).astype(int)
-    model = RankingTree(leaf_score="geometric", max_depth=1, cv=0).fit(X, y)
+    model = RankingTree(leaf_score="margin", max_depth=1, cv=0).fit(X, y)
     score = model.decision_function(X)
     assert np.all(np.diff(score) > 0)  # signed distance to the one threshold
     assert score[y == 1].min() > score[y == 0].max()
@@ -65,7 +65,7 @@ def test_raw_distances_are_in_units_of_the_column():
     X = rng.normal(size=(200, 2)) * [1.0, 1000.0]
     y = (X[:, 0] + X[:, 1] / 1000 > 0.8).astype(int)
     raw, scaled = (
-        RankingTree(leaf_score="geometric", distance=unit, max_depth=3, cv=0).fit(X, y) for unit in ("raw", "scaled")
+        RankingTree(leaf_score="margin", distance=unit, max_depth=3, cv=0).fit(X, y) for unit in ("raw", "scaled")
     )
     assert raw.tree_.scoring.scale.tolist() == [1.0, 1.0]
     assert scaled.tree_.scoring.scale[1] > 500
@@ -75,7 +75,7 @@ def test_raw_distances_are_in_units_of_the_column():
 def test_the_geometric_score_turns_at_a_majority_of_positives():
     X = np.repeat([[0.0], [1.0], [2.0]], 20, axis=0)
     y = np.concatenate((np.zeros(20), np.arange(20) < 8, np.arange(20) < 16)).astype(int)  # 0, 40 and 80 % positive
-    model = RankingTree(leaf_score="geometric", max_depth=2, min_samples_leaf=1, cv=0).fit(X, y)
+    model = RankingTree(leaf_score="margin", max_depth=2, min_samples_leaf=1, cv=0).fit(X, y)
     assert model.tree_.score[model.apply([[2.0]])] > model.tree_.score[model.apply([[1.0]])]
     assert model.tree_.score[model.apply([[1.0]])] == model.tree_.score[model.apply([[0.0]])]
 
@@ -93,7 +93,7 @@ def numeric_rows(n=400):
 @pytest.mark.parametrize("C", [0.05, 1.0, 20.0])
 def test_the_linear_score_is_scikit_learns_decision_function_up_to_a_constant(C):
     X, y = numeric_rows()
-    model = MetaAP(leaf_score="linear", linear_C=C, **PLAIN).fit(X, y)
+    model = MetaAP(leaf_score="linear", logistic_C=C, **PLAIN).fit(X, y)
     scoring = model.tree_.scoring
     points = np.array([reference.scorecard(row.tolist(), scoring) for row in X])
     standard = StandardScaler().fit_transform(X)
@@ -108,7 +108,7 @@ def test_the_linear_score_is_scikit_learns_decision_function_up_to_a_constant(C)
 def test_a_smaller_C_uses_fewer_columns():
     X, y = numeric_rows()
     used = [
-        (MetaAP(leaf_score="linear", linear_C=C, **PLAIN).fit(X, y).tree_.scoring.weight != 0).sum()
+        (MetaAP(leaf_score="linear", logistic_C=C, **PLAIN).fit(X, y).tree_.scoring.weight != 0).sum()
         for C in (1e-3, 0.03, 10)
     ]
     assert used[0] == 0
@@ -129,7 +129,7 @@ def test_inside_a_leaf_the_points_decide():
 
 def test_missing_values_and_categories_have_points_of_their_own():
     X, y = make_cases(600)
-    scoring = MetaAP(leaf_score="linear", linear_C=10.0, **PLAIN).fit(X, y).tree_.scoring
+    scoring = MetaAP(leaf_score="linear", logistic_C=10.0, **PLAIN).fit(X, y).tree_.scoring
     assert scoring.points_at.tolist() == [0, 0, 0, 5]
     centre, east, north, south, west = scoring.category_points
     assert min(centre, east) > max(north, south, west)
@@ -283,7 +283,7 @@ def test_the_paper_has_one_depth_exact_splits_and_no_smoothing():
     model = MetaAP.paper(3)
     expected = {"max_depth": 3, "leaf_depth": None, "leaf_order": "meta", "leaf_score": "margin", "min_samples_leaf": 1,
                 "min_samples_split": 2, "min_gain": -np.inf, "smoothing": None, "splitter": "midpoint",
-                "ccp_alpha": 0.0, "max_leaf_nodes": None, "keeps_ap": False}  # fmt: skip
+                "ccp_alpha": 0.0, "max_leaf_nodes": None, "stop_at_ap_loss": False}  # fmt: skip
     assert {name: value for name, value in model.get_params().items() if name in expected} == expected
     assert MetaAP.paper(3, leaf_score="constant", budget=5).get_params() == model.get_params() | {
         "leaf_score": "constant",
@@ -298,9 +298,11 @@ def test_the_paper_has_one_depth_exact_splits_and_no_smoothing():
 
 def test_the_stopping_rule_of_the_published_code_is_one_of_ap():
     X, y = make_cases(300)
-    assert MetaAP.paper(3).fit(X, y).tree_ != MetaAP.paper(3, keeps_ap=True).fit(X, y).tree_
-    with pytest.raises(ValueError, match=r"keeps_ap=True needs .*criterion='ap', but criterion is 'gini'.*Hint:"):
-        MetaAP(criterion="gini", keeps_ap=True, cv=0).fit(X, y)
+    assert MetaAP.paper(3).fit(X, y).tree_ != MetaAP.paper(3, stop_at_ap_loss=True).fit(X, y).tree_
+    with pytest.raises(
+        ValueError, match=r"stop_at_ap_loss=True needs .*criterion='ap', but criterion is 'gini'.*Hint:"
+    ):
+        MetaAP(criterion="gini", stop_at_ap_loss=True, cv=0).fit(X, y)
 
 
 @pytest.mark.parametrize("splitter", ["hist", "exact"])
@@ -365,7 +367,7 @@ def points_by_hand(text, row):
 def test_points_added_up_from_the_text_order_the_rows_inside_a_leaf(ranker):
     X, y = make_cases(600)
     X = X.assign(size=1000 * X["size"])
-    model = ranker(max_depth=2, leaf_score="linear", linear_C=10.0).fit(X, y)
+    model = ranker(max_depth=2, leaf_score="linear", logistic_C=10.0).fit(X, y)
     text = model.to_text(tree=True)
     assert " per " in text
     by_hand = np.array([points_by_hand(text, row) for row in X.to_dict("records")])
@@ -385,7 +387,7 @@ def test_the_scorecard_is_a_frame_of_what_has_points(form):
     frame = {"pandas": lambda: X, "polars": lambda: pl.from_pandas(X), "pyarrow": lambda: pa.Table.from_pandas(X)}[
         form
     ]()
-    model = MetaAP(leaf_score="linear", linear_C=10.0, **PLAIN).fit(frame, y)
+    model = MetaAP(leaf_score="linear", logistic_C=10.0, **PLAIN).fit(frame, y)
     card = model.scorecard()
     assert isinstance(card, type(frame))
     table = pl.DataFrame(card) if form == "pandas" else pl.DataFrame(pl.from_arrow(card)) if form == "pyarrow" else card
@@ -432,7 +434,7 @@ def test_a_ranker_without_a_scorecard_says_so(model):
 
 def test_a_tree_whose_leaves_share_places_says_so():
     X, y = make_cases(400)
-    model = RankingTree(leaf_score="geometric", max_depth=3, min_samples_leaf=1, cv=0).fit(X, y)
+    model = RankingTree(leaf_score="margin", max_depth=3, min_samples_leaf=1, cv=0).fit(X, y)
     assert model.tree_.n_leaves == 2 < model.n_leaves_
     assert f"{model.n_leaves_} leaves, " in model.summary()
     assert "; the leaves share 2 places in the ranking\n" in model.summary()

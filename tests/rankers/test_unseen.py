@@ -209,5 +209,5 @@ def test_intervals_count_the_cases_that_were_drawn(monkeypatch):
     monkeypatch.setattr(unseen.held_out_folds, "__defaults__", (1000,))
     drawn = RankingTree(max_depth=2, cv=3).fit(data.X, data.y)
     assert (whole.rates_.n_cases, drawn.rates_.n_cases) == (4000, 1000)
-    widths = [model.cutoff_.hit_rate_high - model.cutoff_.hit_rate_low for model in (whole, drawn)]
+    widths = [np.diff(model.rates_.interval(0.3, model.rates_.n_cases, 1000))[0] for model in (whole, drawn)]
     assert widths[1] > widths[0]

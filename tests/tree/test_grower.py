@@ -91,7 +91,7 @@ def test_a_side_stays_whole_where_its_best_condition_has_less_ap_than_the_one_ab
     table = Table(np.arange(6.0)[:, None], np.zeros(1, np.int32), is_positive, None)
     rule = Limits(CRITERIA["ap"], min_gain=0.0, **limit)
     side = [3, 4, 5] if labels[0] == labels[1] else [0, 1, 2]
-    assert leaf_sets(*grown(table, replace(rule, keeps_ap=True), mode=mode)) == [[0, 1, 2], [3, 4, 5]]
+    assert leaf_sets(*grown(table, replace(rule, stop_at_ap_loss=True), mode=mode)) == [[0, 1, 2], [3, 4, 5]]
     without = leaf_sets(*grown(table, rule, mode=mode))
     assert side not in without
     assert len(without) == 3
@@ -101,7 +101,7 @@ def test_a_side_stays_whole_where_its_best_condition_has_less_ap_than_the_one_ab
 def test_a_side_of_equal_ap_is_parted_whatever_rounding_says(mode):
     """Right of 1.5 the AP as a side is 1/9 + 2/6, 3 AP = 4/3; the best condition there has 1 (1/3) + 2 (1/2), too."""
     X, labels = np.array([[0.0], [0.0], [1.0], [2.0], [3.0], [3.0]]), np.array([1, 0, 1, 0, 1, 0], bool)
-    rule = Limits(CRITERIA["ap"], keeps_ap=True)
+    rule = Limits(CRITERIA["ap"], stop_at_ap_loss=True)
     for weight in (None, np.full(6, 0.1), np.full(6, 3.0)):
         splitter, trees = grown(Table(X, np.zeros(1, np.int32), labels, weight), rule, mode=mode)
         assert [3] in leaf_sets(splitter, trees)
@@ -116,7 +116,7 @@ def test_the_tree_that_keeps_its_ap_is_the_one_of_the_reference(mode):
     n_stopped = 0
     for seed in range(6):
         table = without_ties(seed, 0)
-        splitter, trees = grown(table, Limits(CRITERIA["ap"], max_depth=4, keeps_ap=True), mode=mode)
+        splitter, trees = grown(table, Limits(CRITERIA["ap"], max_depth=4, stop_at_ap_loss=True), mode=mode)
         rate = Fraction(table.weights.sum_of_positive, table.weights.sum_of_total)
         expected = reference.greedy_leaves(table.for_reference, table.rows, "ap", 4, carried=rate)
         assert leaf_sets(splitter, trees) == sorted(expected)
@@ -129,7 +129,7 @@ def test_the_tree_that_keeps_its_ap_is_the_one_of_the_reference(mode):
 def test_whether_a_node_keeps_its_ap_is_told_by_fractions(mode, table, best_first):
     """Node by node, as conditions tie: a node is parted where its best gain reaches what its side was given."""
     table = replace(table, n_categories=np.zeros_like(table.n_categories))
-    rule = Limits(CRITERIA["ap"], keeps_ap=True, max_leaf_nodes=UNLIMITED - best_first)
+    rule = Limits(CRITERIA["ap"], stop_at_ap_loss=True, max_leaf_nodes=UNLIMITED - best_first)
     splitter, trees = grown(table, rule, mode=mode)
     rows, carried = {}, {}
     for node in reversed(range(len(trees.root))):

@@ -11,7 +11,7 @@ LINEAR = {
     "points_at": [0, 0, 3], "category_points": [0.1, -0.2, 0.3],
 }  # fmt: skip
 EXAMPLES: list[dict[str, Any]] = [
-    {"kind": "constant"}, {"kind": "margin", "scale": [1.0, 2.0]}, {"kind": "confusion", "confusion": 0.3}, LINEAR,
+    {"kind": "constant"}, {"kind": "margin", "scale": [1.0, 2.0]}, {"kind": "votes", "decay": 0.3}, LINEAR,
 ]  # fmt: skip
 
 
@@ -48,9 +48,9 @@ def test_a_scoring_is_frozen_and_owns_its_arrays():
         ({"kind": "margin", "scale": [1.0]}, "as wide"),
         ({"kind": "margin", "scale": [1.0, np.inf]}, "finite"),
         ({"kind": "margin", "scale": [1.0, 0.0]}, "positive units"),
-        ({"kind": "confusion", "confusion": 1.5}, "confusion factor"),
-        ({"kind": "confusion", "confusion": -0.1}, "confusion factor"),
-        ({"kind": "confusion", "confusion": np.nan}, "confusion factor"),
+        ({"kind": "votes", "decay": 1.5}, "decay of votes"),
+        ({"kind": "votes", "decay": -0.1}, "decay of votes"),
+        ({"kind": "votes", "decay": np.nan}, "decay of votes"),
         (LINEAR | {"center": [0.0]}, "as wide"),
         (LINEAR | {"weight": [[0.0, 0.0]]}, "as wide"),
         (LINEAR | {"missing": [0.0, np.nan]}, "finite"),

@@ -17,7 +17,7 @@ from toprank.tree.structure import DTYPES, OPTIONAL, Tree
 SCORINGS = {
     "constant": TIES,
     "margin": Margin(np.array([1.0, 0.5, 3.0])),
-    "confusion": Votes(0.3),
+    "votes": Votes(0.3),
     "linear": Card(
         center=np.array([0.5, 0.0, 0.1]),
         weight=np.array([2.0, 0.0, -0.7]),
@@ -91,7 +91,7 @@ def test_depth_is_the_longest_path(tree):
 @pytest.mark.parametrize("kind", SCORINGS)
 @given(data=st.data(), X=blocks())
 def test_scores_are_those_of_the_reference(kind, data, X):
-    tree = data.draw(trees(kinds=(NUMERIC, CATEGORY), shared=False) if kind == "confusion" else trees())
+    tree = data.draw(trees(kinds=(NUMERIC, CATEGORY), shared=False) if kind == "votes" else trees())
     tree = replace(tree, scoring=SCORINGS[kind])
     assert tree.decision_function(X) == pytest.approx([reference.score(tree, row) for row in X], rel=1e-12)
 
@@ -110,7 +110,7 @@ def test_scores_stay_inside_the_range_of_their_leaf(kind, tree, X):
 @pytest.mark.parametrize("kind", SCORINGS)
 @given(data=st.data(), X=blocks(), random=st.randoms())
 def test_a_row_scores_the_same_in_any_company(kind, data, X, random):
-    tree = data.draw(trees(shared=kind != "confusion"))
+    tree = data.draw(trees(shared=kind != "votes"))
     tree = replace(tree, scoring=SCORINGS[kind])
     score = tree.decision_function(X)
     order = random.sample(range(len(X)), len(X))
@@ -145,7 +145,7 @@ def test_squash_rises_inside_the_open_unit_interval():
 def with_some_scoring(tree):
     children = np.concatenate((tree.left, tree.right))[np.tile(~tree.is_leaf, 2)]
     is_plain = len(np.unique(children)) == len(children)
-    kinds = [kind for kind in sorted(SCORINGS) if is_plain or kind != "confusion"]
+    kinds = [kind for kind in sorted(SCORINGS) if is_plain or kind != "votes"]
     return st.sampled_from(kinds).map(lambda kind: replace(tree, scoring=SCORINGS[kind]))
 
 
@@ -255,7 +255,7 @@ BROKEN = {
     "rate above 1": (changed("rate", 3, 1.5), "rates from 0 to 1"),
     "rising rates": (changed("rate", 5, 1.0), "do not rise"),
     "no room inside leaves": (lambda t: {"score": t.score / 2, "scoring": SCORINGS["margin"]}, "room for those"),
-    "votes over shared nodes": (lambda t: {"scoring": SCORINGS["confusion"]}, "where all leaves vote"),
+    "votes over shared nodes": (lambda t: {"scoring": SCORINGS["votes"]}, "where all leaves vote"),
     "rising scores": (changed("score", 5, 0.9), "fall along"),
     "equal scores of different leaves": (changed("score", 5, 2 / 3), "fall along"),
     "too few columns": (lambda t: {"n_features": 2}, "columns it has"),

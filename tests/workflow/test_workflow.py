@@ -69,9 +69,7 @@ def test_outcomes_are_read_in_the_labels_of_the_model(audits, tree):
 def test_a_chosen_tree_is_judged_by_what_it_calls(audits, curve):
     new = audits[1]
     assert workflow.judge(curve, new.X, new.y, k=5).chosen is None
-    curve.select(k=30)
-    chosen = workflow.judge(curve, new.X, new.y, k=5).chosen
-    curve.selected_ = None
+    chosen = workflow.judge(curve.with_choice(curve.select(k=30)), new.X, new.y, k=5).chosen
     assert chosen.found <= chosen.alerts
     assert chosen.recall.value == chosen.found / new.y.sum()
     assert chosen.precision.low <= chosen.precision.value <= chosen.precision.high
@@ -147,9 +145,8 @@ def test_the_table_of_a_curve(curve):
         assert row.counts.alerts == pytest.approx(row.counts.found + row.counts.false_alarms)
     assert table.chosen is None
     assert len(plain(table.to_dict())["points"]) == len(curve.path_)
-    curve.select(k=30)
-    assert workflow.curve_table(curve).chosen["point"] == curve.selected_.position
-    curve.selected_ = None
+    chosen = curve.with_choice(curve.select(k=30))
+    assert workflow.curve_table(chosen).chosen["point"] == chosen.selected_.position
 
 
 # --- recommendations ----------------------------------------------------------------------------------------------

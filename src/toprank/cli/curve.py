@@ -147,6 +147,7 @@ def curve(
     for asked, option in ((wish.get("k"), "--k"), (before, "--from-k")):
         note_large_budget(asked, model.n_cases_, option, "the training data", terminal)
     start, chosen = choose(model, wish, max_leaves, before, None if is_model else out)
+    model = model.with_choice(chosen)
     if out is not None and (is_model or chosen is not None):
         model.save(out)
     if plot is not None:
@@ -179,7 +180,7 @@ def read_wish(given: Mapping[str, Any]) -> dict[str, Any]:
 def choose(
     model: CostOptimalCurve, wish: Mapping[str, Any], max_leaves: int | None, before: Any, saved: Path | None
 ) -> tuple[Selection | None, Selection | None]:
-    """Return the choice for `before` alerts, and the one that is wished for, which the model keeps."""
+    """Return the choice for `before` alerts, and the one that is wished for, else the one that the model keeps."""
     if not wish and max_leaves is None:
         return None, model.selected_
     again = (
@@ -197,7 +198,7 @@ def choose(
         start = model.select(k=before, max_leaves=max_leaves)
     except ValueError as error:
         raise InputError(f"--from-k: {_without_hint(error)} Hint: raise --from-k, or leave it out.") from error
-    return start, model.select(**wish, max_leaves=max_leaves)
+    return start, chosen
 
 
 def _without_hint(error: ValueError) -> str:

@@ -49,7 +49,7 @@ def fits() -> Iterator[tuple[str, Callable[[], None]]]:
         "MetaAP, limited leaves": lambda splitter: MetaAP(
             splitter=splitter, max_leaf_nodes=3, leaf_score="constant", **small
         ),
-        "RankingTree": lambda splitter: RankingTree(splitter=splitter, max_depth=2, leaf_score="confusion"),
+        "RankingTree": lambda splitter: RankingTree(splitter=splitter, max_depth=2, leaf_score="votes"),
         "MetaAPForest": lambda splitter: MetaAPForest(splitter=splitter, n_estimators=2, random_state=0, **small),
     }
     weights = {"": None, ", weights": rng.random(N_ROWS), ", wide weights": np.full(N_ROWS, WIDE_WEIGHT)}
@@ -84,7 +84,7 @@ def fits() -> Iterator[tuple[str, Callable[[], None]]]:
         "TAOTree": lambda splitter: TAOTree(splitter=splitter, max_depth=2),
         "TAOTree, axis": lambda splitter: TAOTree(splitter=splitter, max_depth=2, split="axis"),
         "CostOptimalCurve": lambda splitter: CostOptimalCurve(
-            TAOTree(splitter=splitter), depths=[1], alphas=[1.0], beta=9.0, cv=2
+            TAOTree(splitter=splitter), depths=[1], alphas=[1.0], cost_factor=9.0, cv=2
         ),
     }
     for model_name, make in others.items():

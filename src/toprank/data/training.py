@@ -173,7 +173,7 @@ def shared_training_data(leaf_depths: Iterable[int | None] = ()) -> Iterator[Non
 
     Inside the context, a fit on the same objects X, y and sample_weight with equal `splitter`, `max_bins`,
     `categorical_features` and `pos_label` as one of the last two prepared tables takes that table over, and with it the
-    linear score inside leaves of the same `linear_C`. Scoring takes over a matrix that a model of the same table made
+    linear score inside leaves of the same `logistic_C`. Scoring takes over a matrix that a model of the same table made
     of the same X. Models and scores are the same, bit for bit; warnings about a table's content come once.
 
     Objects are told apart by identity: do not change X, y or sample_weight inside the context. All are let go at its

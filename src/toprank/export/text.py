@@ -101,7 +101,7 @@ def _vote_lines(scoring: Scoring) -> list[str]:
     """Last lines of an exact text where all leaves vote."""
     if not isinstance(scoring, Votes):
         return []
-    weight = EXACT.number(scoring.confusion)
+    weight = EXACT.number(scoring.decay)
     return [
         "",
         f"A score is the mean rate of all leaves; a leaf weighs {weight} to the power of the conditions broken.",

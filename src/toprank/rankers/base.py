@@ -403,11 +403,15 @@ class Ranker(ClassifierMixin, TableReader):
             f"({percent_text(self.base_rate_)}), {plural(len(self.columns_), 'column')} "
             f"({sum(c.is_categorical for c in self.columns_)} categorical)"
         )
-        lines.append(budget_text(self.cutoff_))
+        lines.append(self._line_in_words())
         if hasattr(self, "feature_importances_"):
             names, importances = [c.name for c in self.columns_], self._importances().tolist()
             lines.append("main columns: " + (main_columns(names, importances, self._card_shares) or "none"))
         return "\n".join(lines)
+
+    def _line_in_words(self) -> str:
+        """Where `predict` draws the line, and what it brings."""
+        return budget_text(self.cutoff_)
 
     def _importances(self) -> np.ndarray:
         """Share of each column in what the model does, float64 (n_features,); all 0 where it does not tell."""

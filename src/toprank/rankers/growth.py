@@ -8,8 +8,8 @@ from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
-from sklearn.utils._param_validation import Interval, Options, StrOptions
 
+from toprank._compat import Interval, Options, StrOptions
 from toprank._core.criteria import split_gain
 from toprank._core.threads import Threads
 from toprank.data.training import TrainingData, shared_tables
@@ -68,7 +68,7 @@ class GrowthSettings:
     max_depth: int | None = None
     leaf_order: str = "rate"
     objective: Objective = AVERAGE_PRECISION
-    keeps_ap: bool = False
+    stop_at_ap_loss: bool = False
 
     @classmethod
     def from_estimator(cls, estimator: Any, criterion: int, leaf_depth: int | None, **others: Any) -> GrowthSettings:
@@ -98,7 +98,7 @@ class GrowthSettings:
             min_gain=self.min_gain * whole,
             max_leaf_nodes=self.max_leaf_nodes or UNLIMITED,
             sample_features=sample_features,
-            keeps_ap=self.keeps_ap,
+            stop_at_ap_loss=self.stop_at_ap_loss,
             categories=self.categories.rules(weights),
         )
 

@@ -74,6 +74,9 @@ class TreeRanker(OneTree, BinnedRanker):
     cutoff_ : Cutoff
         Where `predict` draws the line.
     n_leaves_, n_conditions_ : int
+        Leaf nodes and inner nodes of the tree.
+    n_places_ : int
+        Places in the ranking; leaves may share one.
     """
 
     path_counts_: PathCounts
@@ -122,6 +125,12 @@ class TreeRanker(OneTree, BinnedRanker):
         return super().__getstate__()
 
     @property
+    def n_places_(self) -> int:
+        """Number of places in the ranking; leaves that nothing orders share one."""
+        check_is_fitted(self)
+        return int(self.tree_.n_leaves)
+
+    @property
     def feature_importances_(self) -> np.ndarray:
         """Share of the total gain that each column's conditions brought, float64 (n_features,).
 
@@ -143,7 +152,9 @@ class TreeRanker(OneTree, BinnedRanker):
 
     def _size_in_words(self) -> str:
         leaves = plural(self.n_leaves_, "leaf", "leaves")
-        return f"{leaves}, {plural(self.n_conditions_, 'condition')}, depth {self.tree_.depth}"
+        size = f"{leaves}, {plural(self.n_conditions_, 'condition')}, depth {self.tree_.depth}"
+        shared = f"; the leaves share {plural(self.n_places_, 'place')} in the ranking"
+        return size if self.n_places_ == self.n_leaves_ else f"{size}{shared}"
 
     def rules(
         self, *, max_rules: int | None = MAX_LEAVES, max_conditions: int | None = MAX_CONDITIONS, exact: bool = False
@@ -347,8 +358,8 @@ class TreeRanker(OneTree, BinnedRanker):
         card = scorecard_lines(self.tree_.scoring, self.columns_, self._points_spread, max_columns=CARD_COLUMNS)
         return "\n".join(lines + (["", f"{CARD_TITLE}:", *card] if card else []))
 
-    def to_dict(self) -> dict[str, Any]:
-        """The model as plain values: class, columns, tree."""
+    def to_plain(self) -> dict[str, Any]:
+        """What was learned, as plain values for other programs: class, columns, tree. `save` keeps all of it."""
         check_is_fitted(self)
         return {
             "class": type(self).__name__,

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
-from sklearn.utils._param_validation import Interval, InvalidParameterError
 from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import column_or_1d
 
+from toprank._compat import Interval, InvalidParameterError
 from toprank.data.encoding import warn_caller
 from toprank.data.table import is_missing
 from toprank.errors import InputError, InputTypeError

@@ -18,15 +18,15 @@ from toprank.tree.feature_sampler import FeatureSampler
 UNLIMITED = 2**31 - 1
 
 ROUNDING = 2.0**-40
-"""Share of a node's weight by which its gain may miss what `keeps_ap` asks for: more than rounding errors, so that
-equal counts never stop a node, and less than anybody would see of an AP."""
+"""Share of a node's weight by which its gain may miss what `stop_at_ap_loss` asks for: more than rounding errors, so
+that equal counts never stop a node, and less than anybody would see of an AP."""
 
 
 @dataclass(frozen=True)
 class Limits:
     """What stops growing; weights in integer units, gain as the criterion gives it.
 
-    `keeps_ap`, for the criterion "ap": no condition with less AP than the condition above it gave its side.
+    `stop_at_ap_loss`, for the criterion "ap": no condition with less AP than the condition above it gave its side.
     `categories` say how conditions on categories are searched (`CategorySearch.rules`), `direction`
     in which direction rates may go along each number (int8, None: in any).
     """
@@ -38,7 +38,7 @@ class Limits:
     min_gain: float = -np.inf
     max_leaf_nodes: int = UNLIMITED
     sample_features: FeatureSampler | None = None
-    keeps_ap: bool = False
+    stop_at_ap_loss: bool = False
     categories: Rules = PLAIN
     direction: np.ndarray | None = None
 
@@ -51,7 +51,7 @@ class Limits:
     def accept(self, batch: Batch, gain: np.ndarray, side_gain: np.ndarray) -> np.ndarray:
         """Nodes whose best condition gains enough; `side_gain` is what the condition above gave their side."""
         enough = gain >= self.min_gain
-        return enough & (gain >= side_gain - ROUNDING * batch.total) if self.keeps_ap else enough
+        return enough & (gain >= side_gain - ROUNDING * batch.total) if self.stop_at_ap_loss else enough
 
 
 @dataclass(frozen=True)

@@ -51,7 +51,7 @@ class Scoring(ABC):
     """
 
     kind: ClassVar[str]
-    """Name in files and in `leaf_score`."""
+    """Name in files and in `leaf_score`, where both "linear" and "additive" fit a card of kind "linear"."""
 
     stays_inside: ClassVar[bool] = True
     """Rows of a leaf differ: the leaves' own scores must leave room between them."""
@@ -285,21 +285,21 @@ class Votes(Scoring):
 
     Attributes
     ----------
-    confusion : float
-        A leaf weighs `confusion` to the power of the conditions that the row breaks on the way to it.
+    decay : float
+        A leaf weighs `decay` to the power of the conditions that the row breaks on the way to it.
     """
 
-    kind = "confusion"
+    kind = "votes"
     stays_inside = False
     shown = "rate"
-    confusion: float = 0.0
+    decay: float = 0.0
 
     def finish(self, tree: Tree, block: np.ndarray, leaf: np.ndarray, out: np.ndarray) -> None:
         """Write the mean rate of all leaves, each weighed by how nearly the row reaches it."""
-        confusion_scores(block, *tree.conditions, tree.rate, self.confusion, out)
+        confusion_scores(block, *tree.conditions, tree.rate, self.decay, out)
 
     def _rules(self, n_features: int) -> Iterator[Rule]:
-        yield 0 <= self.confusion <= 1, "with a confusion factor from 0 to 1"
+        yield 0 <= self.decay <= 1, "with a decay of votes from 0 to 1"
 
 
 TIES = Ties()

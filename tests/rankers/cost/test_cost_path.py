@@ -85,7 +85,7 @@ def test_trees_that_know_costs_are_told_the_cost(wrap):
     weight = np.random.default_rng(0).integers(1, 3, len(y))
     path = fit_at_costs(wrap(TAOTree(max_depth=2, fn_cost=7.0)), X, y, RATIOS, sample_weight=weight)
     alone = [TAOTree(max_depth=2, fp_cost=ratio).fit(X, y, weight) for ratio in RATIOS]
-    assert np.array_equal(path.predict(X), [model.cost_predict(X) for model in alone])
+    assert np.array_equal(path.predict(X), [model.predict(X) for model in alone])
     assert path.n_leaves.tolist() == [model.n_leaves_ for model in alone]
     assert path.points(X, y, weight).false_positives == pytest.approx([model.n_fp_ for model in alone])
 
@@ -219,9 +219,9 @@ def test_ratios_stand_around_the_one_that_balances_the_classes():
     assert len(ratios) == 15
     assert ratios[7] == pytest.approx(1 / 3)
     assert ratios[1:] / ratios[:-1] == pytest.approx(1.5)
-    assert cost_ratios_around(y, n=2, beta=3.0, pos_label="no") == pytest.approx([1.0, 3.0])
+    assert cost_ratios_around(y, n=2, cost_factor=3.0, pos_label="no") == pytest.approx([1.0, 3.0])
     assert cost_ratios_around(y, n=1, sample_weight=np.repeat([1.0, 6.0], [30, 10])) == pytest.approx([2.0])
-    for wrong in ({"n": 0}, {"n": 2.5}, {"beta": 1.0}, {"beta": np.nan}):
+    for wrong in ({"n": 0}, {"n": 2.5}, {"cost_factor": 1.0}, {"cost_factor": np.nan}):
         with pytest.raises(ValueError, match=f"'{next(iter(wrong))}' parameter of cost_ratios_around must be"):
             cost_ratios_around(y, **wrong)
 

@@ -26,7 +26,7 @@ def noisy(n=400, seed=0):
 
 def cost_of(model, X, y, weight=None):
     weight = np.ones(len(y)) if weight is None else weight
-    called = model.cost_predict(X)
+    called = model.predict(X)
     return (
         model.fp_cost_ * weight[(called == 1) & (y == 0)].sum() + model.fn_cost * weight[(called == 0) & (y == 1)].sum()
     )
@@ -64,7 +64,7 @@ def test_the_pruned_tree_is_the_best_of_all_prunings_and_of_the_best_the_smalles
         assert model.n_leaves_ == best[:, 1].min()
     weight = np.ones(len(case)) if case.weight is None else case.weight
     assert model.objective_ - alpha * model.n_leaves_ == pytest.approx(cost_of(model, X, case.y, weight), abs=1e-6)
-    called = model.cost_predict(X)
+    called = model.predict(X)
     assert model.n_fp_ == pytest.approx(weight[(called == 1) & (case.y == 0)].sum(), abs=1e-6)
     assert model.n_fn_ == pytest.approx(weight[(called == 0) & (case.y == 1)].sum(), abs=1e-6)
 
@@ -84,9 +84,9 @@ def test_a_full_tree_makes_no_mistakes_and_penalty_0_prunes_nothing():
     X, y = noisy()
     model = CostTree(ccp_alpha=0, fp_cost=0.01, splitter="exact", cv=0).fit(X, y)
     assert (model.n_fp_, model.n_fn_, model.objective_) == (0, 0, 0)
-    assert np.array_equal(model.cost_predict(X), y)
+    assert np.array_equal(model.predict(X), y)
     same_labels = CostTree(ccp_alpha=1e-9, fp_cost=0.01, splitter="exact", cv=0).fit(X, y)
-    assert np.array_equal(same_labels.cost_predict(X), y)
+    assert np.array_equal(same_labels.predict(X), y)
     assert same_labels.n_leaves_ <= model.n_leaves_
     assert CostTree(ccp_alpha=0, max_depth=3, cv=0).fit(X, y).tree_.depth == 3
 
@@ -95,7 +95,7 @@ def test_leaves_have_the_label_that_costs_less():
     X, y = make_cases(400)
     model = CostTree(ccp_alpha=0.2, fp_cost=0.3, fn_cost=0.9, cv=0).fit(X, y)
     tree, leaves = model.tree_, np.flatnonzero(model.tree_.is_leaf)
-    called = dict(zip(model.apply(X), model.cost_predict(X), strict=True))
+    called = dict(zip(model.apply(X), model.predict(X), strict=True))
     for leaf in leaves:  # theorem 4.2, lambda = 1 / 3
         assert called[leaf] == (3 * tree.positive[leaf] >= tree.negative[leaf])
     assert {*called.values()} == {0, 1}
@@ -108,7 +108,7 @@ def test_a_stump_is_that_of_scikit_learn_with_costs_as_weights():
         theirs = DecisionTreeClassifier(max_depth=1).fit(X, y, sample_weight=np.where(y == 1, 1.0, ratio))
         assert model.tree_.feature[0] == theirs.tree_.feature[0]
         assert model.tree_.threshold[0] == pytest.approx(theirs.tree_.threshold[0])
-        assert np.array_equal(model.cost_predict(X), theirs.predict(X))
+        assert np.array_equal(model.predict(X), theirs.predict(X))
 
 
 def test_small_leaves_count_cases_of_the_cheaper_kind():
@@ -197,12 +197,20 @@ def test_balanced_costs_are_those_of_a_tao_tree_and_it_is_a_start_for_one():
     assert better.objective_ <= better.objective_path_[0]
 
 
+def test_the_summary_says_what_predict_does():
+    X, y = make_cases(400)
+    model = CostTree(max_depth=3, cv=0).fit(X, y)
+    called = model.predict(X) == 1
+    assert f"calls {called.sum()} training cases positive, {(called & (y == 1)).sum()} of them" in model.summary()
+    assert "budget 30 cases" in model.set_params(budget=30).fit(X, y).summary()
+
+
 def test_a_file_keeps_labels_penalty_and_counts(tmp_path):
     X, y = make_cases(400)
     model = CostTree(fp_cost=0.3, cv=0).fit(X, y)
     model.save(tmp_path / "model.toprank")
     loaded = load(tmp_path / "model.toprank")
-    assert np.array_equal(loaded.cost_predict(X), model.cost_predict(X))
+    assert np.array_equal(loaded.predict(X), model.predict(X))
     assert np.array_equal(loaded.decision_function(X), model.decision_function(X))
     for name in ("objective_", "n_fp_", "n_fn_", "fp_cost_", "ccp_alpha_"):
         assert getattr(loaded, name) == getattr(model, name)

@@ -67,7 +67,7 @@ def test_a_smaller_tree_makes_fewer_costly_mistakes_than_a_greedy_one(load_data)
     ours, theirs, sizes = 0.0, 0.0, []
     for seed in range(5):
         X_train, X_test, y_train, y_test = train_test_split(X, y, test_size=0.4, random_state=seed, stratify=y)
-        model = TAOClassifier(max_depth=3, costs="balanced", alpha=0.3, n_restarts=3).fit(X_train, y_train)
+        model = TAOClassifier(max_depth=3, costs="balanced", alpha=0.3, n_init=3).fit(X_train, y_train)
         greedy = DecisionTreeClassifier(max_depth=4, class_weight="balanced", random_state=0).fit(X_train, y_train)
         ours += cost_of(model, X_test, y_test)
         theirs += model.costs_[y_test, greedy.predict(X_test)].sum()
@@ -81,7 +81,7 @@ def test_two_classes_are_a_tao_tree():
     ranker = TAOTree(init="random", fp_cost=0.3, max_depth=3).fit(X, y)
     model = TAOClassifier(init="random", costs=[0.3, 1.0], max_depth=3).fit(X, y)
     assert model.objective_ == pytest.approx(ranker.objective_)
-    assert np.array_equal(model.predict(X), ranker.cost_predict(X))
+    assert np.array_equal(model.predict(X), ranker.predict(X))
 
 
 @pytest.mark.parametrize(
@@ -153,8 +153,8 @@ def test_row_order_weights_and_threads_change_nothing():
     X, y = blobs(150, n_classes=3)
     weight = np.random.default_rng(0).integers(1, 3, 150)
     order = np.random.default_rng(1).permutation(np.repeat(np.arange(150), weight))
-    one = TAOClassifier(max_depth=3, n_restarts=2).fit(X, y, weight)
-    two = TAOClassifier(max_depth=3, n_restarts=2, n_jobs=2).fit(X[order], y[order])
+    one = TAOClassifier(max_depth=3, n_init=2).fit(X, y, weight)
+    two = TAOClassifier(max_depth=3, n_init=2, n_jobs=2).fit(X[order], y[order])
     assert one.tree_ == two.tree_
     assert np.array_equal(one.label_, two.label_)
 
@@ -249,7 +249,7 @@ def test_a_greedy_start_parts_categories():
     code = rng.integers(0, 6, 300)
     X = pd.DataFrame({"kind": np.array(list("abcdef"))[code], "noise": rng.normal(size=300)})
     y = np.array([0, 1, 2, 0, 1, 2])[code]
-    model = TAOClassifier(max_depth=2, n_iter=0, split="axis").fit(X, y)
+    model = TAOClassifier(max_depth=2, max_iter=0, split="axis").fit(X, y)
     assert model.score(X, y) == 1.0
     assert model.n_leaves_ == 3
     assert sorted(model.rules()["rule"]) == ["kind is a or d", "kind is b or e", "kind is c or f"]
@@ -385,7 +385,7 @@ def test_what_a_file_leaves_out_and_when_there_is_none(tmp_path):
     TAOClassifier(init=first, random_state=np.random.RandomState(0)).fit(X, y).save(path)
     back = load(path)
     assert (back.init, back.random_state) == (None, None)
-    assert TAOClassifier(init=back, n_iter=3).fit(X, y).objective_ <= first.objective_
+    assert TAOClassifier(init=back, max_iter=3).fit(X, y).objective_ <= first.objective_
 
 
 # --- starting from a fitted tree --------------------------------------------------------------------------------
@@ -397,9 +397,11 @@ def test_a_start_never_ends_dearer_than_it_began(data, table):
     n_iter = data.draw(st.integers(0, 3))
     split = data.draw(st.sampled_from(["oblique", "axis"]))
     shared = {"max_depth": 2, "alpha": data.draw(st.sampled_from([0.0, 0.1, 0.5])), "split": split}
-    first = TAOClassifier(init="random", n_iter=n_iter, **shared).fit(X, y, table.sample_weight)
+    first = TAOClassifier(init="random", max_iter=n_iter, **shared).fit(X, y, table.sample_weight)
     for init in (first, first.tree_, TAOClassifier.from_dict(first.to_dict())):
-        second = TAOClassifier(init=init, n_iter=data.draw(st.integers(0, 3)), **shared).fit(X, y, table.sample_weight)
+        second = TAOClassifier(init=init, max_iter=data.draw(st.integers(0, 3)), **shared).fit(
+            X, y, table.sample_weight
+        )
         assert np.all(np.diff(second.objective_path_) <= 0)
         # Sums of a finished tree are scaled anew, and with them what they cost.
         if init is first or split == "axis":

@@ -25,7 +25,7 @@ KINDS = {
     "oblique": {},
     "axis": {"split": "axis"},
     "exact": {"split": "axis", "splitter": "exact"},
-    "random": {"init": "random", "n_restarts": 2},
+    "random": {"init": "random", "n_init": 2},
 }
 
 
@@ -38,7 +38,7 @@ def diagonal(n=600, seed=0, noise=0.3):
 
 def cost_of(model, X, y, weight=None):
     weight = np.ones(len(y)) if weight is None else weight
-    called = model.cost_predict(X)
+    called = model.predict(X)
     return (
         model.fp_cost_ * weight[(called == 1) & (y == 0)].sum() + model.fn_cost * weight[(called == 0) & (y == 1)].sum()
     )
@@ -56,7 +56,7 @@ def test_the_objective_falls_and_is_what_mistakes_and_weights_cost(kind, case):
     assert np.all(np.diff(path) <= 0)
     assert path[-1] == model.objective_
     weight = np.ones(len(case)) if case.weight is None else case.weight
-    called = model.cost_predict(case.pandas())
+    called = model.predict(case.pandas())
     assert model.n_fp_ == pytest.approx(weight[(called == 1) & (case.y == 0)].sum(), abs=1e-6)
     assert model.n_fn_ == pytest.approx(weight[(called == 0) & (case.y == 1)].sum(), abs=1e-6)
     if kind in ("axis", "exact"):  # a condition on one column has a norm of 1
@@ -85,7 +85,7 @@ def test_a_weighted_sum_beats_conditions_on_one_column_on_a_diagonal():
 
 def test_optimising_lowers_what_the_greedy_tree_costs():
     X, y = make_cases(600)
-    greedy = TAOTree(max_depth=3, n_iter=0, alpha=0.5, **PUBLISHED_CATEGORIES).fit(X, y)
+    greedy = TAOTree(max_depth=3, max_iter=0, alpha=0.5, **PUBLISHED_CATEGORIES).fit(X, y)
     model = TAOTree(max_depth=3, alpha=0.5, **PUBLISHED_CATEGORIES).fit(X, y)
     assert greedy.n_iter_ == 0
     assert model.objective_path_[0] == greedy.objective_path_[0]
@@ -125,15 +125,13 @@ def test_a_larger_penalty_gives_fewer_weights():
 
 def test_more_starts_never_end_higher():
     X, y = make_cases(400)
-    ends = [
-        TAOTree(init="random", n_restarts=n, max_depth=3, random_state=3, cv=0).fit(X, y).objective_ for n in (1, 4)
-    ]
+    ends = [TAOTree(init="random", n_init=n, max_depth=3, random_state=3, cv=0).fit(X, y).objective_ for n in (1, 4)]
     assert ends[1] <= ends[0]
-    with_greedy = TAOTree(n_restarts=3, max_depth=3, cv=0).fit(X, y).objective_
+    with_greedy = TAOTree(n_init=3, max_depth=3, cv=0).fit(X, y).objective_
     assert with_greedy <= TAOTree(max_depth=3, cv=0).fit(X, y).objective_
 
 
-@pytest.mark.parametrize("how", [{"init": "random"}, {"n_restarts": 2}])
+@pytest.mark.parametrize("how", [{"init": "random"}, {"n_init": 2}])
 def test_random_starts_are_not_too_deep(how):
     X, y = diagonal(60)
     words = r"'max_depth' parameter of TAOTree must be at most 12 where a start is random, .* Got 13 instead.* Hint"
@@ -156,7 +154,7 @@ def test_a_fitted_tree_goes_on_where_it_ended():
     first = TAOTree(max_depth=3, cv=0).fit(X, y)
     again = TAOTree(init=first, cv=0).fit(X, y)
     assert again.objective_ <= first.objective_
-    assert TAOTree(init=first, n_iter=0, cv=0).fit(X, y).tree_ == first.tree_
+    assert TAOTree(init=first, max_iter=0, cv=0).fit(X, y).tree_ == first.tree_
     assert len(again.objective_path_) <= 4
     nearby = TAOTree(init=first, fp_cost=1.2 * first.fp_cost_, cv=0).fit(X, y)
     assert (
@@ -192,7 +190,7 @@ def test_clones_keep_the_tree_they_start_from():
     assert copy.fit(X, y).tree_ == model.fit(X, y).tree_
     assert cross_val_score(model, X, y, cv=3).min() > 0.5
     with pytest.raises(NotFittedError):
-        clone(first).cost_predict(X)
+        clone(first).predict(X)
 
 
 def test_starts_that_do_not_fit_are_refused():
@@ -230,7 +228,7 @@ def test_cases_that_lack_a_value_of_a_sum_go_where_they_cost_less():
         labels = np.where(np.isnan(X[:, 0]), positive, y)
         model = TAOTree(max_depth=1, alpha=0.5, cv=0).fit(X, labels)
         assert model.tree_.kind[0] == OBLIQUE
-        assert np.all(model.cost_predict(X)[np.isnan(X[:, 0])] == positive)
+        assert np.all(model.predict(X)[np.isnan(X[:, 0])] == positive)
 
 
 def test_values_that_are_missing_here_and_there_cost_little():
@@ -322,7 +320,7 @@ def test_names_of_categories_and_the_order_of_rows_do_not_matter_in_sums():
     renamed = X.replace(dict(zip("abcdefgh", "hbgafdec", strict=True)))
     other = TAOTree(max_depth=2, alpha=0.3, cv=0).fit(renamed, y)
     assert other.objective_ == pytest.approx(model.objective_, rel=1e-9)
-    assert np.array_equal(other.cost_predict(renamed), model.cost_predict(X))
+    assert np.array_equal(other.predict(renamed), model.predict(X))
     order = np.random.default_rng(0).permutation(600)
     shuffled = TAOTree(max_depth=2, alpha=0.3, cv=0).fit(X.iloc[order], y[order])
     assert shuffled.tree_ == model.tree_
@@ -341,17 +339,17 @@ def test_a_row_given_twice_is_a_row_of_weight_two():
 
 def test_results_do_not_depend_on_threads():
     X, y = make_cases(500)
-    one, two = (TAOTree(n_jobs=n, n_restarts=2, cv=0).fit(X, y) for n in (1, 2))
+    one, two = (TAOTree(n_jobs=n, n_init=2, cv=0).fit(X, y) for n in (1, 2))
     assert one.tree_ == two.tree_
     assert np.array_equal(one.objective_path_, two.objective_path_)
-    assert np.array_equal(one.cost_predict(X), two.cost_predict(X))
+    assert np.array_equal(one.predict(X), two.predict(X))
 
 
 def test_labels_of_any_kind_come_back():
     X, y = diagonal()
     plain = TAOTree(max_depth=2, cv=0).fit(X, y)
     named = TAOTree(max_depth=2, pos_label="bad", cv=0).fit(X, np.where(y == 1, "bad", "good"))
-    assert np.array_equal(named.cost_predict(X) == "bad", plain.cost_predict(X) == 1)
+    assert np.array_equal(named.predict(X) == "bad", plain.predict(X) == 1)
 
 
 def test_the_score_orders_leaves_and_cases_inside_a_leaf():
@@ -361,7 +359,7 @@ def test_the_score_orders_leaves_and_cases_inside_a_leaf():
     assert len(np.unique(tied.decision_function(X))) == 2
     assert len(np.unique(model.decision_function(X))) > 500
     assert model.score(X, y) > tied.score(X, y) + 0.1
-    called = model.cost_predict(X) == 1
+    called = model.predict(X) == 1
     assert model.decision_function(X)[called].min() > model.decision_function(X)[~called].max()
 
 
@@ -374,14 +372,14 @@ def test_a_file_keeps_labels_objective_and_counts(tmp_path):
     model = TAOTree(init=first, fp_cost=0.3, cv=0).fit(X, y)
     model.save(tmp_path / "model.toprank")
     loaded = load(tmp_path / "model.toprank")
-    assert np.array_equal(loaded.cost_predict(X), model.cost_predict(X))
+    assert np.array_equal(loaded.predict(X), model.predict(X))
     assert np.array_equal(loaded.decision_function(X), model.decision_function(X))
     for name in ("objective_", "n_fp_", "n_fn_", "fp_cost_", "n_iter_"):
         assert getattr(loaded, name) == getattr(model, name)
     assert np.array_equal(loaded.objective_path_, model.objective_path_)
     assert loaded.init is None
-    again = TAOTree(init=loaded, fp_cost=0.3, n_iter=0, cv=0).fit(X, y)
-    assert np.array_equal(again.cost_predict(X), model.cost_predict(X))
+    again = TAOTree(init=loaded, fp_cost=0.3, max_iter=0, cv=0).fit(X, y)
+    assert np.array_equal(again.predict(X), model.predict(X))
 
 
 def test_docs_say_how_many_care_points_a_direction_is_fitted_on():

@@ -19,7 +19,7 @@ from toprank.rankers.curve.path import CurvePoint, Moved, votes_of
 from toprank.tree.structure import Tree
 from toprank.tree.tao.moves import with_threshold
 
-SMALL = CostOptimalCurve(TAOTree(max_depth=2), cv=3, beta=3.0, depths=None, alphas=None)
+SMALL = CostOptimalCurve(TAOTree(max_depth=2), cv=3, cost_factor=3.0, depths=None, alphas=None)
 
 
 @pytest.fixture(scope="module", params=["numbers and categories", "weights", "single columns"])
@@ -40,7 +40,7 @@ def path_on(X, y, **settings):
             seen.append(data)
             return super()._fitter(data, threads)
 
-    parameters = SMALL.get_params(deep=False) | {"base": TAOTree(**settings), "max_gap": None, "cv": None}
+    parameters = SMALL.get_params(deep=False) | {"base": TAOTree(**settings), "max_point_gap": None, "cv": None}
     model = Watched(**parameters).fit(X, y)
     return Between.of([point.tree for point in model.path_], seen[0], Threads())
 
@@ -54,7 +54,7 @@ def test_trees_between_two_costs_make_the_mistakes_they_are_said_to_make(case):
     model, X, y, weight = case
     assert 0 < sum(point.is_between for point in model.path_) < len(model.path_)
     for point in model.path_:
-        called = point.tree.cost_predict(X)
+        called = point.tree.predict(X)
         assert weight[(called == 1) & (y == 0)].sum() == point.false_positives == point.tree.n_fp_
         assert weight[(called == 0) & (y == 1)].sum() == point.false_negatives == point.tree.n_fn_
         assert point.tree.fp_cost_ == point.cost_ratio
@@ -71,8 +71,8 @@ def test_they_stand_between_their_neighbours(case):
             assert point.false_negatives < few.false_negatives
 
 
-@pytest.mark.parametrize("max_gap", [0.3, 0.05, 0.02, 1e-3, 1e-300])
-def test_a_tree_misses_the_fewest_positives_at_so_many_false_positives(between, max_gap):
+@pytest.mark.parametrize("max_point_gap", [0.3, 0.05, 0.02, 1e-3, 1e-300])
+def test_a_tree_misses_the_fewest_positives_at_so_many_false_positives(between, max_point_gap):
     """Of all moves of one threshold of either neighbour, for every part of every gap."""
     n_found, (positives, negatives) = 0, between._classes
     for after, (many, few) in enumerate(pairwise(moves.now for moves in between.moves)):
@@ -84,17 +84,17 @@ def test_a_tree_misses_the_fewest_positives_at_so_many_false_positives(between, 
         known = {each for each in known if each[0] < many[0] and each[1] < few[1]}
         width = many.false_positives - few.false_positives
         gap = max(Fraction(width, negatives), Fraction(few.false_negatives - many.false_negatives, positives))
-        n_parts = min(math.ceil(gap / Fraction(max_gap) - Fraction(SLACK)), 2**40)
+        n_parts = min(math.ceil(gap / Fraction(max_point_gap) - Fraction(SLACK)), 2**40)
         # More ends than false positives: all numbers of them are ends.
         ends = range(1, n_parts) if n_parts <= width else (Fraction(i * n_parts, width) for i in range(1, width))
         limits = [few.false_positives + Fraction(width, n_parts) * end for end in ends] if n_parts > 1 else []
         limits += [few.false_positives] * (n_parts > width)
         wanted = {min((each for each in known if each[0] <= limit), key=lambda each: each[::-1], default=None)
                   for limit in limits} - {None}  # fmt: skip
-        found = between.fill(after, max_gap)
+        found = between.fill(after, max_point_gap)
         assert [each.move.mistakes for each in found] == sorted(wanted, reverse=True)
         n_found += len(found)
-    assert (n_found > 10) == (max_gap < 0.3)
+    assert (n_found > 10) == (max_point_gap < 0.3)
 
 
 def test_out_of_fold_the_tree_that_would_be_kept_is_asked():
@@ -109,7 +109,7 @@ def test_out_of_fold_the_tree_that_would_be_kept_is_asked():
             assert paths.find(place) == found
             model = paths.fitted(found, 1.0)
             votes = paths.votes(place, matrix)
-            assert np.array_equal(votes, model.cost_predict(rows) == model.classes_[1])
+            assert np.array_equal(votes, model.predict(rows) == model.classes_[1])
             whole = with_threshold(paths.trees[found.at], found.move.node, found.move.threshold)
             differs |= not np.array_equal(votes, whole.labels_of(matrix) == 1)
     assert differs  # else pruning decides nothing here
@@ -124,7 +124,7 @@ def test_where_no_tree_makes_so_few_false_positives_the_next_one_speaks(between)
 
 def test_the_ranking_does_not_depend_on_them(case):
     model, X, y, weight = case
-    plain = clone(model).set_params(max_gap=None).fit(X, y, weight)
+    plain = clone(model).set_params(max_point_gap=None).fit(X, y, weight)
     assert not any(point.is_between for point in plain.path_)
     assert plain.trees_ == model.trees_
     assert np.array_equal(plain.decision_function(X), model.decision_function(X))
@@ -156,12 +156,12 @@ def test_a_choice_says_that_a_threshold_was_moved(case):
     moved, node = selection.point.moved, selection.tree.tree_
     told = f"the tree of point {moved.point} with a threshold moved from {moved.before:.4g} to {moved.after:.4g}"
     assert told in str(selection)
-    assert told in model.to_text()
+    chosen = model.with_choice(selection)
+    assert told in chosen.to_text()
     assert moved.before in model.path_[moved.point].tree.tree_.threshold
     assert moved.after in node.threshold
     assert not model.path_[moved.point].is_between
-    assert model.predict(X).tolist() == selection.tree.cost_predict(X).tolist()
-    model.selected_ = None
+    assert chosen.predict(X).tolist() == selection.tree.predict(X).tolist()
 
 
 def test_of_points_that_are_equally_good_one_of_a_cost_is_taken(case):
@@ -177,20 +177,19 @@ def test_of_points_that_are_equally_good_one_of_a_cost_is_taken(case):
 def test_plain_values_hold_all_trees_and_the_choice(case):
     model, *_ = case
     chosen = model.select(max_fpr=0.3)
-    plain = model.to_dict()
+    plain = model.with_choice(chosen).to_plain()
     assert (len(plain["trees"]), len(plain["points"])) == (len(model.trees_), len(model.path_))
     assert Tree.from_dict(plain["points"][chosen.position]["tree"]) == chosen.tree.tree_
     assert plain["selected"] == chosen.position
     assert [each["moved"] is not None for each in plain["points"]] == [point.is_between for point in model.path_]
     positive = plain["points"][chosen.position]["positive_nodes"]
     assert np.array_equal(positive, np.flatnonzero(chosen.tree._label == 1))
-    model.selected_ = None
-    assert model.to_dict()["selected"] is None
+    assert model.to_plain()["selected"] is None
 
 
 def test_files_of_older_versions_have_nothing_between(case):
     model, X, *_ = case
-    plain = clone(model).set_params(max_gap=None, cv=None).fit(X, case[2])
+    plain = clone(model).set_params(max_point_gap=None, cv=None).fit(X, case[2])
     arrays = plain._to_arrays()
     del arrays["moved"]
     again = copy(plain)
@@ -208,5 +207,5 @@ def test_a_path_of_one_tree_has_nothing_between(between):
 
 @pytest.mark.parametrize("wrong", [0, -0.1, "wide"])
 def test_a_gap_is_a_number_above_0(wrong):
-    with pytest.raises(ValueError, match="'max_gap' parameter of CostOptimalCurve must be"):
-        clone(SMALL).set_params(max_gap=wrong).fit(*make_cases(60))
+    with pytest.raises(ValueError, match="'max_point_gap' parameter of CostOptimalCurve must be"):
+        clone(SMALL).set_params(max_point_gap=wrong).fit(*make_cases(60))

@@ -15,6 +15,7 @@ from ranker_cases import make_cases
 from toprank import CostOptimalCurve, TAOTree, load
 from toprank._core.threads import Threads
 from toprank.datasets import make_audit
+from toprank.errors import InputError
 from toprank.metrics import OperatingPoints, average_precision
 from toprank.rankers.curve.changes import changes_table, rule_changes
 from toprank.rankers.curve.choice import Selection
@@ -22,7 +23,7 @@ from toprank.rankers.curve.folds import CurveFolds
 from toprank.rankers.curve.path import Follower, order_of
 
 ONE: dict[str, Any] = {"depths": None, "alphas": None}
-SMALL = CostOptimalCurve(TAOTree(max_depth=2), cv=3, beta=2.0, **ONE)
+SMALL = CostOptimalCurve(TAOTree(max_depth=2), cv=3, cost_factor=2.0, **ONE)
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +38,6 @@ def fitted(table):
 
 @pytest.fixture
 def curve(fitted):
-    fitted.selected_ = None
     return fitted
 
 
@@ -60,9 +60,9 @@ def test_every_tree_starts_from_the_one_before(table, n_iter):
     assert [tree.fp_cost_ for tree in trees] == [0.4, 0.8, 1.6]
     assert (max(tree.n_iter_ for tree in trees) > 1) == (n_iter > 1)
     for tree in trees:
-        again = clone(tree).set_params(init=before, n_iter=n_iter).fit(*table)
+        again = clone(tree).set_params(init=before, max_iter=n_iter).fit(*table)
         assert again.objective_ == tree.objective_ <= again.objective_path_[0]
-        assert (tree.init, tree.n_iter) == ("cart", 20)  # those of the base
+        assert (tree.init, tree.max_iter) == ("cart", 20)  # those of the base
         before = tree
 
 
@@ -146,7 +146,7 @@ def test_mistakes_are_those_of_the_trees(curve, table):
     X, y = table
     points = curve.points(X, y)
     for i, point in enumerate(curve.path_):
-        called = point.tree.cost_predict(X)
+        called = point.tree.predict(X)
         assert (called[y == 0] == 1).sum() == point.false_positives == points.false_positives[i]
         assert (called[y == 1] == 0).sum() == point.false_negatives == points.false_negatives[i]
     assert np.array_equal(curve.points_.is_dominated, [point.is_dominated for point in curve.path_])
@@ -160,7 +160,7 @@ def test_cases_are_ordered_by_the_costs_at_which_they_are_positive(curve, table)
     X, _ = table
     trees = [point.tree for point in curve.path_ if not point.is_between]
     assert [tree.tree_ for tree in trees] == curve.trees_
-    votes = np.array([tree.cost_predict(X) for tree in trees]).sum(axis=0)
+    votes = np.array([tree.predict(X) for tree in trees]).sum(axis=0)
     order = np.argsort(-curve.decision_function(X), kind="stable")
     assert (np.diff(votes[order]) <= 0).all()
     inside = np.mean([tree.decision_function(X) for tree in trees], axis=0)
@@ -212,7 +212,7 @@ def test_without_folds_the_training_data_are_all_there_is(table):
 
 
 def test_depth_and_alpha_are_those_that_cost_least_out_of_fold(table):
-    curve = CostOptimalCurve(depths=[2, 1], alphas=[1, 30], cv=3, beta=4.0).fit(*table)
+    curve = CostOptimalCurve(depths=[2, 1], alphas=[1, 30], cv=3, cost_factor=4.0).fit(*table)
     grid = pd.DataFrame(curve.grid_)
     assert grid[["max_depth", "alpha"]].to_numpy().tolist() == [[1, 30], [1, 1], [2, 30], [2, 1]]
     best = grid.loc[grid["cost"].idxmin()]
@@ -224,7 +224,7 @@ def test_depth_and_alpha_are_those_that_cost_least_out_of_fold(table):
 
 def test_the_base_is_left_as_it_was(table):
     base = TAOTree(max_depth=2, cv=0)
-    CostOptimalCurve(base, cv=None, beta=4.0, random_state=3, **ONE).fit(*table)
+    CostOptimalCurve(base, cv=None, cost_factor=4.0, random_state=3, **ONE).fit(*table)
     assert base.get_params() == TAOTree(max_depth=2, cv=0).get_params()
     assert not hasattr(base, "tree_")
 
@@ -254,7 +254,7 @@ def test_folds_learn_from_the_rows_that_the_splitter_says(table):
             seen.append(len(data.X))
             super()._fit_model(data, threads)
 
-    CostOptimalCurve(Watched(max_depth=1), cv=TimeSeriesSplit(3), beta=8.0, **ONE).fit(X, y)
+    CostOptimalCurve(Watched(max_depth=1), cv=TimeSeriesSplit(3), cost_factor=8.0, **ONE).fit(X, y)
     assert set(seen) == {500, 125, 250, 375}
 
 
@@ -344,7 +344,7 @@ def test_the_choice_is_the_best_of_those_that_fulfil_the_wish(curve, wish, is_fi
     assert selection.position == brute(
         curve, lambda p, i: is_fine(p, i) and (own.alerts[i] > 0 or "cost_ratio" in wish), worth
     )
-    assert selection is curve.selected_
+    assert curve.selected_ is None
     assert selection.point is curve.path_[selection.position]
     assert selection.cut is None
     points, i = curve.held_out_points_, selection.position
@@ -396,7 +396,8 @@ def test_a_budget_takes_a_whole_tree_or_the_first_alerts_of_a_larger_one(table, 
         assert selection.cut.whole_hits == pytest.approx(best_whole) or best_whole < 0
     assert selection.alerts.value <= k
     check_sound(selection, model.held_out_points_)
-    assert 0 < (model.predict(X) == 1).sum() <= k
+    assert 0 < (model.with_choice(selection).predict(X) == 1).sum() <= k
+    assert 0 < (model.at(k=k).predict(X) == 1).sum() <= k
     assert str(model.select(k=k / len(y))) == str(selection)
 
 
@@ -429,9 +430,9 @@ def out_of_fold(table):
 def test_predict_keeps_to_the_first_alerts(curve, table):
     X, _ = table
     selection = next(s for k in range(2, 60) if (s := curve.select(k=k)).cut is not None)
-    is_called = selection.tree.cost_predict(X) == 1
+    is_called = selection.tree.predict(X) == 1
     is_first = curve.decision_function(X) >= selection.cut.threshold
-    assert np.array_equal(curve.predict(X) == 1, is_called & is_first)
+    assert np.array_equal(curve.with_choice(selection).predict(X) == 1, is_called & is_first)
     assert is_called.sum() > (is_called & is_first).sum()
     assert "the first of its" in str(selection)
 
@@ -474,15 +475,77 @@ def test_size_goes_with_any_wish(curve):
 
 def test_predict_rules_and_text_follow_the_choice(curve, table):
     X, _ = table
-    by_budget = curve.predict(X)
-    assert by_budget.sum() == pytest.approx(table[1].sum(), abs=25)
     selection = curve.select(cost_ratio=0.5)
-    assert np.array_equal(curve.predict(X), selection.tree.cost_predict(X))
-    assert curve.rules().equals(selection.tree.rules())
+    assert selection.position != curve.base_point_
+    chosen = curve.with_choice(selection)
+    assert np.array_equal(chosen.predict(X), selection.tree.predict(X))
+    assert chosen.rules().equals(selection.tree.rules())
     at_cost = f"tree at a cost ratio of {selection.point.cost_ratio:.3g}"
-    assert str(selection.point.moved or at_cost) in curve.to_text()
-    assert curve.n_leaves_ == selection.tree.n_leaves_
-    assert "the selected one" in curve.summary()
+    assert str(selection.point.moved or at_cost) in chosen.to_text()
+    assert chosen.n_leaves_ == selection.tree.n_leaves_
+    assert "the selected one" in chosen.summary()
+    assert chosen.with_choice(None).selected_ is None
+
+
+def test_no_choice_changes_what_the_curve_itself_predicts(curve, table):
+    X, y = table
+    base = curve.path_[curve.base_point_].tree
+    assert np.array_equal(curve.predict(X), base.predict(X))
+    before, params = curve.predict(X), [point.tree.get_params() for point in curve.path_]
+    for wish in ({"cost_ratio": 0.5}, {"k": 7}, {"max_fpr": 0.05}):
+        curve.at(**wish)
+        curve.with_choice(curve.select(**wish))
+        assert np.array_equal(curve.predict(X), before)
+    assert curve.selected_ is None
+    assert params == [point.tree.get_params() for point in curve.path_]
+    budgeted = clone(curve).set_params(budget=9).fit(X, y)
+    assert np.array_equal(budgeted.predict(X) == 1, budgeted.decision_function(X) >= budgeted.cutoff_.threshold)
+    chosen = budgeted.with_choice(budgeted.select(cost_ratio=0.5))
+    assert np.array_equal(chosen.predict(X), chosen.selected_.tree.predict(X))
+
+
+def test_a_choice_of_another_curve_is_refused(curve, table):
+    other = clone(SMALL).fit(*table)
+    for choice in (other.select(cost_ratio=0.5), 3):
+        with pytest.raises(InputError, match="with_choice"):
+            curve.with_choice(choice)
+
+
+@pytest.mark.parametrize("wish", [{"max_fpr": 0.1}, {"cost_ratio": 0.3, "max_leaves": 3}, {"min_recall": 0.6}], ids=str)
+def test_the_ranker_of_a_point_is_its_tree(curve, table, wish, tmp_path):
+    X, y = table
+    selection, tree = curve.select(**wish), curve.at(**wish)
+    assert isinstance(tree, TAOTree)
+    assert tree is not selection.tree
+    assert np.array_equal(tree.predict(X), selection.tree.predict(X))
+    assert tree.rules().equals(curve.rules(selection))
+    assert len(tree.top_k(X, 5)) == 5
+    assert tree.score(X, y) == selection.tree.score(X, y)
+    curve.save(tmp_path / "curve.toprank")
+    tree.save(tmp_path / "tree.toprank")
+    for same in (load(tmp_path / "tree.toprank"), load(tmp_path / "curve.toprank").at(**wish)):
+        assert np.array_equal(same.predict(X), tree.predict(X))
+        assert np.array_equal(same.decision_function(X), tree.decision_function(X))
+        assert same.top_k(X, 9).equals(tree.top_k(X, 9))
+
+
+@pytest.mark.parametrize("as_share", [False, True])
+def test_the_ranker_of_a_budget_keeps_to_the_budget(curve, table, as_share, tmp_path):
+    X, _ = table
+    n_cut = 0
+    for k in range(3, 60, 4):
+        asked = k / len(X) if as_share else np.int64(k)
+        tree, cut = curve.at(k=asked), curve.select(k=asked).cut
+        assert 0 < (tree.predict(X) == 1).sum() <= k
+        assert (tree.budget is None) == (cut is None)
+        if cut is not None:
+            n_cut += 1
+            assert np.array_equal(tree.predict(X) == 1, tree.decision_function(X) >= tree.cutoff_.threshold)
+            assert tree.cutoff_.n_above == (tree.predict(X) == 1).sum()
+            assert 0 < tree.cutoff_.training_rate <= 1
+            tree.save(tmp_path / "tree.toprank")
+            assert np.array_equal(load(tmp_path / "tree.toprank").predict(X), tree.predict(X))
+    assert n_cut > 0
 
 
 @pytest.mark.parametrize(
@@ -575,6 +638,7 @@ def test_the_table_of_the_path(curve):
 def test_points_and_choice_come_back_from_a_file(curve, table, tmp_path):
     X, _ = table
     selection = curve.select(max_fpr=0.1)
+    curve = curve.with_choice(selection)
     curve.save(tmp_path / "curve.toprank")
     back = load(tmp_path / "curve.toprank")
     assert str(back.selected_) == str(selection)
@@ -583,8 +647,9 @@ def test_points_and_choice_come_back_from_a_file(curve, table, tmp_path):
     assert back.diff(0, 3).equals(curve.diff(0, 3))
     assert isinstance(back.held_out_points_, OperatingPoints)
     for k in (3, 10, 40):
-        assert str(back.select(k=k)) == str(curve.select(k=k))
-        assert np.array_equal(back.predict(X), curve.predict(X))
+        one, other = (each.with_choice(each.select(k=k)) for each in (back, curve))
+        assert str(one.selected_) == str(other.selected_)
+        assert np.array_equal(one.predict(X), other.predict(X))
     assert (back.oof_decision_function_, back.oof_fold_) == (None, None)
     assert all(
         np.array_equal(a.tree.predict(X), b.tree.predict(X)) for a, b in zip(back.path_, curve.path_, strict=True)
@@ -593,7 +658,7 @@ def test_points_and_choice_come_back_from_a_file(curve, table, tmp_path):
 
 def test_threads_do_not_change_the_curve(table):
     X, y = table
-    grid = CostOptimalCurve(depths=[1, 2], alphas=[1], cv=3, beta=3.0)
+    grid = CostOptimalCurve(depths=[1, 2], alphas=[1], cv=3, cost_factor=3.0)
     one, two = (clone(grid).set_params(n_jobs=n).fit(X, y) for n in (1, 2))
     assert one.grid_ == two.grid_
     assert one.trees_ == two.trees_

@@ -1,7 +1,5 @@
 """`CostOptimalForest`: members' paths side by side, votes, out-of-bag mistakes, the choice of a point, files."""
 
-from copy import copy
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -18,7 +16,7 @@ from toprank.metrics import OperatingPoints, average_precision
 from toprank.rankers.curve.cost_forest import Member, Tally, _side_by_side
 from toprank.rankers.ensemble.forest import draw_bootstrap
 
-SMALL = CostOptimalForest(TAOTree(max_depth=2), n_estimators=4, beta=4.0, random_state=0)
+SMALL = CostOptimalForest(TAOTree(max_depth=2), n_estimators=4, cost_factor=4.0, random_state=0)
 
 
 def fit(n=120, weight=None, **parameters):
@@ -56,7 +54,7 @@ def test_a_member_is_the_path_of_a_tree_on_its_bootstrap(fitted):
         tree = TAOTree(max_depth=2, fp_cost=forest.path_[forest.base_point_].cost_ratio, cv=0)
         base = tree.fit(X, y, weight)
         calls = member_calls(forest, member, X)
-        assert np.array_equal(base.cost_predict(X) == 1, calls[forest.base_point_])
+        assert np.array_equal(base.predict(X) == 1, calls[forest.base_point_])
         in_bag = weight > 0
         assert not calls[-1][in_bag & (y == 0)].any()  # no false positive where they are dearest
         assert calls[0][in_bag & (y == 1)].all()  # and no positive missed where they are cheapest
@@ -184,8 +182,7 @@ def test_a_few_rows_are_enough():
     assert np.isnan(forest.oob_score_)
     assert "out-of-bag" not in forest.summary()
     assert np.all(np.diff(forest.decision_function(X)) > 0)
-    forest.select(cost_ratio=1.0)
-    assert forest.predict(X).tolist() == [0, 1]
+    assert forest.at(cost_ratio=1.0).predict(X).tolist() == [0, 1]
     one_case = clone(tiny).set_params(max_samples=1).fit(np.arange(9.0).reshape(-1, 1), np.arange(9) > 5)
     assert np.isfinite(one_case.decision_function(X)).all()
 
@@ -233,18 +230,18 @@ def test_progress_goes_to_standard_error(capsys):
 
 def test_a_choice_is_made_by_the_votes_and_predict_follows_it(fitted):
     forest, X, y = fitted
-    forest = copy(forest)
     before = forest.predict(X)
-    chosen = forest.select(max_fpr=0.3)
+    chosen = forest.select(max_fpr=0.1)
     held_out = forest.held_out_points_
-    fine = np.flatnonzero(held_out.false_positive_rate <= 0.3)
+    fine = np.flatnonzero(held_out.false_positive_rate <= 0.1)
     assert held_out.true_positive_rate[chosen.position] == held_out.true_positive_rate[fine].max()
     assert chosen.judged_by == "out-of-bag votes"
     assert "by out-of-bag votes" in str(chosen)
-    called = forest.predict(X) == 1
+    called = forest.at(max_fpr=0.1).predict(X) == 1
     assert np.count_nonzero(called & (y == 0)) == forest.points_.false_positives[chosen.position]
     assert np.count_nonzero(~called & (y == 1)) == forest.points_.false_negatives[chosen.position]
-    assert not np.array_equal(forest.predict(X), before)
+    assert not np.array_equal(called, before == 1)
+    assert np.array_equal(forest.predict(X), before)
     fewest = min(point.tree.n_leaves_ for point in forest.path_)
     assert forest.select(cost_ratio=0.1, max_leaves=fewest).tree.n_leaves_ == fewest
     words = rf"No bag of trees of the forest .*: the smallest bag of trees of the forest has {fewest}\. Hint"
@@ -270,8 +267,7 @@ def test_explanations_are_of_all_trees(fitted):
 
 def test_files_bring_back_everything(fitted, tmp_path):
     forest, X, _ = fitted
-    forest = copy(forest)
-    forest.select(k=30)
+    forest = forest.at(k=30)
     forest.save(tmp_path / "forest.toprank")
     back = load(tmp_path / "forest.toprank")
     assert np.array_equal(back.decision_function(X), forest.decision_function(X))
@@ -312,7 +308,8 @@ def test_only_trees_are_kept(fitted):
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"beta": 1.0}, {"n_estimators": 0}, {"max_samples": 0.0}, {"max_features": "all"}, {"base": "tree"}]
+    "wrong",
+    [{"cost_factor": 1.0}, {"n_estimators": 0}, {"max_samples": 0.0}, {"max_features": "all"}, {"base": "tree"}],
 )
 def test_parameters_are_checked(wrong):
     (name,) = wrong

@@ -26,11 +26,11 @@ def test_the_same_seed_gives_the_same_forest():
     one, *_ = fit(random_state=3)
     same, *_ = fit(random_state=3)
     other, *_ = fit(random_state=4)
-    assert one.to_dict() == same.to_dict()
-    assert one.to_dict() != other.to_dict()
+    assert one.to_plain() == same.to_plain()
+    assert one.to_plain() != other.to_plain()
     assert np.array_equal(one.oob_decision_function_, same.oob_decision_function_, equal_nan=True)
     from_state, *_ = fit(random_state=np.random.RandomState(3))
-    assert from_state.to_dict() == one.to_dict()
+    assert from_state.to_plain() == one.to_plain()
 
 
 def test_more_trees_keep_the_first_ones():

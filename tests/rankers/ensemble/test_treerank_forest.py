@@ -150,10 +150,10 @@ def test_drawn_columns_do_not_depend_on_threads(max_leaf_nodes):
     X, y = wide(400)
     how = {"max_meta_features": 0.5, "max_features": "sqrt", "max_leaf_nodes": max_leaf_nodes}
     one, two = (clone(SMALL).set_params(n_jobs=n, **how).fit(X, y) for n in (1, 2))
-    assert one.to_dict() == two.to_dict()
+    assert one.to_plain() == two.to_plain()
     assert np.array_equal(one.oob_decision_function_, two.oob_decision_function_, equal_nan=True)
     other = clone(SMALL).set_params(**how | {"max_meta_features": None}).fit(X, y)
-    assert other.to_dict() != one.to_dict()
+    assert other.to_plain() != one.to_plain()
 
 
 def test_a_forest_ranks_better_than_its_trees():

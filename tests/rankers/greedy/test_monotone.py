@@ -47,7 +47,7 @@ def rate(model, X):
 
 
 def label(model, X):
-    return model.cost_predict(X)
+    return model.predict(X)
 
 
 @fewer(2)
@@ -144,8 +144,8 @@ def test_a_category_has_no_direction():
 @pytest.mark.parametrize(
     "model",
     [
-        RankingTree(leaf_score="geometric", monotonic_cst=[1, 0], cv=0),
-        RankingTree(leaf_score="confusion", monotonic_cst=[1, 0], cv=0),
+        RankingTree(leaf_score="margin", monotonic_cst=[1, 0], cv=0),
+        RankingTree(leaf_score="votes", monotonic_cst=[1, 0], cv=0),
         CostTree(leaf_score="margin", monotonic_cst=[1, 0], cv=0),
     ],
     ids=str,

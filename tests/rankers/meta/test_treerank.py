@@ -45,7 +45,7 @@ def trained_auc(model, case, scale="step"):
 @example(case=ONE_POSITIVE)
 def test_the_training_auc_is_the_area_of_the_knots_and_the_auc_of_the_scores(rule, order, case):
     model = fit(case, leaf_ranker=rule, leaf_order=order)
-    alpha, beta = model.alpha_, model.beta_
+    alpha, beta = model.roc_.alpha, model.roc_.beta
     assert alpha[0] == beta[0] == 0
     assert alpha[-1] == beta[-1] == 1
     assert np.all(np.diff(alpha) >= 0)
@@ -306,8 +306,8 @@ def test_a_model_with_rows_set_aside_counts_them_all():
 def test_merging_neighbours_is_at_least_as_good_as_merging_siblings(case, penalty):
     """Section V-A: both maximise AUC - lambda * cells, over more and over fewer merges."""
     siblings, cells = (fit(case, leaf_order="meta", pruning=kind, ccp_alpha=penalty) for kind in ("siblings", "cells"))
-    assert cells.auc_ - penalty * cells.n_leaves_ >= siblings.auc_ - penalty * siblings.n_leaves_ - 1e-12
-    assert siblings.full_tree_.n_leaves == cells.full_tree_.n_leaves == fit(case, leaf_order="meta").n_leaves_
+    assert cells.auc_ - penalty * cells.n_places_ >= siblings.auc_ - penalty * siblings.n_places_ - 1e-12
+    assert siblings.full_tree_.n_leaves == cells.full_tree_.n_leaves == fit(case, leaf_order="meta").n_places_
     assert cells.auc_ == pytest.approx(trained_auc(cells, case))
 
 
@@ -320,7 +320,7 @@ def test_the_penalty_is_chosen_by_auc_on_held_out_folds(pruning, order, tmp_path
     path = model.ccp_path_
     assert model.ccp_alpha_ == path["ccp_alpha"][path["roc_auc"] >= path["roc_auc"].max() - 1e-12].max()
     assert len(path["ccp_alpha"]) > 3
-    assert (model.ccp_alpha_ > 0) == (model.n_leaves_ < model.full_tree_.n_leaves)
+    assert (model.ccp_alpha_ > 0) == (model.n_places_ < model.full_tree_.n_leaves)
     model.save(tmp_path / "model.toprank")
     loaded = load(tmp_path / "model.toprank")
     assert loaded.full_tree_ == model.full_tree_
@@ -380,7 +380,7 @@ def test_any_classifier_that_takes_weights_parts_cells(classifier, order):
     assert len(model.top_k(X, 5, reasons=0)) == 5
     assert model.predict_proba(X).shape == (600, 2)
     assert "TreeRank: " in model.summary()
-    assert model.n_leaves_ == len(np.unique(score))
+    assert model.n_places_ == len(np.unique(score))
     assert model.node_classifier(0).predict(X).sum() == model.nodes_["n"][1]
     assert np.array_equal(score, clone(model).fit(X, y).decision_function(X))
 
@@ -394,9 +394,9 @@ def test_classifiers_without_a_seed_get_one():
 
 
 @pytest.mark.parametrize(
-    "read", [lambda m, X: m.rules(), lambda m, X: m.explain(X), lambda m, X: m.to_text(), lambda m, X: m.to_dict(),
+    "read", [lambda m, X: m.rules(), lambda m, X: m.explain(X), lambda m, X: m.to_text(), lambda m, X: m.to_plain(),
              lambda m, X: m.top_k(X, 3), lambda m, X: m.save("never.toprank"), lambda m, X: m.decision_path(X)],
-    ids=["rules", "explain", "to_text", "to_dict", "top_k", "save", "decision_path"],
+    ids=["rules", "explain", "to_text", "to_plain", "top_k", "save", "decision_path"],
 )  # fmt: skip
 def test_what_needs_a_tree_is_refused_with_a_sentence(read, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)

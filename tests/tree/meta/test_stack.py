@@ -48,13 +48,15 @@ def check_same_meta_tree(one, other, table):
     rule=limits(),
     objective=st.sampled_from([AVERAGE_PRECISION, ROC_AREA]),
     best_first=st.sampled_from([None, 3]),
-    keeps_ap=st.booleans(),
+    stop_at_ap_loss=st.booleans(),
     depths=st.lists(st.integers(1, 5), min_size=1, max_size=4),
 )
 def test_each_copy_gives_the_meta_tree_that_it_would_give_alone(
-    mode, table, rule, objective, best_first, keeps_ap, depths
+    mode, table, rule, objective, best_first, stop_at_ap_loss, depths
 ):
-    rule = replace(rule, criterion=objective.criterion, keeps_ap=keeps_ap and objective is AVERAGE_PRECISION)
+    rule = replace(
+        rule, criterion=objective.criterion, stop_at_ap_loss=stop_at_ap_loss and objective is AVERAGE_PRECISION
+    )
     if best_first:
         rule = replace(rule, max_leaf_nodes=best_first)
     together = grow_stack(table, rule, tuple(depths), mode, objective)
@@ -63,12 +65,12 @@ def test_each_copy_gives_the_meta_tree_that_it_would_give_alone(
         check_same_meta_tree(meta, alone, table)
 
 
-@pytest.mark.parametrize("keeps_ap", [False, True])
+@pytest.mark.parametrize("stop_at_ap_loss", [False, True])
 @pytest.mark.parametrize("mode", MODES)
-def test_threads_change_nothing_on_a_table_of_many_nodes(mode, keeps_ap):
+def test_threads_change_nothing_on_a_table_of_many_nodes(mode, stop_at_ap_loss):
     rng = np.random.default_rng(0)
     table = Table(rng.normal(size=(400, 3)), np.zeros(3, np.int32), rng.random(400) < 0.3, None)
-    rule = Limits(AP, min_leaf=2, keeps_ap=keeps_ap)
+    rule = Limits(AP, min_leaf=2, stop_at_ap_loss=stop_at_ap_loss)
     with Threads(2) as threads:
         together = grow_stack(table, rule, (1, 2, 4), mode, threads=threads)
     assert len({len(meta.left) for meta in together}) > 1

@@ -19,7 +19,7 @@ class DistanceTree(DecisionTreeClassifier):
     The distance of a case is the smallest difference, in the columns' own units, to a threshold that it meets on its
     way. It counts as positive where positives are the majority of the leaf, as negative where they are the minority,
     and as 0 where both classes are level; the rate of a leaf does not count. A baseline:
-    `toprank.RankingTree(leaf_score="geometric")` measures distances in standard deviations, which ranks better.
+    `toprank.RankingTree(leaf_score="margin")` measures distances in standard deviations, which ranks better.
 
     Parameters and attributes are those of `sklearn.tree.DecisionTreeClassifier`; labels must be of two values.
 

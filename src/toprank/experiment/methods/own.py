@@ -282,7 +282,7 @@ for criterion in ("gini", "entropy"):
     register_tree(
         criterion,
         criterion.capitalize(),
-        make_plain_tree(criterion, "geometric"),
+        make_plain_tree(criterion, "margin"),
         f"{criterion.capitalize()} tree of the MetaAP paper, which ranks by the signed distance to a threshold.",
         space={"max_depth": TREE_DEPTHS},
         sweep=BY_DEPTH,
@@ -291,7 +291,7 @@ for criterion in ("gini", "entropy"):
     register_tree(
         f"{criterion}-rate",
         f"{criterion.capitalize()} leaf rate",
-        make_plain_tree(criterion, "rate"),
+        make_plain_tree(criterion, "constant"),
         f"The same {criterion.capitalize()} tree, which ranks by the positive rate of leaves.",
         space={"max_depth": TREE_DEPTHS},
         sweep=BY_DEPTH,

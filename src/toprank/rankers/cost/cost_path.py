@@ -14,10 +14,10 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import clone
-from sklearn.utils import _safe_indexing, check_random_state
+from sklearn.utils import check_random_state
 from sklearn.utils.parallel import Parallel, delayed
-from sklearn.utils.validation import _num_samples
 
+from toprank._compat import n_samples, take_rows
 from toprank.data.frames import backend_of, make_frame
 from toprank.data.training import shared_training_data
 from toprank.errors import InputError
@@ -62,9 +62,9 @@ class CostPath:
         return None if None in sizes else np.array(sizes, np.int64)
 
     def predict(self, X: Any) -> np.ndarray:
-        """Class that each model gives each row, (m, n): its label of least cost where it has one (`cost_predict`)."""
+        """Class that each model gives each row, (m, n): its label of least cost where it has one and no budget."""
         with shared_training_data():  # models of ours read the table once
-            return np.stack([_labels(model, X) for model in self.models])
+            return np.stack([np.asarray(model.predict(X)) for model in self.models])
 
     def points(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> OperatingPoints:
         """Errors of each model on these cases."""
@@ -123,7 +123,7 @@ def fit_at_costs(
     >>> from toprank import cost_ratios_around, fit_at_costs
     >>> X, y = load_breast_cancer(return_X_y=True)
     >>> stump = DecisionTreeClassifier(max_depth=1, random_state=0)
-    >>> path = fit_at_costs(stump, X[::2], y[::2], cost_ratios_around(y, n=5, beta=3.0))
+    >>> path = fit_at_costs(stump, X[::2], y[::2], cost_ratios_around(y, n=5, cost_factor=3.0))
     >>> points = path.points(X[1::2], y[1::2])
     >>> points.false_positives.astype(int), points.false_negatives.astype(int)
     (array([27, 21, 13,  8,  8]), array([ 3, 11, 17, 26, 26]))
@@ -134,7 +134,7 @@ def fit_at_costs(
             f"The 'by' parameter of fit_at_costs must be one of {', '.join(WAYS)}. Got {by!r} instead. "
             "Hint: weight is exact, the others are samples."
         )
-    labels = check_labels(y, _num_samples(X), "fit_at_costs")
+    labels = check_labels(y, n_samples(X), "fit_at_costs")
     if pos_label is None:
         pos_label = last_step(estimator)[1].get_params(deep=False).get("pos_label")
     classes, positive_index = check_classes(labels, pos_label, "fit_at_costs")
@@ -151,31 +151,31 @@ def fit_at_costs(
 
 
 def cost_ratios_around(
-    y: Any, n: int = 15, beta: float = 1.5, *, sample_weight: ArrayLike | None = None, pos_label: Any = None
+    y: Any, n: int = 15, cost_factor: float = 1.5, *, sample_weight: ArrayLike | None = None, pos_label: Any = None
 ) -> np.ndarray:
-    """Cost ratios lambda_0 * beta**j, j from -(n // 2) on, lambda_0 = positives / negatives: float64 (n,), rising.
+    """Rising cost ratios lambda_0 * cost_factor**j, j from -(n // 2), lambda_0 = positives / negatives: float64 (n,).
 
-    At lambda_0 both classes cost the same in total, the base cost of section H.1.1; beta = 1.5 is the paper's step.
+    At lambda_0 both classes cost the same in total, the base cost of section H.1.1; 1.5 is the paper's factor.
 
     Examples
     --------
-    >>> cost_ratios_around([0, 0, 0, 0, 1, 1], n=3, beta=2.0)
+    >>> cost_ratios_around([0, 0, 0, 0, 1, 1], n=3, cost_factor=2.0)
     array([0.25, 0.5 , 1.  ])
     """
     if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1:
         raise InputError(f"The 'n' parameter of cost_ratios_around must be an int, 1 or more. Got {n!r} instead.")
-    if not np.isfinite(beta) or beta <= 1:
+    if not np.isfinite(cost_factor) or cost_factor <= 1:
         raise InputError(
-            f"The 'beta' parameter of cost_ratios_around must be a float above 1. Got {beta!r} instead. "
-            "Hint: each ratio is beta times the one before."
+            f"The 'cost_factor' parameter of cost_ratios_around must be a float above 1. Got {cost_factor!r} instead. "
+            "Hint: each ratio is cost_factor times the one before."
         )
-    labels = check_labels(y, _num_samples(y), "cost_ratios_around")
+    labels = check_labels(y, n_samples(y), "cost_ratios_around")
     classes, positive_index = check_classes(labels, pos_label, "cost_ratios_around")
     is_positive = labels == classes[positive_index]
     weight = check_weights(sample_weight, is_positive, "cost_ratios_around")
     weight = np.ones(len(labels)) if weight is None else weight
     base = float(weight[is_positive].sum() / weight[~is_positive].sum())
-    return base * float(beta) ** (np.arange(n) - n // 2)
+    return base * float(cost_factor) ** (np.arange(n) - n // 2)
 
 
 # --- one model --------------------------------------------------------------------------------------------------
@@ -215,7 +215,7 @@ class _Task:
             return *self._with_new_rows(ratio), None
         rows = np.repeat(np.arange(len(self.is_positive)), copies(self.is_positive, ratio, self.by, self.seed))
         weight = None if self.weight is None else self.weight[rows]
-        return _safe_indexing(self.X, rows), _safe_indexing(self.y, rows), weight
+        return take_rows(self.X, rows), take_rows(self.y, rows), weight
 
     def _with_new_rows(self, ratio: float) -> tuple[Any, Any]:
         """All rows, and new ones of the class that counts more."""
@@ -279,16 +279,6 @@ def last_step(estimator: Any) -> tuple[str, Any]:
         name, estimator = estimator.steps[-1]
         prefix += f"{name}__"
     return prefix, estimator
-
-
-def _labels(model: Any, X: Any) -> np.ndarray:
-    """Labels of a model, those of least cost where it or the last step of its pipeline has them."""
-    if hasattr(last_step(model)[1], "cost_predict"):
-        while hasattr(model, "steps"):
-            X = model[:-1].transform(X) if len(model.steps) > 1 else X
-            model = model.steps[-1][1]
-        return model.cost_predict(X)
-    return np.asarray(model.predict(X))
 
 
 def _n_leaves(model: Any) -> int | None:

@@ -52,14 +52,16 @@ class CostTree(LabelledTree):
         What orders the cases inside a leaf: the distance to the nearest threshold on the path, or nothing.
     min_samples_leaf : int, default 1
         Least weight of a leaf, in cases of the kind that costs less.
-    smoothing, smoothing_strength, splitter, max_bins, categorical_features, keep_columns, budget, pos_label, n_jobs
+    smoothing, smoothing_strength, splitter, max_bins, categorical_features, keep_columns, pos_label, n_jobs
         As in `MetaAP`.
+    budget : int, float or None
+        Cases (int) or share of cases (float) that `predict` lets through; None: it gives the label that costs least.
     cat_smooth, min_data_per_group, max_cat_threshold
         As in `MetaAP`.
     monotonic_cst : array-like of -1, 0, 1 per column, dict of names, or None
         Columns of numbers along which the score may go one way only, as in scikit-learn: 1 = it never falls as the
         column rises, -1 = it never rises. Needs leaf_score="constant".
-        Labels of `cost_predict` follow.
+        Labels of the leaves follow.
     random_state : int, RandomState or None
         Folds of ccp_alpha="cv", the same each time for None; nothing else is random.
 
@@ -74,7 +76,7 @@ class CostTree(LabelledTree):
     objective_ : float
         fp_cost_ * n_fp_ + fn_cost * n_fn_ + ccp_alpha_ * n_leaves_.
     n_fp_, n_fn_ : float
-        Training cases that `cost_predict` calls positive and negative by mistake.
+        Training cases that their leaves' labels call positive and negative by mistake.
     fp_cost_ : float
         The cost of a false positive that was used.
 

@@ -7,8 +7,8 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
-from sklearn.utils._param_validation import Interval, StrOptions
 
+from toprank._compat import Interval, StrOptions
 from toprank._core.dtypes import GINI
 from toprank._core.threads import Threads, resolve_n_jobs
 from toprank.data.training import TrainingData
@@ -23,6 +23,7 @@ from toprank.tree.scoring import TIES, Margin, Scoring
 from toprank.tree.structure import Tree
 from toprank.tree.tao.problem import integer_costs
 from toprank.tree.weights import FIXED_POINT_BITS, RowWeights
+from toprank.words.counts import plural
 
 BALANCED = "balanced"
 
@@ -50,7 +51,7 @@ class LabelledTree(TreeRanker):
     fp_cost_ : float
         The cost of a false positive that was used.
     n_fp_, n_fn_ : float
-        Training cases that `cost_predict` calls positive and negative by mistake.
+        Training cases that their leaves' labels call positive and negative by mistake.
     objective_ : float
         What the subclass makes small, for the finished tree on the training data.
     """
@@ -112,15 +113,24 @@ class LabelledTree(TreeRanker):
 
     # --- labels -------------------------------------------------------------------------------------------------
 
-    def cost_predict(self, X: Any) -> np.ndarray:
+    def predict(self, X: Any) -> np.ndarray:
         """Class of each row: the label of its leaf, which costs least at `fp_cost` and `fn_cost`.
 
-        `predict` draws its line at the cutoff of `budget` instead, as all rankers do.
+        With a `budget`, positive above its cutoff instead, as in all rankers.
         """
+        if self.budget is not None:
+            return super().predict(X)
         matrix = self._encode(X)
         with Threads(resolve_n_jobs(self.n_jobs)) as threads:
             is_positive = self._label[self.tree_.apply(matrix, threads)] == 1
         return self.classes_[np.where(is_positive, self.positive_index_, 1 - self.positive_index_)]
+
+    def _line_in_words(self) -> str:
+        if self.budget is not None:
+            return super()._line_in_words()
+        hits = self.n_positives_ - self.n_fn_
+        called = plural(round(hits + self.n_fp_), "training case")
+        return f"calls {called} positive, {hits:,.0f} of them rightly, as costs least: expect fewer hits"
 
     # --- files --------------------------------------------------------------------------------------------------
 

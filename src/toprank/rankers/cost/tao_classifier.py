@@ -12,9 +12,9 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted
+from sklearn.utils.validation import check_is_fitted
 
+from toprank._compat import HasMethods, Interval, StrOptions, check_sample_weight
 from toprank._core.dtypes import CATEGORY, NUMERIC
 from toprank._core.threads import Threads, resolve_n_jobs
 from toprank.data.column_roles import learn_columns
@@ -46,7 +46,7 @@ class TAOClassifier(ClassTree):
 
     Parameters
     ----------
-    split, max_depth, alpha, n_iter, n_restarts, min_samples_leaf, splitter, max_bins, categorical_features, \
+    split, max_depth, alpha, max_iter, n_init, min_samples_leaf, splitter, max_bins, categorical_features, \
 keep_columns, n_jobs, random_state
         As in `TAOTree`.
     costs : "balanced", array of shape (K,) or (K, K), or None, default None
@@ -96,9 +96,9 @@ keep_columns, n_jobs, random_state
         "max_depth": [Interval(Integral, 1, DEEPEST, closed="both")],
         "alpha": [Interval(Real, 0, None, closed="left")],
         "costs": [StrOptions({"balanced"}), "array-like", None],
-        "n_iter": [Interval(Integral, 0, None, closed="left")],
+        "max_iter": [Interval(Integral, 0, None, closed="left")],
         "init": [StrOptions({"cart", "random"}), Tree, HasMethods(["fit", "apply"]), None],
-        "n_restarts": [Interval(Integral, 1, None, closed="left")],
+        "n_init": [Interval(Integral, 1, None, closed="left")],
         "random_state": ["random_state"],
     }  # fmt: skip
 
@@ -109,9 +109,9 @@ keep_columns, n_jobs, random_state
         max_depth: int = 4,
         alpha: float = 1.0,
         costs: Any = None,
-        n_iter: int = 20,
+        max_iter: int = 20,
         init: Any = "cart",
-        n_restarts: int = 1,
+        n_init: int = 1,
         min_samples_leaf: int = 5,
         splitter: str = "hist",
         max_bins: int = 255,
@@ -124,9 +124,9 @@ keep_columns, n_jobs, random_state
         self.max_depth = max_depth
         self.alpha = alpha
         self.costs = costs
-        self.n_iter = n_iter
+        self.max_iter = max_iter
         self.init = init
-        self.n_restarts = n_restarts
+        self.n_init = n_init
         self.min_samples_leaf = min_samples_leaf
         self.splitter = splitter
         self.max_bins = max_bins
@@ -185,7 +185,7 @@ keep_columns, n_jobs, random_state
         labels = check_labels(y, n_rows, owner)
         weight = None
         if sample_weight is not None:
-            weight = _check_sample_weight(sample_weight, labels, dtype=np.float64, ensure_non_negative=True)
+            weight = check_sample_weight(sample_weight, labels, dtype=np.float64, ensure_non_negative=True)
             with np.errstate(over="ignore"):
                 total = weight.sum()
             if not 0 < total < np.inf:
@@ -208,7 +208,7 @@ keep_columns, n_jobs, random_state
         best: Alternation | None = None
         for start in self._starts(problem):
             found = Alternation(problem, start)
-            n_iter = found.run(self.n_iter)
+            n_iter = found.run(self.max_iter)
             if best is None or found.objective_path[-1] < best.objective_path[-1]:
                 best, self.n_iter_ = found, n_iter
         assert best is not None
@@ -279,7 +279,7 @@ keep_columns, n_jobs, random_state
         random = np.random.default_rng(
             check_random_state(0 if self.random_state is None else self.random_state).randint(2**31)
         )
-        n_random = self.n_restarts
+        n_random = self.n_init
         if not (isinstance(self.init, str) and self.init == "random"):
             n_random -= 1
             if self.init is None or isinstance(self.init, str):

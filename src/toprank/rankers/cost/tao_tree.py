@@ -10,9 +10,9 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import clone
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
+from toprank._compat import HasMethods, Interval, StrOptions
 from toprank._core.threads import Threads
 from toprank.data.training import TrainingData
 from toprank.errors import InputError
@@ -68,13 +68,13 @@ class TAOTree(LabelledTree):
         positives do, its base cost.
     fn_cost : float, default 1.0
         Cost of a false negative.
-    n_iter : int, default 20
+    max_iter : int, default 20
         Passes over the tree at most; it ends earlier where nothing changes.
     init : {"cart", "random"}, fitted tree or None, default "cart"
         Where to begin. cart, or None: a greedy tree (Gini index, cases weighted by their costs). random: random
         conditions in a complete tree, as in the paper. A fitted `TAOTree` or `RankingTree`, or its `tree_`: that one,
         whose shape then counts instead of max_depth; clones keep it.
-    n_restarts : int, default 1
+    n_init : int, default 1
         Starts, of which the one with the lowest objective is kept; all but the first are random.
     leaf_score : {"margin", "constant"}, default "margin"
         What orders the cases inside a leaf: the distance to the nearest threshold on the path, or nothing.
@@ -82,8 +82,10 @@ class TAOTree(LabelledTree):
         Least weight of a leaf of the greedy tree of init="cart", in cases of average cost.
     smoothing, smoothing_strength, splitter, max_bins
         As in `MetaAP`; conditions on one column are exact with splitter="exact", and on bins otherwise.
-    categorical_features, keep_columns, cat_smooth, min_data_per_group, max_cat_threshold, budget, pos_label, n_jobs
+    categorical_features, keep_columns, cat_smooth, min_data_per_group, max_cat_threshold, pos_label, n_jobs
         As in `MetaAP`.
+    budget : int, float or None
+        Cases (int) or share of cases (float) that `predict` lets through; None: it gives the label that costs least.
     cv : int, splitter or iterable of splits, default 5
         Folds for the hit rates of new cases; 0 = none, rates are then those of training.
     random_state : int, RandomState or None
@@ -99,7 +101,7 @@ class TAOTree(LabelledTree):
     n_iter_ : int
         Passes made.
     n_fp_, n_fn_ : float
-        Training cases that `cost_predict` calls positive and negative by mistake.
+        Training cases that their leaves' labels call positive and negative by mistake.
     fp_cost_ : float
         The cost of a false positive that was used.
 
@@ -123,9 +125,9 @@ class TAOTree(LabelledTree):
         "split": [StrOptions({"oblique", "axis"})],
         "max_depth": [Interval(Integral, 1, DEEPEST, closed="both")],
         "alpha": [Interval(Real, 0, None, closed="left")],
-        "n_iter": [Interval(Integral, 0, None, closed="left")],
+        "max_iter": [Interval(Integral, 0, None, closed="left")],
         "init": [StrOptions({"cart", "random"}), HasMethods(["decision_function"]), None],
-        "n_restarts": [Interval(Integral, 1, None, closed="left")],
+        "n_init": [Interval(Integral, 1, None, closed="left")],
         "cv": CV,
         "random_state": ["random_state"],
     }
@@ -138,9 +140,9 @@ class TAOTree(LabelledTree):
         alpha: float = 1.0,
         fp_cost: float | str = BALANCED,
         fn_cost: float = 1.0,
-        n_iter: int = 20,
+        max_iter: int = 20,
         init: Any = "cart",
-        n_restarts: int = 1,
+        n_init: int = 1,
         leaf_score: str = "margin",
         min_samples_leaf: int = 5,
         smoothing: str | None = "hierarchical",
@@ -163,9 +165,9 @@ class TAOTree(LabelledTree):
         self.alpha = alpha
         self.fp_cost = fp_cost
         self.fn_cost = fn_cost
-        self.n_iter = n_iter
+        self.max_iter = max_iter
         self.init = init
-        self.n_restarts = n_restarts
+        self.n_init = n_init
         self.leaf_score = leaf_score
         self.min_samples_leaf = min_samples_leaf
         self.smoothing = smoothing
@@ -198,7 +200,7 @@ class TAOTree(LabelledTree):
         best: Alternation | None = None
         for start in self._starts(problem, data, costs, threads):
             found = Alternation(problem, start)
-            n_iter = found.run(self.n_iter)
+            n_iter = found.run(self.max_iter)
             if best is None or found.objective_path[-1] < best.objective_path[-1]:
                 best, self.n_iter_ = found, n_iter
         assert best is not None
@@ -240,12 +242,12 @@ class TAOTree(LabelledTree):
         return CostProblem.of(rows, costs, self.alpha, is_oblique, threads, categories)
 
     def _check_random_depth(self) -> None:
-        is_random = self.n_restarts > 1 or (isinstance(self.init, str) and self.init == "random")
+        is_random = self.n_init > 1 or (isinstance(self.init, str) and self.init == "random")
         if is_random and self.max_depth > DEEPEST_RANDOM:
             raise InputError(
                 f"The 'max_depth' parameter of {type(self).__name__} must be at most {DEEPEST_RANDOM} where a start is "
                 f"random, which is a complete tree. Got {self.max_depth} instead, so 2 ** {self.max_depth} leaves. "
-                "Hint: init='cart' with n_restarts=1 has no random start."
+                "Hint: init='cart' with n_init=1 has no random start."
             )
 
     def _starts(
@@ -255,7 +257,7 @@ class TAOTree(LabelledTree):
         random = np.random.default_rng(
             check_random_state(0 if self.random_state is None else self.random_state).randint(2**31)
         )
-        n_random = self.n_restarts
+        n_random = self.n_init
         if not (isinstance(self.init, str) and self.init == "random"):
             n_random -= 1
             if self.init is None or isinstance(self.init, str):

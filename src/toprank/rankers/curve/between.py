@@ -85,18 +85,18 @@ class Between:
         trees = [model._alternating(problem) for model in models]
         return cls(models, data, problem, trees, threads.run(lambda tree: Moves.of(tree, problem), trees))
 
-    def fill(self, gap: int, max_gap: float) -> list[FoundTree]:
+    def fill(self, gap: int, max_point_gap: float) -> list[FoundTree]:
         """Trees between a model and the next one, false positives falling.
 
-        The gap is parted evenly in false positives, into parts no wider than `max_gap` in either error rate. Where one
-        part ends the tree is taken that misses the fewest positives at no more false positives; trees that do not miss
-        fewer than the next model are left out.
+        The gap is parted evenly in false positives, into parts no wider than `max_point_gap` in either error rate.
+        Where one part ends the tree is taken that misses the fewest positives at no more false positives; trees that
+        do not miss fewer than the next model are left out.
         """
         many, few = self.moves[gap].now, self.moves[gap + 1].now
         width = many.false_positives - few.false_positives
         positives, negatives = (max(weight, 1) for weight in self._classes)
         widest = max(width / negatives, (few.false_negatives - many.false_negatives) / positives)
-        n_parts = math.ceil(min(widest / max_gap, MOST_PARTS) - SLACK)
+        n_parts = math.ceil(min(widest / max_point_gap, MOST_PARTS) - SLACK)
         if width <= 0 or n_parts < 2:
             return []
         at, index, fp, fn = self._best_moves[gap]
@@ -186,13 +186,18 @@ class FilledPath:
 
     @classmethod
     def of(
-        cls, trees: Sequence[TAOTree], ratios: np.ndarray, data: TrainingData, max_gap: float | None, threads: Threads
+        cls,
+        trees: Sequence[TAOTree],
+        ratios: np.ndarray,
+        data: TrainingData,
+        max_point_gap: float | None,
+        threads: Threads,
     ) -> FilledPath:
-        """Fill the gaps of a path that was found on `data`; max_gap = None leaves them."""
-        if max_gap is None:
+        """Fill the gaps of a path that was found on `data`; max_point_gap = None leaves them."""
+        if max_point_gap is None:
             return cls(ratios, list(trees), [None] * len(trees), [])
         between = Between.of(trees, data, threads)
-        found = [between.fill(gap, max_gap) for gap in range(len(trees) - 1)]
+        found = [between.fill(gap, max_point_gap) for gap in range(len(trees) - 1)]
         places = [between.place(gap, each) for gap, some in enumerate(found) for each in some]
         gaps = zip(ratios[:-1], ratios[1:], found, strict=True)
         costs = np.concatenate(

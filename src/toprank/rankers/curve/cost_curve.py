@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import clone
-from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
+from toprank._compat import Interval
 from toprank._core.threads import Threads
-from toprank.budget import Cutoff
+from toprank.budget import Cutoff, cases_of_budget
 from toprank.data.frames import make_frame
 from toprank.data.training import TrainingData
 from toprank.errors import InputError
@@ -29,6 +29,7 @@ from toprank.rankers.curve.between import FilledPath
 from toprank.rankers.curve.changes import changes_table, rule_changes
 from toprank.rankers.curve.choice import Selection
 from toprank.rankers.curve.curve_ranker import OF_VALIDATION, Calls, CurveRanker
+from toprank.rankers.curve.cuts import ROUNDING
 from toprank.rankers.curve.folds import CurveFolds
 from toprank.rankers.curve.path import (
     CurvePoint,
@@ -54,9 +55,9 @@ class CostOptimalCurve(CurveRanker):
 
     A ROC curve moves a threshold over one model. Here every point is a tree of its own, optimised for its own cost of
     a false positive: a base tree at the cost that weighs both classes alike, then two paths of costs times and divided
-    by `beta`, each tree started from its neighbour, until the training data have no false positive at one end and no
-    missed positive at the other (section 4 and figure 7 of the paper). `select` picks a point for a budget, a ceiling
-    or a cost, and `diff` tells which rules change between two points.
+    by `cost_factor`, each tree started from its neighbour, until the training data have no false positive at one end
+    and no missed positive at the other (section 4 and figure 7 of the paper). `select` finds a point for a budget, a
+    ceiling or a cost, `at` returns its tree as a ranker, and `diff` says which rules change between two points.
 
     Beyond the paper, a tree that is dearer at its own cost than another of the path is found anew from that one. And
     where two neighbours are far apart, further trees stand between them: no cost leads there, but moving one threshold
@@ -71,21 +72,24 @@ class CostOptimalCurve(CurveRanker):
     base : TAOTree or None, default None
         Trees of the curve; None is `TAOTree()`. `TAOTree(split="axis")` gives plain thresholds. Its costs and its
         budget do not count; pos_label, categorical_features and keep_columns are given to the curve.
-    beta : float, default 1.5
+    cost_factor : float, default 1.5
         Factor from one cost to the next, more than 1; smaller ones give more points.
-    max_gap : float or None, default 0.02
+    max_point_gap : float or None, default 0.02
         How far apart two neighbours may be, as a share of the negatives called positive or of the positives missed in
         training, before trees are put between them; None: no trees but those of costs, as in the paper.
-    path_iter : int, default 1
-        Passes over each tree of the two paths at most, as `n_iter` of the base is for the base tree. More make trees a
-        little cheaper at their costs on the training data, and take longer.
+    path_max_iter : int, default 1
+        Passes over each tree of the two paths at most, as `max_iter` of the base is for the base tree. More make trees
+        a little cheaper at their costs on the training data, and take longer.
     depths : list of int or None, default (1, 2, 3, 4)
         Values of `max_depth` of which cross-validation of the base tree takes the best; None: the base's own.
     alphas : list of float or None, default (0.3, 1, 3, 10)
         Values of `alpha`, likewise.
     cv : int, splitter or None, default 5
         Folds for that choice and for the figures that `select` goes by; None: no folds.
-    budget, categorical_features, pos_label, n_jobs
+    budget : int, float or None
+        Cases (int) or share of cases (float) that `predict` lets through, by the ranking; None: it gives the label of
+        the base point.
+    categorical_features, keep_columns, pos_label, n_jobs
         As in `MetaAP`.
     random_state : int, RandomState or None
         Folds, and random starts of the base tree, the same each time for None.
@@ -103,7 +107,7 @@ class CostOptimalCurve(CurveRanker):
     held_out_by_ : {"validation data", "cross-validation", "training data"}
         What `select` goes by.
     selected_ : Selection or None
-        What `select` chose last.
+        The choice that a curve `with_choice` keeps, None for others.
     oof_decision_function_ : float64 array of shape (n,) or None
         Score of each training row by the curve that was fitted on the other folds, which has as many costs, so that
         its scores are on the scale of `decision_function`; NaN for rows of no fold. None without folds, with
@@ -130,13 +134,16 @@ class CostOptimalCurve(CurveRanker):
     (0.0, 0.0)
     >>> curve.select(max_fpr=0.1).false_positive_rate.value <= 0.1
     True
+    >>> tree = curve.at(max_fpr=0.1)
+    >>> type(tree).__name__, bool(tree.predict(data.X).sum() == tree.n_fp_ + data.y.sum() - tree.n_fn_)
+    ('TAOTree', True)
     """
 
     _parameter_constraints: dict[str, list[Any]] = {
         "base": [TAOTree, None],
-        "beta": [Interval(Real, 1, None, closed="neither")],
-        "max_gap": [Interval(Real, 0, None, closed="neither"), None],
-        "path_iter": [Interval(Integral, 1, None, closed="left")],
+        "cost_factor": [Interval(Real, 1, None, closed="neither")],
+        "max_point_gap": [Interval(Real, 0, None, closed="neither"), None],
+        "path_max_iter": [Interval(Integral, 1, None, closed="left")],
         "depths": ["array-like", None],
         "alphas": ["array-like", None],
         "cv": [Interval(Integral, 2, None, closed="left"), "cv_object"],
@@ -152,9 +159,9 @@ class CostOptimalCurve(CurveRanker):
         self,
         base: TAOTree | None = None,
         *,
-        beta: float = 1.5,
-        max_gap: float | None = 0.02,
-        path_iter: int = 1,
+        cost_factor: float = 1.5,
+        max_point_gap: float | None = 0.02,
+        path_max_iter: int = 1,
         depths: Sequence[int] | None = (1, 2, 3, 4),
         alphas: Sequence[float] | None = (0.3, 1, 3, 10),
         cv: Any = 5,
@@ -167,9 +174,9 @@ class CostOptimalCurve(CurveRanker):
         verbose: int = 0,
     ):
         self.base = base
-        self.beta = beta
-        self.max_gap = max_gap
-        self.path_iter = path_iter
+        self.cost_factor = cost_factor
+        self.max_point_gap = max_point_gap
+        self.path_max_iter = path_max_iter
         self.depths = depths
         self.alphas = alphas
         self.cv = cv
@@ -190,15 +197,15 @@ class CostOptimalCurve(CurveRanker):
         base = self._plain_base()
         made = [] if self.cv is None else held_out_folds(data, self.cv, self.random_state, len(data.X))
         parts = [(fold.inside, fold.held_out) for fold in made]
-        folds = CurveFolds(data, parts, base, lambda part: self._fitter(part, Threads()), self.path_iter, threads,
+        folds = CurveFolds(data, parts, base, lambda part: self._fitter(part, Threads()), self.path_max_iter, threads,
                            bool(self.verbose))  # fmt: skip
         ratio = self.n_positives_ / (self.n_cases_ - self.n_positives_)
         start = self._choose_start(folds, ratio)
         self.max_depth_, self.alpha_ = start.max_depth, start.alpha
         first = fit_start(base, start, ratio, self._fitter(data, threads))
-        follower = Follower(self._fitter(data, threads), self.path_iter)
-        ratios, trees, base_point = follower.both_ways(first, ratio, self.beta, threads)
-        path = FilledPath.of(trees, ratios, data, self.max_gap, threads)
+        follower = Follower(self._fitter(data, threads), self.path_max_iter)
+        ratios, trees, base_point = follower.both_ways(first, ratio, self.cost_factor, threads)
+        path = FilledPath.of(trees, ratios, data, self.max_point_gap, threads)
         self.base_point_ = int(np.flatnonzero(~path.is_between)[base_point])
         seen = Calls(data.is_positive, data.weight, *_calls(path.trees, path.is_between, data.X, threads))
         self.oof_decision_function_ = self.oof_fold_ = None
@@ -282,6 +289,12 @@ class CostOptimalCurve(CurveRanker):
     def _how(self) -> str:
         return "costs at which it is positive, then mean"
 
+    # --- choosing -----------------------------------------------------------------------------------------------
+
+    def _ranker_of(self, selection: Selection, k: int | float | None) -> TAOTree:
+        tree = copy(selection.tree)
+        return tree if selection.cut is None or k is None else _with_budget(tree, k)
+
     # --- reading ------------------------------------------------------------------------------------------------
 
     def diff(self, before: int | Selection, after: int | Selection) -> Any:
@@ -310,7 +323,7 @@ class CostOptimalCurve(CurveRanker):
         return self.path_[which]
 
     def rules(self, point: int | Selection | None = None, *, exact: bool = False) -> Any:
-        """Rules of one tree, best first, as those of `TAOTree`: the selected one, before that the base tree."""
+        """Rules of one tree, best first, as those of `TAOTree`: the chosen one, else the base tree."""
         return self._point(point).tree.rules(exact=exact)
 
     def rule_list(self, point: int | Selection | None = None, *, exact: bool = False) -> list[Rule]:
@@ -318,7 +331,7 @@ class CostOptimalCurve(CurveRanker):
         return self._point(point).tree.rule_list(exact=exact)
 
     def to_text(self, point: int | Selection | None = None, *, exact: bool = False) -> str:
-        """One tree as text, as `TAOTree` gives it: the selected one, before that the base tree."""
+        """One tree as text, as `TAOTree` gives it: the chosen one, else the base tree."""
         chosen = self._point(point)
         tree, label = chosen.tree.tree_, chosen.tree._label
         called = sorted({int(place) + 1 for place in tree.leaf[label == 1]})
@@ -340,13 +353,13 @@ class CostOptimalCurve(CurveRanker):
             "alpha": self.alpha_,
         }
 
-    def to_dict(self) -> dict[str, Any]:
-        """The model as plain values: class, columns, trees of all costs, and the points of the path.
+    def to_plain(self) -> dict[str, Any]:
+        """What was learned as plain values: class, columns, trees of all costs, and the points of the path.
 
         A point has its cost ratio; how it comes from another one, where it stands between two costs; its tree, and the
-        nodes of that which are called positive. `selected` is the position of the chosen point, None before `select`.
+        nodes of that which are called positive. `selected` is the position of the chosen point, None without a choice.
         """
-        plain = super().to_dict()
+        plain = super().to_plain()
         points = [
             {
                 "cost_ratio": point.cost_ratio,
@@ -361,7 +374,7 @@ class CostOptimalCurve(CurveRanker):
 
     @property
     def n_leaves_(self) -> int:
-        """Number of leaves of the selected tree, before that of the base tree."""
+        """Number of leaves of the chosen tree, else of the base tree."""
         return self._point(None).tree.n_leaves_
 
     def _size_in_words(self) -> str:
@@ -388,7 +401,7 @@ class CostOptimalCurve(CurveRanker):
 
         def tree_at(i: int, points: OperatingPoints) -> TAOTree:
             settings = {"max_depth": self.max_depth_, "alpha": self.alpha_, "fp_cost": float(points.cost_ratio[i])}
-            tree = clone(self._base).set_params(fn_cost=1.0, **settings)
+            tree = clone(self._base).set_params(fn_cost=1.0, budget=None, **settings)
             for name in (*TABLE_FACTS, "n_cases_", "n_positives_", "data_hash_"):
                 if hasattr(self, name):
                     setattr(tree, name, copy(getattr(self, name)))
@@ -398,6 +411,18 @@ class CostOptimalCurve(CurveRanker):
             return tree
 
         self._judged_from_arrays(arrays, int(n_points), tree_at)
+
+
+def _with_budget(tree: TAOTree, k: int | float) -> TAOTree:
+    """The fitted tree with a budget of its own; the cutoff is found among the training scores that its rates know."""
+    tree.set_params(budget=k.item() if isinstance(k, np.generic) else k)
+    rates, allowed = tree.rates_, cases_of_budget(tree.budget, tree.n_cases_, tree.n_positives_)
+    above = rates.above * (tree.n_cases_ / rates.n_cases)
+    at = min(int(np.count_nonzero(above > allowed * (1 + ROUNDING))), len(above) - 1)
+    weight = above[at:] - np.append(above[at + 1 :], 0.0)
+    rate = float(np.average(rates.rate[at:], weights=weight))
+    tree.cutoff_ = Cutoff(allowed, float(above[at]), float(rates.score[at]), rate)
+    return tree
 
 
 def _calls(

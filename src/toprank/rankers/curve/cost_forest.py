@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import Interval
 
+from toprank._compat import Interval
 from toprank._core.threads import Threads
 from toprank.data.training import TrainingData
 from toprank.errors import InputError
@@ -35,10 +35,10 @@ class CostOptimalForest(CurveRanker):
     """A bag of trees for every balance of false alarms and missed cases.
 
     Each member draws a bootstrap of the cases and follows a cost-optimal curve of its own: a base tree at the cost that
-    weighs both classes alike, then costs of a false positive times and divided by `beta`, each tree started from its
-    neighbour, until its bootstrap has no false positive at one end and no missed positive at the other. At each cost
-    the forest calls positive what at least half of its members do. This is the extension to ensembles that the paper
-    announces in its conclusion.
+    weighs both classes alike, then costs of a false positive times and divided by `cost_factor`, each tree started from
+    its neighbour, until its bootstrap has no false positive at one end and no missed positive at the other. At each
+    cost the forest calls positive what at least half of its members do. This is the extension to ensembles that the
+    paper announces in its conclusion.
 
     All members go over the same costs, from the lowest to the highest that any of them needs. One that has reached its
     end keeps its last tree from there on: without a false positive, dearer ones leave what the tree costs as it is and
@@ -55,16 +55,19 @@ class CostOptimalForest(CurveRanker):
         random_state do not count.
     n_estimators : int, default 30
         Members.
-    beta : float, default 1.5
+    cost_factor : float, default 1.5
         Factor from one cost to the next, more than 1; smaller ones give more points.
-    path_iter : int, default 1
+    path_max_iter : int, default 1
         Passes over each tree of a path at most, as in `CostOptimalCurve`.
     max_samples : int, float or None, default None
         Cases drawn for each member: a number, or a share; None = as many as there are. The penalty `alpha` of the base
         weighs more with fewer cases.
     max_features : {"sqrt", "log2"}, int, float or None, default None
         Columns drawn at random for each member: a number, or a share; None = all.
-    budget, categorical_features, pos_label
+    budget : int, float or None
+        Cases (int) or share of cases (float) that `predict` lets through, by the ranking; None: it gives the label of
+        the base point.
+    categorical_features, keep_columns, pos_label
         As in `MetaAP`.
     n_jobs : int or None
         Members fitted side by side; results are the same for any number.
@@ -84,7 +87,7 @@ class CostOptimalForest(CurveRanker):
     held_out_by_ : {"validation data", "out-of-bag votes", "training data"}
         What `select` goes by.
     selected_ : Selection or None
-        What `select` chose last.
+        The choice that a curve `with_choice` keeps, None for others.
     trees_ : list of Tree
         Those of the first member, by ascending costs, then those of the next.
     oob_decision_function_ : float64 array of shape (n,)
@@ -109,7 +112,8 @@ class CostOptimalForest(CurveRanker):
     >>> from toprank import CostOptimalForest, TAOTree
     >>> from toprank.datasets import make_audit
     >>> data = make_audit(1000, random_state=0)
-    >>> forest = CostOptimalForest(TAOTree(max_depth=2), n_estimators=5, beta=3, random_state=0).fit(data.X, data.y)
+    >>> forest = CostOptimalForest(TAOTree(max_depth=2), n_estimators=5, cost_factor=3, random_state=0)
+    >>> forest = forest.fit(data.X, data.y)
     >>> forest.held_out_by_, bool(forest.oob_score_ > data.y.mean())
     ('out-of-bag votes', True)
     >>> forest.select(max_fpr=0.2).false_positive_rate.value <= 0.2
@@ -119,8 +123,8 @@ class CostOptimalForest(CurveRanker):
     _parameter_constraints: dict[str, list[Any]] = {
         "base": [TAOTree, None],
         "n_estimators": [Interval(Integral, 1, None, closed="left")],
-        "beta": [Interval(Real, 1, None, closed="neither")],
-        "path_iter": [Interval(Integral, 1, None, closed="left")],
+        "cost_factor": [Interval(Real, 1, None, closed="neither")],
+        "path_max_iter": [Interval(Integral, 1, None, closed="left")],
         "max_samples": ROWS_DRAWN,
         "max_features": COLUMNS_DRAWN,
         **{
@@ -141,8 +145,8 @@ class CostOptimalForest(CurveRanker):
         base: TAOTree | None = None,
         *,
         n_estimators: int = 30,
-        beta: float = 1.5,
-        path_iter: int = 1,
+        cost_factor: float = 1.5,
+        path_max_iter: int = 1,
         max_samples: int | float | None = None,
         max_features: str | int | float | None = None,
         categorical_features: Any = None,
@@ -155,8 +159,8 @@ class CostOptimalForest(CurveRanker):
     ):
         self.base = base
         self.n_estimators = n_estimators
-        self.beta = beta
-        self.path_iter = path_iter
+        self.cost_factor = cost_factor
+        self.path_max_iter = path_max_iter
         self.max_samples = max_samples
         self.max_features = max_features
         self.categorical_features = categorical_features
@@ -179,7 +183,7 @@ class CostOptimalForest(CurveRanker):
         self._labels = [label for member in members for label in member.labels]
         self._path_counts = [paths for member in members for paths in member.path_counts]
         self._tree_at, self.base_point_ = _side_by_side(members)
-        ratios = [ratio * self.beta ** (i - self.base_point_) for i in range(self._tree_at.shape[1])]
+        ratios = [ratio * self.cost_factor ** (i - self.base_point_) for i in range(self._tree_at.shape[1])]
         is_unseen = [member.is_unseen for member in members]
         return self._judge_members(np.array(ratios), data, is_unseen, validation, threads)
 
@@ -194,7 +198,7 @@ class CostOptimalForest(CurveRanker):
             return tree._fit_prepared(drawn, self, Threads())
 
         first = fit_start(base, Start(base.max_depth, base.alpha), ratio, fit)
-        _, path, at = Follower(fit, self.path_iter).both_ways(first, ratio, self.beta, Threads())
+        _, path, at = Follower(fit, self.path_max_iter).both_ways(first, ratio, self.cost_factor, Threads())
         # Only what votes and explains is kept: a fitted tree holds much more, such as the fits of its nodes.
         return Member(
             [tree.tree_ for tree in path],

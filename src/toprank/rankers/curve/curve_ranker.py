@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
+from copy import copy
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -21,6 +22,7 @@ from toprank.data.training import TrainingData
 from toprank.errors import InputError
 from toprank.files.model_file import without_prefix
 from toprank.metrics import OperatingPoints
+from toprank.rankers.base import Ranker
 from toprank.rankers.cost.tao_tree import TAOTree
 from toprank.rankers.curve.choice import TREE_OF, Selection, choose
 from toprank.rankers.curve.cuts import TopCalls
@@ -75,6 +77,7 @@ class CurveRanker(Ensemble):
     points_, held_out_points_ : OperatingPoints
     held_out_by_ : str
     selected_ : Selection or None
+        The choice that a curve `with_choice` keeps.
     oof_decision_function_ : float64 array of shape (n,) or None
         Scores of the training rows by models that had not seen them, on the scale of `decision_function`.
     oof_fold_ : int64 array of shape (n,) or None
@@ -204,20 +207,23 @@ class CurveRanker(Ensemble):
         return self._calls(matrix, threads)[1]
 
     def predict(self, X: Any) -> np.ndarray:
-        """Class of each row: by the point that `select` chose; before that, positive above the cutoff of `budget`.
+        """Class of each row: the label that the base point gives it; with a `budget`, positive above its cutoff.
 
-        Where `select` took only the first alerts of a tree (`selected_.cut`), rows that the curve scores below these
-        are negative.
+        Of a curve `with_choice`, always the label of the chosen point. Where only the first alerts of a tree were
+        chosen (`selected_.cut`), rows that the curve scores below these are negative.
         """
         check_is_fitted(self)
-        if self.selected_ is None:
+        if self.selected_ is None and self.budget is not None:
             return super().predict(X)
+        position, cut = self.base_point_, None
+        if self.selected_ is not None:
+            position, cut = self.selected_.position, self.selected_.cut
         matrix = self._encode(X)
         with Threads(resolve_n_jobs(self.n_jobs)) as threads:
-            is_positive = self._call_at(self.selected_.position, matrix, threads)
-            if self.selected_.cut is not None and is_positive.any():
+            is_positive = self._call_at(position, matrix, threads)
+            if cut is not None and is_positive.any():
                 rows = np.flatnonzero(is_positive)
-                is_positive[rows] = self._decide(matrix[rows], threads) >= self.selected_.cut.threshold
+                is_positive[rows] = self._decide(matrix[rows], threads) >= cut.threshold
         return self.classes_[np.where(is_positive, self.positive_index_, 1 - self.positive_index_)]
 
     # --- choosing -----------------------------------------------------------------------------------------------
@@ -244,7 +250,9 @@ class CurveRanker(Ensemble):
         min_recall: float | None = None,
         max_leaves: int | None = None,
     ) -> Selection:
-        """Choose the point of the curve that `predict` uses from now on.
+        """The point of the curve that serves a wish best, with what to expect of it; the curve stays as it is.
+
+        `at` gives the ranker of that point, `with_choice` a curve that keeps the choice.
 
         All figures are those of the validation data where `fit` was given any, else of what `held_out_by_` says. Only
         whether a tree keeps to a budget goes, by cross-validation, by the training cases that it calls positive
@@ -269,18 +277,86 @@ class CurveRanker(Ensemble):
         Returns
         -------
         Selection
-            The point with its figures and their intervals; also kept as `selected_`.
+            The point with its figures and their intervals.
         """
         check_is_fitted(self)
         points = self.points_ if self.held_out_points_ is None else self.held_out_points_
-        self.selected_ = choose(
+        return choose(
             f"{type(self).__name__}.select", self.path_, points, self.held_out_by_, self.n_cases_,
             alerts=self._alerts, has_alerts=self.points_.alerts > 0, base_ratio=self.path_[self.base_point_].cost_ratio,
             counted=self._seen_top or self._judged_top, judged=self._judged_top,
             max_leaves=max_leaves, of=self._what_a_point_is,
             max_fpr=max_fpr, k=k, cost_ratio=cost_ratio, min_recall=min_recall,
         )  # fmt: skip
-        return self.selected_
+
+    def at(
+        self,
+        *,
+        max_fpr: float | None = None,
+        k: int | float | None = None,
+        cost_ratio: float | None = None,
+        min_recall: float | None = None,
+        max_leaves: int | None = None,
+    ) -> Ranker:
+        """The fitted ranker of the point that `select` finds for the same arguments; the curve stays as it is.
+
+        Of a curve of trees it is the tree, which ranks by its own leaves: `predict` gives their labels. Where a budget
+        `k` takes only the first alerts of the tree (`cut` of the selection), `k` is its `budget`, and `predict` takes
+        the first by its own score instead of the curve's. Its rates are those of training: `select` says what to expect
+        of new cases. Of a forest it is the forest `with_choice`.
+
+        Parameters
+        ----------
+        max_fpr, k, cost_ratio, min_recall, max_leaves
+            As in `select`.
+
+        Returns
+        -------
+        TAOTree or CostOptimalForest
+            A copy: `top_k`, `rules`, `explain` and `save` work as after a fit.
+
+        Examples
+        --------
+        >>> from toprank import CostOptimalCurve
+        >>> from toprank.datasets import make_audit
+        >>> data = make_audit(2000, random_state=0)
+        >>> curve = CostOptimalCurve(depths=[2], alphas=[3], cv=None).fit(data.X, data.y)
+        >>> int(curve.at(k=60).predict(data.X).sum()) <= 60
+        True
+        """
+        selection = self.select(
+            max_fpr=max_fpr, k=k, cost_ratio=cost_ratio, min_recall=min_recall, max_leaves=max_leaves
+        )
+        return self._ranker_of(selection, k)
+
+    def _ranker_of(self, selection: Selection, k: int | float | None) -> Ranker:
+        """The ranker of a chosen point; `k` is the budget that was asked for, if any."""
+        return self.with_choice(selection)
+
+    def with_choice(self, selection: Selection | None) -> Self:
+        """A copy of the curve that keeps a choice, in model files too; this curve stays as it is.
+
+        The copy predicts what the chosen point does, `rules`, `to_text` and displays show that point, and
+        `toprank topk --chosen` lists its alerts.
+
+        Parameters
+        ----------
+        selection : Selection or None
+            What `select` of this curve returned; None: no choice.
+        """
+        check_is_fitted(self)
+        if selection is not None and (
+            not isinstance(selection, Selection)
+            or not 0 <= selection.position < len(self.path_)
+            or selection.point is not self.path_[selection.position]
+        ):
+            raise InputError(
+                f"{type(self).__name__}.with_choice needs what select of the same curve returned, or None, "
+                f"got {selection!r}. Hint: curve.with_choice(curve.select(k=200))."
+            )
+        other = copy(self)
+        other.selected_ = selection
+        return other
 
     @property
     def _counts_own_alerts(self) -> bool:

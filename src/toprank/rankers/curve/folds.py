@@ -26,7 +26,7 @@ class CurveFolds:
         Not fitted.
     fitter : callable
         fitter(data) -> what fits a tree on them.
-    path_iter : int
+    path_max_iter : int
         Passes over each tree of a path at most.
     threads : Threads
         Folds are worked on side by side.
@@ -39,12 +39,12 @@ class CurveFolds:
         folds: list[tuple[np.ndarray, np.ndarray]],
         base: TAOTree,
         fitter: Callable[[TrainingData], FitTree],
-        path_iter: int,
+        path_max_iter: int,
         threads: Threads,
         verbose: bool,
     ):
         self.data, self.folds, self.base, self.fitter = data, folds, base, fitter
-        self.path_iter, self.threads, self.verbose = path_iter, threads, verbose
+        self.path_max_iter, self.threads, self.verbose = path_max_iter, threads, verbose
 
     def __len__(self) -> int:
         return len(self.folds)
@@ -110,7 +110,7 @@ class CurveFolds:
             part, matrix = subset(self.data, inside, self.base), self.data.X[held_out]
             fit = self.fitter(part)
             base = fit_start(self.base, start, float(ratios[base_point]), fit)
-            path = Follower(fit, self.path_iter).same_path(base, ratios, base_point)
+            path = Follower(fit, self.path_max_iter).same_path(base, ratios, base_point)
             between = np.zeros((len(places), len(held_out)), bool)
             if places:
                 trees = Between.of(path, part, Threads())

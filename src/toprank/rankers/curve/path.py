@@ -140,19 +140,19 @@ class Follower:
     Attributes
     ----------
     fit : callable
-    n_iter : int
+    max_iter : int
         Passes over a tree at most. A neighbour's tree is nearly right already: one pass takes it most of the way, and
         the next cost goes on from there.
     """
 
     fit: FitTree
-    n_iter: int
+    max_iter: int
 
     def tree_at(self, ratio: float, start: TAOTree) -> TAOTree:
         """The tree at another cost that is found from this one."""
-        new = self.fit(clone(start).set_params(fp_cost=ratio, init=start, n_restarts=1, n_iter=self.n_iter))
+        new = self.fit(clone(start).set_params(fp_cost=ratio, init=start, n_init=1, max_iter=self.max_iter))
         # As the base has them; a tree that held its start would hold all those before it.
-        return new.set_params(init=start.init, n_iter=start.n_iter)
+        return new.set_params(init=start.init, max_iter=start.max_iter)
 
     def follow(self, base: TAOTree, ratios: Iterable[float], is_last: Callable[[TAOTree], bool]) -> list[TAOTree]:
         """Trees at the costs, each started from the one before; ends with the first that is the last one.
@@ -175,7 +175,7 @@ class Follower:
         return found
 
     def both_ways(
-        self, base: TAOTree, ratio: float, beta: float, threads: Threads
+        self, base: TAOTree, ratio: float, cost_factor: float, threads: Threads
     ) -> tuple[np.ndarray, list[TAOTree], int]:
         """The whole path: costlier false positives until there are none, and cheaper ones until no positive is missed.
 
@@ -198,11 +198,13 @@ class Follower:
             if ends[sign](base):
                 return []
             # One case costs more than all others of the other class long before the last of these.
-            n_steps = math.ceil(2 * WEIGHT_BITS / math.log2(beta))
-            return self.follow(base, (ratio * beta ** (sign * step) for step in range(1, n_steps + 1)), ends[sign])
+            n_steps = math.ceil(2 * WEIGHT_BITS / math.log2(cost_factor))
+            return self.follow(
+                base, (ratio * cost_factor ** (sign * step) for step in range(1, n_steps + 1)), ends[sign]
+            )
 
         up, down = threads.run(one_way, (1, -1))
-        ratios = np.array([ratio * beta**step for step in range(-len(down), len(up) + 1)])
+        ratios = np.array([ratio * cost_factor**step for step in range(-len(down), len(up) + 1)])
         trees, at = self.settle([*reversed(down), base, *up], ratios), len(down)
         # Trees that settled anew may have reached an end before the last one of their way did.
         first = next((i for i in range(at, -1, -1) if ends[-1](trees[i])), 0)

@@ -152,8 +152,8 @@ class Ensemble(BinnedRanker):
         title = f"{self.summary()}\ntree {tree + 1} of {len(self.trees_)}:"
         return to_text(self.trees_[tree], self.columns_, title=title, exact=exact)
 
-    def to_dict(self) -> dict[str, Any]:
-        """The model as plain values: class, columns, trees."""
+    def to_plain(self) -> dict[str, Any]:
+        """What was learned, as plain values for other programs: class, columns, trees. `save` keeps all of it."""
         check_is_fitted(self)
         return {
             "class": type(self).__name__,

@@ -11,8 +11,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import Interval, StrOptions
 
+from toprank._compat import Interval, StrOptions
 from toprank._core.threads import Threads
 from toprank.data.training import TrainingData
 from toprank.errors import InputError

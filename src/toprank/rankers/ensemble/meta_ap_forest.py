@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.utils._param_validation import StrOptions
 
+from toprank._compat import StrOptions
 from toprank._core.dtypes import CRITERIA
 from toprank.metrics import average_precision
 from toprank.rankers.ensemble.forest import Forest, Judgement

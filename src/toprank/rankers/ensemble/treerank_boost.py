@@ -7,9 +7,9 @@ from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
-from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
+from toprank._compat import Interval, StrOptions
 from toprank._core.threads import Threads, resolve_n_jobs
 from toprank.data.training import TrainingData
 from toprank.errors import InputError
@@ -85,6 +85,8 @@ class TreeRankBoost(Ensemble):
         Threads; results are the same for any number.
     cv : int, splitter or iterable of splits, default 3
         Folds for the hit rates of new cases; 0 = none, rates are then those of training.
+    random_state : int, RandomState or None
+        Folds, the same each time for None; nothing else is random.
     verbose : int, default 0
         1 shows progress on standard error.
 
@@ -131,6 +133,7 @@ class TreeRankBoost(Ensemble):
         "output": [StrOptions({"auto", "pairs", "additive"})],
         "leaf_order": [StrOptions({"rate", "meta", "training"})],
         "cv": CV,
+        "random_state": ["random_state"],
         "verbose": ["verbose"],
     }
 
@@ -160,6 +163,7 @@ class TreeRankBoost(Ensemble):
         pos_label: Any = None,
         n_jobs: int | None = None,
         cv: Any = 3,
+        random_state: Any = None,
         verbose: int = 0,
     ):
         self.n_estimators = n_estimators
@@ -185,6 +189,7 @@ class TreeRankBoost(Ensemble):
         self.pos_label = pos_label
         self.n_jobs = n_jobs
         self.cv = cv
+        self.random_state = random_state
         self.verbose = verbose
 
     # --- fitting ------------------------------------------------------------------------------------------------

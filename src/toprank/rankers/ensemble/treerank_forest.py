@@ -6,8 +6,8 @@ from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.utils._param_validation import Interval, StrOptions
 
+from toprank._compat import Interval, StrOptions
 from toprank._core.threads import Threads
 from toprank.data.training import TrainingData
 from toprank.metrics import average_precision, roc_auc
@@ -35,8 +35,8 @@ class TreeRankForest(Forest):
         Meta-levels and depth of the inner trees; leaf_depth=None = max_depth.
     leaf_ranker : {"tree", "stump", "oblique"}, default "tree"
         How a cell is parted, as in `TreeRank`. Weighted sums follow slanted boundaries that trees need many steps for.
-    linear_C : float, default 1.0
-        Inverse penalty of weighted sums.
+    logistic_C : float, default 1.0
+        Inverse penalty, C of the L1 logistic regression, of weighted sums.
     leaf_order : {"rate", "meta", "training"}, default "rate"
         Order of a tree's cells: by positive rate, strongly shrunk along the meta-tree; from left to right in the
         meta-tree, as published; or by positive rate as it is.
@@ -94,7 +94,7 @@ class TreeRankForest(Forest):
 
     _parameter_constraints: dict[str, list[Any]] = Forest._parameter_constraints | {
         "leaf_ranker": [StrOptions({"tree", "stump", "oblique"})],
-        "linear_C": [Interval(Real, 0, None, closed="neither")],
+        "logistic_C": [Interval(Real, 0, None, closed="neither")],
         "leaf_order": [StrOptions({"rate", "meta", "training"})],
         "aggregation": [StrOptions({"mean", "median-rank"})],
         "max_meta_features": COLUMNS_DRAWN,
@@ -111,7 +111,7 @@ class TreeRankForest(Forest):
         max_depth: int | None = 4,
         leaf_depth: int | None = 4,
         leaf_ranker: str = "tree",
-        linear_C: float = 1.0,
+        logistic_C: float = 1.0,
         leaf_order: str = "rate",
         leaf_score: str = "additive",
         aggregation: str = "mean",
@@ -167,7 +167,7 @@ class TreeRankForest(Forest):
             verbose=verbose,
         )
         self.leaf_ranker = leaf_ranker
-        self.linear_C = linear_C
+        self.logistic_C = logistic_C
         self.aggregation = aggregation
         self.max_meta_features = max_meta_features
 
@@ -184,7 +184,7 @@ class TreeRankForest(Forest):
     def _grow(
         self, settings: GrowthSettings, data: TrainingData, weight: np.ndarray, sampler: FeatureSampler | None
     ) -> tuple[MetaTree, float]:
-        rule = CellRule(self.leaf_ranker, self.linear_C)
+        rule = CellRule(self.leaf_ranker, self.logistic_C)
         return (rule.grow if rule.is_needed else super()._grow)(settings, data, weight, sampler)
 
     def _vote(self, tree: Tree, score: np.ndarray) -> np.ndarray:

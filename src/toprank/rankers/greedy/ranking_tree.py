@@ -7,9 +7,9 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
-from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
+from toprank._compat import Interval, StrOptions
 from toprank._core.dtypes import CRITERIA
 from toprank._core.threads import Threads, resolve_n_jobs
 from toprank.data.training import TrainingData
@@ -21,7 +21,6 @@ from toprank.rankers.leaf_rates import finish_tree, node_rates, order_by_rate
 from toprank.rankers.tree_ranker import TreeRanker
 from toprank.tree.meta.stages import Stages, node_depths, truncated_tree
 from toprank.tree.scoring import TIES, Margin, Scoring, Votes
-from toprank.words.counts import plural
 
 MAJORITY = 0.5
 
@@ -33,18 +32,19 @@ class RankingTree(TreeRanker):
     ----------
     criterion : {"gini", "entropy", "ap", "auc"}, default "gini"
         What a split gains.
-    leaf_score : {"rate", "geometric", "confusion"}, default "rate"
-        rate: leaves by their smoothed positive rate, ties inside. geometric: signed distance to the nearest threshold
-        on the path; positive in leaves with a majority of positives, negative in the others (Alvarez & Bernard, 2005).
-        confusion: all leaves vote, a leaf counts `confusion` to the power of the conditions the row breaks on the way
-        to it (Ling & Yan, 2003). Leaves that nothing orders share a place in the ranking: with rate and confusion those
-        of equal rate; with geometric those with a majority of positives one, all others the second, as distances order
-        rows across leaves. `rules`, the numbers of leaves in texts and alerts, and `predict_proba` are about places.
+    leaf_score : {"constant", "margin", "votes"}, default "constant"
+        constant: leaves by their smoothed positive rate, ties inside. margin: signed distance to the nearest threshold
+        on the path; positive in leaves with a majority of positives, negative in the others (the geometric score of
+        Alvarez & Bernard, 2005). votes: all leaves vote, a leaf counts `vote_decay` to the power of the conditions the
+        row breaks on the way to it (the confusion factor of Ling & Yan, 2003). Leaves that nothing orders share a place
+        in the ranking: with constant and votes those of equal rate; with margin those with a majority of positives one,
+        all others the second, as distances order rows across leaves. `rules`, the numbers of leaves in texts and
+        alerts, and `predict_proba` are about places (`n_places_`).
     distance : {"scaled", "raw"}, default "scaled"
-        Unit of the geometric distance: standard deviations of the column, or its own units, which makes columns of
-        large numbers count more; the baselines of the MetaAP paper are raw.
-    confusion : float, default 0.3
-        The confusion factor; 0 gives the leaf rate.
+        Unit of the distance of leaf_score="margin": standard deviations of the column, or its own units, which makes
+        columns of large numbers count more; the baselines of the MetaAP paper are raw.
+    vote_decay : float from 0 to 1, default 0.3
+        What each broken condition leaves of a leaf's vote with leaf_score="votes"; 0 gives the leaf rate.
     max_depth : int or None, default 6
         Conditions on a path at most; None = no limit.
     min_samples_leaf : int, default 5
@@ -76,7 +76,7 @@ class RankingTree(TreeRanker):
         Categories that a condition names at most; all others are on its other side. None = no limit.
     monotonic_cst : array-like of -1, 0, 1 per column, dict of names, or None
         Columns of numbers along which the score may go one way only, as in scikit-learn: 1 = it never falls as the
-        column rises, -1 = it never rises. Needs leaf_score="rate": other scores follow distances and votes.
+        column rises, -1 = it never rises. Needs leaf_score="constant": other scores follow distances and votes.
     keep_columns : list of names, positions, a mask, or "all"
         Columns to learn from although they look like identifiers, free text or constants, which are left out.
     budget : int, float or None
@@ -107,9 +107,9 @@ class RankingTree(TreeRanker):
     _parameter_constraints: dict[str, list[Any]] = {
         **GROWTH_CONSTRAINTS,
         "criterion": [StrOptions({"gini", "entropy", "ap", "auc"})],
-        "leaf_score": [StrOptions({"rate", "geometric", "confusion"})],
+        "leaf_score": [StrOptions({"constant", "margin", "votes"})],
         "distance": [StrOptions({"scaled", "raw"})],
-        "confusion": [Interval(Real, 0, 1, closed="both")],
+        "vote_decay": [Interval(Real, 0, 1, closed="both")],
         "max_depth": DEPTH,
         "cv": CV,
         "random_state": ["random_state"],
@@ -120,9 +120,9 @@ class RankingTree(TreeRanker):
         self,
         *,
         criterion: str = "gini",
-        leaf_score: str = "rate",
+        leaf_score: str = "constant",
         distance: str = "scaled",
-        confusion: float = 0.3,
+        vote_decay: float = 0.3,
         max_depth: int | None = 6,
         min_samples_leaf: int = 5,
         min_samples_split: int = 2,
@@ -147,7 +147,7 @@ class RankingTree(TreeRanker):
         self.criterion = criterion
         self.leaf_score = leaf_score
         self.distance = distance
-        self.confusion = confusion
+        self.vote_decay = vote_decay
         self.max_depth = max_depth
         self.min_samples_leaf = min_samples_leaf
         self.min_samples_split = min_samples_split
@@ -171,10 +171,10 @@ class RankingTree(TreeRanker):
 
     def _fit_model(self, data: TrainingData, threads: Threads) -> None:
         direction = read_directions(self.monotonic_cst, data.columns, data.is_categorical, "RankingTree")
-        if direction is not None and self.leaf_score != "rate":
+        if direction is not None and self.leaf_score != "constant":
             raise InputError(
-                f"RankingTree keeps monotonic_cst with leaf_score='rate' only, but leaf_score is {self.leaf_score!r}, "
-                "whose scores change inside leaves. Hint: use leaf_score='rate'."
+                f"RankingTree keeps monotonic_cst with leaf_score='constant' only, but leaf_score is "
+                f"{self.leaf_score!r}, whose scores change inside leaves. Hint: use leaf_score='constant'."
             )
         settings = GrowthSettings.from_estimator(self, CRITERIA[self.criterion], self.max_depth)
         tree = grow_tree(settings, data, threads, direction)
@@ -182,25 +182,20 @@ class RankingTree(TreeRanker):
         position, rate = order_by_rate(tree, node_rate)
         key = np.unique(-node_rate, return_inverse=True)[1]
         scoring: Scoring = TIES
-        if self.leaf_score == "confusion":
-            scoring = Votes(self.confusion)
-        elif self.leaf_score == "geometric":
+        if self.leaf_score == "votes":
+            scoring = Votes(self.vote_decay)
+        elif self.leaf_score == "margin":
             # Two places in the ranking: leaves with a majority of positives, and the others; margins do the rest.
             scale = data.column_scales() if self.distance == "scaled" else np.ones(data.X.shape[1])
             scoring = Margin(scale, MAJORITY)
             total = tree.positive + tree.negative
             position, rate = _rich_and_poor(tree.positive, total, position)
-            key = _is_poor(tree.positive, total)
+            key = np.unique(_is_poor(tree.positive, total), return_inverse=True)[1]
         self.tree_ = finish_tree(tree, position, rate, scoring)
         self._stages: Stages | None = None
         if self.max_leaf_nodes is None:
             depth = node_depths(tree)
             self._stages = Stages.of(np.arange(len(tree)), depth, key, self.max_depth, rate=node_rate)
-
-    def _size_in_words(self) -> str:
-        size, n_places = super()._size_in_words(), self.tree_.n_leaves
-        shared = f"; the leaves share {plural(n_places, 'place')} in the ranking"
-        return size if n_places == self.n_leaves_ else f"{size}{shared}"
 
     def _to_arrays(self) -> dict[str, np.ndarray]:
         stages = {} if self._stages is None else self._stages.to_arrays()

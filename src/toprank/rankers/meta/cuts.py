@@ -41,7 +41,7 @@ class CellRule:
     Attributes
     ----------
     leaf_ranker : {"tree", "stump", "oblique"} or classifier
-    linear_C : float
+    logistic_C : float
         Inverse penalty of weighted sums.
     intercalates : bool
         As in `grow_by_cuts`.
@@ -50,7 +50,7 @@ class CellRule:
     """
 
     leaf_ranker: Any
-    linear_C: float
+    logistic_C: float
     intercalates: bool = False
     random_state: Any = None
 
@@ -81,7 +81,7 @@ class CellRule:
         if self.leaf_ranker == "stump":
             return StumpCutter(data, weights, limits)
         if self.leaf_ranker == "oblique":
-            return ObliqueCutter(data, weights, limits, self.linear_C)
+            return ObliqueCutter(data, weights, limits, self.logistic_C)
         weight_keyword(self.leaf_ranker)  # complains before the work begins
         random = check_random_state(0 if self.random_state is None else self.random_state)
         return ClassifierCutter(data, weights, limits, self.leaf_ranker, random)

@@ -200,7 +200,7 @@ class ObliqueCutter:
     data: TrainingData
     weights: RowWeights
     limits: Limits
-    linear_C: float
+    logistic_C: float
 
     def cut(self, rows: np.ndarray, worth: Worth) -> Found | None:
         """The better of a weighted sum and a condition on one column."""
@@ -208,7 +208,7 @@ class ObliqueCutter:
         single = StumpCutter(self.data, self.weights, self.limits).cut_by(np.flatnonzero(drawn), rows, worth)
         weight = np.zeros(len(self.data.X))
         weight[rows] = self.weights.total[rows] * self.weights.unit
-        slope = fit_linear_direction(self.data, weight, self.linear_C, drawn)
+        slope = fit_linear_direction(self.data, weight, self.logistic_C, drawn)
         feature = np.flatnonzero(slope)
         if len(feature) < 2:  # a sum of one column is a condition on one column
             return single

@@ -6,8 +6,8 @@ from numbers import Real
 from typing import Any, Self
 
 import numpy as np
-from sklearn.utils._param_validation import Interval, StrOptions
 
+from toprank._compat import Interval, StrOptions
 from toprank._core.dtypes import CRITERIA
 from toprank._core.threads import Threads
 from toprank.data.training import TrainingData
@@ -55,8 +55,8 @@ class MetaAP(MetaRanker):
         nearest threshold on the path, in standard deviations of the column. linear: one sparse scorecard shared by
         all leaves (L1 logistic regression on standardised columns). additive: the same, where a number may also get
         points for being above some of its quantiles.
-    linear_C : float, default 1.0
-        Inverse penalty of the scorecard.
+    logistic_C : float, default 1.0
+        Inverse penalty of the scorecard: C of its L1 logistic regression.
     ccp_alpha : float or "cv", default "cv"
         Cost-complexity pruning on AP: what a leaf must add to the training AP to stay. "cv" chooses the penalty by
         stratified cross-validation.
@@ -69,7 +69,7 @@ class MetaAP(MetaRanker):
         Least weight of a node that may be split.
     min_gain : float, default 0
         Least gain of a split, as a share of the most that the criterion could gain at the root.
-    keeps_ap : bool, default False
+    stop_at_ap_loss : bool, default False
         For criterion "ap": an inner tree stops where its best condition has less AP than the condition above it gave
         this side, a rule of the published code. What it stops are mostly sides that are poor in positives.
     max_leaf_nodes : int or None
@@ -137,9 +137,9 @@ class MetaAP(MetaRanker):
         "criterion": [StrOptions(set(CRITERIA))],
         "leaf_order": [StrOptions({"rate", "meta"})],
         "leaf_score": [StrOptions({"constant", "margin", "linear", "additive"})],
-        "linear_C": [Interval(Real, 0, None, closed="neither")],
+        "logistic_C": [Interval(Real, 0, None, closed="neither")],
         "ccp_alpha": CCP_ALPHA,
-        "keeps_ap": ["boolean"],
+        "stop_at_ap_loss": ["boolean"],
         "cv": CV,
         "random_state": ["random_state"],
     }
@@ -152,13 +152,13 @@ class MetaAP(MetaRanker):
         criterion: str = "entropy",
         leaf_order: str = "rate",
         leaf_score: str = "additive",
-        linear_C: float = 1.0,
+        logistic_C: float = 1.0,
         ccp_alpha: float | str = "cv",
         cv: Any = 5,
         min_samples_leaf: int = 20,
         min_samples_split: int = 2,
         min_gain: float = 0.0,
-        keeps_ap: bool = False,
+        stop_at_ap_loss: bool = False,
         max_leaf_nodes: int | None = None,
         smoothing: str | None = "hierarchical",
         smoothing_strength: float = 10.0,
@@ -179,13 +179,13 @@ class MetaAP(MetaRanker):
         self.criterion = criterion
         self.leaf_order = leaf_order
         self.leaf_score = leaf_score
-        self.linear_C = linear_C
+        self.logistic_C = logistic_C
         self.ccp_alpha = ccp_alpha
         self.cv = cv
         self.min_samples_leaf = min_samples_leaf
         self.min_samples_split = min_samples_split
         self.min_gain = min_gain
-        self.keeps_ap = keeps_ap
+        self.stop_at_ap_loss = stop_at_ap_loss
         self.max_leaf_nodes = max_leaf_nodes
         self.smoothing = smoothing
         self.smoothing_strength = smoothing_strength
@@ -207,7 +207,7 @@ class MetaAP(MetaRanker):
 
         The published code orders rows inside a leaf by a distance scaled over the scored batch; `leaf_score="margin"`
         is its counterpart that depends on the row alone. It also stops inner trees by a rule that the paper does not
-        tell: `keeps_ap=True`.
+        tell: `stop_at_ap_loss=True`.
         """
         published = {"max_depth": depth, "leaf_depth": None, "criterion": "ap", "leaf_order": "meta",
                      "leaf_score": "margin", "ccp_alpha": 0.0, "min_samples_leaf": 1, "min_gain": -np.inf,
@@ -215,9 +215,9 @@ class MetaAP(MetaRanker):
         return cls(**(published | PUBLISHED_CATEGORIES | parameters))
 
     def _settings(self) -> GrowthSettings:
-        if self.keeps_ap and self.criterion != "ap":
+        if self.stop_at_ap_loss and self.criterion != "ap":
             raise InputError(
-                f"MetaAP with keeps_ap=True needs conditions chosen by criterion='ap', but criterion is "
+                f"MetaAP with stop_at_ap_loss=True needs conditions chosen by criterion='ap', but criterion is "
                 f"{self.criterion!r}, whose gains are no AP. Hint: use min_gain to stop inner trees early."
             )
         return GrowthSettings.from_estimator(
@@ -226,7 +226,7 @@ class MetaAP(MetaRanker):
             self.leaf_depth or self.max_depth,
             max_depth=self.max_depth,
             leaf_order=self.leaf_order,
-            keeps_ap=self.keeps_ap,
+            stop_at_ap_loss=self.stop_at_ap_loss,
         )
 
     def _grow(

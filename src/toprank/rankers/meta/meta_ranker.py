@@ -68,7 +68,7 @@ class MetaRanker(TreeRanker):
     _stages: Stages | None
     ccp_alpha: float | str
     leaf_score: str
-    linear_C: float
+    logistic_C: float
 
     # --- what a subclass says -----------------------------------------------------------------------------------
 
@@ -124,7 +124,7 @@ class MetaRanker(TreeRanker):
 
     def _fit_scoring(self, data: TrainingData, weight: np.ndarray | None) -> Scoring:
         """What orders rows inside leaves, from the rows that have weight."""
-        return fit_leaf_score(self.leaf_score, data, weight, self.linear_C, category_search(self))
+        return fit_leaf_score(self.leaf_score, data, weight, self.logistic_C, category_search(self))
 
     def _choose_penalty(
         self, settings: GrowthSettings, data: TrainingData, pruner: Pruner, threads: Threads

@@ -11,9 +11,9 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import clone
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
+from toprank._compat import HasMethods, Interval, StrOptions
 from toprank._core.dtypes import CRITERIA
 from toprank._core.threads import Threads
 from toprank.data.training import TrainingData
@@ -84,8 +84,8 @@ class TreeRank(MetaRanker):
         Share of the cases of each class that orders the cells with leaf_order="held-out".
     leaf_score : {"margin", "constant", "linear", "additive"}, default "margin"
         What orders the rows inside a cell, as in `MetaAP`; constant = nothing, as published.
-    linear_C : float, default 1.0
-        Inverse penalty of weighted sums, and of the linear score inside cells.
+    logistic_C : float, default 1.0
+        Inverse penalty, C of the L1 logistic regression, of weighted sums, and of the linear score inside cells.
     pruning : {"siblings", "cells"}, default "siblings"
         What `ccp_alpha` merges: two parts of one cell (weakest link, remark 18), or any neighbours in the ranking
         (section V-A, solved exactly by dynamic programming).
@@ -108,7 +108,7 @@ class TreeRank(MetaRanker):
     full_tree_ : Tree
         The tree before pruning; `tree_` itself where nothing was pruned.
     roc_ : RocCurve
-        The training ROC curve of the cells; `alpha_` and `beta_` are its knots, `auc_` its area.
+        The training ROC curve of the cells; `roc_.alpha` and `roc_.beta` are its knots, `auc_` its area.
     importances_ : float64 array of shape (n_features,)
         Sum of squared AUC gains of the conditions on each column. A condition of an inner tree counts by the area that
         it adds inside that tree.
@@ -144,7 +144,7 @@ class TreeRank(MetaRanker):
         "leaf_order": [StrOptions({"rate", "meta", "training", "held-out", "growth"})],
         "held_out_size": [Interval(Real, 0, 1, closed="neither")],
         "leaf_score": [StrOptions({"constant", "margin", "linear", "additive"})],
-        "linear_C": [Interval(Real, 0, None, closed="neither")],
+        "logistic_C": [Interval(Real, 0, None, closed="neither")],
         "pruning": [StrOptions({"siblings", "cells"})],
         "ccp_alpha": CCP_ALPHA,
         "cv": CV,
@@ -161,7 +161,7 @@ class TreeRank(MetaRanker):
         leaf_order: str = "rate",
         held_out_size: float = 0.3,
         leaf_score: str = "margin",
-        linear_C: float = 1.0,
+        logistic_C: float = 1.0,
         pruning: str = "siblings",
         ccp_alpha: float | str = 0.0,
         cv: Any = 5,
@@ -190,7 +190,7 @@ class TreeRank(MetaRanker):
         self.leaf_order = leaf_order
         self.held_out_size = held_out_size
         self.leaf_score = leaf_score
-        self.linear_C = linear_C
+        self.logistic_C = logistic_C
         self.pruning = pruning
         self.ccp_alpha = ccp_alpha
         self.cv = cv
@@ -239,7 +239,7 @@ class TreeRank(MetaRanker):
     ) -> GrownMeta:
         if self.leaf_order == "held-out":
             return self._grow_on_a_part(settings, data, weight, threads)
-        rule = CellRule(self.leaf_ranker, self.linear_C, self.leaf_order == "growth", self.random_state)
+        rule = CellRule(self.leaf_ranker, self.logistic_C, self.leaf_order == "growth", self.random_state)
         if rule.is_needed:
             return GrownMeta(*rule.grow(settings, data, weight))
         is_whole = weight is data.weight
@@ -368,16 +368,6 @@ class TreeRank(MetaRanker):
         )
 
     @property
-    def alpha_(self) -> np.ndarray:
-        """False positive rates of the knots, from 0 to 1: float64 (n_cells + 1,)."""
-        return self.roc_.alpha
-
-    @property
-    def beta_(self) -> np.ndarray:
-        """True positive rates of the knots, from 0 to 1: float64 (n_cells + 1,)."""
-        return self.roc_.beta
-
-    @property
     def auc_(self) -> float:
         """Training estimate of the AUC of the cells, as in step 3 of the algorithm."""
         return self.roc_.area
@@ -430,12 +420,6 @@ class TreeRank(MetaRanker):
         """Share of the total gain that each column's conditions brought, float64 (n_features,); 0 for classifiers."""
         check_is_fitted(self)
         return np.zeros(len(self.columns_)) if self._has_no_tree else gain_importance(self.tree_)
-
-    @property
-    def n_leaves_(self) -> int:
-        """Number of cells: places in the ranking."""
-        check_is_fitted(self)
-        return int(self.tree_.n_leaves)
 
     @property
     def _has_no_tree(self) -> bool:

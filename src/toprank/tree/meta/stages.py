@@ -80,7 +80,7 @@ class Stages:
         Parameters
         ----------
         tree : Tree
-            The whole tree, with any scoring but "confusion".
+            The whole tree, with any scoring but "votes".
         X : float array of shape (n, n_features)
         threads : Threads or None
             All rows are sent down the tree before the first score is taken.
