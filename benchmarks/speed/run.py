@@ -56,13 +56,13 @@ def best_of(call: Callable[[], Any], repeats: int = REPEATS) -> tuple[float, Any
 def grow_alone(X: Any, y: Any, peer: Callable[[], Any]) -> list[float]:
     """Seconds to grow MetaAP(4, 4) from bins with one thread and with two, and those of a peer."""
     from toprank._core.threads import Threads
-    from toprank.data.training import TrainingData
+    from toprank.data.binned_cases import BinnedCases
     from toprank.rankers.growth import Growth
     from toprank.tree.categories import CategorySearch
     from toprank.tree.columns import Column
 
     columns = [Column(f"x{i}") for i in range(X.shape[1])]
-    data = TrainingData(X, y == 1, None, columns)
+    data = BinnedCases(X, y == 1, None, columns)
     growth = Growth(0, 4, 20, 2, 0.0, None, "hierarchical", 10.0, CategorySearch(), max_depth=4)
     with Threads(2) as two:
         calls = (lambda: growth.grow_meta(data, None, Threads()), lambda: growth.grow_meta(data, None, two), peer)
@@ -163,14 +163,14 @@ def measure_treerank(n: int) -> list[tuple[str, str, str, str]]:
     """Growing TreeRank beside MetaAP of the same depths, and its forest."""
     from toprank import TreeRankForest
     from toprank._core.threads import Threads
-    from toprank.data.training import TrainingData
+    from toprank.data.binned_cases import BinnedCases
     from toprank.rankers.growth import Growth
     from toprank.tree.categories import CategorySearch
     from toprank.tree.columns import Column
     from toprank.tree.meta.objectives import AVERAGE_PRECISION, ROC_AREA
 
     X, y = make_table(n)
-    data = TrainingData(X, y == 1, None, [Column(f"x{i}") for i in range(X.shape[1])])
+    data = BinnedCases(X, y == 1, None, [Column(f"x{i}") for i in range(X.shape[1])])
     ap, auc = (
         Growth(each.criterion, 4, 20, 2, 0.0, None, "hierarchical", 10.0, CategorySearch(), max_depth=4, objective=each)
         for each in (AVERAGE_PRECISION, ROC_AREA)

@@ -30,7 +30,7 @@ from sklearn.tree import DecisionTreeClassifier
 from toprank import CostOptimalCurve, TAOTree
 from toprank._core.dtypes import GINI
 from toprank._core.threads import Threads
-from toprank.data.training import TrainingData
+from toprank.data.binned_cases import BinnedCases
 from toprank.datasets import make_quadrants
 from toprank.rankers.cost.tao_tree import distinct_rows
 from toprank.tree.columns import Column
@@ -64,7 +64,7 @@ class CostPath:
     def __init__(self, X: np.ndarray, y: np.ndarray, threads: Threads):
         self.threads = threads
         columns = [Column(f"x{j}") for j in range(X.shape[1])]
-        self.data = TrainingData(X, y == 1, None, columns, threads=threads)
+        self.data = BinnedCases(X, y == 1, None, columns, threads=threads)
         self.rows = distinct_rows(self.data)
         self.base_cost = y.sum() / (len(y) - y.sum())
 

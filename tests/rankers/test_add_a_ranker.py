@@ -31,7 +31,7 @@ class NearestCentre(Ranker):
     def _distances(self, matrix):
         return np.abs(np.where(np.isnan(matrix), self.fill_, matrix) - self.centre_) / self.scale_
 
-    def _decide(self, matrix, threads):
+    def _score_rows(self, matrix, threads):
         return -self._distances(matrix).mean(axis=1)
 
     def _reasons(self, matrix, n_reasons, originals, gain):

@@ -8,8 +8,8 @@ import pytest
 
 import toprank
 from toprank import MetaAP, MetaAPForest, RankingTree, TreeRank, load
+from toprank.data.binned_cases import BinnedCases
 from toprank.data.cases import sample_cases
-from toprank.data.training import TrainingData
 from toprank.datasets import make_audit
 from toprank.rankers import unseen
 from toprank.rankers.unseen import held_out_folds
@@ -22,7 +22,7 @@ def table(n=600, seed=0, share=0.2):
 
 
 def data_of(X, is_positive, weight=None):
-    return TrainingData(X, is_positive, weight, [Column(f"x{i}") for i in range(X.shape[1])])
+    return BinnedCases(X, is_positive, weight, [Column(f"x{i}") for i in range(X.shape[1])])
 
 
 def noise(n=1200, n_columns=8, share=0.2, seed=0):
@@ -178,7 +178,7 @@ def test_every_ranker_has_rates_for_new_cases():
     data = make_audit(600, random_state=0, positive_rate=0.1)
     for name in ("CostTree", "TAOTree", "TreeRankForest", "CostOptimalForest", "TreeRankBoost"):
         few = {"n_estimators": 3} if "Forest" in name or "Boost" in name else {"cv": 2}
-        few |= {"beta": 9.0} if name == "CostOptimalForest" else {}
+        few |= {"cost_factor": 9.0} if name == "CostOptimalForest" else {}
         model = getattr(toprank, name)(**few).fit(data.X, data.y)
         assert model.rates_.is_for_new_cases, name
         assert 0 <= model.cutoff_.hit_rate_low <= model.cutoff_.hit_rate <= model.cutoff_.hit_rate_high <= 1

@@ -8,19 +8,19 @@ from toprank.tree.feature_sampler import FeatureSampler, columns_wanted
 counts = st.integers(1, 5)
 
 
-@given(n_features=st.integers(1, 6), n_a_condition=counts | st.none(), n_a_root=counts | st.none(), data=st.data())
-def test_conditions_draw_from_the_columns_of_their_root(n_features, n_a_condition, n_a_root, data):
-    sampler = FeatureSampler(n_features, n_a_condition, n_a_root, np.random.default_rng(0))
+@given(n_features=st.integers(1, 6), n_per_split=counts | st.none(), n_per_tree=counts | st.none(), data=st.data())
+def test_conditions_draw_from_the_columns_of_their_root(n_features, n_per_split, n_per_tree, data):
+    sampler = FeatureSampler(n_features, n_per_split, n_per_tree, np.random.default_rng(0))
     for n_roots in data.draw(st.lists(st.integers(1, 4), min_size=1, max_size=3)):
         sampler.begin(n_roots)
         root = np.array(data.draw(st.lists(st.integers(0, n_roots - 1), min_size=1, max_size=40)))
         drawn = np.concatenate([sampler.draw(root), sampler.draw(root)])
         assert drawn.dtype == np.uint8
-        most = [count for count in (n_a_condition, n_a_root, n_features) if count is not None]
+        most = [count for count in (n_per_split, n_per_tree, n_features) if count is not None]
         assert np.all(drawn.sum(axis=1) == min(most))
         for one in np.unique(root):
             used = drawn[np.tile(root, 2) == one].any(axis=0)
-            assert used.sum() <= min(n_a_root or n_features, n_features)
+            assert used.sum() <= min(n_per_tree or n_features, n_features)
 
 
 def test_every_level_and_every_root_draws_anew():

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from toprank.data.training import shared_training_data
+from toprank.data.binned_cases import shared_training_data
 from toprank.errors import InputError
 from toprank.experiment.encoding import make_encoder
 from toprank.experiment.measures import score_of

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from toprank.data.training import shared_training_data
+from toprank.data.binned_cases import shared_training_data
 from toprank.experiment.data import load_cases
 from toprank.experiment.encoding import make_encoder
 from toprank.experiment.measures import figures_of, score_of

@@ -17,11 +17,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from toprank._core.threads import Threads, resolve_n_jobs
 from toprank.budget import alerts_of_budget, budget_text, cases_of_budget, find_cutoff
+from toprank.data.binned_cases import shared_tables
 from toprank.data.cases import Cases
 from toprank.data.column_roles import learn_columns
 from toprank.data.encoding import encode, original_values
 from toprank.data.frames import backend_of, make_frame
-from toprank.data.training import shared_tables
 from toprank.explain.dependence import Dependence, partial_dependence
 from toprank.explain.reasons import Reason
 from toprank.explain.values import Originals
@@ -74,7 +74,7 @@ class Ranker(ClassifierMixin, TableReader):
 
     It reads tables and labels, asks its subclass to fit and to score, finds the cutoff of the budget and the hit rates
     of new cases, lists alerts and saves. How a model is made is the subclass's business: it learns from `Cases` in
-    `_fit_model`, scores encoded rows in `_decide` and explains them in `_reasons`. See "How to add a ranker" in the
+    `_fit_model`, scores encoded rows in `_score_rows` and explains them in `_reasons`. See "How to add a ranker" in the
     documentation of the design.
 
     Attributes
@@ -107,9 +107,9 @@ class Ranker(ClassifierMixin, TableReader):
         self
         """
         self._validate_params()
-        self._forget()
+        self._reset()
         try:
-            data, weight = self._take_over(X, y, sample_weight)
+            data, weight = self._reuse(X, y, sample_weight)
             if data is None:
                 table = self._read(X, reset=True)
                 is_positive, weight = self._read_labels(y, sample_weight, len(table))
@@ -121,10 +121,10 @@ class Ranker(ClassifierMixin, TableReader):
                     self.columns_ = with_usual(data.columns, data.X, is_positive, weight)
                     self.data_hash_ = data.fingerprint()
                     self._backend = backend_of(X)
-                    self._hand_on(X, y, sample_weight, data)
+                    self._offer(X, y, sample_weight, data)
                 self._set_cutoff(data, threads, self._fit_model(data, threads) or self._cross_validate(data, threads))
         except BaseException:
-            self._forget()  # a fit that fails leaves nothing half-made behind
+            self._reset()  # a fit that fails leaves nothing half-made behind
             raise
         return self
 
@@ -161,7 +161,7 @@ class Ranker(ClassifierMixin, TableReader):
         chosen = [None if names is None else repr(list(names)) for names in named]
         return type(self)._make_cases, *chosen, repr(self.pos_label)
 
-    def _take_over(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, np.ndarray | None]:
+    def _reuse(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, np.ndarray | None]:
         """Training data that an earlier fit made of the same objects, and their weights; None where there are none."""
         shared = shared_tables()
         found = shared.training.find((X, y, sample_weight), self._table_settings) if shared else None
@@ -172,7 +172,7 @@ class Ranker(ClassifierMixin, TableReader):
             setattr(self, name, copy(value))
         return data, data.weight
 
-    def _hand_on(self, X: Any, y: Any, sample_weight: Any, data: Any) -> None:
+    def _offer(self, X: Any, y: Any, sample_weight: Any, data: Any) -> None:
         """Keep training data, and what is known of the table by now, for fits to come."""
         shared = shared_tables()
         if shared:
@@ -194,7 +194,7 @@ class Ranker(ClassifierMixin, TableReader):
             inside, part = data.with_weight(fold.inside_weight), self._unfitted_copy()
             part.n_cases_, part.n_positives_ = _count(data.is_positive, inside.weight)
             part._fit_model(inside, threads)
-            parts.append(HeldOut.from_fold(data, fold, partial(part._decide, threads=threads)))
+            parts.append(HeldOut.from_fold(data, fold, partial(part._score_rows, threads=threads)))
         return Unseen(parts, by_folds(len(parts))) if parts else None
 
     def _unfitted_copy(self) -> Self:
@@ -225,7 +225,7 @@ class Ranker(ClassifierMixin, TableReader):
     def _set_cutoff(self, data: Any, threads: Threads, unseen: Unseen | None) -> None:
         """Find the score that separates alerts from the rest, and the hit rates by score."""
         k = cases_of_budget(self.budget, self.n_cases_, self.n_positives_)
-        rows, score = self._review(data, threads)
+        rows, score = self._score_training_rows(data, threads)
         is_positive = data.is_positive[rows]
         weight = None if data.weight is None else data.weight[rows]
         if weight is not None:
@@ -242,22 +242,22 @@ class Ranker(ClassifierMixin, TableReader):
             cutoff = replace(cutoff, hit_rate=rate, hit_rate_low=low, hit_rate_high=high)
         self.cutoff_ = cutoff
 
-    def _review(self, data: Any, threads: Threads) -> tuple[slice | np.ndarray, np.ndarray]:
+    def _score_training_rows(self, data: Any, threads: Threads) -> tuple[slice | np.ndarray, np.ndarray]:
         """Send the training rows, or a sample of them, through the finished model: which rows, and their scores."""
         rows = slice(None) if len(data.X) <= self._cutoff_rows else data.sample(self._cutoff_rows)
-        return rows, self._decide(data.X[rows], threads)
+        return rows, self._score_rows(data.X[rows], threads)
 
     # --- scoring ------------------------------------------------------------------------------------------------
 
     @abstractmethod
-    def _decide(self, matrix: np.ndarray, threads: Threads) -> np.ndarray:
+    def _score_rows(self, matrix: np.ndarray, threads: Threads) -> np.ndarray:
         """Scores of encoded rows."""
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Score of each row, float64 (n,): higher is more suspicious. Depends on the row and the model alone."""
         matrix = self._encode(X)
         with Threads(resolve_n_jobs(self.n_jobs)) as threads:
-            return self._decide(matrix, threads)
+            return self._score_rows(matrix, threads)
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """Rate expected of new cases with each row's score, float64 (n, 2), columns in the order of `classes_`.
@@ -333,7 +333,7 @@ class Ranker(ClassifierMixin, TableReader):
         k = count_of_alerts(k, len(matrix))
         first, last = carried_columns(X, id, "id"), carried_columns(X, keep, "keep")
         with Threads(resolve_n_jobs(self.n_jobs)) as threads:
-            score = self._decide(matrix, threads)
+            score = self._score_rows(matrix, threads)
         rows = np.argsort(-score, kind="stable")[:k]
         rate = self.rates_.at(score[rows])
         rate_name = "hit_rate" if self.rates_.is_for_new_cases else "training_rate"
@@ -376,7 +376,7 @@ class Ranker(ClassifierMixin, TableReader):
         matrix = self._encode(X)
         with Threads(resolve_n_jobs(self.n_jobs)) as threads:
             return partial_dependence(
-                lambda rows: self._decide(rows, threads), matrix, self.columns_, features, n_values=n_values,
+                lambda rows: self._score_rows(rows, threads), matrix, self.columns_, features, n_values=n_values,
                 max_rows=max_rows,
             )  # fmt: skip
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from toprank._core.threads import Threads
-from toprank.data.training import TrainingData
+from toprank.data.binned_cases import BinnedCases
 from toprank.rankers.base import Ranker
 from toprank.rankers.reading import TableReader
 from toprank.rankers.validation import check_finite, warn_of_light_weights
@@ -23,10 +23,10 @@ class BinnedReader(TableReader):
 
     def _make_cases(
         self, matrix: np.ndarray, is_positive: np.ndarray, weight: np.ndarray | None, threads: Threads
-    ) -> TrainingData:
+    ) -> BinnedCases:
         """The encoded rows in bins, or with their values sorted."""
         try:
-            return TrainingData(matrix, is_positive, weight, self.columns_, splitter=self._binning.splitter,
+            return BinnedCases(matrix, is_positive, weight, self.columns_, splitter=self._binning.splitter,
                                 max_bins=self._binning.max_bins, threads=threads)  # fmt: skip
         except ValueError:
             check_finite(matrix, self.columns_)  # names the column

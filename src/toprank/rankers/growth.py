@@ -12,7 +12,7 @@ import numpy as np
 from toprank._compat import Interval, Options, StrOptions
 from toprank._core.criteria import split_gain
 from toprank._core.threads import Threads
-from toprank.data.training import TrainingData, shared_tables
+from toprank.data.binned_cases import BinnedCases, shared_tables
 from toprank.rankers.base import RANKER_CONSTRAINTS
 from toprank.tree.categories import CategorySearch
 from toprank.tree.feature_sampler import FeatureSampler
@@ -104,7 +104,7 @@ class GrowthSettings:
 
 
 def grow_tree(
-    settings: GrowthSettings, data: TrainingData, threads: Threads, direction: np.ndarray | None = None
+    settings: GrowthSettings, data: BinnedCases, threads: Threads, direction: np.ndarray | None = None
 ) -> Tree:
     """One greedy tree without scores; `direction` as `Limits` takes it."""
     weights = integer_weights(data.is_positive, data.weight)
@@ -116,7 +116,7 @@ def grow_tree(
 
 def grow_meta(
     settings: GrowthSettings,
-    data: TrainingData,
+    data: BinnedCases,
     weight: np.ndarray | None,
     threads: Threads,
     sample_features: FeatureSampler | None = None,
@@ -128,7 +128,7 @@ def grow_meta(
     return grow_meta_tree(splitter, settings.objective, settings.max_depth or UNLIMITED, limits), weights.unit
 
 
-def grow_shared_meta(settings: GrowthSettings, data: TrainingData, threads: Threads) -> tuple[MetaTree, float]:
+def grow_shared_meta(settings: GrowthSettings, data: BinnedCases, threads: Threads) -> tuple[MetaTree, float]:
     """`grow_meta` on all rows; inside `shared_training_data` with what other leaf depths have in common."""
     tables = shared_tables()
     if tables is None or settings.max_leaf_nodes is not None:
@@ -145,7 +145,7 @@ def grow_shared_meta(settings: GrowthSettings, data: TrainingData, threads: Thre
 
 
 def _grow_stack(
-    settings: GrowthSettings, data: TrainingData, depths: tuple[int, ...], threads: Threads
+    settings: GrowthSettings, data: BinnedCases, depths: tuple[int, ...], threads: Threads
 ) -> tuple[dict[int, MetaTree], float]:
     """Meta-trees by the depth of their inner trees, and the unit of their integer weights."""
     weights = integer_weights(data.is_positive, data.weight)

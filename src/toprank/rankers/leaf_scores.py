@@ -6,12 +6,12 @@ from collections.abc import Callable
 
 import numpy as np
 
-from toprank.data.training import TrainingData
+from toprank.data.binned_cases import BinnedCases
 from toprank.rankers.linear import STEPS_TRIED, fit_linear_scoring
 from toprank.tree.categories import CategorySearch
 from toprank.tree.scoring import TIES, Margin, Scoring
 
-Fit = Callable[[TrainingData, np.ndarray | None, float, CategorySearch], Scoring]
+Fit = Callable[[BinnedCases, np.ndarray | None, float, CategorySearch], Scoring]
 """Fits a scoring on the rows that have weight, with an inverse penalty and a way to treat categories."""
 
 LEAF_SCORES: dict[str, Fit] = {
@@ -24,7 +24,7 @@ LEAF_SCORES: dict[str, Fit] = {
 
 
 def fit_leaf_score(
-    name: str, data: TrainingData, weight: np.ndarray | None, C: float, categories: CategorySearch
+    name: str, data: BinnedCases, weight: np.ndarray | None, C: float, categories: CategorySearch
 ) -> Scoring:
     """What orders rows inside leaves; fitted once for all fits on the same data with their own weights."""
     if weight is not data.weight:

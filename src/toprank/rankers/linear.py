@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from toprank.data.binned_cases import BinnedCases
 from toprank.data.cases import sample_cases
-from toprank.data.training import TrainingData
 from toprank.tree.bin_mapper import center_and_spread, distinct_values, short_between
 from toprank.tree.categories import CategorySearch, levels_worth_points
 from toprank.tree.rows import find_equal_rows
@@ -30,14 +30,14 @@ TOLERANCE = 1e-5
 """Relative accuracy of a fit: a ranking needs no last digits."""
 
 
-def fit_linear_direction(data: TrainingData, weight: np.ndarray, C: float, allowed: np.ndarray) -> np.ndarray:
+def fit_linear_direction(data: BinnedCases, weight: np.ndarray, C: float, allowed: np.ndarray) -> np.ndarray:
     """Slope of each numeric column in an L1-penalised logistic regression, 0 elsewhere; missing values count as means.
 
     Both classes weigh the same. They are balanced after equal rows are merged: weight 2 is the row twice.
 
     Parameters
     ----------
-    data : TrainingData
+    data : BinnedCases
     weight : float array of shape (n,); rows of weight 0 are left out
     C : float
         Inverse penalty.
@@ -58,7 +58,7 @@ def fit_linear_direction(data: TrainingData, weight: np.ndarray, C: float, allow
 
 
 def fit_linear_scoring(
-    data: TrainingData,
+    data: BinnedCases,
     weight: np.ndarray | None,
     C: float,
     n_steps: int = 0,
@@ -154,7 +154,7 @@ def _standardised(X: np.ndarray, center: np.ndarray, spread: np.ndarray) -> np.n
 
 
 def _levels_with_points(
-    data: TrainingData, weight: np.ndarray | None, rows: np.ndarray, feature: int, search: CategorySearch
+    data: BinnedCases, weight: np.ndarray | None, rows: np.ndarray, feature: int, search: CategorySearch
 ) -> np.ndarray:
     """Categories of a column that may get points, bool (n_levels,), judged by the cases in the rows of a fit.
 

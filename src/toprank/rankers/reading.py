@@ -11,10 +11,10 @@ from narwhals.dependencies import is_polars_lazyframe
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
+from toprank.data.binned_cases import shared_tables
 from toprank.data.encoding import encode
 from toprank.data.frames import backend_of, check_names, names_of
 from toprank.data.table import Table, read_table
-from toprank.data.training import shared_tables
 from toprank.errors import InputError, InputTypeError
 from toprank.files.model_file import save_model
 from toprank.rankers.validation import check_finite, check_no_iterator, check_no_truth_values, missing_columns_text
@@ -42,7 +42,7 @@ class TableReader(BaseEstimator):
         check_no_truth_values(self)
         check_no_iterator(self)
 
-    def _forget(self) -> None:
+    def _reset(self) -> None:
         """Drop all fitted attributes."""
         for name in [name for name in vars(self) if name.endswith("_")]:
             delattr(self, name)

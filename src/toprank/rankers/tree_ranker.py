@@ -9,9 +9,9 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from toprank._core.threads import Threads
+from toprank.data.binned_cases import BinnedCases
 from toprank.data.encoding import original_values
 from toprank.data.frames import make_frame
-from toprank.data.training import TrainingData
 from toprank.errors import InputError
 from toprank.explain import (
     MAX_CONDITIONS,
@@ -93,7 +93,7 @@ class TreeRanker(OneTree, BinnedRanker):
     _training_rows: tuple[np.ndarray, np.ndarray] | None = None
     """Scores and leaf nodes of the training rows, only while the cutoff is set."""
 
-    def _review(self, data: TrainingData, threads: Threads) -> tuple[slice, np.ndarray]:
+    def _score_training_rows(self, data: BinnedCases, threads: Threads) -> tuple[slice, np.ndarray]:
         score, leaf = self._training_rows = self.tree_.scores_and_leaves(data.X, threads)
         self.path_counts_ = count_paths(self.tree_, data.X, data.weight, leaf=leaf)  # how leaves are usually reached
         card = self.tree_.scoring
@@ -102,7 +102,7 @@ class TreeRanker(OneTree, BinnedRanker):
         self._leaf_rows = None if self._is_prepared else LeafRows.draw(self.tree_, data.X, leaf, data.weight)
         return slice(None), score
 
-    def _set_cutoff(self, data: TrainingData, threads: Threads, unseen: Unseen | None) -> None:
+    def _set_cutoff(self, data: BinnedCases, threads: Threads, unseen: Unseen | None) -> None:
         super()._set_cutoff(data, threads, unseen)
         rows, self._training_rows, self._leaf_rates = self._training_rows, None, None
         if rows is not None and self.rates_.is_for_new_cases:
@@ -139,7 +139,7 @@ class TreeRanker(OneTree, BinnedRanker):
         check_is_fitted(self)
         return gain_importance(self.tree_)
 
-    def _decide(self, matrix: np.ndarray, threads: Threads) -> np.ndarray:
+    def _score_rows(self, matrix: np.ndarray, threads: Threads) -> np.ndarray:
         return self.tree_.decision_function(matrix, threads)
 
     def _leaf_column(self, matrix: np.ndarray) -> dict[str, np.ndarray]:
@@ -407,7 +407,7 @@ def leaf_rates(tree: Tree, rates: HitRates, score: np.ndarray, leaf: np.ndarray,
     return np.column_stack((rate, np.array(ends)))
 
 
-def points_spread(scoring: Card, data: TrainingData) -> np.ndarray:
+def points_spread(scoring: Card, data: BinnedCases) -> np.ndarray:
     """Standard deviation of the points that a scorecard gives each column of the training rows: float64 (n_features,).
 
     Of a number that is never missing: weight times the spread of the column.

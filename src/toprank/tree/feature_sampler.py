@@ -14,9 +14,9 @@ class FeatureSampler:
     Parameters
     ----------
     n_features : int
-    n_a_condition : int or None
+    n_per_split : int or None
         Columns drawn anew for each condition; None = all.
-    n_a_root : int or None
+    n_per_tree : int or None
         Columns drawn once for each root, to which its whole tree is confined; None = all.
     rng : numpy Generator
 
@@ -31,25 +31,25 @@ class FeatureSampler:
     (1, 2)
     """
 
-    def __init__(self, n_features: int, n_a_condition: int | None, n_a_root: int | None, rng: np.random.Generator):
-        self.n_features, self.n_a_condition, self.n_a_root, self.rng = n_features, n_a_condition, n_a_root, rng
+    def __init__(self, n_features: int, n_per_split: int | None, n_per_tree: int | None, rng: np.random.Generator):
+        self.n_features, self.n_per_split, self.n_per_tree, self.rng = n_features, n_per_split, n_per_tree, rng
         self._of_root: np.ndarray | None = None
 
     def begin(self, n_roots: int) -> None:
         """Draw the columns of so many new roots."""
-        if self.n_a_root is not None:
-            self._of_root = _smallest(self.rng.random((n_roots, self.n_features)), self.n_a_root)
+        if self.n_per_tree is not None:
+            self._of_root = _smallest(self.rng.random((n_roots, self.n_features)), self.n_per_tree)
 
     def draw(self, root: np.ndarray) -> np.ndarray:
         """Columns that each node may ask for, uint8 (n_nodes, n_features), given the root of each node."""
         confined = None if self._of_root is None else self._of_root[root]
-        if self.n_a_condition is None:
+        if self.n_per_split is None:
             return np.ones((len(root), self.n_features), np.uint8) if confined is None else confined
         key = self.rng.random((len(root), self.n_features))
         if confined is None:
-            return _smallest(key, self.n_a_condition)
+            return _smallest(key, self.n_per_split)
         key[confined == 0] = 1.0  # above every draw, so these come last; where they are taken the next line drops them
-        return _smallest(key, self.n_a_condition) & confined
+        return _smallest(key, self.n_per_split) & confined
 
 
 def _smallest(key: np.ndarray, count: int) -> np.ndarray:

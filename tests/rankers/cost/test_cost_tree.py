@@ -10,7 +10,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 from ranker_cases import cases, fewer, make_cases
 from toprank import CostTree, TAOTree, load
-from toprank.data.training import TrainingData
+from toprank.data.binned_cases import BinnedCases
 from toprank.rankers.unseen import held_out_folds
 from toprank.tree.columns import Column
 
@@ -133,7 +133,7 @@ def test_the_cross_validated_cost_is_that_of_trees_fitted_without_the_fold():
     cost = np.where(y == 1, 1.0, 0.4) * weight
     expected = np.zeros(len(tried))
     columns = [Column(f"x{f}") for f in range(X.shape[1])]
-    folds = held_out_folds(TrainingData(X, y == 1, weight, columns), 3, None)
+    folds = held_out_folds(BinnedCases(X, y == 1, weight, columns), 3, None)
     assert len(folds) == 3
     for held_out in (fold.held_out for fold in folds):
         inside = weight.copy()

@@ -14,7 +14,7 @@ from sklearn.model_selection import cross_val_score
 from ranker_cases import cases, fewer, make_cases
 from toprank import MetaAP, RankingTree, load
 from toprank._core.dtypes import CATEGORY, NUMERIC, OBLIQUE
-from toprank.data.training import shared_training_data
+from toprank.data.binned_cases import shared_training_data
 from toprank.metrics import roc_auc
 from toprank.rankers.cost.tao_tree import TAOTree
 from toprank.rankers.growth import PUBLISHED_CATEGORIES

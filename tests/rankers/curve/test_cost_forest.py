@@ -10,7 +10,7 @@ from sklearn.base import clone
 from ranker_cases import fewer, make_cases
 from toprank import CostOptimalForest, TAOTree, load
 from toprank._core.threads import Threads
-from toprank.data.training import TrainingData
+from toprank.data.binned_cases import BinnedCases
 from toprank.files.model_file import ModelFileError
 from toprank.metrics import OperatingPoints, average_precision
 from toprank.rankers.curve.cost_forest import Member, Tally, _side_by_side
@@ -42,7 +42,7 @@ def drawn_by(forest, data, n_members):
 
 
 def training_data(forest, X, y, weight=None):
-    return TrainingData(forest._encode(X), y == 1, weight, forest.columns_)
+    return BinnedCases(forest._encode(X), y == 1, weight, forest.columns_)
 
 
 # --- members and votes ------------------------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ from ranker_cases import cases, fewer, make_cases
 from toprank import MetaAP, RankingTree, load
 from toprank._core.dtypes import AP
 from toprank._core.threads import Threads
-from toprank.data.training import TrainingData
+from toprank.data.binned_cases import BinnedCases
 from toprank.rankers.growth import GrowthSettings, grow_meta
 from toprank.rankers.meta.ordering import ORDER_STRENGTH, finish_meta
 from toprank.tree.columns import Column
@@ -105,7 +105,7 @@ def test_stages_of_new_rows(model, weighed):
 def test_leaves_stand_from_left_to_right_or_by_rates_shrunk_towards_those_above(leaf_order):
     X, y = make_cases()
     matrix = X[["size", "age"]].to_numpy()
-    data = TrainingData(matrix, y == 1, None, [Column("size"), Column("age")])
+    data = BinnedCases(matrix, y == 1, None, [Column("size"), Column("age")])
     how = GrowthSettings.from_estimator(MetaAP(min_samples_leaf=5), AP, 2, max_depth=5, leaf_order=leaf_order)
     meta, unit = grow_meta(how, data, None, Threads())
     tree, entry = finish_meta(how, meta, unit, data.is_categorical, TIES)

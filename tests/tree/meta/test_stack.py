@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from tables import Table, check_same_tree, limits, make_splitter, tables
 from toprank._core.dtypes import AP
 from toprank._core.threads import Threads
-from toprank.data.training import TrainingData
+from toprank.data.binned_cases import BinnedCases
 from toprank.tree.columns import Column
 from toprank.tree.flatten import flatten_meta_tree
 from toprank.tree.grower import Limits
@@ -23,7 +23,7 @@ def stacked(table, n_copies, mode, threads=None):
     """Splitter over copies of the table, and a root for each."""
     columns = [Column(f"x{i}", tuple("abcde") if n else None) for i, n in enumerate(table.n_categories)]
     splitter = {"histogram": "hist", "exact": "exact"}[mode]
-    data = TrainingData(table.X, table.is_positive, table.sample_weight, columns, splitter=splitter)
+    data = BinnedCases(table.X, table.is_positive, table.sample_weight, columns, splitter=splitter)
     return data.stacked_splitter(table.weights, threads or Threads(), n_copies)
 
 

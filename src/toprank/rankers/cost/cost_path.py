@@ -18,8 +18,8 @@ from sklearn.utils import check_random_state
 from sklearn.utils.parallel import Parallel, delayed
 
 from toprank._compat import n_samples, take_rows
+from toprank.data.binned_cases import shared_training_data
 from toprank.data.frames import backend_of, make_frame
-from toprank.data.training import shared_training_data
 from toprank.errors import InputError
 from toprank.metrics.operating_points import OperatingPoints
 from toprank.rankers.validation import check_classes, check_labels, check_weights

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from toprank._core.threads import Threads
-from toprank.data.training import TrainingData
+from toprank.data.binned_cases import BinnedCases
 from toprank.errors import InputError
 from toprank.files.model_file import without_prefix
 from toprank.rankers.cost.labelled_tree import BALANCED, LABELLED_CONSTRAINTS, LabelledTree
@@ -154,7 +154,7 @@ class CostTree(LabelledTree):
 
     # --- growing and pruning ------------------------------------------------------------------------------------
 
-    def _fit_model(self, data: TrainingData, threads: Threads) -> None:
+    def _fit_model(self, data: BinnedCases, threads: Threads) -> None:
         direction = read_directions(self.monotonic_cst, data.columns, data.is_categorical, "CostTree")
         if direction is not None and self.leaf_score != "constant":
             raise InputError(
@@ -174,7 +174,7 @@ class CostTree(LabelledTree):
         self._finish(counted(tree, data, weights, threads), is_positive, data, direction)
         self.objective_ = self.fp_cost_ * self.n_fp_ + self.fn_cost * self.n_fn_ + self.ccp_alpha_ * self.n_leaves_
 
-    def _grow(self, data: TrainingData, costly: RowWeights, threads: Threads, direction: np.ndarray | None) -> FullTree:
+    def _grow(self, data: BinnedCases, costly: RowWeights, threads: Threads, direction: np.ndarray | None) -> FullTree:
         """The tree before pruning."""
         cheaper = min(self.fp_cost_, self.fn_cost) / costly.unit
         tree = self._greedy_tree(data, costly, self.max_depth, np.floor(self.min_samples_leaf * cheaper), threads,
@@ -182,7 +182,7 @@ class CostTree(LabelledTree):
         return FullTree.of(replace(tree, gain=tree.gain * costly.unit))
 
     def _choose_penalty(
-        self, full: FullTree, data: TrainingData, costs: np.ndarray, threads: Threads, direction: np.ndarray | None
+        self, full: FullTree, data: BinnedCases, costs: np.ndarray, threads: Threads, direction: np.ndarray | None
     ) -> float:
         """The penalty given, or the one of least cross-validated cost; of equals the largest."""
         if self.ccp_alpha != "cv":
@@ -275,7 +275,7 @@ def sums_of_nodes(tree: Tree, leaf: np.ndarray, values: np.ndarray) -> np.ndarra
     return np.array(sums)
 
 
-def counted(tree: Tree, data: TrainingData, weights: RowWeights, threads: Threads) -> Tree:
+def counted(tree: Tree, data: BinnedCases, weights: RowWeights, threads: Threads) -> Tree:
     """The tree with cases instead of costs in its nodes."""
     leaf = tree.apply(data.X, threads)
     positive, total = (sums_of_nodes(tree, leaf, values) for values in (weights.positive, weights.total))

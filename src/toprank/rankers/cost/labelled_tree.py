@@ -11,7 +11,7 @@ import numpy as np
 from toprank._compat import Interval, StrOptions
 from toprank._core.dtypes import GINI
 from toprank._core.threads import Threads, resolve_n_jobs
-from toprank.data.training import TrainingData
+from toprank.data.binned_cases import BinnedCases
 from toprank.errors import InputError
 from toprank.rankers.greedy.monotone import bounded_rates
 from toprank.rankers.growth import GROWTH_CONSTRAINTS, category_search
@@ -78,14 +78,14 @@ class LabelledTree(TreeRanker):
 
     # --- growing ------------------------------------------------------------------------------------------------
 
-    def _weigh_by_cost(self, data: TrainingData, weights: RowWeights, costs: np.ndarray) -> RowWeights:
+    def _weigh_by_cost(self, data: BinnedCases, weights: RowWeights, costs: np.ndarray) -> RowWeights:
         """What a mistake on each row costs, in integer units."""
         total, whole, unit = integer_costs(weights.total, costs, FIXED_POINT_BITS)
         total = total * np.where(data.is_positive, whole[1, 0], whole[0, 1])
         return RowWeights(np.where(data.is_positive, total, 0), total, unit * weights.unit, (costs[1, 0], costs[0, 1]))
 
     def _greedy_tree(
-        self, data: TrainingData, costly: RowWeights, max_depth: int | None, least: float, threads: Threads,
+        self, data: BinnedCases, costly: RowWeights, max_depth: int | None, least: float, threads: Threads,
         direction: np.ndarray | None = None,
     ) -> Tree:  # fmt: skip
         """A greedy tree by the Gini index; each row weighs what a mistake on it costs, a leaf `least` units or more."""
@@ -95,7 +95,7 @@ class LabelledTree(TreeRanker):
         limits = Limits(GINI, max_depth or UNLIMITED, min_leaf, categories=categories, direction=direction)
         return flatten_tree(grow(splitter, splitter.root(), limits), costly.unit, data.is_categorical)
 
-    def _finish(self, tree: Tree, label: np.ndarray, data: TrainingData, direction: np.ndarray | None = None) -> None:
+    def _finish(self, tree: Tree, label: np.ndarray, data: BinnedCases, direction: np.ndarray | None = None) -> None:
         """Leaf order, rates and scores of a tree, whose leaves have labels 0 and 1; its mistakes."""
         parent = parents_of(np.where(tree.is_leaf, -1, tree.left), tree.right)
         rates = smoothed_rates(

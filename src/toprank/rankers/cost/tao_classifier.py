@@ -17,10 +17,10 @@ from sklearn.utils.validation import check_is_fitted
 from toprank._compat import HasMethods, Interval, StrOptions, check_sample_weight
 from toprank._core.dtypes import CATEGORY, NUMERIC
 from toprank._core.threads import Threads, resolve_n_jobs
+from toprank.data.binned_cases import BinnedCases
 from toprank.data.column_roles import learn_columns
 from toprank.data.encoding import encode
 from toprank.data.frames import backend_of
-from toprank.data.training import TrainingData
 from toprank.errors import InputError
 from toprank.rankers.cost.class_tree import ClassTree
 from toprank.rankers.cost.tao_tree import DEEPEST, TAOTree
@@ -160,7 +160,7 @@ keep_columns, n_jobs, random_state
         """
         self._validate_params()
         self._check_random_depth()
-        self._forget()
+        self._reset()
         try:
             table = self._read(X, reset=True)
             rows, label, weight = self._read_labels(y, sample_weight, len(table))
@@ -174,7 +174,7 @@ keep_columns, n_jobs, random_state
                 self.data_hash_ = data.fingerprint()
                 self._fit_model(data, label, threads)
         except BaseException:
-            self._forget()  # a fit that fails leaves nothing half-made behind
+            self._reset()  # a fit that fails leaves nothing half-made behind
             raise
         return self
 
@@ -200,7 +200,7 @@ keep_columns, n_jobs, random_state
         self.costs_ = self._cost_matrix(np.bincount(label, whole.total))
         return rows, label, weight
 
-    def _fit_model(self, data: TrainingData, label: np.ndarray, threads: Threads) -> None:
+    def _fit_model(self, data: BinnedCases, label: np.ndarray, threads: Threads) -> None:
         """Optimise the tree, prune it, and number its leaves."""
         weights = integer_weights(data.is_positive, data.weight)
         rows = DistinctRows.of(data.X, label, weights, data.is_categorical, data.codes)

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from toprank._compat import HasMethods, Interval, StrOptions
 from toprank._core.threads import Threads
-from toprank.data.training import TrainingData
+from toprank.data.binned_cases import BinnedCases
 from toprank.errors import InputError
 from toprank.rankers.cost.labelled_tree import BALANCED, LABELLED_CONSTRAINTS, LabelledTree
 from toprank.rankers.growth import CV, category_search
@@ -193,7 +193,7 @@ class TAOTree(LabelledTree):
 
     # --- optimising ---------------------------------------------------------------------------------------------
 
-    def _fit_model(self, data: TrainingData, threads: Threads) -> None:
+    def _fit_model(self, data: BinnedCases, threads: Threads) -> None:
         self._check_random_depth()
         costs = self._set_costs()
         problem = self._problem(costs, data, threads)
@@ -207,7 +207,7 @@ class TAOTree(LabelledTree):
         self._keep(best.tree, best.objective_path, problem, data)
 
     def _keep(
-        self, tree: AlternatingTree, objective_path: list[float], problem: CostProblem, data: TrainingData
+        self, tree: AlternatingTree, objective_path: list[float], problem: CostProblem, data: BinnedCases
     ) -> None:
         """Take a tree as the result; `objective_path` holds the objectives on the way to it."""
         # Branches that no case takes are kept here: another cost may need them.
@@ -217,7 +217,7 @@ class TAOTree(LabelledTree):
         self.objective_ = small.objective(problem)
         self.objective_path_ = np.array([*objective_path, self.objective_])
 
-    def _with_threshold(self, node: int, threshold: float, fp_cost: float, data: TrainingData) -> Self:
+    def _with_threshold(self, node: int, threshold: float, fp_cost: float, data: BinnedCases) -> Self:
         """The fitted tree with another threshold at one node of `tree_`, and the labels that its leaves have.
 
         Its leaves need not have the labels that cost least; `fp_cost` is what it is said to be for.
@@ -236,7 +236,7 @@ class TAOTree(LabelledTree):
         tree.label = np.where(self.tree_.is_leaf, self._label, 0).astype(np.int64)
         return tree
 
-    def _problem(self, costs: np.ndarray, data: TrainingData, threads: Threads) -> CostProblem:
+    def _problem(self, costs: np.ndarray, data: BinnedCases, threads: Threads) -> CostProblem:
         categories = category_search(self)
         rows, is_oblique = distinct_rows(data, categories), self.split == "oblique"
         return CostProblem.of(rows, costs, self.alpha, is_oblique, threads, categories)
@@ -251,7 +251,7 @@ class TAOTree(LabelledTree):
             )
 
     def _starts(
-        self, problem: CostProblem, data: TrainingData, costs: np.ndarray, threads: Threads
+        self, problem: CostProblem, data: BinnedCases, costs: np.ndarray, threads: Threads
     ) -> Iterator[AlternatingTree]:
         """Trees to begin with."""
         random = np.random.default_rng(
@@ -267,7 +267,7 @@ class TAOTree(LabelledTree):
         for _ in range(n_random):
             yield random_tree(problem, self.max_depth, random)
 
-    def _first_tree(self, data: TrainingData, costs: np.ndarray, threads: Threads) -> Tree:
+    def _first_tree(self, data: BinnedCases, costs: np.ndarray, threads: Threads) -> Tree:
         """The greedy tree of init="cart"."""
         weights = integer_weights(data.is_positive, data.weight)
         costly = self._weigh_by_cost(data, weights, costs)
@@ -314,7 +314,7 @@ class TAOTree(LabelledTree):
         self._whole = None  # files hold the finished tree alone
 
 
-def distinct_rows(data: TrainingData, categories: CategorySearch) -> DistinctRows:
+def distinct_rows(data: BinnedCases, categories: CategorySearch) -> DistinctRows:
     """Distinct rows of the training data; found once for all costs."""
     return data.once(("distinct rows", categories), lambda: DistinctRows.of(
         data.X, data.is_positive, integer_weights(data.is_positive, data.weight), data.is_categorical, data.codes,

@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 
 from toprank._core.threads import Threads
-from toprank.data.training import TrainingData
+from toprank.data.binned_cases import BinnedCases
 from toprank.rankers.cost.tao_tree import TAOTree
 from toprank.rankers.curve.path import Moved, votes_of
 from toprank.tree.tao.alternating_tree import AlternatingTree, pruned
@@ -62,7 +62,7 @@ class Between:
     ----------
     models : list of TAOTree
         Costs of a false positive ascending.
-    data : TrainingData
+    data : BinnedCases
         That the models were fitted on.
     problem : CostProblem
         Of `data`, at some cost.
@@ -73,13 +73,13 @@ class Between:
     """
 
     models: Sequence[TAOTree]
-    data: TrainingData
+    data: BinnedCases
     problem: CostProblem
     trees: Sequence[AlternatingTree]
     moves: Sequence[Moves]
 
     @classmethod
-    def of(cls, models: Sequence[TAOTree], data: TrainingData, threads: Threads) -> Between:
+    def of(cls, models: Sequence[TAOTree], data: BinnedCases, threads: Threads) -> Between:
         """What it takes to find trees between these models, which were fitted on `data`."""
         problem = models[0]._problem(np.array([[0.0, 1.0], [1.0, 0.0]]), data, Threads())
         trees = [model._alternating(problem) for model in models]
@@ -189,7 +189,7 @@ class FilledPath:
         cls,
         trees: Sequence[TAOTree],
         ratios: np.ndarray,
-        data: TrainingData,
+        data: BinnedCases,
         max_point_gap: float | None,
         threads: Threads,
     ) -> FilledPath:

@@ -15,8 +15,8 @@ from sklearn.utils.validation import check_is_fitted
 from toprank._compat import Interval
 from toprank._core.threads import Threads
 from toprank.budget import Cutoff, cases_of_budget
+from toprank.data.binned_cases import BinnedCases
 from toprank.data.frames import make_frame
-from toprank.data.training import TrainingData
 from toprank.errors import InputError
 from toprank.explain import PathCounts, Rule
 from toprank.export import to_text
@@ -192,7 +192,7 @@ class CostOptimalCurve(CurveRanker):
 
     # --- fitting ------------------------------------------------------------------------------------------------
 
-    def _fit_model(self, data: TrainingData, threads: Threads) -> Unseen | None:
+    def _fit_model(self, data: BinnedCases, threads: Threads) -> Unseen | None:
         validation = self._read_validation()
         base = self._plain_base()
         made = [] if self.cv is None else held_out_folds(data, self.cv, self.random_state, len(data.X))
@@ -220,7 +220,7 @@ class CostOptimalCurve(CurveRanker):
         self._judge(path.ratios, path.trees, seen, unseen, source, path.moved)
         return self._unseen(unseen, [len(held_out) for _, held_out in parts] if validation is None else [])
 
-    def _fitter(self, data: TrainingData, threads: Threads) -> FitTree:
+    def _fitter(self, data: BinnedCases, threads: Threads) -> FitTree:
         return lambda tree: tree._fit_prepared(data, self, threads)
 
     def _choose_start(self, folds: CurveFolds, ratio: float) -> Start:
@@ -283,7 +283,7 @@ class CostOptimalCurve(CurveRanker):
     def _call_at(self, position: int, matrix: np.ndarray, threads: Threads) -> np.ndarray:
         return votes_of(self.path_[position].tree, matrix, threads)
 
-    def _decide(self, matrix: np.ndarray, threads: Threads) -> np.ndarray:
+    def _score_rows(self, matrix: np.ndarray, threads: Threads) -> np.ndarray:
         return order_of(*votes_and_scores(self._at_costs, matrix, threads))
 
     def _how(self) -> str:

@@ -12,7 +12,7 @@ from sklearn.utils import check_random_state
 
 from toprank._compat import Interval
 from toprank._core.threads import Threads
-from toprank.data.training import TrainingData
+from toprank.data.binned_cases import BinnedCases
 from toprank.errors import InputError
 from toprank.explain import PathCounts
 from toprank.metrics import average_precision
@@ -173,7 +173,7 @@ class CostOptimalForest(CurveRanker):
 
     # --- fitting ------------------------------------------------------------------------------------------------
 
-    def _fit_model(self, data: TrainingData, threads: Threads) -> Unseen | None:
+    def _fit_model(self, data: BinnedCases, threads: Threads) -> Unseen | None:
         validation = self._read_validation()
         ratio = self.n_positives_ / (self.n_cases_ - self.n_positives_)
         seeds = check_random_state(self.random_state).randint(np.iinfo(np.int32).max, size=self.n_estimators)
@@ -187,7 +187,7 @@ class CostOptimalForest(CurveRanker):
         is_unseen = [member.is_unseen for member in members]
         return self._judge_members(np.array(ratios), data, is_unseen, validation, threads)
 
-    def _follow_path(self, data: TrainingData, ratio: float, seed: int) -> Member:
+    def _follow_path(self, data: BinnedCases, ratio: float, seed: int) -> Member:
         """The curve of one member."""
         rng = np.random.default_rng(seed)
         weight = draw_bootstrap(data, self.max_samples, rng)
@@ -208,21 +208,21 @@ class CostOptimalForest(CurveRanker):
             weight == 0,
         )
 
-    def _drawn(self, data: TrainingData, weight: np.ndarray, base: TAOTree, rng: np.random.Generator) -> TrainingData:
+    def _drawn(self, data: BinnedCases, weight: np.ndarray, base: TAOTree, rng: np.random.Generator) -> BinnedCases:
         """Training data of a bootstrap; columns that were not drawn say nothing there."""
         rows = np.flatnonzero(weight)
         X = data.X[rows]
         n_columns = columns_wanted(self.max_features, X.shape[1])
         if n_columns is not None:
             X[:, rng.permutation(X.shape[1])[n_columns:]] = 0.0
-        return TrainingData(
+        return BinnedCases(
             X, data.is_positive[rows], weight[rows], data.columns, splitter=base.splitter, max_bins=base.max_bins
         )
 
     def _judge_members(
         self,
         ratios: np.ndarray,
-        data: TrainingData,
+        data: BinnedCases,
         is_unseen: list[np.ndarray],
         validation: tuple[np.ndarray, np.ndarray] | None,
         threads: Threads,

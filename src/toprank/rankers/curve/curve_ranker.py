@@ -17,8 +17,8 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from toprank._core.threads import Threads, resolve_n_jobs
+from toprank.data.binned_cases import BinnedCases
 from toprank.data.frames import make_frame
-from toprank.data.training import TrainingData
 from toprank.errors import InputError
 from toprank.files.model_file import without_prefix
 from toprank.metrics import OperatingPoints
@@ -191,7 +191,7 @@ class CurveRanker(Ensemble):
 
     # --- scoring ------------------------------------------------------------------------------------------------
 
-    def _cross_validate(self, data: TrainingData, threads: Threads) -> None:
+    def _cross_validate(self, data: BinnedCases, threads: Threads) -> None:
         """Nothing: a curve that was not judged out of fold on the way is not judged at all."""
 
     def _unseen(self, calls: Calls | None, sizes: Sequence[int] = ()) -> Unseen | None:
@@ -203,7 +203,7 @@ class CurveRanker(Ensemble):
         parts = [np.split(values, ends) for values in (calls.score, calls.is_positive, weight)]
         return Unseen([HeldOut(*each) for each in zip(*parts, strict=True)], self.held_out_by_)
 
-    def _decide(self, matrix: np.ndarray, threads: Threads) -> np.ndarray:
+    def _score_rows(self, matrix: np.ndarray, threads: Threads) -> np.ndarray:
         return self._calls(matrix, threads)[1]
 
     def predict(self, X: Any) -> np.ndarray:
@@ -223,7 +223,7 @@ class CurveRanker(Ensemble):
             is_positive = self._call_at(position, matrix, threads)
             if cut is not None and is_positive.any():
                 rows = np.flatnonzero(is_positive)
-                is_positive[rows] = self._decide(matrix[rows], threads) >= cut.threshold
+                is_positive[rows] = self._score_rows(matrix[rows], threads) >= cut.threshold
         return self.classes_[np.where(is_positive, self.positive_index_, 1 - self.positive_index_)]
 
     # --- choosing -----------------------------------------------------------------------------------------------

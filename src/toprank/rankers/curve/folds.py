@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from toprank._core.threads import Threads
-from toprank.data.training import TrainingData
+from toprank.data.binned_cases import BinnedCases
 from toprank.rankers.cost.tao_tree import TAOTree
 from toprank.rankers.curve.between import Between, Place
 from toprank.rankers.curve.path import FitTree, Follower, Start, fit_start, subset, votes_and_scores
@@ -19,7 +19,7 @@ class CurveFolds:
 
     Parameters
     ----------
-    data : TrainingData
+    data : BinnedCases
     folds : list of (int array, int array)
         Rows to learn from and held-out rows of each fold.
     base : TAOTree
@@ -35,10 +35,10 @@ class CurveFolds:
 
     def __init__(
         self,
-        data: TrainingData,
+        data: BinnedCases,
         folds: list[tuple[np.ndarray, np.ndarray]],
         base: TAOTree,
-        fitter: Callable[[TrainingData], FitTree],
+        fitter: Callable[[BinnedCases], FitTree],
         path_max_iter: int,
         threads: Threads,
         verbose: bool,

@@ -12,7 +12,7 @@ import numpy as np
 from sklearn.base import clone
 
 from toprank._core.threads import Threads
-from toprank.data.training import TrainingData
+from toprank.data.binned_cases import BinnedCases
 from toprank.errors import InputError
 from toprank.metrics import OperatingPoints
 from toprank.rankers.cost.tao_tree import DEEPEST, TAOTree
@@ -311,9 +311,9 @@ def path_table(path: Sequence[CurvePoint], seen: OperatingPoints, held_out: Oper
     return columns
 
 
-def subset(data: TrainingData, rows: np.ndarray, base: TAOTree) -> TrainingData:
+def subset(data: BinnedCases, rows: np.ndarray, base: TAOTree) -> BinnedCases:
     """Training data of some rows."""
     weight = None if data.weight is None else data.weight[rows]
-    return TrainingData(
+    return BinnedCases(
         data.X[rows], data.is_positive[rows], weight, data.columns, splitter=base.splitter, max_bins=base.max_bins
     )

@@ -131,7 +131,7 @@ class Ensemble(BinnedRanker):
     def explain(self, X: Any) -> list[VoteExplanation]:
         """Why each row stands where it stands: what each column did for it, on average over the trees."""
         matrix = self._encode(X)
-        score = self._decide(matrix, Threads())
+        score = self._score_rows(matrix, Threads())
         rate, how = self.rates_.at(score), (self._tree_weights(), self._how())
         originals = original_values(X, self._input_names)
         return explain_votes(

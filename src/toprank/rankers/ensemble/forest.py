@@ -14,7 +14,7 @@ from sklearn.utils import check_random_state
 
 from toprank._compat import Interval, StrOptions
 from toprank._core.threads import Threads
-from toprank.data.training import TrainingData
+from toprank.data.binned_cases import BinnedCases
 from toprank.errors import InputError
 from toprank.explain import PathCounts, count_paths
 from toprank.rankers.ensemble.ballots import Ballot, MeanBallot, Rows, Vote
@@ -143,7 +143,7 @@ class Forest(Ensemble):
         """How a meta-tree grows."""
 
     def _grow(
-        self, settings: GrowthSettings, data: TrainingData, weight: np.ndarray, sampler: FeatureSampler | None
+        self, settings: GrowthSettings, data: BinnedCases, weight: np.ndarray, sampler: FeatureSampler | None
     ) -> tuple[MetaTree, float]:
         """One meta-tree, and the unit of its weights."""
         return grow_meta(settings, data, weight, Threads(), sampler)
@@ -168,7 +168,7 @@ class Forest(Ensemble):
 
     # --- fitting ------------------------------------------------------------------------------------------------
 
-    def _fit_model(self, data: TrainingData, threads: Threads) -> Unseen | None:
+    def _fit_model(self, data: BinnedCases, threads: Threads) -> Unseen | None:
         settings = self._settings()
         scoring, points = self._fit_scoring(data)
         random = check_random_state(self.random_state)
@@ -194,7 +194,7 @@ class Forest(Ensemble):
             ballot.count(tree, unseen, cast)
         return self._judge_out_of_bag(data, *ballot.result(threads))
 
-    def _fit_scoring(self, data: TrainingData) -> tuple[Scoring, np.ndarray | None]:
+    def _fit_scoring(self, data: BinnedCases) -> tuple[Scoring, np.ndarray | None]:
         """What orders rows inside leaves, and the points of each row by a scorecard that has not seen it.
 
         All trees share one scorecard, of all rows. Out of bag, a row has the points of a scorecard of other folds.
@@ -210,7 +210,7 @@ class Forest(Ensemble):
             points[fold.held_out] = other.total(data.X[fold.held_out])
         return scoring, points
 
-    def _draw_weights(self, data: TrainingData, rng: np.random.Generator) -> np.ndarray:
+    def _draw_weights(self, data: BinnedCases, rng: np.random.Generator) -> np.ndarray:
         """Weights of one tree's rows: those of a bootstrap, or their own."""
         if self.bootstrap:
             return draw_bootstrap(data, self.max_samples, rng)
@@ -218,13 +218,13 @@ class Forest(Ensemble):
 
     def _feature_sampler(self, n_features: int, rng: np.random.Generator) -> FeatureSampler | None:
         """Random choice of columns; None where all are allowed."""
-        n_a_condition = columns_wanted(self.max_features, n_features)
-        n_a_root = columns_wanted(self.max_meta_features, n_features)
-        if n_a_condition is None and n_a_root is None:
+        n_per_split = columns_wanted(self.max_features, n_features)
+        n_per_tree = columns_wanted(self.max_meta_features, n_features)
+        if n_per_split is None and n_per_tree is None:
             return None
-        return FeatureSampler(n_features, n_a_condition, n_a_root, rng)
+        return FeatureSampler(n_features, n_per_split, n_per_tree, rng)
 
-    def _judge_out_of_bag(self, data: TrainingData, score: np.ndarray, votes: np.ndarray) -> Unseen | None:
+    def _judge_out_of_bag(self, data: BinnedCases, score: np.ndarray, votes: np.ndarray) -> Unseen | None:
         """Keep out-of-bag scores and what the measures say of them; returns the rows that have one."""
         self.oob_decision_function_ = score
         weight = np.ones(len(votes)) if data.weight is None else data.weight
@@ -243,7 +243,7 @@ class Forest(Ensemble):
 
     # --- scoring ------------------------------------------------------------------------------------------------
 
-    def _decide(self, matrix: np.ndarray, threads: Threads) -> np.ndarray:
+    def _score_rows(self, matrix: np.ndarray, threads: Threads) -> np.ndarray:
         vote, whole, total = self._voter(matrix, self._points(matrix)), slice(None), np.zeros(len(matrix))
         for tree in self.trees_:
             total += vote(tree, whole, threads)
@@ -281,12 +281,12 @@ class Forest(Ensemble):
             raise InputError("The model's out-of-bag scores are no scores.")
 
 
-def draw_bootstrap(data: TrainingData, max_samples: int | float | None, rng: np.random.Generator) -> np.ndarray:
+def draw_bootstrap(data: BinnedCases, max_samples: int | float | None, rng: np.random.Generator) -> np.ndarray:
     """Weights of the rows in one bootstrap: how often each was drawn, times its own weight; float64 (n,).
 
     Parameters
     ----------
-    data : TrainingData
+    data : BinnedCases
     max_samples : int, float or None
         Rows drawn: a number, or a share; None = as many as there are.
     rng : Generator

@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from toprank._compat import Interval, StrOptions
 from toprank._core.threads import Threads, resolve_n_jobs
-from toprank.data.training import TrainingData
+from toprank.data.binned_cases import BinnedCases
 from toprank.errors import InputError
 from toprank.explain import count_paths, gain_importance
 from toprank.rankers.ensemble.ensemble import PATH_ROWS, Ensemble, negatives_above
@@ -194,7 +194,7 @@ class TreeRankBoost(Ensemble):
 
     # --- fitting ------------------------------------------------------------------------------------------------
 
-    def _fit_model(self, data: TrainingData, threads: Threads) -> None:
+    def _fit_model(self, data: BinnedCases, threads: Threads) -> None:
         self.trees_, self._path_counts = [], []
         is_negative = ~data.is_positive if data.weight is None else ~data.is_positive & (data.weight > 0)
         negatives, places, rounds = np.flatnonzero(is_negative), [], []
@@ -210,7 +210,7 @@ class TreeRankBoost(Ensemble):
         self._values = [values_of_places(tree) for tree in self.trees_]
         self._set_rule(np.column_stack(places), integer_weights(data.is_positive, data.weight).total[negatives])
 
-    def _rounds(self, data: TrainingData, threads: Threads) -> Iterator[tuple[Tree, np.ndarray, *tuple[float, ...]]]:
+    def _rounds(self, data: BinnedCases, threads: Threads) -> Iterator[tuple[Tree, np.ndarray, *tuple[float, ...]]]:
         """Tree, places of the rows, step, error, strict error and criterion of each round, while there is one to find.
 
         Stops where no step lowers the criterion, and once it is so low that no pair can be in the wrong order.
@@ -257,7 +257,7 @@ class TreeRankBoost(Ensemble):
         check_is_fitted(self)
         return "additive" if self._rule is None else "pairs"
 
-    def _decide(self, matrix: np.ndarray, threads: Threads) -> np.ndarray:
+    def _score_rows(self, matrix: np.ndarray, threads: Threads) -> np.ndarray:
         out = np.empty(len(matrix))
         for start in range(0, len(matrix), BLOCK_ROWS):
             rows = slice(start, start + BLOCK_ROWS)

@@ -9,7 +9,7 @@ import numpy as np
 
 from toprank._compat import Interval, StrOptions
 from toprank._core.threads import Threads
-from toprank.data.training import TrainingData
+from toprank.data.binned_cases import BinnedCases
 from toprank.metrics import average_precision, roc_auc
 from toprank.rankers.ensemble.ballots import Ballot, MeanBallot, MedianBallot, Vote, median_votes
 from toprank.rankers.ensemble.ensemble import negatives_above
@@ -182,7 +182,7 @@ class TreeRankForest(Forest):
         )
 
     def _grow(
-        self, settings: GrowthSettings, data: TrainingData, weight: np.ndarray, sampler: FeatureSampler | None
+        self, settings: GrowthSettings, data: BinnedCases, weight: np.ndarray, sampler: FeatureSampler | None
     ) -> tuple[MetaTree, float]:
         rule = CellRule(self.leaf_ranker, self.logistic_C)
         return (rule.grow if rule.is_needed else super()._grow)(settings, data, weight, sampler)
@@ -196,9 +196,9 @@ class TreeRankForest(Forest):
     def _how(self) -> str:
         return "mean" if self.aggregation == "mean" else "median"
 
-    def _decide(self, matrix: np.ndarray, threads: Threads) -> np.ndarray:
+    def _score_rows(self, matrix: np.ndarray, threads: Threads) -> np.ndarray:
         if self.aggregation == "mean":
-            return super()._decide(matrix, threads)
+            return super()._score_rows(matrix, threads)
         return median_votes(self._voter(matrix, self._points(matrix)), self.trees_, len(matrix), threads)
 
 

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from toprank._compat import Interval, StrOptions
 from toprank._core.dtypes import CRITERIA
 from toprank._core.threads import Threads, resolve_n_jobs
-from toprank.data.training import TrainingData
+from toprank.data.binned_cases import BinnedCases
 from toprank.errors import InputError
 from toprank.files.model_file import without_prefix
 from toprank.rankers.greedy.monotone import MONOTONIC_CST, bounded_rates, read_directions
@@ -169,7 +169,7 @@ class RankingTree(TreeRanker):
         self.cv = cv
         self.random_state = random_state
 
-    def _fit_model(self, data: TrainingData, threads: Threads) -> None:
+    def _fit_model(self, data: BinnedCases, threads: Threads) -> None:
         direction = read_directions(self.monotonic_cst, data.columns, data.is_categorical, "RankingTree")
         if direction is not None and self.leaf_score != "constant":
             raise InputError(

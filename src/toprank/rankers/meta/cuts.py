@@ -13,7 +13,7 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from toprank._core.dtypes import WEIGHT
-from toprank.data.training import TrainingData
+from toprank.data.binned_cases import BinnedCases
 from toprank.rankers.growth import GrowthSettings
 from toprank.rankers.meta.cutters import (
     ClassifierCutter,
@@ -62,7 +62,7 @@ class CellRule:
     def grow(
         self,
         settings: GrowthSettings,
-        data: TrainingData,
+        data: BinnedCases,
         weight: np.ndarray | None,
         sampler: FeatureSampler | None = None,
     ) -> tuple[MetaTree, float]:
@@ -75,7 +75,7 @@ class CellRule:
         )  # fmt: skip
         return meta, weights.unit
 
-    def _cutter(self, data: TrainingData, weights: RowWeights, limits: Limits) -> Cutter:
+    def _cutter(self, data: BinnedCases, weights: RowWeights, limits: Limits) -> Cutter:
         if self.leaf_ranker == "tree":
             return InnerTreeCutter(data, weights, limits)
         if self.leaf_ranker == "stump":

@@ -13,7 +13,7 @@ from sklearn.base import clone, is_classifier
 from toprank._core.criteria import split_gain
 from toprank._core.dtypes import AUC, NODE, WEIGHT
 from toprank._core.threads import Threads
-from toprank.data.training import TrainingData
+from toprank.data.binned_cases import BinnedCases
 from toprank.errors import InputError
 from toprank.rankers.linear import fit_linear_direction
 from toprank.tree.batch import Batch, Splits, Splitter
@@ -81,7 +81,7 @@ class Candidates:
 class InnerTreeCutter:
     """A greedy inner tree whose cells, richest first, are cut where that is worth most."""
 
-    data: TrainingData
+    data: BinnedCases
     weights: RowWeights
     limits: Limits
 
@@ -106,7 +106,7 @@ class InnerTreeCutter:
 class StumpCutter:
     """The best condition on one column, of all columns and thresholds."""
 
-    data: TrainingData
+    data: BinnedCases
     weights: RowWeights
     limits: Limits
 
@@ -197,7 +197,7 @@ def _best_condition(
 class ObliqueCutter:
     """A sparse weighted sum of the numeric columns, or a condition on one column where that is worth as much."""
 
-    data: TrainingData
+    data: BinnedCases
     weights: RowWeights
     limits: Limits
     logistic_C: float
@@ -289,7 +289,7 @@ class ClassifierCutter:
     Both classes weigh the same in a node, so that the weighted error is what Lambda measures.
     """
 
-    data: TrainingData
+    data: BinnedCases
     weights: RowWeights
     limits: Limits
     estimator: Any
@@ -317,7 +317,7 @@ def seeded(estimator: Any, random: np.random.RandomState) -> Any:
     return model.set_params(**{name: random.randint(np.iinfo(np.int32).max) for name in sorted(open_seeds)})
 
 
-def drawn_columns(data: TrainingData, limits: Limits) -> np.ndarray:
+def drawn_columns(data: BinnedCases, limits: Limits) -> np.ndarray:
     """Columns that one meta-node may use: uint8 (n_features,)."""
     if limits.sample_features is None:
         return np.ones(data.X.shape[1], np.uint8)
@@ -367,7 +367,7 @@ def _only(weights: RowWeights, rows: np.ndarray) -> RowWeights:
     return replace(weights, positive=positive, total=total)
 
 
-def _found_tree(data: TrainingData, trees: GrownTrees, is_left: np.ndarray, rows: np.ndarray, value: float) -> Found:
+def _found_tree(data: BinnedCases, trees: GrownTrees, is_left: np.ndarray, rows: np.ndarray, value: float) -> Found:
     """An inner tree as a rule, and the side of each row."""
     leaf = flatten_tree(trees, 1.0, data.is_categorical).apply(data.X[rows])
     return Found(InnerTree(trees, np.arange(len(trees.root)), is_left), is_left[leaf], value)

@@ -10,7 +10,7 @@ import numpy as np
 from toprank._compat import Interval, StrOptions
 from toprank._core.dtypes import CRITERIA
 from toprank._core.threads import Threads
-from toprank.data.training import TrainingData
+from toprank.data.binned_cases import BinnedCases
 from toprank.errors import InputError
 from toprank.metrics import average_precision
 from toprank.rankers.growth import (
@@ -230,13 +230,13 @@ class MetaAP(MetaRanker):
         )
 
     def _grow(
-        self, settings: GrowthSettings, data: TrainingData, weight: np.ndarray | None, threads: Threads
+        self, settings: GrowthSettings, data: BinnedCases, weight: np.ndarray | None, threads: Threads
     ) -> GrownMeta:
         if weight is data.weight:
             return GrownMeta(*grow_shared_meta(settings, data, threads))
         return GrownMeta(*grow_meta(settings, data, weight, threads))
 
-    def _pruner(self, settings: GrowthSettings, grown: GrownMeta, data: TrainingData) -> Pruner:
+    def _pruner(self, settings: GrowthSettings, grown: GrownMeta, data: BinnedCases) -> Pruner:
         return SiblingPruner(grown.meta, AVERAGE_PRECISION, lambda meta: order_leaves(settings, meta, grown.unit))
 
     def _measure(self, is_positive: np.ndarray, score: np.ndarray, weight: np.ndarray) -> float:

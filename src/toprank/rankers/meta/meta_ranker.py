@@ -14,8 +14,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from toprank._core.threads import Threads, resolve_n_jobs
 from toprank.budget import Cutoff, cases_of_budget, find_cutoff
+from toprank.data.binned_cases import BinnedCases
 from toprank.data.frames import make_frame
-from toprank.data.training import TrainingData
 from toprank.errors import InputError
 from toprank.explain import Covers, PathCounts
 from toprank.files.model_file import without_prefix
@@ -78,12 +78,12 @@ class MetaRanker(TreeRanker):
 
     @abstractmethod
     def _grow(
-        self, settings: GrowthSettings, data: TrainingData, weight: np.ndarray | None, threads: Threads
+        self, settings: GrowthSettings, data: BinnedCases, weight: np.ndarray | None, threads: Threads
     ) -> GrownMeta:
         """A meta-tree on the rows that have weight."""
 
     @abstractmethod
-    def _pruner(self, settings: GrowthSettings, grown: GrownMeta, data: TrainingData) -> Pruner:
+    def _pruner(self, settings: GrowthSettings, grown: GrownMeta, data: BinnedCases) -> Pruner:
         """What cuts the meta-tree back."""
 
     @abstractmethod
@@ -92,7 +92,7 @@ class MetaRanker(TreeRanker):
 
     # --- fitting ------------------------------------------------------------------------------------------------
 
-    def _fit_model(self, data: TrainingData, threads: Threads) -> Unseen | None:
+    def _fit_model(self, data: BinnedCases, threads: Threads) -> Unseen | None:
         settings = self._settings()
         grown = self._grow(settings, data, data.weight, threads)
         scoring = self._fit_scoring(data, data.weight)
@@ -112,22 +112,22 @@ class MetaRanker(TreeRanker):
         return False
 
     def _finish(
-        self, settings: GrowthSettings, grown: GrownMeta, data: TrainingData, scoring: Scoring, order: LeafOrder
+        self, settings: GrowthSettings, grown: GrownMeta, data: BinnedCases, scoring: Scoring, order: LeafOrder
     ) -> tuple[Any, Any]:
         """The tree, and the node at which each meta-node begins."""
         return finish_meta(settings, grown.meta, grown.unit, data.is_categorical, scoring, order)
 
     def _remember(
-        self, settings: GrowthSettings, grown: GrownMeta, data: TrainingData, scoring: Scoring, pruner: Pruner
+        self, settings: GrowthSettings, grown: GrownMeta, data: BinnedCases, scoring: Scoring, pruner: Pruner
     ) -> None:
         """Keep what the fitted model offers beside its tree."""
 
-    def _fit_scoring(self, data: TrainingData, weight: np.ndarray | None) -> Scoring:
+    def _fit_scoring(self, data: BinnedCases, weight: np.ndarray | None) -> Scoring:
         """What orders rows inside leaves, from the rows that have weight."""
         return fit_leaf_score(self.leaf_score, data, weight, self.logistic_C, category_search(self))
 
     def _choose_penalty(
-        self, settings: GrowthSettings, data: TrainingData, pruner: Pruner, threads: Threads
+        self, settings: GrowthSettings, data: BinnedCases, pruner: Pruner, threads: Threads
     ) -> tuple[float, Unseen | None]:
         """The penalty given, or the one of best cross-validated measure, ties to the largest; and the held-out cases.
 
@@ -152,7 +152,7 @@ class MetaRanker(TreeRanker):
         return best_penalty(tried, scores), Unseen(parts, by_folds(len(folds))) if has_folds(self.cv) else None
 
     def _pruned_trees(
-        self, settings: GrowthSettings, data: TrainingData, fold: Fold, tried: np.ndarray, threads: Threads
+        self, settings: GrowthSettings, data: BinnedCases, fold: Fold, tried: np.ndarray, threads: Threads
     ) -> list[Any]:
         """The finished tree at each penalty, of the rows that a fold learns from."""
         inside = fold.inside_weight
@@ -167,7 +167,7 @@ class MetaRanker(TreeRanker):
                 trees[sizes[-1]] = self._finish(settings, replace(grown, meta=meta), data, scoring, order)[0]
         return [trees[size] for size in sizes]
 
-    def _held_out_scores(self, data: TrainingData, fold: Fold, trees: list[Any]) -> list[float]:
+    def _held_out_scores(self, data: BinnedCases, fold: Fold, trees: list[Any]) -> list[float]:
         """The measure on the held-out rows of a fold for each tree."""
         rows, done = fold.held_out, {}
         X, scoring = data.X[rows], trees[0].scoring

@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from toprank._compat import HasMethods, Interval, StrOptions
 from toprank._core.dtypes import CRITERIA
 from toprank._core.threads import Threads
-from toprank.data.training import TrainingData
+from toprank.data.binned_cases import BinnedCases
 from toprank.errors import InputError
 from toprank.explain import PathCounts, auc_importance, gain_importance
 from toprank.files.model_file import without_prefix
@@ -235,7 +235,7 @@ class TreeRank(MetaRanker):
         )
 
     def _grow(
-        self, settings: GrowthSettings, data: TrainingData, weight: np.ndarray | None, threads: Threads
+        self, settings: GrowthSettings, data: BinnedCases, weight: np.ndarray | None, threads: Threads
     ) -> GrownMeta:
         if self.leaf_order == "held-out":
             return self._grow_on_a_part(settings, data, weight, threads)
@@ -249,7 +249,7 @@ class TreeRank(MetaRanker):
         return GrownMeta(meta.with_areas_as_gains(), unit)
 
     def _grow_on_a_part(
-        self, settings: GrowthSettings, data: TrainingData, weight: np.ndarray | None, threads: Threads
+        self, settings: GrowthSettings, data: BinnedCases, weight: np.ndarray | None, threads: Threads
     ) -> GrownMeta:
         """A meta-tree on some of the rows, filled with all of them."""
         own = np.ones(len(data.X)) if weight is None else weight
@@ -276,7 +276,7 @@ class TreeRank(MetaRanker):
 
     # --- finishing ----------------------------------------------------------------------------------------------
 
-    def _pruner(self, settings: GrowthSettings, grown: GrownMeta, data: TrainingData) -> Pruner:
+    def _pruner(self, settings: GrowthSettings, grown: GrownMeta, data: BinnedCases) -> Pruner:
         def arrange(meta: MetaTree) -> LeafOrder:
             own = order_leaves(settings, meta, grown.unit)
             return own if grown.aside is None else self._shaken(settings, replace(grown, meta=meta), data, own)
@@ -285,7 +285,7 @@ class TreeRank(MetaRanker):
             return CellPruner(grown.meta, arrange)
         return SiblingPruner(grown.meta, ROC_AREA, arrange)
 
-    def _shaken(self, settings: GrowthSettings, grown: GrownMeta, data: TrainingData, own: LeafOrder) -> LeafOrder:
+    def _shaken(self, settings: GrowthSettings, grown: GrownMeta, data: BinnedCases, own: LeafOrder) -> LeafOrder:
         """Cells by the positive rate of the rows that were set aside; the rate of all rows counts as one more case.
 
         So cells that no such row fell into, and cells that tie, stand where training would put them.
@@ -299,14 +299,14 @@ class TreeRank(MetaRanker):
         expected = meta.positive[own.leaves] / meta.total[own.leaves]
         return LeafOrder.apart(own.leaves[np.argsort(-(positive + expected) / (total + 1.0), kind="stable")])
 
-    def _leaves_of(self, settings: GrowthSettings, grown: GrownMeta, data: TrainingData, rows: Any) -> np.ndarray:
+    def _leaves_of(self, settings: GrowthSettings, grown: GrownMeta, data: BinnedCases, rows: Any) -> np.ndarray:
         """Meta-leaf of each of the rows."""
         own = order_leaves(settings, grown.meta, grown.unit)
         tree, _ = self._finish(settings, replace(grown, weight=None), data, TIES, own)
         return own.leaves[tree.leaf[tree.apply(data.X[rows])]]
 
     def _finish(
-        self, settings: GrowthSettings, grown: GrownMeta, data: TrainingData, scoring: Scoring, order: LeafOrder
+        self, settings: GrowthSettings, grown: GrownMeta, data: BinnedCases, scoring: Scoring, order: LeafOrder
     ) -> tuple[Any, Any]:
         if not isinstance(self.leaf_ranker, str):
             return ClassifierTree(grown.meta, grown.unit, settings, order), None
@@ -316,7 +316,7 @@ class TreeRank(MetaRanker):
         return tree, entry
 
     def _remember(
-        self, settings: GrowthSettings, grown: GrownMeta, data: TrainingData, scoring: Scoring, pruner: Pruner
+        self, settings: GrowthSettings, grown: GrownMeta, data: BinnedCases, scoring: Scoring, pruner: Pruner
     ) -> None:
         self.full_tree_ = self.tree_
         if self.ccp_alpha_ > 0:
@@ -335,11 +335,11 @@ class TreeRank(MetaRanker):
     def _measure(self, is_positive: np.ndarray, score: np.ndarray, weight: np.ndarray) -> float:
         return roc_auc(is_positive, score, sample_weight=weight)
 
-    def _review(self, data: TrainingData, threads: Threads) -> tuple[slice, np.ndarray]:
+    def _score_training_rows(self, data: BinnedCases, threads: Threads) -> tuple[slice, np.ndarray]:
         if self._has_no_tree:
             self.path_counts_ = PathCounts.none(self.tree_)
             return slice(None), self.tree_.decision_function(data.X)
-        return super()._review(data, threads)
+        return super()._score_training_rows(data, threads)
 
     def staged_decision_function(self, X: Any) -> Iterator[np.ndarray]:
         """Scores for the depths 1, 2, ... up to `max_depth`: what a model of that `max_depth` would score.

@@ -15,7 +15,7 @@ from sklearn.base import clone
 from ranker_cases import RANKERS, cases, fewer, make_cases, variant
 from tables import check_same_tree
 from toprank import MetaAP, RankingTree
-from toprank.data.training import TABLES_KEPT, TrainingData, shared_tables, shared_training_data
+from toprank.data.binned_cases import TABLES_KEPT, BinnedCases, shared_tables, shared_training_data
 from toprank.rankers import binned, growth, leaf_scores, reading
 
 PLAIN: dict[str, Any] = {"criterion": "ap", "ccp_alpha": 0.0, "cv": 0}
@@ -56,7 +56,7 @@ def test_models_that_share_data_are_those_that_do_not(weighed, splitter, monkeyp
     weight = np.random.default_rng(0).integers(0, 4, len(y)).astype(float) if weighed else None
     models = [variant(kind, splitter=splitter, budget=30) for kind in RANKERS]
     alone = [clone(model).fit(X, y, sample_weight=weight) for model in models]
-    built = count_calls(monkeypatch, binned, "TrainingData")
+    built = count_calls(monkeypatch, binned, "BinnedCases")
     read = count_calls(monkeypatch, reading, "read_table")
     with shared_training_data():
         together = [model.fit(X, y, sample_weight=weight) for model in models]
@@ -144,7 +144,7 @@ def test_the_linear_score_is_fitted_once_for_each_penalty(monkeypatch):
 def test_only_the_same_objects_and_settings_are_shared(monkeypatch):
     X, y = make_cases()
     X, weight = np.round(X[["size", "age"]].to_numpy()), np.ones(len(y))
-    built = count_calls(monkeypatch, binned, "TrainingData")
+    built = count_calls(monkeypatch, binned, "BinnedCases")
 
     def n_built(*fits):
         built.clear()
@@ -165,7 +165,7 @@ def test_only_the_same_objects_and_settings_are_shared(monkeypatch):
 def test_the_last_two_tables_are_kept(monkeypatch):
     X, y = make_cases(300)
     tables = [(X[:200], y[:200]), (X[50:250], y[50:250]), (X[100:], y[100:])]
-    built = count_calls(monkeypatch, binned, "TrainingData")
+    built = count_calls(monkeypatch, binned, "BinnedCases")
     with shared_training_data():
         for table in (*tables, tables[1], tables[2]):
             RankingTree().fit(*table)
@@ -179,7 +179,7 @@ def test_the_last_two_tables_are_kept(monkeypatch):
 
 def test_a_context_inside_another_has_tables_of_its_own(monkeypatch):
     X, y = make_cases()
-    built = count_calls(monkeypatch, binned, "TrainingData")
+    built = count_calls(monkeypatch, binned, "BinnedCases")
     with shared_training_data([1, 2]):
         RankingTree().fit(X, y)
         with shared_training_data():
@@ -197,7 +197,7 @@ def test_a_context_inside_another_has_tables_of_its_own(monkeypatch):
 def test_nothing_stays_alive_after_the_context(monkeypatch):
     X, y = make_cases()
     X, data = X.copy(), []
-    monkeypatch.setattr(binned, "TrainingData", lambda *a, **k: data.append(TrainingData(*a, **k)) or data[-1])
+    monkeypatch.setattr(binned, "BinnedCases", lambda *a, **k: data.append(BinnedCases(*a, **k)) or data[-1])
     kept = []
     with pytest.raises(KeyboardInterrupt), shared_training_data([1, 2]):  # noqa: PT012
         model = MetaAP(leaf_depth=2).fit(X, y)
@@ -216,7 +216,7 @@ def test_nothing_stays_alive_after_the_context(monkeypatch):
 def test_fits_leave_shared_data_as_they_are(splitter, monkeypatch):
     X, y = make_cases(300)
     data = []
-    monkeypatch.setattr(binned, "TrainingData", lambda *a, **k: data.append(TrainingData(*a, **k)) or data[-1])
+    monkeypatch.setattr(binned, "BinnedCases", lambda *a, **k: data.append(BinnedCases(*a, **k)) or data[-1])
 
     def contents():
         parts = vars(data[0]).copy()

@@ -30,7 +30,7 @@ TABLES_KEPT = 2
 """Tables that `shared_training_data` keeps prepared, of those to learn from and of those to score."""
 
 
-class TrainingData(Cases):
+class BinnedCases(Cases):
     """Cases in bins, or with their values sorted: ready to grow trees from.
 
     Attributes
@@ -190,7 +190,7 @@ def shared_training_data(leaf_depths: Iterable[int | None] = ()) -> Iterator[Non
     --------
     >>> from toprank import MetaAP
     >>> from toprank.datasets import make_audit
-    >>> from toprank.data.training import shared_training_data
+    >>> from toprank.data.binned_cases import shared_training_data
     >>> data = make_audit(4000, random_state=0)
     >>> with shared_training_data(leaf_depths=[1, 2, 3]):
     ...     models = [MetaAP(max_depth=3, leaf_depth=depth).fit(data.X, data.y) for depth in (1, 2, 3)]
