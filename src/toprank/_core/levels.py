@@ -75,8 +75,8 @@ def best_level_cut(criterion, order, positive, total, members, all_positive, all
 @kernel
 def half_of(weight, case, heads):
     """Return the share of a level's weight in the first half: the share of heads among as many coins as it has cases.
-Pre: heads[k] = heads among the first k coins; a normal approximation is used for more cases than coins.
-    Pre: heads[k] = heads among the first k coins; levels with more cases than coins scale the spread accordingly.
+
+    Pre: heads[k] = heads among the first k coins; a normal approximation is used for more cases than coins.
     """
     n_coins = heads.shape[0] - 1
     n_cases = max(np.rint(weight / case), 1.0)
