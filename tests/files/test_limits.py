@@ -295,7 +295,7 @@ def test_trees_and_bins_look_at_the_width_of_a_table():
     tree = load(SEEDS / "rate.toprank").tree_
     for X in (np.zeros((3, tree.n_features - 1)), np.zeros((3, tree.n_features + 1)), np.zeros(3)):
         for method in (tree.apply, tree.decision_function, tree.paths, tree.scores_and_leaves):
-            with pytest.raises(ValueError, match=rf"reads {tree.n_features} columns"):
+            with pytest.raises(ValueError, match=rf"has {tree.n_features} columns"):
                 method(X)
     mapper = BinMapper().fit(np.zeros((3, 2)))
     with pytest.raises(ValueError, match="bins were fitted on 2 columns"):

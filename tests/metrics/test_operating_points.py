@@ -184,7 +184,7 @@ def test_sums_in_another_order_do_not_hide_that_points_are_equal():
         ({"false_negatives": [-1.0]}, "'false_negatives'"),
         ({"false_negatives": [np.nan]}, "'false_negatives'"),
         ({"false_positives": [[1.0]]}, "'false_positives'"),
-        ({"cost_ratio": [-1.0]}, "'cost_ratio' .* unknown one is NaN"),
+        ({"cost_ratio": [-1.0]}, "'cost_ratio' .* NaN for an unknown one"),
         ({"cost_ratio": [np.inf]}, "'cost_ratio'"),
         ({"cost_ratio": [1.0, 2.0]}, "every point. Got 2, 1 and 1 values"),
     ],
