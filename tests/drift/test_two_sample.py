@@ -360,8 +360,8 @@ def test_p_values_in_words():
         ({"n_permutations": 0}, ValueError, "'n_permutations' parameter"),
         ({"n_cells": -1}, ValueError, "'n_cells' parameter"),
         ({"random_state": None}, TypeError, "'random_state' parameter"),
-        ({"ranker": LogisticRegression()}, TypeError, "must be a ranker of toprank or None. Got LogisticRegression"),
-        ({"ranker": MetaAP}, TypeError, "must be a ranker of toprank or None"),
+        ({"ranker": LogisticRegression()}, TypeError, "must be a toprank ranker or None. Got LogisticRegression"),
+        ({"ranker": MetaAP}, TypeError, "must be a toprank ranker or None"),
     ],
 )
 def test_bad_parameters_get_a_sentence(keywords, error, message):
