@@ -136,8 +136,8 @@ def weigh_rows(rows):
 def damp(rows, damping):
     """Add damping times the curvature of the quadratic majorant of the loss that touches it at z; return the sum.
 
-    A step to the minimum of the majorant never raises the loss (Jaakkola and Jordan, 2000): its curvature is tanh(z /
-    2) / (2 z), at least p (1 - p), and far from 0 where rows are saturated.
+    A step to the minimum of the majorant never raises the loss (Jaakkola and Jordan, 2000): its curvature is
+    tanh(z / 2) / (2 z), at least p (1 - p), and far from 0 where rows are saturated.
     """
     total = 0.0
     for i in range(rows.z.shape[0]):

@@ -143,7 +143,7 @@ def make_audit(
     subcontracting and little payroll; importers with VAT refunds, foreign customers and a new bank account;
     restaurants with staff and cash but hardly a card terminal; directors of many companies with a margin near
     zero and no accountant; young companies with turnover, high charges and changing addresses. Some
-    fraudsters look normal, and some honest companies lie in the pockets. Values are missing, some of them
+    fraudsters look normal, and some honest companies are in the pockets. Values are missing, some of them
     because there is something to hide.
 
     The features, missing values included, are drawn first; ``probability`` is computed only from them and the year, and

@@ -103,7 +103,7 @@ class Population(ABC):
 
     @abstractmethod
     def optimal_roc(self) -> RocCurve:
-        """Return the ROC curve of eta, which lies above that of any other score (Proposition 6)."""
+        """Return the ROC curve of eta, which is above that of any other score (Proposition 6)."""
 
     @abstractmethod
     def optimal_auc(self) -> float:

@@ -27,7 +27,7 @@ for a sum of ranks."""
 CELLS_DRAWN = 4_000_000
 """Numbers that permutations hold in memory at once."""
 
-ROWS_A_GROUP = 20
+ROWS_PER_GROUP = 20
 """Mean size of tied groups from which drawing group by group is cheaper than row by row."""
 
 DRAWS, FEWER_DRAWS = 9_999, 999
@@ -151,7 +151,7 @@ def draw_counts(
     size: NDArray[np.int64], n_new: int, n_draws: int, rng: np.random.Generator
 ) -> Iterator[NDArray[np.int64]]:
     """Random choices of n_new rows, as counts per group of equal rows: arrays of shape (some, n_groups)."""
-    by_group = ROWS_A_GROUP * len(size) <= int(size.sum())
+    by_group = ROWS_PER_GROUP * len(size) <= int(size.sum())
     method: Literal["marginals", "count"] = "marginals" if by_group else "count"
     at_once = max(1, CELLS_DRAWN // len(size))
     for first in range(0, n_draws, at_once):

@@ -138,7 +138,7 @@ def _distinct_objects(labels: NDArray[Any], caller: str) -> list[Any]:
         found = set(values)
         if not any(_is_missing(label) for label in found):
             return sorted(found)
-    except TypeError:  # lists and the like, or numbers beside strings
+    except TypeError:  # lists and the like, or numbers next to strings
         kinds = ", ".join(sorted({type(label).__name__ for label in values}))
         raise InputTypeError(
             f"{caller} needs labels of one type in y_true. Got a mixture of {kinds}. Hint: convert the column first."

@@ -153,9 +153,9 @@ class HitRates:
         rules = [
             (rates.score.ndim == 1 and len(rates.score) > 0, "has scores"),
             (rates.score.shape == rates.rate.shape == rates.above.shape, "has a rate for every score"),
-            (bool(np.isfinite(rates.score).all() and np.all(np.diff(rates.score) > 0)), "has rising scores"),
+            (bool(np.isfinite(rates.score).all() and np.all(np.diff(rates.score) > 0)), "has increasing scores"),
             (bool(np.all((rates.rate >= 0) & (rates.rate <= 1) & (np.diff(rates.rate, prepend=0) >= 0))),
-             "has rates from 0 to 1 that do not fall"),
+             "has non-decreasing rates from 0 to 1"),
             (bool(np.isfinite(rates.above).all() and np.all(rates.above >= 0) and np.all(np.diff(rates.above) <= 0)),
              "counts cases above each score"),
             (np.isnan(rates.average_precision) or 0 <= rates.average_precision <= 1,

@@ -158,7 +158,7 @@ def proportion_interval(
     Parameters
     ----------
     positives : array-like
-        Number of positives; may be a sum of weights, hence a float.
+        Number of positives; may be a sum of weights, so a float.
     n : array-like
         Number of cases, in the same shape or broadcast to it. If it is 0, the interval is [0, 1].
     level : float, default=0.95

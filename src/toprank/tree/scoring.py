@@ -1,4 +1,4 @@
-"""Ways to order the rows inside a leaf, one small class each: ties, the margin to the path, a scorecard, votes.
+"""Orders of the rows inside a leaf, one small class each: ties, distance to a threshold, scorecard, votes.
 
 Leaves come first: a score varies only within the range of its leaf, unless all leaves vote. To add a way of scoring,
 subclass `Scoring`; trees, files and texts use its methods and know no names.
