@@ -355,7 +355,7 @@ def test_p_values_in_words():
         (
             {"test_size": 1.0},
             ValueError,
-            "'test_size' parameter of two_sample_test must be .*Hint: it is the share of the rows",
+            "'test_size' parameter of two_sample_test must be .*Hint: it is the share of held-out rows",
         ),
         ({"n_permutations": 0}, ValueError, "'n_permutations' parameter"),
         ({"n_cells": -1}, ValueError, "'n_cells' parameter"),

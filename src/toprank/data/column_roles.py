@@ -212,7 +212,7 @@ def _numbers_left_out(table: Table, judged: set[int]) -> dict[int, str]:
 
 
 def names_rows(name: str, values: np.ndarray) -> bool:
-    """Whether integers identify the rows: all distinct, and they fill their range or have the name of one."""
+    """Whether integers identify the rows: all distinct, and they fill their range or are named like an ID."""
     low, high = float(values.min()), float(values.max())
     fills = len(values) >= FILLED_SHARE * (high - low + 1)
     is_called = is_id_name(name)

@@ -34,7 +34,7 @@ class TwoSamples:
     table : array or data frame of shape (n, n_features)
     is_new : bool array of shape (n,)
     categorical : list of int
-        Columns of numbers that are category codes.
+        Columns of numbers that are categories.
     shared : int array of shape (n_shared, 2)
         Pairs of a reference row and a new row that count as the same case.
     is_constant : bool
