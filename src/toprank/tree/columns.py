@@ -173,8 +173,7 @@ class Column:
     def date_texts(self, bounds: Sequence[float], value: float | None, exact: bool = False) -> tuple[list[str], str]:
         """Bounds and a value as dates, with enough of the time to distinguish them, or all of it; all rounded down.
 
-        With rounding down, a threshold midway between two dates is still not before the earlier and before the later
-        one.
+        Rounded down, a threshold midway between two dates is still between them.
         """
         for resolution in list(RESOLUTIONS)[-1:] if exact else RESOLUTIONS:
             shown = [self.date_text(bound, resolution) for bound in bounds]

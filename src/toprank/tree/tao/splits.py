@@ -29,7 +29,7 @@ NEWTON_STEPS = 100
 """Largest number of steps of a fit."""
 
 LEAST_PENALTY = 1e-6
-"""Penalty of a fit if alpha is 0, as a share of the cost of all care points: directions must stay finite."""
+"""Smallest penalty of a fit, as a share of the cost of all care points: directions must stay finite."""
 
 NOISE = 1e-4
 """Weights below this share of the largest one are noise of the fit: they are set to 0 before the threshold search."""
