@@ -1,4 +1,4 @@
-"""A budget to a cutoff: how many cases can be checked, and the score from which on they are."""
+"""From a budget to a cutoff: how many cases can be checked, and the lowest score of an alert."""
 
 from __future__ import annotations
 
@@ -14,28 +14,28 @@ from toprank.words.counts import plural
 from toprank.words.numbers import percent_text
 
 SAMPLE_ROWS = 10_000
-"""Scores from which the top of the list is guessed."""
+"""Scores sampled to estimate the top of the list."""
 
 
 @dataclass(frozen=True)
 class Cutoff:
-    """Where the alerts end.
+    """The end of the alerts.
 
     Attributes
     ----------
     k : float
         Cases of the training data that the budget allows.
     n_above : float
-        Cases of the training data above the cutoff: near k, as ties are not torn apart.
+        Cases of the training data above the cutoff: close to k, because ties are not split.
     threshold : float
         Rows with a score of at least this are alerts.
     training_rate : float
         Share of positives among the training rows above it.
     hit_rate, hit_rate_low, hit_rate_high : float
-        Share of hits to expect among as many new cases above it, and its interval; NaN where no case was kept from
-        the model to learn that from.
+        Expected share of hits among as many new cases above it, and its interval; NaN if no cases were held out to
+        estimate it.
     n_tied : float
-        Cases of the training data at the cutoff itself, with equal scores.
+        Cases of the training data that tie at the cutoff.
     """
 
     k: float
@@ -48,28 +48,28 @@ class Cutoff:
     n_tied: float = 1.0
 
     def to_dict(self) -> dict[str, float | None]:
-        """Plain values, ready for JSON; what is not known is None."""
+        """Plain values, ready for JSON; None for unknown ones."""
         return {name: None if math.isnan(value) else value for name, value in asdict(self).items()}
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Cutoff:
-        """Cutoff of values that `to_dict` gave."""
+        """Cutoff from the values of `to_dict`."""
         return cls(**{name: math.nan if value is None else float(value) for name, value in values.items()})
 
     @property
     def is_for_new_cases(self) -> bool:
-        """True where the hit rate of new cases is known."""
+        """True if the hit rate of new cases is known."""
         return not math.isnan(self.hit_rate)
 
     @property
     def expected_hits(self) -> tuple[float, float, float]:
-        """Hits to expect among as many new cases above the cutoff, and both ends of the interval."""
+        """Expected hits among as many new cases above the cutoff, and both ends of the interval."""
         n = self.n_above
         return n * self.hit_rate, n * self.hit_rate_low, n * self.hit_rate_high
 
 
 def budget_text(cutoff: Cutoff) -> str:
-    """What a budget brings, in words: the cutoff, the hits to expect, and ties at the cutoff.
+    """A budget in words: the cutoff, the expected hits, and ties at the cutoff.
 
     Examples
     --------
@@ -88,7 +88,7 @@ def budget_text(cutoff: Cutoff) -> str:
 
 
 def cases_of_budget(budget: Any, n_cases: float, n_positives: float) -> float:
-    """Number of training cases that a budget stands for: an int as it is, a float as a share, None = the positives."""
+    """Number of training cases in a budget: an int is a count, a float a share, None = the number of positives."""
     if budget is None:
         return n_positives
     if isinstance(budget, bool | np.bool_) or not isinstance(budget, int | float | np.integer | np.floating):
@@ -98,14 +98,12 @@ def cases_of_budget(budget: Any, n_cases: float, n_positives: float) -> float:
             raise InputError(f"budget must be at least 1 case, got {budget}. Hint: a share is a float, such as 0.02.")
         return float(min(budget, n_cases))
     if not 0.0 < budget < 1.0:
-        raise InputError(
-            f"A budget that is a float is a share between 0 and 1, got {budget}. Hint: use an int for cases."
-        )
+        raise InputError(f"A float budget must be a share between 0 and 1, got {budget}. Hint: use an int for cases.")
     return float(budget * n_cases)
 
 
 def alerts_of_budget(budget: Any, cutoff: Cutoff, n_cases: float, n_rows: int) -> int:
-    """Number of alerts that the budget of a model means for a table: a count as it is, else the share of training."""
+    """Number of alerts of a model's budget in a table: a count is unchanged, else the training share is used."""
     if isinstance(budget, int | np.integer):
         return min(int(budget), n_rows)
     return int(cases_of_share(cutoff.k / n_cases, n_rows))
@@ -114,13 +112,13 @@ def alerts_of_budget(budget: Any, cutoff: Cutoff, n_cases: float, n_rows: int) -
 def find_cutoff(
     k: float, n_cases: float, score: np.ndarray, is_positive: np.ndarray, weight: np.ndarray | None
 ) -> Cutoff:
-    """Cutoff that lets about k of n_cases through, judged on (a sample of) the training rows.
+    """Cutoff that lets about k of n_cases through, estimated on (a sample of) the training rows.
 
-    Ties are not torn apart: of the two scores around the k-th case, the one whose number of cases is nearer to k wins.
+    Ties are not split: of the two scores around the k-th case, the one whose number of cases is closer to k wins.
     """
     total = float(len(score)) if weight is None else float(weight.sum())
     wanted = k / n_cases * total
-    if weight is None:  # only the top of the list has to be sorted
+    if weight is None:  # sort only the top of the list
         near = _rows_near_top(score, min(len(score), int(1.5 * wanted) + 1000))
         score, is_positive = score[near], is_positive[near]
     order = np.argsort(-score, kind="stable")
@@ -135,7 +133,7 @@ def find_cutoff(
 
 
 def _rows_near_top(score: np.ndarray, size: int) -> np.ndarray:
-    """Positions of the highest scores, `size` of them or more, without tearing ties apart."""
+    """Positions of at least `size` of the highest scores, without splitting ties."""
     sample = np.sort(score[:: max(1, len(score) // SAMPLE_ROWS)])
     place = len(sample) - 100 - int(1.5 * size / len(score) * len(sample))
     near = np.flatnonzero(score >= sample[max(place, 0)])

@@ -114,7 +114,7 @@ def test_where_nothing_can_be_found_it_says_so(tmp_path):
     assert json.loads(run("drift", tmp_path / "a.csv", tmp_path / "tiny.csv", "--json").out)["obstacle"]
     done = run("drift", tmp_path / "constant.csv", tmp_path / "constant.csv")
     assert (done.code, done.err) == (0, "")
-    assert done.out.startswith("There is nothing to compare: every column holds one value throughout both tables.\n")
+    assert done.out.startswith("There is nothing to compare: every column has a single value in both tables.\n")
 
 
 @pytest.mark.parametrize("name", ["cells.csv", "cells.parquet"])

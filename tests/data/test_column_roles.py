@@ -308,7 +308,7 @@ def test_months_that_training_never_saw_are_missing():
 
 def test_whole_numbers_beyond_floats_get_a_sentence():
     frame = pd.DataFrame({"a": pd.Series([10**400, 1] * 20, dtype=object)})
-    with pytest.raises(ValueError, match=r"Column 'a' holds a whole number of 401 digits.*Hint:"):
+    with pytest.raises(ValueError, match=r"Column 'a' holds an integer of 401 digits.*Hint:"):
         RankingTree().fit(frame, np.arange(40) % 2)
 
 

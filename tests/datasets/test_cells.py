@@ -136,7 +136,7 @@ def test_a_box_may_be_safer_than_the_background():
         (
             make_boxes,
             {"box_volume": 0.2},
-            "cannot place 3 boxes of volume 0.2 in 3 dimensions: with 2 fields on a side",
+            "cannot place 3 boxes of volume 0.2 in 3 dimensions: with 2 fields per side",
         ),
         (make_boxes, {"rate_ratio": 1.0}, "in the range (1, inf). Got 1.0 instead."),
         (make_boxes, {"positive_rate": 0.2}, "in the best box. Hint: lower one of them, or raise box_volume."),
@@ -158,7 +158,7 @@ def test_bad_parameters_get_a_sentence(make, arguments, sentence):
         (([[0.0]], [[0.5]], [1.1], 0.2), "The 'box_rate' parameter of BoxPopulation must be numbers in [0, 1]."),
         (([[0.0]], [[0.5]], [0.1], -0.2), "'background_rate'"),
         (([[0.0]], [[0.5]], [0.0], 0.0), "needs cases of both classes, but all rates are 0. Hint:"),
-        (([[0.0], [0.4]], [[0.5], [0.6]], [0.1, 0.2], 0.2), "boxes 0 and 1 do. Hint: cut one of them."),
+        (([[0.0], [0.4]], [[0.5], [0.6]], [0.1, 0.2], 0.2), "boxes 0 and 1 do. Hint: shrink one of them."),
     ],
 )
 def test_bad_boxes_get_a_sentence(arguments, sentence):

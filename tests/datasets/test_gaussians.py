@@ -242,7 +242,7 @@ def test_bad_parameters_get_a_sentence(make, arguments, sentence):
         (([], []), np.eye(2), r"'negative_mean' .*Got an array of shape \(0,\)"),
         (([0.0, np.nan], [1.0, 1.0]), np.eye(2), "'negative_mean' .* finite"),
         (([0.0, 0.0], [1.0, 1.0]), np.eye(3), r"'covariance' .*Got an array of shape \(3, 3\) instead. Hint: np.eye"),
-        (([0.0, 0.0], [1.0, 1.0]), [[1.0, 0.5], [0.0, 1.0]], "symmetric positive definite.*one that is not"),
+        (([0.0, 0.0], [1.0, 1.0]), [[1.0, 0.5], [0.0, 1.0]], "symmetric positive definite.*a matrix that is not"),
         (([0.0, 0.0], [1.0, 1.0]), [[1.0, 1.0], [1.0, 1.0]], "symmetric positive definite"),
         (([1.0, 0.0], [1.0, 0.0]), np.eye(2), "two classes that differ.* Hint: move positive_mean"),
     ],

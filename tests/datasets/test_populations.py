@@ -183,10 +183,10 @@ def test_numbers_that_are_none_get_a_sentence(value):
 @pytest.mark.parametrize(
     ("X", "sentence"),
     [
-        (np.zeros((3, 5)), r"needs rows of 2 features, noise included. Got an array of shape \(3, 5\) instead. Hint:"),
+        (np.zeros((3, 5)), r"needs rows of 2 features, including noise. Got an array of shape \(3, 5\) instead. Hint:"),
         (np.zeros(2), r"Got an array of shape \(2,\)"),
         ([[0.1, np.nan]], "needs finite numbers, but 1 cell of X is not. Hint:"),
-        ([[0.1, 0.2], [0.5, 1.5]], r"1 of 2 rows lies outside \(the first in row 1\). Hint:"),
+        ([[0.1, 0.2], [0.5, 1.5]], r"1 of 2 rows is outside \(the first in row 1\). Hint:"),
     ],
 )
 def test_bad_rows_get_a_sentence(X, sentence):

@@ -98,8 +98,8 @@ def test_drawing_by_group_and_by_row_agree(monkeypatch):
     is_new |= (leaf == 0) & (rng.random(400) < 0.1)
     monkeypatch.setattr("toprank.drift.homogeneity.CELLS_DRAWN", 5000)  # several draws of each
     p_value = []
-    for rows_a_group in (0, 1000):
-        monkeypatch.setattr("toprank.drift.homogeneity.ROWS_A_GROUP", rows_a_group)
+    for rows_per_group in (0, 1000):
+        monkeypatch.setattr("toprank.drift.homogeneity.ROWS_PER_GROUP", rows_per_group)
         p_value.append(combined_p_value(-leaf * 1.0, leaf, is_new, n_leaves=6, bound=1.0))
     assert 0.01 < p_value[0] < 0.5
     assert p_value[0] != p_value[1]

@@ -73,7 +73,7 @@ def test_the_ranker_asks_for_rows_too():
 def test_columns_of_one_value_are_told(size):
     tables = [pd.DataFrame({"a": [1.0] * n, "b": ["x"] * n, "c": [np.nan] * n}) for n in (50, size)]
     result = two_sample_test(*tables)
-    assert str(result) == "There is nothing to compare: every column holds one value throughout both tables."
+    assert str(result) == "There is nothing to compare: every column has a single value in both tables."
     assert result.to_dict()["obstacle"] == result.obstacle
     tables[1]["b"] = "y"  # one value in either, but not in both
     assert two_sample_test(*tables).is_different

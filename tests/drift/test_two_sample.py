@@ -355,13 +355,13 @@ def test_p_values_in_words():
         (
             {"test_size": 1.0},
             ValueError,
-            "'test_size' parameter of two_sample_test must be .*Hint: it is the share of the rows",
+            "'test_size' parameter of two_sample_test must be .*Hint: it is the share of held-out rows",
         ),
         ({"n_permutations": 0}, ValueError, "'n_permutations' parameter"),
         ({"n_cells": -1}, ValueError, "'n_cells' parameter"),
         ({"random_state": None}, TypeError, "'random_state' parameter"),
-        ({"ranker": LogisticRegression()}, TypeError, "must be a ranker of toprank or None. Got LogisticRegression"),
-        ({"ranker": MetaAP}, TypeError, "must be a ranker of toprank or None"),
+        ({"ranker": LogisticRegression()}, TypeError, "must be a toprank ranker or None. Got LogisticRegression"),
+        ({"ranker": MetaAP}, TypeError, "must be a toprank ranker or None"),
     ],
 )
 def test_bad_parameters_get_a_sentence(keywords, error, message):

@@ -76,12 +76,12 @@ def test_kinds_of_conditions_and_of_columns_must_agree(tmp_path):
                for column in info["columns"]]  # fmt: skip
     for column in changed:
         column.pop("usual", None)
-    refused(tmp_path / "m", info | {"columns": changed}, arrays, "do not fit together: it asks for the size")
+    refused(tmp_path / "m", info | {"columns": changed}, arrays, "do not fit together: the tree compares a category")
     number = {
         name: value for name, value in info["columns"][2].items() if name not in ("categories", "usual", "shared")
     }
     changed = [number | {"kind": "number"} if i == 2 else column for i, column in enumerate(info["columns"])]
-    refused(tmp_path / "m", info | {"columns": changed}, arrays, "do not fit together: it asks for the category")
+    refused(tmp_path / "m", info | {"columns": changed}, arrays, "do not fit together: the tree compares a number")
 
 
 @pytest.mark.parametrize(
@@ -295,10 +295,10 @@ def test_trees_and_bins_look_at_the_width_of_a_table():
     tree = load(SEEDS / "rate.toprank").tree_
     for X in (np.zeros((3, tree.n_features - 1)), np.zeros((3, tree.n_features + 1)), np.zeros(3)):
         for method in (tree.apply, tree.decision_function, tree.paths, tree.scores_and_leaves):
-            with pytest.raises(ValueError, match=rf"reads {tree.n_features} columns"):
+            with pytest.raises(ValueError, match=rf"has {tree.n_features} columns"):
                 method(X)
     mapper = BinMapper().fit(np.zeros((3, 2)))
-    with pytest.raises(ValueError, match="bins are those of 2 columns"):
+    with pytest.raises(ValueError, match="bins were fitted on 2 columns"):
         mapper.transform(np.zeros((3, 3)))
 
 

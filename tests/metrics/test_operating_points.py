@@ -180,11 +180,11 @@ def test_sums_in_another_order_do_not_hide_that_points_are_equal():
     [
         ({"positives": 0}, "'positives' of OperatingPoints .* Got 0 instead"),
         ({"negatives": np.inf}, "'negatives' of OperatingPoints"),
-        ({"false_positives": [9.0]}, r"'false_positives' .* above 8, .* Got \[9.0\] .* not rates"),
+        ({"false_positives": [9.0]}, r"'false_positives' .* between 0 and 8, .* Got \[9.0\] .* not rates"),
         ({"false_negatives": [-1.0]}, "'false_negatives'"),
         ({"false_negatives": [np.nan]}, "'false_negatives'"),
         ({"false_positives": [[1.0]]}, "'false_positives'"),
-        ({"cost_ratio": [-1.0]}, "'cost_ratio' .* unknown one is NaN"),
+        ({"cost_ratio": [-1.0]}, "'cost_ratio' .* NaN for an unknown one"),
         ({"cost_ratio": [np.inf]}, "'cost_ratio'"),
         ({"cost_ratio": [1.0, 2.0]}, "every point. Got 2, 1 and 1 values"),
     ],
@@ -211,7 +211,7 @@ def test_impossible_cost_ratios_are_refused(ratio):
 @pytest.mark.parametrize(
     ("y", "labels", "options", "expected"),
     [
-        ([0, 1], [[0, 1, 1]], {}, "a column for each of the 2 cases. Got an array of shape"),
+        ([0, 1], [[0, 1, 1]], {}, "one column for each of the 2 cases. Got an array of shape"),
         ([0, 1], [[[0, 1]]], {}, r"shape \(1, 1, 2\)"),
         ([0, 1], [[0, 2]], {}, "values of y, 0 or 1, or booleans. Got 2 among them"),
         (["a", "b"], [[0, 1]], {}, "Got 0 among them"),

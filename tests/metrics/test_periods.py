@@ -162,7 +162,7 @@ def test_values_come_in_the_order_of_the_periods():
 
 def test_bad_input_is_a_sentence():
     for metric in (average_precision, roc_auc, lift_at_k):
-        with pytest.raises(ValueError, match=r"but the 2 of period 7 are all positive\. Hint: use longer periods"):
+        with pytest.raises(ValueError, match=r"but all 2 cases of period 7 are positive\. Hint: use longer periods"):
             per_period(metric, [1, 1, 0], [1, 2, 3], [7, 7, 8])
     with pytest.raises(ValueError, match=r"'score' of precision_at_k must be free of NaN, but 1 of 2 scores are NaN"):
         per_period(precision_at_k, [1, 1, 0], [1, np.nan, 3], [7, 7, 8], k=1)

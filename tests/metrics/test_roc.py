@@ -197,13 +197,13 @@ def test_a_curve_is_its_own_and_goes_round():
 @pytest.mark.parametrize(
     ("build", "sentence"),
     [
-        (lambda: RocCurve([0, 0.5], [0, 1]), r"'alpha' of RocCurve must be rates that go from 0 to 1.*Hint"),
-        (lambda: RocCurve([0, 1], [0.1, 1]), "'beta' of RocCurve must be rates"),
-        (lambda: RocCurve([0, 0.6, 0.5, 1], [0, 0, 0, 1]), "never fall"),
-        (lambda: RocCurve([0, np.nan, 1], [0, 0, 1]), "never fall"),
+        (lambda: RocCurve([0, 0.5], [0, 1]), r"'alpha' of RocCurve must be non-decreasing rates from 0 to 1.*Hint"),
+        (lambda: RocCurve([0, 1], [0.1, 1]), "'beta' of RocCurve must be non-decreasing"),
+        (lambda: RocCurve([0, 0.6, 0.5, 1], [0, 0, 0, 1]), "non-decreasing"),
+        (lambda: RocCurve([0, np.nan, 1], [0, 0, 1]), "non-decreasing"),
         (lambda: RocCurve([[0, 1]], [0, 1]), "'alpha' of RocCurve"),
         (lambda: RocCurve([0, 1], [0, 0.5, 1]), "as many values of alpha as of beta.* Got 2 and 3"),
-        (lambda: RocCurve.of_cells([1, -1], [1, 1]), "'positive' of RocCurve.of_cells .* none below 0"),
+        (lambda: RocCurve.of_cells([1, -1], [1, 1]), "'positive' of RocCurve.of_cells .* non-negative"),
         (lambda: RocCurve.of_cells([1, 1], [0, 0]), "'negative' .* not all 0.*Hint: the curve needs cases of both"),
         (lambda: RocCurve.of_cells([1, 1], [1]), "Got 2 positive and 1 negative"),
         (lambda: CHANCE(1.5), r"defined for alpha in \[0, 1\]. Got 1.5"),

@@ -179,9 +179,9 @@ def test_a_band_holds_its_arrays_as_plain_values():
         ({"level": 1}, "'level' parameter of roc_band"),
         ({"n_resamples": 1}, r"'n_resamples' parameter of roc_band .* \[2, inf\)"),
         ({"grid": 1}, r"'grid' parameter of roc_band .* \[2, inf\)"),
-        ({"grid": [0.5, 0.1]}, "'grid' parameter of roc_band must be a number of points, or false positive rates"),
+        ({"grid": [0.5, 0.1]}, "'grid' parameter of roc_band must be a number of points, or increasing false"),
         ({"grid": [0.5, 1.1]}, "Hint: 5 % is 0.05"),
-        ({"grid": []}, "rates that rise"),
+        ({"grid": []}, "increasing false positive rates"),
         ({"method": "dkw", "simultaneous": False}, "must be True with method='dkw'.*Hint: method='bootstrap'"),
     ],
 )

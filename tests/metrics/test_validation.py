@@ -52,9 +52,9 @@ def test_nan_scores(metric):
 
 @names((*RANKING, balanced_accuracy))
 def test_labels_of_more_than_two_values(metric):
-    with refuses(f"{metric.__name__} needs labels of two values in y_true, but found more (0, 1, 2). Hint: compare"):
+    with refuses(f"{metric.__name__} needs two distinct labels in y_true, but found more (0, 1, 2). Hint: compare"):
         metric([0, 1, 2], [0, 1, 2])
-    with refuses(f"{metric.__name__} needs labels of two values in y_true, but found more ('a', 'b', 'c')"):
+    with refuses(f"{metric.__name__} needs two distinct labels in y_true, but found more ('a', 'b', 'c')"):
         metric(["c", "b", "a"], [0, 1, 2])
 
 

@@ -183,7 +183,7 @@ def test_impossible_requests_are_refused():
         ([["a"], ["b"]], r"needs columns of numbers, but column 'x0' holds 'a'. Hint: encode"),
         (np.array([[1.0, None], [2.0, "b"]], object), r"column 'x1' holds 'b'. Hint: encode"),
         (pd.DataFrame({"age": [1, 2], "town": ["Oslo", None]}), r"column 'town' holds 'Oslo'. Hint: encode"),
-        ([[np.nan], [2.0]], r"of the 2 values of column 'x0' 1 is missing \(NaN\). Hint: fill"),
+        ([[np.nan], [2.0]], r"of 2 values of column 'x0' 1 is missing \(NaN\). Hint: fill"),
         (np.array([[None], [None]], object), r"column 'x0' 2 are missing \(NaN\). Hint: fill"),
         (pl.DataFrame({"age": [1, None]}), r"column 'age' 1 is missing \(NaN\). Hint: fill"),
         ([[1.0, np.inf], [2.0, 1.0]], r"column 'x1' 1 is infinite. Hint: replace"),

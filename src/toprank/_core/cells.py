@@ -1,14 +1,14 @@
 """Cells of a ranking as steps (negative weight, positive weight) of its ROC curve: slopes, hulls, chains of knots.
 
-A cell is steeper than another where positive / negative is larger. Slopes are compared by cross products without
-rounding, so that the order is the same however weights are scaled, and cells of equal rates are equal.
+A cell is steeper than another if its positive / negative is larger. Slopes are compared by exact cross products, so
+that the order does not depend on the scale of the weights, and cells with equal rates tie.
 """
 
 import numpy as np
 
 from toprank._core.jit import kernel
 
-HALF = 134217729.0  # 2**27 + 1: parts a float into two halves whose products are exact
+HALF = 134217729.0  # 2**27 + 1: splits a float into two halves whose products are exact
 
 
 @kernel
@@ -27,7 +27,7 @@ def rounding_error(a, b, product):
 def is_steeper(positive, negative, other_positive, other_negative):
     """Return whether positive / negative > other_positive / other_negative, by exact cross products.
 
-    Rounding keeps the order of two products or makes them equal; where they are, what was rounded off decides.
+    Rounding either keeps the order of two products or makes them equal; if they are equal, the rounding errors decide.
     """
     own = positive * other_negative
     other = other_positive * negative
@@ -38,7 +38,7 @@ def is_steeper(positive, negative, other_positive, other_negative):
 
 @kernel
 def sort_by_slope(positive, negative, order, buffer):
-    """Sort the cells in `order` from steepest to flattest, equal slopes as they stand: a merge sort.
+    """Sort the cells in `order` from steepest to flattest, by a stable merge sort.
 
     Pre:  each cell in order has weight; buffer has the length of order, both int64.
     Cost: n log n comparisons.
@@ -69,11 +69,11 @@ def sort_by_slope(positive, negative, order, buffer):
 
 @kernel
 def sum_of_cross_products(positive, negative, other_positive, other_negative, before_positive, before_negative, out):
-    """Write sum over the other cells of |positive * other_negative - other_positive * negative| for each cell.
+    """Write the sum of |positive * other_negative - other_positive * negative| over the other cells, for each cell.
 
     Pre:  the m other cells go from steepest to flattest, each with weight; before_* float64 (m + 1,) are their
-          cumulated weights, from 0.
-    Cost: log m comparisons a cell: cells that are steeper have one sign, the others the other.
+          cumulative weights, starting at 0.
+    Cost: log m comparisons per cell: terms of steeper cells have one sign, those of the rest the opposite one.
     """
     m = other_positive.shape[0]
     for c in range(positive.shape[0]):
@@ -92,10 +92,10 @@ def sum_of_cross_products(positive, negative, other_positive, other_negative, be
 
 @kernel
 def upper_hull(positive, negative, hull):
-    """Write the knots at which the concave majorant of a curve bends to hull, both ends included; return how many.
+    """Write the knots of the concave majorant of a curve to hull, both ends included; return how many.
 
-    Pre:  positive, negative float64 (n,): the knots, neither ever falling; hull int64 (n,).
-    Post: slopes fall strictly along the hull. Of knots at the same place the last one stands for all.
+    Pre:  positive, negative float64 (n,): the knots, both non-decreasing; hull int64 (n,).
+    Post: slopes decrease strictly along the hull. Of several knots at the same point only the last is kept.
     Cost: 2 n comparisons.
     """
     size = 0
@@ -114,16 +114,16 @@ def upper_hull(positive, negative, hull):
 
 @kernel
 def best_chains(positive, negative, n_edges, area, start):
-    """Find the chains of 1, 2, ..., n_edges edges through knots of a concave curve that have the largest areas.
+    """Find the chains of 1, 2, ..., n_edges edges with the largest areas through knots of a concave curve.
 
     A chain goes from knot 0 to the last one. With knots (N_i, P_i), an edge from i to j adds P_i N_j - P_j N_i, twice
-    the area of the triangle with the origin. On a concave curve this meets the quadrangle inequality, so that the best
-    knot before j moves to the right with j and with the number of edges (Knuth, 1971; Yao, 1980).
+    the area of the triangle with the origin. On a concave curve this satisfies the quadrangle inequality, so the best
+    knot before j moves right as j grows, and with the number of edges (Knuth, 1971; Yao, 1980).
 
-    Pre:  positive, negative float64 (n,), both 0 at knot 0, slopes falling; n_edges < n; area float64 (n_edges,).
-          start int32 (n_rows, n) with one row, or with one for each number of edges.
+    Pre:  positive, negative float64 (n,), both 0 at knot 0, slopes decreasing; n_edges < n; area float64 (n_edges,).
+          start int32 (n_rows, n) with one row, or with one per number of edges.
     Post: area[m - 1] is the largest area of m edges; start[(m - 1) % n_rows, j] the knot before j on the best chain of
-          m edges to j, of equals the first.
+          m edges to j, ties go to the first.
     Cost: n**2 areas at most.
     """
     n = positive.shape[0]
@@ -135,7 +135,7 @@ def best_chains(positive, negative, n_edges, area, start):
         row = (m - 1) % n_rows
         before = (m - 2) % n_rows
         last = n - 2
-        for j in range(n - 1, m - 1, -1):  # value[i] for i < j is still that of m - 1 edges
+        for j in range(n - 1, m - 1, -1):  # value[i] for i < j is still the value with m - 1 edges
             first = max(start[before, j], m - 1)
             last = max(min(last, j - 1), first)
             best = -np.inf

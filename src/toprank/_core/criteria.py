@@ -1,4 +1,4 @@
-"""Split criteria: what parting a node gains."""
+"""Split criteria: the gain of splitting a node."""
 
 import numpy as np
 
@@ -8,7 +8,7 @@ from toprank._core.jit import kernel
 
 @kernel
 def x_log2_share(part, whole):
-    """Return part * log2(part / whole), 0 at part = 0."""
+    """Return part * log2(part / whole), or 0 if part is 0."""
     if part <= 0.0:
         return 0.0
     return part * np.log2(part / whole)
@@ -18,16 +18,16 @@ def x_log2_share(part, whole):
 def split_gain(criterion, positive_left, total_left, positive, total, whole_positive, whole_total):
     """Gain of a split over no split; larger is better, in units of weight.
 
-    With p the share of the node's positives that goes left and q the share of its cases, N+ and N- the classes of the
-    whole tree, of which only "error" takes notice:
+    p is the share of the node's positives that goes left and q the share of its cases; N+ and N- are the classes of the
+    whole tree, used only by "error":
 
     ap       n_l AP_left + n_r AP_right - n AP = n+ (2p - 1)(p - q)      (section 4 of the MetaAP paper)
     auc      |n_l+ n- - n_l- n+|: twice the area that the split adds under the ROC curve, times n+ n- of the root
     gini     decrease of the Gini impurity, times n
     entropy  information gain in bits, times n
-    error    |(n_l+ N- - n_l- N+) - (n_r+ N- - n_r- N+)| / 2: one side is called positive and the other negative; what
-             that saves over calling half of each class so, where both classes of the whole tree cost alike. At the
-             root, the gain of auc.
+    error    |(n_l+ N- - n_l- N+) - (n_r+ N- - n_r- N+)| / 2: the cost saved by labelling one side positive and
+             the other negative, over labelling half of each class positive, if both classes of the whole tree cost the
+             same. At the root it equals the gain of auc.
 
     Pre: 0 < positive < total, 0 < total_left < total.
     """
@@ -61,7 +61,7 @@ def split_gain(criterion, positive_left, total_left, positive, total, whole_posi
 
 @kernel
 def richer_part(criterion, positive_left, total_left, positive, total):
-    """Weight of the side richer in positives, by which TreeRank chooses between equal splits (remark 10); else 0."""
+    """Weight of the side richer in positives, with which TreeRank breaks ties between splits (remark 10); else 0."""
     if criterion != AUC and criterion != ERROR:
         return np.int64(0)
     is_left = float(positive_left) * float(total) > float(positive) * float(total_left)

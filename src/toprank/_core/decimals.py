@@ -5,26 +5,26 @@ import numpy as np
 from toprank._core.jit import kernel
 
 POWERS = 10.0 ** np.arange(23)
-"""Powers of ten that a float64 holds exactly: a whole number times or by one of them is rounded once, so that Python
-writes it in as few digits as it has."""
+"""Powers of ten that a float64 holds exactly: an integer multiplied or divided by one of them is rounded only once, so
+that Python prints it with as few digits as it has."""
 
 LEAST, MOST = 1e-5, 1e15
-"""Sizes of numbers for which `POWERS` suffice."""
+"""Range of numbers for which `POWERS` suffice."""
 
 MARGIN = 2.0**-10
-"""Share of a gap that is kept clear below its upper end: 0.3 is not put between 0.2 and 0.30000000000000004."""
+"""Share of a gap kept free below its upper end, so that 0.3 is not put between 0.2 and 0.30000000000000004."""
 
 
 @kernel
 def shortest_between(low, high, powers, out):
-    """Write for each pair the shortest decimal in the gap: low <= out < high.
+    """Write the shortest decimal in the gap of each pair: low <= out < high.
 
-    Shortest is a multiple of the largest power of ten, nearest to the middle; the lower end itself where all others
-    need more decimals, so that whole numbers next to each other are parted by a whole number. NaN where an end is
-    missing, too large or too small for this, or where the gap is too small for a decimal of 17 digits.
+    The shortest decimal is a multiple of the largest power of ten, nearest to the middle; or the lower end itself if
+    all others need more decimals, so that a whole number separates adjacent whole numbers. NaN if an end is missing,
+    too large or too small, or if the gap is too small for a decimal with 17 digits.
 
     Pre:  low < high, out float64 of the same shape; powers is POWERS.
-    Cost: at most 18 steps a pair.
+    Cost: at most 18 steps per pair.
     """
     for i in range(low.shape[0]):
         a, b = low[i], high[i]

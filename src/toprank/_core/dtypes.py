@@ -1,9 +1,9 @@
-"""Fixed-width types of all arrays that kernels share, each with its reason."""
+"""Fixed-width types of all arrays shared by kernels, each with its reason."""
 
 import numpy as np
 
 BIN = np.uint8
-"""A bin code: at most 255 value bins and one for missing values fit one byte; a row of bins fits few cache lines."""
+"""A bin code: 255 value bins plus one for missing values fit into one byte; a row of bins fits into few cache lines."""
 
 ROW = np.int32
 """A row index: half the memory traffic of 64 bits; `MAX_ROWS` guards the range."""
@@ -23,7 +23,7 @@ MAX_BINS = 255
 MAX_ROWS = 2**31 - 1
 
 PACKED_LIMIT = 2**31
-"""Total weight below which positive and total weight fit the two halves of one int64."""
+"""Total weight below which positive and total weight fit into the two halves of one int64."""
 
 SPLIT = np.dtype(
     [
@@ -38,9 +38,9 @@ SPLIT = np.dtype(
     ],
     align=True,
 )
-"""The best condition of a node. `last_left` and `first_right` are the codes on both sides of a numeric cut
-(first_right = -1: only missing values go right); `richer` decides between equal gains; feature = -1: the node has no
-condition that parts its rows."""
+"""The best condition of a node. `last_left` and `first_right` are the codes on both sides of a numeric cut (first_right
+= -1: only missing values go right); `richer` breaks ties between equal gains; feature = -1: no condition splits the
+node."""
 
 CONDITION = np.dtype(
     [
@@ -54,7 +54,7 @@ CONDITION = np.dtype(
     ],
     align=True,
 )
-"""A node as traversal reads it: half a cache line, so that one step down costs one look-up."""
+"""A node as traversal reads it: half a cache line, so that one step down costs one lookup."""
 
 # Kinds of conditions, as stored in a tree.
 LEAF = 0

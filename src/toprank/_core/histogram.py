@@ -6,12 +6,12 @@ from toprank._core.jit import kernel
 from toprank._core.prefetch import prefetch
 
 PREFETCH_ROWS = 32
-"""How far ahead the bins and weights of rows are asked for: the rows of a small node lie far apart in memory."""
+"""How many rows ahead bins and weights are prefetched: the rows of a small node are far apart in memory."""
 
 
 @kernel
 def fetch_row(binned, packed, row):
-    """Ask for a row's bins, every cache line of them, and its weight."""
+    """Prefetch a row's bins, every cache line of them, and its weight."""
     prefetch(packed, (row,))
     for f in range(0, binned.shape[1], 64):
         prefetch(binned, (row, np.int64(f)))
@@ -20,13 +20,13 @@ def fetch_row(binned, packed, row):
 
 @kernel
 def packed_histograms(binned, rows, chunks, offsets, packed, scratch, first_node, shared, out):
-    """Add up both channels of each chunk's node, packed into one int64 a bin.
+    """Add up both channels of each chunk's node, packed into one int64 per bin.
 
     The first node of a run of chunks may be shared with another thread: its sums go to `shared`, the others to `out`.
 
     Pre:  chunks int64 (m, 3): node, start, stop into rows; ordered by node. packed int64 (n_rows,) holds
           positive weight * 2**32 + total weight. scratch int64 (total_bins,). first_node = chunks[0, 0].
-          shared and out[node] are zeroed, (total_bins, 2). Indices are unsigned: no test for negative ones.
+          shared and out[node] are zeroed, (total_bins, 2). Indices are unsigned, to avoid the test for negative ones.
     Cost: rows * n_features additions, 0.5 to 1 ns each.
     """
     n_features = binned.shape[1]
@@ -66,9 +66,9 @@ def packed_histograms(binned, rows, chunks, offsets, packed, scratch, first_node
 
 @kernel
 def wide_histograms(binned, rows, chunks, offsets, positive, total, first_node, shared, out):
-    """Add up both channels in int64 each: for weights too large to share one.
+    """Add up both channels in an int64 each, for weights too large to share one.
 
-    Pre:  as packed_histograms, with positive and total weight apart, int64 (n_rows,).
+    Pre:  as packed_histograms, with separate positive and total weights, int64 (n_rows,).
     Cost: 2 * rows * n_features additions.
     """
     n_features = binned.shape[1]

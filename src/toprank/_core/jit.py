@@ -1,11 +1,11 @@
-"""The one decorator of all kernels, and the cache of what they are compiled to.
+"""The decorator of all kernels, and the cache of compiled code.
 
-Kernels are serial, cached on disk and release the GIL. Parallel work is a thin shell around them
-(`toprank._core.threads`): plain threads, each running a serial kernel on its own part of the rows. So nothing here
-depends on Numba's threading layers, and the compiled code is the same for any number of threads.
+Kernels are serial, cached on disk and release the GIL. Parallel code is a thin layer on top (`toprank._core.threads`):
+plain threads, each running a serial kernel on its own chunk of rows. Nothing here depends on Numba's threading layers,
+and the compiled code is the same for any number of threads.
 
-The cache lies beside the source, or where that cannot be written in the user's cache folder, or nowhere. It only saves
-time, so nothing that is wrong with it stops a program: a damaged entry is dropped and compiled again.
+The cache is next to the source, or in the user's cache folder if that is not writable, or disabled. It only saves time,
+so a broken cache never stops a program: a damaged entry is dropped and compiled again.
 
 Set the environment variable ``NUMBA_DISABLE_JIT=1`` to run every kernel as plain Python.
 """
@@ -27,8 +27,8 @@ from toprank.errors import InputError
 DIGEST = hashlib.sha256().digest_size
 
 NO_CACHE = (
-    "No folder to keep compiled code in can be written, so that each program compiles its kernels again, for up to a "
-    "minute. Hint: set the environment variable NUMBA_CACHE_DIR to a folder that can be written."
+    "No folder for compiled code is writable, so every program compiles its kernels again, which takes up to a "
+    "minute. Hint: set the environment variable NUMBA_CACHE_DIR to a writable folder."
 )
 
 
@@ -43,7 +43,7 @@ def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _cache_of(function: Callable[..., Any]) -> _SafeCache | None:
-    """The cache of a function; None, with a note the first time, where there is no place for one."""
+    """The cache of a function; None, with a warning the first time, if no folder is writable."""
     try:
         return _SafeCache(function)
     except (RuntimeError, OSError):  # Numba found no folder
@@ -62,9 +62,9 @@ _is_noted = False
 
 
 class _CheckedFiles(IndexDataCacheFile):
-    """Files of one function: an index, and compiled code, which ends in its checksum.
+    """Cache files of one function: an index, and compiled code that ends with its checksum.
 
-    Machine code with a flipped bit would run, and take the process down.
+    Machine code with a flipped bit would run and crash the process.
     """
 
     def _load_data(self, name: str) -> Any:
@@ -72,21 +72,21 @@ class _CheckedFiles(IndexDataCacheFile):
         with open(path, "rb") as file:
             content = file.read()
         if hashlib.sha256(content[:-DIGEST]).digest() != content[-DIGEST:]:
-            raise InputError(f"The checksum of {path} does not fit.")
-        return super()._load_data(name)  # what follows a pickle is not read
+            raise InputError(f"The checksum of {path} does not match.")
+        return super()._load_data(name)  # bytes after a pickle are ignored
 
     def _dump(self, obj: Any) -> bytes:
         content: bytes = super()._dump(obj)
         return content + hashlib.sha256(content).digest()
 
     def drop(self) -> None:
-        """Remove the index: what it lists is compiled again, and overwritten."""
+        """Remove the index, so that its entries are compiled again and overwritten."""
         with contextlib.suppress(OSError):
             os.unlink(self._index_path)
 
 
 class _SafeCache(FunctionCache):
-    """Numba's cache of a function; whatever goes wrong with it counts as nothing cached."""
+    """Numba's cache of a function; any error counts as "not cached"."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
         super().__init__(function)
@@ -94,7 +94,7 @@ class _SafeCache(FunctionCache):
         self._cache_file = _CheckedFiles(self._cache_path, self._impl.filename_base, locator.get_source_stamp())
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
-        """Compiled code for a signature; None where there is none, or what there is cannot be read."""
+        """Compiled code for a signature; None if there is none or it cannot be read."""
         try:
             return super().load_overload(sig, target_context)
         except Exception:
@@ -102,7 +102,7 @@ class _SafeCache(FunctionCache):
             return None
 
     def save_overload(self, sig: Any, data: Any) -> None:
-        """Keep compiled code, as far as that can be done: a full disk is no reason to stop."""
+        """Save compiled code if possible: a full disk is no reason to stop."""
         with contextlib.suppress(OSError):
             try:
                 super().save_overload(sig, data)

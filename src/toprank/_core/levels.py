@@ -1,8 +1,8 @@
-"""Conditions on categories: levels in the order of their rates, judged on other cases than those that ordered them.
+"""Conditions on categories: levels ordered by rate, and evaluated on other cases than those that ordered them.
 
-Categories have no order of their own, and an order learned from the labels buys a gain by chance: the best of all
-subsets of k levels of noise gains about 2k/pi units of chi-squared, where the best cut of a number gains 8. So the gain
-of a category is judged on other cases than those that ordered its levels (`honest_gain`).
+Categories have no natural order, and an order learned from the labels has a gain by chance: the best subset of k levels
+of noise gains about 2k/pi units of chi-squared, whereas the best cut of a number gains 8. So the gain of a category is
+estimated on other cases than those that ordered its levels (`honest_gain`).
 """
 
 import numpy as np
@@ -12,14 +12,15 @@ from toprank._core.dtypes import AUC, ERROR
 from toprank._core.jit import kernel
 
 FEW_LEVELS = 8
-"""Levels up to which the best subset of noise gains no more than the best cut of a noisy number: no correction."""
+"""Number of levels up to which the best subset of noise gains no more than the best cut of a noisy number, so that no
+correction is needed."""
 
 
 @kernel
 def level_order(positive, total, n_levels, smooth):
     """Return the levels by shrunk rate, best first, ties by position: int64 (n_levels,).
 
-    The rate of a level is pulled to that of all levels by `smooth` units of weight.
+    Rates are shrunk towards the rate of all levels by `smooth` units of weight.
     """
     all_positive, all_total = 0.0, 0.0
     for i in range(n_levels):
@@ -36,11 +37,11 @@ def level_order(positive, total, n_levels, smooth):
 @kernel
 def best_level_cut(criterion, order, positive, total, members, all_positive, all_total, whole_positive, whole_total,
                    min_leaf, max_levels):  # fmt: skip
-    """Sweep ordered levels for the cut of largest gain; ties go to the largest `richer_part`, then to the first.
+    """Sweep ordered levels for the cut with the largest gain; ties go to the largest `richer_part`, then to the first.
 
-    Pre:  positive, total float64; members float64: how many categories a level stands for.
+    Pre:  positive, total float64; members float64: the number of categories per level.
     Post: (gain, cut, positive_left, total_left, richer, members_left): levels order[: cut + 1] go left, and one side
-          has at most max_levels categories. gain = -inf where no cut does that and leaves min_leaf on both sides.
+          has at most max_levels categories. gain = -inf if no cut does that and leaves min_leaf on both sides.
     """
     n_members = 0.0
     for i in range(order.shape[0]):
@@ -73,9 +74,9 @@ def best_level_cut(criterion, order, positive, total, members, all_positive, all
 
 @kernel
 def half_of(weight, case, heads):
-    """Return the share of a level's weight that goes to the first half: that of heads among so many coins as cases.
+    """Return the share of a level's weight in the first half: the share of heads among as many coins as it has cases.
 
-    Pre: heads[k] = heads among the first k coins; more cases than coins take the spread of as many.
+    Pre: heads[k] = heads among the first k coins; a normal approximation is used for more cases than coins.
     """
     n_coins = heads.shape[0] - 1
     n_cases = max(np.rint(weight / case), 1.0)
@@ -87,18 +88,18 @@ def half_of(weight, case, heads):
 @kernel
 def honest_gain(criterion, positive, total, members, n_levels, all_positive, all_total, whole_positive, whole_total,
                 min_leaf, smooth, max_levels, case_positive, case_negative, heads):  # fmt: skip
-    """Return the gain of the best cut of one half of the node's cases, in the order of levels of the other half.
+    """Return the gain of the best cut of one half of the node's cases, with levels ordered by the other half.
 
-    The mean over some random halvings, each used both ways. A half stands for the node: its classes are weighed up to
-    the node's. A half without one of the classes gains nothing.
+    The mean over a few random halvings, each used both ways. Each half represents the node: its classes are weighted up
+    to the node's. A half without one of the classes gains nothing.
 
-    A halving is drawn from the counts of the levels, as a level of n cases has Binomial(n, 1/2) of them in the first
-    half: which cases these are does not matter. So the gain depends on the counts alone, not on the order, the copies
-    or the other columns of the rows, nor on the names of the levels: the levels with most cases come first and take
-    the first coins.
+    A halving is drawn from the counts of the levels: a level with n cases has Binomial(n, 1/2) of them in the first
+    half, and which ones does not matter. So the gain depends only on the counts, not on the order or copies of the
+    rows, on other columns, or on the names of the levels: the levels with the most cases come first and take the first
+    coins.
 
-    Pre:  positive, total float64 (n_levels,); case_*: weight of one case of a class;
-          heads int16 (n_halvings, 256, 2, n_coins + 1), as half_of takes it for each level and class.
+    Pre:  positive, total float64 (n_levels,); case_*: weight of one case of that class;
+          heads int16 (n_halvings, 256, 2, n_coins + 1), for half_of, per level and class.
     Cost: 2 * n_halvings sorts and sweeps of the levels.
     """
     by_positive = np.argsort(-positive[:n_levels], kind="mergesort")
@@ -138,12 +139,12 @@ def honest_gain(criterion, positive, total, members, n_levels, all_positive, all
 @kernel
 def offer_levels(criterion, feature, code, positive, total, n_codes, missing_code, all_positive, all_total,
                  whole_positive, whole_total, min_leaf, rules, heads, split, goes_left):  # fmt: skip
-    """Replace the node's best condition so far if this category has a better one, by its honest gain.
+    """Replace the node's best condition so far if this category has a better one by its honest gain.
 
-    Categories of fewer cases than `min_data_per_group` are one level. The condition is the best cut of all cases in
-    the order of the shrunk rates of all of them; it is offered at its own gain or the honest one, whichever is less.
+    Categories with fewer than `min_data_per_group` cases form one level. The condition is the best cut of all cases,
+    ordered by their shrunk rates; it is offered at its own gain or the honest one, whichever is smaller.
 
-    Pre:  as offer_split, missing values being one of the codes; rules as `toprank.tree.categories` makes them.
+    Pre:  as offer_split, with missing values as one of the codes; rules as made by `toprank.tree.categories`.
     """
     smooth_cases, least_cases, max_levels, case_positive, case_negative = rules
     level = np.empty(n_codes, np.int64)
@@ -186,7 +187,7 @@ def offer_levels(criterion, feature, code, positive, total, n_codes, missing_cod
     split["total_left"] = np.int64(total_left)
     is_left = np.zeros(n_levels, np.uint8)
     is_left[order[: cut + 1]] = 1
-    # Categories that this node never saw go with the side whose categories nobody needs to name, or with the heavier.
+    # Categories unseen in this node go to the side whose categories need not be listed, or to the heavier side.
     members_right = n_codes - members_left
     if members_left <= max_levels < members_right:
         goes_left[:] = 0
@@ -200,5 +201,5 @@ def offer_levels(criterion, feature, code, positive, total, n_codes, missing_cod
             split["last_left"] = code[i]
         else:
             split["first_right"] = code[i]
-    goes_left[missing_code:] = goes_left[missing_code]  # codes that no row had are missing values
+    goes_left[missing_code:] = goes_left[missing_code]  # unseen codes count as missing values
     split["missing_left"] = goes_left[missing_code]

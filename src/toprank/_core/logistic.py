@@ -1,4 +1,4 @@
-"""Weighted logistic loss with an L1 penalty: proximal Newton steps on the columns that matter.
+"""Weighted logistic loss with an L1 penalty: proximal Newton steps on an active set of columns.
 
 The problem is to minimise, over weights w and a free intercept b,
 
@@ -7,9 +7,9 @@ The problem is to minimise, over weights w and a free intercept b,
 with targets t_i in {0, 1} and c_i > 0. The residual is e_i = c_i (t_i - p_i), p_i = 1 / (1 + exp(-z_i)), the curvature
 h_i = c_i p_i (1 - p_i). A Newton step minimises the quadratic model of the loss plus the penalty by coordinate descent
 (`toprank._core.quadratic`), over the columns that have a weight or want one (Friedman, Hastie and Tibshirani, 2010;
-Yuan, Ho and Lin, 2012). The intercept is kept optimal, so that the residuals add up to 0 and, scaled until no
-column's correlation with them is above the penalty, are a point of the dual problem: its value is a bound of F from
-below, and the gap says when to stop.
+Yuan, Ho and Lin, 2012). The intercept is kept optimal, so that the residuals sum to 0. Scaled until no column's
+correlation with them exceeds the penalty, they are a feasible point of the dual problem: its value is a lower bound of
+F, and the duality gap is the stopping criterion.
 """
 
 import math
@@ -21,40 +21,40 @@ from toprank._core.jit import kernel
 from toprank._core.quadratic import add_columns, correlate, descend_on_columns, descend_on_gram
 
 GRAM_COLUMNS = 1024
-"""Columns up to which a Newton step forms their Gram matrix; above, its cost outgrows sweeps over the columns."""
+"""Columns up to which a Newton step forms their Gram matrix; beyond that, sweeps over the columns are cheaper."""
 
 NEW_COLUMNS = 64
-"""Columns that may always join a Newton step; beyond them as many as have a weight already, the worst first."""
+"""Columns that may always join a Newton step; more join only up to the number of non-zero weights, worst first."""
 
 WATCHED = 0.7
-"""Columns whose correlation with the residual is below this share of the penalty are set aside until the end."""
+"""Columns whose correlation with the residual is below this share of the penalty are screened out until the end."""
 
 FEW_COLUMNS = 50
-"""Columns up to which none is set aside: a last look at all of them would cost more than it saves."""
+"""Columns up to which none is screened out: a final check of all of them would cost more than it saves."""
 
 NEAR = 1e-3
-"""Relative fall of F in one step below which columns may be set aside: above, their correlations still move."""
+"""Relative decrease of F in one step below which columns may be screened out: above it, correlations still change."""
 
 BALANCED = 0.01
-"""Share of the tolerance, or of the gap expected next, that the sum of the residuals may be of their size."""
+"""Largest sum of the residuals relative to their size, as a share of the tolerance or of the next expected gap."""
 
 KEPT = 0.2
-"""A Gram matrix serves the next step too, where the last one left less than this of the gap and F hardly fell."""
+"""A Gram matrix is reused for the next step if the last one left less than this share of the gap and F hardly fell."""
 
 LARGEST_MOVE = 4.0
-"""Limit of one move of the intercept: where all rows are saturated the curvature says nothing."""
+"""Limit of one move of the intercept: the curvature says nothing if all rows are saturated."""
 
 SHORT_STEP = 0.2
-"""A line search that ends below mistrusts the curvature: the next step damps it."""
+"""If a line search ends below this, the curvature is not trusted, and the next step damps it."""
 
 SHORTEST_STEP = 1e-3
-"""A line search that would end below gives up."""
+"""A line search gives up below this."""
 
 LEAST_DAMPING = 1e-6
 
 
 class Rows(NamedTuple):
-    """Arrays of the rows, float64 (n,): what is given, and what kernels keep up to date with z."""
+    """Arrays of the rows, float64 (n,): the input, and what kernels keep up to date with z."""
 
     target: np.ndarray
     weight: np.ndarray
@@ -64,7 +64,7 @@ class Rows(NamedTuple):
 
 
 class Model(NamedTuple):
-    """The quadratic model of the loss over some columns; above GRAM_COLUMNS of them there is no Gram matrix."""
+    """The quadratic model of the loss over some columns; it has no Gram matrix above GRAM_COLUMNS columns."""
 
     columns: np.ndarray
     gram: np.ndarray
@@ -83,7 +83,7 @@ class Sums(NamedTuple):
 
 
 class Goal(NamedTuple):
-    """What to minimise, how near to the least value, and in how many steps at most."""
+    """Penalty, tolerance and the largest number of steps of a fit."""
 
     penalty: float
     tolerance: float
@@ -91,7 +91,7 @@ class Goal(NamedTuple):
 
 
 class State(NamedTuple):
-    """Where a fit stands: objective and gap are those of the last look, share that of the last step that was taken."""
+    """State of a fit: objective and gap of the last check, share of the last step taken."""
 
     intercept: float
     sums: Sums
@@ -134,9 +134,9 @@ def weigh_rows(rows):
 
 @kernel
 def damp(rows, damping):
-    """Add damping times the curvature of the quadratic function above the loss that touches it at z; return the sum.
+    """Add damping times the curvature of the quadratic majorant of the loss that touches it at z; return the sum.
 
-    A step to the minimum of that function never raises the loss (Jaakkola and Jordan, 2000): its curvature is
+    A step to the minimum of the majorant never raises the loss (Jaakkola and Jordan, 2000): its curvature is
     tanh(z / 2) / (2 z), at least p (1 - p), and far from 0 where rows are saturated.
     """
     total = 0.0
@@ -150,10 +150,10 @@ def damp(rows, damping):
 
 @kernel
 def balance_intercept(rows, sums, tolerance):
-    """Move z by the constant that makes the residuals add up to 0, up to a share `tolerance` of their size.
+    """Shift z by the constant at which the residuals sum to 0, up to a share `tolerance` of their size.
 
     Pre:  sums are those of weigh_rows at z; both targets have weight.
-    Cost: one to three passes over the rows, unless z is far off: steps are Newton's, held inside a bracket.
+    Cost: one to three passes over the rows, unless z is far off: bracketed Newton steps.
     Returned: that constant and the sums at the new z.
     """
     moved = 0.0
@@ -171,7 +171,7 @@ def balance_intercept(rows, sums, tolerance):
             goal = moved + sums.balance / sums.curvature
         if not low < goal < high:
             goal = 0.5 * (low + high)
-        if goal in (low, high):  # neighbours: there is no number in between
+        if goal in (low, high):  # adjacent floats
             break
         for i in range(rows.z.shape[0]):
             rows.z[i] += goal - moved
@@ -184,7 +184,7 @@ def balance_intercept(rows, sums, tolerance):
 def dual_value(rows, sums, scale):
     """Return sum_i c_i H(scale * |e_i| / c_i), with H the entropy.
 
-    F is nowhere below, where the residuals add up to 0 and no column's correlation with them is above penalty / scale.
+    It is a lower bound of F if the residuals sum to 0 and no column's correlation with them exceeds penalty / scale.
 
     Pre:  sums are those of weigh_rows at z; 0 < scale <= 1.
     """
@@ -198,7 +198,7 @@ def dual_value(rows, sums, scale):
 
 @kernel
 def duality_gap(rows, sums, objective, correlation, watched, penalty):
-    """Return how far the objective is above the dual value of the watched columns; NaN where one has no number."""
+    """Return the gap between the objective and the dual value of the watched columns; NaN if one of them is NaN."""
     largest = penalty
     for j in watched:
         if not abs(correlation[j]) < np.inf:
@@ -217,7 +217,7 @@ def evaluate(X, rows, sums, watched, correlation, penalty, value):
 
 @kernel
 def choose_columns(correlation, value, watched, penalty):
-    """Return the columns of a Newton step, ascending: those with a weight, and of those that want one the worst."""
+    """Return the columns of a Newton step, ascending: those with a weight, and the worst of those that want one."""
     is_chosen = np.zeros(correlation.shape[0], np.uint8)
     n_held = 0
     n_new = 0
@@ -246,11 +246,11 @@ def choose_columns(correlation, value, watched, penalty):
 
 @kernel
 def search_line(rows, sums, direction, slope, old_norm, new_norm):
-    """Move z along a direction, half as far until F falls as the model says; return the share moved and the sums there.
+    """Move z along a direction, halving the step until F falls as predicted; return the share moved and the sums there.
 
-    Pre:  slope is that of the loss along the direction; the penalty is old_norm at its start and new_norm at its end,
-          and in between, for it is convex, no more than a straight line says.
-    Post: a share of 0 says that F did not fall.
+    Pre:  slope is the slope of the loss along the direction; the penalty is old_norm at its start and new_norm at its
+          end; in between it is at most the linear interpolation, by convexity.
+    Post: a share of 0 means that F did not fall.
     """
     start = rows.z.copy()
     before = sums.loss + old_norm
@@ -270,7 +270,7 @@ def search_line(rows, sums, direction, slope, old_norm, new_norm):
 
 @kernel
 def covers(model, columns):
-    """Return whether the Gram matrix of a model has all these columns; both are ascending."""
+    """Return whether the Gram matrix of a model contains all these columns; both are ascending."""
     if model.gram.shape[0] == 0:
         return columns.shape[0] == 0
     at = np.searchsorted(model.columns, columns)
@@ -282,7 +282,7 @@ def covers(model, columns):
 
 @kernel
 def restrict(model, columns):
-    """Return the model of some of its columns."""
+    """Return the model restricted to some of its columns."""
     k = columns.shape[0]
     at = np.searchsorted(model.columns, columns)
     gram = np.empty((k, k))
@@ -294,7 +294,7 @@ def restrict(model, columns):
 
 @kernel
 def newton_step(X, rows, sums, model, correlation, penalty, value, aim):
-    """Move value and z by one step on the model; return the intercept's move, the share taken and the sums."""
+    """Move value and z by one step on the model; return the shift of the intercept, the share taken and the sums."""
     slope = -correlation[model.columns]
     old = value[model.columns]
     new = old.copy()
@@ -306,7 +306,7 @@ def newton_step(X, rows, sums, model, correlation, penalty, value, aim):
     change = new - old
     shift = (sums.balance - np.sum(pull * change)) / model.total
     expected = np.sum(slope * change) - sums.balance * shift
-    shift -= np.sum(X[:, 0][model.columns] * change)  # the model takes columns from their first entry on
+    shift -= np.sum(X[:, 0][model.columns] * change)  # the model measures columns from their first entry
     direction = np.full(rows.z.shape[0], shift)
     add_columns(X, model.columns, change, direction)
     old_norm = penalty * np.sum(np.abs(old))
@@ -318,7 +318,7 @@ def newton_step(X, rows, sums, model, correlation, penalty, value, aim):
 
 @kernel
 def adapt_damping(damping, share, mean_curvature):
-    """Return the damping after a step that went `share` of its way: more after a short step, less after a full one."""
+    """Return the damping after a step that took `share` of its length: more if it was short, less if it was full."""
     if share == 1.0:
         damping = 0.1 * damping if damping > LEAST_DAMPING else 0.0
     elif share < SHORT_STEP:
@@ -330,9 +330,9 @@ def adapt_damping(damping, share, mean_curvature):
 
 @kernel
 def begin(X, rows, penalty, value, intercept):
-    """Write z at the start, with the best intercept there; return that and the sums.
+    """Write z at the start, with the best intercept there; return the intercept and the sums.
 
-    A start that is worse than no weights at all, as after labels were exchanged, is dropped: value becomes 0.
+    A start worse than zero weights, as after labels were swapped, is dropped: value becomes 0.
     """
     rows.z[:] = intercept
     add_columns(X, np.arange(value.shape[0]), value, rows.z)
@@ -350,9 +350,9 @@ def begin(X, rows, penalty, value, intercept):
 
 @kernel
 def look(X, rows, goal, state, value, correlation, watched):
-    """Say how good the weights are and what the next step is; return the state, its columns, and those to watch.
+    """Check how good the weights are and choose the next step; return the state, its columns, and those to watch.
 
-    Post: correlation holds that of the watched columns with the residual; a state that is done needs no step.
+    Post: correlation holds those of the watched columns with the residual; a state that is done needs no step.
     Cost: one pass over the watched columns, at the end one over all.
     """
     n_columns, n = X.shape
@@ -360,7 +360,7 @@ def look(X, rows, goal, state, value, correlation, watched):
     intercept, sums = state.intercept, state.sums
     objective, gap = evaluate(X, rows, sums, watched, correlation, goal.penalty, value)
     is_stuck = state.n_iter == goal.max_iter or (state.share == 0.0 and state.damping == 1.0)
-    if is_stuck or gap <= goal.tolerance * objective:  # look again, at everything
+    if is_stuck or gap <= goal.tolerance * objective:  # check again, with all columns
         is_full = watched.shape[0] == n_columns
         moved, sums = balance_intercept(rows, sums, BALANCED * goal.tolerance)
         intercept += moved
@@ -381,10 +381,10 @@ def look(X, rows, goal, state, value, correlation, watched):
 
 @kernel
 def hand_over(state, columns, watched, is_chosen, is_watched):
-    """Write which columns a step takes and which are watched; return the state as plain numbers.
+    """Write which columns a step moves and which are watched; return the state as plain numbers.
 
-    An interrupt that has waited for a kernel to end breaks into the making of named tuples and of tuples of arrays, and
-    Numba does not notice: what kernels return to Python is a number, one array, or a tuple of numbers.
+    Ctrl-C while Numba builds a named tuple or a tuple of arrays as a return value goes unnoticed, so kernels return a
+    number, one array, or a tuple of numbers to Python.
     """
     is_chosen[:] = 0
     is_chosen[columns] = 1
@@ -406,7 +406,7 @@ def hand_over(state, columns, watched, is_chosen, is_watched):
 
 @kernel
 def start(X, rows, goal, value, intercept, correlation, is_chosen, is_watched):
-    """Begin a fit and look at it; return what `hand_over` does.
+    """Begin a fit and check it; return the value of `hand_over`.
 
     Pre:  is_chosen and is_watched uint8 (n_columns,).
     """
@@ -418,11 +418,11 @@ def start(X, rows, goal, value, intercept, correlation, is_chosen, is_watched):
 
 @kernel
 def improve(X, rows, goal, state, value, correlation, model, is_chosen, is_watched):
-    """Make the step of a model, and those after it that it serves; return what `hand_over` does of the last look.
+    """Take the step of a model, and further ones it can be reused for; return `hand_over` of the last check.
 
-    Pre:  state, correlation and is_watched are those of the last look.
+    Pre:  state, correlation and is_watched are those of the last check.
     Post: value, z, residuals, curvatures and correlations are those after the steps.
-    Cost: each step one pass over the columns it moves and one over the watched ones, and the descent on the model.
+    Cost: per step one pass over the columns it moves, one over the watched ones, and the descent on the model.
     """
     watched = np.flatnonzero(is_watched)
     while True:

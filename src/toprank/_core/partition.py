@@ -4,9 +4,9 @@ One node's rows are a contiguous, ascending part of the row order. A split sends
 
     rows    [a b c d e f g h]       left = b c f h
     chunks  [a b c d|e f g h]
-    step 1  [b c . .|f h . .]       each chunk apart, left rows to one buffer (split_chunks)
+    step 1  [b c . .|f h . .]       each chunk on its own, left rows to one buffer (split_chunks)
             [a d . .|e g . .]       and right rows to another
-    step 2  [b c f h|a d e g]       the parts side by side (join_chunks)
+    step 2  [b c f h|a d e g]       left rows first, then right rows (join_chunks)
 """
 
 import numpy as np
@@ -16,15 +16,15 @@ from toprank._core.jit import kernel
 
 @kernel
 def split_chunks(codes, row_step, column_step, rows, left_rows, right_rows, chunks, feature, goes_left, n_left):
-    """Part each chunk of rows, keeping the order inside both parts.
+    """Split each chunk of rows, keeping the order within both sides.
 
-    Every row is written to both buffers and one of two positions moves on: no branch, as none could be predicted.
+    Every row is written to both buffers and one of two positions advances: a branch would be unpredictable.
 
     Pre:  the bin of a row in column f is codes[row * row_step + f * column_step], codes uint8;
-          chunks int64 (m, 3): node, start, stop; goes_left uint8 (n_nodes, 256), one answer (0 or 1) a bin;
+          chunks int64 (m, 3): node, start, stop; goes_left uint8 (n_nodes, 256), one answer (0 or 1) per bin;
           feature int32 (n_nodes,).
-    Post: the chunk's left rows stand in left_rows from start on, n_left[c] of them, its right rows in right_rows.
-    Cost: one lookup a row.
+    Post: the chunk's left rows are in left_rows from start on, n_left[c] of them, its right rows in right_rows.
+    Cost: one lookup per row.
     """
     for c in range(chunks.shape[0]):
         node = chunks[c, 0]
@@ -68,10 +68,10 @@ def mark_rows(rows, start, stop, value, out):
 
 @kernel
 def mark_left(codes, rows, start, stop, split, n_codes, is_categorical, goes_left, out):
-    """Write 1 to out[row] where the row goes left of its segment's condition, else 0 (exact mode).
+    """Write 1 to out[row] if the row goes left at its segment's condition, else 0 (exact mode).
 
-    Pre:  codes int32 (n_features, n_rows), missing = n_codes[feature]; split is a SPLIT record a segment;
-          goes_left uint8 (n_segments, 256) answers for categories.
+    Pre:  codes int32 (n_features, n_rows), missing = n_codes[feature]; split is one SPLIT record per segment;
+          goes_left uint8 (n_segments, 256) for categories.
     """
     for s in range(start.shape[0]):
         f = split[s]["feature"]
@@ -98,7 +98,7 @@ def split_by_mark(rows, buffer, start, stop, mark, n_left):
         for i in range(start[s], stop[s]):
             row = rows[i]
             is_left = np.int64(mark[row])
-            rows[left] = row  # left <= i: what stands there was read already
+            rows[left] = row  # left <= i: already read
             buffer[spill] = row
             left += is_left
             spill += 1 - is_left
@@ -118,15 +118,15 @@ def count_rows(leaf, rows, n_nodes):
 
 @kernel
 def spread_rows(leaf, rows, size, quota, seen, out):
-    """Write at most `quota` rows of each node to out, evenly spread over the node's rows, in the order of rows.
+    """Write at most `quota` rows of each node to out, evenly spaced among the node's rows, in the order of rows.
 
-    Pre:  size as count_rows gives it; seen is zeroed, same shape; out has room for sum(min(size, quota)) rows.
+    Pre:  size from count_rows; seen is zeroed, same shape; out has room for sum(min(size, quota)) rows.
     """
     n = 0
     for i in range(rows.shape[0]):
         node = leaf[rows[i]]
         kept = min(quota, size[node])
-        # Of `size` rows in turn, those at which (place * kept) // size moves on: exactly `kept` of them.
+        # Of `size` rows, keep those at which (place * kept) // size advances: exactly `kept` of them.
         if (seen[node] + 1) * kept // size[node] > seen[node] * kept // size[node]:
             out[n] = rows[i]
             n += 1

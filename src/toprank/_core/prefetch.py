@@ -1,6 +1,6 @@
 """A hint to the processor: fetch the cache line of an array element that will be read soon.
 
-It changes no result. A load in its place would have to wait for its value; the hint does not.
+It changes no result. A load instead would have to wait for its value.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def _prefetch(typing_context: Any, array: Any, indices: Any) -> Any:
 
 
 def _nothing(array: Any, indices: Any) -> None:
-    """What a hint does where kernels run as plain Python."""
+    """The hint does nothing if kernels run as plain Python."""
 
 
 prefetch = _nothing if getattr(config, "DISABLE_JIT", False) else _prefetch

@@ -1,9 +1,9 @@
-"""Columns of a table against one quadratic function of their weights: products, Gram matrix, coordinate descent.
+"""Products, Gram matrix and coordinate descent for a quadratic function of column weights.
 
-Minimised over the change d of weights w is slope . d + sum_i h_i (x_i . d + shift)**2 / 2 + penalty * |w + d|_1. The
+Minimises slope . d + sum_i h_i (x_i . d + shift)**2 / 2 + penalty * |w + d|_1 over the change d of weights w. The
 shift, the change of a free intercept, is eliminated exactly: the curvature is that of columns centred by h.
 
-With a free intercept columns may start anywhere. They are taken from their first entry on, so that a constant column
+With a free intercept, columns may have any origin. They are measured from their first entry, so that a constant column
 is exactly 0, and a mean far from 0 costs no digits.
 
 Data is feature-major: X[j] holds column j of all rows. Sums are taken in a fixed order: same input, same bits.
@@ -16,23 +16,23 @@ import numpy as np
 from toprank._core.jit import kernel
 
 CHUNK = 2048
-"""Rows that are handled together, so that what belongs to them stays in the nearest cache while columns pass by."""
+"""Rows processed together, so that their values stay in the L1 cache while looping over columns."""
 
 GRAM_ROWS = 64
-"""Rows that are transposed together for a Gram matrix."""
+"""Rows transposed together for a Gram matrix."""
 
 CONSTANT = 1e-13
-"""Share of a column's curvature below which nothing but rounding is left of it once the intercept is eliminated."""
+"""Share of a column's curvature below which only rounding is left of it after eliminating the intercept."""
 
 RIDGE = 1e-10
 """Share of a diagonal entry of a Gram matrix that counts as rounding."""
 
 MAX_ROUNDS = 5
-"""Rounds on a Gram matrix: where they are not enough, the step would be too long to be taken, and the next one is
-better spent on a new matrix."""
+"""Rounds on a Gram matrix: if they are not enough, the step would be too long anyway, and the next one is better spent
+on a new matrix."""
 
 MAX_SWEEPS = 100
-"""Sweeps over the columns themselves, which cost much more."""
+"""Sweeps over the columns themselves, which are much more expensive."""
 
 
 @kernel
@@ -57,7 +57,7 @@ def dot(a, origin, b):
 
 @kernel
 def correlate(X, columns, residual, out):
-    """Write the sum of (X[j] - X[j, 0]) * residual to out[j] for each j of columns; the other entries stay.
+    """Write the sum of (X[j] - X[j, 0]) * residual to out[j] for each j in columns; other entries are unchanged.
 
     Cost: n_rows * len(columns) multiplications.
     """
@@ -71,7 +71,7 @@ def correlate(X, columns, residual, out):
 
 @kernel
 def add_columns(X, columns, factor, out):
-    """Add factor[a] * X[columns[a]] to out, over all a with a factor."""
+    """Add factor[a] * X[columns[a]] to out, for all a with a non-zero factor."""
     for start in range(0, X.shape[1], CHUNK):
         part = out[start : start + CHUNK]
         for a in range(columns.shape[0]):
@@ -85,11 +85,11 @@ def add_columns(X, columns, factor, out):
 def gram_sums(X, columns, curvature, first, last):
     """Return sum_i h_i x_ia x_ib over the rows from first to last for b <= a < k, and in row k sum_i h_i x_ib.
 
-    Returned: float64 (k + 1, k + 1), or one more; what is above the diagonal means nothing.
+    Returned: float64 (k + 1, k + 1), or one more; entries above the diagonal are undefined.
     Cost: (last - first) * k**2 / 2 multiplications, 0.06 to 0.4 ns each.
     """
     k = columns.shape[0]
-    width = k + 1 + (k + 1) % 2  # one more column, of ones, gives the totals; pairs of columns share what they read
+    width = k + 1 + (k + 1) % 2  # a column of ones gives the totals; columns are read in pairs
     plain = np.zeros((GRAM_ROWS, width))
     scaled = np.zeros((GRAM_ROWS, width))
     sums = np.zeros((width, width))
@@ -137,7 +137,7 @@ def centred_gram(sums, k, curvature_sum):
 
 @kernel
 def shrink(value, slope, curvature, penalty):
-    """Return where slope * (v - value) + curvature / 2 * (v - value)**2 + penalty * |v| is least."""
+    """Return the v that minimises slope * (v - value) + curvature / 2 * (v - value)**2 + penalty * |v|."""
     goal = curvature * value - slope
     if goal > penalty:
         return (goal - penalty) / curvature
@@ -148,7 +148,7 @@ def shrink(value, slope, curvature, penalty):
 
 @kernel
 def sweep_gram(gram, slope, value, penalty, is_full):
-    """Move each coordinate in turn, or each that is not 0, to where it is best; return by how much a slope was off.
+    """Move each coordinate in turn, or each non-zero one, to its optimum; return the largest slope error.
 
     A coordinate without curvature becomes 0.
     """
@@ -171,20 +171,20 @@ def sweep_gram(gram, slope, value, penalty, is_full):
 
 @kernel
 def factor_in_place(matrix):
-    """Replace the lower triangle of a positive definite matrix by its Cholesky factor."""
+    """Overwrite the lower triangle of a positive definite matrix with its Cholesky factor."""
     for i in range(matrix.shape[0]):
         for j in range(i):
             matrix[i, j] = (matrix[i, j] - dot(matrix[i, :j], 0.0, matrix[j, :j])) / matrix[j, j]
-        # rounding may leave less than nothing of a column that others make up: RIDGE is what it had at least
+        # rounding may make the pivot of a linearly dependent column negative: RIDGE is its lower bound
         matrix[i, i] = math.sqrt(max(matrix[i, i] - dot(matrix[i, :i], 0.0, matrix[i, :i]), RIDGE * matrix[i, i]))
 
 
 @kernel
 def leap_on_gram(gram, slope, value, penalty):
-    """Move the coordinates that are not 0 straight towards their optimum, up to where the first of them becomes 0.
+    """Move the non-zero coordinates straight towards their joint optimum, until the first of them becomes 0.
 
-    Coordinate descent crawls where columns are nearly the same; one linear system does not. Where columns are exactly
-    the same the ridge makes the leap long, and one of them ends at 0.
+    Coordinate descent is slow if columns are nearly collinear; one linear system is not. If columns are identical, the
+    ridge makes the leap long, and one of them ends at 0.
     """
     held = np.flatnonzero(value)
     k = held.shape[0]
@@ -223,13 +223,13 @@ def leap_on_gram(gram, slope, value, penalty):
 
 @kernel
 def descend_on_gram(gram, slope, value, penalty, target):
-    """Minimise slope . d + d . gram . d / 2 + penalty * |value|_1 over value, d its change; return the sweeps made.
+    """Minimise slope . d + d . gram . d / 2 + penalty * |value|_1 over value, with change d; return the sweeps.
 
-    Sweeps over all coordinates alternate with sweeps over those that are not 0, and with leaps where these are slow,
-    until no coordinate's slope is off by more than `target`.
+    Sweeps over all coordinates alternate with sweeps over non-zero ones, and with leaps where sweeps are slow,
+    until no coordinate's slope error exceeds `target`.
 
-    Pre:  gram float64 (k, k). slope float64 (k,): at the values given; it is changed to that at the values found.
-    Cost: k for each coordinate that moves, k**3 / 6 for a leap.
+    Pre:  gram float64 (k, k). slope float64 (k,): at the given values; updated to that at the final values.
+    Cost: k per coordinate that moves, k**3 / 6 for a leap.
     """
     n_sweeps = 0
     for _ in range(MAX_ROUNDS):
@@ -251,8 +251,8 @@ def descend_on_gram(gram, slope, value, penalty, target):
 def descend_on_columns(X, columns, curvature, curvature_sum, balance, slope, value, penalty, target):
     """Minimise as descend_on_gram does, without a Gram matrix: by sweeps over the columns; return sum_i h_i x_ia.
 
-    Pre:  slope float64 (k,): at the values given, with the intercept as it is; minus balance is the slope of that.
-    Cost: 2 * n_rows for each coordinate looked at that moves, half of it for each that does not; at most 100 sweeps.
+    Pre:  slope float64 (k,): at the given values, with the intercept fixed; the slope of the intercept is -balance.
+    Cost: 2 * n_rows per visited coordinate that moves, half of that if it does not; at most 100 sweeps.
     """
     k = columns.shape[0]
     n = X.shape[1]
@@ -270,7 +270,7 @@ def descend_on_columns(X, columns, curvature, curvature_sum, balance, slope, val
         own[a] = s1 - s0 * (s0 / curvature_sum)
         if own[a] <= CONSTANT * s1:
             own[a] = 0.0
-    pulled = np.zeros(n)  # h_i times the change of z_i, the intercept's part aside
+    pulled = np.zeros(n)  # h_i times the change of z_i, without the intercept
     pulled_sum = -balance
     is_full = True
     for _ in range(MAX_SWEEPS):

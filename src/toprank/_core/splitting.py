@@ -1,7 +1,7 @@
 """The sweep that finds a node's best condition.
 
-Histogram mode and exact mode meet here: both hand the sweep the distinct codes present in the node with their
-positive and total weight, so both choose the same condition wherever the bins are the distinct values.
+Histogram mode and exact mode share it: both pass the distinct codes present in the node with their positive and total
+weight, so both choose the same condition if the bins are the distinct values.
 """
 
 import numpy as np
@@ -12,21 +12,21 @@ from toprank._core.jit import kernel
 from toprank._core.levels import offer_levels
 
 EXACT_PRODUCT = 2.0**53
-"""Products of weights below this are whole numbers in float64, too."""
+"""Products of weights below this are exact in float64."""
 
 
 @kernel
 def best_cut(criterion, positive, total, n_codes, missing_positive, missing_total, all_positive, all_total,
              whole_positive, whole_total, min_leaf, direction):  # fmt: skip
-    """Sweep ordered codes for the cut of largest gain; of equals the one of largest `richer_part`, then the first.
+    """Sweep ordered codes for the cut with the largest gain; ties go to the largest `richer_part`, then to the first.
 
-    A direction of 1 leaves out cuts with the higher positive rate on the left, -1 those with the higher one on the
-    right; 0 none. The cut between values and missing values has no direction.
+    Direction 1 skips cuts with the higher positive rate on the left, -1 those with the higher rate on the right; 0
+    skips none. The cut between values and missing values has no direction.
 
     Pre:  positive, total int64, entries 0..n_codes-1 all with total > 0; all_* include the missing weight.
-    Post: (gain, cut, missing_left, positive_left, total_left, richer): codes 0..cut go left; cut = n_codes - 1 parts
-          the values from the missing ones. gain = -inf where no cut leaves min_leaf on both sides. With no missing
-          values in the node, missing_left points to the heavier child.
+    Post: (gain, cut, missing_left, positive_left, total_left, richer): codes 0..cut go left; cut = n_codes - 1
+          separates the values from the missing ones. gain = -inf if no cut leaves min_leaf on both sides. Without
+          missing values in the node, missing_left points to the heavier child.
     Cost: n_codes gains, twice that with missing values.
     """
     best_gain = -np.inf
@@ -75,7 +75,7 @@ def best_cut(criterion, positive, total, n_codes, missing_positive, missing_tota
 
 @kernel
 def order_by_rate(code, positive, total, n_codes):
-    """Sort the first n_codes entries by positive rate, best first; ties by code. Insertion sort: few codes."""
+    """Sort the first n_codes entries by positive rate, best first; ties by code. Insertion sort: codes are few."""
     for i in range(1, n_codes):
         c = code[i]
         p = positive[i]
@@ -98,9 +98,9 @@ def offer_split(criterion, feature, categorical, code, positive, total, n_codes,
     """Replace the node's best condition so far if this feature has a better one.
 
     Pre:  code, positive, total hold the codes present in the node in ascending order (room for one more entry);
-          rules say how categories are searched, case_positive = 0: by their training rates, as numbers are;
-          direction as best_cut takes it, 0 for categories;
-          split is the node's SPLIT record, goes_left its uint8 (256,) answers for categories.
+          rules say how categories are searched, case_positive = 0: by their training rates, as for numbers;
+          direction as in best_cut, 0 for categories;
+          split is the node's SPLIT record, goes_left its uint8 (256,) sides of categories.
     Post: code, positive, total are scratch.
     """
     if categorical:
@@ -132,24 +132,25 @@ def offer_split(criterion, feature, categorical, code, positive, total, n_codes,
     split["last_left"] = code[cut]
     split["first_right"] = code[cut + 1] if cut + 1 < n_codes else -1
     if categorical:
-        goes_left[:] = missing_left  # categories that this node never saw go with the heavier child
+        goes_left[:] = missing_left  # categories unseen in this node go to the heavier child
         for i in range(n_codes):
             goes_left[code[i]] = i <= cut
         missing_left = goes_left[missing_code] == 1
-        goes_left[missing_code:] = missing_left  # codes that no row had are missing values
+        goes_left[missing_code:] = missing_left  # unseen codes count as missing values
     split["missing_left"] = missing_left
 
 
 @kernel
 def most_auc_gain(histogram, first, missing, categorical, all_positive, all_total):
-    """Return the largest AUC gain that a cut of one feature could have, were its children however light.
+    """Return an upper bound of the AUC gain of the cuts of one feature: the largest gain without min_leaf.
 
-    A code adds n n_c+ - n+ n_c to n_l+ n- - n_l- n+. In the order of codes that is a walk, the gain of a cut its
-    distance from 0; missing values on the left move the whole walk. Of categories the best cut takes those that add.
+    A code adds n n_c+ - n+ n_c to n_l+ n- - n_l- n+. Over ordered codes this is a walk, and the gain of a cut is its
+    distance from 0; missing values on the left shift the whole walk. For categories the best cut takes all codes that
+    add a positive amount.
 
     Pre:  histogram int64 (total_bins, 2): the feature's bins at first..missing-1, then its missing values. Indices are
-          unsigned: no test for negative ones. all_positive * all_total < EXACT_PRODUCT.
-    Cost: 1 ns a bin, no branch.
+          unsigned, to avoid the test for negative ones. all_positive * all_total < EXACT_PRODUCT.
+    Cost: 1 ns per bin, no branch.
     """
     moved = all_total * histogram[missing, 0] - all_positive * histogram[missing, 1]
     excess, highest, lowest = np.int64(0), np.int64(0), np.int64(0)
@@ -173,9 +174,9 @@ def histogram_splits(criterion, histograms, slot, offsets, n_bins, is_categorica
 
     Pre:  histograms[slot[node]] int64 (total_bins, 2); feature f's bins start at offsets[f], its missing bin is
           n_bins[f]; allowed uint8 (n_nodes, n_features); splits SPLIT (n_nodes,) with gain = -inf, feature = -1;
-          all_* int64 (n_nodes,): weights of the node, whole_*: of the root of its tree;
-          direction int8 (n_features,), as best_cut takes it.
-    Cost: n_nodes * total_bins gains; with AUC one walk over the bins of a feature that cannot be the best one.
+          all_* int64 (n_nodes,): weights of the node; whole_*: of the root of its tree;
+          direction int8 (n_features,), as in best_cut.
+    Cost: n_nodes * total_bins gains; for AUC, one walk over the bins of a feature that cannot win.
     """
     code = np.empty(257, np.int32)
     positive = np.empty(257, np.int64)
@@ -210,7 +211,7 @@ def histogram_splits(criterion, histograms, slot, offsets, n_bins, is_categorica
 def exact_splits(criterion, codes, sorted_rows, start, stop, positive_weight, total_weight, n_codes, is_categorical,
                  allowed, first_feature, last_feature, all_positive, all_total, whole_positive, whole_total, min_leaf,
                  rules, heads, direction, splits, goes_left):  # fmt: skip
-    """Find each node's best condition from rows sorted by value: the distinct values feed the same sweep.
+    """Find each node's best condition from rows sorted by value: the same sweep over the distinct values.
 
     Pre:  codes int32 (n_features, n_rows): dense ranks, missing = n_codes[f]; sorted_rows int32, same shape: each
           feature's rows in code order, a node's rows at start[node]:stop[node] in every feature.

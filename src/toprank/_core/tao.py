@@ -1,4 +1,4 @@
-"""Rows down a tree that is still being improved, and the best cut of a column for what each row saves."""
+"""Rows routed down a tree under optimisation, and the best cut of a column given what each row saves."""
 
 import numpy as np
 
@@ -9,9 +9,9 @@ from toprank._core.traverse import category_side, number_side, weighted_sum
 
 @kernel
 def four_sums(block, rows, k, start, stop, feature, code, weight, fill):
-    """Return the weighted sums of rows[k:k + 4], to the last bit those of `weighted_sum`.
+    """Return the weighted sums of rows[k:k + 4], bit for bit those of `weighted_sum`.
 
-    A sum waits for its last addition before it makes the next one; four of them wait together.
+    Each addition waits for the previous one of its sum; with four sums the waits overlap.
     """
     i0, i1, i2, i3 = rows[k], rows[k + 1], rows[k + 2], rows[k + 3]
     s0 = s1 = s2 = s3 = 0.0
@@ -34,7 +34,7 @@ def four_sums(block, rows, k, start, stop, feature, code, weight, fill):
 
 @kernel
 def write_sums(block, rows, start, stop, feature, code, weight, fill, out):
-    """Write the weighted sum, of the terms from start to stop, of each of the rows."""
+    """Write the weighted sum of the terms from start to stop for each of the rows."""
     n = rows.shape[0]
     whole = n - n % 4
     for k in range(0, whole, 4):
@@ -45,7 +45,7 @@ def write_sums(block, rows, start, stop, feature, code, weight, fill, out):
 
 @kernel
 def sums_at(block, rows, feature, code, weight, fill, out):
-    """Write a weighted sum of terms for each of the rows, added up in the order in which trees do.
+    """Write a weighted sum of terms for each of the rows, adding in the same order as trees do.
 
     Pre: block float64 (n, n_features), C order; rows int64 (m,); feature and code int32, weight and fill float64
          (k,); out float64 (m,).
@@ -67,7 +67,7 @@ def sides_at(
     oblique_fill,
     out,
 ):
-    """Write 1 for each of the rows that goes left at a node, 0 for the others; exactly the comparison of `walk`.
+    """Write 1 for each of the rows that goes left at a node, else 0; the same comparison as in `walk`.
 
     Pre: block float64 (n, n_features), C order; rows int64 (m,); nodes CONDITION; out bool (m,).
     """
@@ -105,15 +105,15 @@ def labels_below(
 ):
     """Write the label that each of the rows gets when it enters the tree at node `start`.
 
-    Node by node, so that the rows of a node are handled together.
+    Works node by node, so that the rows of a node are processed together.
 
-    Pre:  as in `sides_at`; label int64 (n_nodes,), that of each leaf; out int64 (m,).
-    Cost: one condition a level.
+    Pre:  as in `sides_at`; label int64 (n_nodes,), used at leaves; out int64 (m,).
+    Cost: one condition per level.
     """
     n = rows.shape[0]
-    place = np.arange(n)  # of the rows in out, those of one node next to each other
+    place = np.arange(n)  # positions in out, grouped by node
     is_left = np.empty(n, np.bool_)
-    to_do = np.empty((nodes.shape[0], 3), np.int64)  # node, its first place and the end of its places
+    to_do = np.empty((nodes.shape[0], 3), np.int64)  # node, start and stop of its places
     to_do[0, 0], to_do[0, 1], to_do[0, 2] = start, 0, n
     count = 1
     while count > 0:
@@ -154,14 +154,14 @@ def labels_below(
 
 @kernel
 def best_code_cut(code, saving, n_codes, sums, counts):
-    """Find the cut of ordered codes whose two sides, each sent to one child, save most.
+    """Find the cut of ordered codes that saves most if each side is sent to one child.
 
-    saving[k] is what row k saves on the left child over the right one. Missing values, code n_codes, go to the child
-    that is better for them, whatever the cut; they may also be parted from all values.
+    saving[k] is what row k saves in the left child over the right one. Missing values, code n_codes, go to the better
+    child for them, whatever the cut; they may also be separated from all values.
 
     Pre:  code int32 (m,), saving int64 (m,); sums, counts int64 (n_codes + 1,) are scratch.
-    Post: (saved, cut, low_left): codes 0..cut go to the left child where low_left, else to the right one; cut = -1:
-          nothing parts the rows. Of equal cuts the first, of equal directions low_left.
+    Post: (saved, cut, low_left): codes 0..cut go to the left child if low_left, else to the right one; cut = -1:
+          nothing splits the rows. Ties go to the first cut, then to low_left.
     Cost: m additions, n_codes comparisons.
     """
     sums[:] = 0
@@ -186,7 +186,7 @@ def best_code_cut(code, saving, n_codes, sums, counts):
         n_low += counts[c]
         for direction in range(2):
             saved = low if direction == 0 else total - low
-            if n_low == n_known:  # parts the values from the missing ones, or nothing
+            if n_low == n_known:  # separates the values from the missing ones, or nothing
                 if counts[n_codes] == 0 or (missing > 0) == (direction == 0):
                     continue
             if cut < 0 or saved > best:

@@ -1,7 +1,7 @@
-"""Threads: the thin shell that runs serial kernels side by side.
+"""Threads: a thin layer that runs serial kernels in parallel.
 
-Work is cut into contiguous chunks of rows or columns. What the threads write is disjoint, a sum of integers, or a sum
-of floats over parts that depend on the data alone: no result depends on how many threads there are.
+Work is cut into contiguous chunks of rows or columns. Threads write disjoint results, sums of integers, or sums of
+floats over chunks that depend only on the data: no result depends on the number of threads.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import numpy as np
 from toprank.errors import InputError
 
 CHUNK_ROWS = 8_192
-"""Rows of one piece of work: large enough to hide the cost of handing it over, small enough to balance."""
+"""Rows per chunk: large enough to hide the overhead of a call, small enough to balance the load."""
 
 
 def resolve_n_jobs(n_jobs: int | None) -> int:
@@ -32,12 +32,12 @@ def resolve_n_jobs(n_jobs: int | None) -> int:
 
 
 class SharedCalls:
-    """Calls of one function that any thread may make, each of them once; counted by whoever holds the lock.
+    """Calls of one function that any thread may make, each once; the counters are guarded by the pool's lock.
 
     Attributes
     ----------
     parent : SharedCalls or None
-        Those of which one shares out these.
+        The calls one of which started these.
     """
 
     def __init__(self, function: Callable[..., Any], calls: list[tuple[Any, ...]], parent: SharedCalls | None):
@@ -49,24 +49,24 @@ class SharedCalls:
 
     @property
     def is_open(self) -> bool:
-        """Whether there is a call to begin; none is after an error."""
+        """Whether a call is left to start; false after an error."""
         return self.error is None and self.n_begun < len(self.calls)
 
     @property
     def is_over(self) -> bool:
-        """Whether no call is left, and none is being made."""
+        """Whether no call is left or running."""
         return not self.is_open and self.n_ended == self.n_begun
 
     def belong_to(self, other: SharedCalls | None) -> bool:
-        """Whether these are the other ones, or are shared out by one of them; None: all are."""
+        """Whether these calls are `other`, or were started by one of them; always true for None."""
         return other is None or self is other or (self.parent is not None and self.parent.belong_to(other))
 
 
 class Threads:
-    """A pool of threads that costs nothing when there is one; use it as a context manager.
+    """A pool of threads that costs nothing with one thread; use it as a context manager.
 
-    A call may itself share out work. Never are more than `n_threads` of the calls being made: a thread that waits for
-    others makes calls that these share out. Who is interrupted leaves at once; helpers end with the calls they make.
+    Calls may start further calls. At most `n_threads` calls run at once: a thread that waits for other calls runs calls
+    that these start. An interrupted thread leaves at once; helpers finish the calls they are running.
     """
 
     def __init__(self, n_threads: int = 1):
@@ -75,7 +75,7 @@ class Threads:
         self._helpers: list[Thread] = []
         self._open: list[SharedCalls] = []
         self._changed = Condition()
-        self._mine = local()  # what the thread makes a call of
+        self._mine = local()  # the calls this thread is working on
 
     def __enter__(self) -> Self:
         self._is_shared = self.n_threads > 1
@@ -91,14 +91,14 @@ class Threads:
         self._helpers.clear()
 
     def map(self, function: Callable[..., Any], *arguments: Iterable[Any]) -> Iterator[Any]:
-        """Results of calls, one by one and in order; the calling thread takes its part while it waits for the next."""
+        """Results of calls, one by one and in order; the calling thread helps while it waits for the next."""
         calls = list(zip(*arguments, strict=True))
         if not self._is_shared or len(calls) < 2:
             return (function(*call) for call in calls)
         return self._in_order(self._share(function, calls))
 
     def run(self, function: Callable[..., Any], *arguments: Iterable[Any]) -> list[Any]:
-        """Results of calls, all at once and in order; the calling thread takes its part of them."""
+        """Results of calls, all at once and in order; the calling thread helps."""
         calls = list(zip(*arguments, strict=True))
         if not self._is_shared or len(calls) < 2:
             return [function(*call) for call in calls]
@@ -110,7 +110,7 @@ class Threads:
         if shared.error is not None:
             raise shared.error
         if not shared.is_over:
-            raise CancelledError("The pool of threads was left before its work was done.")
+            raise CancelledError("The thread pool was closed before its work was done.")
         return shared.results
 
     def _in_order(self, shared: SharedCalls) -> Iterator[Any]:
@@ -120,13 +120,13 @@ class Threads:
                 if shared.error is not None:
                     raise shared.error
                 if not shared.has_ended[at]:
-                    raise CancelledError("The pool of threads was left before its work was done.")
+                    raise CancelledError("The thread pool was closed before its work was done.")
                 yield shared.results[at]
         finally:
             self._close(shared)
 
     def _share(self, function: Callable[..., Any], calls: list[tuple[Any, ...]]) -> SharedCalls:
-        """Let helpers begin with calls; there are as many helpers as were ever called for."""
+        """Offer calls to helpers, starting more helpers if needed."""
         shared = SharedCalls(function, calls, getattr(self._mine, "calls", None))
         n_helpers = min(self.n_threads, len(calls)) - 1
         with self._changed:
@@ -143,9 +143,9 @@ class Threads:
             self._open.remove(shared)
 
     def _work_until(self, is_over: Callable[[], bool], own: SharedCalls | None = None) -> None:
-        """Make calls, those that have waited longest first, until it is over or the pool is left.
+        """Run calls, oldest first, until is_over() is true or the pool is closed.
 
-        Who waits for `own` calls makes them and what they share out, nothing else: that might take longer.
+        A thread that waits for its `own` calls runs only these and the calls they start: others might take longer.
         """
         while True:
             with self._changed:
@@ -165,7 +165,7 @@ class Threads:
         error: BaseException | None = None
         try:
             shared.results[at] = shared.function(*shared.calls[at])
-        except BaseException as raised:  # it belongs to the thread that waits for these calls
+        except BaseException as raised:  # raised in the thread that waits for these calls
             error = raised
         self._mine.calls = before
         with self._changed:
@@ -173,12 +173,12 @@ class Threads:
             shared.has_ended[at] = error is None
             shared.error = shared.error or error
             self._changed.notify_all()
-        if error is not None and not isinstance(error, Exception):  # Ctrl-C: nobody is waited for
+        if error is not None and not isinstance(error, Exception):  # Ctrl-C: do not wait
             raise error
 
 
 def cut_evenly(n: int, n_threads: int, least: int = CHUNK_ROWS) -> list[slice]:
-    """Contiguous slices of n things, at most one a thread, none smaller than `least` but an only one or the last.
+    """Contiguous slices of n items, at most one per thread, none smaller than `least` except a single or the last one.
 
     Examples
     --------
@@ -200,7 +200,7 @@ def cut_into_chunks(start: np.ndarray, stop: np.ndarray, chunk: int = CHUNK_ROWS
 
 
 def share_out(work: np.ndarray, n_threads: int) -> list[slice]:
-    """Contiguous slices of about equal total `work`, at most one a thread and none of them empty."""
+    """Contiguous slices of about equal total `work`, at most one per thread, none empty."""
     if len(work) == 0:
         return []
     if n_threads == 1:

@@ -1,4 +1,4 @@
-"""Rows down the tree: leaves, paths, margins, stages, votes; and the points of scorecards."""
+"""Rows routed down a tree: leaves, paths, margins, stages, votes; and the points of scorecards."""
 
 import numpy as np
 
@@ -8,13 +8,13 @@ from toprank._core.jit import kernel
 
 @kernel
 def number_side(value, threshold, missing_left):
-    """Return 1 where the value goes left: `value <= threshold`, everywhere; missing: as missing_left says."""
+    """Return 1 if the value goes left: `value <= threshold`; a missing value goes by missing_left."""
     return np.int64(value <= threshold) | (np.int64(np.isnan(value)) & np.int64(missing_left))
 
 
 @kernel
 def category_side(value, category_bits, at, missing_left):
-    """Return 1 where the category's bit is set; a missing or unknown category goes as missing_left says."""
+    """Return 1 if the category's bit is set; a missing or unknown category goes by missing_left."""
     side = np.int64(missing_left)
     if 0 <= value < 256:
         code = np.uint64(value)
@@ -24,9 +24,9 @@ def category_side(value, category_bits, at, missing_left):
 
 @kernel
 def weighted_sum(block, i, start, stop, oblique_feature, oblique_code, oblique_weight, oblique_fill):
-    """Return a weighted sum over row i; a missing number counts as its fill, which may be missing, too.
+    """Return a weighted sum over row i; a missing number is replaced by its fill, which may be NaN.
 
-    A term of a category, code >= 0, counts where the row has it. The index is unsigned: it needs no look at its sign.
+    A category term (code >= 0) counts if the row has it. The index is unsigned, to avoid a test of its sign.
     """
     total = 0.0
     for k in range(start, stop):
@@ -40,7 +40,7 @@ def weighted_sum(block, i, start, stop, oblique_feature, oblique_code, oblique_w
 
 @kernel
 def child_of(condition, is_left):
-    """Return the child on the given side; by arithmetic, as no branch on it could be predicted."""
+    """Return the child on the given side; by arithmetic, because a branch would be unpredictable."""
     right = np.int64(condition["right"])
     return right + is_left * (np.int64(condition["left"]) - right)
 
@@ -61,17 +61,17 @@ def walk(
     length,
     path,
 ):
-    """Write the leaf that each row reaches and, on demand, its margin and its path.
+    """Write the leaf that each row reaches and, on request, its margin and its path.
 
-    The steps stand in this loop: handing all arrays to a function would cost more than its work.
+    The steps are inlined: passing all arrays to a function would cost more than its work.
 
     Pre:  block float64 (n, n_features), C order; nodes CONDITION (n_nodes,).
     Post: leaf int32 (n,).
-          margin float64 (n,), unless scale is empty: distance to the nearest threshold on the way, in units of
-          scale[feature], of a weighted sum in its own; conditions on categories and missing values have none; 0 where
-          no threshold was met.
+          margin float64 (n,), unless scale is empty: distance to the nearest threshold on the path, in units of
+          scale[feature], or in its own units for a weighted sum; categories and missing values have none; 0 if no
+          threshold was met.
           path int32 (n, longest path) and length int32 (n,), unless path is empty: nodes from the root to the leaf.
-    Cost: one condition a level.
+    Cost: one condition per level.
     """
     wants_margin = scale.shape[0] > 0
     wants_path = path.shape[0] > 0
@@ -97,7 +97,7 @@ def walk(
                     side = number_side(value, condition["threshold"], condition["missing_left"])
                     if wants_margin:
                         distance = abs(value - condition["threshold"]) / scale[condition["feature"]]
-                        nearest = distance if distance < nearest else nearest  # a missing value is not less
+                        nearest = distance if distance < nearest else nearest  # false for NaN
                 else:
                     side = category_side(value, category_bits, condition["category_at"], condition["missing_left"])
             node = child_of(condition, side)
@@ -124,13 +124,13 @@ def walk_stages(
     reached,
     margin,
 ):
-    """Write the part of the tree that each row is in after 1, 2, ... stages and, on demand, its margin up to there.
+    """Write the part of the tree that each row is in after 1, 2, ... stages and, on request, its margin so far.
 
-    Pre:  part_at int32 (n_nodes,): part that begins at a node, -1 where none does; one begins at the root and at each
-          leaf. A stage ends where the row enters a further part.
-    Post: reached int32 (n, n_stages): a row that is in a leaf stays there.
+    Pre:  part_at int32 (n_nodes,): the part that begins at a node, or -1; one begins at the root and at each leaf. A
+          stage ends where the row enters another part.
+    Post: reached int32 (n, n_stages): a row in a leaf stays there.
           margin float64 (n, n_stages), unless scale is empty: as in `walk`, over the conditions met so far.
-    Cost: one condition a level, down to the last stage.
+    Cost: one condition per level, down to the last stage.
     """
     wants_margin = scale.shape[0] > 0
     n_stages = reached.shape[1]
@@ -154,7 +154,7 @@ def walk_stages(
                     side = number_side(value, condition["threshold"], condition["missing_left"])
                     if wants_margin:
                         distance = abs(value - condition["threshold"]) / scale[condition["feature"]]
-                        nearest = distance if distance < nearest else nearest  # a missing value is not less
+                        nearest = distance if distance < nearest else nearest  # false for NaN
                 else:
                     side = category_side(value, category_bits, condition["category_at"], condition["missing_left"])
             node = child_of(condition, side)
@@ -184,10 +184,10 @@ def confusion_scores(
     confusion,
     out,
 ):
-    """Write each row's mean leaf rate, a leaf weighing confusion ** (conditions the row breaks on the way to it).
+    """Write each row's mean leaf rate; a leaf has weight confusion ** (conditions violated on the way to it).
 
     Pre:  every node has one parent (a tree, not a meta-tree).
-    Cost: all nodes a row.
+    Cost: all nodes per row.
     """
     n_nodes = nodes.shape[0]
     votes = np.empty(n_nodes)
@@ -217,9 +217,9 @@ def confusion_scores(
 
 @kernel
 def scorecard_points(block, center, weight, missing, points_at, points, step_at, step_above, step_points, out):
-    """Write the points of each row: a fixed order of additions, so a row scores the same in any batch.
+    """Write the points of each row, adding in a fixed order, so that a row scores the same in any batch.
 
-    Pre:  points_at int32 (n_features + 1,): feature f is a category where points_at[f] < points_at[f + 1]; step_at
+    Pre:  points_at int32 (n_features + 1,): feature f is a category if points_at[f] < points_at[f + 1]; step_at
           int32 (n_features + 1,): the steps of feature f, a number.
     """
     for i in range(block.shape[0]):

@@ -1,1 +1,1 @@
-"""Tables in: reading frames, roles of columns, encoding, and the binned table that trees learn from."""
+"""Reading tables: frames, roles of columns, encoding, and the binned table that trees are trained on."""

@@ -1,6 +1,6 @@
-"""Training data prepared once: bins or sorted columns, shared by all trees that are grown on the same rows.
+"""Training data prepared once: bins or sorted columns, shared by all trees grown on the same rows.
 
-`shared_training_data` shares it between fits, too.
+`shared_training_data` also shares it between fits.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from toprank.tree.histogram_splitter import HistogramSplitter
 from toprank.tree.weights import RowWeights, integer_weights
 
 TABLES_KEPT = 2
-"""Tables that `shared_training_data` keeps prepared, of those to learn from and of those to score."""
+"""Number of prepared tables kept by `shared_training_data`, for training and for scoring each."""
 
 
 class BinnedCases(Cases):
-    """Cases in bins, or with their values sorted: ready to grow trees from.
+    """Binned cases, or cases with sorted values: ready to grow trees from.
 
     Attributes
     ----------
@@ -71,8 +71,8 @@ class BinnedCases(Cases):
     def row_weights(self, weight: np.ndarray | None) -> RowWeights:
         """Integer weights of the rows for one tree: their own, or those of a fold, a bootstrap or a boosting round.
 
-        What one case weighs is the mean of (weight / own weight) over the weight of its class: 1 where rows are only
-        left out, 2 in a bootstrap, whose copies of a row are one case.
+        The weight of one case is the mean of (weight / own weight) over the weight of its class: 1 if rows are only
+        left out, 2 in a bootstrap, where copies of a row are one case.
         """
         weights = integer_weights(self.is_positive, weight)
         if weight is None or weight is self.weight or not self.is_categorical.any():
@@ -82,17 +82,17 @@ class BinnedCases(Cases):
         cases = [
             math.fsum((weight * drawn)[of_class]) / math.fsum(weight[of_class]) if weight[of_class].any() else 1.0
             for of_class in (self.is_positive, ~self.is_positive)
-        ]  # fsum rounds once: the order of the rows changes nothing
+        ]  # fsum rounds once, whatever the order of the rows
         return replace(weights, case_weights=(cases[0], cases[1]))
 
     def splitter(self, weights: RowWeights, threads: Threads) -> Splitter:
-        """A fresh splitter over the rows that have weight."""
+        """A new splitter over the rows with weight."""
         if self._presorted is not None:
             return ExactSplitter(self._presorted, weights, threads)
         return HistogramSplitter(self.binned, self.mapper, weights, threads)
 
     def stacked_splitter(self, weights: RowWeights, threads: Threads, n_copies: int) -> tuple[Splitter, Batch]:
-        """A fresh splitter over copies of the rows that have weight, and the copies, as one node each."""
+        """A new splitter over copies of the rows with weight, and the copies, as one node each."""
         root = self.splitter(weights, threads).root()
         n, n_present = len(self.X), int(root.stop[0])
         roots = root.take(np.zeros(n_copies, np.int64))
@@ -111,7 +111,7 @@ class BinnedCases(Cases):
         return ExactSplitter(presorted, whole, threads), roots
 
     def column_scales(self) -> np.ndarray:
-        """Standard deviation of each numeric column, 1 where it has none: the unit of margins."""
+        """Standard deviation of each numeric column, 1 if it is 0: the unit of margins."""
         return self.once("column scales", self._column_scales)
 
     def _column_scales(self) -> np.ndarray:
@@ -127,12 +127,12 @@ class BinnedCases(Cases):
 
 @dataclass
 class _Shelf:
-    """The last few things that were made from given objects, which are told apart by identity."""
+    """A small cache of values made from given objects, which are compared by identity."""
 
     entries: list[tuple[tuple[Any, ...], Hashable, Any]] = field(default_factory=list)
 
     def find(self, objects: tuple[Any, ...], settings: Hashable) -> Any:
-        """What was kept for these very objects and equal settings; None where nothing was."""
+        """The value cached for these objects and equal settings; None if there is none."""
         for i, (others, same, value) in enumerate(self.entries):
             if settings == same and len(objects) == len(others) and all(map(is_, objects, others)):
                 self.entries.append(self.entries.pop(i))
@@ -140,21 +140,21 @@ class _Shelf:
         return None
 
     def keep(self, objects: tuple[Any, ...], settings: Hashable, value: Any) -> None:
-        """Keep a value and its objects, so that no other object can take the identity of one; forget the oldest."""
+        """Cache a value and its objects, so that no other object can get the same identity; drop the oldest entry."""
         self.entries.append((objects, settings, value))
         del self.entries[:-TABLES_KEPT]
 
 
 @dataclass(frozen=True)
 class SharedTables:
-    """What fits inside one `shared_training_data` have prepared: tables to learn from, and matrices to score."""
+    """Tables prepared by fits inside one `shared_training_data`: for training, and matrices for scoring."""
 
     leaf_depths: tuple[int, ...] = ()
     training: _Shelf = field(default_factory=_Shelf)
     encoded: _Shelf = field(default_factory=_Shelf)
 
     def clear(self) -> None:
-        """Let go of all tables."""
+        """Release all tables."""
         self.training.entries.clear()
         self.encoded.entries.clear()
 
@@ -172,19 +172,19 @@ def shared_training_data(leaf_depths: Iterable[int | None] = ()) -> Iterator[Non
     """Let fits on the same table share its preparation: reading, encoding, bins or sorted columns.
 
     Inside the context, a fit on the same objects X, y and sample_weight with equal `splitter`, `max_bins`,
-    `categorical_features` and `pos_label` as one of the last two prepared tables takes that table over, and with it the
-    linear score inside leaves of the same `logistic_C`. Scoring takes over a matrix that a model of the same table made
-    of the same X. Models and scores are the same, bit for bit; warnings about a table's content come once.
+    `categorical_features` and `pos_label` as one of the last two prepared tables reuses that table, and with it the
+    linear score inside leaves for the same `logistic_C`. Scoring reuses a matrix that a model of the same table made from
+    the same X. Models and scores are the same, bit for bit; warnings about a table's content are issued once.
 
-    Objects are told apart by identity: do not change X, y or sample_weight inside the context. All are let go at its
-    end. Each context has tables of its own, inside another one too; other threads and processes take no part.
+    Objects are compared by identity: do not change X, y or sample_weight inside the context. All are released at its
+    end. Each context has its own tables, also inside another one; other threads and processes are not affected.
 
     Parameters
     ----------
     leaf_depths : iterable of int
-        Values of `leaf_depth` with which `MetaAP` will be fitted here, the other parameters being equal. On a small
-        table the first fit grows all these trees side by side, which costs less than one after the other; None and
-        other values are grown when their turn comes. Name only what will be fitted.
+        Values of `leaf_depth` with which `MetaAP` will be fitted here, with equal other parameters. On a small table
+        the first fit grows all these trees at once, which is cheaper than one after the other; None and other values
+        are grown in their own fit. List only values that will be fitted.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""`Cases`: encoded rows with labels and weights, as every ranker learns from them."""
+"""`Cases`: encoded rows with labels and weights, the training input of every ranker."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from toprank.tree.columns import Column
 FINGERPRINT_ROWS = 5_000
 
 FINDINGS_KEPT = 8
-"""Things found out about one table that are kept with it."""
+"""Number of results cached per table."""
 
 
 class Cases:
@@ -39,21 +39,21 @@ class Cases:
 
     def __init__(self, X: np.ndarray, is_positive: np.ndarray, weight: np.ndarray | None, columns: Sequence[Column]):
         if len(X) > MAX_ROWS:
-            raise InputError(f"X has {len(X):,} rows, at most {MAX_ROWS:,} fit. Hint: train on a sample.")
+            raise InputError(f"X has {len(X):,} rows, at most {MAX_ROWS:,} are supported. Hint: train on a sample.")
         self.X, self.is_positive, self.weight, self.columns = X, is_positive, weight, list(columns)
         self.n_categories = np.array([len(c.categories or ()) for c in columns], np.int32)
-        # A categorical column without any known category is a numeric column of missing values.
+        # A categorical column without known categories is a numeric column of missing values.
         self.is_categorical = (self.n_categories > 0).astype(np.uint8)
         self._known: dict[Hashable, Any] = {}
 
     def with_weight(self, weight: np.ndarray) -> Self:
-        """The same rows with other weights; nothing that was found out about them is taken along."""
+        """The same rows with other weights and an empty cache."""
         other = copy(self)
         other.weight, other._known = weight, {}
         return other
 
     def once(self, name: Hashable, find: Callable[[], Any]) -> Any:
-        """What `find` returns, found once and kept with the data, the last few of them; others read it, too."""
+        """The result of `find`, computed once and cached with the data; only the last few are kept."""
         if name not in self._known:
             self._known[name] = find()
             for oldest in list(self._known)[:-FINDINGS_KEPT]:
@@ -61,12 +61,12 @@ class Cases:
         return self._known[name]
 
     def sample(self, n_rows: int) -> np.ndarray:
-        """Positions of at most n_rows rows that have weight, drawn at random, the same ones each time."""
+        """Positions of at most n_rows rows with weight, drawn at random, the same ones each time."""
         rows = sample_rows(len(self.X), n_rows, self.weight)
         return np.arange(len(self.X)) if rows is None else rows
 
     def fingerprint(self) -> str:
-        """Hash of the training data: its size and at most 5,000 rows at equal distances with labels and weights."""
+        """Hash of the training data: its size and at most 5,000 evenly spaced rows with labels and weights."""
         rows = np.linspace(0, len(self.X) - 1, min(len(self.X), FINGERPRINT_ROWS)).astype(np.int64)
         digest = hashlib.blake2b(repr((self.X.shape, [c.to_dict() for c in self.columns])).encode(), digest_size=16)
         parts = [self.X[rows], self.is_positive[rows]] + ([] if self.weight is None else [self.weight[rows]])
@@ -76,7 +76,7 @@ class Cases:
 
 
 def sample_cases(is_positive: np.ndarray, weight: np.ndarray | None, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
-    """At most n_rows rows that have weight: all positives that fit in half of that, negatives at random.
+    """At most n_rows rows with weight: as many positives as fit into half of that, and random negatives.
 
     Parameters
     ----------
@@ -86,9 +86,9 @@ def sample_cases(is_positive: np.ndarray, weight: np.ndarray | None, n_rows: int
 
     Returns
     -------
-    rows : int array, rising
+    rows : int array, increasing
     weight : float64 array of shape (n,)
-        Rows that stand for others weigh as much as these together; 0 for rows that were not chosen.
+        Rows that represent others have their total weight; 0 for rows that were not chosen.
     """
     weight = np.ones(len(is_positive)) if weight is None else weight.astype(np.float64)
     present = np.flatnonzero(weight)

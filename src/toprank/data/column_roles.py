@@ -1,7 +1,7 @@
 """Roles of columns, learned from the training table: number, category, date, or left out.
 
-Identifiers, free text and constants are left out; dates and numbers are found in text. A table of fewer than 50 rows
-is too small to tell: all of its columns are kept.
+Identifiers, free text and constants are left out; dates and numbers are recognised in text. A table of fewer than 50
+rows is too small to decide: all of its columns are kept.
 """
 
 from __future__ import annotations
@@ -33,22 +33,22 @@ from toprank.tree.columns import Column
 from toprank.words.counts import plural
 
 MAX_CATEGORIES = 254
-"""Categories of one column; beyond that the rarest share one code."""
+"""Largest number of categories per column; beyond that the rarest share one code."""
 
 MIN_ROWS = 50
-"""Rows from which a column may be left out."""
+"""Smallest number of rows for leaving out a column."""
 
 TEXT_SAMPLE = 1_000
-"""Distinct values that free text is judged by, and rows that are looked at first for repeated numbers."""
+"""Distinct values used to recognise free text, and rows checked first for repeated numbers."""
 
 MIN_WORDS, MIN_CHARACTERS, MIN_DISTINCT_SHARE = 4, 25, 0.5
-"""Free text has so many words and characters in the mean, and at least this share of different values."""
+"""Free text has this many words and characters on average, and at least this share of distinct values."""
 
 FILLED_SHARE = 0.5
-"""Whole numbers, all different, that fill this share of their range count the rows."""
+"""Distinct integers that fill this share of their range count the rows."""
 
 ID_WORDS = frozenset({"id", "ids", "key", "uuid", "guid", "index", "idx", "nr", "no", "num", "number", "serial", "row"})
-"""Last words in the names of columns that name the case: customer_id, customerId, invoice no."""
+"""Last words in the names of columns that identify the case: customer_id, customerId, invoice no."""
 WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 
 IDENTIFIER = "identifier"
@@ -66,14 +66,14 @@ class LeftOutWarning(UserWarning):
 
 
 class LearnedColumns(NamedTuple):
-    """What a training table gives.
+    """Result of learning the columns of a training table.
 
     Attributes
     ----------
     columns : list of Column
-        Columns of the encoded matrix, in the order of the table; a date may give several.
+        Columns of the encoded matrix, in the order of the table; a date may become several.
     left_out : dict
-        Names of the columns that are left out, and why.
+        Names of the columns left out, and why.
     """
 
     columns: list[Column]
@@ -87,12 +87,12 @@ def learn_columns(table: Table, categorical_features: Any = None, keep_columns: 
     ----------
     table : Table
     categorical_features : list of names or positions, or mask
-        Columns that are categories whatever they look like.
+        Columns to treat as categories, whatever they look like.
     keep_columns : list of names or positions, mask, or "all"
-        Columns that are not left out whatever they look like.
+        Columns to keep, whatever they look like.
 
-    Raises TypeError for columns of mixed or unsupported types, ValueError where no column is left; warns of columns
-    that are left out, of cells that cannot be read, and where rare categories have to share a code.
+    Raises TypeError for columns of mixed or unsupported types, ValueError if no column remains; warns of columns left
+    out, of unreadable cells, and if rare categories have to share a code.
     """
     chosen = chosen_columns(categorical_features, table.names, "categorical_features")
     everything = isinstance(keep_columns, str) and keep_columns == "all"
@@ -116,7 +116,7 @@ def learn_columns(table: Table, categorical_features: Any = None, keep_columns: 
 
 
 def chosen_columns(chosen: Any, names: Sequence[str], parameter: str) -> set[int]:
-    """Positions of the columns that the user named, by name, position or mask."""
+    """Positions of the columns given by the user, by name, position or mask."""
     if chosen is None:
         return set()
     chosen = list(chosen)
@@ -135,11 +135,11 @@ def chosen_columns(chosen: Any, names: Sequence[str], parameter: str) -> set[int
     return positions
 
 
-# --- what is left out ---------------------------------------------------------------------------------------
+# --- columns left out -----------------------------------------------------------------------------------------
 
 
 def _without(table: Table, columns: list[Column], reasons: dict[int, str]) -> LearnedColumns:
-    """Columns that are learned from, and those left out, of which a warning tells."""
+    """Columns to train on, and those left out, with a warning."""
     if not columns:
         keep = [i for i, reason in reasons.items() if reason in (CONSTANT, EMPTY)]
         if not keep:
@@ -147,7 +147,7 @@ def _without(table: Table, columns: list[Column], reasons: dict[int, str]) -> Le
                 f"X has no column to learn from: {_listed(table, reasons)}. "
                 f"Hint: keep_columns=[{table.names[min(reasons)]!r}] keeps a column."
             )
-        # Nothing can be learned from them, but a table of nothing else is no mistake of the caller's.
+        # They carry no information, but a table of nothing else is not the caller's mistake.
         columns = [Column(table.names[i], None if table.is_numeric(i) else ()) for i in keep]
         columns = [_learn_kept(table, i, column) for i, column in zip(keep, columns, strict=True)]
         reasons = {i: reason for i, reason in reasons.items() if i not in keep}
@@ -173,7 +173,7 @@ def _learn_kept(table: Table, i: int, column: Column) -> Column:
 
 
 def _listed(table: Table, reasons: dict[int, str]) -> str:
-    """Names with reasons, at most ten of each reason."""
+    """Names with reasons, at most ten per reason."""
     by_reason: dict[str, list[str]] = {}
     for i in sorted(reasons):
         by_reason.setdefault(reasons[i], []).append(repr(table.names[i]))
@@ -185,7 +185,7 @@ def _listed(table: Table, reasons: dict[int, str]) -> str:
 
 
 def _numbers_left_out(table: Table, judged: set[int]) -> dict[int, str]:
-    """Columns of numbers in a data frame that are constant, or count or name the rows. Arrays are taken as they are."""
+    """Columns of numbers in a data frame that are constant, or count or identify the rows. Arrays keep all columns."""
     if table.frame is None:
         return {}
     positions = [i for i in sorted(judged) if table.is_numeric(i)]
@@ -203,7 +203,7 @@ def _numbers_left_out(table: Table, judged: set[int]) -> dict[int, str]:
         column = block[:, place]
         if np.all(np.isnan(column)):
             reasons[positions[place]] = EMPTY
-        elif np.isfinite(column[0]) and np.all(column == column[0]):  # what is infinite is refused
+        elif np.isfinite(column[0]) and np.all(column == column[0]):  # infinite values are an error elsewhere
             reasons[positions[place]] = CONSTANT
     for place in different.tolist():
         if names_rows(table.names[positions[place]], block[:, place]):
@@ -212,7 +212,7 @@ def _numbers_left_out(table: Table, judged: set[int]) -> dict[int, str]:
 
 
 def names_rows(name: str, values: np.ndarray) -> bool:
-    """Whether whole numbers name the rows: all different, and they fill their range or are called an identifier."""
+    """Whether integers identify the rows: all distinct, and they fill their range or are named like an ID."""
     low, high = float(values.min()), float(values.max())
     fills = len(values) >= FILLED_SHARE * (high - low + 1)
     is_called = is_id_name(name)
@@ -222,7 +222,7 @@ def names_rows(name: str, values: np.ndarray) -> bool:
 
 
 def is_id_name(name: str) -> bool:
-    """Whether a column is called like one that names the case.
+    """Whether the name of a column suggests that it identifies the case.
 
     Examples
     --------
@@ -234,7 +234,7 @@ def is_id_name(name: str) -> bool:
 
 
 def _text_left_out(texts: Sequence[Any], n_known: int, n_missing: int) -> str | None:
-    """Why a column of text, its distinct values given, is left out; None where it is kept."""
+    """Why a column of text, given its distinct values, is left out; None if it is kept."""
     if len(texts) <= 1 and (not texts or n_missing == 0):
         return CONSTANT if texts else EMPTY
     if n_known < MIN_ROWS or not all(isinstance(text, str) for text in texts):
@@ -248,11 +248,11 @@ def _text_left_out(texts: Sequence[Any], n_known: int, n_missing: int) -> str | 
     return IDENTIFIER if len(texts) >= NEARLY_ALL * n_known else None
 
 
-# --- what is not stored as numbers --------------------------------------------------------------------------
+# --- columns not stored as numbers --------------------------------------------------------------------------
 
 
 def _learn_values(table: Table, i: int, is_chosen: bool, is_judged: bool) -> list[Column] | str:
-    """Columns that the values of column i give, or why it is left out."""
+    """Columns made from the values of column i, or why it is left out."""
     name, dtype = table.names[i], table.dtype(i)
     if dtype is not None and dtype.is_temporal():
         if is_chosen or dtype not in (nw.Date, nw.Datetime):
@@ -288,7 +288,7 @@ def _learn_values(table: Table, i: int, is_chosen: bool, is_judged: bool) -> lis
 
 
 def _date_columns(name: str, form: str, days: np.ndarray, is_judged: bool) -> list[Column] | str:
-    """Column of a date, and those of its month and weekday where they may help."""
+    """Column of a date, and of its month and weekday if they may help."""
     known = days[np.isfinite(days)]
     if is_judged and (len(known) == 0 or (len(known) == len(days) and np.all(known == known[0]))):
         return CONSTANT if len(known) else EMPTY
@@ -302,7 +302,7 @@ def _date_columns(name: str, form: str, days: np.ndarray, is_judged: bool) -> li
 
 
 def _with_free_names(columns: list[Column], taken: set[str]) -> list[Column]:
-    """Columns of which the derived ones have names that no other column has."""
+    """Columns with unique names for the derived ones."""
     out = columns[:1]
     for column in columns[1:]:
         name, k = column.name, 2
@@ -314,7 +314,7 @@ def _with_free_names(columns: list[Column], taken: set[str]) -> list[Column]:
 
 
 def _learn_categories(name: str, counts: Counter[Any]) -> Column:
-    """Column with the categories of its values in sorted order, the rarest sharing the last code if there are many."""
+    """Column with its categories in sorted order; if there are many, the rarest share the last code."""
     if any(isinstance(c, float) and math.isinf(c) for c in counts):
         raise InputError(
             f"Column {name!r} holds infinite values, expected finite numbers or categories. "

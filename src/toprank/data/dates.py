@@ -1,4 +1,4 @@
-"""Dates: which form a column of text has, the days since 1970-01-01 in a cell, and the months and weekdays of dates."""
+"""Dates: the format of a column of text, the days since 1970-01-01 in a cell, and the months and weekdays of dates."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ YEAR_FIRST = re.compile(r"(?P<a>\d{4})(?P<mark>[-/.])(?P<b>\d{1,2})(?P=mark)(?P<
 YEAR_LAST = re.compile(r"(?P<a>\d{1,2})(?P<mark>[-/.])(?P<b>\d{1,2})(?P=mark)(?P<c>\d{4}|\d{2})" + TIME)
 PATTERNS = {"ymd": YEAR_FIRST, "dmy": YEAR_LAST, "mdy": YEAR_LAST}
 FIRST_YEAR = 69
-"""Two digits from here on are years of the 20th century, below it of the 21st."""
+"""Two-digit years from here on belong to the 20th century, below to the 21st."""
 
 DAY_ZERO = date(1970, 1, 1).toordinal()
 MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
@@ -30,9 +30,9 @@ WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 NAMES = {"month": MONTHS, "weekday": WEEKDAYS}
 
 YEAR, MIN_MONTHS = 366, 12
-"""The month is worth a column where dates span more than a year and fall into so many months, years told apart."""
+"""The month gets a column if dates span more than a year and this many months, counted per year."""
 MIN_DAYS, MIN_WEEKDAYS = 28, 5
-"""The weekday is worth a column where there are so many different days, on so many weekdays."""
+"""The weekday gets a column if there are this many distinct days, on this many weekdays."""
 
 
 class DateForm(NamedTuple):
@@ -42,7 +42,7 @@ class DateForm(NamedTuple):
     ----------
     form : "ymd", "dmy" or "mdy"
     is_ambiguous : bool
-        Whether day first and month first fit alike.
+        Whether day first and month first fit equally well.
     """
 
     form: str
@@ -50,7 +50,7 @@ class DateForm(NamedTuple):
 
 
 def read_date(text: str, form: str) -> float:
-    """Return the days since 1970-01-01 in a cell, NaN where it holds no date of that form. Times with a zone are UTC.
+    """Return the days since 1970-01-01 in a cell, NaN if it is not a date of that form. Times with a zone are UTC.
 
     Examples
     --------
@@ -71,7 +71,7 @@ def read_date(text: str, form: str) -> float:
 
 
 def _time_of_day(match: re.Match[str]) -> float:
-    """Share of a day, NaN where it is no time."""
+    """Share of a day, NaN if it is not a time."""
     hour, minute, second = int(match["hour"]), int(match["minute"]), int(match["second"] or 0)
     if match["half"]:
         if not 1 <= hour <= 12:
@@ -88,11 +88,11 @@ def _time_of_day(match: re.Match[str]) -> float:
 
 
 def learn_date_form(distinct: Sequence[str], read: Callable[[str], np.ndarray] | None = None) -> DateForm | None:
-    """Return how the dates of a column are written; None where it is not a column of dates.
+    """Return how the dates of a column are written; None if it is not a column of dates.
 
     Nearly all distinct values must be dates of one form. One value that fits only one order decides between day first
-    and month first; where all fit both, the day is first. `read` gives the days in all distinct values, if they are of
-    a form; without it they are read here.
+    and month first; if all fit both, the day is first. `read` returns the days in all distinct values for a form; by
+    default they are read here.
 
     Examples
     --------
@@ -124,7 +124,7 @@ def _learn(distinct: Sequence[str], forms: Sequence[str], read: Callable[[str], 
 
 
 def days_of_values(values: Sequence[Any]) -> list[float]:
-    """Return the days since 1970-01-01 of dates and times of Python and of data frame libraries; NaN for others."""
+    """Return the days since 1970-01-01 of dates and times from Python and data frame libraries; NaN for others."""
     return [_days_of(value) for value in values]
 
 
@@ -154,17 +154,16 @@ def part_codes(days: np.ndarray, part: str) -> np.ndarray:
 
 
 def useful_parts(days: np.ndarray) -> list[str]:
-    """Return which of "month" and "weekday" may tell more than the date itself.
+    """Return which of "month" and "weekday" may add information to the date itself.
 
-    The month where dates span more than a year and fall into twelve months or more; within one year a range of dates
-    says the same. The weekday where there are 28 different days or more, two or more per month, on five weekdays or
-    more.
+    The month, if dates span more than a year and at least twelve months; within one year a range of dates is
+    equivalent. The weekday, if there are at least 28 distinct days, at least two per month, on at least five weekdays.
     """
     whole = np.unique(np.floor(days[np.isfinite(days)]).astype(np.int64))
     if len(whole) == 0:
         return []
     months = np.unique(whole.astype("datetime64[D]").astype("datetime64[M]"))
     parts = ["month"] if whole[-1] - whole[0] > YEAR and len(months) >= MIN_MONTHS else []
-    # One day in each month, such as the first, falls on any weekday.
+    # One day per month, such as the first, may be any weekday.
     enough = len(whole) >= max(MIN_DAYS, 2 * len(months)) and len(np.unique((whole + 3) % 7)) >= MIN_WEEKDAYS
     return [*parts, *(["weekday"] if enough else [])]

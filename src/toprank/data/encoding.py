@@ -1,7 +1,7 @@
-"""Tables to matrices: the float matrix that trees read, made of a table by the columns that training learned.
+"""Tables to matrices: the float matrix that trees read, made from a table with the columns learned in training.
 
 Numbers stay numbers; dates become days since 1970-01-01; strings, booleans and category columns become codes; missing
-values become NaN. numpy arrays of numbers pass through uncopied.
+values become NaN. numpy arrays of numbers are not copied.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ PACKAGE = str(Path(__file__).parents[1]) + os.sep
 
 
 class ManyCategoriesWarning(UserWarning):
-    """A column has more categories than a tree tells apart; `column` is its name."""
+    """A column has more categories than a tree can distinguish; `column` is its name."""
 
     def __init__(self, message: str, column: str) -> None:
         super().__init__(message)
@@ -39,7 +39,7 @@ class ManyCategoriesWarning(UserWarning):
 
 
 def warn_caller(message: str | UserWarning) -> None:
-    """Warn with a UserWarning that points to the first line outside toprank on the way to here."""
+    """Issue a UserWarning that points to the first caller outside toprank."""
     level, frame = 1, sys._getframe()
     while frame.f_back is not None and frame.f_code.co_filename.startswith(PACKAGE):
         level, frame = level + 1, frame.f_back
@@ -47,10 +47,10 @@ def warn_caller(message: str | UserWarning) -> None:
 
 
 def encode(table: Table, columns: Sequence[Column]) -> np.ndarray:
-    """Float matrix of a table: NaN = missing, unseen category, or a cell that cannot be read.
+    """Float matrix of a table: NaN = missing, unseen category, or unreadable cell.
 
-    Columns of the table that no Column comes from are not looked at. Raises TypeError where a column changed its kind;
-    warns of categories that training never saw, and of cells that cannot be read.
+    Columns of the table that no Column uses are ignored. Raises TypeError if a column changed its kind; warns of
+    categories unseen in training, and of unreadable cells.
     """
     positions = [table.position[column.input_name] for column in columns]
     plain: list[int] = []
@@ -69,7 +69,7 @@ def encode(table: Table, columns: Sequence[Column]) -> np.ndarray:
 
 
 def _encode_column(table: Table, i: int, column: Column, days: dict[int, np.ndarray]) -> np.ndarray:
-    """Values of one column; `days` keeps the dates of those that give several."""
+    """Values of one column; `days` caches dates that are used several times."""
     if column.form in NUMBER_FORMS:
         return _number_text(table, i, column)
     if column.form:
@@ -86,7 +86,7 @@ def _encode_column(table: Table, i: int, column: Column, days: dict[int, np.ndar
 
 
 def _category_codes(column: Column, coded: Coded) -> np.ndarray:
-    """Codes of categories; warns of those that training never saw."""
+    """Codes of categories; warns of those unseen in training."""
     assert column.categories is not None
     code: dict[Any, float] = {c: float(k) for k in range(len(column.categories)) for c in column.labels(k)}
     found = np.array([code.get(value, math.nan) for value in coded.distinct], np.float64)
@@ -101,7 +101,7 @@ def _category_codes(column: Column, coded: Coded) -> np.ndarray:
 
 
 def _numbers(table: Table, i: int, column: Column) -> np.ndarray:
-    """Numbers of a column that is not stored as numbers: Python's own, or nothing at all."""
+    """Numbers of a column not stored as numbers: Python's own, or all missing."""
     dtype = table.dtype(i)
     is_date = dtype is not None and dtype.is_temporal()
     if not is_date and (not table.coded(i).distinct or kind_of_values(table, i) == "number"):
@@ -117,13 +117,13 @@ def _as_float(value: Any, name: str) -> float:
         return float(value)
     except OverflowError:
         raise InputError(
-            f"Column {name!r} holds a whole number of {len(str(abs(value))):,} digits, more than a float can hold, "
+            f"Column {name!r} holds an integer of {len(str(abs(value))):,} digits, more than a float can hold, "
             "expected numbers up to 1.8e308. Hint: convert the column to text if it holds codes."
         ) from None
 
 
 def _number_text(table: Table, i: int, column: Column) -> np.ndarray:
-    """Numbers of a column that was text in training; also where it is stored as numbers now."""
+    """Numbers of a column that was text in training; also if it is stored as numbers now."""
     if table.is_numeric(i):
         return table.numbers(i)
     dtype = table.dtype(i)
@@ -143,7 +143,7 @@ def _number_text(table: Table, i: int, column: Column) -> np.ndarray:
 
 
 def _source_days(table: Table, i: int, column: Column) -> np.ndarray:
-    """Days since 1970-01-01 of a column that held dates in training; warns of cells that hold none."""
+    """Days since 1970-01-01 of a column that held dates in training; warns of cells without a date."""
     dtype = table.dtype(i)
     if dtype is not None and dtype.is_temporal():
         return days_of_series(table.series(i))
@@ -165,7 +165,7 @@ def _source_days(table: Table, i: int, column: Column) -> np.ndarray:
 
 
 def read_days(table: Table, i: int, form: str) -> np.ndarray:
-    """Days since 1970-01-01 in each distinct value of a column of text, NaN where it holds no date of that form."""
+    """Days since 1970-01-01 in each distinct value of a column of text, NaN if it is not a date of that form."""
     return table.read_distinct(i, form, lambda texts: read_dates(texts, form))
 
 
@@ -174,7 +174,7 @@ def _kinds(table: Table, i: int) -> set[str]:
 
 
 def _warn_of_unread(column: Column, coded: Coded, values: np.ndarray, what: str) -> None:
-    """Warn of texts that hold no number or date; blank cells are missing without a word."""
+    """Warn of texts that hold no number or date; blank cells are missing without a warning."""
     is_unread = np.isnan(values)
     for place in np.flatnonzero(is_unread).tolist():
         is_unread[place] = bool(coded.distinct[place].strip())
@@ -184,7 +184,7 @@ def _warn_of_unread(column: Column, coded: Coded, values: np.ndarray, what: str)
         warn_caller(
             f"Column {column.input_name!r} is read as {what}, but {plural(rows, 'cell')} "
             f"{'holds' if rows == 1 else 'hold'} none, such as {min(unread)!r}; "
-            f"{'it counts' if rows == 1 else 'they count'} as missing. Hint: correct such cells, or leave them empty."
+            f"{'it counts' if rows == 1 else 'they count'} as missing. Hint: fix such cells, or leave them empty."
         )
 
 
@@ -209,7 +209,7 @@ def _only(coded: Coded, seen: np.ndarray) -> Coded:
 
 
 def _check_same_kind(column: Column, values: Iterable[Any]) -> None:
-    """Raise TypeError where strings became numbers or the other way round."""
+    """Raise TypeError if strings became numbers or vice versa."""
     assert column.categories is not None
     trained = {kind_of_value(c) for c in column.categories}
     now = {kind_of_value(v) for v in values}
@@ -221,11 +221,10 @@ def _check_same_kind(column: Column, values: Iterable[Any]) -> None:
 
 
 def original_values(X: Any, names: Sequence[str], rows: np.ndarray | None = None) -> Callable[[str], list[Any] | None]:
-    """Look up the values of a column of X by its name, as the caller gave them; of some rows, in their order.
+    """Look up the values of a column of X by its name, as the caller gave them; optionally for some rows, in order.
 
-    `names` are those of the training table: a table that has none of them is read by position. Missing values
-    are None. Nothing is read before a column is asked for. None for a column that X does not have: one that was derived
-    in reading.
+    `names` are those of the training table: a table that has none of them is read by position. Missing values are None.
+    Columns are read on request. None for a column that X does not have because it was derived while reading.
     """
     frame = nw.from_native(X, eager_only=True, pass_through=True)
     is_frame = isinstance(frame, nw.DataFrame)

@@ -1,4 +1,4 @@
-"""Data frames of any library: which it is, its column names, and results in the caller's frame type."""
+"""Data frames of any library: its name, column names, and results in the caller's frame type."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def backend_of(X: Any) -> str | None:
 
 
 def names_of(X: Any) -> list[str]:
-    """Column names of a data frame of any library; none of anything else."""
+    """Column names of a data frame of any library; empty for anything else."""
     is_arrow = type(X).__module__.startswith("pyarrow")
     names = getattr(X, "column_names" if is_arrow else "columns", None)
     if names is None or callable(names):
@@ -33,16 +33,16 @@ def names_of(X: Any) -> list[str]:
 
 
 def check_names(X: Any) -> None:
-    """Raise ValueError where two columns have the same name; before data frame libraries raise errors of their own."""
+    """Raise ValueError if two columns have the same name, before data frame libraries raise errors of their own."""
     twice = [name for name, count in Counter(names_of(X)).items() if count > 1]
     if twice:
         raise InputError(f"Column {twice[0]!r} appears twice in X. Hint: rename or drop one of them.")
 
 
 def make_frame(columns: dict[str, Any], backend: str | None, floats: Sequence[str] = ()) -> Any:
-    """Frame of columns by name; without a backend the first library that is installed, else the dictionary itself.
+    """Frame of columns by name; without a backend the first installed library, else the dictionary itself.
 
-    Columns named in `floats` are floats even where all of their values are None.
+    Columns in `floats` are floats even if all of their values are None.
     """
     for name in (backend,) if backend else BACKENDS:
         try:

@@ -1,4 +1,4 @@
-"""Numbers written as text: which form a column has, and the number in a cell.
+"""Numbers written as text: the format of a column, and the number in a cell.
 
 "1,234.56", "1.234,56", "10 000 EUR", "12.3 %", "$1,200", "(123)" are numbers. Codes are not: "00273", post codes,
 telephone numbers.
@@ -15,33 +15,33 @@ from typing import NamedTuple
 from toprank.tree.columns import NUMBER_FORMS
 
 NEARLY_ALL = 0.9
-"""Share of a column's distinct values that must be of one form for the column to be."""
+"""Share of a column's distinct values that must have one form."""
 
 FEW_DISTINCT = 20
-"""Whole numbers without any mark of a number are codes where a column has so few, or fewer."""
+"""Plain integers are codes if a column has at most this many of them."""
 
 CODE_DIGITS, LONG_CODE_DIGITS = 4, 9
-"""Whole numbers all of one length are codes from so many digits on, those of any length from the second on."""
+"""Digits from which plain integers are codes if all have the same length, and if they do not."""
 
 SAMPLE = 200
-"""Distinct values looked at first; most columns of text are seen to be no numbers by then."""
+"""Distinct values checked first; they rule out most columns of text."""
 
 SIGNS = "+-\u2212"
 SPACES = " \u00a0\u202f'\u2019"
-"""What may stand between groups of digits, beside the point or the comma."""
+"""Separators of groups of digits, besides the point or the comma."""
 CURRENCIES = (
     r"[$\u20ac\u00a3\u00a5\u20b9\u20bd\u20ba\u20a9]|(?:EUR|USD|GBP|CHF|JPY|CNY|INR|AUD|CAD|NZD|SEK|NOK|DKK|PLN|CZK|HUF|BRL|MXN|ZAR|TRY|RUB|"
     r"KRW|SGD|HKD)"
 )
 SUFFIXES = rf"{CURRENCIES}|%|\u2030|(?:kg|g|mg|t|km|m|cm|mm|l|ml|kWh|kW|h|min|s)\b|(?<= )[^\W\d_]+\.?"
-"""Units behind a number; other words need a space before them."""
+"""Units after a number; other words need a space before them."""
 
 PLAIN = re.compile(r"\d+(?:\.0+)?")
 LEADING_ZERO = re.compile(r"[+-]?0\d+")
 
 
 class NumberForm(NamedTuple):
-    """How the numbers of a column are written: the form, one of `NUMBER_FORMS`, and the unit beside them."""
+    """How the numbers of a column are written: the form, one of `NUMBER_FORMS`, and their unit."""
 
     form: str
     unit: str
@@ -62,7 +62,7 @@ PATTERNS = {form: _pattern(decimal) for form, decimal in zip(NUMBER_FORMS, ".,",
 
 
 def read_number(text: str, form: str) -> tuple[float, str] | None:
-    """Return the number in a cell and the unit beside it; None where the cell holds something else.
+    """Return the number in a cell and its unit; None if the cell is not a number.
 
     Examples
     --------
@@ -90,12 +90,12 @@ def read_number(text: str, form: str) -> tuple[float, str] | None:
 
 
 def learn_number_form(distinct: Sequence[str]) -> NumberForm | None:
-    """Return how the numbers of a column are written; None where it is not a column of numbers.
+    """Return how the numbers of a column are written; None if it is not a column of numbers.
 
-    Nearly all distinct values must be numbers of one form and one unit. Where both forms fit alike, as for "1,234"
-    alone, the point is the decimal mark. Whole numbers without sign, unit or separator may be codes: they are where
-    one begins with a zero, where the column has few of them, where all are of one length of four digits or more, and
-    where they are very long.
+    Nearly all distinct values must be numbers of one form and one unit. If both forms fit equally well, as for "1,234"
+    alone, the point is the decimal mark. Integers without sign, unit or separator may be codes: they are if one begins
+    with a zero, if the column has few of them, if all have the same length of four digits or more, and if they are very
+    long.
 
     Examples
     --------
@@ -136,6 +136,6 @@ def _learn(distinct: Sequence[str], may_be_few: bool = False) -> NumberForm | No
 
 
 def numbers_of(distinct: Sequence[str], found: NumberForm) -> list[float]:
-    """Return the number in each text, NaN where it holds none of this form and unit."""
+    """Return the number in each text, NaN if it has another form or unit."""
     read = [read_number(text, found.form) for text in distinct]
     return [math.nan if each is None or each[1] != found.unit else each[0] for each in read]

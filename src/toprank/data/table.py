@@ -1,6 +1,6 @@
 """`Table`: columns of a data frame or an array, each read once: as floats, or as codes of its distinct values.
 
-What costs a call per column is avoided where columns can be many: all plain numbers of a frame come in one block.
+Costs per call and column are avoided where there may be many columns: all plain numbers of a frame come in one block.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ PLAIN_NUMBERS = frozenset(
 """Types that numpy has, too."""
 
 DENSE = 10_000
-"""Whole numbers are counted in a table where their range has at most so many numbers more than the column has rows."""
+"""Integers are coded by a lookup table if their range exceeds the number of rows by at most this much."""
 
 DATE_TYPES = ("date", "datetime", "Timestamp")
-"""Types of Python and pandas that hold dates."""
+"""Python and pandas types of dates."""
 
 
 class _Type(NamedTuple):
-    """Type of a column, as narwhals names it; whether it is one of numbers, and one that numpy can hold as it is."""
+    """Type of a column in narwhals; whether it is numeric, and whether numpy can hold it unchanged."""
 
     dtype: Any
     is_numeric: bool
@@ -43,9 +43,9 @@ class Coded(NamedTuple):
     Attributes
     ----------
     codes : int array of shape (n,)
-        Place in `distinct`, -1 for missing.
+        Index in `distinct`, -1 for missing.
     distinct : list
-        Python values, none of them missing, each once.
+        Python values, without missing ones, each once.
     """
 
     codes: np.ndarray
@@ -53,7 +53,7 @@ class Coded(NamedTuple):
 
     @property
     def counts(self) -> np.ndarray:
-        """How often each distinct value occurs."""
+        """Number of occurrences of each distinct value."""
         return np.bincount(self.codes[self.codes >= 0], minlength=len(self.distinct))
 
     def mapped(self, values: Sequence[float] | np.ndarray) -> np.ndarray:
@@ -63,7 +63,7 @@ class Coded(NamedTuple):
 
 @dataclass(frozen=True)
 class Table:
-    """A table as its caller gave it: a narwhals frame, or a two-dimensional numpy array."""
+    """A table as given by the caller: a narwhals frame, or a two-dimensional numpy array."""
 
     names: list[str]
     frame: nw.DataFrame | None = None
@@ -76,7 +76,7 @@ class Table:
 
     @cached_property
     def position(self) -> dict[str, int]:
-        """Place of each column, by name."""
+        """Position of each column, by name."""
         return {name: i for i, name in enumerate(self.names)}
 
     @cached_property
@@ -87,7 +87,7 @@ class Table:
 
     @cached_property
     def _types(self) -> list[_Type]:
-        """What is known of the type of each column; equal ones are looked at once, for wide tables have few."""
+        """Type of each column; equal types are analysed once, because wide tables have few."""
         assert self.frame is not None
         native, library = self.frame.to_native(), self.frame.implementation
         if library.is_pandas():
@@ -102,10 +102,10 @@ class Table:
             found = known.get(own)
             if found is None:
                 dtype = self.frame.get_column(key).dtype
-                # pandas' own types for numbers with gaps come as objects; columns of pyarrow come one by one anyway.
+                # pandas' nullable number types come as objects; columns of pyarrow come one by one anyway.
                 fits = isinstance(own, np.dtype) if library.is_pandas() else library.is_polars()
                 found = _Type(dtype, dtype.is_numeric(), fits and dtype in PLAIN_NUMBERS)
-                if own != np.dtype(object):  # what such a column holds, its values say
+                if own != np.dtype(object):  # the values decide for objects
                     known[own] = found
             out.append(found)
         return out
@@ -122,14 +122,14 @@ class Table:
     # --- numbers ------------------------------------------------------------------------------------------------
 
     def is_numeric(self, i: int) -> bool:
-        """True where column i is stored as numbers."""
+        """True if column i is stored as numbers."""
         if self.array is not None:
             return self.array.dtype.kind in "fiu"
         return self._types[i].is_numeric
 
     @cached_property
     def _plain(self) -> dict[int, int]:
-        """Columns of the frame that numpy can hold as they are: their place in the block."""
+        """Columns of the frame that numpy can hold unchanged: their position in the block."""
         if self.frame is None:
             return {}
         plain = [i for i, each in enumerate(self._types) if each.is_plain]
@@ -137,7 +137,7 @@ class Table:
 
     @cached_property
     def _block(self) -> np.ndarray:
-        """All plain numbers of the frame at once, float32 where all of them are, else float64."""
+        """All plain numbers of the frame at once, float32 if all of them are, else float64."""
         assert self.frame is not None
         native, chosen = self.frame.to_native(), list(self._plain)
         narrow = self._are_narrow(chosen)
@@ -148,7 +148,7 @@ class Table:
         return some.astype(np.float32 if narrow else np.float64, copy=False)
 
     def block(self, positions: Sequence[int]) -> np.ndarray:
-        """Columns stored as numbers as a matrix of floats, NaN = missing: float32 where all of them are."""
+        """Columns stored as numbers as a matrix of floats, NaN = missing: float32 if all of them are."""
         if self.array is not None:
             whole = len(positions) == self.array.shape[1] and list(positions) == list(range(len(positions)))
             return self.array if whole else self.array[:, list(positions)]
@@ -166,7 +166,7 @@ class Table:
     def write_numbers(self, positions: Sequence[int], matrix: np.ndarray, places: Sequence[int]) -> None:
         """Write columns stored as numbers into columns of a matrix in Fortran order, NaN = missing."""
         for i, place in zip(positions, places, strict=True):
-            # Data frames show a plain column as an array without a copy; a block of them would be one more copy.
+            # Data frames expose a plain column as an array without a copy; a block would be one more copy.
             matrix[:, place] = self.series(i).to_numpy() if i in self._plain else self.numbers(i)
 
     def _are_narrow(self, positions: Sequence[int]) -> bool:
@@ -187,19 +187,19 @@ class Table:
     def coded(self, i: int) -> Coded:
         """Column i as codes of its distinct values.
 
-        Raises TypeError where the values cannot be told apart, such as lists.
+        Raises TypeError if the values are not hashable, such as lists.
         """
         if i not in self._coded:
             try:
                 self._coded[i] = _code(self.array[:, i] if self.array is not None else self.series(i))
-            except TypeError:  # values that cannot be counted are none of ours
+            except TypeError:  # unhashable values are not supported
                 values = self.array[:, i].tolist() if self.array is not None else self.series(i).to_list()
                 kind = next((type(v).__name__ for v in values if not isinstance(v, Hashable)), "object")
                 raise not_a_category(self.names[i], kind) from None
         return self._coded[i]
 
     def read_distinct(self, i: int, form: str, read: Callable[[list[str]], Sequence[float] | np.ndarray]) -> np.ndarray:
-        """What `read` finds in the distinct values of column i, all of them text: float64. Found once for each form."""
+        """Result of `read` for the distinct values of column i, all text: float64. Cached per form."""
         if (i, form) not in self._read:
             self._read[i, form] = np.array(read(self.coded(i).distinct), np.float64)
         return self._read[i, form]
@@ -211,7 +211,7 @@ class Table:
         return [known[code] for code in codes.tolist()]
 
     def counts(self, i: int) -> Counter[Any]:
-        """How often each value of column i occurs, missing ones left out."""
+        """Number of occurrences of each value of column i, without missing ones."""
         coded = self.coded(i)
         return Counter(dict(zip(coded.distinct, coded.counts.tolist(), strict=True)))
 
@@ -224,7 +224,7 @@ def is_missing(value: Any) -> bool:
 
 
 def not_a_category(name: str, kind: str) -> TypeError:
-    """The error for a column of values that are neither numbers nor categories nor dates."""
+    """The error for a column whose values are neither numbers nor categories nor dates."""
     return InputTypeError(
         f"Column {name!r} holds values of type {kind}; each argument must be a string or a real number. "
         "Hint: drop the column, or convert it to strings."
@@ -234,7 +234,7 @@ def not_a_category(name: str, kind: str) -> TypeError:
 def kind_of_values(table: Table, i: int) -> str:
     """Kind of the values of a column that is not stored as numbers: "category", "number" or "date".
 
-    Raises TypeError where values are of several kinds, or of one that cannot be learned from.
+    Raises TypeError if values are of several kinds, or of an unsupported one.
     """
     name, dtype = table.names[i], table.dtype(i)
     if dtype in (nw.String, nw.Boolean):
@@ -254,7 +254,7 @@ def kind_of_values(table: Table, i: int) -> str:
 
 
 def kind_of_value(value: Any) -> str:
-    """What a value is, in words; the name of its type where it cannot be learned from."""
+    """Kind of a value, in words; the name of its type if it is not supported."""
     if isinstance(value, bool | np.bool_):
         return "booleans"
     if isinstance(value, str):
@@ -265,7 +265,7 @@ def kind_of_value(value: Any) -> str:
 
 
 def _code(values: nw.Series | np.ndarray) -> Coded:
-    """Codes of the distinct values of a column, by the fastest way that its library has."""
+    """Codes of the distinct values of a column, in the fastest way its library offers."""
     if isinstance(values, np.ndarray):
         if values.dtype.kind in "biuf":
             return _code_plain(values, values != values)
@@ -276,7 +276,7 @@ def _code(values: nw.Series | np.ndarray) -> Coded:
         return Coded(codes, distinct.tolist())
     if library.is_polars() and values.dtype in (nw.String, nw.Categorical, nw.Enum):
         return _code_polars_text(values)
-    if library.is_pyarrow() and values.dtype in (nw.Categorical, nw.Enum):  # a dictionary may name a value twice
+    if library.is_pyarrow() and values.dtype in (nw.Categorical, nw.Enum):  # a dictionary may hold a value twice
         return _code(nw.from_native(native.cast(native.type.value_type), series_only=True))
     if library.is_pyarrow() and values.dtype == nw.String:
         coded = native.combine_chunks().dictionary_encode()
@@ -289,7 +289,7 @@ def _code(values: nw.Series | np.ndarray) -> Coded:
 
 
 def _code_polars_text(values: nw.Series) -> Coded:
-    """Codes of strings or categories of polars, which numbers the categories of a column, but in no given order."""
+    """Codes of polars strings or categories: polars numbers the categories of a column, but in no particular order."""
     physical = (values.cast(nw.Categorical) if values.dtype == nw.String else values).to_native().to_physical()
     is_null = physical.is_null().to_numpy() if physical.null_count() else None
     codes, first = _number_by_first(physical.fill_null(0).to_numpy(), is_null)
@@ -305,11 +305,11 @@ def _code_plain(values: np.ndarray, is_null: np.ndarray) -> Coded:
 
 
 def _number_by_first(values: np.ndarray, is_null: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
-    """Codes of the distinct values, counted as they first occur, -1 where null; and the row in which each does."""
+    """Codes of the distinct values, in order of first occurrence, -1 if null; and the row of each first occurrence."""
     n = len(values)
     low, high = (int(values.min()), int(values.max())) if n and values.dtype.kind in "iu" else (0, math.inf)
     if high - low <= n + DENSE:
-        wide = values.astype(np.int64, copy=False) if values.dtype.kind == "i" else values  # 127 - -128 is no int8
+        wide = values.astype(np.int64, copy=False) if values.dtype.kind == "i" else values  # 127 - -128 overflows int8
         place = (wide - wide.dtype.type(low) if low else wide).astype(np.int64, copy=False)
         n_places = int(high - low) + 1
     else:
@@ -318,7 +318,7 @@ def _number_by_first(values: np.ndarray, is_null: np.ndarray | None) -> tuple[np
     if is_null is not None:
         place = np.where(is_null, n_places, place)
     first = np.full(n_places + 1, n)
-    first[place[::-1]] = np.arange(n - 1, -1, -1)  # of several rows the one written last stays: the first of them
+    first[place[::-1]] = np.arange(n - 1, -1, -1)  # the last write wins: the first row
     first = first[:-1]
     present = np.flatnonzero(first < n)
     order = present[np.argsort(first[present])]
@@ -334,7 +334,7 @@ def _code_list(values: list[Any]) -> Coded:
 
 
 def read_table(X: Any) -> Table:
-    """Table of a data frame or of a two-dimensional array that scikit-learn has checked."""
+    """Table from a data frame or from a two-dimensional array checked by scikit-learn."""
     frame = nw.from_native(X, eager_only=True, pass_through=True)
     if isinstance(frame, nw.DataFrame):
         return Table([str(name) for name in frame.columns], frame=frame)

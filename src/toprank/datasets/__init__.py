@@ -2,7 +2,7 @@
 
 `make_audit` simulates an audit campaign together with the true probability of every case. `make_gaussians`,
 `make_quadratic_gaussians`, `make_checkerboard`, `make_boxes` and `make_quadrants` draw from a population whose optimal
-ROC curve is known exactly. The functions around them say how well the best ranking would do. `load` reads a data set by
+ROC curve is known exactly. The `optimal_` functions measure the best possible ranking. `load` reads a data set by
 name or path.
 """
 

@@ -41,7 +41,7 @@ class AuditData:
     case_id : ndarray of shape (n,), int64
         1, 2, ... in the order of `make_audit`.
     as_frame : {"pandas", "polars", "pyarrow"}
-        Type of `X` and of `frame` where none is named.
+        Type of `X`, and the default of `frame`.
     """
 
     columns: dict[str, np.ndarray]
@@ -64,7 +64,7 @@ class AuditData:
 
     @property
     def X(self) -> Any:
-        """The features as a data frame of the kind `as_frame` names, built anew at each access."""
+        """The features as a data frame of the kind `as_frame` names, rebuilt on each access."""
         return build_frame(self.columns, self.as_frame, owner="AuditData.X")
 
     @property
@@ -73,17 +73,17 @@ class AuditData:
         return [name for name in self.columns if name in LEVELS]
 
     def frame(self, backend: str | None = None) -> Any:
-        """Return the table as a case file holds it: case_id, year, features, amount and, last, y as label.
+        """Return the table in the form of a case file: case_id, year, features, amount and, last, y as label.
 
         Parameters
         ----------
         backend : {"pandas", "polars", "pyarrow"}, default=None
-            None is the ``as_frame`` given to `make_audit`.
+            Defaults to the ``as_frame`` given to `make_audit`.
 
         Returns
         -------
         frame : pandas.DataFrame, polars.DataFrame or pyarrow.Table
-            Without ``probability``, which no case file holds.
+            Without ``probability``, which case files do not have.
         """
         before = {"case_id": self.case_id, "year": self.year}
         after = {"amount": self.amount, "label": self.y}
@@ -107,7 +107,7 @@ class AuditData:
         Parameters
         ----------
         test_year : int, default=None
-            None is the last year.
+            Defaults to the last year.
 
         Returns
         -------
@@ -143,12 +143,12 @@ def make_audit(
     subcontracting and little payroll; importers with VAT refunds, foreign customers and a new bank account;
     restaurants with staff and cash but hardly a card terminal; directors of many companies with a margin near
     zero and no accountant; young companies with turnover, high charges and changing addresses. Some
-    fraudsters look normal, and some honest companies lie in the pockets. Values are missing, some of them
+    fraudsters look normal, and some honest companies are in the pockets. Values are missing, some of them
     because there is something to hide.
 
-    The features, gaps included, are drawn first; ``probability`` is computed from them and the year alone,
-    and y is drawn with it. It is therefore exactly what the best learner could know, and
-    `optimal_average_precision` and `optimal_roc` give the limits that no model can pass other than by luck.
+    The features, missing values included, are drawn first; ``probability`` is computed only from them and the year, and
+    y is drawn with it. So it is exactly what the best learner could know, and `optimal_average_precision` and
+    `optimal_roc` are limits that a model can exceed only by luck.
 
     Parameters
     ----------
@@ -157,26 +157,26 @@ def make_audit(
     years : sequence of int, default=(2022, 2023, 2024)
         Ascending.
     positive_rate : float in (0, 0.5], default=0.02
-        Mean of ``probability``; the share of positives meets it up to chance.
+        Mean of ``probability``; the share of positives varies around it by chance.
     drift : float in [0, 1], default=0.5
         How much changes from the first year to the last. At 1, two pockets fade to nothing, two grow from
-        nothing, and prices rise by 8 % a year; at 0 nothing changes but a slow move to online banks and
+        nothing, and prices rise by 8 % per year; at 0 nothing changes except a slow move to online banks and
         accountants.
     missing_rate : float in [0, 0.5], default=0.05
-        Share of missing cells, in the ten columns that have any.
+        Share of missing cells, in the ten columns with missing values.
     mimicry : float in [0, 0.9], default=0.2
         Share of the positives that look normal, and of the companies inside a pocket that are honest.
     random_state : int, numpy.random.Generator or None, default=0
         The same int gives the same data.
     as_frame : {"pandas", "polars", "pyarrow"}, default="pandas"
-        Type of the frames; the package is imported only when a frame is asked for.
+        Type of the frames; the package is imported only when a frame is needed.
 
     Returns
     -------
     data : AuditData
         ``X`` (the features, as a frame), ``y`` (1 = fraud found), ``amount`` (euro at stake), ``year``, ``case_id`` and
-        ``probability``; ``split()`` parts the last year from those before it, ``frame()`` is the table as a file
-        would hold it.
+        ``probability``; ``split()`` separates the last year from those before it, ``frame()`` is the table in the form
+        of a file.
 
     Examples
     --------
@@ -218,7 +218,7 @@ def _draw_amount(rng: np.random.Generator, turnover: np.ndarray, depths: np.ndar
     stakes = np.array([pocket.stake for pocket in POCKETS])
     factor = np.where(depths > 0.0, stakes[:, None], 0.0).max(axis=0)
     factor[factor == 0.0] = 1.0
-    # The stake grows slower than the company: a large one cannot hide a tenth of its turnover.
+    # The stake grows more slowly than the company: a large one cannot hide a tenth of its turnover.
     amount = 0.9 * factor * turnover**0.75 * np.exp(0.9 * rng.standard_normal(turnover.size))
     return np.maximum(np.round(amount, -1), 100.0)
 
@@ -226,7 +226,7 @@ def _draw_amount(rng: np.random.Generator, turnover: np.ndarray, depths: np.ndar
 def _check_parameters(
     n_cases: Any, years: Any, positive_rate: Any, drift: Any, missing_rate: Any, mimicry: Any, as_frame: Any
 ) -> None:
-    """Raise ValueError, naming the parameter, where one is out of range."""
+    """Raise ValueError, naming the parameter, if one is out of range."""
     if not _is_int(n_cases) or n_cases < 1:
         raise _bad_parameter("n_cases", "an int in the range [1, inf)", n_cases)
     listed = list(years) if np.iterable(years) and not isinstance(years, str) else []
@@ -250,9 +250,9 @@ def _check_parameters(
 
 
 def _check_random_state(random_state: Any) -> np.random.Generator:
-    """Return a Generator seeded by ``random_state``, or ``random_state`` itself where it is one."""
+    """Return a Generator seeded by ``random_state``, or ``random_state`` itself if it is one."""
     if _is_int(random_state) and random_state >= 0:
-        # A stream of its own: a caller who splits the cases with default_rng(0) must not replay our draws.
+        # A stream of its own, so that default_rng(0) in a caller's split does not replay our draws.
         return np.random.default_rng([int(random_state), STREAM])
     if random_state is None or isinstance(random_state, np.random.Generator):
         return np.random.default_rng(random_state)

@@ -1,7 +1,7 @@
-"""Uniform rows in the unit cube with a rate of positives that is constant on cells: checkerboards and boxes.
+"""Uniform rows in the unit cube with a positive rate that is constant on cells: checkerboards and boxes.
 
-The optimal ROC curve is exact. On a checkerboard no feature says anything without the others; with boxes the positives
-are rare and most of them lie in a few small places.
+The optimal ROC curve is exact. On a checkerboard no feature is informative without the others; with boxes, positives
+are rare and most of them are in a few small places.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from .populations import SimulatedData, SteppedPopulation, check_number, check_r
 
 @dataclass(frozen=True, eq=False)
 class CheckerboardPopulation(SteppedPopulation):
-    """A board whose fields have two rates in turn: exclusive or, when each side has two fields.
+    """A board whose fields alternate between two rates: exclusive or, if each side has two fields.
 
-    The number of fields on a side is even. Each line of the board then has as many fields of one kind as of the other,
-    so that the label is independent of any choice of features but the whole.
+    The number of fields per side is even. Each line of the board then has as many fields of one kind as of the other,
+    so that the label is independent of any proper subset of the features.
 
     Parameters
     ----------
     n_signal_features : int, default=2
         Dimension of the board, at least 2.
     n_fields : int, default=2
-        Fields on a side, even.
+        Fields per side, even.
     positive_rate : float in (0, 1), default=0.5
     contrast : float in (0, 1], default=0.8
         The rates of the fields are positive_rate * (1 + contrast), in the corner at 0 and in every second field from
@@ -63,7 +63,7 @@ class CheckerboardPopulation(SteppedPopulation):
 
     @property
     def cell_share(self) -> NDArray[np.float64]:
-        """One half for either kind of field."""
+        """One half for each kind of field."""
         return np.array([0.5, 0.5])
 
     @property
@@ -83,8 +83,8 @@ class BoxPopulation(SteppedPopulation):
     Parameters
     ----------
     lower, upper : array-like of shape (n_boxes, d)
-        Opposite corners of the boxes, in the unit cube. A box holds its lower faces, not its upper ones; no two boxes
-        overlap.
+        Opposite corners of the boxes, in the unit cube. A box includes its lower faces, but not its upper ones; boxes
+        do not overlap.
     box_rate : array-like of shape (n_boxes,)
         P(Y = 1) inside each box.
     background_rate : float in [0, 1]
@@ -157,10 +157,10 @@ def make_checkerboard(
     n_noise_features: int = 0,
     random_state: Any = None,
 ) -> SimulatedData:
-    """Draw rows on a checkerboard, where only all features together say something about the label.
+    """Draw rows on a checkerboard, where only all features together are informative about the label.
 
-    Every feature alone, and any set of fewer than ``n_features`` of them, is independent of y: the case in which a
-    greedy first split has nothing to go by.
+    Every feature alone, and any set of fewer than ``n_features`` of them, is independent of y, so that a greedy first
+    split has no signal.
 
     Parameters
     ----------
@@ -168,9 +168,9 @@ def make_checkerboard(
     n_features : int, default=2
         Dimension of the board, at least 2.
     n_fields : int, default=2
-        Fields on a side, even. Two is exclusive or.
+        Fields per side, even. Two is exclusive or.
     positive_rate : float in (0, 1), default=0.5
-        P(y = 1); the share of positives meets it up to chance.
+        P(y = 1); the share of positives varies around it by chance.
     contrast : float in (0, 1], default=0.8
         The rates of the two kinds of field are positive_rate * (1 + contrast) and positive_rate * (1 - contrast).
     n_noise_features : int, default=0
@@ -211,7 +211,7 @@ def make_boxes(
     n_noise_features: int = 0,
     random_state: Any = None,
 ) -> SimulatedData:
-    """Draw rare positives, many of which lie in a few small boxes.
+    """Draw rare positives, many of which are in a few small boxes.
 
     Parameters
     ----------
@@ -222,12 +222,11 @@ def make_boxes(
     box_volume : float in (0, 1), default=0.01
         Share of all rows in each box.
     positive_rate : float in (0, 1), default=0.02
-        P(y = 1); the share of positives meets it up to chance.
+        P(y = 1); the share of positives varies around it by chance.
     rate_ratio : float in (1, inf), default=50.0
-        Rate of positives in the best box over the one outside all boxes. The other boxes go down to half of it in
-        equal steps.
+        Positive rate in the best box relative to the background. The other boxes go down to half of it in equal steps.
     layout_seed : int, default=0
-        Places the boxes, apart from the rows: the same population for every ``random_state``.
+        Seed of the box positions, separate from the rows: the same population for every ``random_state``.
     n_noise_features : int, default=0
         Independent uniform features after the others.
     random_state : int, numpy.random.Generator or None, default=None
@@ -269,7 +268,7 @@ def make_boxes(
 def _place_boxes(
     layout: np.random.Generator, n_boxes: int, n_features: int, box_volume: float, caller: str
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the corners of equal cubes, each at a random place in a field of its own of a regular grid."""
+    """Return the corners of equal cubes, each at a random place in its own field of a regular grid."""
     n_fields = 1
     while n_fields**n_features < n_boxes:
         n_fields += 1
@@ -277,7 +276,7 @@ def _place_boxes(
     if side > field:
         raise InputError(
             f"{caller} cannot place {n_boxes} boxes of volume {box_volume:g} in {n_features} dimensions: with "
-            f"{n_fields} fields on a side the largest is {field**n_features:.3g}. Hint: lower n_boxes or box_volume."
+            f"{n_fields} fields per side the largest is {field**n_features:.3g}. Hint: lower n_boxes or box_volume."
         )
     chosen = layout.choice(n_fields**n_features, n_boxes, replace=False)
     corner = np.stack(np.unravel_index(chosen, (n_fields,) * n_features), axis=1) * field
@@ -289,7 +288,7 @@ def _check_board(n_fields: Any, positive_rate: Any, contrast: Any, *, caller: st
     check_count(n_fields, "n_fields", caller=caller, low=2)
     if n_fields % 2:
         raise InputError(
-            f"The 'n_fields' parameter of {caller} must be even, so that no feature alone says anything. "
+            f"The 'n_fields' parameter of {caller} must be even, so that no feature alone is informative. "
             f"Got {n_fields} instead. Hint: 2 is exclusive or."
         )
     check_number(positive_rate, "positive_rate", "(0, 1)", caller=caller)
@@ -304,7 +303,7 @@ def _check_board(n_fields: Any, positive_rate: Any, contrast: Any, *, caller: st
 def _check_boxes(
     lower: NDArray[np.float64], upper: NDArray[np.float64], rate: NDArray[np.float64], *, caller: str
 ) -> None:
-    """Raise where the boxes are not boxes in the unit cube, overlap, or have rates that are none."""
+    """Raise if the boxes are not valid boxes in the unit cube, overlap, or have invalid rates."""
     is_table = lower.ndim == 2 and lower.shape == upper.shape and lower.size > 0 and rate.shape == lower.shape[:1]
     if not is_table:
         raise InputError(
@@ -314,7 +313,7 @@ def _check_boxes(
     if not ((lower >= 0.0) & (lower < upper) & (upper <= 1.0)).all():
         raise InputError(
             f"{caller} needs 0 <= lower < upper <= 1 in every coordinate of every box. Got lower={lower.tolist()} and "
-            f"upper={upper.tolist()}. Hint: all rows lie in the unit cube."
+            f"upper={upper.tolist()}. Hint: all rows are in the unit cube."
         )
     if not ((rate >= 0.0) & (rate <= 1.0)).all():
         raise InputError(
@@ -324,5 +323,5 @@ def _check_boxes(
     for a, b in combinations(range(len(lower)), 2):
         if (np.maximum(lower[a], lower[b]) < np.minimum(upper[a], upper[b])).all():
             raise InputError(
-                f"{caller} needs boxes that do not overlap, but boxes {a} and {b} do. Hint: cut one of them."
+                f"{caller} needs boxes that do not overlap, but boxes {a} and {b} do. Hint: shrink one of them."
             )

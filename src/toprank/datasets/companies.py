@@ -1,7 +1,7 @@
 """The companies of a simulated audit campaign: what an auditor sees before any check.
 
 Owns the column names, the levels of the categorical columns, how values are drawn and which of them are
-hidden. Knows nothing of fraud: outcomes are computed from the finished columns in ``pockets``.
+hidden. Knows nothing about fraud: outcomes are computed from the finished columns in ``pockets``.
 """
 
 from __future__ import annotations
@@ -71,13 +71,13 @@ _BY_SECTOR = np.array(
 
 
 def draw_companies(rng, progress, price_level):
-    """Return the columns of companies with nothing missing, in the order in which users see them.
+    """Return the columns of companies without missing values, in the order shown to users.
 
     Parameters
     ----------
     rng : numpy.random.Generator
     progress : ndarray of shape (n,), float64
-        0 in the first year, 1 in the last: online banks and accountants gain customers with it.
+        0 in the first year, 1 in the last: online banks and accountants gain customers over time.
     price_level : ndarray of shape (n,), float64
         Factor on every amount in euro.
 
@@ -102,7 +102,7 @@ def draw_companies(rng, progress, price_level):
 
     centres = _BY_SECTOR[codes["sector"]].T
     log_turnover, log_staff, payroll, subcontracting, cash, foreign, refund, margin = centres
-    size, informal, abroad = normal(n), normal(n), normal(n)  # shared by columns that go together
+    size, informal, abroad = normal(n), normal(n), normal(n)  # shared by correlated columns
     age = 9.0 * rng.standard_exponential(n)
     turnover = np.exp(log_turnover + 1.2 * size + 0.3 * np.tanh(age / 10.0)) * price_level
     employees = np.floor(np.exp(log_staff + 0.8 * size + 0.5 * normal(n)))
@@ -135,16 +135,15 @@ def draw_companies(rng, progress, price_level):
 def hide_values(rng, columns, missing_rate):
     """Return the same columns with some values missing (NaN, or None in a category): what a learner sees.
 
-    Six columns lose values at random. In four others the gap says something: small employers
-    leave out the payroll, cash businesses the card terminals, late filers the VAT gap, companies without an
-    accountant the charges.
+    Six columns lose values at random. In four others missing values are informative: small employers leave out the
+    payroll, cash businesses the card terminals, late filers the VAT gap, companies without an accountant the charges.
 
     Parameters
     ----------
     rng : numpy.random.Generator
     columns : dict of str to ndarray of shape (n,)
     missing_rate : float
-        Share of missing cells in a column that loses values at random; near it in the informative ones.
+        Share of missing cells in columns that lose values at random; about the same in the informative ones.
 
     Returns
     -------

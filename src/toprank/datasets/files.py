@@ -1,7 +1,7 @@
 """Data sets from files: by name from a folder, or any CSV, CSV.gz or Parquet file by its path.
 
 Owns the reading rules: an empty cell is missing, the string ``None`` is a category, the label column has two
-values. Files are read with polars, imported only here, and only then.
+values. Files are read with polars, which is imported only here and only when needed.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from .frames import build_frame, import_optional, is_missing
 FOLDER_VARIABLE = "TOPRANK_DATA"
 SUFFIXES = (".csv.gz", ".csv", ".parquet")
 TEXT_TYPES = ("String", "Categorical", "Enum", "Boolean", "Date", "Datetime", "Time")  # kept as text
-UNREADABLE = (OSError, EOFError, UnicodeDecodeError, zlib.error, csv.Error)  # beside polars' own errors
-# Label values understood without being told which one is positive.
+UNREADABLE = (OSError, EOFError, UnicodeDecodeError, zlib.error, csv.Error)  # in addition to polars' own errors
+# Label pairs whose positive value is known.
 PLAIN_LABELS = ({0, 1}, {-1, 1}, {"0", "1"}, {"false", "true"})
 PLAIN_POSITIVES = (1, "1", "true")
 
@@ -64,7 +64,7 @@ class Dataset:
 
     @property
     def X(self) -> Any:
-        """The features as a pandas DataFrame, built anew at each access."""
+        """The features as a pandas DataFrame, rebuilt on each access."""
         return build_frame(self.columns, "pandas", owner="Dataset.X")
 
     @property
@@ -95,13 +95,13 @@ def load(
     ----------
     name_or_path : str or path-like
         A name such as ``"sick"``, looked up as ``<folder>/<name>.csv.gz``, ``.csv`` or ``.parquet``; or a
-        path: what contains a separator or one of these endings.
+        path, if it contains a separator or one of these endings.
     label : str, default="label"
         The label column.
     pos_label : str, int or float, default=None
-        The label value that counts as positive. None understands 0/1, -1/1 and false/true.
+        The label value that counts as positive. Not needed for 0/1, -1/1 and false/true.
     folder : str or path-like, default=None
-        Where names are looked up. None is the environment variable ``TOPRANK_DATA``.
+        Folder of the names. Defaults to the environment variable ``TOPRANK_DATA``.
 
     Returns
     -------
@@ -126,19 +126,19 @@ def load(
         )
     if table.height == 0 or table.width == 1:
         found = f"{plural(table.height, 'row')} and {plural(table.width, 'column')}"
-        raise InputError(f"{path.name} must have rows, and columns beside the label. Got {found}.")
+        raise InputError(f"{path.name} must have rows, and columns besides the label. Got {found}.")
     y = _binary_labels(_to_array(table[label], path), pos_label, label, path)
     columns = {name: _to_array(table[name], path) for name in table.columns if name != label}
     return Dataset(name=_stem(path), columns=columns, y=y, label=label, path=path)
 
 
 def list_datasets(folder: str | os.PathLike[str] | None = None) -> dict[str, dict[str, str]]:
-    r"""Return the data sets of a folder by name, each with its line of ``index.csv``.
+    r"""Return the data sets of a folder by name, each with its row of ``index.csv``.
 
     Parameters
     ----------
     folder : str or path-like, default=None
-        None is the environment variable ``TOPRANK_DATA``.
+        Defaults to the environment variable ``TOPRANK_DATA``.
 
     Returns
     -------
@@ -219,7 +219,7 @@ def _read(path):
 
 
 def _check_header(path):
-    """Raise ValueError where column names are empty or repeated: polars would rename them silently."""
+    """Raise ValueError if column names are empty or repeated: polars would rename them silently."""
     opener = gzip.open if path.name.endswith(".gz") else open
     with opener(path, "rt", encoding="utf-8-sig", newline="") as lines:
         header = next(csv.reader(lines), [])
@@ -232,7 +232,7 @@ def _check_header(path):
 
 
 def _to_array(series, path):
-    """Return float64 with NaN where the column is numeric or all missing, else object (str) with None."""
+    """Return float64 with NaN if the column is numeric or all missing, else object (str) with None."""
     if series.null_count() == len(series):
         return np.full(len(series), np.nan)
     if series.dtype.is_numeric():
@@ -249,7 +249,7 @@ def _binary_labels(values, pos_label, label, path):
     if missing.any():
         row = int(np.argmax(missing)) + 1
         count = f"{int(missing.sum()):,} missing values, the first in row {row:,}"
-        raise InputError(f"{where} has {count}. Hint: drop these rows, or complete lines that are too short.")
+        raise InputError(f"{where} has {count}. Hint: drop these rows, or fix lines that are too short.")
     found = np.unique(values).tolist()
     found = [int(value) if isinstance(value, float) and value.is_integer() else value for value in found]
     if len(found) != 2:

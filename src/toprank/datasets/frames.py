@@ -1,6 +1,6 @@
-"""Columns as numpy arrays, and from a dict of them to the caller's kind of data frame.
+"""Columns as numpy arrays, and their conversion to the caller's kind of data frame.
 
-The frame package is imported only here, and only when a frame is asked for.
+The frame package is imported only here, and only when a frame is needed.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ _NONE = np.array(None, dtype=object)
 
 
 def check_backend(backend: Any, *, owner: str) -> None:
-    """Raise ValueError, in the name of ``owner``, unless ``backend`` is a frame type we can build."""
+    """Raise ValueError, on behalf of ``owner``, unless ``backend`` is a supported frame type."""
     if backend not in BACKENDS:
         known = ", ".join(map(repr, BACKENDS[:-1])) + f" or {BACKENDS[-1]!r}"
         raise InputError(f"The 'backend' parameter of {owner} must be {known}. Got {backend!r} instead.")
 
 
 def is_missing(values: np.ndarray) -> np.ndarray:
-    """Return where a column is missing, NaN in numbers and None in strings, as bool of shape (n,)."""
+    """Return where a column is missing: NaN in numbers, None in strings; bool of shape (n,)."""
     return values == _NONE if values.dtype == object else np.isnan(values)
 
 
 def import_optional(package: str, *, needed_for: str, hint: str) -> Any:
-    """Return the module ``package``, or an ImportError that says what needs it and how to install it."""
+    """Return the module ``package``, or an ImportError that says why it is needed and how to install it."""
     try:
         return importlib.import_module(package)
     except ImportError as error:

@@ -1,7 +1,7 @@
 """Two classes of gaussian vectors: with one covariance, or with two.
 
 With one covariance the likelihood ratio is linear in x and everything is closed form: this is the toy example of the
-TreeRank paper. With two it is quadratic, and its law is that of a `QuadraticForm`.
+TreeRank paper. With two it is quadratic, with the distribution of a `QuadraticForm`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from .populations import SimulatedData, SmoothPopulation, check_number, check_ra
 from .quadratic_form import QuadraticForm
 
 SEPARATORS = ("axis", "arbitrary")
-DEVIATIONS = 6.5  # a normal variable is farther from its mean with a chance of 8e-11
+DEVIATIONS = 6.5  # a normal variable is farther from its mean with probability 8e-11
 
 
 @dataclass(frozen=True, eq=False)
@@ -161,22 +161,22 @@ class QuadraticGaussianPopulation(SmoothPopulation):
 
     @cached_property
     def _difference_form(self) -> QuadraticForm:
-        """The log ratio of a positive less that of an independent negative."""
+        """The log ratio of a positive minus that of an independent negative."""
         return self._positive_form.minus(self._negative_form)
 
     def optimal_auc(self) -> float:
         """Return the area under the optimal ROC curve, to 2e-5 or better.
 
-        It is the chance that a positive has a larger log ratio than a negative (Proposition 11), and the difference of
-        the two is again a quadratic form.
+        It is the probability that a positive has a larger log ratio than a negative (Proposition 11), and the
+        difference of the two is again a quadratic form.
         """
         return float(self._difference_form.survival(0.0))
 
     def _rates_above_log_ratio(self, log_ratio: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         alpha, beta = self._negative_form.survival(log_ratio), self._positive_form.survival(log_ratio)
         if not self._positive_form.is_exact:
-            # The curve is as steep as the likelihood ratio, and an error of alpha counts as many times over. Where the
-            # ratio exceeds 1, alpha is therefore taken from the positives: a negative is exp(-log ratio) of a positive.
+            # The curve is as steep as the likelihood ratio, which amplifies errors of alpha. So where the ratio exceeds
+            # 1, alpha is computed from the positives: the density of negatives is exp(-log ratio) times theirs.
             above_one = self._positive_form.discounted_survival(np.maximum(log_ratio, 0.0))
             alpha = np.where(log_ratio > 0.0, above_one, np.maximum(alpha, above_one))
         return alpha, beta
@@ -210,23 +210,23 @@ def make_gaussians(
 ) -> SimulatedData:
     """Draw two classes of gaussian vectors with the same covariance: the toy example of the TreeRank paper.
 
-    The optimal ROC curve depends on ``distance`` alone, so that the two kinds of separator differ in nothing but how
-    well a tree with one feature a split can follow them.
+    The optimal ROC curve depends only on ``distance``, so that the two kinds of separator differ only in how well a
+    tree with one feature per split can follow them.
 
     Parameters
     ----------
     n_samples : int, default=1000
     n_features : int, default=5
     positive_rate : float in (0, 1), default=0.5
-        P(y = 1); the share of positives meets it up to chance.
+        P(y = 1); the share of positives varies around it by chance.
     separator : {"axis", "arbitrary"}, default="axis"
-        "axis": the covariance is the identity and the classes differ in the first feature alone, situation (i) of the
+        "axis": the covariance is the identity and the classes differ only in the first feature, situation (i) of the
         paper. "arbitrary": the features are correlated, the classes differ in all of them by the same amount up to
         sign, and the separator is a hyperplane in general position, situation (ii).
     distance : float in (0, 30], default=1.6
         Mahalanobis distance of the two means. The optimal AUC is Phi(distance / sqrt(2)): 0.871 by default.
     direction_seed : int, default=0
-        Draws the correlations and signs of "arbitrary", apart from the rows: the same population for every
+        Seed of the correlations and signs of "arbitrary", separate from the rows: the same population for every
         ``random_state``.
     n_noise_features : int, default=0
         Independent standard normal features after the others.
@@ -263,7 +263,7 @@ def make_gaussians(
         spread = _random_covariance(layout, n_features, 4.0)
         deviation = np.sqrt(np.diag(spread))
         covariance = spread / np.outer(deviation, deviation)
-        # Each feature alone separates the classes equally well: no first split is the obvious one.
+        # Each feature alone separates the classes equally well: no first split is obvious.
         difference = layout.choice([-1.0, 1.0], n_features)
     difference = difference * distance / np.sqrt(difference @ np.linalg.solve(covariance, difference))
     population = GaussianPopulation(np.zeros(n_features), difference, covariance, positive_rate, n_noise_features)
@@ -283,20 +283,20 @@ def make_quadratic_gaussians(
 ) -> SimulatedData:
     """Draw two classes of gaussian vectors with different covariances: the best separator is curved.
 
-    Negatives are standard normal. Positives are spread wider in some directions and narrower in others.
+    Negatives are standard normal. Positives vary more in some directions and less in others.
 
     Parameters
     ----------
     n_samples : int, default=1000
     n_features : int, default=5
     positive_rate : float in (0, 1), default=0.5
-        P(y = 1); the share of positives meets it up to chance.
+        P(y = 1); the share of positives varies around it by chance.
     distance : float in [0, 30], default=1.0
-        Distance of the two means; 0 leaves the covariances as the only difference.
+        Distance of the two means; with 0 only the covariances differ.
     spread : float in (1, 100], default=3.0
         The variances of the positives along their main directions go from 1 / spread to spread.
     direction_seed : int, default=0
-        Draws these directions and that of the means, apart from the rows: the same population for every
+        Seed of these directions and that of the means, separate from the rows: the same population for every
         ``random_state``.
     n_noise_features : int, default=0
         Independent standard normal features after the others.
@@ -338,7 +338,7 @@ def make_quadratic_gaussians(
 def _random_covariance(layout: np.random.Generator, n_features: int, spread: float) -> NDArray[np.float64]:
     """Return a covariance with variances from 1 / spread to spread along random orthogonal directions."""
     rotation, triangle = np.linalg.qr(layout.standard_normal((n_features, n_features)))
-    rotation *= np.sign(np.diag(triangle))  # without it the law of the directions would not be uniform
+    rotation *= np.sign(np.diag(triangle))  # makes the directions uniform
     variances = np.geomspace(spread, 1.0 / spread, n_features)
     covariance = rotation * variances @ rotation.T
     return (covariance + covariance.T) / 2.0
@@ -350,7 +350,7 @@ def _check_shared_parameters(positive_rate: Any, n_noise_features: Any, *, calle
 
 
 def _check_gaussians(population: Any, covariances: tuple[str, ...]) -> None:
-    """Turn the arrays of a population into float64, and raise where they are not two different gaussians."""
+    """Turn the arrays of a population into float64, and raise unless they are two different gaussians."""
     caller = type(population).__name__
     _check_shared_parameters(population.positive_rate, population.n_noise_features, caller=caller)
     n_features = np.size(population.negative_mean)
@@ -359,7 +359,7 @@ def _check_gaussians(population: Any, covariances: tuple[str, ...]) -> None:
         if mean.shape != (n_features,) or n_features == 0 or not np.isfinite(mean).all():
             raise InputError(
                 f"The '{name}' parameter of {caller} must be a vector of finite numbers, as long as the other mean. "
-                f"Got an array of shape {mean.shape} instead. Hint: one number a feature, noise not counted."
+                f"Got an array of shape {mean.shape} instead. Hint: one number per feature, without noise features."
             )
         object.__setattr__(population, name, mean)
     for name in covariances:
@@ -367,7 +367,7 @@ def _check_gaussians(population: Any, covariances: tuple[str, ...]) -> None:
         is_square = matrix.shape == (n_features, n_features) and np.isfinite(matrix).all()
         is_symmetric = is_square and np.allclose(matrix, matrix.T, rtol=1e-9, atol=0.0)
         if not is_symmetric or np.linalg.eigvalsh(matrix)[0] <= 1e-12 * np.abs(matrix).max():
-            found = f"an array of shape {matrix.shape}" if not is_square else "one that is not"
+            found = f"an array of shape {matrix.shape}" if not is_square else "a matrix that is not"
             raise InputError(
                 f"The '{name}' parameter of {caller} must be a symmetric positive definite matrix of {n_features} "
                 f"rows. Got {found} instead. Hint: np.eye({n_features}) is one."

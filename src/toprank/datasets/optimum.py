@@ -1,11 +1,11 @@
 """The best that any ranking can do when the true P(y = 1 | row) is known.
 
-For rows with known probabilities the labels are seen as independent draws with them. Sorting by the probability is
-then optimal for the ROC curve at every point (Neyman-Pearson) and for average precision: swapping two neighbours ranked
-i and i + 1 with probabilities a > b changes the expected numerator by (a - b)(1 + S) / (i (i + 1)) > 0 in favour of a
-first, where S is the sum of the probabilities ranked above them.
+For rows with known probabilities the labels are independent draws. Sorting by the probability is then optimal for the
+ROC curve at every point (Neyman-Pearson) and for average precision: swapping two neighbours ranked i and i + 1 with
+probabilities a > b changes the expected numerator by (a - b)(1 + S) / (i (i + 1)) > 0 in favour of a first, where S is
+the sum of the probabilities ranked above them.
 
-For a `Population` the curve is that of its law, without any rows: see the population for how it is computed.
+For a `Population` the curve is that of its distribution, without any rows: see the population for its computation.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from .populations import Population, SimulatedData
 
 
 def expected_average_precision(probability: ArrayLike, score: ArrayLike) -> float:
-    """Return the average precision that ``score`` reaches on average over labels and orders of ties.
+    """Return the expected average precision of ``score`` over labels and orders of ties.
 
-    With rows in score order, a positive at rank i finds an expected 1 + sum(p[:i-1]) positives among the
-    first i, so the expectation of the numerator of average precision, sum(p[i] * (1 + sum(p[:i-1])) / i), is
+    With rows in score order, a positive at rank i has an expected 1 + sum(p[:i-1]) positives among the first i, so the
+    expectation of the numerator of average precision, sum(p[i] * (1 + sum(p[:i-1])) / i), is
     exact. The number of positives in the denominator is replaced by its expectation: the result is the
     population value, from which the average precision on one draw of n labels differs by O(1 / sqrt(n *
     rate)).
@@ -63,8 +63,8 @@ def expected_average_precision(probability: ArrayLike, score: ArrayLike) -> floa
     starts = np.flatnonzero(np.r_[True, score[1:] != score[:-1]])
     sizes = np.diff(np.r_[starts, ranked.size])
 
-    # Inside a block of ties every order is equally likely: a rank holds the block's mean probability, and any
-    # two ranks together the mean product of two different rows.
+    # Within a block of ties every order is equally likely: each rank has the block's mean probability, and any two
+    # ranks the mean product of two different rows.
     sums = np.add.reduceat(ranked, starts)
     squares = np.add.reduceat(ranked**2, starts)
     above = np.cumsum(sums) - sums
@@ -81,7 +81,7 @@ def optimal_average_precision(probability: ArrayLike) -> float:
     No other ranking has a larger expected numerator.
 
     See `expected_average_precision` for the formula and its accuracy: on one draw of labels the best ranking
-    reaches this value up to O(1 / sqrt(n * rate)), so a model may exceed it by luck on a small sample.
+    reaches this value up to O(1 / sqrt(n * rate)), so a model may exceed it by luck in a small sample.
 
     Parameters
     ----------
@@ -106,21 +106,21 @@ def optimal_average_precision(probability: ArrayLike) -> float:
 def optimal_roc(probability: Any) -> Any:
     """Return the best ROC curve any ranking can have.
 
-    Of rows with known probabilities, the population curve, like `optimal_average_precision`: both rates are ratios of
-    expected counts. Of a population, the curve of its law.
+    For rows with known probabilities, the population curve, like `optimal_average_precision`: both rates are ratios of
+    expected counts. For a population, the curve of its distribution.
 
     Parameters
     ----------
     probability : array-like of shape (n,), AuditData, SimulatedData or Population
-        The true P(y = 1 | row), or data that know it; not all 0 and not all 1. Or a population, or data drawn from one.
+        The true P(y = 1 | row), or data with it; not all 0 and not all 1. Or a population, or data drawn from one.
 
     Returns
     -------
     fpr, tpr : ndarray of shape (n_distinct + 1,), float64
-        Where probabilities are given: false and true positive rate after each distinct one, best first, from (0, 0)
+        For probabilities: false and true positive rate after each distinct one, best first, from (0, 0)
         to (1, 1).
     curve : RocCurve
-        Where a population is given: exact where the curve is a broken line, else within 1e-4.
+        For a population: exact if the curve is piecewise linear, else within 1e-4.
 
     Examples
     --------
@@ -149,7 +149,7 @@ def optimal_auc(probability: Any) -> float:
     Returns
     -------
     value : float
-        In closed form for two gaussians of one covariance, exact for rows and for cells, else within 1e-4.
+        In closed form for two gaussians with one covariance, exact for rows and for cells, else within 1e-4.
 
     Examples
     --------
@@ -166,15 +166,15 @@ def optimal_auc(probability: Any) -> float:
 
 
 def approximate_roc(population: Population | SimulatedData, depth: int) -> list[RocCurve]:
-    """Return the broken lines by which an ideal TreeRank approaches the optimal ROC curve, one per level.
+    """Return the piecewise linear curves with which an ideal TreeRank approaches the optimal ROC curve, one per level.
 
-    The recursion of section III-D of the TreeRank paper, which its figure 1 shows. Between each two neighbouring knots
-    of level d, one is put where the optimal curve is parallel to the line between them: where eta equals
+    The recursion of section III-D of the TreeRank paper, shown in its figure 1. Between adjacent knots of level d, a
+    new knot is placed where the optimal curve is parallel to the line between them: where eta equals
 
         Delta* = p (beta_{k+1} - beta_k) / ((1 - p) (alpha_{k+1} - alpha_k) + p (beta_{k+1} - beta_k)),
 
-    the rate of positives among the rows between them. No split of a cell of level d adds more to the AUC. For a smooth
-    curve the area that level d lacks falls by a factor that tends to 4 from level to level (Proposition 15).
+    the positive rate among the rows between them. No split of a cell of level d adds more to the AUC. For a smooth
+    curve the missing area at level d decreases by a factor that tends to 4 per level (Proposition 15).
 
     Parameters
     ----------
@@ -185,8 +185,8 @@ def approximate_roc(population: Population | SimulatedData, depth: int) -> list[
     Returns
     -------
     curves : list of RocCurve, of length depth + 1
-        ``curves[d]`` has 2^d + 1 knots, all of them on the optimal curve; ``curves[0]`` is the diagonal. A piece that
-        is itself on the optimal curve is not cut: there is nothing to gain.
+        ``curves[d]`` has 2^d + 1 knots, all on the optimal curve; ``curves[0]`` is the diagonal. A piece that
+        is itself on the optimal curve is not split: there is nothing to gain.
 
     References
     ----------
@@ -221,7 +221,7 @@ def approximate_roc(population: Population | SimulatedData, depth: int) -> list[
 
 
 def _interleave(knots: np.ndarray, between: np.ndarray) -> np.ndarray:
-    """Put one value between each two neighbours; a rounding error may not carry it outside."""
+    """Put one value between adjacent knots; rounding errors must not carry it outside."""
     merged = np.empty(2 * knots.size - 1)
     merged[::2] = knots
     merged[1::2] = np.clip(between, knots[:-1], knots[1:])
@@ -229,7 +229,7 @@ def _interleave(knots: np.ndarray, between: np.ndarray) -> np.ndarray:
 
 
 def _population_of(source: Any) -> Population | None:
-    """Return the population that is given, or that the data given were drawn from; None for anything else."""
+    """Return the given population, or the one that the given data were drawn from; None for anything else."""
     if isinstance(source, SimulatedData):
         return source.population
     return source if isinstance(source, Population) else None
@@ -248,7 +248,7 @@ def _roc_of_rows(probability: ArrayLike, owner: str) -> tuple[np.ndarray, np.nda
 
 
 def _check_probability(probability: ArrayLike, owner: str) -> np.ndarray:
-    """Return the probabilities as a float64 vector, or a ValueError in the name of ``owner``."""
+    """Return the probabilities as a float64 vector, or raise a ValueError on behalf of ``owner``."""
     probability = np.asarray(probability, dtype=np.float64)
     expected = f"The 'probability' parameter of {owner} must be a vector of numbers in [0, 1], not all 0."
     if probability.ndim != 1 or probability.size == 0:

@@ -1,9 +1,8 @@
-"""Where fraud hides in a simulated audit campaign, and the exact chance of it for every row.
+"""Where fraud hides in a simulated audit campaign, and its exact probability for every row.
 
-A pocket is a box: a few conditions that hold together. ``depth`` says how far inside the box a row lies, as
-its least satisfied condition; the chance of fraud rises from 0 to a ceiling across the edge of the box. Every
-number here is a function of the columns *as observed*, gaps included, so that the result is P(y = 1 | row)
-and not an approximation.
+A pocket is a box: a few conditions that hold together. ``depth`` says how far inside the box a row is, by its least
+satisfied condition; the probability of fraud rises from 0 to a ceiling across the edge of the box. Every number here is
+a function of the columns *as observed*, with missing values, so that the result is exactly P(y = 1 | row).
 """
 
 from __future__ import annotations
@@ -14,8 +13,8 @@ import numpy as np
 
 from .frames import is_missing
 
-EDGE_SHARPNESS = 8.0  # slope of the chance of fraud across the edge of a pocket, per unit of depth
-CERTAIN = 2.0  # depth of a category that matches; minus it where it does not. No depth goes further.
+EDGE_SHARPNESS = 8.0  # slope of the probability of fraud across the edge of a pocket, per unit of depth
+CERTAIN = 2.0  # depth of a category that matches; its negative otherwise. The largest depth.
 SHIFT_RANGE = 8.0  # how far the edges may move to meet the positive rate
 
 
@@ -25,7 +24,7 @@ class Condition:
 
     ``kind`` is "above", "below" (of ``value``), "near" (within ``scale`` of ``value``) or "is" (the category
     ``value``). ``scale`` is the change of the column that counts as one unit of depth, ``if_missing`` the
-    depth of a row in which the column is missing: positive where hiding the value is itself suspicious.
+    depth of a row with a missing value: positive if hiding the value is itself suspicious.
     """
 
     column: str
@@ -58,14 +57,14 @@ class Pocket:
     conditions: tuple[Condition, ...]
 
     def depth(self, columns):
-        """Return how far inside the pocket each row lies, by its least satisfied condition: shape (n,)."""
+        """Return how far inside the pocket each row is, by its least satisfied condition: shape (n,)."""
         depth = self.conditions[0].depth(columns)
         for condition in self.conditions[1:]:
             np.minimum(depth, condition.depth(columns), out=depth)
         return depth
 
     def strength(self, progress, drift):
-        """Return the factor in [0, 1] on the chance of fraud; progress runs from 0 (first year) to 1."""
+        """Return the factor in [0, 1] on the probability of fraud; progress runs from 0 (first year) to 1."""
         lost = {"fades": progress, "grows": 1.0 - progress, "stays": 0.0 * progress}[self.trend]
         return 1.0 - drift * lost
 
@@ -130,7 +129,7 @@ POCKETS = (
 
 
 def pocket_depths(columns):
-    """Return how far inside each pocket every row lies.
+    """Return how far inside each pocket every row is.
 
     Parameters
     ----------
@@ -146,7 +145,7 @@ def pocket_depths(columns):
 
 
 def background_risk(columns):
-    """Return the relative chance of being a fraudster who looks normal: mild, mean one over the rows.
+    """Return the relative probability of fraud that looks normal: mild, with mean one over the rows.
 
     Parameters
     ----------
@@ -168,8 +167,8 @@ def fraud_probability(columns, depths, progress, *, positive_rate, drift, mimicr
     """Return P(y = 1 | row), with mean ``positive_rate``.
 
     A share ``mimicry`` of the positives is spread over all companies by ``background_risk``; the others come
-    from the pockets, inside which a share ``mimicry`` of the companies is honest. The edges of the pockets
-    are moved in or out together, by bisection on the given rows, until the mean is right.
+    from the pockets, in which a share ``mimicry`` of the companies is honest. The edges of the pockets
+    are shifted together, by bisection on the given rows, until the mean is right.
 
     Parameters
     ----------
@@ -185,7 +184,7 @@ def fraud_probability(columns, depths, progress, *, positive_rate, drift, mimicr
     """
     background = np.minimum(mimicry * positive_rate * background_risk(columns), 0.95)
     strengths = [pocket.strength(progress, drift) for pocket in POCKETS]
-    odds_outside = np.exp(-EDGE_SHARPNESS * depths)  # once: a shift of the edges multiplies it by a number
+    odds_outside = np.exp(-EDGE_SHARPNESS * depths)  # computed once: shifting the edges multiplies it by a constant
 
     def probability_at(shift):
         factor = np.exp(-EDGE_SHARPNESS * shift)

@@ -1,9 +1,9 @@
 """Populations whose best possible ranking is known, and the samples drawn from them.
 
-A population is the law of a pair (X, Y). It knows eta(x) = P(Y = 1 | X = x), and how much of either class lies
-where eta exceeds a threshold; the optimal ROC curve is read off these two functions. This file owns what all
-populations share: the sample, the curve of a law without atoms and that of a law with a few values of eta. The
-laws themselves are in ``gaussians`` and ``cells``.
+A population is the distribution of a pair (X, Y). It knows eta(x) = P(Y = 1 | X = x), and the share of each class where
+eta exceeds a threshold; the optimal ROC curve is read off these two functions. This file owns what all populations
+share: the sample, the curve of a distribution without atoms and that of a distribution with a few values of eta. The
+distributions themselves are in ``gaussians`` and ``cells``.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from toprank.words.counts import plural
 
 STREAM = 20_080_908  # any constant, never changed
 LAYOUT_STREAM = 20_080_909
-CURVE_TOLERANCE = 2e-5  # a straight line between two knots of a curve leaves it by no more
+CURVE_TOLERANCE = 2e-5  # largest distance of a straight line between two knots from the curve
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class SimulatedData:
-    """Rows drawn from a population whose best ranking is known, as made by `make_gaussians` and its siblings.
+    """Rows drawn from a population whose best ranking is known, as made by `make_gaussians` and similar functions.
 
     Attributes
     ----------
@@ -61,9 +61,9 @@ class SimulatedData:
 
 
 class Population(ABC):
-    """The law of a row and its label.
+    """The distribution of a row and its label.
 
-    Noise features come last: they are independent of everything else, and no function here reads them.
+    Noise features come last: they are independent of everything else, and no function here uses them.
 
     Attributes
     ----------
@@ -87,7 +87,7 @@ class Population(ABC):
 
     @abstractmethod
     def rates_above(self, threshold: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return the share of either class where eta exceeds a threshold.
+        """Return the share of each class where eta exceeds a threshold.
 
         Parameters
         ----------
@@ -103,7 +103,7 @@ class Population(ABC):
 
     @abstractmethod
     def optimal_roc(self) -> RocCurve:
-        """Return the ROC curve of eta, which lies above that of any other score (Proposition 6)."""
+        """Return the ROC curve of eta, which is above that of any other score (Proposition 6)."""
 
     @abstractmethod
     def optimal_auc(self) -> float:
@@ -150,7 +150,7 @@ class Population(ABC):
         if rows.ndim != 2 or rows.shape[1] != self.n_features:
             n_features = plural(self.n_features, "feature")
             raise InputError(
-                f"{type(self).__name__}.probability needs rows of {n_features}, noise included. Got an "
+                f"{type(self).__name__}.probability needs rows of {n_features}, including noise. Got an "
                 f"array of shape {rows.shape} instead. Hint: one row is X[[0]]."
             )
         if not np.isfinite(rows).all():
@@ -158,15 +158,15 @@ class Population(ABC):
             raise InputError(
                 f"{type(self).__name__}.probability needs finite numbers, but {plural(n_bad, 'cell')} of X "
                 f"{'is' if n_bad == 1 else 'are'} not. "
-                "Hint: a population has no missing values; leave such rows out."
+                "Hint: a population has no missing values; drop such rows."
             )
         return rows
 
 
 class SmoothPopulation(Population):
-    """A population in which eta(X) has no atoms: its law is given by that of the log likelihood ratio.
+    """A population in which eta(X) has no atoms, given by the distribution of the log likelihood ratio.
 
-    The ratio of the two class densities at x, l(x), orders rows as eta does: logit eta = logit p + log l.
+    The ratio of the two class densities at x, l(x), orders rows like eta: logit eta = logit p + log l.
     """
 
     @abstractmethod
@@ -175,7 +175,7 @@ class SmoothPopulation(Population):
 
     @abstractmethod
     def _positive_range(self) -> tuple[float, float]:
-        """Return an interval outside which the log ratio of a positive lies with a chance below 1e-9."""
+        """Return an interval that the log ratio of a positive leaves with probability below 1e-9."""
 
     @abstractmethod
     def _log_ratio(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -193,32 +193,32 @@ class SmoothPopulation(Population):
         return self._rates_above_log_ratio(logit(threshold) - logit(self.positive_rate))
 
     def optimal_roc(self) -> RocCurve:
-        """Return the optimal ROC curve by knots on it, close enough for straight lines between them.
+        """Return the optimal ROC curve by knots that are close enough for straight lines between them.
 
         Returns
         -------
         curve : RocCurve
-            Interpolation between knots is below the true curve by 2e-5 at most.
+            Interpolation between knots is at most 2e-5 below the true curve.
         """
         low, high = self._positive_range()
         n_steps = 1024
         while True:
             log_ratio = np.linspace(high, low, n_steps + 1)
             alpha, beta = self._rates_above_log_ratio(log_ratio)
-            # The slope of the curve is the likelihood ratio (Proposition 8), so that between two knots the curve
-            # stays under tangents of slopes s and r = s * exp(-step). A chord of slope m is below their meeting
-            # point by (s - m)(m - r) / (s - r) <= (s - r) / 4 per unit of alpha; with m >= r, this is
+            # The slope of the curve is the likelihood ratio (Proposition 8), so between two knots the curve
+            # stays under tangents of slopes s and r = s * exp(-step). A chord of slope m is below their intersection
+            # by (s - m)(m - r) / (s - r) <= (s - r) / 4 per unit of alpha; with m >= r, this is
             # (exp(step) - 1) / 4 per unit of beta. Before the first and after the last knot beta hardly moves.
             gap = np.abs(np.diff(beta)).max() * np.expm1((high - low) / n_steps) / 4.0
             if gap <= CURVE_TOLERANCE:
-                # Neighbours so close that rounding would put them in the wrong order become one.
+                # Neighbours too close to be ordered despite rounding are merged.
                 alpha, beta = np.maximum.accumulate(alpha), np.maximum.accumulate(beta)
                 return RocCurve(alpha=np.r_[0.0, alpha, 1.0], beta=np.r_[0.0, beta, 1.0])
             n_steps *= 2
 
 
 class SteppedPopulation(Population):
-    """A population in which eta is constant on each of a few cells: its ROC curve is a broken line."""
+    """A population in which eta is constant on each of a few cells: its ROC curve is piecewise linear."""
 
     @property
     @abstractmethod
@@ -250,8 +250,8 @@ class SteppedPopulation(Population):
         if is_outside.any():
             n_outside = int(is_outside.sum())
             raise InputError(
-                f"{type(self).__name__}.probability needs numbers in [0, 1], where all rows of the population lie, but "
-                f"{n_outside:,} of {plural(len(rows), 'row')} {'lies' if n_outside == 1 else 'lie'} outside (the first "
+                f"{type(self).__name__}.probability needs numbers in [0, 1], like all rows of the population, but "
+                f"{n_outside:,} of {plural(len(rows), 'row')} {'is' if n_outside == 1 else 'are'} outside (the first "
                 f"in row {int(is_outside.argmax())}). Hint: do not scale the features."
             )
         return rows
@@ -270,7 +270,7 @@ class SteppedPopulation(Population):
         return curve.alpha[n_above], curve.beta[n_above]
 
     def optimal_roc(self) -> RocCurve:
-        """Return the optimal ROC curve, exactly: a broken line with one piece for each distinct rate."""
+        """Return the exact optimal ROC curve: piecewise linear, with one piece per distinct rate."""
         rate, share = self._distinct_rates()
         return RocCurve.of_cells(share * rate, share * (1.0 - rate))
 
@@ -280,9 +280,9 @@ class SteppedPopulation(Population):
 
 
 def check_random_state(random_state: Any, *, caller: str) -> np.random.Generator:
-    """Return a Generator seeded by `random_state`, or `random_state` itself where it is one."""
+    """Return a Generator seeded by `random_state`, or `random_state` itself if it is one."""
     if is_int(random_state) and random_state >= 0:
-        # A stream of its own: a caller who splits the rows with default_rng(0) must not replay our draws.
+        # A stream of its own, so that default_rng(0) in a caller's split does not replay our draws.
         return np.random.default_rng([int(random_state), STREAM])
     if random_state is None or isinstance(random_state, np.random.Generator):
         return np.random.default_rng(random_state)
@@ -293,7 +293,7 @@ def check_random_state(random_state: Any, *, caller: str) -> np.random.Generator
 
 
 def layout_generator(seed: Any, name: str, *, caller: str) -> np.random.Generator:
-    """Return the Generator that places a population, apart from the one that draws its rows."""
+    """Return the Generator for the layout of a population, separate from the one that draws its rows."""
     check_count(seed, name, caller=caller, low=0)
     return np.random.default_rng([int(seed), LAYOUT_STREAM])
 

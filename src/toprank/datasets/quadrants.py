@@ -1,7 +1,7 @@
-"""Images of pen strokes, labelled by which quadrants hold the ink: many columns, of which only sums say something.
+"""Images of pen strokes, labelled by which quadrants hold the ink: many columns, only sums of which are informative.
 
 Appendix E of the paper on cost-optimal curves labels handwritten digits in this way. The strokes here are simulated, so
-that the rule that gave the labels, and with it the optimal ROC curve, is known.
+that the labelling rule, and with it the optimal ROC curve, is known.
 """
 
 from __future__ import annotations
@@ -18,29 +18,29 @@ from toprank.metrics._validation import check_count
 
 from .populations import LAYOUT_STREAM, SimulatedData, SteppedPopulation, check_number, check_random_state
 
-N_POINTS = 40  # of a stroke
+N_POINTS = 40  # points per stroke
 PEN = 0.8  # standard deviation of the ink around a point, in pixels of an image of 28 x 28
 GREY_LEVELS = 255
 IMAGES_AT_ONCE = 512
-MEDIAN_IMAGES = 4_096  # from which the excess that parts the classes is taken
+MEDIAN_IMAGES = 4_096  # used to find the excess that separates the classes
 
 
 @dataclass(frozen=True, eq=False)
 class QuadrantPopulation(SteppedPopulation):
     """Images whose label says whether one diagonal pair of quadrants has much more ink than the other.
 
-    With Q_i the sum of the pixels of quadrant i, an image is dominated by a diagonal where |(Q_1 + Q_4) - (Q_2 + Q_3)|
-    is at least H. About half of all strokes are; of these, as many are left out as it takes for one of them to
-    `ratio` others. Last, labels are exchanged at random.
+    With Q_i the sum of the pixels of quadrant i, an image is dominated by a diagonal if |(Q_1 + Q_4) - (Q_2 + Q_3)| is
+    at least H. About half of all strokes are; of these, so many are dropped that there are `ratio` others for each.
+    Finally, labels are flipped at random.
 
     Parameters
     ----------
     size : int, default=28
-        Pixels on a side, even and at least 8.
+        Pixels per side, even and at least 8.
     ratio : float in [1, inf), default=10.0
-        Images without a dominant diagonal to each one with it.
+        Number of images without a dominant diagonal per image with one.
     noise : float in [0, 0.5), default=0.1
-        Chance that a label is the wrong one.
+        Probability of a wrong label.
     n_noise_features : int, default=0
         Independent uniform features after the pixels.
 
@@ -83,7 +83,7 @@ class QuadrantPopulation(SteppedPopulation):
 
     @property
     def least_excess(self) -> float:
-        """H: from this excess of ink on, a diagonal is dominant."""
+        """H: a diagonal with at least this excess of ink is dominant."""
         return _median_excess(self.size)
 
     def _cell_of(self, X: NDArray[np.float64]) -> NDArray[np.intp]:
@@ -111,20 +111,20 @@ def make_quadrants(
     noise: float = 0.1,
     random_state: Any = None,
 ) -> SimulatedData:
-    """Draw grey images of pen strokes; positive are those with most of their ink in one diagonal pair of quadrants.
+    """Draw grey images of pen strokes; those with most of their ink in one diagonal pair of quadrants are positive.
 
-    No single pixel says much about the label, while two weighted sums of all pixels say everything: the case for
-    oblique trees. As in handwritten digits, about four fifths of the pixels are 0, and neighbours are alike.
+    No single pixel says much about the label, but two weighted sums of all pixels determine it: the case for oblique
+    trees. As in handwritten digits, about four fifths of the pixels are 0, and neighbours are similar.
 
     Parameters
     ----------
     n_samples : int, default=1000
     size : int, default=28
-        Pixels on a side, even and at least 8; a row of X holds the lines of an image one after the other.
+        Pixels per side, even and at least 8; a row of X holds the lines of an image one after the other.
     ratio : float in [1, inf), default=10.0
-        Images without a dominant diagonal to each one with it, up to chance and before the noise.
+        Number of images without a dominant diagonal per image with one, up to chance and before the noise.
     noise : float in [0, 0.5), default=0.1
-        Chance that a label is the wrong one.
+        Probability of a wrong label.
     random_state : int, numpy.random.Generator or None, default=None
         The same int gives the same rows.
 
@@ -162,17 +162,17 @@ def diagonal_excess(X: NDArray[np.float64], size: int) -> NDArray[np.float64]:
 def draw_strokes(rng: np.random.Generator, n_images: int, size: int) -> NDArray[np.float64]:
     """Return images of one pen stroke each, in 256 levels of grey: shape (n_images, size ** 2).
 
-    A stroke turns smoothly, by a rate that wanders, and is moved and stretched into the middle five sevenths of the
-    image, where digits are.
+    A stroke turns smoothly, at a rate that wanders, and is moved and scaled into the middle five sevenths of the image,
+    where digits are.
     """
     turn = 0.08 * rng.standard_normal((n_images, 1)) + np.cumsum(0.02 * rng.standard_normal((n_images, N_POINTS)), 1)
     heading = 2.0 * np.pi * rng.random((n_images, 1)) + np.cumsum(turn, axis=1)
     path = np.stack([np.cumsum(np.sin(heading), axis=1), np.cumsum(np.cos(heading), axis=1)], axis=1)
     low, high = path.min(axis=2, keepdims=True), path.max(axis=2, keepdims=True)
     longest = (high - low).max(axis=1, keepdims=True)
-    path = (path - (low + high) / 2.0) / longest  # in [-1/2, 1/2], its longer side all of it
+    path = (path - (low + high) / 2.0) / longest  # in [-1/2, 1/2], filled by its longer side
     path = path * (5.0 / 7.0) + 0.04 * rng.standard_normal((n_images, 2, 1)) + 0.5
-    # The ink of a point falls off in both directions alike, so that all points together are one product.
+    # The ink of a point is a product of both directions, so that all points together are one matrix product.
     offset = (path[:, :, :, None] * size - (np.arange(size) + 0.5)) * (28.0 / size / PEN)
     ink = np.exp(-0.5 * offset**2)
     grey = 0.9 * (ink[:, 0].transpose(0, 2, 1) @ ink[:, 1]) - 0.1
@@ -181,7 +181,7 @@ def draw_strokes(rng: np.random.Generator, n_images: int, size: int) -> NDArray[
 
 @lru_cache
 def _median_excess(size: int) -> float:
-    """Return the excess that half of all images have, between two levels of grey: rounding decides no label."""
+    """Return the median excess of images, between two levels of grey, so that rounding decides no label."""
     rng = np.random.default_rng([size, LAYOUT_STREAM])
     parts = [draw_strokes(rng, IMAGES_AT_ONCE, size) for _ in range(MEDIAN_IMAGES // IMAGES_AT_ONCE)]
     excess = np.concatenate([diagonal_excess(images, size) for images in parts])

@@ -1,9 +1,9 @@
-"""The law of a quadratic form in independent normal variables, with a bound on the error.
+"""The distribution of a quadratic form in independent normal variables, with an error bound.
 
-The log likelihood ratio of two gaussians is such a form. Its distribution has no closed form in general; it is
-computed by inverting the characteristic function, after Imhof (1961) and Davies (1973, 1980), at all points of
-a grid at once. Both errors of the method, one from the step and one from the end of the sum, have simple bounds,
-and the sum is made long enough for them.
+The log likelihood ratio of two gaussians is such a form. Its distribution has no closed form in general; it is computed
+by inverting the characteristic function, after Imhof (1961) and Davies (1973, 1980), at all points of a grid at once.
+Both errors of the method, from the step and from the truncation of the sum, have simple bounds, and the sum is long
+enough for them.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from scipy.special import ndtr
 
 from toprank.errors import InputError
 
-NEGLIGIBLE = 1e-8  # coefficients this small beside the largest are taken as zero
-TAIL = 1e-10  # chance of a value outside the grid, on either side
-ACCURACY = 2e-5  # no table with a larger bound on the error is used
-GOOD_ACCURACY = 1e-9  # no longer sum is tried once the bound is as small
+NEGLIGIBLE = 1e-8  # coefficients this small relative to the largest count as zero
+TAIL = 1e-10  # probability of a value outside the grid, on each side
+ACCURACY = 2e-5  # largest accepted error bound of a table
+GOOD_ACCURACY = 1e-9  # no longer sum is tried below this bound
 MIN_NODES, MAX_NODES = 2**18, 2**21
 
 
@@ -55,16 +55,16 @@ class QuadraticForm:
         object.__setattr__(self, "linear", linear[is_active])
 
     def minus(self, other: QuadraticForm) -> QuadraticForm:
-        """Return this variable less an independent one."""
+        """Return this variable minus an independent one."""
         return QuadraticForm(
             np.r_[self.square, -other.square], np.r_[self.linear, -other.linear], self.constant - other.constant
         )
 
     def survival(self, values: ArrayLike) -> NDArray[np.float64]:
-        """Return P(form > value) for each value, with an error below 2e-5, in practice far below.
+        """Return P(form > value) for each value, with an error below 2e-5, usually far below.
 
         Exact for a normal variable and for a form in one variable. The error of interpolation in the grid, of
-        order (range / 2^18)^2, is not in the bound.
+        order (range / 2^18)^2, is not included in the bound.
         """
         values = np.asarray(values, dtype=np.float64)
         if self.is_exact:
@@ -83,7 +83,7 @@ class QuadraticForm:
 
     @property
     def is_exact(self) -> bool:
-        """Whether the distribution function is known: of a normal variable, and of a form in one variable."""
+        """Whether the distribution function has a closed form: for a normal variable and for a form in one variable."""
         return self.square.size == 1 or not self.square.any()
 
     def _survival_of_one(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -95,10 +95,10 @@ class QuadraticForm:
 
     @cached_property
     def range(self) -> tuple[float, float]:
-        """An interval outside which the form lies with a chance of at most 1e-10 on either side.
+        """An interval that the form leaves with probability at most 1e-10 on each side.
 
         Chernoff: P(form > v) <= exp(K(s) - s v) for any s > 0, with K the logarithm of the moment generating
-        function; the best of many s is taken, and the same on the other side.
+        function; the best of many s is used, likewise on the other side.
         """
         deviation = np.sqrt((2.0 * self.square**2 + 4.0 * self.linear**2).sum())
         rates = np.geomspace(1e-3, 1e3, 600) / deviation
@@ -130,8 +130,8 @@ class QuadraticForm:
         """P(form > v) at the points low + j (high - low) / n of the range.
 
         Davies (1973): 1/2 + (1 / pi) sum_k Im(phi(t_k) exp(-i t_k v)) / (k + 1/2) at t_k = (k + 1/2) step is
-        P(form > v) up to the chance that the form is farther than 2 pi / step from v. With 2 pi / step the
-        length of the range, this chance is below 1e-10 for every v in the range, and the sums for all v
+        P(form > v) up to the probability that the form is farther than 2 pi / step from v. With 2 pi / step the
+        length of the range, this probability is below 1e-10 for every v in the range, and the sums for all v
         together are one Fourier transform.
         """
         low, high = self.range
@@ -153,7 +153,7 @@ class QuadraticForm:
             shrink = 1.0 - 2j * square * t
             log_phi += -0.5 * np.log(shrink) - 2.0 * (linear * t) ** 2 / shrink
         sums = np.fft.fft(np.exp(log_phi) / half) * np.exp(-1j * np.pi * np.arange(n_nodes) / n_nodes)
-        # What is left of the error is a ripple; a survival function has none.
+        # The remaining error is a ripple; a survival function has none.
         return np.minimum.accumulate(np.clip(0.5 + sums.imag / np.pi, 0.0, 1.0))
 
     @property
@@ -162,11 +162,11 @@ class QuadraticForm:
 
     @cached_property
     def _discounted_table(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """The part of the grid from the last point below 0 on, and E(exp(-form); form > v) at its points."""
+        """The part of the grid from the last point below 0, and E(exp(-form); form > v) at its points."""
         grid = self._grid
         first = max(int(np.searchsorted(grid, 0.0)) - 1, 0)
         grid, survival = grid[first:], self._table[first:]
-        # What lies between two points of the grid counts with its middle, what lies beyond with the last point.
+        # The mass between two points of the grid counts at their middle, the mass beyond at the last point.
         middle = np.append(grid[:-1] + np.diff(grid) / 2.0, grid[-1:])
         pieces = -np.diff(survival, append=0.0) * np.exp(-middle)
         return grid, np.cumsum(pieces[::-1])[::-1]

@@ -1,8 +1,8 @@
 """Whether two tables come from the same population, and where they differ if not.
 
-`two_sample_test` learns to tell the two apart on one part of the rows and tests on the rest whether it can. The tree
-that it learned says where the difference is. This folder owns the reading of two tables as one, the test of held-out
-scores, and the table of cells; it grows no trees and prints nothing.
+`two_sample_test` trains a ranker to separate the two on one part of the rows and tests on the rest whether it can. The
+tree shows where the difference is. This folder owns reading two tables as one, the test of held-out scores, and the
+table of cells; it grows no trees and prints nothing.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Where two samples differ: the leaves of a tree, with the share of either sample in each."""
+"""Where two samples differ: the leaves of a tree, with the share of each sample in them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from toprank.words.numbers import lift_text, percent_text
 
 @dataclass(frozen=True)
 class DriftCell:
-    """One leaf of the tree, and how many held-out rows of either sample fall into it.
+    """One leaf of the tree, and the held-out rows of each sample in it.
 
     Attributes
     ----------
@@ -27,13 +27,13 @@ class DriftCell:
     n_reference, n_new : int
         Held-out rows in the leaf.
     share_reference, share_new : float
-        The same as shares of the held-out rows of either sample.
+        The same as shares of the held-out rows of each sample.
     ratio : float
-        share_new / share_reference; infinite where the reference has no row here, NaN where neither has.
+        share_new / share_reference; infinite if the reference has no row here, NaN if neither has.
     ratio_low, ratio_high : float
-        Ends of the interval of the ratio for this cell alone.
+        Ends of the interval of the ratio for this cell only.
     p_value : float
-        Fisher's exact test, two-sided, for this cell alone.
+        Fisher's exact test, two-sided, for this cell only.
     p_adjusted : float
         The same after Holm's adjustment for the number of leaves.
     """
@@ -85,10 +85,10 @@ class DriftCell:
 def drift_cells(
     ranker: TreeRanker, leaf: NDArray[np.integer[Any]], is_new: NDArray[np.bool_], *, level: float
 ) -> list[DriftCell]:
-    """All leaves of a tree with their held-out rows, those that differ most first.
+    """All leaves of a tree with their held-out rows, largest differences first.
 
-    The leaves are fixed by the rows that the tree was grown on, so the held-out rows test them fairly; p-values are
-    adjusted for the number of leaves. The order is by the size of the two-sample z-statistic of the shares.
+    The leaves are fixed by the training rows of the tree, so the held-out rows test them fairly; p-values are adjusted
+    for the number of leaves. Sorted by the absolute two-sample z-statistic of the shares.
 
     Parameters
     ----------
@@ -135,10 +135,10 @@ def share_z(reference: NDArray[np.int64], new: NDArray[np.int64]) -> NDArray[np.
 def share_ratios(
     reference: NDArray[np.int64], new: NDArray[np.int64], level: float
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-    """Ratio of the shares in each cell, and the ends of its interval of confidence 1 - level.
+    """Ratio of the shares in each cell, and the ends of its interval with confidence 1 - level.
 
-    The interval is that of the logarithm of the ratio, with 1/2 added to every count so that it exists for empty
-    cells too. It is widened to the ratio itself where that lies outside.
+    The interval is that of the logarithm of the ratio, with 1/2 added to every count so that it exists for empty cells
+    too. It is widened to include the ratio.
 
     References
     ----------
@@ -167,7 +167,7 @@ def fisher_p_values(reference: NDArray[np.int64], new: NDArray[np.int64]) -> NDA
 def fisher_by_count(size: int, n: int, n_new: int) -> NDArray[np.float64]:
     """p-values of Fisher's test of a cell of `size` among n rows, for 0, 1, 2, ... of the n_new new rows in it.
 
-    Two-sided: the chance of all counts that are no more likely than the one at hand. Counts that cannot occur have 1.
+    Two-sided: the probability of all counts no more likely than the given one. 1 for impossible counts.
 
     Examples
     --------
@@ -180,7 +180,7 @@ def fisher_by_count(size: int, n: int, n_new: int) -> NDArray[np.float64]:
     chance = np.exp(chance - chance.max())
     chance /= chance.sum()
     order = np.sort(chance)
-    no_more_likely = np.searchsorted(order, chance * (1 + 1e-7), side="right")  # equal ones differ by rounding
+    no_more_likely = np.searchsorted(order, chance * (1 + 1e-7), side="right")  # ties may differ by rounding
     p_value = np.ones(high + 1)
     p_value[low:] = np.minimum(np.cumsum(order)[no_more_likely - 1], 1.0)
     return p_value

@@ -1,9 +1,9 @@
-"""One p-value of two looks at the held-out rows: at the order of all by their scores, and at every leaf by itself.
+"""One p-value from two tests of the held-out rows: of their order by score, and of every leaf on its own.
 
 If both samples come from one population, every choice of the new rows among the held-out ones is equally likely. Both
-looks see of a choice only how many new rows it has in each group of rows of the same leaf and the same score, and these
-counts are multivariate hypergeometric. So counts are drawn, and the p-value is the share of draws that are at least as
-extreme in the better of the two looks: no level is lost to a bound on how the two go together.
+tests depend only on the number of new rows in each group of rows with the same leaf and score, and these counts are
+multivariate hypergeometric. So counts are drawn, and the p-value is the share of draws that are at least as extreme in
+the better of the two tests: no level is lost to a bound on their dependence.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from toprank.drift.cells import fisher_by_count
 from toprank.drift.homogeneity import automatic_draws, draw_counts, normal_p_values, tied_groups
 
 CELL_SHARE = 0.1
-"""Share of the level that is spent on single cells; the test of the scores has the rest. A small pocket hardly moves
-the order of all rows, but is beyond doubt in its own cell, so a tenth is enough for it."""
+"""Share of the level spent on single cells; the test of the scores gets the rest. A small pocket hardly changes the
+order of all rows, but is obvious in its own cell, so a tenth is enough for it."""
 
 
 def union_bound(of_scores: float, of_cells: float) -> float:
-    """p-value of two looks that go together in any way, by Bonferroni with unequal shares of the level.
+    """p-value of two tests with any dependence, by Bonferroni with unequal shares of the level.
 
     Examples
     --------
@@ -43,12 +43,12 @@ def combined_p_value(
     n_permutations: int | None = None,
     random_state: int | np.random.Generator = 0,
 ) -> float:
-    """p-value of both looks at the held-out rows, from draws of which of them are the new ones.
+    """p-value of both tests of the held-out rows, from random draws of the new ones among them.
 
-    With b of m draws at least as extreme, p is (b + 1) / (m + 1) where b > 0. Where b = 0, draws say no more than that
-    p is small, and it is the smaller of 1 / (m + 1) and `bound`. That keeps every level a: below 1 / (m + 1), p <= a
-    only where bound <= a; from there on, p <= a just where (b + 1) / (m + 1) <= a; and under the null hypothesis either
-    has a chance of at most a.
+    With b of m draws at least as extreme, p is (b + 1) / (m + 1) if b > 0. If b = 0, draws only say that p is small,
+    and it is the smaller of 1 / (m + 1) and `bound`. That keeps every level a: below 1 / (m + 1), p <= a only if bound
+    <= a; from there on, p <= a exactly if (b + 1) / (m + 1) <= a; and under the null hypothesis each has probability at
+    most a.
 
     Parameters
     ----------
@@ -56,11 +56,11 @@ def combined_p_value(
     leaf : int array of shape (n,)
     is_new : bool array of shape (n,), both values present
     n_leaves : int
-        Leaves of the tree, also those without any of these rows.
+        Leaves of the tree, including those without any of these rows.
     bound : float
-        A p-value of the same rows that is valid by itself: see `union_bound`.
+        A p-value of the same rows that is valid on its own: see `union_bound`.
     n_permutations : int or None
-        m; None is 9,999, or 999 where there are more than 5,000 groups of equal leaf and score.
+        m; None is 9,999, or 999 if there are more than 5,000 groups with equal leaf and score.
     random_state : int or Generator
 
     Examples
@@ -71,7 +71,7 @@ def combined_p_value(
     """
     groups = HeldOutGroups.of(score, leaf, n_leaves, int(np.count_nonzero(is_new)))
     n_draws = n_permutations or automatic_draws(len(groups.size))
-    at_most = groups.statistic(groups.count(is_new)) * (1 + 1e-9)  # equal ones differ by rounding
+    at_most = groups.statistic(groups.count(is_new)) * (1 + 1e-9)  # ties may differ by rounding
     drawn = draw_counts(groups.size, groups.n_new, n_draws, np.random.default_rng(random_state))
     n_beyond = sum(int(np.count_nonzero(groups.statistic(counts) <= at_most)) for counts in drawn)
     p_value = (n_beyond + 1) / (n_draws + 1)
@@ -80,7 +80,7 @@ def combined_p_value(
 
 @dataclass(frozen=True)
 class HeldOutGroups:
-    """Held-out rows in groups of equal leaf and score, without their labels; groups of a leaf lie side by side.
+    """Held-out rows grouped by leaf and score, without their labels; the groups of a leaf are contiguous.
 
     Attributes
     ----------
@@ -93,9 +93,9 @@ class HeldOutGroups:
     start : int array of shape (n_present,)
         First group of each leaf that has rows.
     p_value : float array
-        Fisher's p-values of all leaves for every count of new rows, one leaf after the other.
+        Fisher's p-values of all leaves for every count of new rows, concatenated.
     offset : int array of shape (n_present,)
-        Where those of a leaf begin.
+        Start of each leaf's p-values.
     n_leaves, n_new : int
     """
 
@@ -129,14 +129,14 @@ class HeldOutGroups:
         )
 
     def count(self, is_new: NDArray[np.bool_]) -> NDArray[np.int64]:
-        """New rows in each group, of shape (1, n_groups)."""
+        """New rows per group, of shape (1, n_groups)."""
         return np.bincount(self.group[is_new], minlength=len(self.size))[None]
 
     def statistic(self, counts: NDArray[np.int64]) -> NDArray[np.float64]:
-        """The smaller of what both looks say, each over its share of the level, for each row of counts.
+        """The smaller of both tests' p-values, each divided by its share of the level, for each row of counts.
 
-        It is the union bound but for the test of the scores, which is always the normal one: as a figure to compare
-        draws by, it need not be a p-value, only fall where the evidence rises.
+        It is the union bound, except that the test of the scores is always the normal one: to compare draws it need not
+        be a p-value, only decrease with the evidence.
         """
         in_leaf = np.add.reduceat(counts, self.start, axis=1)
         of_cells = self.n_leaves * self.p_value[self.offset + in_leaf].min(axis=1)

@@ -1,7 +1,7 @@
-"""Are the scores of two samples drawn from one distribution? Tests of ranks, with ties.
+"""Do the scores of two samples come from one distribution? Rank tests with ties.
 
-All tests look at the same figure, the sum of the midranks of the new rows, under the same null hypothesis: given the
-scores, every choice of the new rows among all rows is equally likely. They differ in how they find its distribution:
+All tests use the same statistic, the sum of the midranks of the new rows, under the same null hypothesis: given the
+scores, every choice of the new rows among all rows is equally likely. They differ in how they compute its distribution:
 by counting (exact), by drawing (permutation), or by its mean and variance (normal).
 """
 
@@ -18,21 +18,21 @@ from scipy.special import ndtr
 TESTS = ("rank-sum", "permutation")
 
 EXACT_ROWS = 60
-"""Rows up to which a rank-sum test counts all choices: some ten million additions."""
+"""Rows up to which a rank-sum test counts all choices: about ten million additions."""
 
 FEW = 10
-"""Rows that the smaller sample is expected to have outside the largest tied group, below which a normal is too coarse
+"""Expected rows of the smaller sample outside the largest tied group below which a normal approximation is too coarse
 for a sum of ranks."""
 
 CELLS_DRAWN = 4_000_000
-"""Numbers that permutations hold in memory at a time."""
+"""Numbers that permutations hold in memory at once."""
 
-ROWS_A_GROUP = 20
-"""Rows a tied group on average, from which drawing group by group is cheaper than row by row."""
+ROWS_PER_GROUP = 20
+"""Mean size of tied groups from which drawing group by group is cheaper than row by row."""
 
 DRAWS, FEWER_DRAWS = 9_999, 999
 MANY_GROUPS = 5_000
-"""Choices drawn where the caller does not say how many, and fewer of them where more groups than this are tied."""
+"""Default number of draws, and the smaller default above this number of tied groups."""
 
 
 @dataclass(frozen=True)
@@ -42,10 +42,10 @@ class HomogeneityTest:
     Attributes
     ----------
     auc : float
-        Chance that a new row scores higher than a reference row, ties half.
+        Probability that a new row scores higher than a reference row, ties counting one half.
     p_value : float
     method : {"exact", "normal", "permutation"}
-        How the distribution of the statistic was found.
+        How the distribution of the statistic was computed.
     """
 
     auc: float
@@ -61,18 +61,18 @@ def homogeneity_test(
     n_permutations: int | None = None,
     random_state: int | np.random.Generator = 0,
 ) -> HomogeneityTest:
-    """Test of whether new rows score higher than reference rows; one-sided, corrected for ties.
+    """Test whether new rows score higher than reference rows; one-sided, corrected for ties.
 
     Parameters
     ----------
     score : array of shape (n,)
     is_new : bool array of shape (n,), both values present
     test : {"rank-sum", "permutation"}
-        rank-sum: Mann and Whitney's test; exact for at most 60 rows, by permutation where fewer than ten rows of the
-        smaller sample are to be expected outside the largest tied group, and normal otherwise. permutation: labels
-        drawn again `n_permutations` times, p-value (b + 1) / (n_permutations + 1) with b draws at least as extreme.
+        rank-sum: Mann and Whitney's test; exact for at most 60 rows, by permutation if fewer than ten rows of the
+        smaller sample are expected outside the largest tied group, and normal otherwise. permutation: labels redrawn
+        `n_permutations` times, p-value (b + 1) / (n_permutations + 1) with b draws at least as extreme.
     n_permutations : int or None
-        None: 9,999, or 999 where there are more than 5,000 different scores.
+        None: 9,999, or 999 if there are more than 5,000 different scores.
     random_state : int or Generator
         For permutations; nothing else is random.
 
@@ -109,7 +109,7 @@ def homogeneity_test(
 
 
 def tied_groups(score: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    """Group of equal scores of each row, lowest first; rows of each group; twice its midrank, which is a whole number.
+    """Tied group of each row, lowest score first; rows per group; twice its midrank, a whole number.
 
     Examples
     --------
@@ -121,8 +121,8 @@ def tied_groups(score: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[
 
 
 def _exact_p_value(rank: NDArray[np.int64], n_new: int, observed: int) -> float:
-    """Share of all choices of n_new rows whose doubled midranks sum up to at least the observed figure."""
-    # ways[k, s] is the number of choices of k rows, among those looked at, with the sum s.
+    """Share of all choices of n_new rows whose doubled midranks sum to at least the observed value."""
+    # ways[k, s] is the number of choices of k rows, among those visited, with sum s.
     ways = np.zeros((n_new + 1, int(rank.sum()) + 1))
     ways[0, 0] = 1.0
     for r in rank.tolist():
@@ -131,9 +131,9 @@ def _exact_p_value(rank: NDArray[np.int64], n_new: int, observed: int) -> float:
 
 
 def normal_p_values(size: NDArray[np.int64], n_new: int, doubled: int | NDArray[np.int64]) -> NDArray[np.float64]:
-    """Upper tail of the normal with the mean and the tie-corrected variance of the rank sum, and continuity 1/2.
+    """Upper tail of the normal approximation of the rank sum, corrected for ties and continuity.
 
-    size is that of the tied groups, at least two; doubled is twice the sum of the ranks.
+    size holds the sizes of the tied groups, at least two; doubled is twice the sum of the ranks.
     """
     n = int(size.sum())
     share_tied = float((size.astype(float) ** 3 - size).sum()) / (n * (n - 1))
@@ -143,15 +143,15 @@ def normal_p_values(size: NDArray[np.int64], n_new: int, doubled: int | NDArray[
 
 
 def automatic_draws(n_groups: int) -> int:
-    """Choices to draw where the caller does not say how many."""
+    """Default number of draws."""
     return DRAWS if n_groups <= MANY_GROUPS else FEWER_DRAWS
 
 
 def draw_counts(
     size: NDArray[np.int64], n_new: int, n_draws: int, rng: np.random.Generator
 ) -> Iterator[NDArray[np.int64]]:
-    """Choices of n_new rows, as the number chosen in each group of alike rows: arrays of shape (some, n_groups)."""
-    by_group = ROWS_A_GROUP * len(size) <= int(size.sum())
+    """Random choices of n_new rows, as counts per group of equal rows: arrays of shape (some, n_groups)."""
+    by_group = ROWS_PER_GROUP * len(size) <= int(size.sum())
     method: Literal["marginals", "count"] = "marginals" if by_group else "count"
     at_once = max(1, CELLS_DRAWN // len(size))
     for first in range(0, n_draws, at_once):

@@ -1,4 +1,4 @@
-"""Where a test can find nothing, whatever the tables hold: too few rows, or no column that varies."""
+"""When a test has no power, whatever the data: too few rows, or no column that varies."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def find_obstacle(
     test_size: float,
     level: float,
 ) -> str | None:
-    """Why nothing could have been found, in one sentence; None where something could, or the rows are the same.
+    """Why no difference could have been found, in one sentence; None if one could, or if the rows are the same.
 
     Parameters
     ----------
@@ -30,16 +30,16 @@ def find_obstacle(
     held_out : bool array of shape (n,)
     score : array of the held-out rows
     min_leaf : int
-        Rows of either sample without which the ranker has no condition.
+        Smallest number of rows of each sample for the ranker to find a condition.
     test_size, level : float
         As given to the test.
     """
     if samples.is_constant:
-        return "There is nothing to compare: every column holds one value throughout both tables."
+        return "There is nothing to compare: every column has a single value in both tables."
     if 2 * len(samples.shared) == len(samples.is_new):
-        return None  # all that there is to say, of however few rows
+        return None  # identical tables, however small
     n_rows, n_tested = np.bincount(samples.is_new), np.bincount(samples.is_new[held_out])
-    has_order = score.min() < score.max()  # a forest may find conditions in fewer rows, drawn more than once
+    has_order = score.min() < score.max()  # a forest may find conditions in fewer rows, by drawing them more than once
     is_learnable = has_order or min(n_rows - n_tested) >= min_leaf
     if is_learnable and is_decisive(int(n_tested[0]), int(n_tested[1]), level):
         return None
@@ -50,9 +50,9 @@ def find_obstacle(
 
 
 def is_decisive(n_reference: int, n_new: int, level: float) -> bool:
-    """Whether the clearest outcome of a test on so many rows has a p-value of at most `level`.
+    """Whether the clearest outcome of a test on this many rows has a p-value of at most `level`.
 
-    That outcome is one of all the equally likely choices of the new rows.
+    That outcome is one of all equally likely choices of the new rows.
 
     Examples
     --------
@@ -61,11 +61,11 @@ def is_decisive(n_reference: int, n_new: int, level: float) -> bool:
     """
     n = n_reference + n_new
     choices = math.lgamma(n + 1) - math.lgamma(n_reference + 1) - math.lgamma(n_new + 1)
-    return choices >= -math.log(level) - 1e-9  # 3 of 6 rows are 20 choices, just enough for 0.05
+    return choices >= -math.log(level) - 1e-9  # 3 of 6 rows: 20 choices, just enough for 0.05
 
 
 def rows_needed(min_leaf: int, test_size: float, level: float) -> int:
-    """Least number of rows, in both tables alike, with which a difference can be found.
+    """Smallest number of rows, the same in both tables, with which a difference can be found.
 
     Examples
     --------
@@ -77,6 +77,6 @@ def rows_needed(min_leaf: int, test_size: float, level: float) -> int:
         n_tested = held_out_size(n_rows, test_size)
         return n_rows - n_tested >= min_leaf and is_decisive(n_tested, n_tested, level)
 
-    # More rows are never worse, so halving the range finds the first number that is enough.
+    # More rows are never worse, so bisection finds the smallest sufficient number.
     numbers = range(MIN_ROWS, sys.maxsize)
     return numbers[bisect_left(numbers, True, key=is_enough)]

@@ -1,4 +1,4 @@
-"""`TwoSampleResult`: what a two-sample test found, as data and in words."""
+"""`TwoSampleResult`: the result of a two-sample test, as data and in words."""
 
 from __future__ import annotations
 
@@ -25,29 +25,29 @@ class TwoSampleResult:
     Attributes
     ----------
     statistic : float
-        Held-out AUC: the chance that a new row scores higher than a reference row; 0.5 = they cannot be told apart.
+        Held-out AUC: the probability that a new row scores higher than a reference row; 0.5 = indistinguishable.
     p_value : float
-        Of the hypothesis that both samples come from one population: of the scores and the cells together.
+        p-value of the hypothesis that both samples come from one population, from the scores and the cells together.
     score_p_value : float
-        Of the test of the held-out scores alone, one-sided.
+        p-value of the held-out scores alone, one-sided.
     auc_interval : Interval
-        Around the statistic, two-sided, with the confidence 1 - level.
+        Two-sided interval of the statistic, with confidence 1 - level.
     cells : tuple of DriftCell
-        Leaves of the tree in which the held-out shares of the samples differ most, strongest first; none where the
-        ranker is not one tree.
+        Leaves of the tree in which the held-out shares of the samples differ most, strongest first; empty if the ranker
+        is not one tree.
     ranker : Ranker
-        As fitted on the rows that were not held out; new rows are its positives.
+        Fitted on the rows that were not held out; new rows are its positives.
     n_rows_reference, n_rows_new : int
-        Rows of either table.
+        Rows of each table.
     n_shared : int
-        Rows that are in both tables and taken to be the same case.
+        Rows that are in both tables and count as the same case.
     n_reference, n_new : int
-        Held-out rows of either sample.
+        Held-out rows of each sample.
     level : float
     test, method : str
-        The test, and how the distribution of its statistic was found: exact, normal or permutation.
+        The test, and how the distribution of its statistic was computed: exact, normal or permutation.
     obstacle : str or None
-        Why nothing could have been found, in a sentence: too few rows, or no column that varies.
+        Why no difference could have been found, in a sentence: too few rows, or no column that varies.
     backend : str or None
         Data frame library of the reference, for `cells_frame`.
     """
@@ -71,17 +71,17 @@ class TwoSampleResult:
 
     @property
     def is_different(self) -> bool:
-        """True where the p-value is at most `level`."""
+        """True if the p-value is at most `level`."""
         return self.p_value <= self.level
 
     @property
     def clear_cells(self) -> tuple[DriftCell, ...]:
-        """Cells that differ by themselves, at `level` after adjustment; none where the samples as a whole do not."""
+        """Cells that differ on their own, at `level` after adjustment; empty if the samples do not differ."""
         return tuple(cell for cell in self.cells if self.is_different and cell.p_adjusted <= self.level)
 
     @property
     def is_same_table(self) -> bool:
-        """True where both tables hold the same rows, in any order."""
+        """True if both tables have the same rows, in any order."""
         return self.n_shared == self.n_rows_reference == self.n_rows_new
 
     def cells_frame(self) -> Any:
@@ -95,7 +95,7 @@ class TwoSampleResult:
                           self.backend)  # fmt: skip
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values, ready for JSON; what is not a finite number is None. The ranker is left out."""
+        """Plain values, ready for JSON; None for numbers that are not finite. Without the ranker."""
         names = ("statistic", "p_value", "score_p_value", "is_different", "level", "test", "method",
                  "n_rows_reference", "n_rows_new", "n_shared", "n_reference", "n_new", "obstacle")  # fmt: skip
         interval = {"low": self.auc_interval.low, "high": self.auc_interval.high, "level": self.auc_interval.level}

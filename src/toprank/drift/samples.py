@@ -22,7 +22,7 @@ from toprank.tree.columns import Column
 from toprank.words.counts import plural
 
 MIN_ROWS = 4
-"""Rows of a sample: two to learn from and two to test on."""
+"""Smallest number of rows of a sample: two to train on and two to test on."""
 
 
 @dataclass(frozen=True)
@@ -34,11 +34,11 @@ class TwoSamples:
     table : array or data frame of shape (n, n_features)
     is_new : bool array of shape (n,)
     categorical : list of int
-        Columns of numbers that stand for categories.
+        Columns of numbers that are categories.
     shared : int array of shape (n_shared, 2)
-        Pairs of a reference row and a new row that are taken to be the same case.
+        Pairs of a reference row and a new row that count as the same case.
     is_constant : bool
-        True where no column has two values, missing taken as one.
+        True if no column has two values; missing counts as a value.
     backend : str or None
         Data frame library of the reference.
     """
@@ -54,13 +54,13 @@ class TwoSamples:
 def join_samples(X: Any, Y: Any, ranker: Ranker) -> TwoSamples:
     """Rows of X and Y in one table, as the ranker will read it.
 
-    Columns of data frames go together by name, those of arrays by position. Raises ValueError or TypeError where the
+    Columns of data frames are matched by name, those of arrays by position. Raises ValueError or TypeError if the
     tables do not have the same columns of the same kinds.
     """
     reference, new = _read(X, "X", ranker), _read(Y, "Y", ranker)
     order = _matching(reference, new)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # what there is to say about the columns, the fit says of both tables
+        warnings.simplefilter("ignore")  # fit warns about the columns of both tables
         ours = _learn(reference, ranker.categorical_features)
         theirs = _learn(new, _of_reordered(ranker.categorical_features, order))
     categorical = []
@@ -88,15 +88,15 @@ def join_samples(X: Any, Y: Any, ranker: Ranker) -> TwoSamples:
 
 
 def _learn(table: Table, categorical_features: Any) -> list[Column]:
-    """Column that each column of the table gives, none left out; of a date, the date itself."""
+    """The column made from each column of the table, with none left out; for a date, the date itself."""
     learned = learn_columns(table, categorical_features, keep_columns="all").columns
     return [column for column in learned if not column.source]
 
 
 def _read(table: Any, name: str, ranker: Ranker) -> Table:
-    """Table as rankers read it; complaints say which of the two it was."""
+    """Table as rankers read it; error messages say which of the two tables it was."""
     shape = np.shape(table) if isinstance(table, list | tuple | np.ndarray) else getattr(table, "shape", (0, 0))
-    if len(shape) != 2:  # scikit-learn says so too, with all values
+    if len(shape) != 2:  # scikit-learn's message would print all values
         raise InputError(
             f"two_sample_test needs a table of shape (n, n_features) as {name}, found values of shape {shape}. "
             f"Hint: pass a single column as a data frame, or as an array of shape (n, 1)."
@@ -108,7 +108,7 @@ def _read(table: Any, name: str, ranker: Ranker) -> Table:
     if len(read) < MIN_ROWS:
         raise InputError(
             f"two_sample_test needs at least {MIN_ROWS} rows in {name}, found {len(read)}. "
-            "Hint: one part of the rows is learned from, the other is tested on."
+            "Hint: one part of the rows is used for training, the other for testing."
         )
     return read
 
@@ -124,7 +124,7 @@ def _matching(reference: Table, new: Table) -> list[int]:
     if reference.array is not None and len(reference.names) != len(new.names):
         raise InputError(
             f"X has {plural(len(reference.names), 'column')} but Y has {len(new.names)}, expected the same columns in "
-            "both. Hint: use data frames to have columns go together by name."
+            "both. Hint: use data frames to match columns by name."
         )
     for (here, names), (there, others) in (
         (("X", reference.names), ("Y", new.names)),
@@ -152,7 +152,7 @@ def _of_reordered(chosen: Any, order: Sequence[int]) -> Any:
 
 
 def _kind(table: Table, i: int, column: Column) -> str | None:
-    """What the values of a column are, in words; None where all are missing."""
+    """What the values of a column are, in words; None if all are missing."""
     if column.is_date:
         return None if table.series(i).null_count() == len(table) else "dates"
     if column.categories is None:
@@ -164,11 +164,11 @@ def _kind(table: Table, i: int, column: Column) -> str | None:
 
 
 def _joined(reference: Table, new: Table, order: Sequence[int], backend: str | None) -> Any:
-    """Rows of both tables, below each other, in the order of the reference's columns."""
+    """Rows of both tables, stacked, with the columns in the order of the reference."""
     if reference.array is not None and new.array is not None:
         arrays = [reference.array, new.array]
         if any(array.dtype.kind == "O" for array in arrays):
-            arrays = [array.astype(object) for array in arrays]  # else numbers beside text become text
+            arrays = [array.astype(object) for array in arrays]  # else numbers next to text become text
         return np.concatenate(arrays)
     columns = {name: _joined_column(reference, i, new, j)
                for (i, name), j in zip(enumerate(reference.names), order, strict=True)}  # fmt: skip
@@ -178,8 +178,8 @@ def _joined(reference: Table, new: Table, order: Sequence[int], backend: str | N
 def _joined_column(reference: Table, i: int, new: Table, j: int) -> Any:
     """Values of one column in both tables: floats, or a list in which missing values are None.
 
-    Value by value, because types that agree for a reader need not agree for a data frame library: whole numbers and
-    fractions, categories of different sets, text and nothing at all.
+    Value by value, because types that agree for a reader need not agree for a data frame library: integers and
+    fractions, categories of different sets, text and all-missing columns.
     """
     if reference.is_numeric(i) and new.is_numeric(j):
         return np.concatenate((reference.numbers(i), new.numbers(j)))

@@ -1,4 +1,4 @@
-"""`two_sample_test`: a ranker learns to tell two samples apart, and rows it has not seen say whether it can."""
+"""`two_sample_test`: a ranker learns to separate two samples, and held-out rows show whether it can."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from toprank.tree.structure import Tree
 from toprank.words.counts import plural
 
 LEAST_LEAF, LARGEST_LEAF = 5, 15
-"""Bounds of the least number of training rows in a cell of the default ranker, which is a tenth of them in between."""
+"""Bounds of the smallest number of training rows per cell of the default ranker: a tenth of them, within these."""
 
 
 def two_sample_test(
@@ -44,40 +44,41 @@ def two_sample_test(
     random_state: int = 0,
     n_jobs: int | None = None,
 ) -> TwoSampleResult:
-    """Test of whether two tables come from the same population, with the places where they differ, in words.
+    """Test whether two tables come from the same population, and show where they differ, in words.
 
-    Both tables are parted at random. A ranker learns on one part to put new rows above reference rows; if both come
-    from one population, nothing it learned holds on the other part, whatever it learned, so a test of the held-out
-    scores has its level for every ranker and every number of columns (remark 14 of [1]_). The test is one-sided: the
-    ranker says beforehand which rows should score higher. If the samples differ, its AUC is above 1/2; below 1/2 lies
-    only chance, and a two-sided test would spend half of its level there.
+    Both tables are split at random. A ranker learns on one part to put new rows above reference rows; if both come from
+    one population, nothing it learned holds on the other part, so a test of the held-out scores keeps its level for
+    every ranker and any number of columns (remark 14 of [1]_). The test is one-sided, because the ranker defines
+    beforehand which rows should score higher. If the samples differ, its AUC is above 1/2; an AUC below 1/2 is only
+    chance, and a two-sided test would waste half of its level there.
 
     Parameters
     ----------
     X, Y : array or data frame of shape (n, n_features)
-        Reference rows and new rows: numpy, pandas, polars or pyarrow; categories and missing values as they are.
-        Columns of frames go together by name, those of arrays by position. Leave out columns that name the row or
-        count the time: they differ in any two samples.
+        Reference rows and new rows: numpy, pandas, polars or pyarrow; with categories and missing values. Columns of
+        frames are matched by name, those of arrays by position. Leave out columns that identify the row or count time:
+        they differ in any two samples.
     ranker : ranker or None
-        What learns to tell the samples apart; a copy is fitted. None is ``TreeRank(max_depth=3, leaf_depth=2,
-        leaf_score="constant", cv=0)`` with at least a tenth of the training rows in a cell, though never fewer than 5
-        nor more than 15 rows. A ranker that is not one tree, such as a forest, gives no cells.
+        The model that learns to separate the samples; a copy is fitted. None is ``TreeRank(max_depth=3, leaf_depth=2,
+        leaf_score="constant", cv=0)`` with at least a tenth of the training rows per cell, but no fewer than 5 and no
+        more than 15 rows. A ranker that is not one tree, such as a forest, has no cells.
     test : {"rank-sum", "permutation"}
-        How `score_p_value` is found: Mann and Whitney's test with a correction for ties (exact for at most 60 held-out
-        rows), or a permutation test. It decides `p_value` only where there are no cells, or below what draws resolve.
+        How `score_p_value` is computed: Mann and Whitney's test with a correction for ties (exact for at most 60
+        held-out rows), or a permutation test. It determines `p_value` only without cells, or below the resolution of
+        the draws.
     test_size : float, default 0.5
         Share of the rows of each table that is held out.
     n_permutations : int or None
         Draws of the held-out labels, for the p-value of scores and cells together, for the permutation test, and for
-        the rank-sum test where a sample is too small for a normal distribution. None is 9,999, or 999 where more than
-        5,000 held-out rows differ in score, since each of these draws goes through all rows.
+        the rank-sum test if a sample is too small for a normal approximation. None is 9,999, or 999 if more than 5,000
+        held-out rows differ in score, because each of these draws visits all rows.
     n_cells : int, default 5
-        Cells to return.
+        Number of cells to return.
     level : float, default 0.05
-        Probability of finding a difference where there is none.
+        Probability of finding a difference if there is none.
     random_state : int, default 0
-        Which rows are held out, permutations, and the ranker's own where it has none. Fix it beforehand: to try
-        several and take the smallest p-value is to give up the level.
+        Seed of the held-out rows, of permutations, and of the ranker if it has none. Fix it beforehand: trying several
+        and picking the smallest p-value breaks the level.
     n_jobs : int or None
         Threads of the ranker; results are the same for any number.
 
@@ -87,21 +88,20 @@ def two_sample_test(
 
     Notes
     -----
-    Where the ranker is one tree, its cells are tested too: a category that is new in 3 % of the rows hardly moves the
-    order of all rows, but is beyond doubt in its own cell. The statistic of both looks is the smaller of p / 0.9 of the
+    If the ranker is one tree, its cells are tested too: a category that is new in 3 % of the rows hardly changes the
+    order of all rows, but is obvious in its own cell. The statistic of both tests is the smaller of p / 0.9 of the
     scores and p / 0.1 of the clearest cell after Holm's adjustment. Its distribution is drawn: given the held-out rows,
     their leaves and scores, every choice of the new rows among them is equally likely under the null hypothesis. The
-    p-value is (b + 1) / (m + 1) with b of m draws at least as extreme, which keeps its level for every m. Where b = 0,
-    it is the statistic itself if that is below 1 / (m + 1): by Bonferroni that is a p-value too, if a less sharp one.
+    p-value is (b + 1) / (m + 1) with b of m draws at least as extreme, which keeps its level for every m. If b = 0, it
+    is the statistic itself if that is below 1 / (m + 1): by Bonferroni that is a valid, though less sharp, p-value.
 
-    A row that occurs once in either table, with the same values, is taken to be one case that is in both: its copies
-    are learned from together or held out together. Else the held-out rows would be the mirror image of the learned
-    ones, and a table would differ from itself. In tables in which rows are as often alike by themselves, this is left
-    out.
+    A row that occurs once in each table, with the same values, counts as one case that is in both: its copies are both
+    training rows or both held out. Otherwise the held-out rows would be the mirror image of the training rows, and a
+    table would differ from itself. This is skipped in tables whose rows match as often within themselves.
 
-    Both samples have the same weight in learning, whatever their sizes: a row of the smaller one weighs 1. Columns and
-    categories are read over both tables, without a look at which row is whose, so that a category that only the new
-    rows have can be learned.
+    Both samples have the same weight in training, whatever their sizes: a row of the smaller one has weight 1. Columns
+    and categories are read from both tables, without using which row belongs to which, so that the ranker can learn a
+    category that only new rows have.
 
     References
     ----------
@@ -109,7 +109,7 @@ def two_sample_test(
 
     Examples
     --------
-    Two columns that have the same distributions as before, but are no longer independent:
+    Two columns with unchanged distributions that are no longer independent:
 
     >>> import numpy as np
     >>> from toprank import two_sample_test
@@ -129,7 +129,7 @@ def two_sample_test(
     check_count(n_cells, "n_cells", caller=caller, low=0)
     for name, value, hint in (
         ("level", level, "0.05 is usual; it is a share, not a percentage."),
-        ("test_size", test_size, "it is the share of the rows that is held out, 0.5 by default."),
+        ("test_size", test_size, "it is the share of held-out rows, 0.5 by default."),
     ):
         if not is_real(value) or not 0 < value < 1:
             raise InputError(
@@ -139,7 +139,7 @@ def two_sample_test(
     check_count(random_state, "random_state", caller=caller, low=0)
     if ranker is not None and not isinstance(ranker, Ranker):
         raise InputTypeError(
-            f"The 'ranker' parameter of {caller} must be a ranker of toprank or None. Got {type(ranker).__name__} "
+            f"The 'ranker' parameter of {caller} must be a toprank ranker or None. Got {type(ranker).__name__} "
             "instead. Hint: for example MetaAP(max_depth=3)."
         )
     learner = TreeRank(max_depth=3, leaf_depth=2, leaf_score="constant", cv=0) if ranker is None else clone(ranker)
@@ -183,7 +183,7 @@ def two_sample_test(
 
 
 def _fit(learner: Ranker, samples: TwoSamples, weight: NDArray[np.float64], seed: int, n_jobs: int | None) -> None:
-    """Fit the ranker on both samples; rows of weight 0 give their categories, and nothing else."""
+    """Fit the ranker on both samples; rows of weight 0 contribute only their categories."""
     known = learner.get_params(deep=False)
     settings: dict[str, Any] = {"pos_label": None, "categorical_features": samples.categorical or None}
     if known.get("random_state", seed) is None:
@@ -192,17 +192,17 @@ def _fit(learner: Ranker, samples: TwoSamples, weight: NDArray[np.float64], seed
         settings["n_jobs"] = n_jobs
     learner.set_params(**{name: value for name, value in settings.items() if name in known})
     with warnings.catch_warnings():
-        # Weights that add up to few cases are ours: the user gave none, and the result says that rows are too few.
+        # Weights that add up to few cases are ours: the user gave none, and the result reports too few rows.
         warnings.filterwarnings("ignore", message="The weights add up to")
         warnings.filterwarnings("ignore", category=LeftOutWarning)
         learner.fit(samples.table, samples.is_new.astype(np.int64), sample_weight=weight)
     names = [name for name, reason in learner.left_out_.items() if reason not in (CONSTANT, EMPTY)]
-    if names:  # a column of one value cannot differ, so leaving it out changes nothing
+    if names:  # a constant column cannot differ, so leaving it out changes nothing
         listed = ", ".join(f"{name!r} ({learner.left_out_[name]})" for name in names)
         warn_caller(
             LeftOutWarning(
                 f"two_sample_test leaves out {plural(len(names), 'column')}: {listed}. "
-                f"Hint: ranker=TreeRank(keep_columns=[{names[0]!r}]) compares such a column all the same.",
+                f"Hint: ranker=TreeRank(keep_columns=[{names[0]!r}]) compares such a column anyway.",
                 names,
             )
         )

@@ -3,17 +3,17 @@
 Everywhere a larger score is more suspicious and rank 1 is the top. Labels take two values; the positive one
 is the larger of the two (1 of {0, 1} or {-1, 1}, True of {False, True}) unless ``pos_label`` says otherwise.
 
-A tree gives the same score to many rows, so ties are the rule and every measure says what it does with them:
+Many rows of a tree have the same score, so ties are the rule, and every measure says how it handles them:
 
-* ``"expected"``: the exact mean over all orders of the tied rows, in closed form; what a user who draws the
-  tied rows at random gets on average, and the only fair figure to compare two models with;
+* ``"expected"``: the exact mean over all orders of the tied rows, in closed form: the average result of a user who
+  picks tied rows at random, and the only fair figure for comparing two models;
 * ``"best"`` and ``"worst"``: positives first, or last, among the tied rows: the bounds of what can happen;
-* ``"grouped"`` (average precision only): a tied group is entered whole, as scikit-learn does.
+* ``"grouped"`` (average precision only): a tied group counts as a whole, as scikit-learn does.
 
 A ``sample_weight`` counts copies: weight 2 is the row twice, weight 0 is no row.
 
-This folder owns measures, curves, intervals, tests and the scorers that hand the measures to scikit-learn
-searches. It knows no estimator and draws nothing. Importing it loads neither scikit-learn nor
+This folder owns measures, curves, intervals, tests and scorers for scikit-learn searches. It knows no estimator and
+draws nothing. Importing it loads neither scikit-learn nor
 ``scipy.stats``.
 """
 
@@ -89,7 +89,7 @@ _FROM_SCORERS = ("average_precision_scorer", "make_at_k_scorer")
 
 
 def __getattr__(name: str) -> Any:
-    """Load the scorers, and scikit-learn with them, when they are first asked for."""
+    """Load the scorers, and scikit-learn with them, on first use."""
     if name in _FROM_SCORERS:
         return getattr(import_module("toprank.metrics.scorers"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

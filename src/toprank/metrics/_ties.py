@@ -1,7 +1,7 @@
 """The order of the rows by score, and the sums down that order.
 
-Owns the two structures every ranking measure is read off: the tied groups, and the curve "what has been found
-by the time so many cases are checked".
+Owns the two structures behind every ranking measure: the tied groups, and the curve of what is found by checking a
+number of cases.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ class TieGroups:
 
     positives: NDArray[np.float64]  # positive weight in the group, p
     cases: NDArray[np.float64]  # weight in the group, g
-    positives_through: NDArray[np.float64]  # positive weight down to and with the group, A + p
-    cases_through: NDArray[np.float64]  # weight down to and with the group, M + g
+    positives_through: NDArray[np.float64]  # positive weight up to and including the group, A + p
+    cases_through: NDArray[np.float64]  # weight up to and including the group, M + g
 
 
 def tie_groups(rows: CheckedRows) -> TieGroups:
@@ -50,7 +50,7 @@ def last_of_group(ordered_score: NDArray[Any]) -> NDArray[np.intp]:
 
 @dataclass(frozen=True)
 class FoundCurve:
-    """What has been found when the first so many cases are checked: straight lines between knots.
+    """What is found by checking the first cases of a ranking: straight lines between knots.
 
     A group of equal scores is one straight line under ``ties="expected"``: each of its rows is equally likely
     at each of its positions, so every case checked brings the group's mean. A row of weight w is w copies, on

@@ -1,7 +1,7 @@
-"""Checks of what a caller hands to a measure: labels, scores, weights, amounts, choices.
+"""Checks of the arguments of a measure: labels, scores, weights, amounts, choices.
 
-Owns every error sentence about the rows. What comes out is plain arrays of one length that need no further
-check; rows of weight zero are gone.
+Owns every error message about the rows. Returns plain arrays of one length that need no further check, without rows of
+weight zero.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ class CheckedRows:
 
     @property
     def total(self) -> float:
-        """The number of cases, copies counted."""
+        """The number of cases, counting copies."""
         return float(self.weight.sum())
 
     @property
     def total_positive(self) -> float:
-        """The number of positive cases, copies counted."""
+        """The number of positive cases, counting copies."""
         return float(self.weight[self.positive].sum())
 
 
@@ -61,7 +61,7 @@ def check_rows(
 
 
 def as_vector(values: ArrayLike, name: str, *, caller: str, n: int | None = None) -> NDArray[Any]:
-    """Return `values` as a one-dimensional array, of length `n` where given."""
+    """Return `values` as a one-dimensional array, of length `n` if given."""
     array = np.asarray(values)
     if array.ndim != 1:
         hint = (
@@ -100,7 +100,7 @@ def choose_pos_label(pos_label: Any, low: Any, high: Any, *, caller: str) -> Any
 
 
 def two_classes(labels: NDArray[Any], *, caller: str) -> tuple[Any, Any]:
-    """Return the smaller and the larger label, or raise the sentence that says why there are not two."""
+    """Return the smaller and the larger label, or raise an error that says why there are not two."""
     if len(labels) == 0:
         raise InputError(f"{caller} needs at least one row of each class, but y_true is empty. Hint: check the filter.")
     found = _distinct_numbers(labels, caller) if labels.dtype.kind in "biuf" else _distinct_objects(labels, caller)
@@ -112,14 +112,14 @@ def two_classes(labels: NDArray[Any], *, caller: str) -> tuple[Any, Any]:
     if len(found) > 2:
         shown = ", ".join(repr(label) for label in found[:5])
         raise InputError(
-            f"{caller} needs labels of two values in y_true, but found more ({shown}). "
+            f"{caller} needs two distinct labels in y_true, but found more ({shown}). "
             "Hint: compare with the positive label first, as in y_true == 'fraud'."
         )
     return found[0], found[1]
 
 
 def _distinct_numbers(labels: NDArray[Any], caller: str) -> list[Any]:
-    """Return the distinct labels, sorted; only some where there are more than two. Cost: linear."""
+    """Return the distinct labels, sorted; only some if there are more than two. Cost: linear."""
     if labels.dtype.kind == "f" and np.isnan(labels).any():
         raise _missing_labels(int(np.isnan(labels).sum()), caller)
     low, high = labels.min(), labels.max()
@@ -138,7 +138,7 @@ def _distinct_objects(labels: NDArray[Any], caller: str) -> list[Any]:
         found = set(values)
         if not any(_is_missing(label) for label in found):
             return sorted(found)
-    except TypeError:  # lists and the like, or numbers beside strings
+    except TypeError:  # lists and the like, or numbers next to strings
         kinds = ", ".join(sorted({type(label).__name__ for label in values}))
         raise InputTypeError(
             f"{caller} needs labels of one type in y_true. Got a mixture of {kinds}. Hint: convert the column first."
@@ -158,7 +158,7 @@ def _missing_labels(n_missing: int, caller: str) -> ValueError:
 
 
 def check_score(score: ArrayLike, name: str, n: int, *, caller: str) -> NDArray[Any]:
-    """Return the scores in their own dtype, so that no two of them become equal; infinities pass."""
+    """Return the scores in their own dtype, so that no two of them become equal; infinities are allowed."""
     array = as_vector(score, name, caller=caller, n=n)
     array = _as_numbers(array, name, caller, keep="iuf")
     if array.dtype.kind == "f" and np.isnan(array).any():
@@ -186,7 +186,7 @@ def _as_numbers(array: NDArray[Any], name: str, caller: str, keep: str) -> NDArr
 
 
 def check_weight(sample_weight: ArrayLike | None, n: int, *, caller: str) -> NDArray[np.float64]:
-    """Return the weights as float64, ones where there are none."""
+    """Return the weights as float64, ones by default."""
     if sample_weight is None:
         return np.ones(n)
     weight = _nonnegative(sample_weight, "sample_weight", n, caller)

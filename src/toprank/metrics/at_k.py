@@ -1,6 +1,6 @@
 """Measures of the first k cases of a ranking: precision, recall, lift and money found.
 
-They are read off the curve "found by depth", at the depth that `k` asks for.
+They are read off the curve of what is found by depth, at the depth given by `k`.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from toprank.errors import InputError, InputTypeError
 from toprank.metrics._ties import TIES, found_curve
 from toprank.metrics._validation import CheckedRows, check_choice, check_rows, is_int, is_real
 
-_ROUNDING = 1e-9  # 0.07 * 100 is 7.000000000000001: the ceiling of a share must not see the last bits
+_ROUNDING = 1e-9  # 0.07 * 100 is 7.000000000000001: the ceiling of a share must ignore the last bits
 
 
 def cases_of_share(share: float, total: float) -> float:
-    """Return the number of cases that a share of a total stands for: rounded up, at least 1.
+    """Return the number of cases in a share of a total: rounded up, at least 1.
 
     Examples
     --------
@@ -29,7 +29,7 @@ def cases_of_share(share: float, total: float) -> float:
 
 
 def depth_of(k: Any, of: str, rows: CheckedRows, *, caller: str) -> float:
-    """Return the number of cases that `k` asks for: an int, or a share rounded up to at least 1."""
+    """Return the number of cases for `k`: an int, or a share rounded up to at least 1."""
     check_choice(of, "of", ("positives", "cases"), caller=caller)
     total = rows.total
     if is_int(k) and 1 <= k <= total:
@@ -39,7 +39,7 @@ def depth_of(k: Any, of: str, rows: CheckedRows, *, caller: str) -> float:
     counted = "the sum of sample_weight" if rows.is_weighted else "the number of cases"
     raise (InputError if is_real(k) else InputTypeError)(
         f"The 'k' parameter of {caller} must be an int in the range [1, {total:,.10g}] ({counted}) or a "
-        f"float in the range (0, 1] (a share of the {of}). Got {k!r} instead. Hint: k=1.0 is as many cases "
+        f"float in the range (0, 1] (a share of the {of}). Got {k!r} instead. Hint: k=1.0 means as many cases "
         f"as there are {of}."
     )
 
@@ -146,7 +146,7 @@ def lift_at_k(
     Returns
     -------
     float
-        1 is as good as drawing cases at random; at most n / max(k, number of positives).
+        1 is as good as random; at most n / max(k, number of positives).
 
     Examples
     --------
@@ -175,8 +175,7 @@ def gain_at_k(
     y_true, score, k, of, sample_weight, pos_label
         As in `precision_at_k`.
     amount : array-like of shape (n,)
-        What a case brings if it is positive, at least 0; amounts of negatives are not counted, but must be
-        numbers.
+        Value of a case if it is positive, at least 0; amounts of negatives are not counted, but must be numbers.
     ties : {"expected", "best", "worst"}
         Cases tied at the cut are taken at random (the exact mean over all orders), largest gain first, or
         last.
@@ -206,7 +205,7 @@ def _found_at_k(
     pos_label: Any,
     amount: ArrayLike | None = None,
 ) -> tuple[CheckedRows, float, float]:
-    """Return the checked rows, the depth, and what the positives down to that depth are worth."""
+    """Return the checked rows, the depth, and the total value of the positives down to that depth."""
     check_choice(ties, "ties", TIES, caller=caller)
     rows = check_rows(y_true, score, sample_weight=sample_weight, amount=amount, pos_label=pos_label, caller=caller)
     depth = depth_of(k, of, rows, caller=caller)

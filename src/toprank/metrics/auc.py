@@ -1,6 +1,6 @@
 """The area under the ROC curve with DeLong's variance: an interval for one score, a test of two.
 
-Owns the structural components of the area: how each case fares against the other class.
+Owns the structural components of the area: how each case compares with the other class.
 """
 
 from __future__ import annotations
@@ -50,13 +50,12 @@ def auc_interval(
     The standard error is DeLong's [1]_, ties counting one half, in the time of one sort [2]_; the interval is symmetric
     on the scale of log(area / (1 - area)). The error is itself an estimate, from few cases of the rare class, so the
     quantile is that of Student's t with the degrees of freedom of Welch and Satterthwaite, not the normal one.
-    With five positives or fewer it still covers less than it says: in simulations 0.88 to 0.94 for a level of 0.95.
+    With five positives or fewer the coverage is still too low: in simulations 0.88 to 0.94 for a level of 0.95.
 
-    Where there is no variance to speak of, as for a perfect ranking, for scores
-    that are all equal or for a single case of a class, the interval is that of Clopper and Pearson for a share seen in
-    m independent pairs, m the cases of the smaller class. So many pairs of a positive and a negative can be formed
-    that have no case in common, and the area never varies more than their mean. For a perfect ranking the lower end is
-    ((1 - level) / 2) ** (1 / m), an exact bound.
+    If the variance is zero or unknown, as for a perfect ranking, for scores that are all equal or for a single case of
+    a class, the interval is that of Clopper and Pearson for a share in m independent pairs, with m the cases of the
+    smaller class. That many disjoint pairs of a positive and a negative exist, and the area never varies more than
+    their mean. For a perfect ranking the lower end is ((1 - level) / 2) ** (1 / m), an exact bound.
 
     References
     ----------
@@ -104,7 +103,7 @@ def delong_test(
     score_a, score_b : array-like of shape (n,)
         The two scores of each case; larger is more suspicious.
     level : float, default=0.95
-        Of the interval around the difference.
+        Level of the interval around the difference.
     sample_weight : array-like of shape (n,), optional
         Copies of a row: weight 2 is the row twice.
     pos_label : optional
@@ -114,10 +113,10 @@ def delong_test(
     -------
     Comparison
         The statistic is the difference of the areas over its standard error, compared with Student's t as in
-        `auc_interval`. Where that error is 0 or unknown, as for two perfect rankings or for a single case of a class,
-        p-value and interval are those of Hoeffding's inequality for m pairs without a case in common, m the cases of
-        the smaller class: right for any scores, but wide. Two scores that order the cases alike have no difference,
-        for certain.
+        `auc_interval`. If that error is 0 or unknown, as for two perfect rankings or for a single case of a class,
+        p-value and interval are those of Hoeffding's inequality for m disjoint pairs, with m the cases of the smaller
+        class: valid for any scores, but wide. Two scores with the same order of cases have no difference, with
+        certainty.
 
     References
     ----------
@@ -159,15 +158,15 @@ def delong_test(
 
 @dataclass(frozen=True)
 class Components:
-    """Structural components of an area: the share of the other class that each case is on the right side of.
+    """Structural components of an area: the share of the other class that each case is ranked correctly against.
 
     Attributes
     ----------
     place : ndarray of shape (n,), int64
-        Place of each case's score among the distinct scores.
+        Rank of each case's score among the distinct scores.
     of_positive, of_negative : ndarray
-        A component for each case of the class, ties counting one half; their weighted means are the area, or for the
-        components of a difference the difference.
+        One component per case of the class, ties counting one half; their weighted means are the area, or, for the
+        components of a difference, the difference.
     positive_weight, negative_weight : ndarray
         Copies of each case.
     """
@@ -185,12 +184,12 @@ class Components:
 
     @property
     def error(self) -> float:
-        """DeLong's standard error of the area; 0 where a class has too few cases to tell."""
+        """DeLong's standard error of the area; 0 if a class has too few cases."""
         return float(np.sqrt(sum(self._variances())))
 
     @property
     def freedom(self) -> float:
-        """Degrees of freedom of the error, after Welch and Satterthwaite; needs an error above 0."""
+        """Degrees of freedom of the error, by Welch and Satterthwaite; needs an error above 0."""
         variances = np.array(self._variances())
         sizes = np.array([self.positive_weight.sum(), self.negative_weight.sum()])
         return float(variances.sum() ** 2 / (variances**2 / (sizes - 1)).sum())
@@ -205,7 +204,7 @@ class Components:
 
     @property
     def n_pairs(self) -> float:
-        """Cases of the smaller class, copies counted: pairs that have no case in common."""
+        """Cases of the smaller class, counting copies: the number of disjoint pairs."""
         return float(min(self.positive_weight.sum(), self.negative_weight.sum()))
 
     def minus(self, other: Components) -> Components:
@@ -240,7 +239,7 @@ def components(rows: CheckedRows) -> Components:
 
 
 def _variance_of_mean(values: Floats, weight: Floats) -> float:
-    """Variance of the mean of values that count `weight` copies each; exactly 0 where they differ by rounding only."""
+    """Variance of the mean of values that count `weight` copies each; exactly 0 if they differ only by rounding."""
     if np.ptp(values) <= 1e-12:
         return 0.0
     total = weight.sum()

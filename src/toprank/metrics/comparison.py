@@ -25,13 +25,13 @@ class Comparison:
     Attributes
     ----------
     statistic : float
-        What the test is based on; its docstring says which.
+        Test statistic; the docstring of the test defines it.
     p_value : float
         Two-sided.
     difference : float
-        a minus b: positive where a is better.
+        a minus b: positive if a is better.
     interval : Interval or None
-        Around the difference, where the test gives one.
+        Interval of the difference, if the test has one.
     """
 
     statistic: float
@@ -70,7 +70,7 @@ def paired_bootstrap_test(
     Comparison
         With the percentile interval of the difference. The p-value is twice the smaller share of resamples
         with a difference on either side of 0, both counts raised by one so that it is never 0; it is at least
-        2 / (n_resamples + 1). The statistic is the difference over its bootstrap standard error (0 where both
+        2 / (n_resamples + 1). The statistic is the difference over its bootstrap standard error (0 if both
         are 0).
 
     Examples
@@ -116,7 +116,7 @@ def wilcoxon_test(values_a: ArrayLike, values_b: ArrayLike) -> Comparison:
     -------
     Comparison
         The statistic is the smaller of the two rank sums, the difference the mean of a - b. Data sets without
-        a difference are left out of the ranks; where none has one, the p-value is 1.
+        a difference are left out of the ranks; if there is no difference at all, the p-value is 1.
 
     References
     ----------
@@ -138,7 +138,7 @@ def wilcoxon_test(values_a: ArrayLike, values_b: ArrayLike) -> Comparison:
     differences = first - second
     if not differences.any():
         return Comparison(statistic=0.0, p_value=1.0, difference=0.0)
-    from scipy.stats import wilcoxon  # half a second to import: only who tests pays
+    from scipy.stats import wilcoxon  # takes half a second to import
 
     outcome = wilcoxon(differences[differences != 0])
     return Comparison(float(outcome.statistic), float(outcome.pvalue), float(differences.mean()))
@@ -149,7 +149,7 @@ def corrected_resampled_t_test(
 ) -> Comparison:
     """Corrected t-test over repeated splits of one data set, whose training sets overlap.
 
-    The plain t-test takes the splits for independent and finds differences that are not there. Nadeau and
+    The plain t-test treats the splits as independent and finds differences that do not exist. Nadeau and
     Bengio replace the variance factor 1 / J by 1 / J + n_test / n_train.
 
     Parameters
@@ -157,14 +157,14 @@ def corrected_resampled_t_test(
     differences : array-like of shape (J,)
         a minus b on every split; at least two splits.
     n_train, n_test : float
-        Number of cases to train and to test on in a split; only their ratio counts.
+        Number of training and test cases of a split; only their ratio matters.
     level : float, default=0.95
-        Of the interval around the mean difference.
+        Level of the interval around the mean difference.
 
     Returns
     -------
     Comparison
-        The statistic is Student's t with J - 1 degrees of freedom, the difference the mean. Where all
+        The statistic is Student's t with J - 1 degrees of freedom, the difference the mean. If all
         differences are equal the p-value is 1 if they are 0, and 0 otherwise.
 
     References
@@ -177,7 +177,7 @@ def corrected_resampled_t_test(
     >>> round(result.statistic, 3), round(result.p_value, 3)
     (2.974, 0.059)
     """
-    from scipy.special import stdtr, stdtrit  # not scipy.stats, which takes far longer to import
+    from scipy.special import stdtr, stdtrit  # scipy.stats takes far longer to import
 
     caller = "corrected_resampled_t_test"
     level = check_level(level, caller=caller)
@@ -208,7 +208,7 @@ def _figures(values: ArrayLike, name: str, caller: str, at_least: int = 1) -> ND
     if array.ndim != 1 or len(array) < at_least or not np.isfinite(array).all():
         raise InputError(
             f"'{name}' of {caller} must be a list of at least {at_least} finite numbers. Got {values!r} "
-            f"instead. Hint: leave out runs that failed."
+            f"instead. Hint: leave out failed runs."
         )
     return array
 

@@ -1,10 +1,9 @@
 """Measures of a yes/no decision, from the four counts of the confusion matrix.
 
-For these the ranking has already been cut: `y_pred` holds labels, not scores.
+They need a decision: `y_pred` holds labels, not scores.
 
-R. Viola's thesis prints the true positive rate in section 1.5.1 as TP / (TP + TN), in the balanced accuracy
-and in the G-mean. That is a misprint: it is TP / (TP + FN), as in equation (1) of the MetaAP paper, and so it
-is here.
+Section 1.5.1 of R. Viola's thesis prints the true positive rate as TP / (TP + TN), in the balanced accuracy and in the
+G-mean. That is a misprint: here it is TP / (TP + FN), as in equation (1) of the MetaAP paper.
 """
 
 from __future__ import annotations
@@ -47,7 +46,7 @@ class Counts:
 
     @property
     def precision(self) -> float:
-        """TP / (TP + FP), and 0 where nothing is predicted positive."""
+        """TP / (TP + FP), or 0 if nothing is predicted positive."""
         return self.tp / (self.tp + self.fp) if self.tp + self.fp > 0 else 0.0
 
 
@@ -84,7 +83,7 @@ def f_beta(
     sample_weight: ArrayLike | None = None,
     pos_label: Any = None,
 ) -> float:
-    """F-beta: the harmonic mean of precision and recall, recall counting beta times as much.
+    """F-beta: the harmonic mean of precision and recall, with recall beta times as important.
 
     Parameters
     ----------
@@ -101,7 +100,7 @@ def f_beta(
     Returns
     -------
     float
-        (1 + beta^2) TP / ((1 + beta^2) TP + beta^2 FN + FP), between 0 and 1; 0 where nothing is predicted
+        (1 + beta^2) TP / ((1 + beta^2) TP + beta^2 FN + FP), between 0 and 1; 0 if nothing is predicted
         positive.
 
     References
@@ -131,7 +130,7 @@ def g_mean(
         Labels and predicted labels, of two values.
     sample_weight : array-like of shape (n,), optional
     pos_label : optional
-        Changes nothing here, both classes counting alike.
+        Has no effect: both classes count alike.
 
     Returns
     -------
@@ -167,7 +166,7 @@ def g_measure(
     Returns
     -------
     float
-        Between 0 and 1; 0 where nothing is predicted positive.
+        Between 0 and 1; 0 if nothing is predicted positive.
 
     References
     ----------
@@ -193,7 +192,7 @@ def balanced_accuracy(
         Labels and predicted labels, of two values.
     sample_weight : array-like of shape (n,), optional
     pos_label : optional
-        Changes nothing here, both classes counting alike.
+        Has no effect: both classes count alike.
 
     Returns
     -------

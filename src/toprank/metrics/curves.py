@@ -16,7 +16,7 @@ from toprank.metrics.at_k import depth_of
 def precision_at_k_curve(
     y_true: ArrayLike, score: ArrayLike, *, ties: str = "expected", pos_label: Any = None
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Precision at every k, in the time of one.
+    """Precision at every k, at the cost of one.
 
     Parameters
     ----------
@@ -53,7 +53,7 @@ def precision_at_k_curve(
 def recall_at_k_curve(
     y_true: ArrayLike, score: ArrayLike, *, ties: str = "expected", pos_label: Any = None
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Recall at every k, in the time of one; parameters and shapes as in `precision_at_k_curve`.
+    """Recall at every k, at the cost of one; parameters and shapes as in `precision_at_k_curve`.
 
     Examples
     --------
@@ -68,9 +68,9 @@ def recall_at_k_curve(
 def gain_at_k_curve(
     y_true: ArrayLike, score: ArrayLike, amount: ArrayLike, *, ties: str = "expected", pos_label: Any = None
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Money found at every k, in the time of one.
+    """Money found at every k, at the cost of one.
 
-    `amount` is that of `gain_at_k`; the rest, and the shapes, are as in `precision_at_k_curve`.
+    `amount` is as in `gain_at_k`; the rest, and the shapes, are as in `precision_at_k_curve`.
 
     Examples
     --------
@@ -111,13 +111,13 @@ def gains_table(
     score : array-like of shape (n,)
         Larger is more suspicious.
     n_groups : int, default=10
-        Cuts the ranking into this many slices of equal size; at most n. Not used where `depths` are given.
+        Cuts the ranking into this many slices of equal size; at most n. Ignored if `depths` is given.
     depths : array-like of int or of float, shape (n_depths,), optional
         Depths in increasing order: ints are numbers of cases, floats shares of all cases, rounded up.
     amount : array-like of shape (n,), optional
-        What a case brings if it is positive; adds the three columns on money.
+        Value of a case if it is positive; adds the three columns on money.
     ties : {"expected", "best", "worst"}
-        As in `precision_at_k`: with "expected" the counts of positives are means, and need not be whole.
+        As in `precision_at_k`: with "expected" the counts of positives are means and may be fractions.
     sample_weight : array-like of shape (n,), optional
         Copies of a row; all counts are then sums of weights.
     pos_label : optional
@@ -126,10 +126,9 @@ def gains_table(
     Returns
     -------
     dict of str to ndarray of shape (n_depths,)
-        Of the slice since the depth before: ``cases``, ``positives``, ``hit_rate``. From the top down to the
-        depth: ``depth`` (cases), ``cumulative_positives``, ``precision``, ``recall``, ``lift``. With `amount`
-        also ``amount`` (found in the slice), ``cumulative_amount`` and ``amount_recall`` (its share of all
-        there is to find).
+        Per slice, since the previous depth: ``cases``, ``positives``, ``hit_rate``. From the top down to the depth:
+        ``depth`` (cases), ``cumulative_positives``, ``precision``, ``recall``, ``lift``. With `amount` also ``amount``
+        (found in the slice), ``cumulative_amount`` and ``amount_recall`` (its share of the total).
 
     Examples
     --------
@@ -163,7 +162,7 @@ def gains_table(
 def _money_columns(rows: CheckedRows, depth: NDArray[Any], ties: str) -> dict[str, NDArray[np.float64]]:
     curve = found_curve(rows, rows.positive * rows.amount, ties)
     found, to_find = curve.at(depth), curve.found[-1]
-    share = found / to_find if to_find > 0 else np.zeros(len(found))  # nothing to find: nothing is found
+    share = found / to_find if to_find > 0 else np.zeros(len(found))  # nothing to find
     return {"amount": np.diff(found, prepend=0.0), "cumulative_amount": found, "amount_recall": share}
 
 

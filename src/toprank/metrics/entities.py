@@ -1,7 +1,7 @@
-"""Measures where an entity, not a row, is checked: a card with its transactions, a company with its declarations.
+"""Measures per entity instead of per row: a card with its transactions, a company with its declarations.
 
-Owns the step from rows to entities. What comes out are ordinary cases, one per entity, for every other measure,
-curve and interval of this folder.
+Owns the step from rows to entities. It returns ordinary cases, one per entity, for every other measure, curve and
+interval of this folder.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class EntityCases(NamedTuple):
     ----------
     entities : ndarray of shape (n_entities,)
     y_true : ndarray of shape (n_entities,), bool
-        True where any row of the entity is positive.
+        True if any row of the entity is positive.
     score : ndarray of shape (n_entities,)
         The highest score of its rows.
     """
@@ -44,14 +44,14 @@ def per_entity(y_true: ArrayLike, score: ArrayLike, entities: ArrayLike, *, pos_
     score : array-like of shape (n,)
         Larger is more suspicious.
     entities : array-like of shape (n,)
-        Which entity a row belongs to: numbers, strings or other hashable values, none missing.
+        The entity of each row: numbers, strings or other hashable values, none missing.
     pos_label : optional
         The positive label; the larger of the two by default.
 
     Returns
     -------
     EntityCases
-        Its labels and scores suit any measure, as in
+        Its labels and scores work with any measure, as in
         ``bootstrap_interval(precision_at_k, cases.y_true, cases.score, k=100)``, which draws entities, not rows.
 
     Examples
@@ -75,9 +75,9 @@ def distinct_entity_precision_at_k(
 ) -> float:
     """Precision at k distinct entities: the share of the first k entities that have a positive row.
 
-    Entities are ranked by their highest score, and an entity is a hit if any of its rows is positive, be it not
-    the one with the highest score: who checks a card sees all its transactions. Known for payment cards as card
-    precision, CP@k, there taken per day: see `per_period`.
+    Entities are ranked by their highest score, and an entity is a hit if any of its rows is positive, not necessarily
+    the one with the highest score: checking a card shows all its transactions. For payment cards this is known as card
+    precision, CP@k, computed per day: see `per_period`.
 
     Parameters
     ----------
@@ -89,7 +89,7 @@ def distinct_entity_precision_at_k(
     of : {"positives", "cases"}
         What a float `k` is a share of: positive entities or all entities.
     ties : {"expected", "best", "worst"}
-        Entities tied at the cut are taken at random, each as likely as the other whatever its number of rows (the
+        Entities tied at the cut are taken at random, all equally likely whatever their number of rows (the
         exact mean over all orders of the entities), positives first, or last.
 
     Returns
@@ -120,7 +120,7 @@ def distinct_entity_precision_at_k(
             f"The 'k' parameter of {caller} must be at most the number of distinct entities ({n:,}). Got {k!r} "
             "instead. Hint: k counts entities, not rows."
         )
-    # Not check_rows: there may be entities of one class only where the rows are of both.
+    # Not check_rows: the entities may all be of one class even if the rows are not.
     rows = CheckedRows(cases.y_true, cases.score, np.ones(n), np.ones(n), is_weighted=False)
     depth = depth_of(k, of, rows, caller=caller)
     return float(found_curve(rows, rows.positive, ties).at(depth)) / depth
@@ -129,7 +129,7 @@ def distinct_entity_precision_at_k(
 def encode_identifiers(
     identifiers: ArrayLike, name: str, n: int, *, caller: str
 ) -> tuple[NDArray[np.intp], NDArray[Any]]:
-    """Return the number of each row's identifier, counted in the order of first rows, and the distinct ones."""
+    """Return the index of each row's identifier, in order of first appearance, and the distinct identifiers."""
     values = as_vector(identifiers, name, caller=caller, n=n)
     if values.dtype.kind not in "biufMmUS":
         return _encode_objects(values, name, caller)
@@ -148,8 +148,8 @@ def _encode_objects(values: NDArray[Any], name: str, caller: str) -> tuple[NDArr
         codes = [seen.setdefault(value, len(seen)) for value in listed]
     except TypeError:
         raise InputTypeError(
-            f"'{name}' of {caller} must be numbers, strings or other hashable values. Got one that is none of these. "
-            "Hint: join the parts of an identifier to one string."
+            f"'{name}' of {caller} must be numbers, strings or other hashable values. Got something else. "
+            "Hint: join the parts of an identifier into one string."
         ) from None
     distinct = np.empty(len(seen), dtype=object)
     distinct[:] = list(seen)

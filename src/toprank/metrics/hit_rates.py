@@ -1,7 +1,7 @@
 """`HitRates`: the share of hits to expect among new cases, as a function of the score.
 
-Made from cases that a model has scored without having learned from them: out of fold or out of bag. It knows scores and
-outcomes, nothing of models.
+Made from cases that a model scored without training on them: out of fold or out of bag. It knows scores and outcomes,
+but no models.
 """
 
 from __future__ import annotations
@@ -17,29 +17,29 @@ SMALLEST_BIN = 20.0
 """Cases in the first bin, at the very top of the list."""
 
 BIN_GROWTH = 1.5
-"""How much larger each bin is than the one above it: the top of the list is where rates change fastest."""
+"""Growth factor of the bins from the top down: rates change fastest at the top of the list."""
 
 PRIOR_CASES = 40.0
-"""Cases that the smooth curve counts as in every bin: a few hits more or fewer at the top say little."""
+"""Cases by which bins are shrunk towards the smooth curve: a few hits more or fewer at the top say little."""
 
 FINE_BINS = 10
-"""Bins per factor e of the place in the list, from which the smooth curve is fitted."""
+"""Bins per factor e of the place in the list, used to fit the smooth curve."""
 
 KNOTS = 512
-"""Scores at which a rate is kept at most."""
+"""Largest number of scores at which rates are kept."""
 
 SPREAD_SHARES = (0.01, 0.02, 0.05, 0.1, 0.2)
 """Top shares of the list on which the folds are compared."""
 
 FEW_HITS = 2.0
-"""Hits expected in a top share of one fold, at least, for the fold to be compared there."""
+"""Smallest number of expected hits in a top share of one fold for comparing the fold there."""
 
 LEAST_SPREAD, LARGEST_SPREAD = 2.0, 4.0
-"""Ends of the spread of folds. Few folds say little about it, and models of folds share most of their cases, so they
-differ less from each other than from a model of other cases."""
+"""Bounds of the spread of folds. Few folds say little about it, and the models of folds share most of their cases, so
+they differ less from each other than from a model of other cases."""
 
 OF_TRAINING = "training"
-"""Source of rates that come from the cases a model was trained on: they promise too much."""
+"""Source of rates from the training cases of a model: they are optimistic."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,19 +48,19 @@ class HitRates:
 
     Attributes
     ----------
-    score : float64 array of shape (m,), rising
+    score : float64 array of shape (m,), increasing
     rate : float64 array of shape (m,), non-decreasing
         Between two scores the rate is interpolated.
     above : float64 array of shape (m,)
         Unseen cases with at least this score.
     spread : float
-        How much more the hits of models vary than drawing cases explains: models of other cases differ, too.
+        How much more the hits of models vary than sampling of cases explains: models of other cases differ, too.
     source : str
-        How the unseen cases came about, in words: "5-fold cross-validation", "out of bag".
+        Origin of the unseen cases, in words: "5-fold cross-validation", "out of bag".
     average_precision : float
-        Of the unseen cases, the mean over the folds.
+        Average precision on the unseen cases, the mean over the folds.
     deviation : float
-        Standard deviation over the folds; NaN where there are no folds.
+        Standard deviation over the folds; NaN without folds.
     """
 
     score: np.ndarray
@@ -79,30 +79,30 @@ class HitRates:
 
     @property
     def is_for_new_cases(self) -> bool:
-        """False where the rates are those of the cases that the model was trained on."""
+        """False if the rates come from the training cases of the model."""
         return self.source != OF_TRAINING
 
     @property
     def n_cases(self) -> float:
-        """Unseen cases that the rates come from."""
+        """Number of unseen cases behind the rates."""
         return float(self.above[0])
 
     def at(self, score: np.ndarray) -> np.ndarray:
-        """Rate expected of new cases with these scores, float64."""
+        """Expected rate of new cases with these scores, float64."""
         return np.interp(score, self.score, self.rate)
 
     def interval(self, rate: float, n_unseen: float, n_new: float, level: float = 0.95) -> tuple[float, float]:
         """Ends of the interval for the share of hits among `n_new` new cases.
 
-        Two things may be off: the rate, which comes from `n_unseen` cases (fewer in effect, where folds differ), and
-        the luck of the draw among the new cases. Their variances add up; the ends are quantiles of a beta distribution
-        with that variance.
+        There are two sources of error: the rate, estimated from `n_unseen` cases (effectively fewer if folds differ),
+        and the sampling of the new cases. Their variances add up; the ends are quantiles of a beta distribution with
+        that variance.
 
         Parameters
         ----------
         rate : float
         n_unseen, n_new : float
-            Cases such as these behind the estimate, and those that are to come.
+            Number of cases behind the estimate, and of new cases.
         level : float, default 0.95
 
         Examples
@@ -119,7 +119,7 @@ class HitRates:
         cases = 1.0 / (self.spread / max(n_unseen, 1.0) + 1.0 / max(n_new, 1.0))
         tails = np.array([(1.0 - level) / 2.0, (1.0 + level) / 2.0])
         low, high = betaincinv(rate * cases + 0.5, (1.0 - rate) * cases + 0.5, tails).tolist()
-        n = max(1, round(n_new))  # hits are whole
+        n = max(1, round(n_new))  # hits are whole numbers
         return min(math.floor(low * n) / n, rate), max(math.ceil(high * n) / n, rate)
 
     def of_group(self, score: np.ndarray, weight: np.ndarray | None = None) -> tuple[float, float, float]:
@@ -130,27 +130,27 @@ class HitRates:
         score : float array of shape (n,), n >= 1
         weight : float array of shape (n,), optional
         """
-        # By distinct scores: a row of weight 2 and two equal rows have the same rate to the last digit.
+        # By distinct scores, so that a row of weight 2 and two equal rows have the same rate to the last digit.
         distinct, which = np.unique(score, return_inverse=True)
         rate = float(np.average(self.at(distinct), weights=np.bincount(which, weight)))
         n_new = len(score) if weight is None else float(weight.sum())
         return rate, *self.interval(rate, float(np.interp(score.min(), self.score, self.above)), n_new)
 
     def to_arrays(self) -> dict[str, np.ndarray]:
-        """Arrays by name, for a file; `from_arrays` gives an equal object back."""
+        """Arrays by name, for a file; `from_arrays` returns an equal object."""
         return {name: np.array(getattr(self, name)) for name in self.__dataclass_fields__}
 
     @classmethod
     def from_arrays(cls, arrays: dict[str, np.ndarray]) -> HitRates:
-        """Rates of arrays that `to_arrays` made; checked."""
+        """Rates from arrays made by `to_arrays`; checked."""
         numbers = {name: float(arrays[name]) for name in ("spread", "average_precision", "deviation")}
         rates = cls(arrays["score"], arrays["rate"], arrays["above"], source=str(arrays["source"]), **numbers)
         rules = [
             (rates.score.ndim == 1 and len(rates.score) > 0, "has scores"),
             (rates.score.shape == rates.rate.shape == rates.above.shape, "has a rate for every score"),
-            (bool(np.isfinite(rates.score).all() and np.all(np.diff(rates.score) > 0)), "has rising scores"),
+            (bool(np.isfinite(rates.score).all() and np.all(np.diff(rates.score) > 0)), "has increasing scores"),
             (bool(np.all((rates.rate >= 0) & (rates.rate <= 1) & (np.diff(rates.rate, prepend=0) >= 0))),
-             "has rates from 0 to 1 that do not fall"),
+             "has non-decreasing rates from 0 to 1"),
             (bool(np.isfinite(rates.above).all() and np.all(rates.above >= 0) and np.all(np.diff(rates.above) <= 0)),
              "counts cases above each score"),
             (np.isnan(rates.average_precision) or 0 <= rates.average_precision <= 1,
@@ -173,22 +173,22 @@ def fit_hit_rates(
     source: str,
     n_cases: np.ndarray | None = None,
 ) -> HitRates:
-    """Hit rate by score, from cases whose scores come from models that did not see them.
+    """Hit rate by score, from cases scored by models that did not see them.
 
-    A curve with three parameters (beta calibration, of the place in the list) says what few cases cannot; bins that
-    grow from the top of the list downwards correct it as far as their cases say otherwise.
+    A curve with three parameters (beta calibration, of the place in the list) is the prior; bins that grow from the top
+    of the list downwards correct it as far as their cases support it.
 
     Parameters
     ----------
     score : float array of shape (n,)
         On the scale of the final model.
     is_positive : bool array of shape (n,)
-        Cases of one class alone have one rate, and no average precision.
+        Cases of a single class have one rate, and no average precision.
     weight : float array of shape (n,), all above 0
     fold : int array of shape (n,) or None
-        Which model scored the case; None where no two cases need share one (out of bag).
+        The model that scored the case; None if all cases may have different ones (out of bag).
     knots : float array
-        Scores of the final model at which rates are wanted; thinned out where they are many.
+        Scores of the final model at which rates are needed; thinned out if there are many.
     source : str
     n_cases : float array of shape (n,) or None
         Cases behind each row, for intervals, where `weight` also counts cases that were not drawn; None = `weight`.
@@ -230,7 +230,7 @@ def _from_top(total: np.ndarray) -> np.ndarray:
 def _binned_rates(
     place: np.ndarray, positive: np.ndarray, total: np.ndarray, n: float
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Place of each bin, rising, and its rate, which does not rise; from tied cases by rising score."""
+    """Place of each bin, increasing, and its non-increasing rate; from tied cases by increasing score."""
     from scipy.optimize import isotonic_regression
 
     place, positive, total = place[::-1], positive[::-1], total[::-1]  # top first
@@ -246,7 +246,7 @@ def _binned_rates(
 
 
 def _bin_edges(n: float) -> np.ndarray:
-    """Cases above each edge between two bins."""
+    """Number of cases above each edge between two bins."""
     edges, width = [SMALLEST_BIN], SMALLEST_BIN
     while edges[-1] < n:
         width *= BIN_GROWTH
@@ -255,9 +255,9 @@ def _bin_edges(n: float) -> np.ndarray:
 
 
 def _smooth_rates(place: np.ndarray, positive: np.ndarray, total: np.ndarray) -> np.ndarray:
-    """Rates of the likeliest curve logit = c - a log(place) + b log(1 - place) with a, b >= 0.
+    """Rates of the maximum-likelihood curve logit = c - a log(place) + b log(1 - place) with a, b >= 0.
 
-    This is beta calibration (Kull, Silva Filho and Flach, 2017) of the place in the list; it never rises with the
+    This is beta calibration (Kull, Silva Filho and Flach, 2017) of the place in the list; it is non-increasing in the
     place.
     """
     from scipy.optimize import minimize
@@ -266,7 +266,7 @@ def _smooth_rates(place: np.ndarray, positive: np.ndarray, total: np.ndarray) ->
     def features_of(place: np.ndarray) -> np.ndarray:
         return np.column_stack((-np.log(place), np.log1p(-np.minimum(place, 1.0 - 1e-9)), np.ones(len(place))))
 
-    # The sums of a hundred neighbourhoods say as much as those of all cases.
+    # The sums of a hundred neighbourhoods are as informative as all cases.
     first = np.flatnonzero(np.diff(np.floor(FINE_BINS * np.log(np.cumsum(total) / total[0])), prepend=-1))
     fine_total, fine_positive = np.add.reduceat(total, first), np.add.reduceat(positive, first)
     features = features_of(np.add.reduceat(place * total, first) / fine_total)
@@ -286,7 +286,7 @@ def _smooth_rates(place: np.ndarray, positive: np.ndarray, total: np.ndarray) ->
 
 
 def _thinned(knots: np.ndarray) -> np.ndarray:
-    """At most KNOTS of the rising scores, ever closer to each other towards the top."""
+    """At most KNOTS of the increasing scores, denser towards the top."""
     if len(knots) <= KNOTS:
         return knots
     from_top = np.geomspace(1, len(knots), KNOTS // 2).astype(np.int64) - 1
@@ -295,7 +295,7 @@ def _thinned(knots: np.ndarray) -> np.ndarray:
 
 
 def _spread(score: np.ndarray, is_positive: np.ndarray, weight: np.ndarray, folds: list[np.ndarray]) -> float:
-    """Variance of the hits in the top shares of the folds over that of drawing cases, within bounds."""
+    """Variance of the hits in the top shares of the folds relative to sampling of cases, within bounds."""
     ratios = []
     for share in SPREAD_SHARES if len(folds) > 1 else ():
         hits, cases = np.array([_top_of(score[f], is_positive[f], weight[f], share) for f in folds]).T
@@ -320,19 +320,19 @@ def _top_of(score: np.ndarray, is_positive: np.ndarray, weight: np.ndarray, shar
 def on_final_scale(
     score: np.ndarray, seen: np.ndarray, seen_weight: np.ndarray, final: np.ndarray, final_weight: np.ndarray
 ) -> np.ndarray:
-    """Scores that the final model gives to cases at the same place of its list as these have in that of another model.
+    """Scores of the final model at the same places of its list as these cases have in the list of another model.
 
-    The place of a case is that among the cases that the model has learned from: a fold's model and its held-out cases
-    are to each other as the final model and new cases are.
+    The place of a case is relative to the training cases of the model: a fold's model relates to its held-out cases as
+    the final model to new cases.
 
     Parameters
     ----------
     score : float array of shape (n,)
-        By the other model, of cases that it has not seen.
+        Scores of the other model, for cases that it has not seen.
     seen, seen_weight : float arrays of shape (m,)
-        Its scores of the cases that it has learned from.
+        Its scores of its own training cases.
     final, final_weight : float arrays of shape (k,)
-        Scores of the final model of those that it has learned from.
+        Scores of the final model for its training cases.
     """
     distinct, place = _places(seen, seen_weight)
     final_distinct, final_place = _places(final, final_weight)
@@ -340,7 +340,7 @@ def on_final_scale(
 
 
 def _places(score: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Distinct scores, rising, and the share of cases below the middle of each tie."""
+    """Distinct scores, increasing, and the share of cases below the middle of each tie."""
     distinct, which = np.unique(score, return_inverse=True)
     total = np.bincount(which, weight)
     below = np.cumsum(total) - total / 2

@@ -23,7 +23,7 @@ class Interval:
     Attributes
     ----------
     value : float
-        The figure on the data as they are.
+        The figure on the original data.
     low, high : float
         The ends of the interval.
     level : float
@@ -50,7 +50,7 @@ def bootstrap_interval(
     random_state: Any = None,
     **metric_kwargs: Any,
 ) -> Interval:
-    """Percentile bootstrap interval of a measure: how far it moves when the test cases are drawn again.
+    """Percentile bootstrap interval of a measure: how much it varies with the sample of test cases.
 
     Parameters
     ----------
@@ -64,14 +64,12 @@ def bootstrap_interval(
     level : float, default=0.95
     n_resamples : int, default=1000
     stratified : bool, default=True
-        Draw positives from positives and negatives from negatives, so that every resample has as many of each
-        as the data. Otherwise the number of positives varies too; resamples with one class only are drawn
-        again.
+        Draw positives from positives and negatives from negatives, so that every resample has as many of each as the
+        data. Otherwise the number of positives varies too; resamples with a single class are redrawn.
     random_state : int, numpy.random.Generator or None
         An int gives the same interval every time.
     **metric_kwargs
-        Handed to `metric`; `sample_weight` and `amount` are resampled with their rows, the rest goes as it
-        is.
+        Passed to `metric`; `sample_weight` and `amount` are resampled with their rows, the rest is unchanged.
 
     Returns
     -------
@@ -79,9 +77,9 @@ def bootstrap_interval(
 
     Notes
     -----
-    The rows are sorted by score once, and resampled in that order, so that a measure finds them already
-    sorted. The interval describes the sampling of test cases, not that of training cases. With few positives
-    the average precision of a resample is biased upwards a little, as repeated positives support each other.
+    The rows are sorted by score once and resampled in that order, so that measures get sorted rows. The interval
+    describes the sampling of test cases, not of training cases. With few positives the average precision of a resample
+    is slightly biased upwards, because repeated positives support each other.
 
     Examples
     --------
@@ -109,7 +107,7 @@ def percentile_ends(draws: NDArray[np.float64], level: float) -> tuple[float, fl
 
 
 class ResampledRows:
-    """Rows to be measured again and again, for one or more columns of scores at once."""
+    """Rows for repeated measurement, with one or more columns of scores at once."""
 
     def __init__(
         self, y_true: ArrayLike, scores: list[ArrayLike], metric_kwargs: dict[str, Any], *, caller: str
@@ -160,9 +158,9 @@ def proportion_interval(
     Parameters
     ----------
     positives : array-like
-        Number of positives; may be a sum of weights, hence a float.
+        Number of positives; may be a sum of weights, so a float.
     n : array-like
-        Number of cases, in the same shape or broadcast to it. Where it is 0 nothing is known: [0, 1].
+        Number of cases, in the same shape or broadcast to it. If it is 0, the interval is [0, 1].
     level : float, default=0.95
 
     Returns
@@ -194,7 +192,7 @@ def proportion_interval(
     share = found / safe_total
     centre = (found + z**2 / 2) / (total + z**2)
     half = z * np.sqrt(total * share * (1 - share) + z**2 / 4) / (total + z**2)
-    # Exactly 0 and 1 at the ends, where rounding would leave 1e-17.
+    # Exactly 0 and 1 at the ends, without rounding errors such as 1e-17.
     low = np.where(found == 0, 0.0, np.clip(centre - half, 0.0, share))
     high = np.where(found == total, 1.0, np.clip(centre + half, share, 1.0))
     return low, high

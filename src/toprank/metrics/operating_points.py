@@ -1,7 +1,7 @@
 """`OperatingPoints`: classifiers as points in the plane of their two errors.
 
-One frame for whatever calls some cases positive: trees of a cost-optimal curve, models fitted at several costs or
-sampling ratios, the thresholds of a score, exact optima. Weights of cases are kept, rates are read off them.
+One frame for anything that labels cases positive: trees of a cost-optimal curve, models fitted at several costs or
+sampling ratios, the thresholds of a score, exact optima. It stores weights of cases; rates are derived from them.
 """
 
 from __future__ import annotations
@@ -28,20 +28,20 @@ from toprank.words.counts import count, plural
 
 Floats = NDArray[np.float64]
 ROUNDING = 1e-9
-"""Share of a class's weight that is put down to the order in which weights were added up."""
+"""Share of a class's weight that counts as rounding of sums."""
 
 
 @dataclass(frozen=True, eq=False)
 class OperatingPoints:
-    """Classifiers and the weight of the cases they get wrong.
+    """Classifiers and the weight of their mistakes.
 
     Parameters
     ----------
     cost_ratio : array-like of shape (m,) or None
-        What a false positive costs when a false negative costs 1 (lambda of the paper), at which each classifier was
-        found; NaN, or None for all of them, where that is not known.
+        Cost of a false positive relative to a false negative (lambda of the paper), at which each classifier was
+        fitted; NaN, or None for all of them, if unknown.
     false_positives, false_negatives : array-like of shape (m,)
-        Weight of the negative cases called positive, and of the positive cases called negative.
+        Weight of the negative cases labelled positive, and of the positive cases labelled negative.
     positives, negatives : float
         Weight of either class.
 
@@ -76,7 +76,7 @@ class OperatingPoints:
         lengths = [len(self.cost_ratio), len(self.false_positives), len(self.false_negatives)]
         if len(set(lengths)) > 1:
             raise InputError(
-                "OperatingPoints needs a cost ratio, false positives and false negatives of every point. Got "
+                "OperatingPoints needs a cost ratio, false positives and false negatives for every point. Got "
                 f"{lengths[0]:,}, {lengths[1]:,} and {lengths[2]:,} values. Hint: an unknown cost ratio is NaN."
             )
 
@@ -90,14 +90,14 @@ class OperatingPoints:
         sample_weight: ArrayLike | None = None,
         pos_label: Any = None,
     ) -> OperatingPoints:
-        """Points of classifiers given by what they call each case.
+        """Points of classifiers given by their labels of each case.
 
         Parameters
         ----------
         y : array-like of shape (n,)
             Labels of two values.
         labels : array-like of shape (m, n) or (n,)
-            Predicted labels of m classifiers, or of one: values of y, or booleans, True = called positive.
+            Predicted labels of m classifiers, or of one: values of y, or booleans, True = positive.
         cost_ratio : array-like of shape (m,), optional
         sample_weight : array-like of shape (n,), optional
         pos_label : optional
@@ -127,7 +127,7 @@ class OperatingPoints:
     def of_scores(
         cls, y: ArrayLike, score: ArrayLike, *, sample_weight: ArrayLike | None = None, pos_label: Any = None
     ) -> OperatingPoints:
-        """Points of all thresholds of a score, from nothing called positive to everything.
+        """Points of all thresholds of a score, from no case labelled positive to all.
 
         Parameters
         ----------
@@ -160,26 +160,26 @@ class OperatingPoints:
 
     @property
     def false_positive_rate(self) -> Floats:
-        """Share of the negative cases called positive, (m,)."""
+        """Share of the negative cases labelled positive, (m,)."""
         return self.false_positives / self.negatives
 
     @property
     def true_positive_rate(self) -> Floats:
-        """Share of the positive cases called positive, (m,)."""
+        """Share of the positive cases labelled positive, (m,)."""
         return 1.0 - self.false_negatives / self.positives
 
     @property
     def alerts(self) -> Floats:
-        """Weight of the cases called positive, (m,)."""
+        """Weight of the cases labelled positive, (m,)."""
         return self.false_positives + (self.positives - self.false_negatives)
 
     @property
     def is_dominated(self) -> NDArray[np.bool_]:
-        """Whether another point has no more of both errors and fewer of one, (m,)."""
+        """Whether another point has at most as many of both errors and fewer of one, (m,)."""
         order = np.lexsort((self.false_negatives, self.false_positives))
         values, start, size = np.unique(self.false_positives[order], return_index=True, return_counts=True)
-        least = self.false_negatives[order][start]  # of each number of false positives,
-        before = np.append(np.inf, np.minimum.accumulate(least))[: len(values)]  # and of all smaller numbers
+        least = self.false_negatives[order][start]  # per number of false positives,
+        before = np.append(np.inf, np.minimum.accumulate(least))[: len(values)]  # and over all smaller numbers
         missed = self.false_negatives[order]
         dominated = np.empty(len(self), bool)
         dominated[order] = (np.repeat(before, size) <= missed) | (np.repeat(least, size) < missed)
@@ -190,17 +190,15 @@ class OperatingPoints:
         return self.false_negatives + check_cost_ratio(cost_ratio, "OperatingPoints.cost") * self.false_positives
 
     def cheapest(self, cost_ratio: float) -> int:
-        """Position of the point of least cost; of equals the one with the fewest false positives, then the first."""
+        """Position of the cheapest point; ties go to the fewest false positives, then to the first."""
         if not len(self):
-            raise InputError(
-                "OperatingPoints.cheapest needs at least one point, but there is none. Hint: check select."
-            )
+            raise InputError("OperatingPoints.cheapest needs at least one point, but it is empty. Hint: check select.")
         return int(np.lexsort((self.false_positives, self.cost(cost_ratio)))[0])
 
     def curve(self) -> RocCurve:
-        """ROC curve through the points that are not dominated, and the corners (0, 0) and (1, 1).
+        """ROC curve through the undominated points and the corners (0, 0) and (1, 1).
 
-        Straight pieces are what tossing a coin between two classifiers gives.
+        A straight piece corresponds to tossing a coin between two classifiers.
 
         Examples
         --------
@@ -223,9 +221,9 @@ class OperatingPoints:
         return self.hull().area
 
     def dominates(self, other: OperatingPoints) -> bool:
-        """Whether for every point of `other` there is one of these with no more of both errors.
+        """Whether every point of `other` is matched by one of these with at most as many of both errors.
 
-        Both must be counted on the same cases. Differences below 1e-9 of a class's weight are rounding.
+        Both must use the same cases. Differences below 1e-9 of a class's weight are rounding.
 
         Examples
         --------
@@ -237,7 +235,7 @@ class OperatingPoints:
         if not isinstance(other, OperatingPoints):
             raise InputTypeError(
                 f"OperatingPoints.dominates needs other OperatingPoints. Got {type(other).__name__} instead. "
-                "Hint: OperatingPoints.of_scores makes them of a score."
+                "Hint: use OperatingPoints.of_scores to make them from a score."
             )
         mine, theirs = (self.positives, self.negatives), (other.positives, other.negatives)
         if not np.allclose(mine, theirs, rtol=ROUNDING, atol=0):
@@ -266,7 +264,7 @@ class OperatingPoints:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """The fields as plain lists and numbers; ``OperatingPoints(**fields)`` gives the points back."""
+        """The fields as plain lists and numbers; ``OperatingPoints(**fields)`` restores the points."""
         return {
             "cost_ratio": self.cost_ratio.tolist(),
             "false_positives": self.false_positives.tolist(),
@@ -293,9 +291,9 @@ class OperatingPoints:
 
 
 def check_cost_ratio(value: Any, caller: str, name: str = "cost_ratio") -> float:
-    """Return what a mistake costs as a finite float, at least 0."""
+    """Return the cost of a mistake as a finite float, at least 0."""
     if not is_real(value) or not 0 <= value < np.inf:
-        hint = "what a false positive costs when a false negative costs 1" if name == "cost_ratio" else "what one costs"
+        hint = "the cost of a false positive if a false negative costs 1" if name == "cost_ratio" else "the cost of one"
         raise InputError(
             f"The '{name}' parameter of {caller} must be a float in the range [0, inf). Got {value!r} instead. "
             f"Hint: it is {hint}."
@@ -304,12 +302,12 @@ def check_cost_ratio(value: Any, caller: str, name: str = "cost_ratio") -> float
 
 
 def _called_positive(labels: ArrayLike, truth: Any, low: Any, high: Any, chosen: Any, caller: str) -> Any:
-    """True where a classifier calls a case positive, (m, n)."""
+    """True where a classifier labels a case positive, (m, n)."""
     array = np.asarray(labels)
     rows = array[np.newaxis] if array.ndim == 1 else array
     if rows.ndim != 2 or rows.shape[1] != len(truth):
         raise InputError(
-            f"'labels' of {caller} must have a row for each classifier and a column for each of the {len(truth):,} "
+            f"'labels' of {caller} must have one row per classifier and one column for each of the {len(truth):,} "
             f"cases. Got an array of shape {array.shape}. Hint: np.array([model.predict(X) for model in models])."
         )
     if rows.dtype.kind == "b" and truth.dtype.kind != "b":
@@ -333,11 +331,11 @@ def _class_weight(value: Any, name: str) -> float:
 
 
 def _errors(values: Any, name: str, most: float) -> Floats:
-    """A read-only copy of weights between 0 and that of the class."""
+    """A read-only copy of weights between 0 and the weight of the class."""
     array = np.array(values, dtype=np.float64)
     if array.ndim != 1 or not ((array >= -ROUNDING * most) & (array <= most * (1 + ROUNDING))).all():
         raise InputError(
-            f"'{name}' of OperatingPoints must be weights, none below 0 or above {most:g}, that of the class. "
+            f"'{name}' of OperatingPoints must be weights between 0 and {most:g}, the weight of the class. "
             f"Got {_shown(values)} instead. Hint: they are weights of cases, not rates."
         )
     array = np.clip(array, 0.0, most)
@@ -350,7 +348,7 @@ def _cost_ratios(values: Any) -> Floats:
     if array.ndim != 1 or not (np.isnan(array) | ((array >= 0) & (array < np.inf))).all():
         raise InputError(
             "'cost_ratio' of OperatingPoints must be a list of finite numbers, none below 0. "
-            f"Got {_shown(values)} instead. Hint: an unknown one is NaN."
+            f"Got {_shown(values)} instead. Hint: use NaN for an unknown one."
         )
     array.flags.writeable = False
     return array

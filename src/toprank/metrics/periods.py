@@ -1,4 +1,4 @@
-"""Measures with a budget per period: the mean over days or weeks of a measure of each."""
+"""Measures with a budget per period: the mean of a measure over days or weeks."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from toprank.metrics.entities import distinct_entity_precision_at_k, encode_iden
 
 ROW_KEYWORDS = ("sample_weight", "amount", "entities")
 COUNT_POSITIVES_ONLY = (precision_at_k, recall_at_k, gain_at_k, distinct_entity_precision_at_k)
-"""Measures that need no negative: they say what k checks find, not how positives stand to negatives."""
+"""Measures that need no negative cases: they say what k checks find, not how positives compare with negatives."""
 
 
 class PeriodValues(NamedTuple):
@@ -32,7 +32,7 @@ class PeriodValues(NamedTuple):
     Attributes
     ----------
     periods : ndarray of shape (n_periods,)
-        Sorted where they can be, otherwise in the order of their first rows.
+        Sorted if possible, else in order of first appearance.
     values : ndarray of shape (n_periods,), float64
     """
 
@@ -50,12 +50,12 @@ def per_period(
     pos_label: Any = None,
     **metric_kwargs: Any,
 ) -> float:
-    """Mean over the periods of the measure of each: what k checks a day bring on an average day.
+    """Mean of a measure over the periods: what k checks per day find on an average day.
 
     Parameters
     ----------
     metric : callable
-        Called as ``metric(y_true, score, **metric_kwargs)`` on the rows of one period. A period may be all positive
+        Called as ``metric(y_true, score, **metric_kwargs)`` on the rows of one period. A period may be all-positive
         for precision, recall and gain at k and for `distinct_entity_precision_at_k`.
     y_true : array-like of shape (n,)
         Labels of two values; with `pos_label` one of them is enough.
@@ -64,14 +64,14 @@ def per_period(
     periods : array-like of shape (n,)
         The day, week or year of each row; equal values are one period.
     empty : float or None, default=0.0
-        The value of a period without a positive, where most measures are not defined. 0 is right for precision and
-        money: the checks of that day found nothing, and without such days the mean would flatter. None leaves these
-        periods out, which suits recall and average precision.
+        The value of a period without positives, where most measures are undefined. 0 is right for precision and money:
+        the checks of that day found nothing, and leaving such days out would be optimistic. None leaves these periods
+        out, which suits recall and average precision.
     pos_label : optional
         The positive label; the larger of the two by default.
     **metric_kwargs
-        Handed to `metric`. `sample_weight`, `amount` and `entities` go with their rows. An int `k` is a number of
-        checks per period; in a period with fewer cases (entities, where they are given) all are checked.
+        Passed to `metric`. `sample_weight`, `amount` and `entities` follow their rows. An int `k` is a number of
+        checks per period; in a period with fewer cases (or entities, if given) all are checked.
 
     Returns
     -------
@@ -99,7 +99,7 @@ def values_per_period(
     pos_label: Any = None,
     **metric_kwargs: Any,
 ) -> PeriodValues:
-    """The measure of every period, whose mean `per_period` gives.
+    """The measure of every period; `per_period` is their mean.
 
     Parameters are those of `per_period`.
 
@@ -160,8 +160,8 @@ def _period_values(
         if positive[rows].all():
             if metric not in COUNT_POSITIVES_ONLY:
                 raise InputError(
-                    f"{caller} needs a negative case in every period with a positive one for this metric, but the "
-                    f"{len(rows):,} of period {distinct[code]} are all positive. Hint: use longer periods."
+                    f"{caller} needs a negative case in every period with a positive one for this metric, but all "
+                    f"{len(rows):,} cases of period {distinct[code]} are positive. Hint: use longer periods."
                 )
             y, inside, options = _add_negative(inside, options, len(rows), metric.__name__)
         kept.append(code)
@@ -175,7 +175,7 @@ def _period_values(
 
 
 def _checks(k: Any, inside: dict[str, NDArray[Any]], n: int) -> Any:
-    """Return the number of checks of one period: an int k, but no more than there are cases."""
+    """Return the number of checks of one period: k if it is an int, but at most the number of cases."""
     if not is_int(k):
         return k
     if "entities" in inside:
@@ -188,10 +188,10 @@ def _checks(k: Any, inside: dict[str, NDArray[Any]], n: int) -> Any:
 def _add_negative(
     inside: dict[str, NDArray[Any]], options: dict[str, Any], n: int, caller: str
 ) -> tuple[NDArray[np.bool_], dict[str, NDArray[Any]], dict[str, Any]]:
-    """Return the labels, columns and options of n positives with a negative below them, which changes no value.
+    """Return the labels, columns and options of n positives plus a negative below them, which changes no value.
 
-    It is an entity of its own. A share is one of the positives, who are all real cases; an int k is within these
-    already.
+    It is an entity of its own. A share refers to the positives, which are all real cases; an int k is already within
+    these.
     """
     score = check_score(inside["score"], "score", n, caller=caller)
     below = {"score": np.append(np.unique(score, return_inverse=True)[1], -1)}  # ranks: no score is below -inf
@@ -199,7 +199,7 @@ def _add_negative(
         below["entities"] = np.append(encode_identifiers(inside["entities"], "entities", n, caller=caller)[0], -1)
     if "amount" in inside:
         below["amount"] = np.append(check_amount(inside["amount"], n, caller=caller), 0.0)
-    if "sample_weight" in inside:  # next to no weight: the depth may end at the total, be it no whole number
+    if "sample_weight" in inside:  # tiny weight: the depth may end at a fractional total
         weight = check_weight(inside["sample_weight"], n, caller=caller)
         below["sample_weight"] = np.append(weight, np.finfo(np.float64).tiny)
     share = {"of": "positives"} if options.get("of") == "cases" else {}
@@ -207,14 +207,14 @@ def _add_negative(
 
 
 def _positive(labels: NDArray[Any], pos_label: Any, caller: str) -> NDArray[np.bool_]:
-    """Return True where the label is positive; where pos_label is given, the labels may be of one class."""
+    """Return True where the label is positive; if pos_label is given, one class is enough."""
     if pos_label is not None and len(labels) and (labels == labels[0]).all():
         return labels == pos_label
     return check_labels(labels, pos_label=pos_label, caller=caller)
 
 
 def _encode_periods(periods: ArrayLike, n: int, caller: str) -> tuple[NDArray[np.intp], NDArray[Any]]:
-    """Return the number of each row's period and the distinct periods, sorted where they can be."""
+    """Return the index of each row's period and the distinct periods, sorted if possible."""
     codes, distinct = encode_identifiers(periods, "periods", n, caller=caller)
     try:
         order = np.argsort(distinct)

@@ -27,12 +27,12 @@ def average_precision(
     y_true : array-like of shape (n,)
         Labels of two values.
     score : array-like of shape (n,)
-        Larger is more suspicious; NaN is refused, infinities are not.
+        Larger is more suspicious; NaN is an error, infinities are allowed.
     sample_weight : array-like of shape (n,), optional
-        Any weights with ``ties="grouped"``. The other choices order single cases, so weights are numbers of
-        copies there and must be whole.
+        Any weights with ``ties="grouped"``. The other choices order single cases, so weights are numbers of copies and
+        must be whole.
     ties : {"grouped", "expected", "best", "worst"}
-        "grouped" enters a tied group whole: equation (2) of [1]_, AP = sum over thresholds t of (R_t -
+        "grouped" counts a tied group as a whole: equation (2) of [1]_, AP = sum over thresholds t of (R_t -
         R_{t-1}) P_t, which is ``sklearn.metrics.average_precision_score``. "expected" is the exact mean over
         all orders of the tied rows; "best" and "worst" put positives first or last among them. Without ties
         all four are equal.
@@ -46,15 +46,15 @@ def average_precision(
 
     Notes
     -----
-    Take a group of g cases with p positives, behind M cases with A positives. Under random order its j-th
+    Take a group of g cases with p positives, after M cases with A positives. Under random order its j-th
     position holds a positive with probability p / g, with (j - 1)(p - 1) / (g - 1) positives of the group
     above it on average, so that the group adds
 
     .. math:: \sum_{j=1}^{g} \frac{p}{g} \, \frac{A + 1 + (j-1)(p-1)/(g-1)}{M + j}
 
-    to the sum of precisions. A quotient of a linear function and M + j sums to harmonic numbers, hence one
-    expression per group and no loop. "grouped" gives every positive the precision at the end of its group:
-    never below "worst", but above "best" where many tied positives follow negatives.
+    to the sum of precisions. The quotient of a linear function and M + j sums to harmonic numbers, so that there is one
+    expression per group and no loop. "grouped" gives every positive the precision at the end of its group: never below
+    "worst", but above "best" if many tied positives follow negatives.
 
     References
     ----------
@@ -85,7 +85,7 @@ def _check_whole_weights(rows: CheckedRows, ties: str, caller: str) -> None:
     if is_bad.any():
         raise InputError(
             f"'sample_weight' of {caller} must be whole numbers (copies of a row) with ties={ties!r}. "
-            f"Got {rows.weight[is_bad.argmax()]} instead. Hint: ties='grouped' takes any weights."
+            f"Got {rows.weight[is_bad.argmax()]} instead. Hint: ties='grouped' accepts any weights."
         )
 
 
@@ -96,7 +96,7 @@ def _grouped(groups: TieGroups) -> NDArray[np.float64]:
 def _expected(groups: TieGroups) -> NDArray[np.float64]:
     p, g = groups.positives, groups.cases
     above, before = groups.positives_through - p, groups.cases_through - g  # A, M
-    slope = (p - 1) / np.maximum(g - 1, 1)  # with g = 1 there is one position and the slope is not used
+    slope = (p - 1) / np.maximum(g - 1, 1)  # unused if g = 1
     slope = np.where(g > 1, slope, 0.0)
     intercept = above + 1 - slope * (1 + before)  # the numerator is slope (M + j) + intercept
     return p / g * (slope * g + intercept * harmonic_difference(before, g))
@@ -113,7 +113,7 @@ def _worst(groups: TieGroups) -> NDArray[np.float64]:
 def _run_of_positives(
     p: NDArray[np.float64], positives_through: NDArray[np.float64], before: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Sum of (A + i) / (M + i) for i = 1..p: p positives in a row behind M cases with A positives."""
+    """Sum of (A + i) / (M + i) for i = 1..p: a run of p positives after M cases with A positives."""
     return p + (positives_through - p - before) * harmonic_difference(before, p)
 
 
@@ -126,7 +126,7 @@ _HARMONIC = np.append(0.0, np.cumsum(1 / np.arange(1, _N_TABLE + 1)))
 def harmonic_difference(start: NDArray[np.float64], n: NDArray[np.float64]) -> NDArray[np.float64]:
     """Sum of 1 / (start + j) for j = 1..n, to full relative precision; both hold whole numbers.
 
-    A difference of two harmonic numbers loses digits when n is small beside start. So: a table up to 32, and
+    A difference of two harmonic numbers loses digits if n is much smaller than start. So: a table up to 32, and
     beyond it the expansion in x = k + 1/2, H_k = log x + gamma + 1/(24 x^2) - 7/(960 x^4) + 31/(8064 x^6) -
     ..., where the logarithms are subtracted as log1p(n / x). The first term left out is below 1e-17.
     """
@@ -145,9 +145,9 @@ def _correction(x: NDArray[np.float64]) -> NDArray[np.float64]:
 def roc_auc(
     y_true: ArrayLike, score: ArrayLike, *, sample_weight: ArrayLike | None = None, pos_label: Any = None
 ) -> float:
-    """Area under the ROC curve: the chance that a positive is above a negative, a tie counting one half.
+    """Area under the ROC curve: the probability that a positive is above a negative, ties counting one half.
 
-    The half makes it the expectation over random tie order, so there is no ``ties`` choice.
+    Counting ties one half is the expectation over random tie order, so there is no ``ties`` choice.
 
     Parameters
     ----------
@@ -187,7 +187,7 @@ def pos_at_top(
 ) -> float:
     """Pos@Top: the share of the positives ranked above every negative.
 
-    It is the recall before the precision falls below 1 [1]_. A positive tied with the first negative is not
+    It is the recall before the precision drops below 1 [1]_. A positive tied with the first negative is not
     above it.
 
     Parameters

@@ -1,8 +1,8 @@
-"""`RocCurve`: a ROC curve as the corners of a broken line, and the curve of a score.
+"""`RocCurve`: a ROC curve as a piecewise linear function, and the curve of a score.
 
-The x-axis is the false positive rate alpha, the y-axis the true positive rate beta. A tied group of rows, or the cell
-of a partition, is one straight piece: the mean over all orders of its rows. Bands around a curve are made in
-`roc_bands`, the interval of the area in `auc`.
+The x-axis is the false positive rate alpha, the y-axis the true positive rate beta. A tied group of rows, or a cell of
+a partition, is one straight piece: the mean over all orders of its rows. Bands around a curve are in `roc_bands`, the
+interval of the area is in `auc`.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ class RocCurve:
     Parameters
     ----------
     alpha, beta : array-like of shape (n_knots,)
-        False and true positive rates of the knots; neither falls. Knots may repeat an alpha (a vertical piece), a beta
-        (a horizontal one) or both (an empty cell).
+        False and true positive rates of the knots, both non-decreasing. Knots may repeat an alpha (a vertical piece), a
+        beta (a horizontal one) or both (an empty cell).
 
     References
     ----------
@@ -51,7 +51,7 @@ class RocCurve:
             object.__setattr__(self, name, _rates(getattr(self, name), name))
         if len(self.alpha) != len(self.beta):
             raise InputError(
-                f"RocCurve needs as many values of alpha as of beta, one pair a knot. Got {len(self.alpha):,} and "
+                f"RocCurve needs as many values of alpha as of beta, one pair per knot. Got {len(self.alpha):,} and "
                 f"{len(self.beta):,}. Hint: both start with 0 and end with 1."
             )
 
@@ -62,7 +62,7 @@ class RocCurve:
         Parameters
         ----------
         positive, negative : array-like of shape (n_cells,)
-            Weight of either class in the cells, the highest score first. Cells without any weight are dropped.
+            Weight of each class in the cells, highest score first. Cells without weight are dropped.
 
         Examples
         --------
@@ -80,7 +80,7 @@ class RocCurve:
         return cls(_cumulative_shares(cells["negative"][kept]), _cumulative_shares(cells["positive"][kept]))
 
     def __call__(self, alpha: ArrayLike) -> Floats:
-        """True positive rate at each alpha in [0, 1]; where the curve is vertical, its upper end."""
+        """True positive rate at each alpha in [0, 1]; the upper end of vertical pieces."""
         return upper_value(self.alpha, self.beta, _check_positions(alpha))
 
     @property
@@ -91,45 +91,45 @@ class RocCurve:
         knot, beta = 1, adds (1 - alpha of the knot before it) / 2.
         """
         gaps = np.diff(self.alpha)
-        # Each knot carries half of the gaps on both its sides; the first has beta = 0.
+        # Each knot has half of the gaps on both sides; the first has beta = 0.
         spans = gaps + np.append(gaps[1:], 0.0)
         return float(np.clip(spans @ self.beta[1:] / 2, 0.0, 1.0))
 
     def is_concave(self, tolerance: float = 1e-12) -> bool:
-        """Whether the slope never rises from one piece to the next.
+        """Whether the slope never increases from one piece to the next.
 
-        `tolerance` is the largest cross product of two neighbouring pieces that counts as none: vertical pieces have no
+        `tolerance` is the largest cross product of two neighbouring pieces that counts as zero: vertical pieces have no
         slope to compare.
         """
         run, rise = self._pieces()
         return bool((run[:-1] * rise[1:] - rise[:-1] * run[1:] <= tolerance).all())
 
     def hull(self) -> RocCurve:
-        """The least concave curve that is nowhere below this one; its knots are knots of this one.
+        """The least concave majorant of this curve; its knots are knots of this one.
 
         Examples
         --------
         >>> RocCurve([0, 0.2, 0.5, 1], [0, 0.6, 0.6, 1]).hull().to_dict()
         {'alpha': [0.0, 0.2, 1.0], 'beta': [0.0, 0.6, 1.0]}
         """
-        from scipy.optimize import isotonic_regression  # slow to import: only who asks for a hull pays
+        from scipy.optimize import isotonic_regression  # slow to import
 
         run, rise = self._pieces()
-        # Sheared to (alpha + beta, beta) the curve has slopes in [0, 1] and the same hull. There pooling neighbours
-        # whose slopes rise gives it, in linear time.
+        # Sheared to (alpha + beta, beta), the curve has slopes in [0, 1] and the same hull; pooling neighbours with
+        # increasing slopes yields it in linear time.
         blocks = isotonic_regression(rise / (run + rise), weights=run + rise, increasing=False).blocks
         moved = np.append(True, (np.diff(self.alpha) > 0) | (np.diff(self.beta) > 0))
         return RocCurve(self.alpha[moved][blocks], self.beta[moved][blocks])
 
     def distance(self, other: RocCurve, norm: str = "l1") -> float:
-        """How far two curves are apart, exactly.
+        """Exact distance of two curves.
 
         Parameters
         ----------
         other : RocCurve
         norm : {"l1", "sup"}
-            The area between the curves, or the largest vertical gap. For a curve nowhere above the optimal one the
-            area is what its AUC lacks.
+            The area between the curves, or the largest vertical gap. For a curve nowhere above the optimal one, the
+            area is the loss of AUC.
 
         Examples
         --------
@@ -141,23 +141,24 @@ class RocCurve:
         if not isinstance(other, RocCurve):
             raise InputTypeError(f"RocCurve.distance needs another RocCurve. Got {type(other).__name__} instead.")
         grid = np.union1d(self.alpha, other.alpha)
-        # Between two knots of either both are straight: from the upper end at the left to the lower end at the right.
+        # Between two adjacent knots of either curve both are straight: from the upper end on the left to the lower end
+        # on the right.
         start = (self(grid) - other(grid))[:-1]
         stop = (lower_value(self.alpha, self.beta, grid) - lower_value(other.alpha, other.beta, grid))[1:]
         if norm == "sup":
             return float(max(np.abs(start).max(), np.abs(stop).max()))
         size = np.abs(start) + np.abs(stop)
         crosses = start * stop < 0
-        # Two triangles where the difference changes its sign, else a trapezoid.
+        # Two triangles if the difference changes sign, else a trapezoid.
         mean = np.where(crosses, (start**2 + stop**2) / np.where(crosses, size, 1.0), size) / 2
         return float(mean @ np.diff(grid))
 
     def to_dict(self) -> dict[str, list[float]]:
-        """The knots as plain lists, by the name of the axis; ``RocCurve(**knots)`` gives the curve back."""
+        """The knots as plain lists, by the name of the axis; ``RocCurve(**knots)`` restores the curve."""
         return {"alpha": self.alpha.tolist(), "beta": self.beta.tolist()}
 
     def _pieces(self) -> tuple[Floats, Floats]:
-        """Width and height of the pieces of the curve, those of no length left out."""
+        """Width and height of the pieces of the curve, without empty ones."""
         run, rise = np.diff(self.alpha), np.diff(self.beta)
         moves = (run > 0) | (rise > 0)
         return run[moves], rise[moves]
@@ -176,7 +177,7 @@ class RocCurve:
 def roc_curve(
     y_true: ArrayLike, score: ArrayLike, *, sample_weight: ArrayLike | None = None, pos_label: Any = None
 ) -> RocCurve:
-    """ROC curve of a score; rows of one score form one straight piece.
+    """ROC curve of a score; rows with equal scores form one straight piece.
 
     Parameters
     ----------
@@ -203,39 +204,39 @@ def roc_curve(
     order = np.argsort(rows.score, kind="stable")[::-1]
     last = last_of_group(rows.score[order])
     weight, positive = rows.weight[order], rows.positive[order]
-    # A sum for each class: their difference would fall here and there by a rounding error.
+    # One sum per class: their difference could decrease by a rounding error.
     alpha = _cumulative_shares(np.where(positive, 0.0, weight), last)
     return RocCurve(alpha, _cumulative_shares(np.where(positive, weight, 0.0), last))
 
 
 def upper_value(alpha: Floats, beta: Floats, at: Floats) -> Floats:
-    """Height of a broken line at each place in [0, 1]; where it is vertical, the upper end."""
-    left = np.searchsorted(alpha, at, side="right") - 1  # the last knot that is not to the right
+    """Height of a piecewise linear curve at each place in [0, 1]; the upper end of vertical pieces."""
+    left = np.searchsorted(alpha, at, side="right") - 1  # the last knot not to the right
     right = np.minimum(left + 1, len(alpha) - 1)
     return _between(alpha, beta, left, right, at)
 
 
 def lower_value(alpha: Floats, beta: Floats, at: Floats) -> Floats:
-    """Height of a broken line at each place in [0, 1]; where it is vertical, the lower end."""
-    right = np.searchsorted(alpha, at, side="left")  # the first knot that is not to the left
+    """Height of a piecewise linear curve at each place in [0, 1]; the lower end of vertical pieces."""
+    right = np.searchsorted(alpha, at, side="left")  # the first knot not to the left
     left = np.maximum(right - 1, 0)
     return _between(alpha, beta, left, right, at)
 
 
 def _between(alpha: Floats, beta: Floats, left: Any, right: Any, at: Floats) -> Floats:
     run, start = alpha[right] - alpha[left], beta[left]
-    # A share of 0 keeps the left knot; without a width both knots are one.
+    # A share of 0 keeps the left knot; with zero width both knots are the same.
     share = np.divide(at - alpha[left], run, out=np.zeros_like(at), where=run > 0)
-    return np.minimum(start + share * (beta[right] - start), beta[right])  # not above it by a rounding error
+    return np.minimum(start + share * (beta[right] - start), beta[right])  # guards against rounding
 
 
 def _rates(values: Any, name: str) -> Floats:
-    """A read-only copy of rates that rise from 0 to 1."""
+    """A read-only copy of non-decreasing rates from 0 to 1."""
     array = np.array(values, dtype=np.float64)
     if array.ndim != 1 or len(array) < 2 or array[0] != 0 or array[-1] != 1 or not (np.diff(array) >= 0).all():
         raise InputError(
-            f"'{name}' of RocCurve must be rates that go from 0 to 1 and never fall. Got {_shown(values)} instead. "
-            "Hint: RocCurve.of_cells makes a curve of the weights of cells, roc_curve of scores."
+            f"'{name}' of RocCurve must be non-decreasing rates from 0 to 1. Got {_shown(values)} instead. "
+            "Hint: use RocCurve.of_cells for weights of cells, roc_curve for scores."
         )
     array.flags.writeable = False
     return array
@@ -245,14 +246,14 @@ def _cell_weights(values: ArrayLike, name: str) -> Floats:
     array = np.asarray(values, dtype=np.float64)
     if array.ndim != 1 or not (np.isfinite(array) & (array >= 0)).all() or not array.any():
         raise InputError(
-            f"'{name}' of RocCurve.of_cells must be weights of cells, none below 0 and not all 0. "
+            f"'{name}' of RocCurve.of_cells must be non-negative weights of cells, not all 0. "
             f"Got {_shown(values)} instead. Hint: the curve needs cases of both classes."
         )
     return array
 
 
 def _cumulative_shares(weight: Floats, last: Any = slice(None)) -> Floats:
-    """0 and the share of the weight down to each of the rows `last`; the final one is exactly 1."""
+    """0 and the share of the weight up to each of the rows `last`; the final one is exactly 1."""
     through = np.cumsum(weight)
     return np.append(0.0, through[last] / through[-1])
 

@@ -24,15 +24,15 @@ class RocBand:
     Attributes
     ----------
     alpha : ndarray of shape (n_points,)
-        False positive rates, rising.
+        False positive rates, increasing.
     value, low, high : ndarray of shape (n_points,)
-        True positive rates there: of the curve on the data as they are, and the ends of the band. None of them falls.
+        True positive rates there: of the curve on the original data, and the ends of the band. All are non-decreasing.
     level : float
         The confidence level, 0.95 for 95 %.
     method : str
         "bootstrap" or "dkw".
     is_simultaneous : bool
-        True where the level is the chance that the whole curve lies inside, False where it is that of each point.
+        True if the level is the probability that the whole curve is inside, False if it is that of each point.
     """
 
     alpha: Any
@@ -50,9 +50,9 @@ class RocBand:
             object.__setattr__(self, name, array)
 
     def contains(self, curve: RocCurve) -> bool:
-        """Whether a curve lies inside at every point of the band."""
+        """Whether a curve is inside the band at all of its points."""
         beta = curve(self.alpha)
-        slack = 1e-12  # of rounding
+        slack = 1e-12  # for rounding
         return bool(((self.low - slack <= beta) & (beta <= self.high + slack)).all())
 
     def to_dict(self) -> dict[str, Any]:
@@ -77,7 +77,7 @@ def roc_band(
     pos_label: Any = None,
     random_state: Any = None,
 ) -> RocBand:
-    r"""Band around the ROC curve of a score: where the curve of all cases of this kind lies.
+    r"""Band around the ROC curve of a score: where the true curve of the population is.
 
     Parameters
     ----------
@@ -87,14 +87,14 @@ def roc_band(
         Larger is more suspicious.
     level : float, default=0.95
     method : {"bootstrap", "dkw"}
-        "dkw" makes no assumption and holds for any number of cases, but is wide. "bootstrap" is narrower and right
-        with many cases.
+        "dkw" makes no assumptions and is valid for any number of cases, but wide. "bootstrap" is narrower and valid for
+        many cases.
     simultaneous : bool, default=True
-        Whether the band holds for the whole curve, or for each point by itself. "dkw" gives the former only.
+        Whether the band holds for the whole curve, or for each point separately. "dkw" supports only the former.
     n_resamples : int, default=1000
-        Of the bootstrap.
+        Number of bootstrap resamples.
     grid : int or array-like, default=101
-        The false positive rates: so many of them, evenly spread over [0, 1], or these.
+        The number of false positive rates, evenly spaced over [0, 1], or the rates themselves.
     pos_label : optional
         The positive label; the larger of the two by default.
     random_state : int, numpy.random.Generator or None
@@ -114,9 +114,9 @@ def roc_band(
     "bootstrap": positives are drawn from positives and negatives from negatives. Pointwise, the ends are percentiles
     of the drawn curves. Simultaneous, the band is c standard errors wide on either side, c the quantile of the largest
     studentised deviation of a drawn curve, all on the scale of arcsin(sqrt(beta)), where the error of a share does not
-    depend on the share [2]_. Where the curve is flat, all drawn curves are equal and would leave no band: a true
-    positive rate is never taken to be known better than with a threshold given in advance. And where alpha is so small
-    that by chance no negative may be above its threshold, the lower end is 0.
+    depend on the share [2]_. Where the curve is flat, all drawn curves are equal and would leave no band, so a true
+    positive rate is never treated as known better than with a fixed threshold. And where alpha is so small that by
+    chance no negative may be above its threshold, the lower end is 0.
 
     References
     ----------
@@ -140,7 +140,7 @@ def roc_band(
     if method == "dkw" and not simultaneous:
         raise InputError(
             f"The 'simultaneous' parameter of {caller} must be True with method='dkw', whose band holds for the whole "
-            "curve. Hint: method='bootstrap' gives a pointwise band too."
+            "curve. Hint: method='bootstrap' also offers a pointwise band."
         )
     rows = check_rows(y_true, score, pos_label=pos_label, caller=caller)
     curve = roc_curve(rows.positive, rows.score)
@@ -160,13 +160,13 @@ def roc_band(
 def _dkw(curve: RocCurve, alpha: Floats, level: float, n_positive: int, n_negative: int) -> tuple[Floats, Floats]:
     """Ends of the distribution-free band.
 
-    Why it covers. A point of the true curve is (H(t), G(t)), the chances that a negative and that a positive is above
+    Proof of coverage. A point of the true curve is (H(t), G(t)), the probabilities of a negative and a positive above
     t, or for tied scores a mixture of (H(t), G(t)) and (H(t-), G(t-)); the same t and mixture give a point (h, g) of
-    the empirical curve. Where both distributions are within epsilon, |h - H| <= eps_neg and |g - G| <= eps_pos, also
-    of mixtures. The empirical curve never falls, so g is at most its upper end at h, hence at H + eps_neg, and at
+    the empirical curve. If both distributions are within epsilon, |h - H| <= eps_neg and |g - G| <= eps_pos, also
+    of mixtures. The empirical curve is non-decreasing, so g is at most its upper end at h, hence at H + eps_neg, and at
     least its lower end at H - eps_neg: the outer end of a vertical piece on either side.
     """
-    # The samples of the two classes are independent: each holds with sqrt(level), both with level.
+    # The samples of the two classes are independent: each bound holds with sqrt(level), both with level.
     tail = np.log(2 / (1 - np.sqrt(level))) / 2
     eps_positive, eps_negative = np.sqrt(tail / n_positive), np.sqrt(tail / n_negative)
     left, right = np.maximum(alpha - eps_negative, 0.0), np.minimum(alpha + eps_negative, 1.0)
@@ -190,7 +190,7 @@ def _drawn_curves(
 
 
 def _drawn_shares(groups: NDArray[np.intp], n_groups: int, generator: np.random.Generator) -> Floats:
-    """Share of a class down to each group of equal scores, after as many of its cases as there are were drawn."""
+    """Share of a class down to each group of equal scores in a bootstrap sample of its cases."""
     counts = np.bincount(groups[generator.integers(0, len(groups), len(groups))], minlength=n_groups)
     shares = np.zeros(n_groups + 1)
     np.cumsum(counts, out=shares[1:])
@@ -207,34 +207,34 @@ def _simultaneous_ends(value: Floats, drawn: Floats, level: float, n_positive: i
     centre, moved = _stabilised(value, n_positive), _stabilised(drawn, n_positive)
     error = np.maximum(moved.std(axis=0), 1 / (2 * np.sqrt(n_positive)))
     largest = np.sort((np.abs(moved - centre) / error).max(axis=1))
-    # The data are one more draw: of these n + 1 the band leaves out a share of 1 - level at most.
+    # The data count as one more draw: of these n + 1 the band leaves out a share of at most 1 - level.
     half = largest[min(int(np.ceil((len(largest) + 1) * level)), len(largest)) - 1] * error
     low, high = _destabilised(centre - half, n_positive), _destabilised(centre + half, n_positive)
     return np.minimum(low, value), np.maximum(high, value)
 
 
 def _stabilised(share: Floats, n: int) -> Floats:
-    """A share of n on a scale on which its standard error is 1 / (2 sqrt(n)), whatever the share."""
+    """A share of n on a scale where its standard error is 1 / (2 sqrt(n)), whatever the share."""
     return np.arcsin(np.sqrt((share * n + 3 / 8) / (n + 3 / 4)))
 
 
 def _destabilised(angle: Floats, n: int) -> Floats:
-    """The share, in [0, 1], that `_stabilised` makes an angle of."""
+    """Inverse of `_stabilised`: the share, in [0, 1], of an angle."""
     share = np.sin(np.clip(angle, 0.0, np.pi / 2)) ** 2
     return np.clip((share * (n + 3 / 4) - 3 / 8) / n, 0.0, 1.0)
 
 
 def _open_ends(alpha: Floats, low: Floats, high: Floats, level: float, n_negative: int) -> tuple[Floats, Floats]:
-    """The band where it says no more than the data can; neither end falls.
+    """Widen the band where the data say nothing; both ends are non-decreasing.
 
-    A resample never holds a negative above the highest one seen, so it cannot tell how far up negatives go. All n of
-    them are below the threshold of alpha with probability (1 - alpha)^n. As long as that is likely, nothing is known
-    of the curve from below there, and by the same token nothing from above at 1 - alpha.
+    A resample never has a negative above the highest one in the data, so it cannot show how far up negatives go. All n
+    of them are below the threshold of alpha with probability (1 - alpha)^n. While that is likely, the data give no
+    lower bound of the curve there, and likewise no upper bound at 1 - alpha.
     """
     unseen = 1 - ((1 - level) / 2) ** (1 / n_negative)
     low = np.where(alpha < unseen, 0.0, low)
     high = np.where(alpha > 1 - unseen, 1.0, high)
-    # The true curve does not fall: what bounds it from below at one alpha does so further right.
+    # The true curve is non-decreasing: a lower bound at one alpha also holds further right.
     return np.maximum.accumulate(low), np.minimum.accumulate(high[::-1])[::-1]
 
 
@@ -245,7 +245,7 @@ def _check_grid(grid: Any, caller: str) -> Floats:
     inside = alpha.ndim == 1 and len(alpha) > 0 and bool(((alpha >= 0) & (alpha <= 1)).all())
     if not inside or not (np.diff(alpha) > 0).all():
         raise InputError(
-            f"The 'grid' parameter of {caller} must be a number of points, or false positive rates that rise within "
+            f"The 'grid' parameter of {caller} must be a number of points, or increasing false positive rates within "
             f"[0, 1]. Got {grid!r} instead. Hint: 5 % is 0.05."
         )
     return alpha

@@ -1,11 +1,11 @@
 """The measures as scorers for scikit-learn: ``GridSearchCV(..., scoring=average_precision_scorer)``.
 
 The only file of the folder that imports scikit-learn. A scorer reads the estimator's ``decision_function``,
-or the positive column of ``predict_proba`` where there is none. It can be pickled, and weights reach it through
+or the positive column of ``predict_proba`` if there is none. It can be pickled, and weights are passed through
 ``set_score_request(sample_weight=True)``.
 
-scikit-learn takes every ``decision_function`` to be large for the second of ``classes_``. That of a ranker of toprank
-is large for the label that the ranker looks for, whichever that is, and a scorer from here asks the ranker for it.
+scikit-learn assumes that every ``decision_function`` is large for the second of ``classes_``. That of a toprank ranker
+is large for its positive label, whichever that is, and these scorers ask the ranker for it.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ _AT_K = {"precision": precision_at_k, "recall": recall_at_k, "lift": lift_at_k}
 class RankingScorer:
     """A scorer, called as ``scorer(estimator, X, y)``.
 
-    For a fitted ranker of toprank, a pipeline that ends in one or a search over either, the positive label is the one
-    that the ranker looks for. For all else the scorer is that of ``make_scorer(metric, ...)``.
+    For a fitted toprank ranker, a pipeline that ends in one or a search over either, the positive label is that of the
+    ranker. For all other estimators the scorer equals ``make_scorer(metric, ...)``.
 
     Parameters
     ----------
@@ -64,7 +64,7 @@ class RankingScorer:
         y : array-like of shape (n,)
         sample_weight : array-like of shape (n,), optional
         **params
-            Further arguments of the metric, where metadata routing is on.
+            Further arguments of the metric, if metadata routing is on.
         """
         if sample_weight is not None:
             params["sample_weight"] = sample_weight
@@ -76,7 +76,7 @@ class RankingScorer:
         return self._metric(y, estimator.decision_function(X), **options)
 
     def _positive_label(self, ranker: Any, pos_label: Any) -> Any:
-        """Return the label that the ranker looks for; raise where the scorer was made for the other one."""
+        """Return the positive label of the ranker; raise if the scorer was made for the other one."""
         positive = ranker.classes_.tolist()[ranker.positive_index_]
         if pos_label is not None and pos_label != positive:
             name = type(ranker).__name__
@@ -89,10 +89,10 @@ class RankingScorer:
     def __repr__(self) -> str:
         return repr(self._scorer)
 
-    # --- what scikit-learn asks a scorer, beside the score ------------------------------------------------------
+    # --- scikit-learn's interface of a scorer ----------------------------------------------------------------------
 
     def set_score_request(self, **requests: Any) -> RankingScorer:
-        """Say which metadata the scorer wants, as scorers of scikit-learn do; returns the scorer itself.
+        """Set which metadata the scorer requests, like scorers of scikit-learn; return the scorer itself.
 
         Parameters
         ----------
@@ -103,7 +103,7 @@ class RankingScorer:
         return self
 
     def get_metadata_routing(self) -> Any:
-        """Return the metadata that the scorer wants."""
+        """Return the metadata that the scorer requests."""
         return self._scorer.get_metadata_routing()
 
     def _accept_sample_weight(self) -> bool:
@@ -128,13 +128,13 @@ def make_at_k_scorer(
     ----------
     metric : {"precision", "recall", "lift"}
     k : int or float, default=1.0
-        As in `precision_at_k`. A test fold is smaller than the table, so an int that suits the table may be
-        too large for a fold; a share suits both.
+        As in `precision_at_k`. A test fold is smaller than the table, so an int that suits the table may be too large
+        for a fold; a share works for both.
     of : {"positives", "cases"}
         What a float `k` is a share of.
     ties : {"expected", "best", "worst"}
     pos_label : optional
-        The positive label; by default the one that a ranker of toprank looks for, otherwise the larger of the two.
+        The positive label; by default that of a toprank ranker, otherwise the larger of the two.
 
     Returns
     -------
@@ -160,7 +160,7 @@ def make_at_k_scorer(
 
 
 def _ranker_of(estimator: Any) -> Any:
-    """Return the fitted ranker whose scores a pipeline, a search or a threshold hands on; None where there is none."""
+    """Return the fitted ranker behind a pipeline, a search or a threshold; None if there is none."""
     while not hasattr(estimator, "positive_index_"):
         if isinstance(estimator, Pipeline):
             estimator = estimator[-1]

@@ -1,7 +1,7 @@
 """Exact optima of the weighted 0/1 loss, for families of classifiers small enough to search through.
 
 Decision stumps for every cost at once by enumeration, linear classifiers for one cost at a time by mixed-integer
-programming. They are what a cost-optimal curve is measured against; the search itself is in `linear_cells`.
+programming. Cost-optimal curves are measured against them; the search itself is in `linear_cells`.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ from toprank.tree.tao.moves import undominated
 from toprank.tree.weights import integer_weights
 
 MIN_MARGIN = 2e-6
-"""Twice what the solver allows a constraint to be missed by."""
+"""Twice the solver's tolerance of a constraint."""
 
 
 @dataclass(frozen=True)
 class Stump:
-    """A classifier that looks at one column; a threshold of -inf or inf calls all cases the same."""
+    """A classifier on one column; a threshold of -inf or inf gives all cases the same label."""
 
     feature: int
     threshold: float
     positive_above: bool
 
     def is_positive(self, X: Any) -> np.ndarray:
-        """Whether each row is called positive, bool (n,)."""
+        """Whether each row is labelled positive, bool (n,)."""
         return (check_array(X, dtype=np.float64)[:, self.feature] > self.threshold) == self.positive_above
 
 
@@ -48,17 +48,17 @@ class ExactCurve:
     Attributes
     ----------
     points : OperatingPoints
-        The optima, from cheap false positives to dear ones: point i is the best from its `cost_ratio` to the next
-        one's. They are the corners of the lower convex hull of what the family can reach.
+        The optima, from cheap to expensive false positives: point i is the best from its `cost_ratio` to the next
+        one's. They are the corners of the lower convex hull of all classifiers of the family.
     breakpoints : float64 array of shape (len(points) - 1,)
-        Cost ratios at which the optimum changes, ascending. There both neighbours cost the same.
+        Cost ratios at which the optimum changes, ascending. There both neighbours have the same cost.
     stumps : tuple of Stump
         The classifiers of `points`.
     frontier : OperatingPoints
-        All points of the family that no other dominates, by falling false positives. Between the corners of the hull
-        lie solutions of the constrained problem, eq. (1), that are the optimum at no cost ratio.
+        All undominated points of the family, by decreasing false positives. Between the corners of the hull are
+        solutions of the constrained problem, eq. (1), that are optimal at no cost ratio.
     classes : array of shape (2,)
-        The label of a case called negative and of one called positive.
+        The negative and the positive label.
     """
 
     points: OperatingPoints
@@ -68,7 +68,7 @@ class ExactCurve:
     classes: np.ndarray
 
     def minimum(self, cost_ratio: Any) -> Any:
-        """Least cost C(lambda), eq. (8): false negatives + cost_ratio * false positives, at one or several ratios."""
+        """Minimum cost C(lambda), eq. (8): false negatives + cost_ratio * false positives, at one or several ratios."""
         ratios = np.asarray(cost_ratio, np.float64)
         for ratio in ratios.ravel().tolist():
             check_cost_ratio(ratio, "ExactCurve.minimum")
@@ -76,7 +76,7 @@ class ExactCurve:
         return float(least) if ratios.ndim == 0 else least
 
     def constrained(self, max_false_positives: float) -> float:
-        """Fewest false negatives with at most so many false positives, eq. (1)."""
+        """Fewest false negatives with at most this many false positives, eq. (1)."""
         allowed = self.frontier.false_positives <= max_false_positives
         if not allowed.any():
             raise InputError(
@@ -94,7 +94,7 @@ class ExactCurve:
 def exact_stumps(X: Any, y: Any, *, sample_weight: Any = None, pos_label: Any = None) -> ExactCurve:
     """The decision stumps that minimise the weighted 0/1 loss, for all costs.
 
-    Goes through every column, threshold and side, and both constant classifiers. Cost: one sort a column.
+    Tries every column, threshold and side, and both constant classifiers. Cost: one sort per column.
 
     Parameters
     ----------
@@ -150,15 +150,15 @@ def exact_stumps(X: Any, y: Any, *, sample_weight: Any = None, pos_label: Any = 
 
 
 def lower_hull(points: Sequence[Sequence[int]]) -> list[int]:
-    """Positions of the corners of the lower left hull of points whose first number falls and second one rises.
+    """Positions of the corners of the lower left hull of points with decreasing first and increasing second number.
 
-    In whole numbers of any size: a point on the line between two others is none of the corners.
+    In integers of any size: a point on the line between two others is not a corner.
     """
     corners: list[int] = []
     for i, (x, y) in enumerate(points):
         while len(corners) > 1:
             (x0, y0), (x1, y1) = points[corners[-2]], points[corners[-1]]
-            if (y1 - y0) * (x1 - x) < (y - y1) * (x0 - x1):  # from here on the line rises more steeply
+            if (y1 - y0) * (x1 - x) < (y - y1) * (x0 - x1):  # the line is steeper from here on
                 break
             corners.pop()
         corners.append(i)
@@ -174,11 +174,11 @@ class LinearOptimum:
     weight : float64 array of shape (n_features,)
     intercept : float
     false_positives, false_negatives : float
-        Weight of the training cases it gets wrong.
+        Weight of its mistakes on the training cases.
     cost : float
-        What these mistakes cost.
+        Cost of these mistakes.
     lower_bound : float
-        No linear classifier of the margin asked for costs less.
+        No linear classifier with the given margin costs less.
     is_optimal : bool
         Whether that bound was reached.
     """
@@ -209,7 +209,7 @@ def exact_linear(
 ) -> LinearOptimum:
     """The linear classifier that minimises the weighted 0/1 loss, by mixed-integer programming.
 
-    For a hundred cases in two columns, or a few dozen in a few: the problem is NP-hard.
+    For a hundred cases in two columns, or a few dozen in a few columns: the problem is NP-hard.
 
     Parameters
     ----------
@@ -223,8 +223,8 @@ def exact_linear(
     pos_label : optional
         The positive label; the larger of the two by default.
     margin : float, default 1e-5
-        How far the boundary must stay from every case, on columns scaled to [-1, 1] with a largest weight of 1. A
-        solver in floating point cannot tell narrower ones from none.
+        Smallest distance of the boundary from every case, on columns scaled to [-1, 1] with a largest weight of 1. A
+        floating-point solver cannot distinguish smaller ones from zero.
     time_limit : float, default 60
         Seconds after which the best classifier found so far is returned, with `is_optimal` False.
 
@@ -261,16 +261,16 @@ def exact_linear_curve(
     margin: float = 1e-5,
     time_limit: float = 60.0,
 ) -> OperatingPoints:
-    """Points of the best linear classifier at each of several cost ratios.
+    """Points of the best linear classifiers at several cost ratios.
 
     Parameters
     ----------
     X, y, sample_weight, pos_label, margin
         As in `exact_linear`.
     cost_ratios : array of shape (m,)
-        What a false positive costs when a false negative costs 1.
+        Cost of a false positive if a false negative costs 1.
     time_limit : float, default 60
-        Seconds for each ratio. A warning says at how many of them the optimum was not proved.
+        Seconds per ratio. A warning says at how many of them the optimum was not proved.
 
     Returns
     -------
@@ -323,7 +323,7 @@ def _check_numbers(X: Any, owner: str) -> np.ndarray:
         numbers = check_array(X, dtype=np.float64, ensure_all_finite=False)
     except (TypeError, ValueError):
         _refuse_text(X, owner)
-        raise  # not about text: scikit-learn's sentences on shapes say what to do
+        raise  # not about text: scikit-learn's messages on shapes are clear
     names = read_table(X).names if backend_of(X) else [f"x{i}" for i in range(numbers.shape[1])]
     for name, column in zip(names, numbers.T, strict=True):
         for is_bad, words, remedy in (
@@ -332,7 +332,7 @@ def _check_numbers(X: Any, owner: str) -> np.ndarray:
         ):
             if is_bad.any():
                 raise InputError(
-                    f"{owner} needs a finite number in every row, but of the {len(column):,} values of column {name!r} "
+                    f"{owner} needs a finite number in every row, but of {len(column):,} values of column {name!r} "
                     f"{int(is_bad.sum()):,} {'are' if is_bad.sum() > 1 else 'is'} {words}. "
                     f"Hint: {remedy}, or drop these rows."
                 )
@@ -340,7 +340,7 @@ def _check_numbers(X: Any, owner: str) -> np.ndarray:
 
 
 def _refuse_text(X: Any, owner: str) -> None:
-    """Raise ValueError at the first column that holds something else than numbers."""
+    """Raise ValueError at the first column that is not numeric."""
     table = read_table(X if backend_of(X) else check_array(X, dtype=None, ensure_all_finite=False))
     for i, name in enumerate(table.names):
         for value in () if table.is_numeric(i) else table.values(i):
@@ -354,7 +354,7 @@ def _refuse_text(X: Any, owner: str) -> None:
 
 
 def _all_stumps(X: np.ndarray, positive: np.ndarray, negative: np.ndarray) -> Iterator[tuple[np.ndarray, ...]]:
-    """Feature, threshold, side, false positives and false negatives of all stumps, a column and a side at a time."""
+    """Feature, threshold, side, false positives and false negatives of all stumps, one column and side at a time."""
     n_positive, n_negative = positive.sum(), negative.sum()
     both = np.zeros(2, np.intp), np.array([-np.inf, np.inf]), np.ones(2, bool)
     yield *both, np.array([n_negative, 0]), np.array([0, n_positive])
@@ -382,7 +382,7 @@ def _solve_linear(
     if not (isinstance(margin, int | float) and MIN_MARGIN <= margin < 1):
         raise InputError(
             f"The 'margin' parameter must be a float in the range [{MIN_MARGIN:g}, 1). Got {margin!r} instead. "
-            "Hint: below that the solver's own tolerance decides."
+            "Hint: smaller margins are within the solver's tolerance."
         )
     problem = LinearProblem.of(X, np.where(is_positive, costs[1], -costs[0]) * weight, margin)
     direction, threshold, lower_bound = search_directions(problem, starts, time_limit)

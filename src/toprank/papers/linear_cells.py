@@ -1,9 +1,9 @@
-"""The best hyperplane for signed costs: branch and bound over directions, mixed-integer programs at the end.
+"""The best hyperplane for signed costs: branch and bound over directions, then mixed-integer programs.
 
-A direction is scaled so that its largest weight is 1 or -1: it lies on one of the 2 d faces of a cube. A cell is a box
-of such directions. In a small cell most cases lie on a known side of any threshold worth having: one sort bounds the
-cost, and the program that settles the cell has few binaries and tight big-M constants. Over all directions at once that
-program takes minutes for a hundred cases, since its relaxation says nothing.
+A direction is scaled so that its largest weight is 1 or -1: it is on one of the 2 d faces of a cube. A cell is a box of
+such directions. In a small cell most cases are on a known side of any useful threshold: one sort bounds the cost, and
+the program that solves the cell has few binaries and tight big-M constants. Over all directions at once that program
+takes minutes for a hundred cases, because its relaxation is useless.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ import numpy as np
 from scipy.optimize import Bounds, LinearConstraint, milp
 
 FEW_CASES = 16
-"""Cases of open side below which a cell goes to the solver; bisecting is cheaper above."""
+"""Number of undecided cases below which a cell goes to the solver; above, bisecting is cheaper."""
 MAX_CELLS = 4096
-"""Cells in one round of bisection; with many columns bisecting gains little, and the solver takes over."""
+"""Cells per round of bisection; with many columns bisecting gains little, and the solver takes over."""
 GAP = 1e-9
 """Smallest gap between two projections that a threshold may use, on columns scaled to [-1, 1]."""
 SLACK = 1e-12
@@ -28,15 +28,15 @@ NEGLIGIBLE = 1e-9
 
 @dataclass(frozen=True)
 class LinearProblem:
-    """Distinct points with a signed cost: above 0 for calling the point negative, below 0 for calling it positive.
+    """Distinct points with a signed cost: above 0 for labelling a point negative, below 0 for labelling it positive.
 
     Attributes
     ----------
     points : float64 array of shape (k, d)
-        Columns that vary, scaled to [-1, 1]; points where both calls cost the same are left out.
+        Columns that vary, scaled to [-1, 1]; without points for which both labels cost the same.
     cost : float64 array of shape (k,)
     floor : float
-        Cost that no classifier avoids: equal rows with different labels.
+        Cost that no classifier avoids, from equal rows with different labels.
     margin : float
     columns : int array of shape (d,); n_features : int
     center, scale : float64 arrays of shape (d,)
@@ -77,13 +77,13 @@ class LinearProblem:
 
     @property
     def tolerance(self) -> float:
-        """Difference of costs that counts as none."""
+        """Difference of costs that counts as zero."""
         return NEGLIGIBLE * float(np.abs(self.cost).sum())
 
     def cut_costs(self, keys: np.ndarray, gap: float) -> tuple[np.ndarray, np.ndarray]:
-        """Sorted keys (c, k), and the cost (c, k + 1) of calling positive all but the first 0, 1, ... k points.
+        """Sorted keys (c, k), and the cost (c, k + 1) of labelling all but the first 0, 1, ... k points positive.
 
-        Infinite where the keys on both sides are no more than `gap` apart.
+        Infinite if the keys on both sides are at most `gap` apart.
         """
         order = np.argsort(keys, axis=1, kind="stable")
         ordered = np.take_along_axis(keys, order, axis=1)
@@ -94,13 +94,13 @@ class LinearProblem:
         return ordered, costs
 
     def to_direction(self, weight: np.ndarray) -> np.ndarray:
-        """Weights (n_features,) of the columns as they came, from those of the scaled ones."""
+        """Weights (n_features,) for the original columns, from those of the scaled ones."""
         direction = np.zeros(self.n_features)
         direction[self.columns] = weight / self.scale
         return direction
 
     def threshold(self, weight: np.ndarray) -> float:
-        """The cheapest threshold along a direction, for the columns as they came; in the middle of its gap."""
+        """The cheapest threshold along a direction, for the original columns; in the middle of its gap."""
         projected = (self.points @ weight)[np.newaxis]
         ordered, costs = self.cut_costs(projected, GAP)
         ends = np.concatenate(([-len(weight) - 1.0], ordered[0], [len(weight) + 1.0]))
@@ -110,15 +110,15 @@ class LinearProblem:
 
 @dataclass(frozen=True)
 class Cells:
-    """Boxes of directions, and what is known about the classifiers in them that cost less than a cutoff.
+    """Boxes of directions, and bounds for the classifiers in them that cost less than a cutoff.
 
     Attributes
     ----------
     low, high : float64 arrays of shape (c, d)
     bound : float64 array of shape (c,)
-        No classifier of the box costs less.
+        No classifier in the box costs less.
     first, last : float64 arrays of shape (c,)
-        Thresholds of the cheaper classifiers lie between these.
+        Thresholds of the cheaper classifiers are between these.
     is_wrong, is_open : bool arrays of shape (c, k)
         Points that all cheaper classifiers get wrong, and those that some may get wrong.
     smallest, largest : float64 arrays of shape (c, k)
@@ -142,7 +142,7 @@ class Cells:
         smallest = low @ upward + high @ downward - SLACK
         largest = high @ upward + low @ downward + SLACK
         margin, is_positive = problem.margin, problem.cost > 0
-        # The best that can happen: each point where its own call is the easiest.
+        # The best case: each point where its own label is easiest.
         ordered, costs = problem.cut_costs(np.where(is_positive, largest - margin, smallest + margin), 0.0)
         bound = costs.min(axis=1)
         kept = bound < cutoff
@@ -171,7 +171,7 @@ class Cells:
         return len(self.low)
 
     def halves(self, which: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Lower and upper corners of some of the boxes, cut in two across their widest edge."""
+        """Lower and upper corners of some of the boxes, bisected across their widest edge."""
         low, high = self.low[which], self.high[which]
         rows, widest = np.arange(len(low)), np.argmax(high - low, axis=1)
         middle = (low + high)[rows, widest] / 2
@@ -181,7 +181,7 @@ class Cells:
 
 
 class _Search:
-    """The cheapest direction so far, and whether a cheaper one is ruled out."""
+    """The cheapest direction so far, and whether cheaper ones are ruled out."""
 
     def __init__(self, problem: LinearProblem, deadline: float):
         self.problem = problem
@@ -192,7 +192,7 @@ class _Search:
 
     @property
     def cutoff(self) -> float:
-        """Cost below which a classifier is a better one."""
+        """Cost below which a classifier is an improvement."""
         return self.cost - self.problem.tolerance
 
     @property
@@ -212,7 +212,7 @@ class _Search:
             self.cost, self.weight = float(least[best]), weights[best]
 
     def bisect(self) -> tuple[np.ndarray, np.ndarray]:
-        """Cut the faces of the cube until few cases are open in each cell; return the corners of what is left."""
+        """Bisect the faces of the cube until few cases are open in each cell; return the corners of the cells left."""
         d = self.problem.points.shape[1]
         low, high = -np.ones((2 * d, d)), np.ones((2 * d, d))
         for j in range(d):
@@ -229,7 +229,7 @@ class _Search:
         return np.vstack([low for low, _ in settled]), np.vstack([high for _, high in settled])
 
     def settle(self, low: np.ndarray, high: np.ndarray) -> None:
-        """Solve what is left, the lowest bound first."""
+        """Solve the remaining cells, lowest bound first."""
         cells = Cells.below(self.cutoff, self.problem, low, high)
         for i in np.argsort(cells.bound, kind="stable"):
             now = Cells.below(self.cutoff, self.problem, cells.low[[i]], cells.high[[i]])
@@ -237,7 +237,7 @@ class _Search:
                 self._solve(now)
 
     def _solve(self, cell: Cells) -> None:
-        """Find the cheapest classifier of one cell, or that none is below the cutoff."""
+        """Find the cheapest classifier of one cell, or prove that none is below the cutoff."""
         if self.seconds_left <= 0:
             self.open_bounds.append(float(cell.bound[0]))
             return
@@ -246,7 +246,7 @@ class _Search:
         sign = np.sign(problem.cost[rows])
         sunk = problem.floor + float(np.abs(problem.cost[cell.is_wrong[0]]).sum())
         unit = float(np.abs(problem.cost).max())
-        # sign * (w x - t) >= margin, unless the point is given up: M is the most that this can lack in the cell.
+        # sign * (w x - t) >= margin, unless the point is given up: M is the largest violation of this in the cell.
         reach = np.where(sign > 0, cell.last[0] - cell.smallest[0, rows], cell.largest[0, rows] - cell.first[0])
         separate = np.hstack((sign[:, np.newaxis] * points, -sign[:, np.newaxis], np.diag(reach + margin)))
         price = np.concatenate((np.zeros(d + 1), cost / unit))
@@ -268,7 +268,7 @@ class _Search:
         bound = cell.bound[0] if found.mip_dual_bound is None else sunk + unit * found.mip_dual_bound
         if found.x is not None:
             self.try_directions(found.x[np.newaxis, :d])
-        # Not solved in time, or the solver's tolerance let a point be on both sides of the boundary.
+        # Not solved in time, or the solver's tolerance put a point on both sides of the boundary.
         if found.status != 0 or self.cost > sunk + unit * found.fun + max(problem.tolerance, 1e-6 * unit):
             self.open_bounds.append(max(float(bound), float(cell.bound[0])))
 
@@ -276,13 +276,13 @@ class _Search:
 def search_directions(
     problem: LinearProblem, starts: list[np.ndarray], time_limit: float
 ) -> tuple[np.ndarray, float, float]:
-    """Direction and threshold of the cheapest classifier found, and a cost that none with the margin is below.
+    """Direction and threshold of the cheapest classifier found, and a lower bound of the cost of all with the margin.
 
     Parameters
     ----------
     problem : LinearProblem
     starts : list of arrays of shape (n_features,)
-        Directions worth trying first.
+        Directions to try first.
     time_limit : float
         Seconds.
     """

@@ -1,4 +1,4 @@
-"""Objects of the tree core: columns to bins, growing, the meta-tree engine, the frozen `Tree`.
+"""Tree core: columns to bins, growing, the meta-tree engine, the frozen `Tree`.
 
-numpy and `toprank._core` only; scikit-learn, data frames and files are somebody else's business.
+Uses numpy and `toprank._core` only, neither scikit-learn nor data frames nor files.
 """

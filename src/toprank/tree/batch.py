@@ -1,8 +1,8 @@
-"""Batches of nodes, and what the grower asks of a splitter.
+"""Batches of nodes, and the interface of a splitter.
 
-A splitter owns the order of the rows. A node is a contiguous segment of that order; `split` parts segments by
-conditions, `regroup` parts them by the cells of a finished inner tree. The grower knows neither rows nor bins:
-it sees batches of nodes.
+A splitter owns the order of the rows. A node is a contiguous segment of that order; `split` splits segments by
+conditions, `regroup` by the cells of a finished inner tree. The grower sees neither rows nor bins, only batches of
+nodes.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from toprank.tree.categories import PLAIN, Rules
 
 @dataclass(frozen=True)
 class Batch:
-    """Nodes that are worked on together: their segments of the row order and their weights."""
+    """Nodes processed together: their segments of the row order and their weights."""
 
     start: np.ndarray
     stop: np.ndarray
@@ -56,7 +56,7 @@ class Splits:
         return part
 
     def improve(self, other: Splits) -> None:
-        """Keep the better of two conditions a node; of equals the lower feature, as a serial sweep would."""
+        """Keep the better of two conditions per node; ties go to the lower feature, as in a serial sweep."""
         gain, richer = self.record["gain"], self.record["richer"]
         is_equal = other.record["gain"] == gain
         better = (other.record["gain"] > gain) | (is_equal & (other.record["richer"] > richer))
@@ -65,7 +65,7 @@ class Splits:
 
 
 class Splitter(Protocol):
-    """What the grower asks of a splitter."""
+    """Interface between the grower and a splitter."""
 
     n_features: int
     is_categorical: np.ndarray
@@ -78,28 +78,28 @@ class Splitter(Protocol):
         self, batch: Batch, criterion: int, min_leaf: int, allowed: np.ndarray | None, roots: Batch | None = None,
         categories: Rules = PLAIN, direction: np.ndarray | None = None,
     ) -> Splits:  # fmt: skip
-        """Best condition of each node; `allowed` (n_nodes, n_features) tells which features it may use.
+        """Best condition of each node; `allowed` (n_nodes, n_features) says which features it may use.
 
-        `roots` holds the root of the tree of each node, for criteria that weigh the classes there; None: the nodes
-        are roots themselves. `categories` say how conditions on categories are searched,
-        `direction` int8 (n_features,) in which direction rates may go along each number; None: in any.
+        `roots` holds the root of each node's tree, for criteria that use its class weights; None: the nodes are the
+        roots. `categories` says how conditions on categories are searched, `direction` int8 (n_features,) in which
+        direction rates may go along each number; None: in any.
         """
         ...
 
     def split(self, batch: Batch, splits: Splits) -> Batch:
-        """Part the nodes' rows by their conditions; children left and right in turn, without statistics."""
+        """Split the nodes' rows by their conditions; children alternate left and right, without statistics."""
         ...
 
     def with_statistics(self, parents: Batch, children: Batch, needed: np.ndarray) -> Batch:
-        """The needed children, ready for `best_splits`."""
+        """The children marked in `needed`, ready for `best_splits`."""
         ...
 
     def remember(self) -> None:
-        """Keep the present row order for `regroup`."""
+        """Save the current row order for `regroup`."""
         ...
 
     def regroup(self, parents: Batch, cells: Batch, parent: np.ndarray, is_left: np.ndarray) -> Batch:
-        """Part the parents' rows, in the remembered order, by the side that each row's cell is on."""
+        """Split the parents' rows, in the saved order, by the side of each row's cell."""
         ...
 
     def thresholds(self, splits: Splits) -> np.ndarray:
@@ -108,7 +108,7 @@ class Splitter(Protocol):
 
 
 def children_of(batch: Batch, n_left: np.ndarray, positive_left: np.ndarray, total_left: np.ndarray) -> Batch:
-    """Batch of left and right children in turn."""
+    """Batch of children, left and right alternating."""
     middle = batch.start + n_left
 
     def paired(left: np.ndarray, right: np.ndarray) -> np.ndarray:
@@ -123,7 +123,7 @@ def children_of(batch: Batch, n_left: np.ndarray, positive_left: np.ndarray, tot
 
 
 def sweep_features(sweep: Callable[..., None], n_nodes: int, n_features: int, threads: Threads) -> Splits:
-    """Best conditions over all features: each thread sweeps a run of features, the runs meet in feature order."""
+    """Best conditions over all features: each thread sweeps a run of features; the runs are merged in feature order."""
     runs = cut_evenly(n_features, threads.n_threads, least=1)
     found = [Splits(n_nodes) for _ in runs]
     threads.run(lambda run, out: sweep(run.start, run.stop, out.record, out.goes_left), runs, found)
@@ -135,7 +135,7 @@ def sweep_features(sweep: Callable[..., None], n_nodes: int, n_features: int, th
 def sum_of_cells(
     cells: Batch, parent: np.ndarray, is_left: np.ndarray, n_parents: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Positive and total weight of each parent's left cells; exact, as totals stay below 2**52."""
+    """Positive and total weight of each parent's left cells; exact, because totals stay below 2**52."""
 
     def sums(values: np.ndarray) -> np.ndarray:
         return np.bincount(parent[is_left], values[is_left], n_parents).astype(WEIGHT)
@@ -144,6 +144,6 @@ def sum_of_cells(
 
 
 def parts_of(parents: Batch, cells: Batch, parent: np.ndarray, is_left: np.ndarray) -> Batch:
-    """What `Splitter.regroup` gives, with the rows left where they are: for parts that nobody will split."""
+    """The result of `Splitter.regroup` without moving any rows, for parts that will not be split."""
     n_left = np.bincount(parent[is_left], (cells.stop - cells.start)[is_left], len(parents)).astype(np.int64)
     return children_of(parents, n_left, *sum_of_cells(cells, parent, is_left, len(parents)))

@@ -1,4 +1,4 @@
-"""Columns to bins: quantile bins for numbers, one bin a category, one bin for missing values."""
+"""Columns to bins: quantile bins for numbers, one bin per category, one bin for missing values."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from toprank.errors import InputError
 from toprank.tree.weights import integer_weights
 
 BLOCK_CELLS = 2**18
-"""Cells of one block of rows handed to a kernel: the block and its bins stay in the second-level cache."""
+"""Cells per block of rows passed to a kernel: the block and its bins stay in the L2 cache."""
 
 SAMPLE_ROWS = 50_000
-"""Rows from which bins and column scales are made: some 200 a bin. More would cost more than the mapping itself."""
+"""Rows used to choose bins and column scales: about 200 per bin. More would cost more than the mapping itself."""
 
 
 BY_COLUMN_CELLS = 2**29
-"""Cells up to which bins are kept a second time column by column: parting rows by one column then reads 1 byte a row
+"""Cells up to which a column-major copy of the bins is kept: splitting rows by one column then reads 1 byte per row
 instead of a cache line. Larger tables save the memory."""
 
 
 def sample_rows(n: int, size: int, weight: np.ndarray | None) -> np.ndarray | None:
-    """Ascending positions of at most `size` of n rows, drawn from those with weight; None where that is all rows."""
+    """Ascending positions of at most `size` of n rows, drawn from those with weight; None for all rows."""
     if n <= size:
         return None
     present = None if weight is None else np.flatnonzero(weight)
@@ -45,7 +45,7 @@ class Binned(NamedTuple):
     """Bin codes of a table.
 
     `by_row` is uint8 (n, n_features), C order, for histograms; `by_column` the same codes as (n_features, n), or empty
-    for large tables; `has_missing` tells the columns in which missing values were met.
+    for large tables; `has_missing` marks the columns with missing values.
     """
 
     by_row: np.ndarray
@@ -54,7 +54,7 @@ class Binned(NamedTuple):
 
     @property
     def strided(self) -> Codes:
-        """The codes in the layout that is faster for looking up one column."""
+        """The codes in the layout that is faster to look up one column in."""
         n, n_features = self.by_row.shape
         if self.by_column.size:
             return self.by_column.ravel(), 1, n
@@ -62,18 +62,18 @@ class Binned(NamedTuple):
 
 
 def row_blocks(n_rows: int, n_features: int) -> list[slice]:
-    """Slices that cover n_rows, each about `BLOCK_CELLS` cells."""
+    """Slices that cover n_rows, each of about `BLOCK_CELLS` cells."""
     size = max(64, BLOCK_CELLS // max(n_features, 1))
     return [slice(a, min(a + size, n_rows)) for a in range(0, n_rows, size)]
 
 
 def as_block(X: np.ndarray, rows: slice) -> np.ndarray:
-    """Part of X as the one array type that kernels take: float64, C order; a view where X is that already."""
+    """Rows of X as the array type that kernels take: float64, C order; a view if X is one already."""
     return np.ascontiguousarray(X[rows], dtype=VALUE)
 
 
 def between(low: np.ndarray, high: np.ndarray) -> np.ndarray:
-    """Thresholds between pairs of values: their midpoint, or the lower one where no float lies between them."""
+    """Thresholds between pairs of values: their midpoint, or the lower value if no float is between them."""
     with np.errstate(over="ignore"):
         middle = low + (high - low) / 2
     return np.where((low <= middle) & (middle < high), middle, low)
@@ -82,9 +82,9 @@ def between(low: np.ndarray, high: np.ndarray) -> np.ndarray:
 def short_between(low: np.ndarray, high: np.ndarray) -> np.ndarray:
     """Thresholds between pairs of values: the shortest decimals t with low <= t < high.
 
-    Shortest is a multiple of the largest power of ten, nearest to the middle of the gap; the lower value itself where
-    all others need more decimals. `x <= t` parts the values as any other threshold in the gap does, and `repr` of the
-    threshold is its short text: what a person reads is what the tree compares with.
+    The shortest decimal is a multiple of the largest power of ten, nearest to the middle of the gap; or the lower value
+    itself if all others need more decimals. `x <= t` splits the values like any other threshold in the gap, and `repr`
+    of the threshold is its short text: people read the exact number that the tree compares with.
 
     Parameters
     ----------
@@ -105,7 +105,7 @@ def short_between(low: np.ndarray, high: np.ndarray) -> np.ndarray:
 
 
 def _short_decimal(low: float, high: float) -> float:
-    """`short_between` of two numbers of any size, in decimal arithmetic; the lower one if nothing else is short."""
+    """`short_between` for two numbers of any size, in decimal arithmetic; the lower one if nothing else is short."""
     exact = Context(prec=800, Emin=-2000, Emax=2000)
     if not np.isfinite([low, high]).all():
         return low
@@ -140,9 +140,9 @@ class BinMapper:
     n_bins : int32 array of shape (n_features,)
         Value bins of each column; code `n_bins` means missing.
     spread : float64 array of shape (n_features,)
-        Standard deviation of each numeric column among the rows the bins were made from.
+        Standard deviation of each numeric column in the rows used to choose the bins.
     lower, upper : float64 arrays of shape (n_features, 255)
-        Smallest and largest value of each bin among the rows the bins were made from.
+        Smallest and largest value of each bin in the rows used to choose the bins.
     """
 
     def __init__(self, max_bins: int = MAX_BINS, sample_rows: int = SAMPLE_ROWS):
@@ -185,7 +185,7 @@ class BinMapper:
     def _sample(
         self, X: np.ndarray, weight: np.ndarray | None, threads: Threads
     ) -> tuple[np.ndarray, np.ndarray | None]:
-        """Rows that the quantiles are taken from, columns contiguous, and their weights."""
+        """Rows to take the quantiles from, with contiguous columns, and their weights."""
         rows = sample_rows(len(X), self.sample_rows, weight)
         if rows is None:
             return np.asfortranarray(X), weight
@@ -219,7 +219,7 @@ class BinMapper:
         self.edges[f, : n - 1] = edges
         if n > 1:
             self.guide_low[f] = edges[0]
-            width = float(edges[-1]) - float(edges[0])  # infinite where it overflows: then no guide
+            width = float(edges[-1]) - float(edges[0])  # infinite if it overflows: then no guide
             scale = GUIDE_CELLS / width if width > 0 else 0.0
             self.guide_scale[f] = scale if np.isfinite(scale) else 0.0
         fill_guide(edges, self.guide_low[f], self.guide_scale[f], self.guide[f])
@@ -228,7 +228,7 @@ class BinMapper:
         """Bin codes of X. Raises ValueError for infinite values."""
         if X.ndim != 2 or X.shape[1] != len(self.n_bins):
             raise InputError(
-                f"The bins are those of {len(self.n_bins)} columns, got an array of shape {X.shape}. "
+                f"The bins were fitted on {len(self.n_bins)} columns, got an array of shape {X.shape}. "
                 "Hint: pass the columns that the bins were fitted on."
             )
         by_row = np.empty(X.shape, BIN)
@@ -247,10 +247,10 @@ class BinMapper:
         return Binned(by_row, by_column, has_missing > 0)
 
     def thresholds(self, feature: np.ndarray, last_left: np.ndarray, first_right: np.ndarray) -> np.ndarray:
-        """Thresholds that part bin `last_left` from bin `first_right`; infinity where only missing values go right.
+        """Thresholds between bins `last_left` and `first_right`; infinity if only missing values go right.
 
-        Bins between the two are empty in the node. The threshold is not beyond their outer edges, so that values that
-        the bins were not made from go with their bin.
+        Bins between the two are empty in the node. The threshold stays within their outer edges, so that values outside
+        the sample used for the bins follow their bin.
         """
         cut = short_between(self.upper[feature, last_left], self.lower[feature, first_right])
         cut = np.clip(cut, self.edges[feature, last_left], self.edges[feature, first_right - 1])
@@ -258,7 +258,7 @@ class BinMapper:
 
 
 def at_short_edges(values: np.ndarray, last: np.ndarray) -> np.ndarray:
-    """Move the ends of bins a little, to where the edge is a short number.
+    """Move the ends of bins slightly, to places where the edge is a short number.
 
     Parameters
     ----------
@@ -269,7 +269,7 @@ def at_short_edges(values: np.ndarray, last: np.ndarray) -> np.ndarray:
     Returns
     -------
     last : int array
-        Each moved by at most a tenth of the distinct values of the smaller bin beside it, so that none is emptied.
+        Each moved by at most a tenth of the distinct values of the smaller adjacent bin, so that no bin becomes empty.
     """
     size = np.diff(last, prepend=-1)
     reach = np.minimum(size[:-1], size[1:]) // 10
@@ -297,10 +297,10 @@ def distinct_values(column: np.ndarray, weight: np.ndarray | None) -> tuple[np.n
 
 
 def center_and_spread(values: np.ndarray, mass: np.ndarray) -> tuple[float, float]:
-    """Weighted mean and standard deviation of sorted distinct values; 0 and 0 where there are none.
+    """Weighted mean and standard deviation of sorted distinct values; (0, 0) if there are none.
 
-    Sums run over the distinct values, so neither the order of the rows nor copies of them change the last bit. Values
-    are scaled by a power of two, so squares do not overflow.
+    Sums run over the distinct values, so that neither the order of the rows nor duplicates change the last bit. Values
+    are scaled by a power of two, so that squares do not overflow.
     """
     if len(values) < 2:
         return float(values[0]) if len(values) else 0.0, 0.0

@@ -1,4 +1,4 @@
-"""How conditions on categories are searched: smoothing, pooling, a limit on names, and the coins of honest gains."""
+"""How conditions on categories are searched: smoothing, pooling, a size limit, and the coins of honest gains."""
 
 from __future__ import annotations
 
@@ -12,33 +12,33 @@ from toprank._core.levels import FEW_LEVELS, honest_gain
 from toprank.tree.weights import RowWeights
 
 N_HALVINGS = 4
-"""Random halvings of a node's cases behind one honest gain: fewer are noisier, more cost time."""
+"""Random halvings of a node's cases per honest gain: fewer are noisier, more take longer."""
 
 N_COINS = 256
-"""Cases of one level and class up to which a halving is drawn exactly; beyond that a normal approximation serves."""
+"""Cases per level and class up to which a halving is drawn exactly; beyond that a normal approximation is used."""
 
 LARGEST_CHANCE = 20.0
-"""Honest gain, in units of chi-squared, that noise hardly ever has: its mean is 9, its standard deviation 3.5."""
+"""Honest gain, in units of chi-squared, that noise hardly ever reaches: its mean is 9, its standard deviation 3.5."""
 
 Rules = tuple[float, float, float, float, float]
-"""As kernels take them: cat_smooth and min_data_per_group in cases, max_cat_threshold, and the weight of one case of
-each class in integer units; a weight of 0: levels are ordered and cuts are judged on the same cases."""
+"""Rules for kernels: cat_smooth and min_data_per_group in cases, max_cat_threshold, and the weight of one case of each
+class in integer units; if it is 0, the same cases order levels and evaluate cuts."""
 
 PLAIN: Rules = (0.0, 0.0, 0.0, 0.0, 0.0)
 
 
 @dataclass(frozen=True)
 class CategorySearch:
-    """What an estimator's parameters say of conditions on categories, in LightGBM's words.
+    """An estimator's parameters for conditions on categories, with LightGBM's names.
 
     Attributes
     ----------
     cat_smooth : float or None
-        Cases by which the rate of a level is pulled to that of the node; None: no smoothing and no honest gains.
+        Cases by which the rate of a level is shrunk towards that of the node; None: no smoothing and no honest gains.
     min_data_per_group : int
-        Categories of fewer cases in the node are one level.
+        Categories with fewer cases in the node are pooled into one level.
     max_cat_threshold : int or None
-        Categories that one side of a condition has at most.
+        Largest number of categories on one side of a condition.
     """
 
     cat_smooth: float | None = None
@@ -54,10 +54,10 @@ class CategorySearch:
 
 
 def levels_worth_points(positive: np.ndarray, total: np.ndarray, search: CategorySearch) -> np.ndarray:
-    """Levels of a column that a scorecard may give points: bool (n_levels,).
+    """Levels of a column that may get points in a scorecard: bool (n_levels,).
 
-    Levels of fewer cases than `min_data_per_group` get none. Of a column with many levels none gets any where its
-    honest gain is one that noise could have: an L1 penalty lets a share of any levels through.
+    Levels with fewer than `min_data_per_group` cases get none. In a column with many levels none gets any if noise
+    could explain its honest gain: an L1 penalty lets a share of any levels through.
 
     Parameters
     ----------
@@ -88,9 +88,9 @@ def levels_worth_points(positive: np.ndarray, total: np.ndarray, search: Categor
 
 @cache
 def coins() -> np.ndarray:
-    """Heads among the first k of some coins: int16 (N_HALVINGS, 256, 2, N_COINS + 1), the same in every process.
+    """Heads among the first k coins: int16 (N_HALVINGS, 256, 2, N_COINS + 1), the same in every process.
 
-    The coins are the bits of a SplitMix64 sequence, which no version of numpy changes.
+    The coins are the bits of a SplitMix64 sequence, which is the same in all versions of numpy.
     """
     shape = (N_HALVINGS, 256, 2, N_COINS)
     state = np.arange(1, np.prod(shape) // 64 + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)

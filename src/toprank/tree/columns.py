@@ -1,4 +1,4 @@
-"""`Column`: name, kind and categories of one column of the matrix that a tree reads, and where its values come from."""
+"""`Column`: name, kind and categories of one column of a tree's input matrix, and the source of its values."""
 
 from __future__ import annotations
 
@@ -23,27 +23,28 @@ PARTS = ("", "month", "weekday")
 
 EPOCH = datetime(1970, 1, 1)
 MILLISECONDS = 86_400_000
-"""Per day. Dates are days since 1970-01-01, held to the millisecond."""
+"""Milliseconds per day. Dates are days since 1970-01-01, to the millisecond."""
 RESOLUTIONS = {"day": MILLISECONDS, "minute": 60_000, "second": 1_000, "millisecond": 1}
-"""What the text of a date shows, and how many milliseconds that is."""
+"""Resolutions of a date's text, in milliseconds."""
 USUAL_SHARE = 0.5
 """A value that more than this share of the cases have is the usual one."""
 
 
 @dataclass(frozen=True)
 class Usual:
-    """What the values of a column usually were in training, missing ones aside.
+    """Usual values of a column in training, ignoring missing ones.
 
     Attributes
     ----------
     value : float
-        The median, which is the value that more than half of the cases have, if any; of categories the commonest code.
+        The median, which is the value of more than half of the cases, if there is one; for categories the most frequent
+        code.
     low, high : float
-        The middle 80 % of a number; both are `value` where one value is the usual one, and of categories.
+        Range of the middle 80 % of a number; both are `value` for categories, and if one value is the usual one.
     share : float
         Share of the known values that equal `value`.
     missing : float
-        Share of missing values among all.
+        Share of missing values among all cases.
     """
 
     value: float
@@ -55,42 +56,42 @@ class Usual:
     def __post_init__(self) -> None:
         numbers = astuple(self)
         if not all(type(number) in (int, float) and math.isfinite(number) for number in numbers):
-            raise InputError(f"What is usual of a column must be five finite numbers, got {numbers}.")
+            raise InputError(f"The usual values of a column must be five finite numbers, got {numbers}.")
         if not self.low <= self.value <= self.high or not 0 <= self.share <= 1 or not 0 <= self.missing <= 1:
-            raise InputError(f"What is usual of a column must lie between its bounds, got {numbers}.")
+            raise InputError(f"The usual value of a column must be between its bounds, got {numbers}.")
 
     @property
     def is_one_value(self) -> bool:
-        """True where more than half of the cases have the same value."""
+        """True if more than half of the cases have the same value."""
         return self.share > USUAL_SHARE
 
 
 @dataclass(frozen=True)
 class Column:
-    """One column: a number, a date held as days since 1970-01-01, or a category held as a code.
+    """One column: a number, a date as days since 1970-01-01, or a category code.
 
     Attributes
     ----------
     name : str
     categories : tuple or None
-        None for numbers and dates. Otherwise code i stands for categories[i].
+        None for numbers and dates. Otherwise code i means categories[i].
     shared : tuple
-        Rare categories that share the last code, beside categories[-1].
+        Rare categories that share the last code with categories[-1].
     has_missing : bool
-        False where training saw no missing value; then short texts do not speak of missing values.
+        False if training saw no missing value; then short texts do not mention missing values.
     source : str
-        The column of the table that the values come from, where it has another name: the month of a date.
+        The source column in the table if its name differs, as for the month of a date.
     form : str
-        How cells of the table become values: "" as they are; "date" from a date type; "ymd", "dmy", "mdy" from dates
+        How cells of the table become values: "" unchanged; "date" from a date type; "ymd", "dmy", "mdy" from dates
         written as text; "1,234.56", "1.234,56" from numbers written as text.
     part : str
-        What is taken from a date: "month", "weekday", or "" for the date itself.
+        Part of a date: "month", "weekday", or "" for the date itself.
     unit : str
-        What stands beside numbers written as text, such as "EUR" or "%".
+        Unit next to numbers written as text, such as "EUR" or "%".
     has_time : bool
-        Whether dates have a time of day; where they do not, a date is a whole number of days.
+        Whether dates have a time of day; if not, a date is a whole number of days.
     usual : Usual or None
-        What is usual in training; None where that is not known.
+        Usual values in training; None if unknown.
 
     Examples
     --------
@@ -112,12 +113,12 @@ class Column:
 
     @property
     def is_categorical(self) -> bool:
-        """True where the column holds category codes."""
+        """True if the column holds category codes."""
         return self.categories is not None
 
     @property
     def is_date(self) -> bool:
-        """True where the column holds days since 1970-01-01."""
+        """True if the column holds days since 1970-01-01."""
         return self.categories is None and self.form in DATE_FORMS
 
     @property
@@ -127,7 +128,7 @@ class Column:
 
     @property
     def reading_text(self) -> str:
-        """How cells of the table become values, in words; nothing where they are taken as they are."""
+        """How cells of the table are read, in words; empty if they are used unchanged."""
         if self.part:
             return f"{self.part} of {self.source}"
         if self.form in NUMBER_FORMS:
@@ -137,27 +138,27 @@ class Column:
 
     @property
     def input_name(self) -> str:
-        """Name of the column of the table that the values come from."""
+        """Name of the source column in the table."""
         return self.source or self.name
 
     def labels(self, code: int) -> tuple[Category, ...]:
-        """Categories that a code stands for."""
+        """Categories with this code."""
         assert self.categories is not None
         last = code == len(self.categories) - 1
         return (self.categories[code], *self.shared) if last else (self.categories[code],)
 
     def date_text(self, days: float, resolution: str = "millisecond") -> str:
-        """Return a date as ISO 8601 writes it, rounded down.
+        """Return a date in ISO 8601, rounded down.
 
         Parameters
         ----------
         days : float
             Since 1970-01-01.
         resolution : "day", "minute", "second" or "millisecond"
-            What is shown at most; a date at midnight has no time. Columns without times show days.
+            Finest resolution shown; a date at midnight has no time. Columns without times show days.
         """
         size = RESOLUTIONS[resolution if self.has_time else "day"]
-        # A day and a millisecond are no sums of binary fractions: what is a hair below one is meant to be it.
+        # Days and milliseconds are not exact in binary: a value just below a whole millisecond means that millisecond.
         try:
             whole = math.floor((days * MILLISECONDS + 0.01) / size) * size
             moment = EPOCH + timedelta(milliseconds=whole)
@@ -170,22 +171,22 @@ class Column:
         return moment.isoformat(" ", "milliseconds" if whole % 1_000 else "seconds")
 
     def date_texts(self, bounds: Sequence[float], value: float | None, exact: bool = False) -> tuple[list[str], str]:
-        """Bounds and a value as dates, with as much of the time as tells them apart, or all of it; all rounded down.
+        """Bounds and a value as dates, with enough of the time to distinguish them, or all of it; all rounded down.
 
-        Rounded down, a threshold midway between two dates is still above the earlier one and below the later one.
+        Rounded down, a threshold midway between two dates is still between them.
         """
         for resolution in list(RESOLUTIONS)[-1:] if exact else RESOLUTIONS:
             shown = [self.date_text(bound, resolution) for bound in bounds]
             date = "" if value is None else self.date_text(value, resolution)
             agrees = len(shown) < 2 or shown[0] != shown[1]
-            if value is not None:  # texts of dates are in the order of dates
+            if value is not None:  # date texts sort like dates
                 agrees &= all((value <= bound) == (date <= seen) for bound, seen in zip(bounds, shown, strict=True))
             if agrees:
                 break
         return shown, date
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values; `from_dict` gives an equal column back."""
+        """Plain values; `from_dict` returns an equal column."""
         out: dict[str, Any] = {"name": self.name, "kind": self.kind, "has_missing": self.has_missing}
         if self.usual is not None:
             out["usual"] = list(astuple(self.usual))
@@ -197,10 +198,10 @@ class Column:
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Column:
-        """Column of a dictionary that `to_dict` made; raise ValueError where it is none."""
+        """Column from a dictionary made by `to_dict`; raise ValueError if it is invalid."""
         texts = {name: data.get(name, "") for name in ("source", "form", "part", "unit")}
         if not all(isinstance(text, str) for text in (data["name"], *texts.values())):
-            raise InputError(f"Column {data['name']!r} has a name or a form that is no text.")
+            raise InputError(f"Column {data['name']!r} has a name or a form that is not text.")
         flags = data["has_missing"], data.get("has_time", False)
         if not all(isinstance(flag, bool) for flag in flags):
             raise InputError(f"Column {data['name']!r} has a flag that is neither true nor false.")
@@ -220,8 +221,8 @@ class Column:
         is_known = column.form in FORMS and column.part in PARTS and column.kind == data["kind"]
         if not is_known or (column.part and not (column.is_categorical and column.form in DATE_FORMS)):
             raise InputError(
-                f"Column {column.name!r} is of an unknown kind: {data['kind']!r} from {column.form!r} {column.part!r}."
+                f"Column {column.name!r} has an unknown kind: {data['kind']!r} from {column.form!r} {column.part!r}."
             )
         if usual is not None and column.categories is not None and usual.value not in range(len(column.categories)):
-            raise InputError(f"The commonest category of column {column.name!r} is none of its categories.")
+            raise InputError(f"The most frequent category of column {column.name!r} is not one of its categories.")
         return column

@@ -1,4 +1,4 @@
-"""Conditions from rows sorted by value: every distinct value is a possible cut. For small tables and for papers."""
+"""Conditions from rows sorted by value: every distinct value is a possible cut. For small tables and papers."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Presorted:
     order : int32 array of shape (n_features, n): rows by ascending code, missing last
     values : list of float arrays, the distinct values of each column
     n_codes : int32 array of shape (n_features,): number of distinct values; code n_codes means missing
-    midpoints : bool: thresholds lie midway between two values, as in the papers; else they are short numbers
+    midpoints : bool: thresholds midway between two values, as in the papers; else short numbers
     """
 
     def __init__(self, X: np.ndarray, n_categories: np.ndarray | None = None, *, midpoints: bool = False):
@@ -90,14 +90,14 @@ class ExactSplitter:
         )
 
     def with_statistics(self, parents: Batch, children: Batch, needed: np.ndarray) -> Batch:
-        """The needed children; sorted rows need no statistics."""
+        """The children marked in `needed`; sorted rows need no statistics."""
         return children.take(np.flatnonzero(needed))
 
     def best_splits(
         self, batch: Batch, criterion: int, min_leaf: int, allowed: np.ndarray | None, roots: Batch | None = None,
         categories: Rules = PLAIN, direction: np.ndarray | None = None,
     ) -> Splits:  # fmt: skip
-        """Best condition of each node; `allowed` (n_nodes, n_features) tells which features it may use."""
+        """Best condition of each node; `allowed` (n_nodes, n_features) says which features it may use."""
         if allowed is None:
             allowed = np.ones((len(batch), self.n_features), np.uint8)
         whole, heads = batch if roots is None else roots, coins()
@@ -112,14 +112,14 @@ class ExactSplitter:
         return sweep_features(sweep, len(batch), self.n_features, self.threads)
 
     def split(self, batch: Batch, splits: Splits) -> Batch:
-        """Part the nodes' rows by their conditions; children left and right in turn."""
+        """Split the nodes' rows by their conditions; children alternate left and right."""
         mark_left(self.presorted.codes, self.order[0], batch.start, batch.stop, splits.record, self.presorted.n_codes,
                   self.is_categorical, splits.goes_left, self.mark)  # fmt: skip
         n_left = self._part_by_mark(batch)
         return children_of(batch, n_left, splits.record["positive_left"], splits.record["total_left"])
 
     def _part_by_mark(self, batch: Batch) -> np.ndarray:
-        """Part every column's row order by `mark`; number of rows on the left of each node."""
+        """Split every column's row order by `mark`; return the number of left rows of each node."""
         n_left = np.zeros(len(batch), np.int64)
 
         def part(run: slice) -> None:
@@ -132,18 +132,18 @@ class ExactSplitter:
         return n_left
 
     def remember(self) -> None:
-        """Keep the present row order for `regroup`."""
+        """Save the current row order for `regroup`."""
         self.remembered = self.order.copy()
 
     def regroup(self, parents: Batch, cells: Batch, parent: np.ndarray, is_left: np.ndarray) -> Batch:
-        """Part the parents' rows, in the remembered order, by the side that each row's cell is on."""
+        """Split the parents' rows, in the saved order, by the side of each row's cell."""
         mark_rows(self.order[0], cells.start, cells.stop, is_left.astype(np.uint8), self.mark)
         self.order = self.remembered
         n_left = self._part_by_mark(parents)
         return children_of(parents, n_left, *sum_of_cells(cells, parent, is_left, len(parents)))
 
     def thresholds(self, splits: Splits) -> np.ndarray:
-        """Threshold of each numeric condition, NaN for the others; infinity where only missing values go right."""
+        """Threshold of each numeric condition, NaN for the others; infinity if only missing values go right."""
         feature, left, right = (splits.record[name] for name in ("feature", "last_left", "first_right"))
         out = np.full(len(feature), np.nan)
         numeric = np.flatnonzero(self.is_categorical[feature] == 0)

@@ -1,4 +1,4 @@
-"""Random columns: for each meta-node, for each condition, or for both."""
+"""Random columns: per meta-node, per condition, or both."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ import numpy as np
 
 
 class FeatureSampler:
-    """Draws the columns that each node of a level may ask for.
+    """Draws the columns that each node of a level may use.
 
-    Growing tells it when new roots begin, each the root of an inner tree, and asks for the columns of nodes by their
-    roots, in an order that does not depend on threads: the draws are the same for any number of them.
+    The grower announces new roots, each the root of an inner tree, and asks for the columns of nodes by their roots, in
+    an order that does not depend on threads, so the draws are the same for any number of threads.
 
     Parameters
     ----------
     n_features : int
     n_per_split : int or None
-        Columns drawn anew for each condition; None = all.
+        Columns redrawn for each condition; None = all.
     n_per_tree : int or None
-        Columns drawn once for each root, to which its whole tree is confined; None = all.
+        Columns drawn once per root, to which its whole tree is limited; None = all.
     rng : numpy Generator
 
     Examples
@@ -36,19 +36,19 @@ class FeatureSampler:
         self._of_root: np.ndarray | None = None
 
     def begin(self, n_roots: int) -> None:
-        """Draw the columns of so many new roots."""
+        """Draw the columns of this many new roots."""
         if self.n_per_tree is not None:
             self._of_root = _smallest(self.rng.random((n_roots, self.n_features)), self.n_per_tree)
 
     def draw(self, root: np.ndarray) -> np.ndarray:
-        """Columns that each node may ask for, uint8 (n_nodes, n_features), given the root of each node."""
+        """Columns that each node may use, uint8 (n_nodes, n_features), given the root of each node."""
         confined = None if self._of_root is None else self._of_root[root]
         if self.n_per_split is None:
             return np.ones((len(root), self.n_features), np.uint8) if confined is None else confined
         key = self.rng.random((len(root), self.n_features))
         if confined is None:
             return _smallest(key, self.n_per_split)
-        key[confined == 0] = 1.0  # above every draw, so these come last; where they are taken the next line drops them
+        key[confined == 0] = 1.0  # above every draw, so they come last; if taken, the next line drops them
         return _smallest(key, self.n_per_split) & confined
 
 

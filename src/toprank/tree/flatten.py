@@ -1,4 +1,4 @@
-"""Grown trees and meta-trees to one `Tree`, without nodes that decide nothing."""
+"""Grown trees and meta-trees to one `Tree`, without redundant nodes."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from toprank.tree.meta.meta_tree import InnerTree, MetaTree, ObliqueCut
 from toprank.tree.structure import Tree
 
 Target = tuple[str, int, int]
-"""Where an edge leads: ("meta", meta-node, 0) or ("inner", meta-node, node of its inner tree)."""
+"""Target of an edge: ("meta", meta-node, 0) or ("inner", meta-node, node of its inner tree)."""
 
 BLANK: dict[str, Any] = {
     "kind": LEAF, "feature": -1, "threshold": np.nan, "left": -1, "right": -1, "missing_left": 0, "leaf": -1,
     "score": np.nan, "rate": np.nan, "category_at": -1, "gain": 0.0,
 }  # fmt: skip
-"""Columns of a leaf that has no place in the ranking yet."""
+"""Columns of a leaf without a position in the ranking yet."""
 
 TERMS = ("oblique_feature", "oblique_code", "oblique_weight", "oblique_fill")
 
 
 class _Builder:
-    """Nodes of a tree to be; edges are node indices, or targets that are resolved at the end."""
+    """Nodes of a tree under construction; edges are node indices, or targets that are resolved at the end."""
 
     def __init__(self, unit: float):
         self.unit = unit
@@ -34,7 +34,7 @@ class _Builder:
         self.sums: dict[int, ObliqueCut] = {}
 
     def add(self, positive: int, total: int, values: dict[str, Any] | None = None) -> int:
-        """Add a node, a leaf unless `values` say otherwise; its index."""
+        """Add a node, a leaf unless `values` say otherwise; return its index."""
         weights = {"positive": positive * self.unit, "negative": (total - positive) * self.unit}
         self.rows.append(BLANK | weights | (values or {}))
         return len(self.rows) - 1
@@ -49,7 +49,7 @@ class _Builder:
         return common | {"kind": CATEGORY, "category_at": len(self.bits) - 1}
 
     def add_sum(self, cut: ObliqueCut, positive: int, total: int, low: Target, high: Target) -> int:
-        """Add a condition on a weighted sum: where its two sides lead; its index."""
+        """Add a condition on a weighted sum with its two targets; return its index."""
         condition = {"kind": OBLIQUE, "threshold": cut.threshold, "missing_left": int(cut.missing_low),
                      "gain": cut.gain, "left": low, "right": high}  # fmt: skip
         node = self.add(positive, total, condition)
@@ -77,15 +77,15 @@ class _Builder:
 
 
 def flatten_meta_tree(meta: MetaTree, unit: float, is_categorical: np.ndarray) -> Tree:
-    """One tree of a meta-tree: cells become edges into meta-children; nodes that decide nothing disappear.
+    """One tree from a meta-tree: cells become edges into meta-children; redundant nodes disappear.
 
-    The i-th meta-leaf from the left gets position i. Scores and rates are still to be given.
+    The i-th meta-leaf from the left gets position i. Scores and rates are not set yet.
     """
     return flatten_with_entries(meta, unit, is_categorical)[0]
 
 
 def flatten_with_entries(meta: MetaTree, unit: float, is_categorical: np.ndarray) -> tuple[Tree, np.ndarray]:
-    """`flatten_meta_tree`, and the node at which each meta-node begins: int32, rising in the meta-tree's preorder."""
+    """`flatten_meta_tree`, and the first node of each meta-node: int32, increasing in the meta-tree's preorder."""
     builder = _Builder(unit)
     n_leaves = 0
     for node in meta.preorder():
@@ -100,7 +100,7 @@ def flatten_with_entries(meta: MetaTree, unit: float, is_categorical: np.ndarray
 
 
 def _add_inner_tree(builder: _Builder, meta: MetaTree, node: int, is_categorical: np.ndarray) -> None:
-    """Add the nodes of one inner tree whose two sides lead to different places."""
+    """Add the nodes of one inner tree whose two sides lead to different targets."""
     inner = meta.inner[node]
     if isinstance(inner, ObliqueCut):
         sides: list[Target] = [("meta", int(child), 0) for child in (meta.left[node], meta.right[node])]
@@ -127,7 +127,7 @@ def _add_inner_tree(builder: _Builder, meta: MetaTree, node: int, is_categorical
 
 
 def flatten_tree(trees: GrownTrees, unit: float, is_categorical: np.ndarray) -> Tree:
-    """One tree of a single greedy tree; leaf positions, scores and rates are still to be given."""
+    """One tree from a single greedy tree; leaf positions, scores and rates are not set yet."""
     builder = _Builder(unit)
     for i in range(len(trees.root)):
         weights = int(trees.segment.positive[i]), int(trees.segment.total[i])
@@ -140,7 +140,7 @@ def flatten_tree(trees: GrownTrees, unit: float, is_categorical: np.ndarray) -> 
 
 
 def part_of_tree(tree: Tree, start: int, ends: np.ndarray) -> tuple[Tree, np.ndarray]:
-    """What stands between a node and some nodes below it, which become leaves; scores are still to be given.
+    """The part of a tree between a node and some nodes below it, which become leaves; scores are not set yet.
 
     Parameters
     ----------
@@ -148,13 +148,13 @@ def part_of_tree(tree: Tree, start: int, ends: np.ndarray) -> tuple[Tree, np.nda
     start : int
         Its root.
     ends : int array
-        Nodes at which it ends, besides the leaves of the tree.
+        Nodes at which the part ends, besides the leaves of the tree.
 
     Returns
     -------
     tree : Tree
     new : int32 array of shape (n_nodes,)
-        Node of the part that each node of the tree became, -1 for those that are not in it.
+        New index of each node of the tree, -1 for nodes outside the part.
     """
     is_end = tree.is_leaf.copy()
     is_end[ends] = True

@@ -1,6 +1,6 @@
-"""Growing: greedy trees from a splitter, level by level or best first, many roots at once.
+"""Growing: greedy trees from a splitter, level by level or best first, from many roots at once.
 
-All roots of one meta-level grow together, so the number of passes over the data is the depth, not the number of nodes.
+All roots of a meta-level grow together, so the number of passes over the data is the depth, not the number of nodes.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from toprank.tree.feature_sampler import FeatureSampler
 UNLIMITED = 2**31 - 1
 
 ROUNDING = 2.0**-40
-"""Share of a node's weight by which its gain may miss what `stop_at_ap_loss` asks for: more than rounding errors, so
-that equal counts never stop a node, and less than anybody would see of an AP."""
+"""Tolerance of `stop_at_ap_loss` as a share of a node's weight: more than rounding errors, so that equal counts never stop a
+node, and too small to be visible in an AP."""
 
 
 @dataclass(frozen=True)
 class Limits:
-    """What stops growing; weights in integer units, gain as the criterion gives it.
+    """Stopping rules; weights in integer units, gain in units of the criterion.
 
-    `stop_at_ap_loss`, for the criterion "ap": no condition with less AP than the condition above it gave its side.
-    `categories` say how conditions on categories are searched (`CategorySearch.rules`), `direction`
-    in which direction rates may go along each number (int8, None: in any).
+    `stop_at_ap_loss`, for the criterion "ap", rejects conditions with less AP than the condition above gave their side.
+    `categories` says how conditions on categories are searched (`CategorySearch.rules`), `direction` in which direction
+    rates may go along each number (int8, None: in any).
     """
 
     criterion: int
@@ -43,13 +43,13 @@ class Limits:
     direction: np.ndarray | None = None
 
     def may_split(self, batch: Batch, depth: np.ndarray) -> np.ndarray:
-        """Nodes worth a sweep: impure, heavy enough and not too deep."""
+        """Nodes worth searching: impure, heavy enough and not too deep."""
         impure = (batch.positive > 0) & (batch.positive < batch.total)
         heavy = batch.total >= max(self.min_split, 2 * self.min_leaf)
         return impure & heavy & (depth < self.max_depth)
 
     def accept(self, batch: Batch, gain: np.ndarray, side_gain: np.ndarray) -> np.ndarray:
-        """Nodes whose best condition gains enough; `side_gain` is what the condition above gave their side."""
+        """Nodes whose best condition gains enough; `side_gain` is the gain of their side of the condition above."""
         enough = gain >= self.min_gain
         return enough & (gain >= side_gain - ROUNDING * batch.total) if self.stop_at_ap_loss else enough
 
@@ -58,8 +58,8 @@ class Limits:
 class GrownTrees:
     """Nodes of one or several greedy trees; a child's index is larger than its parent's.
 
-    `root` tells which tree a node belongs to; node i < number of roots is root i. `segment` holds each node's rows
-    and weights. feature = -1 at leaves. `goes_left` (n_nodes, 256) answers for categories.
+    `root` is the tree that a node belongs to; node i < number of roots is root i. `segment` holds each node's rows and
+    weights. feature = -1 at leaves. `goes_left` (n_nodes, 256) is used for categories.
     """
 
     root: np.ndarray
@@ -80,7 +80,7 @@ class GrownTrees:
 
     @property
     def areas(self) -> np.ndarray:
-        """Gain of each condition by the "auc" criterion, whichever found it; 0 at leaves."""
+        """Gain of each condition by the "auc" criterion, whatever criterion was used to find it; 0 at leaves."""
         out = np.zeros(len(self.root))
         inner = np.flatnonzero(~self.is_leaf)
         whole, part = self.segment.take(inner), self.segment.take(self.left[inner])
@@ -92,7 +92,7 @@ class GrownTrees:
 
 
 class _Table:
-    """The nodes so far, in lists of arrays; `freeze` makes one of each."""
+    """The nodes so far, in lists of arrays; `freeze` concatenates them."""
 
     def __init__(self, roots: Batch):
         n = len(roots)
@@ -103,7 +103,7 @@ class _Table:
         self.conditions: list[tuple[np.ndarray, Splits, np.ndarray, np.ndarray]] = []
 
     def add(self, node: np.ndarray, splits: Splits, threshold: np.ndarray, children: Batch) -> np.ndarray:
-        """Give the nodes their conditions and children; the children's indices, left and right in turn."""
+        """Give the nodes their conditions and children; return the children's indices, left and right alternating."""
         child = np.arange(self.n_nodes, self.n_nodes + len(children), dtype=NODE)
         self.n_nodes += len(children)
         self.root = np.append(self.root, np.repeat(self.root[node], 2))
@@ -128,7 +128,7 @@ class _Table:
 
 
 def single_split(root: Batch, splits: Splits, threshold: np.ndarray, children: Batch) -> GrownTrees:
-    """A tree of one condition that was found elsewhere."""
+    """A tree with one given condition."""
     table = _Table(root)
     table.add(np.zeros(1, NODE), splits, threshold, children)
     return table.freeze()
@@ -147,9 +147,9 @@ class _Candidates:
 
 
 def grow(splitter: Splitter, roots: Batch, limits: Limits) -> GrownTrees:
-    """Greedy trees from the given roots, one a root.
+    """Greedy trees from the given roots, one per root.
 
-    The row order of `splitter` is parted on the way: a leaf's rows are contiguous afterwards.
+    Reorders the rows of `splitter`: the rows of a leaf are contiguous afterwards.
     """
     table = _Table(roots)
     if limits.sample_features is not None:
@@ -166,7 +166,7 @@ def grow(splitter: Splitter, roots: Batch, limits: Limits) -> GrownTrees:
 
 
 def _grow_best_first(splitter: Splitter, table: _Table, root: _Candidates, limits: Limits) -> None:
-    """Split the candidate of largest gain until one root has its number of leaves; ties go to the older node."""
+    """Split the candidate with the largest gain until one root has its number of leaves; ties go to the older node."""
     heap = [(-root.splits.record["gain"][0], int(root.node[0]), root)]
     n_leaves = 1
     while heap and n_leaves < limits.max_leaf_nodes:
@@ -178,7 +178,7 @@ def _grow_best_first(splitter: Splitter, table: _Table, root: _Candidates, limit
 
 
 def _split_all(splitter: Splitter, table: _Table, candidates: _Candidates, limits: Limits) -> _Candidates:
-    """Split every candidate; the children that can be split again."""
+    """Split every candidate; return the children that can be split again."""
     children = splitter.split(candidates.batch, candidates.splits)
     child = table.add(candidates.node, candidates.splits, splitter.thresholds(candidates.splits), children)
     needed = limits.may_split(children, table.depth[child])
@@ -187,9 +187,9 @@ def _split_all(splitter: Splitter, table: _Table, candidates: _Candidates, limit
 
 
 def _side_gains(parents: Batch, children: Batch) -> np.ndarray:
-    """What a condition gives each of its sides, in the units of the gain by "ap"; float64 (n_children,).
+    """Gain of each side of a condition, in the units of the gain by "ap"; float64 (n_children,).
 
-    With n+ and n the weights of the child, m+ and m those of its parent, it is n AP_side - n+ = (m+ - n+)(n/m - n+/m+),
+    With child weights n+ and n, and parent weights m+ and m, the gain is n AP_side - n+ = (m+ - n+)(n/m - n+/m+),
     where AP_side = n+^2 / (m+ n) + (m+ - n+) / m (section 4 of the MetaAP paper). A root has AP n+/n, so 0.
     """
     positive, total = np.repeat(parents.positive, 2), np.repeat(parents.total, 2)
@@ -199,7 +199,7 @@ def _side_gains(parents: Batch, children: Batch) -> np.ndarray:
 def _evaluate(
     splitter: Splitter, table: _Table, batch: Batch, node: np.ndarray, side_gain: np.ndarray, limits: Limits
 ) -> _Candidates:
-    """Best condition of each node; nodes without one that the limits accept drop out."""
+    """Best condition of each node; drops nodes without one that the limits accept."""
     if len(batch) == 0:
         return _Candidates(node, batch, Splits(0))
     allowed = None if limits.sample_features is None else limits.sample_features.draw(table.root[node])

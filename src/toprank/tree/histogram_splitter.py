@@ -17,7 +17,7 @@ from toprank.tree.categories import PLAIN, Rules, coins
 from toprank.tree.weights import RowWeights
 
 HISTOGRAM_MEMORY = 2**29
-"""Bytes of histograms kept for subtraction; beyond that each node's histogram is made when it is swept."""
+"""Bytes of histograms kept for subtraction; beyond that, histograms are computed when nodes are searched."""
 
 
 class HistogramSplitter:
@@ -58,7 +58,7 @@ class HistogramSplitter:
         return replace(batch, histograms=self._histograms(batch), slot=np.zeros(1, NODE))
 
     def _histograms(self, batch: Batch, room: int = 0) -> np.ndarray:
-        """Histograms of the nodes, from their rows: int64 (n_nodes + room, total_bins, 2), zero behind the nodes."""
+        """Histograms of the nodes, from their rows: int64 (n_nodes + room, total_bins, 2), followed by zeros."""
         out = np.zeros((len(batch) + room, self.total_bins, 2), WEIGHT)
         chunks = cut_into_chunks(batch.start, batch.stop, CHUNK_ROWS)
         runs = share_out(chunks[:, 2] - chunks[:, 1], self.threads.n_threads)
@@ -80,12 +80,12 @@ class HistogramSplitter:
         return out
 
     def with_statistics(self, parents: Batch, children: Batch, needed: np.ndarray) -> Batch:
-        """The needed children, with histograms: the smaller of two is added up, the other is what is left.
+        """The children marked in `needed`, with histograms: the smaller sibling is summed, the other is the difference.
 
         Parameters
         ----------
         parents : Batch of n nodes
-        children : Batch of 2n nodes, left and right in turn
+        children : Batch of 2n nodes, left and right alternating
         needed : bool array of shape (2n,)
         """
         family = np.flatnonzero(needed.reshape(-1, 2).any(axis=1))
@@ -111,7 +111,7 @@ class HistogramSplitter:
         self, batch: Batch, criterion: int, min_leaf: int, allowed: np.ndarray | None, roots: Batch | None = None,
         categories: Rules = PLAIN, direction: np.ndarray | None = None,
     ) -> Splits:  # fmt: skip
-        """Best condition of each node; `allowed` (n_nodes, n_features) tells which features it may use."""
+        """Best condition of each node; `allowed` (n_nodes, n_features) says which features it may use."""
         if allowed is None:
             allowed = np.ones((len(batch), self.n_features), np.uint8)
         roots = batch if roots is None else roots
@@ -143,7 +143,7 @@ class HistogramSplitter:
         categories: Rules,
         direction: np.ndarray,
     ) -> Splits:
-        """Best condition of each node from its histogram, with the answer for every bin."""
+        """Best condition of each node from its histogram, with the side of every bin."""
         heads = coins()
 
         def sweep(first: int, last: int, record: np.ndarray, goes_left: np.ndarray) -> None:
@@ -160,13 +160,13 @@ class HistogramSplitter:
         return splits
 
     def split(self, batch: Batch, splits: Splits) -> Batch:
-        """Part the nodes' rows by their conditions; children left and right in turn, without histograms."""
+        """Split the nodes' rows by their conditions; children alternate left and right, without histograms."""
         record = splits.record
         n_left = self._part_rows(batch, self.codes, np.ascontiguousarray(record["feature"]), splits.goes_left)
         return children_of(batch, n_left, record["positive_left"], record["total_left"])
 
     def _part_rows(self, batch: Batch, codes: Codes, column: np.ndarray, goes_left: np.ndarray) -> np.ndarray:
-        """Part the nodes' rows by their code in a column of each node; number of rows on the left."""
+        """Split the rows of each node by their code in one of its columns; return the number of rows on the left."""
         chunks = cut_into_chunks(batch.start, batch.stop, CHUNK_ROWS)
         runs = share_out(chunks[:, 2] - chunks[:, 1], self.threads.n_threads)
         left = np.zeros(len(chunks), np.int64)
@@ -190,11 +190,11 @@ class HistogramSplitter:
         return n_left
 
     def remember(self) -> None:
-        """Keep the present row order for `regroup`."""
+        """Save the current row order for `regroup`."""
         self.remembered = self.rows.copy()
 
     def regroup(self, parents: Batch, cells: Batch, parent: np.ndarray, is_left: np.ndarray) -> Batch:
-        """Part the parents' rows, in the remembered order, by the side that each row's cell is on."""
+        """Split the parents' rows, in the saved order, by the side of each row's cell."""
         side = is_left.astype(np.uint8)
         runs = share_out(cells.stop - cells.start, self.threads.n_threads)
         self.threads.run(

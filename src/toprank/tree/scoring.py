@@ -1,7 +1,7 @@
-"""What orders the rows inside a leaf, one small class each: ties, the margin to the path, a scorecard, votes.
+"""Orders of the rows inside a leaf, one small class each: ties, distance to a threshold, scorecard, votes.
 
-The order of the leaves comes first: a score moves only inside the range of its leaf, unless all leaves vote. A new way
-of scoring is one more subclass of `Scoring`; trees, files and texts ask it and know no names.
+Leaves come first: a score varies only within the range of its leaf, unless all leaves vote. To add a way of scoring,
+subclass `Scoring`; trees, files and texts use its methods and know no names.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from toprank.tree.structure import Tree
 
 NO_MARGIN = np.zeros(0)
-"""Units of columns where no margin is asked for."""
+"""Units of columns if no margin is needed."""
 
 Rule = tuple[bool | np.bool, str]
 
@@ -29,16 +29,16 @@ Rule = tuple[bool | np.bool, str]
 def squash(value: np.ndarray) -> np.ndarray:
     """Map any number into the open interval (0, 1), increasing, without saturating early.
 
-    Points that overflowed lie at the end of the interval, those that did so both ways in the middle.
+    Points that overflowed map to an end of the interval, those that overflowed both ways to the middle.
     """
     finite = np.nan_to_num(value)
     return 0.5 + 0.499 * finite / (1.0 + np.abs(finite))
 
 
 def rises(values: np.ndarray) -> bool:
-    """True where no value is below the one before.
+    """True if the values are non-decreasing.
 
-    By comparing neighbours: the difference of two int32 may wrap, and would pass off a fall as a rise.
+    Compares neighbours: the difference of two int32 may wrap, which would turn a decrease into an increase.
     """
     return bool(np.all(values[1:] >= values[:-1]))
 
@@ -47,17 +47,17 @@ def rises(values: np.ndarray) -> bool:
 class Scoring(ABC):
     """How a tree turns a row's leaf into a score.
 
-    A subclass has fields of numbers and arrays, which files keep by name, and says in `finish` what a row scores.
+    A subclass has numbers and arrays as fields, which files store by name, and computes scores in `finish`.
     """
 
     kind: ClassVar[str]
     """Name in files and in `leaf_score`, where both "linear" and "additive" fit a card of kind "linear"."""
 
     stays_inside: ClassVar[bool] = True
-    """Rows of a leaf differ: the leaves' own scores must leave room between them."""
+    """Whether rows of a leaf differ: then the leaves' own scores must leave room between them."""
 
     shown: ClassVar[str] = "score up to"
-    """What an exact text says of the number it shows for a leaf."""
+    """Label in an exact text of the number shown for a leaf."""
 
     dtypes: ClassVar[Mapping[str, Any]] = {}
     """Types of arrays that are not float64."""
@@ -86,30 +86,30 @@ class Scoring(ABC):
 
     @property
     def margin_units(self) -> np.ndarray:
-        """Unit of each column's distance to a threshold; empty where distances do not count."""
+        """Unit of each column's distance to a threshold; empty if distances do not count."""
         return NO_MARGIN
 
     def finish(self, tree: Tree, block: np.ndarray, leaf: np.ndarray, out: np.ndarray) -> None:
-        """Write the scores of rows whose leaf nodes are known; `out` holds their margins, where there are units."""
+        """Write the scores of rows with known leaf nodes; `out` holds their margins if there are units."""
         raise NotImplementedError
 
     def points(self, X: np.ndarray) -> np.ndarray:
-        """Points of each value of X, float64 of X's shape; all 0 where values have none."""
+        """Points of each value of X, float64 of X's shape; all 0 if values have none."""
         return np.zeros(X.shape)
 
     def room(self, X: np.ndarray) -> np.ndarray | float:
-        """How far below the top of its leaf's range each row stands, as a share of it; margins aside."""
+        """Distance of each row below the top of its leaf's range, as a share of the range; without margins."""
         return 0.0
 
     # --- plain values -------------------------------------------------------------------------------------------
 
     def to_dict(self) -> dict[str, Any]:
-        """Kind and fields as plain values; `scoring_from` gives an equal object back."""
+        """Kind and fields as plain values; `scoring_from` returns an equal object."""
         plain = {name: v.tolist() if isinstance(v, np.ndarray) else v for name, v in self._values().items()}
         return {"kind": self.kind} | plain
 
     def to_arrays(self) -> dict[str, np.ndarray]:
-        """Kind and fields as arrays, for a file; `scoring_from` gives an equal object back."""
+        """Kind and fields as arrays, for a file; `scoring_from` returns an equal object."""
         return {"kind": np.array(self.kind)} | {name: np.array(value) for name, value in self._values().items()}
 
     def check(self, n_features: int) -> None:
@@ -119,7 +119,7 @@ class Scoring(ABC):
                 raise InputError(f"Not a valid tree: its scoring is not {rule}. Hint: the data may be damaged.")
 
     def _rules(self, n_features: int) -> Iterator[Rule]:
-        """Whether each invariant holds, and what it says; a rule may rely on the rules before it."""
+        """Whether each invariant holds, and its text; a rule may rely on the rules before it."""
         yield True, "checked"
 
 
@@ -145,7 +145,7 @@ class Margin(Scoring):
     scale : float64 array of shape (n_features,)
         Unit of each column's distances.
     turn : float
-        Share of positives above which being far from a threshold speaks for a row; 0 = that of the root.
+        Positive rate above which a larger distance from a threshold raises the score; 0 = the rate of the root.
     """
 
     kind = "margin"
@@ -158,7 +158,7 @@ class Margin(Scoring):
         return self.scale
 
     def sign(self, tree: Tree) -> np.ndarray:
-        """+1 in nodes richer in positives than the turn, where a row far from the boundary ranks higher; else -1."""
+        """+1 in nodes with a positive rate above `turn`, where rows far from the boundary rank higher; else -1."""
         total = tree.positive + tree.negative
         if self.turn > 0:
             return np.where(tree.positive > self.turn * total, 1.0, -1.0)
@@ -211,11 +211,11 @@ class Card(Scoring):
 
     @property
     def arrays(self) -> tuple[np.ndarray, ...]:
-        """The arrays that kernels take, in their order."""
+        """The arrays for kernels, in their order."""
         return tuple(self._values().values())
 
     def finish(self, tree: Tree, block: np.ndarray, leaf: np.ndarray, out: np.ndarray) -> None:
-        """Add points up and put each row into the range of its leaf."""
+        """Add up points and place each row within the range of its leaf."""
         scorecard_points(block, *self.arrays, out)
         out[:] = tree.scores_with_points(leaf, out)
 
@@ -227,12 +227,12 @@ class Card(Scoring):
         return out
 
     def room(self, X: np.ndarray) -> np.ndarray:
-        """How far below the top of its leaf's range each row stands, as a share of it."""
+        """Distance of each row below the top of its leaf's range, as a share of the range."""
         return 1.0 - squash(self.total(X))
 
     def points(self, X: np.ndarray) -> np.ndarray:
-        """Points of each value of X, float64 of X's shape; rows add up to their total."""
-        with np.errstate(over="ignore"):  # infinite points are points, too
+        """Points of each value of X, float64 of X's shape; each row sums to its total."""
+        with np.errstate(over="ignore"):  # points may be infinite
             number = self.weight * (X.astype(np.float64) - self.center)
         of_step = np.repeat(np.arange(X.shape[1]), np.diff(self.step_at))
         for step, f in enumerate(of_step.tolist()):
@@ -247,7 +247,7 @@ class Card(Scoring):
         return out
 
     def one_column(self, feature: int) -> Card:
-        """The part of one feature, as a scorecard of one column."""
+        """The scorecard of one feature, with one column."""
         own, categories = slice(feature, feature + 1), slice(*self.points_at[feature : feature + 2])
         steps = slice(*self.step_at[feature : feature + 2])
         return Card(
@@ -263,7 +263,7 @@ class Card(Scoring):
 
     @property
     def n_coefficients(self) -> int:
-        """Slopes, categories and steps that have points."""
+        """Number of slopes, categories and steps with points."""
         return int(np.count_nonzero(self.weight) + np.count_nonzero(self.category_points)) + len(self.step_points)
 
     def _rules(self, n_features: int) -> Iterator[Rule]:
@@ -286,7 +286,7 @@ class Votes(Scoring):
     Attributes
     ----------
     decay : float
-        A leaf weighs `decay` to the power of the conditions that the row breaks on the way to it.
+        The weight of a leaf is `decay` to the power of the number of conditions that the row violates on its path.
     """
 
     kind = "votes"
@@ -295,7 +295,7 @@ class Votes(Scoring):
     decay: float = 0.0
 
     def finish(self, tree: Tree, block: np.ndarray, leaf: np.ndarray, out: np.ndarray) -> None:
-        """Write the mean rate of all leaves, each weighed by how nearly the row reaches it."""
+        """Write the mean rate of all leaves, weighted by how nearly the row reaches them."""
         confusion_scores(block, *tree.conditions, tree.rate, self.decay, out)
 
     def _rules(self, n_features: int) -> Iterator[Rule]:
@@ -306,7 +306,7 @@ TIES = Ties()
 
 
 def scoring_from(values: Mapping[str, Any]) -> Scoring:
-    """Scoring of a kind and the values of its fields, plain or arrays; ValueError where they do not fit.
+    """Scoring from a kind and its field values, plain or arrays; ValueError if they are invalid.
 
     Examples
     --------
@@ -329,4 +329,4 @@ def scoring_from(values: Mapping[str, Any]) -> Scoring:
     try:
         return known[kind](**given)
     except TypeError as error:
-        raise InputError(f"Not a valid tree: its scoring is not whole: {error}.") from error
+        raise InputError(f"Not a valid tree: its scoring is incomplete: {error}.") from error

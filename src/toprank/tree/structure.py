@@ -1,7 +1,7 @@
-"""`Tree`: the one frozen structure that every ranker ends in.
+"""`Tree`: the frozen structure that every ranker produces.
 
 A node may have several parents: a meta-tree is flattened into one `Tree`, where each cell of an inner tree is an edge
-into a meta-child. So a node's index is always smaller than its children's, and the root is node 0.
+into a meta-child. A node's index is always smaller than its children's, and the root is node 0.
 """
 
 from __future__ import annotations
@@ -30,25 +30,25 @@ DTYPES: dict[str, Any] = {
 """Fixed-width type of every array of a tree."""
 
 OPTIONAL = ("oblique_code",)
-"""Arrays that a stored tree may lack: older ones have numbers alone in their sums."""
+"""Arrays that a stored tree may lack: older trees have only numbers in their sums."""
 
 N_CODES = 256
-"""Codes that a set of categories can hold."""
+"""Number of codes that a set of categories can hold."""
 
 MAX_DEPTH = 1_000
-"""Conditions on a path of a tree in a file."""
+"""Largest number of conditions on a path of a tree in a file."""
 
 
 @dataclass(frozen=True, eq=False)
 class Tree:
-    """Conditions, leaves and weights in arrays of one entry a node.
+    """Conditions, leaves and weights in arrays with one entry per node.
 
     Attributes
     ----------
     kind : uint8
         0 leaf, 1 `value <= threshold`, 2 category in a subset, 3 weighted sum of features <= threshold.
     feature, threshold, left, right, missing_left
-        The condition; rows that satisfy it go left, missing values go left where missing_left is 1.
+        The condition; rows that satisfy it go left, missing values go left if missing_left is 1.
     positive, negative : float64
         Training weight that reached the node.
     leaf : int32
@@ -60,15 +60,15 @@ class Tree:
     category_at, category_bits : int32 (n_nodes,), uint64 (m, 4)
         Row of `category_bits` that lists the codes going left.
     oblique_at, oblique_feature, oblique_code, oblique_weight, oblique_fill
-        Terms of oblique conditions: node i owns entries oblique_at[i]:oblique_at[i + 1]. A term of code -1 is a number:
-        a missing value counts as the term's fill; where that is NaN, a row that lacks the value goes as missing_left
-        says. A term of code c >= 0 is 1 where the row has category c of the feature, else 0, also for a missing or
-        unknown category; its fill is 0.
+        Terms of oblique conditions: node i owns entries oblique_at[i]:oblique_at[i + 1]. A term with code -1 is a
+        number: a missing value is replaced by the term's fill; if that is NaN, rows with a missing value go by
+        missing_left. A term with code c >= 0 is 1 if the row has category c of the feature, else 0, also for a missing
+        or unknown category; its fill is 0.
     gain : float64
-        What the condition added to the criterion; 0 at leaves.
+        Gain of the condition by the criterion; 0 at leaves.
     n_features : int
     scoring : Scoring
-        What orders the rows inside a leaf.
+        Order of the rows inside a leaf.
     """
 
     kind: np.ndarray
@@ -139,7 +139,7 @@ class Tree:
 
     @property
     def depth(self) -> int:
-        """Most conditions on a path from the root to a leaf."""
+        """Largest number of conditions on a path from the root to a leaf."""
         depth, left, right = [0] * len(self), self.left.tolist(), self.right.tolist()
         for node in np.flatnonzero(~self.is_leaf).tolist():
             below = depth[node] + 1
@@ -150,7 +150,7 @@ class Tree:
 
     @cached_property
     def conditions(self) -> tuple[np.ndarray, ...]:
-        """The arrays that traversal kernels take, in their order."""
+        """The arrays for traversal kernels, in their order."""
         nodes = np.empty(len(self), CONDITION)
         for name in CONDITION.names or ():
             nodes[name] = getattr(self, name)
@@ -170,10 +170,10 @@ class Tree:
         return leaf
 
     def _check_width(self, X: np.ndarray) -> None:
-        """Raise ValueError unless X has a column for each feature: kernels do not look where they read."""
+        """Raise ValueError unless X has one column per feature: kernels do not check bounds."""
         if X.ndim != 2 or X.shape[1] != self.n_features:
             raise InputError(
-                f"The tree reads {self.n_features} columns, got an array of shape {X.shape}. "
+                f"The tree has {self.n_features} columns, got an array of shape {X.shape}. "
                 "Hint: pass the encoded columns that it was grown on."
             )
 
@@ -195,14 +195,14 @@ class Tree:
         length: np.ndarray | None = None,
         path: np.ndarray | None = None,
     ) -> None:
-        """Send one block of rows down the tree; write what arrays are given for."""
+        """Route one block of rows down the tree; fill the arrays that are not empty."""
         margin = np.empty(0) if margin is None else margin
         length = np.empty(0, NODE) if length is None else length
         path = np.empty((0, 0), NODE) if path is None else path
         walk(block, *self.conditions, scale, leaf, margin, length, path)
 
     def decision_function(self, X: np.ndarray, threads: Threads | None = None) -> np.ndarray:
-        """Score of each row of X, float64 (n,): the leaf's range first, then the place inside it."""
+        """Score of each row of X, float64 (n,): first by leaf, then by position inside its range."""
         return self.scores_and_leaves(X, threads)[0]
 
     def scores_and_leaves(self, X: np.ndarray, threads: Threads | None = None) -> tuple[np.ndarray, np.ndarray]:
@@ -215,7 +215,7 @@ class Tree:
         return score, leaf
 
     def scores_with_points(self, leaf: np.ndarray, points: np.ndarray) -> np.ndarray:
-        """Scores of rows whose leaf nodes and points on the scorecard inside leaves are known, float64 (n,)."""
+        """Scores of rows with known leaf nodes and points on the scorecard inside leaves, float64 (n,)."""
         return self.score[leaf] - (1.0 - squash(points)) / self.n_leaves
 
     def _score(self, block: np.ndarray, leaf: np.ndarray, out: np.ndarray) -> None:
@@ -225,12 +225,12 @@ class Tree:
 
     @cached_property
     def margin_sign(self) -> np.ndarray:
-        """Which way margins count in each node, +1 or -1; of a tree that scores by margins."""
+        """Sign of margins in each node, +1 or -1, for a tree that scores by margins."""
         assert isinstance(self.scoring, Margin)
         return self.scoring.sign(self)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain lists and numbers; `from_dict` gives an equal tree back. NaN and infinities are strings."""
+        """Plain lists and numbers; `from_dict` returns an equal tree. NaN and infinities are strings."""
 
         def plain(value: Any) -> Any:
             if isinstance(value, list):
@@ -242,7 +242,7 @@ class Tree:
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Tree:
-        """Tree of a dictionary that `to_dict` made; checked."""
+        """Tree from a dictionary made by `to_dict`; checked."""
 
         def array(name: str) -> np.ndarray:
             values = [float(v) if isinstance(v, str) else v for v in data[name]]
@@ -252,17 +252,17 @@ class Tree:
             arrays = {name: array(name) for name in DTYPES if name in data or name not in OPTIONAL}
             tree = cls(**arrays, n_features=int(data["n_features"]), scoring=scoring_from(data["scoring"]))
         except (KeyError, TypeError, ValueError, OverflowError) as error:
-            raise InputError(f"Not a valid tree: {error!r}. Hint: use a dictionary that `to_dict` made.") from error
+            raise InputError(f"Not a valid tree: {error!r}. Hint: use a dictionary made by `to_dict`.") from error
         return tree.check()
 
     def to_arrays(self) -> dict[str, np.ndarray]:
-        """Arrays by name, for a file; `from_arrays` gives an equal tree back."""
+        """Arrays by name, for a file; `from_arrays` returns an equal tree."""
         scoring = {f"scoring_{name}": value for name, value in self.scoring.to_arrays().items()}
         return {name: getattr(self, name) for name in DTYPES} | {"n_features": np.array(self.n_features)} | scoring
 
     @classmethod
     def from_arrays(cls, arrays: dict[str, np.ndarray]) -> Tree:
-        """Tree of arrays that `to_arrays` made; checked."""
+        """Tree from arrays made by `to_arrays`; checked."""
         named = {name: arrays[name] for name in DTYPES if name in arrays}
         for name, dtype in DTYPES.items():
             if named[name].dtype != dtype if name in named else name not in OPTIONAL:
@@ -273,7 +273,7 @@ class Tree:
         return tree
 
     def check(self) -> Tree:
-        """Verify every invariant; returns the tree, raises ValueError with a sentence."""
+        """Verify every invariant; return the tree, or raise ValueError with an explanation."""
         check_tree(self)
         return self
 
@@ -287,30 +287,30 @@ def check_tree(tree: Tree) -> None:
 
 
 def check_depth(tree: Tree) -> None:
-    """Raise ValueError where a tree is too deep for a file: nobody reads its rules, and wording them takes minutes."""
+    """Raise ValueError if a tree is too deep for a file: nobody reads its rules, and wording them takes minutes."""
     depth = tree.depth
     if depth > MAX_DEPTH:
         raise InputError(
-            f"The tree is {depth:,} conditions deep, but those of model files have {MAX_DEPTH:,} at most. "
+            f"The tree is {depth:,} conditions deep, but model files allow {MAX_DEPTH:,} at most. "
             "Hint: set max_depth, or a larger min_samples_leaf."
         )
 
 
 def check_columns(tree: Tree, columns: Sequence[Column]) -> None:
-    """Raise ValueError where a tree does not fit the columns that it reads: their number, kinds and categories."""
+    """Raise ValueError if a tree does not match its columns: their number, kinds and categories."""
     for holds, rule in _column_rules(tree, columns):
         if not holds:
-            raise InputError(f"The model's tree and its list of columns do not fit together: it {rule}.")
+            raise InputError(f"The model's tree and its list of columns do not fit together: the tree {rule}.")
 
 
 def _column_rules(tree: Tree, columns: Sequence[Column]) -> Iterator[tuple[bool | np.bool, str]]:
-    """Whether each rule about the columns of a tree holds, and what its breach is; for a tree that passed `check`."""
+    """Whether each rule about the columns of a checked tree holds, and the text of its breach."""
     yield len(columns) == tree.n_features, f"reads {tree.n_features:,} columns, not {len(columns):,}"
     n_categories = np.array([0 if column.categories is None else len(column.categories) for column in columns])
     yield np.all(n_categories <= N_CODES), f"has a column of more than {N_CODES} categories"
     asked = n_categories[tree.feature[tree.kind == CATEGORY]]
-    yield not n_categories[tree.feature[tree.kind == NUMERIC]].any(), "asks for the size of a category"
-    yield np.all(asked > 0), "asks for the category of a number"
+    yield not n_categories[tree.feature[tree.kind == NUMERIC]].any(), "compares a category with a number"
+    yield np.all(asked > 0), "compares a number with categories"
     code, weighed = tree.oblique_code, n_categories[tree.oblique_feature]
     fits = np.where(code < 0, weighed == 0, code < weighed)
     yield bool(np.all(fits)), "weighs a category of a number, or one that its column lacks"
@@ -321,13 +321,13 @@ def _column_rules(tree: Tree, columns: Sequence[Column]) -> Iterator[tuple[bool 
 
 
 def _rules(tree: Tree) -> Iterator[tuple[bool | np.bool, str]]:
-    """Whether each invariant holds, and what it says; a rule may rely on the rules before it."""
+    """Whether each invariant holds, and its text; a rule may rely on the rules before it."""
     n = len(tree)
     yield all(getattr(tree, name).ndim == 1 for name in DTYPES if name != "category_bits"), "has arrays of one length"
     per_node = [name for name in DTYPES if not name.startswith("oblique") and name != "category_bits"]
     yield n > 0, "has at least one node"
     yield all(getattr(tree, name).shape == (n,) for name in per_node), "has arrays of one length"
-    yield np.all(tree.kind <= OBLIQUE), "knows every kind of condition"
+    yield np.all(tree.kind <= OBLIQUE), "has only known kinds of conditions"
     yield np.all(tree.missing_left <= 1), "sends missing values left or right"
 
     inner, leaves = np.flatnonzero(tree.kind != LEAF), np.flatnonzero(tree.kind == LEAF)
@@ -338,8 +338,8 @@ def _rules(tree: Tree) -> Iterator[tuple[bool | np.bool, str]]:
     yield np.all((unused >= -1) & (unused < n)), "has nothing below its leaves"
 
     asked = tree.feature[(tree.kind == NUMERIC) | (tree.kind == CATEGORY)]
-    yield np.all((asked >= 0) & (asked < tree.n_features)), "asks for columns it has"
-    yield np.all((tree.feature >= -1) & (tree.feature < max(tree.n_features, 1))), "asks for columns it has"
+    yield np.all((asked >= 0) & (asked < tree.n_features)), "uses columns that exist"
+    yield np.all((tree.feature >= -1) & (tree.feature < max(tree.n_features, 1))), "uses columns that exist"
     cuts = tree.threshold[(tree.kind == NUMERIC) | (tree.kind == OBLIQUE)]
     yield not np.isnan(cuts).any(), "has a threshold in every numeric condition"
     subsets = tree.category_at[tree.kind == CATEGORY]
@@ -347,37 +347,37 @@ def _rules(tree: Tree) -> Iterator[tuple[bool | np.bool, str]]:
     yield np.all((subsets >= 0) & (subsets < len(tree.category_bits))), "has a set for every category condition"
     yield (
         np.all((tree.category_at >= -1) & (tree.category_at <= len(tree.category_bits))),
-        "has sets for categories alone",
+        "has sets only for categories",
     )
 
     at, weighed = tree.oblique_at, tree.oblique_feature
     yield at.shape == (n + 1,) and at[0] == 0 and rises(at), "has consistent oblique weights"
     per_term = [weighed.shape, tree.oblique_code.shape, tree.oblique_weight.shape, tree.oblique_fill.shape]
     yield all(shape == (at[-1],) for shape in per_term), "has consistent oblique weights"
-    yield np.all((weighed >= 0) & (weighed < tree.n_features)), "weighs columns it has"
+    yield np.all((weighed >= 0) & (weighed < tree.n_features)), "weighs columns that exist"
     code, is_named = tree.oblique_code, tree.oblique_code >= 0
     yield np.all((code >= -1) & (code < 256)), "weighs categories by their codes, 0 to 255"
     as_numbers = np.append(weighed[~is_named], tree.feature[tree.kind == NUMERIC])
     as_categories = np.append(weighed[is_named], tree.feature[tree.kind == CATEGORY])
-    yield not np.isin(as_numbers, as_categories).any(), "takes a column for numbers or for categories, not for both"
-    yield not tree.oblique_fill[is_named].any(), "has nothing in the place of missing categories"
+    yield not np.isin(as_numbers, as_categories).any(), "treats a column as numbers or as categories, not as both"
+    yield not tree.oblique_fill[is_named].any(), "has no fill for missing categories"
     yield np.isfinite(tree.oblique_weight).all(), "has finite oblique weights"
-    yield not np.isinf(tree.oblique_fill).any(), "has finite values in the place of missing ones"
+    yield not np.isinf(tree.oblique_fill).any(), "has finite fills for missing values"
 
-    yield np.all(tree.leaf[tree.kind != LEAF] == -1), "gives places in the ranking to leaves alone"
+    yield np.all(tree.leaf[tree.kind != LEAF] == -1), "gives positions in the ranking only to leaves"
     positions = np.unique(tree.leaf[leaves])
     yield positions[0] == 0 and positions[-1] == len(positions) - 1, "numbers its leaves from 0"
     weights = np.concatenate((tree.positive, tree.negative))
-    yield np.all((weights >= 0) & np.isfinite(weights)), "has finite weights, none of them negative"
+    yield np.all((weights >= 0) & np.isfinite(weights)), "has finite weights, all non-negative"
     yield np.isfinite(tree.gain).all(), "has finite gains"
     order = leaves[np.argsort(tree.leaf[leaves], kind="stable")]
     score, rate, is_next = tree.score[order], tree.rate[order], tree.leaf[order][1:] > tree.leaf[order][:-1]
     yield np.isfinite(score).all(), "has finite scores"
     yield np.all((rate >= 0) & (rate <= 1)), "has leaf rates from 0 to 1"
-    yield rises(rate[::-1]), "has rates that do not rise along the leaf order"
+    yield rises(rate[::-1]), "has non-increasing rates along the leaf order"
     step = -np.diff(score)
-    yield np.all(step[~is_next] == 0), "gives leaves at one position one score"
+    yield np.all(step[~is_next] == 0), "has one score per leaf position"
     room = 1.0 / len(positions) - 1e-9 if tree.scoring.stays_inside else 0.0
-    yield np.all(step[is_next] > room), "has scores that fall along the leaf order, with room for those inside a leaf"
+    yield np.all(step[is_next] > room), "has decreasing scores along the leaf order, with room inside leaves"
     is_tree = len(np.unique(children)) == len(children)
-    yield is_tree or not isinstance(tree.scoring, Votes), "has one way to each node where all leaves vote"
+    yield is_tree or not isinstance(tree.scoring, Votes), "has one parent per node if all leaves vote"

@@ -1,4 +1,4 @@
-"""What is usual in each column of the training rows: the median, the middle 80 %, the commonest category."""
+"""Usual values of each column of the training rows: the median, the middle 80 %, the most frequent category."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from toprank.tree.columns import USUAL_SHARE, Column, Usual
 from toprank.tree.weights import integer_weights
 
 USUAL_ROWS = 10_000
-"""Rows that say what is usual; more would change the last printed digit."""
+"""Rows used to find usual values; more would change only the last printed digit."""
 
 USUAL_CELLS = 2**20
-"""Cells that are sorted at once."""
+"""Cells sorted at once."""
 
 TAILS = 0.1
-"""Share of the values on either side of what is usual of a number."""
+"""Share of the values on either side of the usual range of a number."""
 
 
 def with_usual(
     columns: Sequence[Column], X: np.ndarray, is_positive: np.ndarray, weight: np.ndarray | None
 ) -> list[Column]:
-    """Columns that know what is usual among the rows of X, a sample of them where there are many.
+    """Columns with their usual values among the rows of X, or a sample of them.
 
     Parameters
     ----------
@@ -64,9 +64,9 @@ def with_usual(
 
 
 def _usual_numbers(values: np.ndarray, mass: np.ndarray | None) -> list[Usual | None]:
-    """What is usual in each row of an array of numbers, one row per column; None where no value is finite.
+    """Usual values in each row of an array of numbers, one row per column; None if no value is finite.
 
-    `mass` are the weights of the cases; None = all alike.
+    `mass` holds the weights of the cases; None = equal weights.
     """
     values[~np.isfinite(values)] = np.nan
     n = values.shape[1]
@@ -83,7 +83,7 @@ def _usual_numbers(values: np.ndarray, mass: np.ndarray | None) -> list[Usual | 
         places = [(up_to < (share * known)[:, None]).sum(axis=1) for share in (TAILS, 0.5, 1.0 - TAILS)]
     row = np.arange(len(values))
     low, middle, high = (values[row, np.clip(place, 0, n - 1)] for place in places)
-    # A value that more than half of the cases have is their median.
+    # A value of more than half of the cases is their median.
     is_middle = values == middle[:, None]
     share = (is_middle.sum(axis=1) if mass is None else (is_middle * weight).sum(axis=1)) / np.maximum(known, 1.0)
     is_one = share > USUAL_SHARE
@@ -94,7 +94,7 @@ def _usual_numbers(values: np.ndarray, mass: np.ndarray | None) -> list[Usual | 
 
 
 def _usual_category(codes: np.ndarray, mass: np.ndarray | None, n_categories: int) -> Usual | None:
-    """The commonest category of a column, ties go to the first; None where no category is known."""
+    """The most frequent category of a column, ties go to the first; None if no category is known."""
     is_known = (codes >= 0) & (codes < n_categories)
     weight = None if mass is None else mass[is_known]
     counts = np.bincount(codes[is_known].astype(np.intp), weight, n_categories)

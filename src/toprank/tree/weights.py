@@ -19,8 +19,8 @@ FIXED_POINT_LIMIT = 2**FIXED_POINT_BITS
 class RowWeights:
     """Positive and total weight of each row, in integer units of `unit` cases.
 
-    `case_weights` is what one positive and one negative case weigh, where weights are more than counts of cases, as
-    costs and bootstraps are: what chance could do to a sum depends on it.
+    `case_weights` is the weight of one positive and one negative case, if weights are more than counts of cases, as
+    with costs and bootstraps: the variance of sums depends on it.
     """
 
     positive: np.ndarray
@@ -45,7 +45,7 @@ class RowWeights:
 
     @property
     def packed(self) -> np.ndarray | None:
-        """Both channels in one int64 a row, or None where the total does not fit 31 bits."""
+        """Both channels in one int64 per row, or None if the total does not fit into 31 bits."""
         if self.sum_of_total >= PACKED_LIMIT:
             return None
         packed = self.positive << 32
@@ -54,7 +54,7 @@ class RowWeights:
 
 
 def integer_weights(is_positive: np.ndarray, sample_weight: np.ndarray | None = None) -> RowWeights:
-    """Weights of rows as integers: unchanged where they are whole numbers, in fixed point otherwise.
+    """Weights of rows as integers: unchanged if they are whole numbers, else in fixed point.
 
     Parameters
     ----------
@@ -69,7 +69,7 @@ def integer_weights(is_positive: np.ndarray, sample_weight: np.ndarray | None = 
         return RowWeights(*_both(is_positive, sample_weight), 1.0)
     # fsum rounds once, so the unit does not depend on the order of the rows either.
     exponent = math.frexp(math.fsum(sample_weight[sample_weight > 0]))[1] - FIXED_POINT_BITS
-    unit = math.ldexp(1.0, max(exponent, -1074))  # the smallest float, where weights are that small
+    unit = math.ldexp(1.0, max(exponent, -1074))  # at least the smallest float
     return RowWeights(*_both(is_positive, sample_weight / unit), unit)
 
 

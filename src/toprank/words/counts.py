@@ -1,10 +1,10 @@
-"""Numbers with their nouns: 1 case, 2 cases. The same wherever a count is printed, in summaries and in sentences."""
+"""Numbers with their nouns: 1 case, 2 cases. The same wherever a count is printed."""
 
 from __future__ import annotations
 
 
 def count(value: float) -> str:
-    """Return a number of things: 1,234, or 12.5 where weights make it a fraction.
+    """Return a count: 1,234, or 12.5 if weights make it a fraction.
 
     Examples
     --------
@@ -22,9 +22,9 @@ def plural(n: float, noun: str, nouns: str = "") -> str:
     ----------
     n : float
     noun : str
-        Of one.
+        Singular.
     nouns : str
-        Of several, where it is not the noun with an s.
+        Plural, if it is not the singular with an s.
 
     Examples
     --------

@@ -5,17 +5,17 @@ from __future__ import annotations
 from decimal import ROUND_FLOOR, ROUND_HALF_EVEN, Context, Decimal
 
 DIGITS = 4
-"""Significant digits of a number where they suffice."""
+"""Default number of significant digits."""
 
 EXACT_DIGITS = 17
-"""All the digits that a float has."""
+"""Digits that represent any float exactly."""
 
 NOISE_FREE = Context(prec=12)
-"""0.7999999999999999 is 0.8: the trace of an addition, not a digit worth showing."""
+"""0.7999999999999999 is shown as 0.8: rounding errors of an addition are not worth showing."""
 
 
 def rounded(value: float, digits: int = DIGITS, *, down: bool = False) -> Decimal:
-    """Decimal of at most `digits` significant digits, but never short of the whole part below 1e15."""
+    """Decimal with at most `digits` significant digits, but with all digits of the integer part below 1e15."""
     exact = Decimal(repr(float(value)))
     if digits >= EXACT_DIGITS or not exact.is_finite():
         return exact
@@ -27,7 +27,7 @@ def rounded(value: float, digits: int = DIGITS, *, down: bool = False) -> Decima
 
 
 def decimal_text(number: Decimal, plain: int = 0) -> str:
-    """Digits with thousands separators from `plain` on; powers of ten for the very large and the very small."""
+    """Digits with thousands separators from `plain` on; powers of ten for very large and very small numbers."""
     if number == 0:
         return "0"
     if not number.is_finite() or not Decimal("1e-4") <= abs(number) < Decimal("1e15"):
@@ -37,7 +37,7 @@ def decimal_text(number: Decimal, plain: int = 0) -> str:
 
 
 def number_text(value: float, digits: int = DIGITS) -> str:
-    """Return a number to read.
+    """Return a number as readable text.
 
     Examples
     --------
@@ -48,20 +48,20 @@ def number_text(value: float, digits: int = DIGITS) -> str:
 
 
 def percent_text(share: float) -> str:
-    """Return a share as a percentage of two or three significant digits: 29.4 %, 0.22 %."""
+    """Return a share as a percentage with two or three significant digits: 29.4 %, 0.22 %."""
     return f"{number_text(100 * share, 2 if share < 0.01 else 3)} %"
 
 
 def lift_text(lift: float) -> str:
-    """Return a lift in two or three significant digits: 14.7, 0.91."""
+    """Return a lift with two or three significant digits: 14.7, 0.91."""
     return number_text(lift, 2 if lift < 1 else 3)
 
 
 def bound_decimal(bound: float, digits: int = DIGITS) -> Decimal:
-    """A threshold as it is shown: all its digits, unless these are noise, as of the threshold of a sum.
+    """A threshold as shown to users: all its digits, unless they are noise, as in the threshold of a sum.
 
-    Noise is rounded down: a threshold midway between two values of a grid then names the lower one, and
-    `x <= threshold` stays true of the grid as it is written.
+    Noise is rounded down: a threshold midway between two values of a grid then shows the lower one, and `x <=
+    threshold` stays true for the grid as printed.
 
     Examples
     --------

@@ -1,11 +1,11 @@
-"""`visible`: text of others that may be printed, drawn or put into a file, whatever characters it holds."""
+"""`visible`: makes foreign text safe to print, draw or write to a file, whatever characters it holds."""
 
 from __future__ import annotations
 
 import re
 
-# Control characters of both sets; what is invisible or turns the direction of the text around it; halves of
-# surrogate pairs, which no encoding can write. The line end is the caller's business.
+# Control characters of both sets; characters that are invisible or change the direction of text; lone surrogates, which
+# no encoding can write. Line ends are up to the caller.
 UNSAFE = re.compile(
     "[\x00-\x09\x0b-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
     "\U000e0000-\U000e007f\ud800-\udfff]"
@@ -16,7 +16,7 @@ def visible(text: str, *, one_line: bool = False) -> str:
     r"""Return a text with its control and invisible characters written as escapes, such as \x1b and \u202e.
 
     A terminal obeys escape characters: a column name could clear the screen, or hide the line above. Characters that
-    turn the direction of writing make a name look like another.
+    change the writing direction make a name look like another.
 
     Parameters
     ----------

@@ -201,7 +201,7 @@ def test_starts_that_do_not_fit_are_refused():
         TAOTree(init=TAOTree(cv=0).fit(X[:, :2], y), cv=0).fit(X, y)
     with pytest.raises(ValueError, match="a tree over the 3 columns of X, got one over 2"):
         TAOTree(init=TAOTree(cv=0).fit(X[:, :2], y).tree_, cv=0).fit(X, y)
-    with pytest.raises(ValueError, match="one way to each node"):
+    with pytest.raises(ValueError, match="one parent per node"):
         TAOTree(
             init=MetaAP(criterion="ap", ccp_alpha=0.0, max_depth=3, leaf_depth=3, min_samples_leaf=1, cv=0).fit(X, y),
             cv=0,

@@ -159,5 +159,5 @@ def test_wrong_arguments_are_refused_in_one_sentence():
         merge_path([1], [1]).groups(float("nan"))
     with pytest.raises(ValueError, match=r"merge_path needs cells .* sum to 0 and 2\. Hint"):
         merge_path([0, 0], [1, 1])
-    with pytest.raises(ValueError, match="best_merge must be vectors of one length"):
+    with pytest.raises(ValueError, match="best_merge must be vectors of equal length"):
         best_merge([[1]], [[1]], 0.0)

@@ -71,10 +71,10 @@ def test_categories_in_sums_start_with_their_norm_and_where_they_were():
     rows = np.arange(len(problem))
     again = tree_of(tree, problem)
     assert np.array_equal(again.goes_left(problem, 0, rows), first.tree.goes_left(problem, 0, rows))
-    with pytest.raises(ValueError, match="takes column 3 for categories, and it holds numbers"):
+    with pytest.raises(ValueError, match="uses column 3 as categories, and it holds numbers"):
         tree_of(tree, make_problem(X, label, BINARY))
     numbers = to_tree(random_tree(make_problem(X, label, BINARY), 1, np.random.default_rng(0)), problem)
-    with pytest.raises(ValueError, match="takes column 3 for numbers, and it holds categories"):
+    with pytest.raises(ValueError, match="uses column 3 as numbers, and it holds categories"):
         tree_of(numbers, problem)
 
 
@@ -82,7 +82,7 @@ def test_a_tree_with_several_ways_to_a_node_is_refused():
     X = np.random.default_rng(0).normal(size=(60, 3))
     table = Table(X, np.zeros(3, np.int32), np.sin(3 * X[:, 0]) + X[:, 1] > 0.5, None)
     tree = meta_tree(table, Limits(CRITERIA["ap"], max_depth=3), depth=3)
-    with pytest.raises(ValueError, match="one way to each node"):
+    with pytest.raises(ValueError, match="one parent per node"):
         tree_of(tree, make_problem(table.X, table.is_positive, BINARY))
 
 

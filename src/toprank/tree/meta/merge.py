@@ -1,18 +1,18 @@
-"""Pruning by merging neighbours in the ranking, whether they are siblings or not: section V-A of the TreeRank paper.
+"""Pruning by merging neighbours in the ranking, siblings or not: section V-A of the TreeRank paper.
 
 The paper's theta gives each cell k, in the order of the ranking, a place theta(k) with theta(0) = 0 and
-theta(k) - theta(k - 1) in {0, 1}: cells with one place are merged. (In print the difference is ">= 1", a misprint: only
-the ranking without any merge would be left.) Its size, #theta = theta(last), is the number of groups less one. Here a
+theta(k) - theta(k - 1) in {0, 1}: cells at the same place are merged. (The paper has ">= 1" for the difference, a
+misprint: it would allow no merge at all.) Its size, #theta = theta(last), is the number of groups minus one. Here a
 group is a place, and AUC - penalty * (number of groups) is maximised: the same problem, as one group always remains.
 
-The knots of a merged ranking are some of the knots of its ROC curve. With cumulated weights P_i, N_i, and P, N in all,
+The knots of a merged ranking are some of the knots of its ROC curve. With cumulative weights P_i, N_i and totals P, N,
 an edge from knot i to knot j adds (P_i N_j - P_j N_i) / (2 P N) to the area: the best groups are a best chain of knots.
-Only knots of the concave hull matter: all knots of a chain that lie under one edge of the hull can be lifted onto it,
-and then moved along it to its ends, since the area is linear in their places there. On the hull dynamic programming
-over chains of 1, 2, ... edges is exact in O(n_cells**2), and each further group adds at most what the one before added:
-the best groups for all penalties are known at once.
+Only knots of the concave hull matter: all knots of a chain under one edge of the hull can be lifted onto it and then
+moved along it to its ends, because the area is linear in their places there. On the hull, dynamic programming over
+chains of 1, 2, ... edges is exact in O(n_cells**2), and each further group adds at most as much as the one before, so
+the best groups for all penalties come out at once.
 
-`toprank.tree.meta.prune` merges siblings alone, which leaves a tree.
+`toprank.tree.meta.prune` merges only siblings, which leaves a tree.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ from toprank.tree.meta.shake import check_cells
 class MergePath:
     """Best merges of neighbouring cells for every penalty.
 
-    Unlike weakest links the groups of one penalty need not be unions of those of a smaller one.
+    Unlike with weakest links, the groups at one penalty need not be unions of those at a smaller one.
 
     Attributes
     ----------
     penalties : float64 array of shape (n_steps,)
-        Smallest penalty that gives each number of groups, rising; the first is 0.
+        Smallest penalty that gives each number of groups, increasing; the first is 0.
     n_groups : int64 array of shape (n_steps,)
-        Falling to 1. The first is the smallest number that reaches the largest area.
+        Decreasing to 1. The first is the smallest number that reaches the largest area.
     auc : float64 array of shape (n_steps,)
-        Area under the ROC curve of the merged cells, falling to 1/2.
+        Area under the ROC curve of the merged cells, decreasing to 1/2.
     best_auc : float64 array of shape (n_cells,)
         Largest area with at most 1, 2, ..., n_cells groups.
     knots : int64 array
@@ -57,12 +57,12 @@ class MergePath:
     _negative: np.ndarray
 
     def groups(self, penalty: float) -> np.ndarray:
-        """Group of each cell that maximises AUC - penalty * (number of groups); of equals the fewest groups.
+        """Group of each cell that maximises AUC - penalty * (number of groups); ties go to the fewest groups.
 
         Parameters
         ----------
         penalty : float
-            Not negative.
+            Non-negative.
 
         Returns
         -------
@@ -72,14 +72,14 @@ class MergePath:
         if not penalty >= 0:
             raise InputError(
                 f"The 'penalty' parameter of MergePath.groups must be a float in the range [0, inf]. Got {penalty!r} "
-                "instead. Hint: penalties at which groups change are in MergePath.penalties."
+                "instead. Hint: MergePath.penalties lists the penalties at which groups change."
             )
         n_groups = int(self.n_groups[np.searchsorted(self.penalties, penalty, side="right") - 1])
         boundaries = self.knots[self._best_chain(n_groups)][1:-1]
         return np.searchsorted(boundaries, np.arange(len(self.best_auc)), side="right").astype(NODE)
 
     def _best_chain(self, n_edges: int) -> np.ndarray:
-        """Corners of the hull on the best chain of so many edges."""
+        """Corners of the hull on the best chain with this many edges."""
         n_corners = len(self.knots)
         if n_edges == n_corners - 1:
             return np.arange(n_corners)
@@ -97,7 +97,7 @@ def merge_path(positive: ArrayLike, negative: ArrayLike) -> MergePath:
     Parameters
     ----------
     positive, negative : arrays of shape (n_cells,)
-        Weights of the cells in the order of the ranking, not negative; each class has some.
+        Weights of the cells in the order of the ranking, non-negative; both classes have weight.
 
     Returns
     -------
@@ -121,15 +121,15 @@ def best_merge(positive: ArrayLike, negative: ArrayLike, penalty: float) -> np.n
     Parameters
     ----------
     positive, negative : arrays of shape (n_cells,)
-        Weights of the cells in the order of the ranking, not negative; each class has some.
+        Weights of the cells in the order of the ranking, non-negative; both classes have weight.
     penalty : float
-        Not negative. Without a penalty neighbours are merged where that costs no area.
+        Non-negative. At 0, neighbours are merged if that costs no area.
 
     Returns
     -------
     group : int32 array of shape (n_cells,)
-        From 0, in the order of the ranking; of equals the fewest groups, then those whose last group starts first, then
-        the last but one, and so on. Cells without weight are in the group of the cell before them.
+        From 0, in the order of the ranking; ties go to the fewest groups, then to those whose last group starts first,
+        then the last but one, and so on. Cells without weight are in the group of the cell before them.
 
     Examples
     --------
@@ -143,7 +143,7 @@ def best_merge(positive: ArrayLike, negative: ArrayLike, penalty: float) -> np.n
     if not penalty >= 0:
         raise InputError(
             f"The 'penalty' parameter of best_merge must be a float in the range [0, inf]. Got {penalty!r} instead. "
-            "Hint: 0 merges what costs no area."
+            "Hint: 0 merges cells where that costs no area."
         )
     return _merge_path(*checked).groups(penalty)
 
@@ -158,7 +158,7 @@ def _merge_path(positive: np.ndarray, negative: np.ndarray) -> MergePath:
     area = np.empty(n_corners - 1)
     best_chains(found, passed, n_corners - 1, area, np.empty((1, n_corners), NODE))
     unit = 2 * found[-1] * passed[-1]
-    # What the second, third, ... group adds; rounding must not let it rise.
+    # Gain of the second, third, ... group; rounding must not make it increase.
     added = np.minimum.accumulate(np.diff(area) / unit)
     penalties = np.append(0.0, np.unique(added[added > 0]))
     n_groups = 1 + np.searchsorted(-added, -penalties, side="left")

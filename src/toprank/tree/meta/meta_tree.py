@@ -1,6 +1,6 @@
-"""The meta-tree engine: inner tree, order of its cells, cut into two, repeat.
+"""The meta-tree engine: grow an inner tree, order its cells, cut them in two, repeat.
 
-One engine serves both papers; the objective says which. The result keeps the meta structure for pruning;
+One engine serves both papers; they differ in the objective. The result keeps the meta structure for pruning;
 `toprank.tree.flatten` turns it into one `Tree`.
 """
 
@@ -19,7 +19,7 @@ from toprank.tree.meta.objectives import Objective
 
 @dataclass(frozen=True)
 class InnerTree:
-    """One greedy tree between a meta-node and its two children; is_left tells each cell's side."""
+    """One greedy tree between a meta-node and its two children; is_left is the side of each cell."""
 
     nodes: GrownTrees
     index: np.ndarray
@@ -33,14 +33,14 @@ class ObliqueCut:
     Attributes
     ----------
     feature, weight, fill : int32 and float64 arrays of shape (n_terms,)
-        fill: what a missing value counts as, NaN where rows that lack it go to one side.
+        fill: replacement of a missing value; NaN if rows with a missing value go to one side.
     threshold : float
     missing_low : bool
-        Rows that lack one of the values go to the low side.
+        Rows with a missing value go to the low side.
     low_is_left : bool
         The low side is the left, better, meta-child.
     gain : float
-        What the cut is worth, in the units of the split criterion.
+        Gain of the cut, in the units of the split criterion.
     """
 
     feature: np.ndarray
@@ -56,8 +56,8 @@ class ObliqueCut:
 class MetaTree:
     """Meta-nodes in breadth-first order; left = right = -1 at meta-leaves.
 
-    `inner[i]` parts meta-node i: an inner tree, a weighted sum, or another rule that only whoever grew it can apply;
-    None at a leaf. Weights are in integer units.
+    `inner[i]` splits meta-node i: an inner tree, a weighted sum, or another rule that only its grower can apply; None
+    at a leaf. Weights are in integer units.
     """
 
     left: np.ndarray
@@ -87,14 +87,14 @@ class MetaTree:
         return [node for node in self.preorder() if self.left[node] < 0]
 
     def truncated(self, depth: int) -> MetaTree:
-        """The meta-tree that growing would have given with this meta-depth."""
+        """The meta-tree that would have been grown with this meta-depth."""
         keep = self.depth <= depth
         new_index = np.cumsum(keep) - 1
         child = keep & (self.depth < depth) & ~self.is_leaf
         return self._restricted(keep, child, new_index)
 
     def is_above(self, nodes: np.ndarray) -> np.ndarray:
-        """Meta-nodes that stay where the given ones become leaves: bool (n_meta_nodes,)."""
+        """Meta-nodes that remain if the given ones become leaves: bool (n_meta_nodes,)."""
         keep, child = np.ones(len(self.left), bool), ~self.is_leaf
         child[nodes] = False
         for node in range(len(self.left)):
@@ -109,7 +109,7 @@ class MetaTree:
         return self._restricted(keep, child & keep, np.cumsum(keep) - 1)
 
     def with_areas_as_gains(self) -> MetaTree:
-        """The same meta-tree; the gain of a condition is the area that it adds under the ROC curve of the whole."""
+        """The same meta-tree; the gain of a condition is the area it adds under the ROC curve of the whole tree."""
         all_negative = self.total[0] - self.positive[0]
         unit = 0.5 / (self.positive[0] * float(all_negative))
         found: dict[int, GrownTrees] = {}
@@ -124,7 +124,7 @@ class MetaTree:
         return replace(self, inner=[measured(tree) for tree in self.inner])
 
     def with_weights(self, positive: np.ndarray, total: np.ndarray) -> MetaTree:
-        """The same meta-tree with other weights, given at its leaves; a parent has those of both children.
+        """The same meta-tree with other leaf weights; a parent gets the sum of its children.
 
         Parameters
         ----------
@@ -154,7 +154,7 @@ class MetaTable:
         self.inner: list[Any] = [None]
 
     def add(self, parents: np.ndarray, trees: list[Any], children: Batch) -> np.ndarray:
-        """Give meta-nodes their inner trees and children; the children's indices, left and right in turn."""
+        """Give meta-nodes their inner trees and children; return the children's indices, left and right alternating."""
         first = len(self.left)
         for i, (node, tree) in enumerate(zip(parents.tolist(), trees, strict=True)):
             self.inner[node] = tree
@@ -182,8 +182,8 @@ class MetaTable:
 def grow_meta_tree(splitter: Splitter, objective: Objective, max_depth: int, limits: Limits) -> MetaTree:
     """Grow a meta-tree of at most max_depth meta-levels; `limits` bound the inner trees.
 
-    Every meta-level grows its inner trees together. A meta-node becomes a leaf where it is pure, too light, too deep,
-    where its inner tree finds no condition, or where no cut of that tree's cells is worth it.
+    The inner trees of a meta-level grow together. A meta-node becomes a leaf if it is pure, too light or too deep, if
+    its inner tree finds no condition, or if no cut of that tree's cells is worthwhile.
     """
     level, node = splitter.root(), np.zeros(1, NODE)
     table = MetaTable(level)
@@ -213,7 +213,7 @@ def grow_meta_tree(splitter: Splitter, objective: Objective, max_depth: int, lim
 
 
 def _sides(trees: GrownTrees, n_roots: int, objective: Objective) -> tuple[np.ndarray, np.ndarray]:
-    """Side of every cell, True where it goes to the left meta-child, and the roots whose cells are on both sides."""
+    """Side of every cell, True for the left meta-child, and the roots whose cells are on both sides."""
     is_left, is_parted = np.zeros(len(trees.root), bool), np.zeros(n_roots, bool)
     leaf = np.flatnonzero(trees.is_leaf)
     for root in range(n_roots):

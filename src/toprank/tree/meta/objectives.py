@@ -1,4 +1,4 @@
-"""What a meta-tree optimises: how inner trees grow, how their cells are ordered and cut, and what a leaf adds."""
+"""Objectives of meta-trees: how inner trees grow, how their cells are ordered and cut, and what a leaf adds."""
 
 from __future__ import annotations
 
@@ -12,14 +12,15 @@ from toprank._core.dtypes import AP, AUC
 
 @dataclass(frozen=True)
 class Objective:
-    """One line of the table: MetaAP = `AVERAGE_PRECISION`, TreeRank = `ROC_AREA`.
+    """The differences between the papers: MetaAP = `AVERAGE_PRECISION`, TreeRank = `ROC_AREA`.
 
-    `slope(positive, total)` gives each cell's key, smallest first; `value(positive, total, all_positive, all_total)`
-    the worth of a cut that leaves that much on the left; `share(positive, total, before_positive, before_total,
-    all_positive, all_total)` what a cell adds to the measure of a whole ranking, behind what stands before it.
+    `slope(positive, total)` is the sort key of each cell, smallest first; `value(positive, total, all_positive,
+    all_total)` the value of a cut with these weights on the left; `share(positive, total, before_positive,
+    before_total, all_positive, all_total)` what a cell adds to the measure of a whole ranking, given the weights before
+    it.
 
-    A cut is only worth it where its value is above `floor`. Of cuts of equal value the first is taken, or the last,
-    and so the larger left part, with `takes_larger`.
+    A cut is worthwhile only if its value exceeds `floor`. Ties go to the first cut, or with `takes_larger` to the last
+    one, which has the larger left part.
     """
 
     name: str
@@ -31,11 +32,11 @@ class Objective:
     takes_larger: bool = False
 
     def order(self, positive: np.ndarray, total: np.ndarray) -> np.ndarray:
-        """Cells from best to worst; ties: more positives first, then the given order."""
+        """Cells from best to worst; ties go to more positives, then to the given order."""
         return np.lexsort((-positive, self.slope(positive, total)))
 
     def cut(self, positive: np.ndarray, total: np.ndarray) -> int:
-        """Number of two or more cells, taken in order, that form the left part; all of them where no cut is worth it.
+        """Number of ordered cells, of two or more, in the left part; all of them if no cut is worthwhile.
 
         Examples
         --------
@@ -55,7 +56,7 @@ class Objective:
 
 
 def precision_recall_slope(positive: np.ndarray, total: np.ndarray) -> np.ndarray:
-    """Slope of the tangent to the (1 - precision)-recall curve at 0: (1 - precision) / recall; no positive: last."""
+    """Slope of the tangent to the (1 - precision)-recall curve at 0: (1 - precision) / recall; last if no positives."""
     with np.errstate(divide="ignore", invalid="ignore"):
         slope = (1.0 - positive / total) / (positive / max(positive.sum(), 1))
     return np.where(positive > 0, slope, np.inf)
@@ -75,12 +76,12 @@ def roc_slope(positive: np.ndarray, total: np.ndarray) -> np.ndarray:
 
 
 def roc_excess(positive: np.ndarray, total: np.ndarray, all_positive: float, all_total: float) -> np.ndarray:
-    """Beta - alpha of the left part times both classes' weights, n_l+ n- - n_l- n+: Lambda of section IV-A of TreeRank.
+    """Beta - alpha of the left part, scaled to n_l+ n- - n_l- n+: Lambda of section IV-A of TreeRank.
 
-    Weights in integer units give whole numbers without rounding, so that cuts of equal value compare as equal.
+    Integer weights give exact whole numbers, so that ties between cuts are exact.
     """
     all_negative = all_total - all_positive
-    if positive.dtype.kind == "i" and int(all_positive) * int(all_negative) >= 2**63:  # Python's integers have room
+    if positive.dtype.kind == "i" and int(all_positive) * int(all_negative) >= 2**63:  # Python's do not overflow
         positive, total = positive.astype(object), total.astype(object)
         all_positive, all_negative = int(all_positive), int(all_negative)
     return positive * all_negative - (total - positive) * all_positive
@@ -108,10 +109,10 @@ def roc_area_share(
     all_total: float,
 ) -> np.ndarray:
     """What a leaf adds to the area under the ROC curve: the trapezoid between the knots at its two ends."""
-    all_negative = max(all_total - all_positive, 1)  # without negatives there is no area to share out
+    all_negative = max(all_total - all_positive, 1)  # without negatives there is no area
     return (total - positive) / all_negative * ((before_positive + positive / 2) / all_positive)
 
 
 AVERAGE_PRECISION = Objective("ap", AP, precision_recall_slope, average_precision_left, average_precision_share)
 ROC_AREA = Objective("auc", AUC, roc_slope, roc_excess, roc_area_share, floor=0, takes_larger=True)
-"""Remark 10 of the TreeRank paper: of equal subsets the larger; where no cut adds area the node stays whole."""
+"""Remark 10 of the TreeRank paper: ties go to the larger subset; a node stays whole if no cut adds area."""

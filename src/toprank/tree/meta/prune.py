@@ -1,12 +1,12 @@
-"""Cost-complexity pruning of trees and meta-trees: siblings are merged, the weakest link first.
+"""Cost-complexity pruning of trees and meta-trees: merges siblings, the weakest link first.
 
-`link_penalties` prunes on any measure that is a sum over leaves, such as the weighted 0/1 loss. Training AP and AUC
-with constant leaves are sums over leaves, too: what a leaf adds (`Objective.share`) depends only on what stands to its
-left, and merging other subtrees does not change that. So weakest-link pruning (Breiman et al., 1984) is exact for the
-measure of the meta-tree's own order of leaves, and its sequence is nested: remark 18 of the TreeRank paper. Where
-leaves are sorted by rate afterwards, the sequence is the same and its value a close guide.
+`link_penalties` prunes by any measure that is a sum over leaves, such as the weighted 0/1 loss. Training AP and AUC
+with constant leaves are such sums, too: what a leaf adds (`Objective.share`) depends only on the leaves to its left,
+and merging other subtrees does not change that. So weakest-link pruning (Breiman et al., 1984) is exact for the measure
+of the meta-tree's own order of leaves, and its sequence is nested: remark 18 of the TreeRank paper. If leaves are
+sorted by rate afterwards, the sequence is the same and its value a close approximation.
 
-`toprank.tree.meta.merge` merges any neighbours, whether siblings or not.
+`toprank.tree.meta.merge` merges any neighbours, siblings or not.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from toprank.tree.meta.objectives import AVERAGE_PRECISION, Objective
 from toprank.tree.structure import Tree
 
 SMALLEST_PENALTY = float(np.nextafter(0.0, 1.0))
-"""What adds nothing goes as soon as leaves cost anything at all."""
+"""Nodes that add nothing are pruned at any positive penalty."""
 
 
 class PruningPath(NamedTuple):
@@ -32,9 +32,9 @@ class PruningPath(NamedTuple):
     Attributes
     ----------
     penalties : float64 array of shape (n_trees,)
-        Smallest penalty that gives each tree, rising; the first is 0, where nothing is pruned.
+        Smallest penalty that gives each tree, increasing; the first is 0, where nothing is pruned.
     n_leaves : int64 array of shape (n_trees,)
-        Falling.
+        Decreasing.
     value : float64 array of shape (n_trees,)
         The objective's measure of each tree on the training rows.
     """
@@ -71,14 +71,14 @@ def link_penalties(left: np.ndarray, right: np.ndarray, value: np.ndarray) -> np
     """Penalty per leaf at which each node becomes a leaf: infinity at leaves, non-decreasing towards the root.
 
     The pruned tree for a penalty alpha turns every node with a result <= alpha into a leaf; it maximises the sum of
-    its leaves' values - alpha * (number of leaves) over all prunings, and of the best it is the smallest.
+    its leaves' values - alpha * (number of leaves) over all prunings; ties go to the smallest tree.
 
     Parameters
     ----------
     left, right : int arrays of shape (n_nodes,)
         Children, larger than their parent, -1 at leaves.
     value : float64 array of shape (n_nodes,)
-        What each node adds to the measure when it is a leaf; whole numbers below 2**52 give exact sums.
+        What each node adds to the measure as a leaf; whole numbers below 2**52 give exact sums.
 
     Examples
     --------
@@ -99,7 +99,7 @@ def link_penalties(left: np.ndarray, right: np.ndarray, value: np.ndarray) -> np
         penalty[weakest] = floor
         for node in weakest[::-1].tolist():  # children first
             sequence.collapse(node)
-    for node in np.flatnonzero(left >= 0):  # what stands below a collapsed node goes with it
+    for node in np.flatnonzero(left >= 0):  # nodes below a collapsed node go with it
         for child in (left[node], right[node]):
             if left[child] >= 0:
                 penalty[child] = min(penalty[child], penalty[node])
@@ -107,7 +107,7 @@ def link_penalties(left: np.ndarray, right: np.ndarray, value: np.ndarray) -> np
 
 
 def prune(meta: MetaTree, penalty: np.ndarray, alpha: float) -> MetaTree:
-    """The meta-tree with every node of penalty <= alpha turned into a leaf; with alpha = 0 the meta-tree as it is."""
+    """The meta-tree with every node of penalty <= alpha turned into a leaf; unchanged for alpha = 0."""
     if alpha <= 0:
         return meta
     return meta.collapsed(np.flatnonzero(penalty <= alpha))
@@ -118,7 +118,7 @@ def prune_tree(tree: Tree, penalty: np.ndarray, alpha: float) -> Tree:
     if alpha <= 0:
         return tree
     parent = _parents(tree.left, tree.right)
-    # Penalties do not fall towards the root: a node stays where its parent does not collapse.
+    # Penalties do not decrease towards the root: a node remains if its parent does not collapse.
     kept = np.flatnonzero((parent < 0) | (penalty[parent] > alpha))
     is_end = penalty[kept] <= alpha
     new_index = np.zeros(len(tree), NODE)
@@ -139,7 +139,7 @@ def prune_tree(tree: Tree, penalty: np.ndarray, alpha: float) -> Tree:
 
 
 def weakest_link_path(meta: MetaTree, objective: Objective = AVERAGE_PRECISION) -> PruningPath:
-    """Every tree that `prune` can give: the smallest penalty for it, its number of leaves and its value.
+    """Every tree that `prune` can return: its smallest penalty, number of leaves and value.
 
     Examples
     --------
@@ -156,7 +156,7 @@ def weakest_link_path(meta: MetaTree, objective: Objective = AVERAGE_PRECISION) 
     penalty = np.maximum(collapse_penalties(meta, objective), SMALLEST_PENALTY)
     penalties = np.append(0.0, np.unique(penalty[~meta.is_leaf]))
     whole, parent = _shares_as_leaves(meta, objective), _parents(meta.left, meta.right)
-    # A node is a leaf from its own penalty on, up to that of its parent.
+    # A node is a leaf from its own penalty up to that of its parent.
     first = np.where(meta.is_leaf, 0.0, penalty)
     last = np.where(parent < 0, np.inf, penalty[parent])
     leaves = [np.flatnonzero((first <= alpha) & (alpha < last)) for alpha in penalties]
@@ -165,7 +165,7 @@ def weakest_link_path(meta: MetaTree, objective: Objective = AVERAGE_PRECISION) 
 
 
 class _Sequence:
-    """The tree that is left while links are cut: each subtree's value and number of leaves, nodes still open."""
+    """The remaining tree during pruning: each subtree's value and number of leaves, and the open nodes."""
 
     def __init__(self, left: np.ndarray, right: np.ndarray, whole: np.ndarray):
         self.left, self.right, self.parent = left.tolist(), right.tolist(), _parents(left, right).tolist()
@@ -175,13 +175,13 @@ class _Sequence:
             self._sum(node)
 
     def weakest_links(self) -> tuple[float, np.ndarray]:
-        """The smallest loss per leaf that goes, and the open nodes that have it."""
+        """The smallest loss per removed leaf, and the open nodes that have it."""
         nodes = np.flatnonzero(self.is_open)
         link = (self.value[nodes] - self.whole[nodes]) / (self.leaves[nodes] - 1)
         return float(link.min()), nodes[link <= link.min()]
 
     def collapse(self, node: int) -> None:
-        """Turn a node into a leaf, and count anew above it."""
+        """Turn a node into a leaf and update the counts above it."""
         self.value[node], self.leaves[node] = self.whole[node], 1
         below = [node]
         while below:

@@ -1,11 +1,11 @@
-"""Shaking a ranking: the best order of its cells, and what a split gains where its two parts may go anywhere.
+"""Shaking a ranking: the best order of its cells, and the gain of a split whose two parts may go anywhere.
 
-Section V-B of the TreeRank paper. A cell is the rows of one leaf, which tie. With positive weights p_i of P in all and
-negative weights n_i of N, the area under the ROC curve of the cells in a given order is
+Section V-B of the TreeRank paper. A cell is the rows of one leaf, which tie. With positive weights p_i, sum P, and
+negative weights n_i, sum N, the area under the ROC curve of the cells in a given order is
 
     AUC = 1/2 + 1/2 sum over i before j of (p_i n_j - p_j n_i) / (P N).
 
-Every pair adds at most |p_i n_j - p_j n_i|, and all of them do at once where cells go by falling p / n: remark 4.
+Every pair adds at most |p_i n_j - p_j n_i|, and all pairs do if cells are in order of decreasing p / n: remark 4.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from toprank.errors import InputError
 
 
 def optimal_order(positive: ArrayLike, negative: ArrayLike) -> np.ndarray:
-    """The order of the cells that has the largest area under the ROC curve: by falling positive / negative weight.
+    """The order of the cells with the largest area under the ROC curve: by decreasing positive / negative weight.
 
-    Slopes are compared as cross products without rounding. Equal slopes keep the given order; cells without any weight
-    come last, in the given order.
+    Slopes are compared by exact cross products. Ties keep the given order; cells without weight come last, in the given
+    order.
 
     Parameters
     ----------
     positive, negative : arrays of shape (n_cells,)
-        Weights of the cells, not negative.
+        Weights of the cells, non-negative.
 
     Returns
     -------
@@ -49,7 +49,7 @@ def cell_area(positive: ArrayLike, negative: ArrayLike) -> float:
     Parameters
     ----------
     positive, negative : arrays of shape (n_cells,)
-        Weights of the cells, not negative; each class has some.
+        Weights of the cells, non-negative; both classes have weight.
 
     Examples
     --------
@@ -72,7 +72,7 @@ def intercalation_gain(
     others_positive: ArrayLike,
     others_negative: ArrayLike,
 ) -> np.ndarray:
-    """What each way to split one cell adds to the area, where both parts may go anywhere among the other cells.
+    """Gain in area of each way to split one cell, if both parts may go anywhere among the other cells.
 
     The area of cells in their best order is 1/2 + 1/2 sum over pairs of |p_i n_j - p_j n_i| / (P N). So a split of
     cell c into l and r gains the sum over other cells j of |l x j| + |r x j| - |c x j|, plus |l x r|, over 2 P N,
@@ -81,21 +81,21 @@ def intercalation_gain(
     Parameters
     ----------
     positive_left, negative_left : arrays of shape (n_candidates,)
-        Weights of the left part, one candidate an entry; the right part is the rest of the cell.
+        Weights of the left part, one entry per candidate; the right part is the rest of the cell.
     positive, negative : float
-        Weights of the cell that is to be split.
+        Weights of the cell to split.
     others_positive, others_negative : arrays of shape (n_others,)
         Weights of the other cells, in any order; there may be none.
 
     Returns
     -------
     gain : float64 array of shape (n_candidates,)
-        Never negative, but for rounding.
+        Non-negative, except for rounding.
 
     Examples
     --------
-    A cell with 4 positives and 4 negatives beside one with 2 and 2: parting (4, 0) from (0, 4) gains
-    1/2 (16 + 8 + 8) / 36, parting (2, 2) from (2, 2) nothing.
+    A cell with 4 positives and 4 negatives beside one with 2 and 2: splitting into (4, 0) and (0, 4) gains
+    1/2 (16 + 8 + 8) / 36, splitting into (2, 2) and (2, 2) gains nothing.
 
     >>> from toprank.tree.meta.shake import intercalation_gain
     >>> intercalation_gain([4, 2], [0, 2], 4, 4, [2], [2]).round(4)
@@ -109,7 +109,7 @@ def intercalation_gain(
         if not (rest >= 0).all():
             raise InputError(
                 f"'{name}_left' of {caller} must not exceed the weight of the cell, {name}={float(whole):g}. "
-                f"Got {float(whole) - rest.min():g}. Hint: both are in the same unit, cases or integer weights."
+                f"Got {float(whole) - rest.min():g}. Hint: use the same unit for both, cases or integer weights."
             )
     all_positive, all_negative = check_cells(np.append(others[0], positive), np.append(others[1], negative), caller)
     n = len(left[0])
@@ -134,25 +134,25 @@ def check_cells(positive: ArrayLike, negative: ArrayLike, caller: str) -> tuple[
 def _weights(
     positive: ArrayLike, negative: ArrayLike, caller: str, first: str = "positive", second: str = "negative"
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Two vectors of one length, finite and not negative, as float64."""
+    """Two vectors of equal length, finite and non-negative, as float64."""
     both = np.asarray(positive, np.float64), np.asarray(negative, np.float64)
     if both[0].ndim != 1 or both[0].shape != both[1].shape:
         raise InputError(
-            f"'{first}' and '{second}' of {caller} must be vectors of one length. Got arrays of shapes "
-            f"{both[0].shape} and {both[1].shape}. Hint: both have one entry a cell."
+            f"'{first}' and '{second}' of {caller} must be vectors of equal length. Got arrays of shapes "
+            f"{both[0].shape} and {both[1].shape}. Hint: both need one entry per cell."
         )
     for name, values in zip((first, second), both, strict=True):
         is_wrong = ~((values >= 0) & (values < np.inf))
         if is_wrong.any():
             raise InputError(
-                f"'{name}' of {caller} must hold finite weights that are not negative. Got {values[is_wrong][0]} for "
+                f"'{name}' of {caller} must hold finite, non-negative weights. Got {values[is_wrong][0]} for "
                 f"cell {np.flatnonzero(is_wrong)[0]}. Hint: weights are sums over the rows of a cell."
             )
     return both
 
 
 def _by_slope(positive: np.ndarray, negative: np.ndarray) -> np.ndarray:
-    """Cells by falling slope, those without weight last."""
+    """Cells by decreasing slope, those without weight last."""
     has_weight = (positive > 0) | (negative > 0)
     order = np.flatnonzero(has_weight)
     sort_by_slope(positive, negative, order, np.empty_like(order))

@@ -1,8 +1,8 @@
-"""Several meta-trees from the same rows, which differ in the depth of their inner trees alone: what is shared, once.
+"""Several meta-trees from the same rows that differ only in the depth of their inner trees: shared work is done once.
 
-On a small table growing costs the calls, not the rows. So the table is stacked, one copy a tree, and each call serves
-all copies; every copy gives the tree that it would have given alone. On a large table trees grow one after the other,
-and the first inner tree of each is a part of the deepest one: its conditions need not be searched again.
+On a small table the overhead of calls dominates. So the table is stacked, one copy per tree, and each call serves all
+copies; every copy yields the same tree as on its own. On a large table trees grow one after the other, and the first
+inner tree of each is a part of the deepest one, so its conditions are not searched again.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from toprank.tree.meta.objectives import Objective
 
 
 class RootMemory:
-    """A splitter that remembers the best conditions of the first inner tree, level by level, for the trees to come.
+    """A splitter that caches the best conditions of the first inner tree, level by level, for later trees.
 
     Parameters
     ----------
     splitter : Splitter
         Over the same rows for all trees.
     known : list of (Batch, Splits)
-        Levels searched so far, by this tree or by others that ask the same of a condition; it grows.
+        Levels searched so far, by this tree or by others with the same search settings; it grows.
     """
 
     def __init__(self, splitter: Splitter, known: list[tuple[Batch, Splits]]):
@@ -53,27 +53,27 @@ class RootMemory:
         return found
 
     def regroup(self, parents: Batch, cells: Batch, parent: np.ndarray, is_left: np.ndarray) -> Batch:
-        """Part the parents' rows by the side that each row's cell is on; what follows the first time is not shared."""
+        """Split the parents' rows by the side of each row's cell; levels after the first regrouping are not cached."""
         self.is_first = False
         return self.splitter.regroup(parents, cells, parent, is_left)
 
 
 @dataclass(frozen=True)
 class StackLimits(Limits):
-    """What stops growing where each copy of the rows has a depth of its own; a copy is `n_rows` rows long."""
+    """Stopping rules with one depth per copy of the rows; a copy has `n_rows` rows."""
 
     depths: tuple[int, ...] = ()
     n_rows: int = 1
 
     def may_split(self, batch: Batch, depth: np.ndarray) -> np.ndarray:
-        """Nodes worth a sweep: impure, heavy enough and not too deep for their copy."""
+        """Nodes worth searching: impure, heavy enough and not too deep for their copy."""
         return super().may_split(batch, depth) & (depth < np.array(self.depths)[batch.start // self.n_rows])
 
 
 def grow_meta_trees(
     splitter: Splitter, roots: Batch, objective: Objective, max_depth: int, limits: Limits
 ) -> list[MetaTree]:
-    """One meta-tree a root, each as `grow_meta_tree` grows it.
+    """One meta-tree per root, the same as from `grow_meta_tree`.
 
     Parameters
     ----------
@@ -83,9 +83,9 @@ def grow_meta_trees(
         The copies of the rows.
     objective : Objective
     max_depth : int
-        Meta-levels at most.
+        Largest number of meta-levels.
     limits : Limits
-        Of the inner trees.
+        Limits of the inner trees.
     """
     level, node = roots, np.arange(len(roots), dtype=NODE)
     table = _StackTable(roots)
@@ -108,7 +108,7 @@ def grow_meta_trees(
 
 
 def _inner_trees(trees: GrownTrees, is_left: np.ndarray, is_parted: np.ndarray) -> list[InnerTree]:
-    """Inner tree of each root that was parted."""
+    """Inner tree of each root that was split."""
     order = np.argsort(trees.root, kind="stable")
     index = np.split(order, np.searchsorted(trees.root[order], np.arange(1, len(is_parted))))
     return [InnerTree(trees, index[root], is_left) for root in np.flatnonzero(is_parted)]
@@ -124,7 +124,7 @@ class _StackTable:
         self.inner: list[InnerTree | None] = [None] * len(roots)
 
     def add(self, node: np.ndarray, trees: list[InnerTree], children: Batch) -> np.ndarray:
-        """Give meta-nodes their inner trees and children; the children's indices, left and right in turn."""
+        """Give meta-nodes their inner trees and children; return the children's indices, left and right alternating."""
         for i, inner in zip(node.tolist(), trees, strict=True):
             self.inner[i] = inner
         child = np.arange(len(self.inner), len(self.inner) + len(children), dtype=NODE)
@@ -136,7 +136,7 @@ class _StackTable:
         return child
 
     def freeze(self) -> list[MetaTree]:
-        """The meta-tree of each copy, its nodes in the order in which they would have grown alone."""
+        """The meta-tree of each copy, its nodes in the order in which they would have grown on their own."""
         tree, depth, positive, total = (np.concatenate(part) for part in zip(*self.levels, strict=True))
         left, right = np.full(len(tree), -1, NODE), np.full(len(tree), -1, NODE)
         for node, child in self.parents:
@@ -144,7 +144,7 @@ class _StackTable:
         grown = []
         for copy in range(len(self.levels[0][0])):
             own = np.flatnonzero(tree == copy)
-            new_index = np.full(len(tree) + 1, -1, NODE)  # the last entry serves those without children, -1
+            new_index = np.full(len(tree) + 1, -1, NODE)  # the last entry is for child index -1
             new_index[own] = np.arange(len(own))
             grown.append(
                 MetaTree(new_index[left[own]], new_index[right[own]], depth[own], positive[own], total[own],

@@ -1,8 +1,8 @@
-"""Stages: what a tree would score had growing stopped after 1, 2, ... levels, all read off one traversal.
+"""Stages: the scores of a tree stopped after 1, 2, ... levels, from a single traversal.
 
-A tree that is grown level by level holds every smaller one: it ends earlier. The parts between two levels are the nodes
-of a plain tree or the meta-nodes of a meta-tree. Which part a row is in after each level, and how close it came to a
-threshold up to there, is all that its scores depend on.
+A tree grown level by level contains every smaller one: it ends earlier. The parts between two levels are the nodes of a
+plain tree or the meta-nodes of a meta-tree. Scores depend only on the part a row is in after each level, and on its
+distance to the nearest threshold so far.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from toprank.tree.scoring import squash
 from toprank.tree.structure import Tree
 
 MAX_STAGES = 100_000
-"""Stages that a file may ask for."""
+"""Largest number of stages in a file."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,14 +32,14 @@ class Stages:
     Attributes
     ----------
     node : int32 array of shape (n_parts,)
-        Node of the tree at which each part begins; the first is the root.
+        First node of each part in the tree; that of the first part is the root.
     depth : int32 array of shape (n_parts,)
         Stage after which a row can be in the part.
     key : int32 array of shape (n_parts,)
-        Parts in which a stage ends are ranked by this, smallest first; equal keys share a position.
+        Sort key of the parts in which a stage ends, smallest first; equal keys share a position.
     n_stages : int
     rate : float64 array of shape (n_parts,) or empty
-        Smoothed positive rate of each part, where scores depend on it.
+        Smoothed positive rate of each part, if scores depend on it.
     """
 
     node: np.ndarray
@@ -58,12 +58,12 @@ class Stages:
         return cls(node.astype(NODE), depth.astype(NODE), key.astype(NODE), n_stages, rate)
 
     def to_arrays(self) -> dict[str, np.ndarray]:
-        """Arrays by name, for a file; `from_arrays` gives the stages back."""
+        """Arrays by name, for a file; `from_arrays` returns equal stages."""
         return {name: np.array(value) for name, value in vars(self).items()}
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, np.ndarray], tree: Tree) -> Stages:
-        """Stages of arrays that `to_arrays` made, for their tree; ValueError where they do not fit together."""
+        """Stages from arrays made by `to_arrays`, for their tree; ValueError if they do not match it."""
         if set(arrays) != {f.name for f in fields(cls)} or not all(_rules(arrays, tree)):
             raise InputError("The model's stages do not fit its tree.")
         node, depth, key, rate = (arrays[name] for name in ("node", "depth", "key", "rate"))
@@ -71,7 +71,7 @@ class Stages:
 
     @property
     def n_distinct(self) -> int:
-        """Stages up to the deepest part; those behind it repeat the last of them."""
+        """Number of stages up to the deepest part; later ones repeat the last of them."""
         return min(self.n_stages, max(int(self.depth.max()), 1))
 
     def scores(self, tree: Tree, X: np.ndarray, threads: Threads | None = None) -> Iterator[np.ndarray]:
@@ -80,10 +80,10 @@ class Stages:
         Parameters
         ----------
         tree : Tree
-            The whole tree, with any scoring but "votes".
+            The whole tree, with any scoring except "votes".
         X : float array of shape (n, n_features)
         threads : Threads or None
-            All rows are sent down the tree before the first score is taken.
+            All rows are routed down the tree before the first score is computed.
         """
         scoring = tree.scoring
         reached, margin = self._walk(tree, X, threads or Threads())
@@ -101,7 +101,7 @@ class Stages:
         return (finish(min(stage, n_distinct - 1)) for stage in range(self.n_stages))
 
     def _walk(self, tree: Tree, X: np.ndarray, threads: Threads) -> tuple[np.ndarray, np.ndarray]:
-        """Part and margin of each row after each stage, (n_distinct, n); no margins where the scoring has none."""
+        """Part and margin of each row after each stage, (n_distinct, n); no margins if the scoring has none."""
         units = tree.scoring.margin_units
         part_at = np.full(len(tree), -1, NODE)
         part_at[self.node] = np.arange(len(self.node))
@@ -114,7 +114,7 @@ class Stages:
         return reached.T, margin.T
 
     def _positions(self, tree: Tree) -> tuple[np.ndarray, np.ndarray]:
-        """Upper end of each part's range of scores after each stage, (n_distinct, n_parts), and number of positions.
+        """Upper end of each part's score range after each stage, (n_distinct, n_parts), and the number of positions.
 
         Only parts in which a stage ends have a score after it.
         """
@@ -152,12 +152,12 @@ def node_depths(tree: Tree) -> np.ndarray:
 
 
 def truncated_tree(tree: Tree, depth: np.ndarray, max_depth: int) -> Tree:
-    """The plain tree that growing level by level would have given with this depth, without its order of leaves.
+    """The plain tree that would have been grown with this depth, without its order of leaves.
 
     Parameters
     ----------
     tree : Tree
-        One that was grown level by level: nodes of lower depth come first.
+        Grown level by level: nodes of lower depth come first.
     depth : int array of shape (n_nodes,)
     max_depth : int
     """

@@ -1,4 +1,4 @@
-"""`AlternatingTree`: a tree of fixed shape whose conditions and labels may change, and the `Tree` it ends in."""
+"""`AlternatingTree`: a tree of fixed shape with changing conditions and labels, and its conversion to `Tree`."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from toprank.tree.tao.splits import Candidate, Care, Split
 
 
 class AlternatingTree:
-    """A tree whose conditions and labels may change; its shape stays.
+    """A tree of fixed shape whose conditions and labels may change.
 
     Attributes
     ----------
     left, right : int64 arrays of shape (n_nodes,)
-        Children, -1 at leaves; the root is node 0. A node's children may change places.
+        Children, -1 at leaves; the root is node 0. A node's children may be swapped.
     depth : int64 array of shape (n_nodes,)
     label : int64 array of shape (n_nodes,)
         Label of each leaf.
     splits : list of Split or None
         Condition of each inner node.
     fits : list of LinearFit or None
-        Where the next fit of a node's direction starts.
+        Warm start of the next fit of a node's direction.
     """
 
     def __init__(self, left: np.ndarray, right: np.ndarray, splits: list[Split | None]):
@@ -46,7 +46,7 @@ class AlternatingTree:
         return len(self.left)
 
     def copy(self) -> AlternatingTree:
-        """The same tree, to be changed apart from this one."""
+        """An independent copy."""
         other = AlternatingTree(self.left, self.right, self.splits)
         other.label, other.fits = self.label.copy(), list(self.fits)
         return other
@@ -58,20 +58,20 @@ class AlternatingTree:
 
     @property
     def arrays(self) -> tuple[np.ndarray, ...]:
-        """Conditions as the kernels take them."""
+        """Conditions in the layout of the kernels."""
         if self._arrays is None:
             self._arrays = pack_conditions(self.left, self.right, self.splits)
         return self._arrays
 
     def replace(self, node: int, candidate: Candidate) -> None:
-        """Give a node a new condition; its children change places where the candidate says so."""
+        """Give a node a new condition; swap its children if the candidate says so."""
         self.splits[node] = candidate.split
         if candidate.swaps:
             self.left[node], self.right[node] = self.right[node], self.left[node]
         self._arrays = None
 
     def leaves_below(self, node: int) -> list[int]:
-        """Leaves of the subtree that begins at a node."""
+        """Leaves of the subtree below a node."""
         leaves, stack = [], [node]
         while stack:
             node = stack.pop()
@@ -88,7 +88,7 @@ class AlternatingTree:
         return out
 
     def labels(self, problem: CostProblem, rows: np.ndarray, start: int = 0) -> np.ndarray:
-        """Label of each of the rows when it enters the tree at a node: int64."""
+        """Label of each of the rows if it enters the tree at `start`: int64."""
         out = np.empty(len(rows), np.int64)
         labels_below(problem.rows.X, rows, start, *self.arrays, self.label, out)
         return out
@@ -101,7 +101,7 @@ class AlternatingTree:
 
     def reduced_sets(self, problem: CostProblem) -> list[np.ndarray]:
         """Rows that reach each node, ascending: R of the paper."""
-        threads, _ = problem.threads, self.arrays  # made once, before threads ask
+        threads, _ = problem.threads, self.arrays  # computed once, before threads need them
         nothing = np.zeros(0, np.int64)
         reached = [nothing] * len(self)
         reached[0] = np.arange(len(problem))
@@ -113,7 +113,7 @@ class AlternatingTree:
         return reached
 
     def care_points(self, problem: CostProblem, node: int, rows: np.ndarray) -> Care:
-        """The reduced problem of an inner node that these rows reach (theorem 4.1)."""
+        """The reduced problem of an inner node reached by these rows (theorem 4.1)."""
         children = int(self.left[node]), int(self.right[node])
         at_left, at_right = problem.threads.run(partial(self.labels, problem, rows), children)
         saving = problem.cost[rows, at_right] - problem.cost[rows, at_left]
@@ -121,17 +121,17 @@ class AlternatingTree:
         return Care(rows[cares], saving[cares])
 
     def cost(self, problem: CostProblem) -> int:
-        """What the labels of all rows cost, in units of cost."""
+        """Cost of the labels of all rows, in units of cost."""
         rows = np.arange(len(problem))
         return int(problem.cost[rows, self.labels(problem, rows)].sum())
 
     def objective(self, problem: CostProblem) -> float:
-        """Eq. (3): cost of the labels and alpha times the norms."""
+        """Eq. (3): cost of the labels plus alpha times the norms."""
         return self.cost(problem) * problem.unit + problem.alpha * self.norm
 
 
 def pack_conditions(left: np.ndarray, right: np.ndarray, splits: list[Split | None]) -> tuple[np.ndarray, ...]:
-    """Nodes, category sets and terms of weighted sums, as traversal kernels take them."""
+    """Nodes, category sets and terms of weighted sums, in the layout of traversal kernels."""
     nodes = np.zeros(len(left), CONDITION)
     nodes["left"], nodes["right"] = left, right
     bits: list[np.ndarray] = []
@@ -156,14 +156,14 @@ def pack_conditions(left: np.ndarray, right: np.ndarray, splits: list[Split | No
 
 
 def pruned(tree: AlternatingTree, problem: CostProblem) -> AlternatingTree:
-    """The tree without branches that no row takes and without conditions that decide nothing, parents first.
+    """The tree without branches that no row takes and without redundant conditions, parents first.
 
     Every row keeps its label.
     """
     reached = tree.reduced_sets(problem)
 
     def kept(node: int) -> int:
-        """The node that stands in the place of a node."""
+        """The node that replaces a node."""
         while tree.left[node] >= 0:
             sides = [child for child in (int(tree.left[node]), int(tree.right[node])) if len(reached[child])]
             if len(sides) == 2:
@@ -199,10 +199,9 @@ def pruned(tree: AlternatingTree, problem: CostProblem) -> AlternatingTree:
 
 
 def to_tree(tree: AlternatingTree, problem: CostProblem) -> Tree:
-    """`Tree` of a pruned tree; leaf positions, scores and rates are still to be given.
+    """`Tree` from a pruned tree; leaf positions, scores and rates are not set yet.
 
-    The last label counts as the positive one. A condition's gain is what it saves over sending all rows to the better
-    child.
+    The last label is the positive one. A condition's gain is what it saves over sending all rows to the better child.
     """
     nodes, bits, terms, columns, codes, weights, fill = tree.arrays
     reached = tree.reduced_sets(problem)

@@ -1,8 +1,8 @@
-"""Tree alternating optimisation (TAO): all nodes of a tree of fixed shape improved in turn, the others held fixed.
+"""Tree alternating optimisation (TAO): improves the nodes of a tree of fixed shape in turn, with the others fixed.
 
-The objective is eq. (3) of the paper: what the labels of the leaves cost, and alpha times the L1 norm of the weights of
-all conditions. It separates over nodes of which none is below another, so a level is improved at once, from the leaves
-up to the root; what a node does depends on its own rows and on the subtrees below it alone.
+The objective is eq. (3) of the paper: the cost of the leaves' labels plus alpha times the L1 norm of the weights of all
+conditions. It separates over nodes none of which is below another, so a level is improved at once, from the leaves up
+to the root; the change of a node depends only on its own rows and on the subtrees below it.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from toprank.tree.tao.problem import CostProblem
 from toprank.tree.tao.splits import NEWTON_STEPS, Candidate, Care, Split, best_axis, fitted_sum, numeric_candidate
 
 STEPS_FROM_A_NEIGHBOUR = 2
-"""Newton steps at a time where a tree brings the fit of a node along, from another cost: its direction is nearly right,
-the next look, or the next cost, goes on from there, and the threshold along it is exact."""
+"""Newton steps per visit of a node with a warm start from a tree at another cost: its direction is nearly right, the
+next visit, or the next cost, continues from there, and the threshold along it is exact."""
 
 NEGLIGIBLE = 1e-10
-"""Share of the objective below which a change is none: rounding of the norms must not make the objective rise."""
+"""Relative change of the objective that counts as none: rounding of the norms must not make the objective increase."""
 
 
 def cheapest_label(problem: CostProblem, rows: np.ndarray, label: int) -> int:
-    """Label of a leaf that costs its rows least (theorem 4.2); of equals the last, the positive one of two.
+    """Label of a leaf with the lowest cost for its rows (theorem 4.2); ties go to the last, the positive one of two.
 
-    A leaf that no row reaches keeps the label it has.
+    A leaf without rows keeps its label.
     """
     if len(rows) == 0:
         return label
@@ -38,9 +38,9 @@ def cheapest_label(problem: CostProblem, rows: np.ndarray, label: int) -> int:
 
 
 def idle_label(problem: CostProblem, rows: np.ndarray, taken: int) -> int:
-    """Label of a branch that no row takes: the cheapest one for its parent's rows but the one its sibling has.
+    """Label of a branch without rows: the cheapest one for its parent's rows other than its sibling's.
 
-    It costs nothing, and lets the parent see what a condition between the two labels would save.
+    It costs nothing, and shows the parent what a condition between the two labels would save.
     """
     total = problem.cost[rows].sum(axis=0)
     others = np.delete(np.arange(problem.n_classes), taken)
@@ -50,10 +50,10 @@ def idle_label(problem: CostProblem, rows: np.ndarray, taken: int) -> int:
 def best_candidate(
     problem: CostProblem, care: Care, current: Split, start: LinearFit | None, max_steps: int = NEWTON_STEPS
 ) -> tuple[Candidate, LinearFit | None]:
-    """The condition that lowers a node's part of the objective most, and the fit that the next one starts from.
+    """The condition that lowers a node's part of the objective most, and the warm start of the next fit.
 
-    Tried are: all rows to one child; the present condition with its best threshold; the best condition on one column;
-    and the direction of a weighted L1 logistic regression with its best threshold. Of equals the first.
+    Candidates: all rows to one child; the current condition with its best threshold; the best condition on one column;
+    and the direction of a weighted L1 logistic regression with its best threshold. Ties go to the first.
     """
     saved, split = care.one_way
     found: list[Candidate | None] = [Candidate(split, saved)]
@@ -70,13 +70,13 @@ def best_candidate(
 
 
 def _worth(problem: CostProblem, saved: float, split: Split) -> float:
-    """What a condition saves, less what its norm costs."""
+    """Saving of a condition minus the cost of its norm."""
     return saved * problem.unit - problem.alpha * split.norm
 
 
 @dataclass(frozen=True)
 class Found:
-    """Result of looking at one inner node; candidate = None where nothing is better than what it has."""
+    """Result of the search at one inner node; candidate = None if nothing is better than the current condition."""
 
     key: bytes
     candidate: Candidate | None = None
@@ -91,12 +91,12 @@ class Alternation:
     ----------
     tree : AlternatingTree
     objective_path : list of float
-        The objective before the first and after every accepted change. It never rises.
+        The objective before the first and after every accepted change. It never increases.
     """
 
     def __init__(self, problem: CostProblem, tree: AlternatingTree):
         self.problem, self.tree = problem, tree
-        self._seen: list[bytes] = [b""] * len(tree)  # the problem each node solved last
+        self._seen: list[bytes] = [b""] * len(tree)  # the last problem that each node solved
         self._max_steps = [NEWTON_STEPS if fit is None else STEPS_FROM_A_NEIGHBOUR for fit in tree.fits]
         self._reached: list[np.ndarray] | None = tree.reduced_sets(problem)
         self._cost = 0
@@ -110,16 +110,16 @@ class Alternation:
         return self._cost * self.problem.unit + self.problem.alpha * self.tree.norm
 
     def run(self, n_iter: int) -> int:
-        """Pass over the tree until nothing changes, at most n_iter times; the number of passes."""
+        """Pass over the tree until nothing changes, at most n_iter times; return the number of passes."""
         for iteration in range(1, n_iter + 1):
             if not self.improve():
                 return iteration
         return n_iter
 
     def improve(self) -> bool:
-        """One pass, from the deepest level to the root; whether anything changed.
+        """One pass, from the deepest level to the root; return whether anything changed.
 
-        The rows that reach a node depend on the nodes above it, which come later: they are found once.
+        The rows that reach a node depend on the nodes above it, which come later, so they are computed once.
         """
         reached = self._reached or self.tree.reduced_sets(self.problem)
         changed = False
@@ -128,16 +128,16 @@ class Alternation:
         return changed
 
     def improve_nodes(self, nodes: list[int], reached: list[np.ndarray]) -> bool:
-        """Improve nodes of which none is below another, each as if it were alone; whether anything changed."""
+        """Improve nodes none of which is below another, each independently; return whether anything changed."""
         before = len(self.objective_path)
-        self._reached = None  # those of the tree as it was
+        self._reached = None  # outdated
         for node in nodes:
             if self.tree.left[node] < 0:
                 self._relabel(node, reached[node])
         inner = [node for node in nodes if self.tree.left[node] >= 0]
         for node in inner:
             self._wake(node, reached)
-        _ = self.tree.arrays, self.problem.is_oblique and self.problem.rows.standard  # made once, before threads ask
+        _ = self.tree.arrays, self.problem.is_oblique and self.problem.rows.standard  # computed once, before threads
         longest_first = sorted(inner, key=lambda node: -len(reached[node]))
         found = self.problem.threads.run(lambda node: self._look(node, reached[node]), longest_first)
         for node, result in sorted(zip(longest_first, found, strict=True), key=lambda each: each[0]):
@@ -158,7 +158,7 @@ class Alternation:
             self.objective_path.append(self._objective())
 
     def _wake(self, node: int, reached: list[np.ndarray]) -> None:
-        """Where all leaves below a node say the same, let a branch that no row takes say something else."""
+        """If all leaves below a node have one label, give a branch without rows another one."""
         tree = self.tree
         idle = [child for child in (int(tree.left[node]), int(tree.right[node])) if len(reached[child]) == 0]
         labels = np.unique(tree.label[tree.leaves_below(node)])
@@ -166,12 +166,12 @@ class Alternation:
             tree.label[tree.leaves_below(idle[0])] = idle_label(self.problem, reached[node], int(labels[0]))
 
     def _look(self, node: int, rows: np.ndarray) -> Found:
-        """The best condition of a node, where that is better than the one it has."""
+        """The best condition of a node, if it is better than the current one."""
         problem, tree = self.problem, self.tree
         care, current = tree.care_points(problem, node, rows), tree.splits[node]
         assert current is not None
         key = _key(care)
-        if key == self._seen[node]:  # solved already, with the same result
+        if key == self._seen[node]:  # already solved, with the same result
             return Found(key, fit=tree.fits[node])
         saved_now = int(care.saving[tree.goes_left(problem, node, care.rows)].sum())
         candidate, fit = best_candidate(problem, care, current, tree.fits[node], self._max_steps[node])
@@ -179,7 +179,7 @@ class Alternation:
         gain = saved * problem.unit - problem.alpha * (candidate.split.norm - current.norm)
         if not gain > NEGLIGIBLE * self.objective_path[-1]:
             return Found(key, fit=fit)
-        if candidate.swaps:  # the same problem, seen with the children in their new places
+        if candidate.swaps:  # the same problem with swapped children
             key = _key(Care(care.rows, -care.saving))
         return Found(key, candidate, fit, saved)
 

@@ -1,8 +1,8 @@
 """Weighted logistic regression with an L1 penalty and a free intercept: the fit of an oblique node.
 
-Minimised is sum_i c_i log(1 + exp(-y_i (x_i . w + b))) + penalty * |w|_1, y_i in {-1, +1}: the surrogate of the reduced
-problem of a decision node (section 4 of the paper on cost-optimal curves), which weighs each row by its cost. A node
-is fitted again and again to rows that change little, so every fit can start from an earlier one.
+Minimises sum_i c_i log(1 + exp(-y_i (x_i . w + b))) + penalty * |w|_1, y_i in {-1, +1}: the surrogate of the reduced
+problem of a decision node (section 4 of the paper on cost-optimal curves), which weighs each row by its cost. A node is
+refitted many times to rows that change little, so every fit accepts a warm start.
 """
 
 from __future__ import annotations
@@ -20,32 +20,32 @@ from toprank.errors import InputError
 from toprank.tree.tao.newton import solve
 
 ONE_CLASS_INTERCEPT = 30.0
-"""Intercept where one class has all the weight: the loss, 1e-13 of the weight, has no minimum to go to."""
+"""Intercept if one class has all the weight: the loss, 1e-13 of the weight, has no minimum."""
 
 LARGEST_PENALTY = 1e300
-"""Penalty of weights beside rows of weight 1 at most: what is above has the same, empty, solution."""
+"""Largest penalty relative to rows of weight at most 1: anything above has the same, empty, solution."""
 
 COPIED_ROWS = 2_048
-"""Rows that are turned from row-major to feature-major together, so that they stay in the cache."""
+"""Rows converted from row-major to feature-major at once, so that they stay in the cache."""
 
 
 @dataclass(frozen=True)
 class LinearFit:
-    """Weights and intercept of a fit, and how good it is.
+    """Weights and intercept of a fit, and its quality.
 
     Attributes
     ----------
     weight : float64 array of shape (n_features,)
-        0 for columns that take no part, are constant, or are not worth their penalty.
+        0 for columns that are left out, constant, or not worth their penalty.
     intercept : float
     objective : float
         Loss plus penalty.
     n_iter : int
-        Newton steps made.
+        Number of Newton steps.
     is_converged : bool
-        True where the gap is at most tolerance * objective.
+        True if the gap is at most tolerance * objective.
     gap : float
-        The objective is at most this far above the least one, by duality.
+        Upper bound of the distance to the minimum of the objective, by duality.
     """
 
     weight: np.ndarray
@@ -61,7 +61,7 @@ Start = LinearFit | tuple[np.ndarray, float]
 
 @dataclass(frozen=True)
 class _Problem:
-    """The rows and columns that take part, as kernels read them: X feature-major, every weight above 0."""
+    """The selected rows and columns in the layout of the kernels: X feature-major, every weight above 0."""
 
     X: np.ndarray
     target: np.ndarray
@@ -76,7 +76,7 @@ class _Problem:
         return float(self.weight[is_positive].sum()), float(self.weight[~is_positive].sum())
 
     def spread_out(self, value: np.ndarray) -> np.ndarray:
-        """Weights of all columns from those of the columns that take part."""
+        """Weights of all columns from those of the selected columns."""
         if self.columns is None:
             return value
         weight = np.zeros(self.n_features)
@@ -102,22 +102,22 @@ def fit_l1_logistic(
     Parameters
     ----------
     X : float64 or float32 array of shape (n, n_features)
-        Finite, best standardised: the penalty treats all columns alike. Fastest is column-major float64 of which all
-        rows take part: it is read where it is. Anything else is copied once.
-    is_positive : bool array of shape (n,), or (len(rows),) where `rows` is given
+        Finite, preferably standardised: the penalty treats all columns alike. Column-major float64 with all rows
+        selected is fastest: it is not copied. Anything else is copied once.
+    is_positive : bool array of shape (n,), or (len(rows),) if `rows` is given
     weight : float array of the same shape, or None for weight 1
-        Rows of weight 0 take no part and cost nothing.
+        Rows of weight 0 are ignored.
     penalty : float above 0
     start : LinearFit or (weights, intercept), optional
-        Where to begin, say from the fit of a neighbouring problem; dropped where weights 0 are better.
+        Warm start, such as the fit of a similar problem; dropped if zero weights are better.
     tolerance : float
-        The fit ends where the duality gap is at most this share of the objective.
+        The fit stops when the duality gap is at most this share of the objective.
     max_iter : int
-        Newton steps.
+        Largest number of Newton steps.
     rows, columns : int arrays, optional
-        Rows and columns that take part; all others are not read.
+        Selected rows and columns; all others are not read.
     threads : Threads, optional
-        Share the work of a large fit; the result is the same without them.
+        Run a large fit in parallel; the result is the same without them.
 
     Examples
     --------
@@ -146,7 +146,7 @@ def fit_path(
     rows: np.ndarray | None = None,
     columns: np.ndarray | None = None,
 ) -> list[LinearFit]:
-    """Fits at several penalties, in their order, each started from the one before; large penalties first are fastest.
+    """Fits at several penalties, in the given order, each warm-started from the one before; decreasing is fastest.
 
     Parameters are those of `fit_l1_logistic`; a path runs on one thread.
 
@@ -179,7 +179,7 @@ def penalty_max(
     rows: np.ndarray | None = None,
     columns: np.ndarray | None = None,
 ) -> float:
-    """Smallest penalty at which all weights are 0; 0.0 where one class has all the weight.
+    """Smallest penalty at which all weights are 0; 0.0 if one class has all the weight.
 
     Examples
     --------
@@ -208,7 +208,7 @@ def _fit(
     max_iter: int,
     threads: Threads,
 ) -> LinearFit:
-    """Fit of a problem that is ready for the kernels."""
+    """Fit of a prepared problem."""
     positive, negative = problem.class_weights
     value = np.ascontiguousarray(start[0] if problem.columns is None else start[0][problem.columns]).copy()
     if min(positive, negative) == 0.0:
@@ -216,7 +216,7 @@ def _fit(
         intercept = math.copysign(ONE_CLASS_INTERCEPT, positive - negative) if positive + negative > 0.0 else 0.0
         objective = gap = (positive + negative) * math.log1p(math.exp(-ONE_CLASS_INTERCEPT))
         return LinearFit(problem.spread_out(value), intercept, objective, 0, True, gap)
-    unit = math.ldexp(1.0, math.frexp(problem.weight.max())[1])  # products of small weights must not vanish
+    unit = math.ldexp(1.0, math.frexp(problem.weight.max())[1])  # products of small weights must not underflow
     goal = Goal(min(penalty / unit, LARGEST_PENALTY), float(tolerance), max_iter)
     end = solve(problem.X, problem.target, problem.weight / unit, goal, value, start[1], threads)
     _check_finite(math.isfinite(end.gap))
@@ -233,20 +233,20 @@ def _prepare(
     columns: np.ndarray | None,
     threads: Threads,
 ) -> _Problem:
-    """The problem of the rows that have weight, without a copy of X where it can be read as it is."""
+    """The problem of the rows with weight, without a copy of X if possible."""
     n = len(X) if rows is None else len(rows)
     target = np.array(is_positive, dtype=np.float64)
     c = np.ones(n) if weight is None else np.array(weight, dtype=np.float64)
     for name, values in (("is_positive", target), ("weight", c)):
         if values.shape != (n,):
             raise InputError(
-                f"{name} must have one entry for each of the {n:,} rows that take part, but has shape {values.shape}. "
+                f"{name} must have one entry for each of the {n:,} rows used, but has shape {values.shape}. "
                 "Hint: with rows given, entry i belongs to row rows[i]."
             )
     if not (np.all(c >= 0.0) and np.all(c < np.inf)):
         raise InputError(
             f"weight must hold finite numbers of at least 0, but goes from {c.min()} to {c.max()}. "
-            "Hint: a row of weight 0 takes no part."
+            "Hint: rows of weight 0 are ignored."
         )
     if not np.all(c):
         present = np.flatnonzero(c)
@@ -256,8 +256,8 @@ def _prepare(
 
 
 def _feature_major(X: np.ndarray, rows: np.ndarray | None, columns: np.ndarray | None, threads: Threads) -> np.ndarray:
-    """Chosen rows and columns, float64, each column contiguous: X itself where it is that already."""
-    # A frozen array would be a type of its own for the compiler.
+    """Selected rows and columns, float64, each column contiguous: X itself if possible."""
+    # A read-only array would be another type for the compiler.
     if rows is None and columns is None and X.dtype == np.float64 and X.flags.f_contiguous and X.flags.writeable:
         return X.T
     n = len(X) if rows is None else len(rows)
@@ -284,13 +284,13 @@ def _check_penalty(penalty: float) -> float:
     if not 0.0 < penalty < math.inf:
         raise InputError(
             f"penalty must be a finite number above 0, got {penalty}. "
-            "Hint: without one, weights that part the classes have no bound; 1e-6 * penalty_max(...) is next to none."
+            "Hint: without one, weights may be unbounded; 1e-6 * penalty_max(...) is almost none."
         )
     return float(penalty)
 
 
 def _check_start(start: Start | None, n_features: int) -> tuple[np.ndarray, float]:
-    """Weights and intercept to begin from: 0 where none are given."""
+    """Weights and intercept of the warm start: 0 by default."""
     if start is None:
         return np.zeros(n_features), 0.0
     weight, intercept = (start.weight, start.intercept) if isinstance(start, LinearFit) else start
@@ -298,13 +298,13 @@ def _check_start(start: Start | None, n_features: int) -> tuple[np.ndarray, floa
     if weight.shape != (n_features,) or not (np.all(np.isfinite(weight)) and math.isfinite(intercept)):
         raise InputError(
             f"start must hold {n_features} finite weights and a finite intercept, got weights of shape {weight.shape} "
-            f"and intercept {intercept}. Hint: columns that take no part have a weight too, which is not read."
+            f"and intercept {intercept}. Hint: unused columns need a weight, too; it is ignored."
         )
     return weight, float(intercept)
 
 
 def _check_finite(is_finite: bool) -> None:
-    """Raise where the kernels met entries of X that are no numbers: they notice, so nobody has to look first."""
+    """Raise if the kernels found non-finite entries of X: they notice, so X is not checked up front."""
     if not is_finite:
         raise InputError(
             "X must hold finite numbers that can be added up, but a column has missing, infinite or too large values. "

@@ -1,7 +1,7 @@
-"""One threshold of a tree moved: the trees that differ from it in this, and the mistakes each of them makes.
+"""Moves of one threshold of a tree: the trees that differ only in it, and the mistakes of each.
 
-A cost ratio leads to a corner of the convex hull of all trees' mistakes. Between two corners there is a best tree for
-every number of false positives, too (the constrained form, appendix B of the paper), but no ratio leads to it.
+A cost ratio leads to a corner of the convex hull of all trees' mistakes. Between two corners there is also a best tree
+for every number of false positives (the constrained form, appendix B of the paper), but no ratio leads to it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Mistakes(NamedTuple):
 
 
 class Move(NamedTuple):
-    """A node of a tree, its new threshold, and the mistakes of the tree with it."""
+    """A node of a tree, its new threshold, and the resulting mistakes of the tree."""
 
     node: int
     threshold: float
@@ -35,19 +35,19 @@ class Move(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Moves:
-    """What moving one threshold of a tree of two labels leads to: all trees that no other one of them dominates.
+    """The trees that moving one threshold of a tree with two labels leads to, without dominated ones.
 
-    Of moves that make the same mistakes the one of the first node is kept, and there the lowest threshold.
+    Ties go to the first node, then to the lowest threshold.
 
     Attributes
     ----------
     now : Mistakes
-        Of the tree as it is.
+        Mistakes of the unchanged tree.
     node : int64 array of shape (m,)
     low, high : float64 arrays of shape (m,)
-        The threshold is between these two numbers, which rows of the node have.
+        The threshold is between these two values of rows of the node.
     false_positives, false_negatives : int64 arrays of shape (m,)
-        Mistakes of the whole tree, in integer weights, ascending and falling.
+        Mistakes of the whole tree, in integer weights, ascending and descending.
     """
 
     now: Mistakes
@@ -59,9 +59,9 @@ class Moves:
 
     @classmethod
     def of(cls, tree: AlternatingTree, problem: CostProblem) -> Moves:
-        """Moves of the thresholds on numbers and on weighted sums; rows that lack the number stay where they go.
+        """Moves of the thresholds on numbers and weighted sums; rows with a missing number keep their side.
 
-        One sort a node, of the rows for which it matters where they go.
+        One sort per node, of the rows whose side matters.
         """
         everything = np.arange(len(problem))
         now = _mistakes(problem, everything, tree.labels(problem, everything))
@@ -94,14 +94,14 @@ def with_threshold(tree: AlternatingTree, node: int, threshold: float) -> Altern
 
 
 def _mistakes(problem: CostProblem, rows: np.ndarray, called: np.ndarray) -> Mistakes:
-    """Mistakes of calling rows so."""
+    """Mistakes if rows get these labels."""
     weight, label = problem.rows.weight[rows], problem.rows.label[rows]
     wrong = called != label
     return Mistakes(int(weight[wrong & (label == 0)].sum()), int(weight[wrong & (label == 1)].sum()))
 
 
 def _moves_at(tree: AlternatingTree, problem: CostProblem, node: int, reached: np.ndarray, now: Mistakes) -> np.ndarray:
-    """All moves of one threshold, a column each: node, low, high, false positives and false negatives of the tree."""
+    """All moves of one threshold, one per column: node, low, high, false positives and false negatives of the tree."""
     split = tree.splits[node]
     assert split is not None
     at_left, at_right = (tree.labels(problem, reached, int(child[node])) for child in (tree.left, tree.right))
@@ -119,7 +119,7 @@ def _moves_at(tree: AlternatingTree, problem: CostProblem, node: int, reached: n
     found = [np.full(len(cut), node), ascending[cut], ascending[cut + 1]]
     for of_class, elsewhere in ((0, now.false_positives - here.false_positives),
                                 (1, now.false_negatives - here.false_negatives)):  # fmt: skip
-        # Below the threshold a row is called what the left child says, above it the opposite: one of them is wrong.
+        # Below the threshold a row gets the label of the left child, above it the opposite: one of them is wrong.
         wrong_below = np.cumsum(weight * ((label == of_class) & (below != label)))
         wrong_above = np.cumsum((weight * ((label == of_class) & (below == label)))[::-1])[::-1]
         found.append(wrong_below[cut] + wrong_above[cut + 1] + elsewhere)
@@ -127,7 +127,7 @@ def _moves_at(tree: AlternatingTree, problem: CostProblem, node: int, reached: n
 
 
 def undominated(false_positives: np.ndarray, false_negatives: np.ndarray) -> np.ndarray:
-    """Positions of pairs that no other one dominates, false positives ascending; of equals the first.
+    """Positions of pairs that no other one dominates, false positives ascending; ties go to the first.
 
     Examples
     --------

@@ -1,7 +1,7 @@
-"""Newton steps of an L1 logistic regression: kernels one after the other, the dear part shared out among threads.
+"""Newton steps of an L1 logistic regression: serial kernels, with the expensive part run in parallel.
 
-A step costs most where it adds up the Gram matrix of its columns. Parts of the rows are added up on their own and then
-together, in their order: the parts depend on the number of rows alone, so weights are the same for any threads.
+The Gram matrix is the expensive part of a step. It is summed over chunks of rows, and then over the chunks in order:
+they depend only on the number of rows, so weights are the same for any number of threads.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from toprank._core.quadratic import GRAM_ROWS, centred_gram, gram_sums
 from toprank._core.threads import Threads
 
 GRAM_PARTS = 8
-"""Parts of the rows at most: each has a matrix of its own."""
+"""Largest number of chunks: each has a matrix of its own."""
 
 PART_ROWS = 2_048
-"""Rows of a part at least: below, its matrix costs more than it is worth."""
+"""Smallest number of rows per chunk: below that, its matrix costs more than it saves."""
 
 
 def solve(
@@ -31,24 +31,24 @@ def solve(
     intercept: float,
     threads: Threads,
 ) -> State:
-    """Minimise the loss plus penalty from the given weights and intercept; how good the end is.
+    """Minimise the loss plus penalty from the given weights and intercept; return the final state.
 
     Parameters
     ----------
     X : float64 array of shape (n_columns, n)
     target, weight : float64 arrays of shape (n,)
-        Weights above 0; both targets, 0 and 1, are there.
+        Weights above 0; both targets, 0 and 1, occur.
     goal : Goal
         Penalty above 0.
     value : float64 array of shape (n_columns,)
-        Weights to begin from; those found are written to it.
+        Initial weights; overwritten with the final ones.
     intercept : float
     threads : Threads
 
     Returns
     -------
     State
-        A gap that is not a number says that X has entries that are none.
+        A NaN gap means that X has non-finite entries.
     """
     n_columns, n = X.shape
     rows = Rows(target, weight, np.empty(n), np.empty(n), np.empty(n))
@@ -62,18 +62,18 @@ def solve(
 
 
 def named(figures: tuple[Any, ...]) -> State:
-    """The state that a kernel gave back as plain numbers."""
+    """The state from the plain numbers returned by a kernel."""
     intercept, sums, *others = figures
     return State(intercept, Sums(*sums), *others)
 
 
 def fit_model(X: np.ndarray, rows: Rows, columns: np.ndarray, state: State, threads: Threads) -> Model:
-    """The quadratic model of the loss at a state, damped."""
+    """The damped quadratic model of the loss at a state."""
     total = state.sums.curvature if state.damping == 0.0 else damp(rows, state.damping)
     if len(columns) > GRAM_COLUMNS:
         return Model(columns, np.empty((0, 0)), np.empty(0), total)
     bounds = part_bounds(X.shape[1])
-    run = map if threads.n_threads == 1 else threads.run  # alone, one part after the other is held
+    run = map if threads.n_threads == 1 else threads.run  # with one thread, only one matrix is held at a time
     parts = iter(run(partial(gram_sums, X, columns, rows.curvature), bounds[:-1], bounds[1:]))
     sums = next(parts)
     for part in parts:
@@ -83,7 +83,7 @@ def fit_model(X: np.ndarray, rows: Rows, columns: np.ndarray, state: State, thre
 
 
 def part_bounds(n: int) -> list[int]:
-    """Bounds of parts of n rows, of equal size but for the last one, which is up to half larger or smaller.
+    """Bounds of chunks of n rows, of equal size except the last one, which is up to half larger or smaller.
 
     Examples
     --------

@@ -1,7 +1,7 @@
-"""What tree alternating optimisation works on: distinct rows, and what each label costs each of them.
+"""The input of tree alternating optimisation: distinct rows, and the cost of each label for each of them.
 
-Costs are integers in units of `unit`, so that every sum is exact: an objective that must never rise can be compared to
-the last bit, and nothing depends on the order of the rows.
+Costs are integers in units of `unit`, so that every sum is exact: an objective that must never increase can be compared
+to the last bit, and nothing depends on the order of the rows.
 """
 
 from __future__ import annotations
@@ -24,30 +24,31 @@ from toprank.tree.weights import RowWeights
 
 WEIGHT_BITS = 30
 COST_BITS = 60
-"""Weights of all rows together fit the first, costs of all rows together the second: what is between them is left to
-tell costs apart, and sums stay exact in int64, twice as large ones too."""
+"""The total weight fits into the first number of bits, the total cost into the second: the difference is left to
+distinguish costs, and sums stay exact in int64, even doubled."""
 
 CONSTANT = 1e-12
-"""Spread, as a share of the size of its values, below which a column counts as constant in weighted sums."""
+"""Standard deviation, relative to the size of its values, below which a column counts as constant in weighted sums."""
 
 SMALLEST_SPREAD = 1e-290
-"""Spread below which weights in original units could overflow: such a column is left out of weighted sums, too."""
+"""Standard deviation below which weights in original units could overflow: weighted sums leave out such columns,
+too."""
 
 RARE = 0.002
-"""Share of the weight that a category and all others must have to be a term of weighted sums."""
+"""Smallest share of the weight for a category, and for all others, to be a term of weighted sums."""
 
 MOST_CATEGORIES = 32
-"""Categories of one column that may be terms of weighted sums, the most frequent ones: each takes n numbers."""
+"""Largest number of categories per column in weighted sums, most frequent first: each takes n numbers."""
 
 MOST_TERMS = 256
-"""Categories of all columns together, likewise: 2 GB where there are a million rows."""
+"""Largest number of categories of all columns together: 2 GB with a million rows."""
 
 
 class StandardColumns(NamedTuple):
-    """What weighted sums may add up: mean 0 over the weight of the rows, numbers with spread 1.
+    """Terms of weighted sums: mean 0 over the weight of the rows, numbers with standard deviation 1.
 
-    Categories keep their unit, 1 where a row has them, else 0. In standard deviations their weights would cost less,
-    the rarer the less, and fit the sample: that made curves worse where categories do not add up.
+    Categories keep their unit, 1 if a row has them, else 0. In standard deviations, rare categories would have cheap
+    weights and overfit: curves got worse where effects of categories are not additive.
 
     Attributes
     ----------
@@ -66,13 +67,13 @@ class StandardColumns(NamedTuple):
 
     @property
     def can_add_up(self) -> bool:
-        """Whether there are two columns: a sum over one column is a condition on it."""
+        """Whether there are at least two columns: a sum over one column is a condition on it."""
         return len(np.unique(self.feature)) > 1
 
 
 @dataclass(frozen=True)
 class DistinctRows:
-    """The distinct rows of a table with their labels, in an order of their own: the same for any order of the table.
+    """The distinct rows of a table with their labels, in a canonical order that does not depend on the table's order.
 
     Attributes
     ----------
@@ -81,11 +82,11 @@ class DistinctRows:
     label : int64 array of shape (n,)
         Class of each row, 0 to K - 1.
     weight : int64 array of shape (n,)
-        Weight of each row in units of `unit` cases, more than 0.
+        Weight of each row in units of `unit` cases, above 0.
     unit : float
     is_categorical : uint8 array of shape (n_features,)
     codes : list of integer arrays of shape (n,)
-        Bins or ranks of each column, ascending with its values; n_codes[f] = missing.
+        Bins or ranks of each column, in the order of its values; n_codes[f] = missing.
     n_codes : list of int
     categories : CategorySearch
         Which categories may be terms of weighted sums.
@@ -110,7 +111,7 @@ class DistinctRows:
         codes_of: Callable[[int], tuple[np.ndarray, int]],
         categories: CategorySearch | None = None,
     ) -> DistinctRows:
-        """Merge equal rows of equal label; rows without weight are left out.
+        """Merge equal rows with equal labels; drop rows without weight.
 
         Parameters
         ----------
@@ -126,8 +127,8 @@ class DistinctRows:
         coded = [codes_of(f) for f in range(X.shape[1])]
         key = np.empty((len(present), X.shape[1] + 1))
         key[:, 0] = label[present]
-        # Numbers decide first, then the places of categories by weight, so that renamed categories, whose codes change,
-        # hardly ever change the order.
+        # Numbers decide first, then the places of categories by weight, so that renaming categories, which changes
+        # their codes, hardly ever changes the order.
         for j, f in enumerate(np.argsort(is_categorical, kind="stable").tolist(), 1):
             key[:, j] = X[present, f]
             if is_categorical[f]:
@@ -151,10 +152,10 @@ class DistinctRows:
 
     @cached_property
     def standard(self) -> StandardColumns:
-        """Columns that weighted sums may use; n float64 for each, also for each category.
+        """Columns for weighted sums; n float64 for each number and each category.
 
-        Constant columns are left out, rare categories too; of two categories that are each other's complement the more
-        frequent one, so that a missing or unknown category counts as that one.
+        Leaves out constant columns and rare categories; of two complementary categories it leaves out the more frequent
+        one, so that a missing or unknown category counts as that one.
         """
         exponent, known, scaled, mass = self._scaled()
         center = np.ldexp(self.means, -exponent)
@@ -175,7 +176,7 @@ class DistinctRows:
         return StandardColumns(feature, code, deviation, values)
 
     def _terms(self) -> list[tuple[int, int]]:
-        """Columns and categories that are terms of weighted sums, column by column."""
+        """Columns and categories in weighted sums, column by column."""
         named = [(f, c) for f in np.flatnonzero(self.is_categorical).tolist() for c in self._frequent(f)]
         if len(named) <= MOST_TERMS:
             return named
@@ -183,50 +184,50 @@ class DistinctRows:
         return [named[i] for i in np.sort(np.argsort(-share, kind="stable")[:MOST_TERMS])]
 
     def _shares(self, feature: int) -> np.ndarray:
-        """Share of the weight that each category of a column has: float64 (n_codes[feature],)."""
+        """Share of the weight of each category of a column: float64 (n_codes[feature],)."""
         mass = np.bincount(self.codes[feature], self.weight, self.n_codes[feature] + 1)
         return mass[:-1] / int(self.weight.sum())
 
     def _worth_terms(self, feature: int) -> np.ndarray:
-        """Categories of a column that tell any class from the others by more than chance: bool (n_codes[feature],)."""
+        """Categories of a column that separate a class from the others better than chance: bool (n_codes[feature],)."""
         n_codes, cases = self.n_codes[feature], self.weight * self.unit
         total = np.bincount(self.codes[feature], cases, n_codes + 1)[:n_codes]
         classes = np.unique(self.label)
         if self.categories.cat_smooth is None or len(classes) < 2:
             return total > 0
         worth = np.zeros(n_codes, bool)
-        for each in classes[1:]:  # of two classes one says it all
+        for each in classes[1:]:  # with two classes one is enough
             of_class = np.bincount(self.codes[feature], cases * (self.label == each), n_codes + 1)[:n_codes]
             worth |= levels_worth_points(of_class, total, self.categories)
         return worth
 
     def _frequent(self, feature: int) -> list[int]:
-        """Categories of a column that are terms of weighted sums, the most frequent first, whatever their codes."""
+        """Categories of a column in weighted sums, most frequent first, whatever their codes."""
         share = np.where(self._worth_terms(feature), self._shares(feature), 0.0)
         present, first = np.unique(self.codes[feature], return_index=True)
         order = present[np.lexsort((first, -np.append(share, 0.0)[present]))]
         found = [int(code) for code in order if code < len(share) and min(share[code], 1.0 - share[code]) >= RARE]
-        if len(found) == 2 and np.isin(self.codes[feature], found).all():  # the one is where the other is not
+        if len(found) == 2 and np.isin(self.codes[feature], found).all():  # complementary categories
             found = found[1:]
         return found[:MOST_CATEGORIES]
 
     @cached_property
     def means(self) -> np.ndarray:
-        """Mean of each number over the rows that have it, 0 where none has, and 0 of categories: (n_features,)."""
+        """Mean of each number over its known values, 0 if there are none, and 0 for categories: (n_features,)."""
         exponent, _, scaled, mass = self._scaled()
         mean = np.ldexp(np.divide(self.weight @ scaled, mass, out=np.zeros_like(mass), where=mass > 0), exponent)
         return np.where(self.is_categorical, 0.0, mean)
 
     @cached_property
     def has_missing(self) -> np.ndarray:
-        """Columns that a row lacks: bool (n_features,)."""
+        """Columns with missing values: bool (n_features,)."""
         return np.isnan(self.X).any(axis=0)
 
     def _scaled(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """Columns in units of a power of 2 near their size, so that squares do not overflow.
+        """Columns scaled by a power of 2 near their size, so that squares do not overflow.
 
-        Returns the exponents, (n_features,); known values, bool (n, n_features); the scaled ones, missing ones 0; and
-        the weight of the rows that have a value, (n_features,).
+        Returns the exponents, (n_features,); which values are known, bool (n, n_features); the scaled values, 0 if
+        missing; and the weight of the rows with a known value, (n_features,).
         """
         with np.errstate(invalid="ignore"):
             size = np.nan_to_num(np.nanmax(np.abs(self.X), axis=0, initial=0.0))
@@ -241,7 +242,7 @@ class DistinctRows:
 
     @cached_property
     def sample(self) -> np.ndarray:
-        """Rows from which the spread of a weighted sum is taken."""
+        """Rows used to estimate the standard deviation of a weighted sum."""
         if len(self) <= SAMPLE_ROWS:
             return np.arange(len(self))
         return np.sort(np.random.default_rng(0).choice(len(self), SAMPLE_ROWS, replace=False))
@@ -255,7 +256,7 @@ class DistinctRows:
         fill: np.ndarray,
         threads: Threads | None = None,
     ) -> np.ndarray:
-        """Weighted sum of terms for some rows, to the last bit as in a tree; missing numbers count as `fill`."""
+        """Weighted sum of terms for some rows, bit for bit as in a tree; missing numbers are replaced by `fill`."""
         threads, out = threads or Threads(), np.empty(len(rows))
         threads.run(
             lambda part: sums_at(self.X, rows[part], feature, code, weight, fill, out[part]),
@@ -266,7 +267,7 @@ class DistinctRows:
     def spread_of_sum(
         self, feature: np.ndarray, code: np.ndarray, weight: np.ndarray, threads: Threads | None = None
     ) -> float:
-        """Standard deviation of a weighted sum of terms, missing numbers at their means; 1 where it has none."""
+        """Standard deviation of a weighted sum of terms, with missing numbers at their means; 1 if it is 0."""
         value = self.sums(self.sample, feature, code, weight, self.means[feature], threads)
         known = np.isfinite(value)
         if not known.any():
@@ -277,7 +278,7 @@ class DistinctRows:
 
 
 def places_by_weight(codes: np.ndarray, label: np.ndarray, weight: np.ndarray, n_codes: int) -> np.ndarray:
-    """Place of each row's code among all codes, by the weight of each class that has it: int64 (n,).
+    """Place of each row's code among all codes, sorted by its weight per class: int64 (n,).
 
     Examples
     --------
@@ -293,7 +294,7 @@ def places_by_weight(codes: np.ndarray, label: np.ndarray, weight: np.ndarray, n
 
 @dataclass(frozen=True)
 class CostProblem:
-    """Distinct rows, and what each label costs each of them.
+    """Distinct rows, and the cost of each label for each of them.
 
     Attributes
     ----------
@@ -302,11 +303,11 @@ class CostProblem:
         Cost of each label for each row, in units of `unit`.
     unit : float
     alpha : float
-        What a weight of 1 on a standardised column, or on a category, costs: alpha of eq. (3).
+        Cost of a weight of 1 on a standardised column or a category: alpha of eq. (3).
     is_oblique : bool
         Whether conditions may be weighted sums of columns.
     threads : Threads
-        Share the work on it; no result depends on them.
+        Run work in parallel; no result depends on them.
     categories : CategorySearch
         How conditions on categories are searched.
     """
@@ -330,7 +331,7 @@ class CostProblem:
         ----------
         rows : DistinctRows
         costs : float array of shape (K, K)
-            Cost of calling a case of class i (row) class j (column); 0 on the diagonal.
+            Cost of labelling a case of class i (row) as class j (column); 0 on the diagonal.
         alpha : float
         is_oblique : bool
         threads : Threads, optional
@@ -352,9 +353,9 @@ class CostProblem:
 
 
 def integer_costs(weight: np.ndarray, costs: np.ndarray, bits: int = COST_BITS) -> tuple[np.ndarray, np.ndarray, float]:
-    """Weights and costs as integers whose products add up to 2**bits at most, and the unit of the products.
+    """Weights and costs as integers whose products sum to at most 2**bits, and the unit of the products.
 
-    Whole weights stay as they are, so weight 2 costs what two rows cost, exactly.
+    Whole weights are unchanged, so weight 2 costs exactly as much as two rows.
 
     Parameters
     ----------

@@ -1,7 +1,7 @@
-"""Conditions that one node of a tree may have, and the search for the one that saves most on its care points.
+"""Conditions of a node, and the search for the one that saves most on its care points.
 
-Theorem 4.1: all a node can do with a row is to send it left or right, so its problem is a binary one: the rows for
-which the two subtrees cost something different, each with the child it prefers and what the other one costs it more.
+Theorem 4.1: a node can only send a row left or right, so its problem is binary: the rows whose cost differs between the
+two subtrees, each with the child it prefers and the extra cost of the other one.
 """
 
 from __future__ import annotations
@@ -19,19 +19,20 @@ from toprank.tree.tao.logistic import LinearFit, fit_l1_logistic
 from toprank.tree.tao.problem import CostProblem
 
 FIT_ROWS = 100_000
-"""Care points that a direction is fitted on at most, drawn at random; the threshold along it is found on all."""
+"""Largest number of care points to fit a direction on, drawn at random; the threshold along it uses all of them."""
 
 FIT_TOLERANCE = 1e-3
-"""Accuracy of a direction: the threshold along it is exact, and more digits of the surrogate gain nothing."""
+"""Tolerance of the fit of a direction: the threshold along it is exact, and more digits of the surrogate gain
+nothing."""
 
 NEWTON_STEPS = 100
-"""Steps of a fit at most."""
+"""Largest number of steps of a fit."""
 
 LEAST_PENALTY = 1e-6
-"""Penalty of a fit without one, as a share of the cost of all care points: directions must stay finite."""
+"""Smallest penalty of a fit, as a share of the cost of all care points: directions must stay finite."""
 
 NOISE = 1e-4
-"""Weights below this share of the largest one are noise of the fit: they are set to 0 before the threshold is found."""
+"""Weights below this share of the largest one are noise of the fit: they are set to 0 before the threshold search."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,16 +44,16 @@ class Split:
     kind : int
         NUMERIC, CATEGORY or OBLIQUE.
     norm : float
-        phi of eq. (3): L1 norm of the weights on standardised columns and on categories, as the surrogate left them; 1
-        for a condition on one column, 0 where all rows go the same way.
+        phi of eq. (3): L1 norm of the weights on standardised columns and on categories, as fitted by the surrogate; 1
+        for a condition on one column, 0 if all rows go the same way.
     feature, threshold, missing_left
         As in `Tree`.
     categories : bool array of shape (256,)
         Category codes that go left.
     columns, codes, weights, fill : int32 and float64 arrays
-        Terms of a weighted sum, in original units; a fitted or drawn one has the heaviest standardised weight first.
-        Code -1 is the number itself, another one 1 where a row has that category, else 0. A missing number counts as
-        its term's fill; where that is NaN, the row goes as missing_left says.
+        Terms of a weighted sum, in original units; fitted or random terms are sorted by standardised weight, largest
+        first. Code -1 is the number itself, any other code is 1 if a row has that category, else 0. A missing number is
+        replaced by its term's fill; if that is NaN, the row goes by missing_left.
     """
 
     kind: int
@@ -81,7 +82,7 @@ class Care:
     rows : int64 array of shape (m,)
         Care points, ascending.
     saving : int64 array of shape (m,)
-        What a row saves on the left child over the right one, never 0; in units of cost.
+        What a row saves in the left child over the right one, never 0; in units of cost.
     """
 
     rows: np.ndarray
@@ -89,17 +90,17 @@ class Care:
 
     @property
     def one_way(self) -> tuple[int, Split]:
-        """What is saved by sending all rows to the better child, and that condition."""
+        """Saving of sending all rows to the better child, and that condition."""
         total = int(self.saving.sum())
         return max(total, 0), Split.one_way(total > 0)
 
 
 @dataclass(frozen=True, eq=False)
 class Candidate:
-    """A condition, what it saves over sending all rows right, and whether the two children change places for it.
+    """A condition, its saving over sending all rows right, and whether it swaps the two children.
 
-    `honest` is what the choice between conditions goes by: what a condition on categories saves on other cases than
-    those that chose its levels; None: `saved`.
+    `honest` decides between conditions: the saving of a condition on categories, on other cases than those that chose
+    its levels; None: `saved`.
     """
 
     split: Split
@@ -110,29 +111,29 @@ class Candidate:
 
     @property
     def judged(self) -> float:
-        """What the condition is judged by."""
+        """The saving by which conditions are compared."""
         return self.saved if self.honest is None else self.honest
 
 
 def best_threshold(
     value: np.ndarray, saving: np.ndarray, *, is_sum: bool = True
 ) -> tuple[int, float, bool, bool] | None:
-    """The threshold along a number that saves most: one sort.
+    """The threshold along a number that saves most, by one sort.
 
     Parameters
     ----------
     value : float64 array of shape (m,)
-        NaN = missing: these rows go to the child that is better for them together.
+        NaN = missing: these rows together go to the child that is better for them.
     saving : int64 array of shape (m,)
-        What a row saves on the left child over the right one.
+        What a row saves in the left child over the right one.
     is_sum : bool, default True
-        Thresholds on weighted sums lie midway between two values; those on a column are short numbers.
+        Thresholds on weighted sums are midway between two values; those on a column are short numbers.
 
     Returns
     -------
     saved, threshold, low_left, missing_left
-        low_left: rows with `value <= threshold` go to the left child, else to the right one. missing_left is about
-        the left child, too. Of equal thresholds the one in the widest gap. None where all values are equal.
+        low_left: rows with `value <= threshold` go to the left child, else to the right one. missing_left: missing
+        values go to the left child. Ties go to the threshold in the widest gap. None if all values are equal.
 
     Examples
     --------
@@ -161,10 +162,10 @@ def best_threshold(
 
 
 def numeric_candidate(problem: CostProblem, care: Care, split: Split, fit: LinearFit | None = None) -> Candidate | None:
-    """The best threshold of a condition on one column or on a weighted sum; None where it parts nothing.
+    """The best threshold of a condition on one column or on a weighted sum; None if it splits nothing.
 
-    Where numbers of a sum have missing values, these count as means, or all rows that lack one go to one child: what
-    saves more, and of equals the means.
+    If numbers of a sum have missing values, either the means replace them, or all rows with a missing value go to one
+    child, whichever saves more; ties go to the means.
     """
     if split.columns is None or split.codes is None:
         tried = [split]
@@ -177,7 +178,7 @@ def numeric_candidate(problem: CostProblem, care: Care, split: Split, fit: Linea
 
 
 def values_of(problem: CostProblem, split: Split, rows: np.ndarray) -> np.ndarray:
-    """The number that a condition compares with its threshold: float64 (m,), NaN where a row lacks it."""
+    """The number that a condition compares with its threshold: float64 (m,), NaN if missing."""
     if split.columns is None:
         return problem.rows.X[rows, split.feature]
     assert split.codes is not None
@@ -187,7 +188,7 @@ def values_of(problem: CostProblem, split: Split, rows: np.ndarray) -> np.ndarra
 
 
 def _thresholded(value: np.ndarray, care: Care, split: Split, fit: LinearFit | None) -> Candidate | None:
-    """The best threshold along the number that a condition asks for."""
+    """The best threshold along the number used by a condition."""
     found = best_threshold(value, care.saving, is_sum=split.columns is not None)
     if found is None:
         return None
@@ -197,7 +198,7 @@ def _thresholded(value: np.ndarray, care: Care, split: Split, fit: LinearFit | N
 
 
 def best_axis(problem: CostProblem, care: Care) -> Candidate | None:
-    """The condition on one column that saves most, of all columns and cuts; of equals that on the first column."""
+    """The condition on one column that saves most, over all columns and cuts; ties go to the first column."""
     rows = problem.rows
 
     def best_cut(feature: int) -> tuple[float, int, bool]:
@@ -226,7 +227,7 @@ def best_axis(problem: CostProblem, care: Care) -> Candidate | None:
 
 @dataclass(frozen=True, eq=False)
 class ChosenLevels:
-    """A condition on categories, what it saves, and what such a condition saves on other cases."""
+    """A condition on categories, its saving, and the honest saving on other cases."""
 
     split: Split
     saved: int
@@ -234,11 +235,11 @@ class ChosenLevels:
 
 
 def choose_levels(problem: CostProblem, care: Care, feature: int) -> ChosenLevels:
-    """The condition on a column of categories: each level to the child that is better for it, rare ones together.
+    """The condition on a categorical column: each level goes to the child that is better for it, rare ones are pooled.
 
-    What a level saves per case is pulled to the mean of all care points by `cat_smooth` cases, and one side has at most
-    `max_cat_threshold` categories. The honest saving lets one half of the cases choose the sides and the other half
-    count what that saves, both ways, with the coins of `toprank.tree.categories`.
+    The saving of a level per case is shrunk towards the mean of all care points by `cat_smooth` cases, and one side has
+    at most `max_cat_threshold` categories. For the honest saving one half of the cases chooses the sides and the other
+    half measures the saving, both ways, with the coins of `toprank.tree.categories`.
     """
     search, n_codes = problem.categories, problem.rows.n_codes[feature]
     code = problem.rows.codes[feature][care.rows]
@@ -264,20 +265,20 @@ def choose_levels(problem: CostProblem, care: Care, feature: int) -> ChosenLevel
     most = np.inf if search.max_cat_threshold is None else search.max_cat_threshold
     mass = np.abs(level_sums).sum(axis=0)
     if min(n_left, len(present) - n_left) <= most < max(n_left, len(present) - n_left):
-        categories[:] = n_left > most  # the others go with the side that nobody needs to name
+        categories[:] = n_left > most  # the others go to the side that need not be listed
     else:
         categories[:] = 2 * mass[goes_left].sum() >= mass.sum()
     categories[present] = sent_left
-    categories[n_codes:] = categories[n_codes]  # codes that no row had are missing values
+    categories[n_codes:] = categories[n_codes]  # unseen codes count as missing values
     split = Split(CATEGORY, 1.0, feature, missing_left=bool(categories[n_codes]), categories=categories)
     return ChosenLevels(split, saved, honest)
 
 
 def _sides_of_levels(saving: np.ndarray, cases: np.ndarray, members: np.ndarray, search: CategorySearch) -> np.ndarray:
-    """Levels that go left: those that save there on average, as many as one side may name."""
+    """Levels that go left: those that save there on average, up to the size limit of a side."""
     smooth = float(search.cat_smooth or 0.0)
     prior = smooth * saving.sum() / max(cases.sum(), 1.0)
-    mean = (saving + prior) / np.maximum(cases + smooth, 1e-300)  # a half may lack a level
+    mean = (saving + prior) / np.maximum(cases + smooth, 1e-300)  # a level may have no cases in a half
     goes_left = mean > 0
     most = search.max_cat_threshold
     if most is None or min(members[goes_left].sum(), members[~goes_left].sum()) <= most:
@@ -290,7 +291,7 @@ def _sides_of_levels(saving: np.ndarray, cases: np.ndarray, members: np.ndarray,
 
 
 def _honest_saving(sums: np.ndarray, counts: np.ndarray, members: np.ndarray, search: CategorySearch) -> float:
-    """What the sides that one half of the cases chooses save on the other half, both ways; mean over the halvings.
+    """Saving on one half of the cases of the sides chosen by the other half, both ways; mean over the halvings.
 
     Parameters
     ----------
@@ -313,29 +314,29 @@ def _honest_saving(sums: np.ndarray, counts: np.ndarray, members: np.ndarray, se
 
 
 def _sums_by_code(code: np.ndarray, value: np.ndarray, n_codes: int) -> np.ndarray:
-    """Sum of the values of each code: int64 (n_codes,), exact where floats would not be."""
+    """Sum of the values of each code: int64 (n_codes,), exact where floats would round."""
     sums = np.zeros(n_codes, np.int64)
     np.add.at(sums, code, value)
     return sums
 
 
 def _best_subset(code: np.ndarray, saving: np.ndarray, n_codes: int) -> int:
-    """What the best subset of categories saves: each goes to the child that is better for it."""
+    """Saving of the best subset of categories: each goes to the child that is better for it."""
     return int(np.maximum(_sums_by_code(code, saving, n_codes + 1), 0).sum())
 
 
 def _subset_split(codes: np.ndarray, n_codes: int, feature: int, care: Care) -> Split:
-    """The best subset of categories; those that no care point has go with the heavier side."""
+    """The best subset of categories; those without care points go to the heavier side."""
     code = codes[care.rows]
     sums, mass = (_sums_by_code(code, value, 256) for value in (care.saving, np.abs(care.saving)))
     goes_left = sums > 0
     goes_left[mass == 0] = 2 * mass[goes_left].sum() >= mass.sum()
-    goes_left[n_codes:] = goes_left[n_codes]  # codes that no row had are missing values
+    goes_left[n_codes:] = goes_left[n_codes]  # unseen codes count as missing values
     return Split(CATEGORY, 1.0, feature, missing_left=bool(goes_left[n_codes]), categories=goes_left)
 
 
 def _cut_at(problem: CostProblem, care: Care, feature: int, cut: int, low_left: bool, saved: int) -> Candidate:
-    """A condition on a number, its threshold a short number between the care points on both sides."""
+    """A condition on a number, with a short threshold between the care points on both sides."""
     code, value = problem.rows.codes[feature][care.rows], problem.rows.X[care.rows, feature]
     n_codes = problem.rows.n_codes[feature]
     is_low, is_high, is_missing = code <= cut, (code > cut) & (code < n_codes), code == n_codes
@@ -344,7 +345,7 @@ def _cut_at(problem: CostProblem, care: Care, feature: int, cut: int, low_left: 
     mass = np.abs(care.saving)
     missing_left = missing > 0 if missing else low_left == bool(mass[is_low].sum() >= mass[is_high].sum())
     if not is_high.any() and not missing:
-        missing_left = not low_left  # the cut parts missing values from the others
+        missing_left = not low_left  # the cut separates missing values from the others
     split = Split(NUMERIC, 1.0, feature, threshold, missing_left == low_left)
     return Candidate(split, saved, not low_left)
 
@@ -352,10 +353,10 @@ def _cut_at(problem: CostProblem, care: Care, feature: int, cut: int, low_left: 
 def fitted_sum(
     problem: CostProblem, care: Care, start: LinearFit | None, max_steps: int = NEWTON_STEPS
 ) -> tuple[Split | None, LinearFit] | None:
-    """Direction of a weighted L1 logistic regression on the care points, its threshold still to be found.
+    """Direction of a weighted L1 logistic regression on the care points; its threshold is not set yet.
 
-    Each care point weighs what the wrong child would cost it; the penalty is alpha. None where the fit has no weights;
-    no Split where it weighs one column of categories: the best condition on that is known from `best_axis`.
+    The weight of a care point is the cost of the wrong child; the penalty is alpha. None if all weights are 0; no Split
+    if all weights are on one categorical column: `best_axis` knows the best condition on it.
     """
     feature, code, _, standard = problem.rows.standard
     prefers_right = care.saving < 0
@@ -372,7 +373,7 @@ def fitted_sum(
         weight,
         max(problem.alpha, LEAST_PENALTY * float(weight.sum())),
         start=start,
-        rows=rows if len(rows) < len(problem) else None,  # all rows are read where they are
+        rows=rows if len(rows) < len(problem) else None,  # avoids a copy of all rows
         tolerance=FIT_TOLERANCE,
         max_iter=max_steps,
         threads=problem.threads,
@@ -386,7 +387,7 @@ def fitted_sum(
 
 
 def sum_split(problem: CostProblem, used: np.ndarray, weight: np.ndarray) -> Split:
-    """A weighted sum of terms in units of its standard deviation, so that margins are comparable.
+    """A weighted sum of terms scaled to standard deviation 1, so that margins are comparable.
 
     Parameters
     ----------

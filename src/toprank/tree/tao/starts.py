@@ -15,23 +15,23 @@ from toprank.tree.tao.splits import Split, sum_split
 
 
 def tree_of(tree: Tree, problem: CostProblem) -> AlternatingTree:
-    """A finished tree, to be improved: its shape and its conditions.
+    """An improvable copy of a finished tree: its shape and its conditions.
 
-    Raises ValueError where a node has several parents, or where sums take columns for what they are not.
+    Raises ValueError if a node has several parents, or if a sum uses a column as the wrong kind.
     """
     inner = np.flatnonzero(~tree.is_leaf)
     children = np.concatenate((tree.left[inner], tree.right[inner]))
     if len(np.unique(children)) < len(children):
         raise InputError(
-            "A tree to start from must have one way to each node, but a node of this one has several parents. "
+            "An initial tree must have one parent per node, but a node of this one has several. "
             "Hint: start from a TAOTree or a RankingTree."
         )
     is_odd = (tree.oblique_code >= 0) != (problem.rows.is_categorical[tree.oblique_feature] == 1)
     if is_odd.any():
         words = ["categories", "numbers"][:: 1 if tree.oblique_code[is_odd][0] >= 0 else -1]
         raise InputError(
-            f"A tree to start from must take the columns for what they are, but a sum of this one takes column "
-            f"{tree.oblique_feature[is_odd][0]} for {words[0]}, and it holds {words[1]}. "
+            f"An initial tree must use each column as what it is, but a sum of this one uses column "
+            f"{tree.oblique_feature[is_odd][0]} as {words[0]}, and it holds {words[1]}. "
             "Hint: fit both on the same columns."
         )
     splits: list[Split | None] = [None] * len(tree)
@@ -41,7 +41,7 @@ def tree_of(tree: Tree, problem: CostProblem) -> AlternatingTree:
 
 
 def _split_of(tree: Tree, node: int, problem: CostProblem) -> Split:
-    """Condition of a finished tree; the norm of a weighted sum is that on standardised columns."""
+    """Condition of a finished tree; the norm of a weighted sum is computed on standardised columns."""
     feature, missing_left = int(tree.feature[node]), bool(tree.missing_left[node])
     if tree.kind[node] == NUMERIC:
         return Split(NUMERIC, 1.0, feature, float(tree.threshold[node]), missing_left)
@@ -63,8 +63,8 @@ def random_tree(problem: CostProblem, depth: int, random: np.random.Generator) -
     """A complete tree of random conditions.
 
     Weights on standardised columns and the intercept are drawn from a standard normal distribution (section H.1.1),
-    the weights then scaled to a norm of 1, which changes no side. Where there is nothing to add up, and in trees of
-    single columns, a column and one of its values are drawn.
+    the weights then scaled to norm 1, which changes no side. Without columns to add up, and in trees with conditions on
+    single columns, a random column and one of its values are drawn.
     """
     n_inner = 2**depth - 1
     node = np.arange(2 * n_inner + 1)
@@ -83,7 +83,7 @@ def _random_sum(problem: CostProblem, random: np.random.Generator) -> Split:
     assert split.codes is not None
     assert split.weights is not None
     assert split.fill is not None
-    # The row whose sum is nearest to the drawn boundary marks it in original units.
+    # The row whose sum is nearest to the drawn boundary defines it in original units.
     sums = standard[problem.rows.sample] @ weight + intercept
     nearest = problem.rows.sample[[int(np.argmin(np.abs(sums)))]]
     boundary = float(problem.rows.sums(nearest, split.columns, split.codes, split.weights, split.fill)[0])
