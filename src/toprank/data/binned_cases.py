@@ -173,8 +173,8 @@ def shared_training_data(leaf_depths: Iterable[int | None] = ()) -> Iterator[Non
 
     Inside the context, a fit on the same objects X, y and sample_weight with equal `splitter`, `max_bins`,
     `categorical_features` and `pos_label` as one of the last two prepared tables reuses that table, and with it the
-    linear score inside leaves for the same `logistic_C`. Scoring reuses a matrix that a model of the same table made from
-    the same X. Models and scores are the same, bit for bit; warnings about a table's content are issued once.
+    linear score inside leaves for the same `logistic_C`. Scoring reuses a matrix that a model of the same table made
+    from the same X. Models and scores are the same, bit for bit; warnings about a table's content are issued once.
 
     Objects are compared by identity: do not change X, y or sample_weight inside the context. All are released at its
     end. Each context has its own tables, also inside another one; other threads and processes are not affected.

@@ -18,8 +18,8 @@ from toprank.tree.feature_sampler import FeatureSampler
 UNLIMITED = 2**31 - 1
 
 ROUNDING = 2.0**-40
-"""Tolerance of `stop_at_ap_loss` as a share of a node's weight: more than rounding errors, so that equal counts never stop a
-node, and too small to be visible in an AP."""
+"""Tolerance of `stop_at_ap_loss` as a share of a node's weight: more than rounding errors, so that equal counts never
+stop a node, and too small to be visible in an AP."""
 
 
 @dataclass(frozen=True)
