@@ -427,9 +427,9 @@ def test_describe_shows_the_scorecard_inside_leaves(tmp_path):
 def test_describe_is_as_short_as_is_asked_for(tmp_path):
     path = fit_cases(tmp_path)
     model = toprank.load(path)
-    assert model.tree_.n_leaves == 3
+    assert model.tree_.n_leaves == 2
     done = run("describe", path, "--max-rules", 1, "--max-conditions", 1)
-    assert "The first 1 of 3 rules" in done.out
+    assert "The first 1 of 2 rules" in done.out
     assert "\n2. " not in done.out
     first = parsed(run("describe", path, "--max-rules", 1, "--max-conditions", 1, "--json"))["rules"]
     assert [rule["rule"] for rule in first] == model.rules(max_rules=1, max_conditions=1)["rule"].to_list()
