@@ -200,7 +200,7 @@ def test_nothing_stays_alive_after_the_context(monkeypatch):
     monkeypatch.setattr(binned, "BinnedCases", lambda *a, **k: data.append(BinnedCases(*a, **k)) or data[-1])
     kept = []
     with pytest.raises(KeyboardInterrupt), shared_training_data([1, 2]):  # noqa: PT012
-        model = MetaAP(leaf_depth=2).fit(X, y)
+        model = MetaAP(leaf_depth=2, min_samples_leaf=5).fit(X, y)
         model.decision_function(X)
         context = copy_context()  # as a thread or a task would hold it
         kept = [weakref.ref(X), weakref.ref(data.pop())]

@@ -157,7 +157,7 @@ def test_pos_label_turns_the_ranking_round(kind, blobs, plain):
 
 
 METHODS = ("decision_function", "predict", "predict_proba", "apply", "decision_path", "explain", "score", "top_k")
-WORDS = ("rules", "to_text", "to_dict", "summary", "feature_importances_", "n_leaves_")
+WORDS = ("rules", "to_text", "to_plain", "summary", "feature_importances_", "n_leaves_")
 
 
 @pytest.mark.parametrize("kind", CLASSES)
