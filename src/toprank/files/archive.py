@@ -73,7 +73,7 @@ class RefusedError(InputError):
 
 
 def check_is_file(path: Path) -> None:
-    """Raise RefusedError where a path is a folder, a device, a FIFO or a socket, or too large to be a model."""
+    """Raise RefusedError if a path is a folder, a device, a FIFO or a socket, or too large to be a model."""
     found = path.stat()
     special = special_kind(found.st_mode)
     if special:
@@ -90,7 +90,7 @@ def check_is_file(path: Path) -> None:
 def read_members(path: Path) -> tuple[bytes, bytes]:
     """`model.json` and `arrays.npz` of a file, as they are.
 
-    Raises NotAModelError where the zip file holds something else, and one of UNREADABLE where it is none.
+    Raises NotAModelError if the zip file holds something else, and one of UNREADABLE where it is none.
     """
     with zipfile.ZipFile(path) as archive:
         members = archive.infolist()
@@ -185,7 +185,7 @@ def _array(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> np.ndarray:
 
 
 def _check_bytes(name: str, code: str, content: bytes, start: int) -> None:
-    """Raise ValueError where bytes stand for no truth value, or no character."""
+    """Raise ValueError if bytes stand for no truth value, or no character."""
     if code == "|b" and np.frombuffer(content, np.uint8, offset=start).max(initial=0) > 1:
         raise InputError(f"array {name!r} holds bytes that are no truth values")
     if code == "<U":

@@ -70,7 +70,7 @@ def _depth(value: Any) -> int:
 
 
 def check_head(info: dict[str, Any], *, is_ranker: bool) -> None:
-    """Raise KeyError, TypeError or ValueError where an entry is missing or not what its readers take it for."""
+    """Raise KeyError, TypeError or ValueError if an entry is missing or not what its readers take it for."""
     for name, holds, expected in _entries(info, is_ranker):
         if not holds():
             raise InputError(f"Its entry {name!r} is not {expected}.")
@@ -119,14 +119,14 @@ def _entries(info: dict[str, Any], is_ranker: bool) -> Iterator[tuple[str, Calla
 
 
 def _check_cutoff(values: dict[str, Any]) -> None:
-    """Raise ValueError where a cutoff is none, or its rates are no rates."""
+    """Raise ValueError if a cutoff is none, or its rates are no rates."""
     if not all(value is None or _is_number(value) for value in values.values()):
         raise InputError("Its entry 'cutoff' is not a set of finite numbers.")
     check_cutoff(Cutoff.from_dict(values))
 
 
 def check_cutoff(cutoff: Cutoff) -> None:
-    """Raise ValueError where a cutoff lacks its threshold, counts less than nothing, or has rates beyond 0 and 1."""
+    """Raise ValueError if a cutoff lacks its threshold, counts less than nothing, or has rates beyond 0 and 1."""
     rates = (cutoff.training_rate, cutoff.hit_rate, cutoff.hit_rate_low, cutoff.hit_rate_high)
     for holds, rule in (
         (math.isfinite(cutoff.threshold), "has a cutoff"),
@@ -140,7 +140,7 @@ def check_cutoff(cutoff: Cutoff) -> None:
 
 
 def check_parameters(parameters: Any, n_rankers: int = 1) -> None:
-    """Raise ValueError where parameters are not those that `save` writes: plain values, rankers in rankers."""
+    """Raise ValueError if parameters are not those that `save` writes: plain values, rankers in rankers."""
     if not isinstance(parameters, dict) or n_rankers > MAX_RANKERS:
         raise InputError(f"Its parameters are nested more than {MAX_RANKERS} rankers deep, or have no names.")
     for value in parameters.values():
@@ -149,7 +149,7 @@ def check_parameters(parameters: Any, n_rankers: int = 1) -> None:
 
 
 def _check_special(value: dict[str, Any], n_rankers: int) -> None:
-    """Raise ValueError where a parameter is no ranker, no dictionary and no number that JSON lacks."""
+    """Raise ValueError if a parameter is no ranker, no dictionary and no number that JSON lacks."""
     if value.keys() == {"ranker", "parameters"}:
         check_parameters(value["parameters"], n_rankers + 1)
     elif value.keys() == {"float"}:

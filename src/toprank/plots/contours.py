@@ -70,7 +70,7 @@ def _track(parts: list[Floats]) -> Floats:
 def _freest(
     track: Floats, half: Floats, room: Floats, others: Floats, taken: list[tuple[Floats, Floats]]
 ) -> Floats | None:
-    """The point with most room around it for a box of half the size `half`, or None where no box fits."""
+    """The point with most room around it for a box of half the size `half`, or None if no box fits."""
     if len(track) == 0:
         return None
     # In units of the box: below 1 the box is hit.

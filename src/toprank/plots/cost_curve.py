@@ -74,11 +74,11 @@ class CostOptimalCurveDisplay(Display):
     curves : dict of str to RocCurve, optional
         ROC curves of the same cases, by method.
     test_points, test_curves : dicts, optional
-        The same for fresh cases: drawn in a panel of their own.
+        The same for new cases: drawn in a panel of their own.
     selected : dict of str to int, optional
         Position of the point that was chosen, by method.
     title : str, optional
-        Takes the place of the title; "" leaves it out.
+        Replaces the title; "" leaves it out.
     sources : dict of str to str, optional
         The cases behind `points` and `curves` in a word or two, by method, for the legend: "training", "out of fold".
     cuts : dict of str to pair of float, optional
@@ -141,7 +141,7 @@ class CostOptimalCurveDisplay(Display):
         selected: Mapping[str, int] | None = None,
         title: str | None = None,
     ) -> CostOptimalCurveDisplay:
-        """Display of points and curves that are there already; parameters as of the class."""
+        """Display of points and curves that already exist; parameters as in the class."""
         return cls(points, curves, test_points, test_curves, selected, title)
 
     @classmethod
@@ -268,7 +268,7 @@ class CostOptimalCurveDisplay(Display):
         Parameters
         ----------
         ax : matplotlib.axes.Axes or pair of them, optional
-            A pair where there are test cases. Without, the display has a figure of its own, `figure_`; `ax_` is the
+            A pair where there are test cases. By default the display makes its own figure, `figure_`; `ax_` is the
             axes, or the pair.
         styles : dict of str to MethodStyle, optional
             From `method_styles`, so that a method looks the same in all plots.
@@ -330,7 +330,7 @@ class CostOptimalCurveDisplay(Display):
     def _prepare(
         self, ax: Axes, points: Mapping[str, OperatingPoints], x: str, limits: tuple[float, float] | None
     ) -> Any:
-        """Dress the axes of a panel; the transform of rates to places on them, None where x is a rate itself."""
+        """Dress the axes of a panel; the transform of rates to places on them, None if x is a rate itself."""
         if x == "alerts":
             panel = list((points or self.points).values())
             prepare_alerts(ax, panel, limits)

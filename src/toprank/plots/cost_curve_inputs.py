@@ -51,7 +51,7 @@ def check_selected(
 
 
 def check_free_names(others: Mapping[str, Any], taken: Mapping[str, Any], caller: str) -> None:
-    """Raise where a further model has the name of a line that the curve itself has."""
+    """Raise if a further model has the name of a line that the curve itself has."""
     for name in others:
         if str(name) in taken:
             raise InputError(

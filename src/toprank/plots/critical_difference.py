@@ -50,7 +50,7 @@ class CriticalDifferenceDisplay(Display):
     n_data_sets : int, optional
         Named in the title.
     title : str, optional
-        Takes the place of the title; "" leaves it out.
+        Replaces the title; "" leaves it out.
 
     References
     ----------
@@ -99,12 +99,14 @@ class CriticalDifferenceDisplay(Display):
         n_data_sets: int | None = None,
         title: str | None = None,
     ) -> CriticalDifferenceDisplay:
-        """Display of a frame with the columns method and mean_rank, one row a method."""
+        """Display of a frame with the columns method and mean_rank, one row per method."""
         caller = f"{cls.__name__}.from_frame"
         columns = read_columns(frame, ["method", "mean_rank"], caller=caller)
         ranks = dict(zip(columns["method"], columns["mean_rank"], strict=True))
         if len(ranks) < len(columns["method"]):
-            raise InputError(f"{caller} needs one row a method, but some have several. Hint: take the mean rank first.")
+            raise InputError(
+                f"{caller} needs one row per method, but some have several. Hint: average the ranks first."
+            )
         return cls(ranks, critical_difference, cliques, n_data_sets, title)
 
     @property
@@ -130,7 +132,7 @@ class CriticalDifferenceDisplay(Display):
         Parameters
         ----------
         ax : matplotlib.axes.Axes, optional
-            Without, the display has a figure of its own, `figure_`, as large as the names need. Axes of the caller
+            By default the display makes its own figure, `figure_`, as large as the names need. Axes of the caller
             need room for names at both sides, and about a third of an inch for every two methods.
         styles : dict of str to MethodStyle, optional
             From `method_styles`, so that a method looks the same in all plots.

@@ -32,13 +32,13 @@ class PrecisionAtKDisplay(Display):
     percent : array-like of shape (n_points,)
         k as a percentage, rising.
     precision : dict of str to array-like of shape (n_points,)
-        A share for every k, by method; NaN where there is none.
+        A share for every k, by method; NaN if there is none.
     low, high : dict of str to array-like of shape (n_points,), optional
         Ends of the bands, of all methods or of some.
     of : {"positives", "cases"}
         What k is a percentage of.
     title : str, optional
-        Takes the place of the title; "" leaves it out.
+        Replaces the title; "" leaves it out.
 
     References
     ----------
@@ -148,12 +148,12 @@ class PrecisionAtKDisplay(Display):
     def plot(
         self, ax: Axes | None = None, *, styles: Mapping[str, MethodStyle] | None = None, labels: str = "auto"
     ) -> PrecisionAtKDisplay:
-        """Draw one curve a method.
+        """Draw one curve per method.
 
         Parameters
         ----------
         ax : matplotlib.axes.Axes, optional
-            Without, the display has a figure of its own, `figure_`.
+            By default the display makes its own figure, `figure_`.
         styles : dict of str to MethodStyle, optional
             From `method_styles`, so that a method looks the same in all plots.
         labels : {"auto", "direct", "legend", "none"}

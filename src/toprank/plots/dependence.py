@@ -57,7 +57,7 @@ class DependenceDisplay(Display):
     dependence : Dependence
         From `dependence` of a fitted model, or from `toprank.explain.partial_dependence`.
     title : str, optional
-        Takes the place of the title; "" leaves it out.
+        Replaces the title; "" leaves it out.
 
     Examples
     --------
@@ -101,7 +101,7 @@ class DependenceDisplay(Display):
         Parameters
         ----------
         ax : matplotlib.axes.Axes, optional
-            Without, the display has a figure of its own, `figure_`.
+            By default the display makes its own figure, `figure_`.
         """
         shown = self.dependence
         lines = None

@@ -37,7 +37,7 @@ class GainsDisplay(Display):
     n_cases : int, optional
         Number of cases, to say the budget in cases too.
     title : str, optional
-        Takes the place of the title; "" leaves it out.
+        Replaces the title; "" leaves it out.
 
     Examples
     --------
@@ -134,12 +134,12 @@ class GainsDisplay(Display):
         styles: Mapping[str, MethodStyle] | None = None,
         labels: str = "auto",
     ) -> GainsDisplay:
-        """Draw one curve a method, the diagonal of a random order and the budget.
+        """Draw one curve per method, the diagonal of a random order and the budget.
 
         Parameters
         ----------
         ax : matplotlib.axes.Axes, optional
-            Without, the display has a figure of its own, `figure_`.
+            By default the display makes its own figure, `figure_`.
         up_to : float, default=1.0
             Share of the cases at which the drawing ends.
         styles : dict of str to MethodStyle, optional

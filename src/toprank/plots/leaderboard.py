@@ -1,4 +1,4 @@
-"""`LeaderboardDisplay`: one row a method, best on top, with interval, size and time."""
+"""`LeaderboardDisplay`: one row per method, best on top, with interval, size and time."""
 
 from __future__ import annotations
 
@@ -52,9 +52,9 @@ class LeaderboardDisplay(Display):
     low, high : array-like of shape (n_methods,), optional
         Ends of the interval around the mean.
     is_readable : sequence of bool, optional
-        True where a person can read the model; these have another colour and another marker.
+        True if a person can read the model; these have another colour and another marker.
     size : array-like of shape (n_methods,), optional
-        Such as the number of leaves; NaN where it says nothing.
+        Such as the number of leaves; NaN if it says nothing.
     size_unit : sequence of str or None, optional
         "leaves".
     seconds : array-like of shape (n_methods,), optional
@@ -67,7 +67,7 @@ class LeaderboardDisplay(Display):
     chance : float, optional
         What a random order reaches: the share of positives, for average precision.
     title : str, optional
-        Takes the place of the title; "" leaves it out.
+        Replaces the title; "" leaves it out.
 
     Examples
     --------
@@ -129,7 +129,7 @@ class LeaderboardDisplay(Display):
         chance: float | None = None,
         title: str | None = None,
     ) -> LeaderboardDisplay:
-        """Display of a frame with one row a method.
+        """Display of a frame with one row per method.
 
         Parameters
         ----------
@@ -166,7 +166,7 @@ class LeaderboardDisplay(Display):
         Parameters
         ----------
         ax : matplotlib.axes.Axes, optional
-            Without, the display has a figure of its own, `figure_`, as large as its texts need. Axes of the caller
+            By default the display makes its own figure, `figure_`, as large as its texts need. Axes of the caller
             need room for names at the left and for the figures at the right.
         """
         order = self._order()

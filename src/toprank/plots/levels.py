@@ -37,7 +37,7 @@ class ImbalanceDisplay(Display):
     n_data_sets : array-like of int, shape (n_levels,), optional
         How many data sets there are at each level; written below it.
     title : str, optional
-        Takes the place of the title; "" leaves it out.
+        Replaces the title; "" leaves it out.
 
     References
     ----------
@@ -96,7 +96,7 @@ class ImbalanceDisplay(Display):
     def plot(
         self, ax: Axes | None = None, *, styles: Mapping[str, MethodStyle] | None = None, labels: str = "auto"
     ) -> ImbalanceDisplay:
-        """Draw one line a method; parameters as in `PrecisionAtKDisplay.plot`."""
+        """Draw one line per method; parameters as in `PrecisionAtKDisplay.plot`."""
         ticks = [f"{level:g} %" for level in self.level]
         if self.n_data_sets is not None:
             counts = (counted(n, "data set") for n in self.n_data_sets)
@@ -125,7 +125,7 @@ class DepthDisplay(Display):
     kinds : (str, str), default=("plain trees", "meta-trees")
         What the methods in `squared`, and the others, are called.
     title : str, optional
-        Takes the place of the title; "" leaves it out.
+        Replaces the title; "" leaves it out.
 
     References
     ----------
@@ -203,7 +203,7 @@ class DepthDisplay(Display):
     def plot(
         self, ax: Axes | None = None, *, styles: Mapping[str, MethodStyle] | None = None, labels: str = "auto"
     ) -> DepthDisplay:
-        """Draw one line a method; parameters as in `PrecisionAtKDisplay.plot`."""
+        """Draw one line per method; parameters as in `PrecisionAtKDisplay.plot`."""
         has_both = 0 < len(self.squared) < len(self.methods)
         if has_both:
             ticks = [f"{p**2}\n{p}" for p in self.depth]

@@ -32,7 +32,7 @@ def draw_lines(
     high: Series = NO_SERIES,
     has_markers: bool = False,
 ) -> dict[str, tuple[float, float]]:
-    """Draw one line a method and return the last point of each; methods without any figure have neither.
+    """Draw one line per method and return the last point of each; methods without any figure have neither.
 
     The first method lies on top. Bands are drawn where `low` and `high` have them.
     """

@@ -42,7 +42,7 @@ def judged(model: Any, name: str, X: Any, y: Any, sample_weight: Any, positive: 
     model : OperatingPoints, RocCurve or fitted model
     name : str
     X, y, sample_weight
-        The test cases, None where there are none.
+        The test cases, None if there are none.
     positive : label
     caller : str
     """

@@ -34,7 +34,7 @@ def plot_panels(
     n_columns: int = 3,
     styles: Mapping[str, MethodStyle] | None = None,
 ) -> Figure:
-    """Figure with one panel a display, each under its own title, and one legend below for all.
+    """Figure with one panel per display, each under its own title, and one legend below for all.
 
     Parameters
     ----------

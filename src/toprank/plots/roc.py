@@ -53,11 +53,11 @@ class RocDisplay(Display):
     curves : dict of str to RocCurve
         By method.
     optimal : RocCurve, optional
-        The best curve there can be, where it is known.
+        The best possible curve, if known.
     bands : dict of str to RocBand, optional
         Of all methods or of some.
     title : str, optional
-        Takes the place of the title; "" leaves it out.
+        Replaces the title; "" leaves it out.
 
     Examples
     --------
@@ -97,7 +97,7 @@ class RocDisplay(Display):
         bands: Mapping[str, RocBand] | None = None,
         title: str | None = None,
     ) -> RocDisplay:
-        """Display of curves that are there already; parameters as of the class."""
+        """Display of curves that already exist; parameters as in the class."""
         return cls(curves, optimal, bands, title)
 
     @classmethod
@@ -169,7 +169,7 @@ class RocDisplay(Display):
         Parameters
         ----------
         ax : matplotlib.axes.Axes, optional
-            Without, the display has a figure of its own, `figure_`.
+            By default the display makes its own figure, `figure_`.
         styles : dict of str to MethodStyle, optional
             From `method_styles`, so that a method looks the same in all plots.
         labels : {"auto", "direct", "legend", "none"}
