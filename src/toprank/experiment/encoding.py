@@ -14,7 +14,7 @@ from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardSc
 from toprank.experiment.registry import Reads
 
 MAX_CATEGORIES = 100
-"""Most columns that one categorical column may become; the rarest categories share one."""
+"""Maximum number of columns that one categorical column may become; the rarest categories share one."""
 
 
 def make_encoder(reads: Reads) -> BaseEstimator:

@@ -51,7 +51,7 @@ def write_evidence(
     """
     unknown = [name for name in formats if name not in FORMATS]
     if unknown:
-        raise InputError(f"The format {unknown[0]!r} is not known. Hint: use {', '.join(FORMATS)}.")
+        raise InputError(f"The format {unknown[0]!r} is unknown. Hint: use {', '.join(FORMATS)}.")
     folder = Path(folder)
     results, plan = store.results(), store.plan
     others = None if published is None else read_published(published)

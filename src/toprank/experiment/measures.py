@@ -87,7 +87,7 @@ def check_measure(name: str, owner: str) -> None:
     except (KeyError, ValueError, AttributeError):
         near = difflib.get_close_matches(str(name), MEASURES, 1, 0.4)
         hint = f"did you mean {near[0]!r}?" if near else f"known are {', '.join(MEASURES)}, {AT_CASES}SHARE."
-        raise InputError(f"{owner} asks for the measure {name!r}, which is not known. Hint: {hint}") from None
+        raise InputError(f"{owner} asks for the unknown measure {name!r}. Hint: {hint}") from None
 
 
 def figures_of(names: Iterable[str], y: np.ndarray, score: np.ndarray) -> dict[str, float]:

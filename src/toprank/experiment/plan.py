@@ -315,7 +315,7 @@ def _mapping(value: Any, owner: str, known: Iterable[str] | None) -> dict[str, A
             if name not in known:
                 near = difflib.get_close_matches(name, known, 1, 0.5)
                 hint = f"did you mean {near[0]!r}?" if near else f"known are {', '.join(known)}."
-                raise InputError(f"{owner} has an entry {name!r} that is not known. Hint: {hint}")
+                raise InputError(f"{owner} has an entry {name!r} that is unknown. Hint: {hint}")
     return dict(zip(names, value.values(), strict=True))
 
 
@@ -395,7 +395,7 @@ def _method_use(label: str, entry: Any, owner: str) -> MethodUse:
         (len(use.profile) <= 1, "'profile' must name one parameter", sorted(use.profile)),
         (all(_is_number(value) for value in followed), "'profile' must list numbers", followed),
         (_is_int(use.n_candidates, 1), "'n_candidates' must be an int of at least 1", use.n_candidates),
-        (use.judge == "cv" or use.tuner == "grid", "'judge: out-of-bag' goes with the tuner grid", use.tuner),
+        (use.judge == "cv" or use.tuner == "grid", "'judge: out-of-bag' needs the tuner grid", use.tuner),
     ]
     _check(rules, place)
     ranges = [name for name, values in use.space.items() if isinstance(values, Mapping)]

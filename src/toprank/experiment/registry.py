@@ -93,7 +93,7 @@ _METHODS: dict[str, Method] = {}
 def register(method: Method) -> Method:
     """Register a method by name."""
     if method.name in _METHODS:
-        raise InputError(f"A method {method.name!r} is registered already. Hint: choose another name.")
+        raise InputError(f"A method {method.name!r} is already registered. Hint: choose another name.")
     _METHODS[method.name] = method
     return method
 

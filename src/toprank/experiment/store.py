@@ -243,8 +243,8 @@ class Store:
         present, before = _versions(), self._fact_if_whole("versions")
         if before is not None and before != present:
             warnings.warn(
-                f"Some trials in {self.path} were run with {before}, now it is {present}: figures may differ for "
-                "reasons that have nothing to do with the methods. Hint: begin in a new folder.",
+                f"Some trials in {self.path} were run with {before}, but this is {present}: figures may differ for "
+                "reasons that have nothing to do with the methods. Hint: start in a new folder.",
                 stacklevel=2,
             )
         self._keep_fact("versions", present)
@@ -259,7 +259,7 @@ class Store:
             if before is not None and before != content:
                 warnings.warn(
                     f"The content of table {table.name!r} has changed since trials in {self.path} were run, which keep "
-                    "the old figures. Hint: begin in a new folder.",
+                    "the old figures. Hint: start in a new folder.",
                     stacklevel=3,
                 )
             else:
@@ -270,7 +270,7 @@ class Store:
         """The plan stored last."""
         text = self._fact("plan")
         if text is None:
-            raise InputError(f"{self.path} holds no plan. Hint: begin with `toprank benchmark plan.yaml`.")
+            raise InputError(f"{self.path} holds no plan. Hint: start with `toprank benchmark plan.yaml`.")
         return Plan.from_dict(json.loads(text), owner=f"the plan in {self.path}")
 
     @property

@@ -190,7 +190,7 @@ def write_table(table: Table | polars.DataFrame, path: str | Path) -> None:
     if ending not in ENDINGS:
         raise InputError(
             f"The table {path.name} has an ending that is not supported, expected one of {', '.join(ENDINGS)}. Hint: "
-            "the ending says which format to write."
+            "the ending sets the format."
         )
     if ending in WRITERS:
         write_atomically(path, WRITERS[ending](table).encode())

@@ -11,7 +11,7 @@ from toprank.errors import InputError
 
 SPAN = re.compile(r"\s*(-?\d+)(?:\s*-\s*(-?\d+)\s*(?:by\s+(\d+))?)?\s*")
 MAX_VALUES = 10_000
-"""Most values of a list, with spans expanded; more are probably a typo."""
+"""Maximum number of values of a list, with spans expanded; more are probably a typo."""
 
 RANGE_KEYS = ("low", "high", "log", "step")
 
@@ -72,7 +72,7 @@ def read_yaml(path: Path) -> Any:
             names = [self.construct_object(key, deep=True) for key, _ in node.value]
             twice = [name for i, name in enumerate(names) if name in names[:i]]
             if twice:
-                raise yaml.MarkedYAMLError(problem=f"{twice[0]!r} is there twice", problem_mark=node.start_mark)
+                raise yaml.MarkedYAMLError(problem=f"{twice[0]!r} is given twice", problem_mark=node.start_mark)
             return super().construct_mapping(node, deep)
 
     try:

@@ -29,7 +29,7 @@ DEATHS_BY_MEMORY = (-6, -9)
 """Exit codes of processes that abort, as C++ does when out of memory, or that the system kills."""
 
 LONGEST_LOOK = 5.0
-"""Most seconds between two checks of a process."""
+"""Maximum seconds between two checks of a process."""
 
 
 def run_in_processes(trials: Sequence[Trial], folder: str | None, n_workers: int, deadline: float) -> Finished:

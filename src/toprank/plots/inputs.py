@@ -1,6 +1,6 @@
-"""What a display is given, checked: columns of a frame, and one series of figures per method.
+"""Checked input of displays: columns of a frame, and one series of figures per method.
 
-Owns the error sentences about them. NaN means "no figure" and passes; infinities do not.
+Owns the error messages about them. NaN means "no figure" and passes; infinities do not.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ def read_columns(
     caller: str,
     also: Mapping[str, str] | None = None,
 ) -> dict[str, list[Any]]:
-    """Columns of a frame of any kind, or of a dictionary of lists: those needed, and of `optional` (None: all) any.
+    """Columns of any kind of frame, or of a dictionary of lists: those needed, and any of `optional` (None: all).
 
-    `also` says by which other name a column that is missing may be found, such as {"precision": "mean"}.
+    `also` gives an alternative name for a missing column, such as {"precision": "mean"}.
     """
     if isinstance(frame, Mapping):
         columns = {str(name): list(values) for name, values in frame.items()}

@@ -29,7 +29,7 @@ from toprank.plots.style import (
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-OPTIMAL_COLOUR = PALETTE[3]  # apart from the blues of the depths
+OPTIMAL_COLOUR = PALETTE[3]  # different from the blues of the depths
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -39,11 +39,11 @@ class RocLevelsDisplay(Display):
     Parameters
     ----------
     curves : sequence of RocCurve
-        One for each depth, the smallest first.
+        One per depth, the smallest first.
     optimal : RocCurve, optional
         The best possible curve, if known.
     depths : sequence of int, optional
-        The depths, rising; 1, 2, ... by default.
+        The depths, increasing; 1, 2, ... by default.
     title : str, optional
         Replaces the title; "" leaves it out.
 
@@ -103,7 +103,7 @@ class RocLevelsDisplay(Display):
         return np.array([curve.area for curve in self.curves])
 
     def columns(self) -> dict[str, Any]:
-        """Columns method, depth (NaN for the optimal curve), alpha and beta; a row for each knot."""
+        """Columns method, depth (NaN for the optimal curve), alpha and beta; one row per knot."""
         parts = list(zip(self.methods, self.depths, self.curves, strict=True))
         if self.optimal is not None:
             parts.append(("optimal", np.nan, self.optimal))
@@ -115,7 +115,7 @@ class RocLevelsDisplay(Display):
         }
 
     def plot(self, ax: Any = None) -> RocLevelsDisplay:
-        """Draw the curves, pale to dark with the depth, and beside them the areas in the same colours.
+        """Draw the curves, from pale to dark with depth, and the areas beside them in the same colours.
 
         Parameters
         ----------
