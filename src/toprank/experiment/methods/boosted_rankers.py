@@ -29,7 +29,7 @@ from toprank.experiment.registry import Method, Sweep, register
 
 LIGHTGBM_GROUP_ROWS = 10_000
 YETI_GROUP_ROWS = 1_000
-ONE_PAIR_PER_ROW = {"lambdarank_pair_method": "mean", "lambdarank_num_pair_per_sample": 1}
+PAIR_A_ROW = {"lambdarank_pair_method": "mean", "lambdarank_num_pair_per_sample": 1}
 
 
 def make_published_xgb_ranker(random_state: Any = 0, n_jobs: int | None = 1, **setting: Any) -> GroupRanker:
@@ -38,7 +38,7 @@ def make_published_xgb_ranker(random_state: Any = 0, n_jobs: int | None = 1, **s
     That is rank:pairwise without the normalisations of later versions. Bins rank no differently from exact trees, and
     are many times faster.
     """
-    old = ONE_PAIR_PER_ROW | {"lambdarank_normalization": False, "lambdarank_score_normalization": False,
+    old = PAIR_A_ROW | {"lambdarank_normalization": False, "lambdarank_score_normalization": False,
                         "n_estimators": 100}  # fmt: skip
     return make_xgb_ranker("rank:pairwise")(random_state, n_jobs, **(old | setting))
 
@@ -49,9 +49,7 @@ def make_xgb_ranker(objective: str) -> Callable[..., GroupRanker]:
     def make(random_state: Any = 0, n_jobs: int | None = 1, **setting: Any) -> GroupRanker:
         from xgboost import XGBRanker
 
-        fixed = (
-            QUIET_XGBOOST | ONE_PAIR_PER_ROW | {"objective": objective, "random_state": random_state, "n_jobs": n_jobs}
-        )
+        fixed = QUIET_XGBOOST | PAIR_A_ROW | {"objective": objective, "random_state": random_state, "n_jobs": n_jobs}
         return GroupRanker(XGBRanker(**fixed | setting))
 
     return make
