@@ -189,9 +189,7 @@ def test_bad_input_is_a_sentence(table):
         make_money_scorer(3, None)
     with pytest.raises(ValueError, match=r"gain_at_k needs a pos_label that is a class of the model, 0 or 1\. Got 'a'"):
         make_money_scorer(3, "euro", pos_label="a")(model, X, y)
-    with pytest.raises(
-        ValueError, match=r"needs a model of two classes .* Got LinearRegression, classes \[\], instead"
-    ):
+    with pytest.raises(ValueError, match=r"needs a two-class model .* Got LinearRegression, classes \[\], instead"):
         make_money_scorer(3, "euro")(LinearRegression().fit(X[FEATURES], y), X, y)
     with pytest.raises(ValueError, match=r"Got DecisionTreeClassifier, classes \[0\], instead\. Hint: skip_one_class"):
         make_money_scorer(3, "euro")(DecisionTreeClassifier().fit(X[FEATURES], 0 * y), X, y)

@@ -115,7 +115,7 @@ def test_groups_come_from_the_index(tmp_path):
 @pytest.mark.parametrize(
     ("changes", "sentence"),
     [
-        ({"methds": {}}, "entry 'methds' that is not known. Hint: did you mean 'methods'"),
+        ({"methds": {}}, "entry 'methds' that is unknown. Hint: did you mean 'methods'"),
         ({"data": []}, "must have 'data'"),
         ({"data": 5}, "must be a list of tables"),
         ({"data": [{"label": "y"}]}, "one of name, path, openml, group"),
@@ -138,7 +138,7 @@ def test_groups_come_from_the_index(tmp_path):
         ({"methods": {"G": {"method": "gini", "n_candidates": 0}}}, "'n_candidates' must be an int of at least 1"),
         (
             {"methods": {"G": {"method": "metaap-forest", "judge": "out-of-bag", "tuner": "halving"}}},
-            "goes with the tuner",
+            "needs the tuner",
         ),
         ({"measures": 5}, "'measures' of the plan must be a list"),
         ({"protocol": {"kind": "loo"}}, "'kind' must be one of"),
@@ -150,7 +150,7 @@ def test_groups_come_from_the_index(tmp_path):
         ({"protocol": {"seeds": "1-2000000000"}}, "2,000,000,000 values, expected at most"),
         ({"protocol": {"kind": "kfold", "n_splits": 2_000_000_000}}, "trials .*, expected at most 1,000,000"),
         ({"protocol": {"kind": "prequential"}}, "'time' \\(a column\\)"),
-        ({"protocol": {"scoring": "acuracy"}}, "measure 'acuracy', which is not known"),
+        ({"protocol": {"scoring": "acuracy"}}, "unknown measure 'acuracy'"),
         ({"measures": ["roc_auk"]}, "did you mean 'roc_auc'"),
         ({"reference": "MetaAP"}, "'reference' of the plan must be one of"),
         ({"name": "../elsewhere"}, "'name' of the plan must be letters"),
@@ -178,8 +178,8 @@ def test_a_file_that_is_no_yaml(tmp_path):
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        ("name: p\nname: q\n", "in line 1: 'name' is there twice"),
-        ("methods: {A: gini, A: cart}\n", "'A' is there twice"),
+        ("name: p\nname: q\n", "in line 1: 'name' is given twice"),
+        ("methods: {A: gini, A: cart}\n", "'A' is given twice"),
         ("data:\n\t- one\n", "Hint: use spaces, not tabs"),
     ],
 )

@@ -232,7 +232,7 @@ def test_a_positive_of_the_gap_catches_when_its_label_is_known():
 def test_folds_with_one_class_are_left_out_with_a_warning():
     time, y = [0, 0, 1, 1, 2, 2, 3, 3], [0, 1, 0, 0, 0, 1, 1, 0]
     splitter = PrequentialSplit(1, 0, 1, times=time, skip_one_class=True)
-    with pytest.warns(UserWarning, match=r"PrequentialSplit left out 2 of 3 folds, which have one class only"):
+    with pytest.warns(UserWarning, match=r"PrequentialSplit left out 2 of 3 folds, which have only one class"):
         assert as_lists(splitter.split(None, y)) == [([4, 5], [6, 7])]
     assert splitter.get_n_splits(None, y) == 1
     with pytest.raises(ValueError, match=r"needs a fold with both classes in train and test, but found none"):

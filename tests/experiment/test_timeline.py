@@ -114,7 +114,7 @@ def test_a_bad_length_is_a_sentence(name, value, error):
         (pl.Series([None, 1, 2]), ValueError, "1 of 3 are missing or infinite (the first in row 0)"),
         ([True, False, True], TypeError, "must be numbers or dates. Got dtype bool"),
         (pd.period_range("2024", periods=3, freq="M"), TypeError, "must be numbers or dates. Got dtype object"),
-        ([1, 2], ValueError, "must have one value per row of X (3 rows). Got 2 values. Hint: in a search inside"),
+        ([1, 2], ValueError, "must have one value per row of X (3 rows). Got 2 values"),
         ("day", TypeError, "PrequentialSplit reads the column 'day' of X, so X must be a data frame. Got ndarray"),
     ],
     ids=str,

@@ -128,7 +128,7 @@ def test_the_file_says_what_it_holds(saved):
 def test_an_older_file_is_refused(any_saved, tmp_path):
     info, raw = parts(any_saved)
     with pytest.raises(
-        ModelFileError, match=rf"has model format 1, this toprank reads {FORMAT_VERSION}\. Hint: fit the model again"
+        ModelFileError, match=rf"has model format 1, this toprank reads {FORMAT_VERSION}\. Hint: refit the model"
     ):
         load(write(tmp_path / "m", info | {"format_version": 1}, raw))
 
@@ -255,7 +255,7 @@ def test_one_changed_byte_is_noticed_or_harmless(any_saved, tmp_path_factory, pl
 def test_a_tampered_file(any_saved, tmp_path):
     info, raw = parts(any_saved)
     path = tmp_path / "model.toprank"
-    sentence = r"was changed after it was saved: its checksum does not fit\. Hint:"
+    sentence = r"was changed after it was saved: its checksum does not match\. Hint:"
     with pytest.raises(ModelFileError, match=sentence):
         load(write(path, info | {"positive_index": 0}, raw, sign=False))
     arrays = arrays_of(raw)
@@ -288,7 +288,7 @@ def test_pickled_arrays_are_refused(any_saved, tmp_path):
 
     info, raw = parts(any_saved)
     harmful = npz(**arrays_of(raw) | {"tree_threshold": np.array([Harm()], dtype=object)})
-    with pytest.raises(ModelFileError, match=r"holds arrays that cannot be read .*of no known type.*Hint:"):
+    with pytest.raises(ModelFileError, match=r"holds arrays that cannot be read .*has an unknown type.*Hint:"):
         load(write(tmp_path / "m", info, harmful))
     assert [path.name for path in tmp_path.iterdir()] == ["m"]
 

@@ -372,7 +372,7 @@ def test_what_does_not_fit_is_refused_with_a_sentence(build, sentence):
 def test_models_need_test_cases(curve, cases):
     with pytest.raises(ValueError, match="got X but no y"):
         CostOptimalCurveDisplay.from_curve(curve, cases[0])
-    with pytest.raises(ValueError, match=r"'others\['b'\]' .* is a model, for which test cases are needed"):
+    with pytest.raises(ValueError, match=r"'others\['b'\]' .* is a model, which needs test cases"):
         CostOptimalCurveDisplay.from_curve(curve, others={"b": curve})
     with pytest.raises(TypeError, match=r"'others\['b'\]' .* Got list"):
         CostOptimalCurveDisplay.from_curve(curve, others={"b": NUMBERS})

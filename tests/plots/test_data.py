@@ -223,10 +223,10 @@ def test_the_leaderboard_is_best_first_and_missing_last():
         (lambda: CriticalDifferenceDisplay({"a": 1, "b": np.nan}), "needs the mean rank of 'b'. Hint: leave out"),
         (lambda: CriticalDifferenceDisplay({"a": 1, "b": 2}, -1), "must be a number above 0. Got -1"),
         (lambda: CriticalDifferenceDisplay({"a": 1, "b": 2}, cliques=[["a", "c"]]), "groups of the methods .* Got 'c'"),
-        (lambda: CriticalDifferenceDisplay.from_frame({"method": ["a", "a"], "mean_rank": [1, 2]}), "one row a method"),
+        (lambda: CriticalDifferenceDisplay.from_frame({"method": ["a", "a"], "mean_rank": [1, 2]}), "one row per"),
         (lambda: LeaderboardDisplay(["a", "a"], [1, 1]), "each once"),
         (lambda: LeaderboardDisplay(["a"], [1], low=[1]), "needs both ends of the intervals"),
-        (lambda: LeaderboardDisplay(["a"], [1], note=["x", "y"]), "'note' .* must have 1 values, one a method. Got 2"),
+        (lambda: LeaderboardDisplay(["a"], [1], note=["x", "y"]), "'note' .* must have 1 values, one per method"),
     ],
 )  # fmt: skip
 def test_what_does_not_fit_is_refused_with_a_sentence(build, sentence):

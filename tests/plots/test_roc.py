@@ -173,7 +173,7 @@ def test_a_display_is_saved_undrawn(display, tmp_path):
         (lambda: RocDisplay({"a": OPTIMAL}, bands={"a": OPTIMAL}), r"'bands\['a'\]' .* must be a RocBand"),
         (
             lambda: RocDisplay({"a": OPTIMAL}, bands={"b": roc_band(Y, SCORE, method="dkw")}),
-            "'bands' of RocDisplay names 'b', which is none of the curves. Hint: they are a",
+            "'bands' of RocDisplay names 'b', which is not one of the curves. Hint: they are a",
         ),
         (lambda: RocDisplay({"a": OPTIMAL}, optimal=NUMBERS), "'optimal' of RocDisplay must be a RocCurve. Got list"),
         (lambda: RocDisplay.from_scores(Y, SCORE), "'scores' of RocDisplay.from_scores must be a dictionary"),

@@ -1,7 +1,7 @@
-"""Experiments: plan -> protocol -> store -> summary. Which method ranks best, on which tables, and how sure is that.
+"""Experiments: plan -> protocol -> store -> summary. Which method ranks best, on which tables, and how certain that is.
 
-A `Plan` names tables, methods with the settings to try, and how they are compared; `run` works off its trials and a
-`Store` keeps each finished one at once, so that a run can be killed at any moment and goes on where it stopped.
+A `Plan` names tables, methods with the settings to try, and how they are compared. `run` runs its trials, and a `Store`
+saves each one as soon as it is finished, so a run can be killed at any moment and resumed later.
 """
 
 from __future__ import annotations

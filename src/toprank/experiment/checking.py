@@ -1,4 +1,4 @@
-"""`check_plan`: mistakes that would fail every trial are found before the first one."""
+"""`check_plan`: find errors that would fail every trial before the first one runs."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from toprank.experiment.trial import quiet
 
 
 def check_plan(plan: Plan, folder: str | Path | None = None) -> None:
-    """Raise ValueError where a table cannot be read or a method does not take its parameters.
+    """Raise ValueError if a table cannot be read or a method does not accept its parameters.
 
-    Tables from OpenML are not fetched, and methods whose package is not installed are passed over.
+    Tables from OpenML are not fetched, and methods whose package is not installed are skipped.
     """
     for table in plan.tables:
         if "openml" not in table.source:
@@ -29,14 +29,14 @@ def check_plan(plan: Plan, folder: str | Path | None = None) -> None:
 
 
 def _check_parameters(use: MethodUse) -> None:
-    """Make an estimator of the first setting, and of each profiled parameter."""
+    """Make an estimator with the first setting and the first value of each profiled parameter."""
     names = {*use.parameters, *use.space, *use.profile}
     first = {name: values["low"] if isinstance(values, dict) else values[0] for name, values in use.space.items()}
     first |= {name: values[0] for name, values in use.profile.items()}
     if "n_jobs" in names:
         raise InputError(
-            f"Method {use.label!r}: a plan cannot set 'n_jobs', for every fit has one thread and trials run side by "
-            "side. Hint: give the number of trials at a time to the run (--jobs)."
+            f"Method {use.label!r}: a plan cannot set 'n_jobs', because every fit has one thread and trials run in "
+            "parallel. Hint: set the number of parallel trials of the run (--jobs)."
         )
     try:
         find_method(use.method).make(n_jobs=1, **{"random_state": 0, **use.parameters, **first})

@@ -1,7 +1,7 @@
-"""Scorers for scikit-learn that read a column of X which is no feature: the entity, the amount, the day of a case.
+"""Scorers for scikit-learn that read columns of X which are not features: the entity, the amount, the day of a case.
 
-`make_entity_scorer` and `make_money_scorer` return scorers for `cross_validate` and searches. The columns stand in the
-X that is split, so they go with their rows through every fold; the estimator is given only those it was trained on.
+`make_entity_scorer` and `make_money_scorer` return scorers for `cross_validate` and searches. The columns are part of
+X, so they are split along with the rows; the estimator gets only the columns it was trained on.
 """
 
 from __future__ import annotations
@@ -66,24 +66,24 @@ def make_entity_scorer(
     ties: str = "expected",
     pos_label: Any = None,
 ) -> ColumnScorer:
-    """Scorer of the precision at k distinct entities, on average per period where one is named.
+    """Scorer of the precision at k distinct entities, averaged over periods if `period` is given.
 
     Parameters
     ----------
     k : int or float
         As in `distinct_entity_precision_at_k`: an int is a number of entities to check in each test fold, or in each
-        period. Where there are fewer, all are checked.
+        period. If there are fewer, all are checked.
     entity : str
-        The column of X that says whose row it is.
+        The column of X with the entity of each row.
     period : str, optional
-        The column of X that says in which day or week a row is; equal values are one period. With k checks a day this
-        is the card precision of the literature.
+        The column of X with the day or week of each row; equal values are one period. With k checks per day this is the
+        card precision of the literature.
     of : {"positives", "cases"}
         What a float `k` is a share of.
     ties : {"expected", "best", "worst"}
     pos_label : optional
-        The positive label; by default the one that a ranker of toprank looks for, otherwise the second of the
-        estimator's classes.
+        The positive label; by default the positive label of a toprank ranker, or the second class of any other
+        estimator.
 
     Returns
     -------
@@ -92,9 +92,9 @@ def make_entity_scorer(
 
     Notes
     -----
-    X is a data frame that has the columns named here beside the features. An estimator with `feature_names_in_` is
-    given those columns only. A column that should be no feature must be kept from it when it is trained, too: put a
-    step in front that drops it (see the example), as scikit-learn trains on the whole X.
+    X is a data frame with the columns named here in addition to the features. An estimator with `feature_names_in_`
+    gets only those columns. scikit-learn trains on the whole X, so drop columns that are not features in a first
+    pipeline step (see the example).
 
     Examples
     --------
@@ -126,18 +126,18 @@ def make_money_scorer(
     ties: str = "expected",
     pos_label: Any = None,
 ) -> ColumnScorer:
-    """Scorer of the money found by k checks (`gain_at_k`), on average per period where one is named.
+    """Scorer of the money found by k checks (`gain_at_k`), averaged over periods if `period` is given.
 
     Parameters
     ----------
     k : int or float
-        As in `gain_at_k`: an int is a number of checks in each test fold, or in each period. Where there are fewer
-        cases, all are checked.
+        As in `gain_at_k`: an int is a number of checks in each test fold, or in each period. If there are fewer cases,
+        all are checked.
     amount : str
-        The column of X with what a case brings if it is positive.
+        The column of X with the amount that a positive case yields.
     period, of, ties, pos_label
-        As in `make_entity_scorer`, whose notes on columns hold here too. An amount that is known before the check may
-        well be a feature; then no step need drop it.
+        As in `make_entity_scorer`, whose notes on columns apply here too. An amount that is known before the check may
+        be a feature and need not be dropped.
 
     Returns
     -------
@@ -171,24 +171,24 @@ def _check_scorer(k: Any, columns: dict[str, Any], of: str, ties: str, caller: s
         if not isinstance(column, str) and not (name == "period" and column is None):
             raise InputTypeError(
                 f"The '{name}' parameter of {caller} must be the name of a column of X. Got {column!r} instead. Hint: "
-                "put the values into a column of X, so that they go with their rows."
+                "put the values into a column of X, so that they are split along with the rows."
             )
 
 
 def _score_positives(estimator: Any, X: Any, pos_label: Any, caller: str) -> tuple[Any, Any]:
-    """Return the positive label and the scores of X, larger where a row is more likely to have it.
+    """Return the positive label and the scores of X, larger for rows more likely to have it.
 
-    Not scikit-learn's scorer: it takes every decision_function to be large for the second class. The label comes from
-    the estimator, which has seen both classes; a fold may have no positive.
+    scikit-learn's scorer will not do: it assumes that every decision_function is large for the second class. The label
+    comes from the estimator, which has seen both classes; a fold may have no positive.
     """
     has_decision = hasattr(estimator, "decision_function")
     classes = np.asarray(getattr(estimator, "classes_", ())).tolist()
-    if has_decision and not classes:  # no classifier: larger is more suspicious, as everywhere
+    if has_decision and not classes:  # not a classifier: larger is more suspicious, as everywhere
         return pos_label, estimator.decision_function(X)
     if len(classes) != 2 or not (has_decision or hasattr(estimator, "predict_proba")):
-        hint = " Hint: skip_one_class of PrequentialSplit leaves such a fold out." if len(classes) == 1 else ""
+        hint = " Hint: skip_one_class of PrequentialSplit skips such folds." if len(classes) == 1 else ""
         raise InputError(
-            f"{caller} needs a model of two classes with decision_function or predict_proba. Got "
+            f"{caller} needs a two-class model with decision_function or predict_proba. Got "
             f"{type(estimator).__name__}, classes {classes}, instead.{hint}"
         )
     if pos_label is not None and pos_label not in classes:
@@ -205,14 +205,14 @@ def _score_positives(estimator: Any, X: Any, pos_label: Any, caller: str) -> tup
 
 
 def _innermost(estimator: Any) -> Any:
-    """Return the model whose scores a pipeline or a search hands on."""
+    """Return the model behind a pipeline or a search."""
     while isinstance(estimator, Pipeline) or hasattr(estimator, "best_estimator_"):
         estimator = estimator[-1] if isinstance(estimator, Pipeline) else estimator.best_estimator_
     return estimator
 
 
 def _trained_columns(estimator: Any, X: Any) -> Any:
-    """Return X with the columns that the estimator was trained on, in their order; X itself where it does not say."""
+    """Return X with the columns that the estimator was trained on, in their order; X itself if it has no names."""
     trained = getattr(estimator, "feature_names_in_", None)
     frame = nw.from_native(X, eager_only=True)
     if trained is None or list(trained) == frame.columns or not set(trained) <= set(frame.columns):

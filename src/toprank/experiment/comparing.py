@@ -1,6 +1,6 @@
-"""Which model to take for one table: what is compared, how it is judged, and in which order within the time.
+"""Which model to use for one table: what is compared, how it is evaluated, and in which order within the time limit.
 
-`leaderboard` says what came out.
+`leaderboard` holds the result.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from toprank.experiment.store import Store
 from toprank.rankers.validation import check_classes, check_labels
 
 CORE = ("metaap", "logistic-l1", "lightgbm", "cart", "treerank-forest", "metaap-forest", "cost-curve", "ebm")
-"""Compared first: this library's good models, and one of each kind that they must be measured against."""
+"""Compared first: this library's best models, and one baseline of each kind."""
 
 METHODS = (
     *CORE, "treerank", "treerank-pruned", "tree", "cost-tree", "tao", "xgboost", "hist-gradient-boosting", "catboost",
     "random-forest", "treerank-boost",
 )  # fmt: skip
-"""Compared unless others are named, in the order in which they get their share of the time."""
+"""Compared by default, in the order in which they get time."""
 
 SEARCHES: dict[str, dict[str, list[Any]]] = {
     "logistic-l1": {"C": [0.03, 0.3, 3.0]},
@@ -40,13 +40,13 @@ SEARCHES: dict[str, dict[str, list[Any]]] = {
     "random-forest": {"min_samples_leaf": [3, 10]},
     "ebm": {"interactions": [10], "outer_bags": [4]},
 }
-"""Values tried here where the register has more: a comparison has minutes, not hours."""
+"""Values tried here instead of the registered ones: a comparison has minutes, not hours."""
 
 LARGE, ENOUGH_POSITIVES = 20_000, 500
-"""Rows and positives from which on one test part of `TEST_SIZE` says enough: no folds are needed."""
+"""Rows and positives from which a single holdout of `TEST_SIZE` is enough: no folds are needed."""
 
 FOLDS, FOLDS_OF_LARGE = 5, 3
-"""Folds unless others are asked for: of large tables with few positives as few as can tell a gap from noise."""
+"""Default number of folds; large tables with few positives get the fewest that can tell a gap from noise."""
 
 TEST_SIZE = 0.3
 
@@ -64,9 +64,9 @@ def comparison_plan(
     share : float
         Share of the cases whose precision is measured.
     protocol : mapping
-        As of a plan; see `folds_protocol` and `test_protocol`.
+        As in a plan; see `folds_protocol` and `test_protocol`.
     time_limit : float or None
-        Seconds that one fit may take.
+        Seconds per fit.
     """
     names = list(dict.fromkeys(methods or METHODS))
     has_folds = protocol["kind"] == "kfold"
@@ -84,7 +84,7 @@ def comparison_plan(
 def choose_protocol(
     n_rows: int, n_positives: int, n_splits: int | None, n_repeats: int, random_state: int
 ) -> tuple[dict[str, Any], str]:
-    """Protocol for a table, and in words: folds, or one random test part where that says enough."""
+    """Protocol for a table, and its description: folds, or one random holdout if that is enough."""
     is_large = n_rows > LARGE
     if n_splits is None and n_repeats == 1 and is_large and n_positives >= ENOUGH_POSITIVES:
         words = f"a random test part of {TEST_SIZE:.0%} of the cases".replace("%", " %")
@@ -97,11 +97,11 @@ def choose_protocol(
 
 
 def run_within(store: Store, minutes: float | None, n_workers: int | None = None) -> Iterator[Progress]:
-    """Work off a comparison in about so many minutes, the most wanted methods first.
+    """Run a comparison in about `minutes` minutes, the most important methods first.
 
-    The methods of `CORE` go before all others. Of either group the first split of every method is run; what it took
-    tells which methods can finish all splits in the time that is left, in the order of the plan. The others are left
-    out of the leaderboard, with the reason.
+    The methods of `CORE` run first. In each group, the first split of every method is run; its time shows which methods
+    can finish all splits in the time left, in the order of the plan. The others are left out of the leaderboard, with
+    the reason.
     """
     n_workers = n_workers or default_workers()
     how: dict[str, Any] = {"n_workers": n_workers, "backend": "threads" if n_workers == 1 else "processes"}
@@ -121,15 +121,15 @@ def run_within(store: Store, minutes: float | None, n_workers: int | None = None
         yield from run(store, trials=first, seconds=left / 2 if rest else left, **how)
         more = _affordable(store, first, rest, n_workers * (deadline - time.monotonic()))
         if more:
-            # A tenth more for what was guessed wrong: half-finished methods are of no use.
+            # A tenth more for wrong estimates: half-finished methods are useless.
             seconds = max(1.0, deadline + 6 * minutes - time.monotonic())
             yield from run(store, trials=more, seconds=seconds, **how)
 
 
 def _affordable(store: Store, first: Sequence[Trial], rest: Sequence[Trial], seconds: float) -> list[Trial]:
-    """Trials of the methods that can finish all splits in so many seconds of all workers, by their first split.
+    """Trials of the methods that can finish all splits in `seconds` of all workers, judging by their first split.
 
-    The first method that finished its first split is always among them: without one there is no leaderboard.
+    The first method that finished its first split is always included: without one there is no leaderboard.
     """
     spent = {trial.use.label: outcome["seconds_tune"] + outcome["seconds_fit"] + outcome["seconds_score"]
              for trial, outcome in _finished(store, first)}  # fmt: skip
@@ -172,28 +172,28 @@ def compare(
     random_state: int = 0,
     on_progress: Callable[[Progress], None] = lambda progress: None,
 ) -> Leaderboard:
-    """Leaderboard of rankers and baselines on one table, by cases that they have not seen; tuning is part of learning.
+    """Leaderboard of rankers and baselines on one table, tested on unseen cases; tuning sees training cases only.
 
     Parameters
     ----------
     X : data frame or array of shape (n, n_features)
     y : array of shape (n,)
-        Two values, of which the larger (1, True, "yes") is the outcome to look for.
+        Two values, the larger of which (1, True, "yes") is positive.
     methods : names of methods; None = `METHODS`; those whose package is not installed are left out with a reason
     budget : int, float or None
-        Cases that can be checked, or a share of them; None = as many as there are positives.
+        Cases that can be checked, or a share of them; None = the number of positives.
     X_test, y_test : optional
-        Test cases, such as those of a later year: all methods learn from X and are judged by these.
+        Test cases, such as those of a later year: all methods learn from X and are tested on these.
     n_splits : int or None
-        Folds; None = 5. With more than 20,000 rows a random test part of 30 % where there are at least 500 positives,
-        else 3 folds.
+        Folds; None = 5. With more than 20,000 rows: a random holdout of 30 % if there are at least 500 positives, else
+        3 folds.
     n_repeats : int
         How often the folds are drawn.
     minutes : float or None
-        Time that this may take, about; methods too slow for it are left out with the reason.
+        Approximate run time; methods that are too slow for it are left out, with the reason.
     n_workers : int or None
-        Processes; None = one a processor, 1 = none but this one. A script that uses several must begin its work below
-        `if __name__ == "__main__":`, as with any process pool.
+        Processes; None = one per processor, 1 = only this one. A script that uses several must guard its work with `if
+        __name__ == "__main__":`, as with any process pool.
     random_state : int
     on_progress : callable
         Called with the `Progress` after every trial.
@@ -275,14 +275,14 @@ def _write_parquet(X: Any, outcome: np.ndarray, path: Path) -> str:
 
 
 def check_share(budget: int | float | None, n_cases: int, n_positives: int) -> float:
-    """Share of the cases that a budget means, rounded so that it can stand in a name."""
+    """Budget as a share of the cases, rounded for use in a name."""
     from toprank.budget import cases_of_budget
 
     return max(round(cases_of_budget(budget, n_cases, n_positives) / n_cases, 6), 1e-6)
 
 
 def draw(board: Leaderboard, path: Path, table: str) -> Path:
-    """Write the leaderboard as a picture; ImportError where matplotlib is not installed."""
+    """Write a plot of the leaderboard; ImportError if matplotlib is not installed."""
     from toprank.plots import LeaderboardDisplay, save_figure
 
     display = LeaderboardDisplay.from_frame(

@@ -22,12 +22,12 @@ class Cases(NamedTuple):
 
 
 def load_cases(table: Table, folder: str | Path | None = None) -> Cases:
-    """Cases of a table of a plan; the last few are remembered."""
+    """Cases of a table of a plan; the last few are cached."""
     return _load(tuple(sorted((key, _frozen(value)) for key, value in table.source.items())), str(folder or ""))
 
 
 def content_of(table: Table, folder: str | Path | None = None) -> str | None:
-    """Hash of a table's file; None where there is none to be read."""
+    """Hash of a table's file; None if no file can be read."""
     from toprank.datasets.files import find_file
 
     if "openml" in table.source:

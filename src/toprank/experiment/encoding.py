@@ -1,4 +1,4 @@
-"""`make_encoder`: a frame to numbers, learned on training rows only."""
+"""`make_encoder`: turn a frame into numbers, learning from training rows only."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardSc
 from toprank.experiment.registry import Reads
 
 MAX_CATEGORIES = 100
-"""Columns that one categorical column may become; the rarest categories share one."""
+"""Maximum number of columns that one categorical column may become; the rarest categories share one."""
 
 
 def make_encoder(reads: Reads) -> BaseEstimator:
     """Transformer from a data frame to what a method reads.
 
     Numbers: numeric columns first, missing values replaced by the median and flagged in a column of their own; then one
-    column a category, a missing value being a category. Scaled: the numeric columns at mean 0 and deviation 1.
+    column per category, with missing values as a category. Scaled: the numeric columns at mean 0 and deviation 1.
     """
     return FunctionTransformer() if reads == "frame" else FrameEncoder(is_scaled=reads == "scaled")
 
 
 class FrameEncoder(TransformerMixin, BaseEstimator):
-    """Numbers of a data frame: numeric columns, flags of missing values, one column a category."""
+    """Numbers of a data frame: numeric columns, flags of missing values, one column per category."""
 
     def __init__(self, is_scaled: bool = False):
         self.is_scaled = is_scaled
@@ -50,7 +50,7 @@ class FrameEncoder(TransformerMixin, BaseEstimator):
         return self
 
     def transform(self, X: Any) -> np.ndarray:
-        """Numbers, float64, C order."""
+        """Return the numbers as float64 in C order."""
         return np.ascontiguousarray(self.transformer_.transform(X), np.float64)
 
 
@@ -59,5 +59,5 @@ def _is_numeric(column: Any) -> bool:
 
 
 def _as_text(frame: Any) -> Any:
-    """Categories as text; a missing value is the category of that name."""
+    """Categories as text; missing values become the category "(missing)"."""
     return frame.astype(object).where(frame.notna(), "(missing)").astype(str)

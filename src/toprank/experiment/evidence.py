@@ -1,6 +1,6 @@
 """The tables and plots of an experiment, written to a folder.
 
-Tables of measures are the same to the last byte however often a run was stopped; times stand in a file of their own.
+Tables of measures are the same to the last byte however often a run was stopped; times are in a file of their own.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     import polars
 
 LEVELS = (10, 30, 50)
-"""At most so many % positives: the panels of figures 5 and 6 of the MetaAP paper."""
+"""Upper limits on the % of positives: the panels of figures 5 and 6 of the MetaAP paper."""
 
 SHARES = (1, 5, 10, 20, 30, 50, 70, 100)
 """Shares of the positives, in %, that the table of precision at k shows."""
@@ -40,7 +40,7 @@ FORMATS = ("md", "tex", "html", "txt", "csv", "parquet")
 def write_evidence(
     store: Store, folder: str | Path, *, published: str | Path | None = None, formats: Sequence[str] = ("md",)
 ) -> list[Path]:
-    """Write all tables and, where matplotlib is installed, plots of an experiment; return the files.
+    """Write all tables and, if matplotlib is installed, plots of an experiment; return the files.
 
     Parameters
     ----------
@@ -51,7 +51,7 @@ def write_evidence(
     """
     unknown = [name for name in formats if name not in FORMATS]
     if unknown:
-        raise InputError(f"The format {unknown[0]!r} is not known. Hint: use {', '.join(FORMATS)}.")
+        raise InputError(f"The format {unknown[0]!r} is unknown. Hint: use {', '.join(FORMATS)}.")
     folder = Path(folder)
     results, plan = store.results(), store.plan
     others = None if published is None else read_published(published)
@@ -60,7 +60,7 @@ def write_evidence(
     written = []
     for name in ("tables", "plots"):
         (folder / name).mkdir(parents=True, exist_ok=True)
-    (folder / "tables" / "unfinished.md").unlink(missing_ok=True)  # of an earlier state
+    (folder / "tables" / "unfinished.md").unlink(missing_ok=True)  # left by an earlier call
     for name, table in tables.items():
         for ending in formats:
             written.append(folder / "tables" / f"{name}.{ending}")
@@ -85,7 +85,7 @@ def main_tables(results: polars.DataFrame, published: polars.DataFrame | None, p
 
 
 def state_of(store: Store, results: polars.DataFrame) -> dict[str, Any]:
-    """How many trials there are, are finished, and how."""
+    """Number of trials in total, still waiting, and by status."""
     n_trials, counts = len(store.plan.trials()), Counter(results["status"].to_list())
     waiting = n_trials - sum(counts.values())
     parts = [f"{counts['done']:,} of {n_trials:,} trials done"]
@@ -119,7 +119,7 @@ def read_published(path: str | Path) -> polars.DataFrame:
 
 
 def _tables(results: polars.DataFrame, published: polars.DataFrame | None, plan: Plan) -> Iterator[tuple[str, Table]]:
-    """Name and content of each table that the results are enough for."""
+    """Name and content of each table that the results allow."""
     main, reference = _main(results, plan), plan.reference
     makers: dict[str, Callable[[], Table]] = {
         "leaderboard": lambda: make_table(
@@ -159,7 +159,7 @@ def _leaderboard(results: polars.DataFrame, measure: str) -> Table:
 def _published_tables(
     main: polars.DataFrame, results: polars.DataFrame, published: polars.DataFrame
 ) -> dict[str, Callable[[], Table]]:
-    """Ours beside published figures, and those by level of imbalance on the same splits."""
+    """Our figures beside the published ones, and the published ones by level of imbalance on the same splits."""
     same = published.join(main.select("dataset", "split", "positive_rate").unique(), on=["dataset", "split"])
     return {
         "published": lambda: make_table(
@@ -177,14 +177,14 @@ def _published_tables(
 
 
 def _main(results: polars.DataFrame, plan: Plan) -> polars.DataFrame:
-    """Results of the methods that run on all splits of the plan; of all where none does."""
+    """Results of the methods that run on all splits of the plan; of all methods if none does."""
     seeds = set(plan.protocol.seeds)
     main = [use.label for use in plan.methods if use.seeds is None or seeds <= set(use.seeds)]
     return results.filter(results["method"].is_in(main)) if main else results
 
 
 def _known(reference: str | None, results: polars.DataFrame) -> str | None:
-    """The reference, where it has figures and there is something to compare it with."""
+    """The reference, if it has figures and there is another method to compare it with; else None."""
     done = results.filter(results["status"] == "done")["method"].unique().to_list()
     return reference if reference in done and len(done) > 1 else None
 
@@ -220,7 +220,7 @@ def _precision_table(results: polars.DataFrame, title: str) -> Table:
 
 
 def _possible(make: Callable[[], Any]) -> Any:
-    """What is made, or None where the results are not enough for it yet."""
+    """The result of `make`, or None if there are not enough results yet."""
     try:
         return make()
     except NothingToCompareError:
@@ -231,7 +231,7 @@ def _possible(make: Callable[[], Any]) -> Any:
 
 
 def _plots(results: polars.DataFrame, profiles: polars.DataFrame) -> Iterator[tuple[str, Any]]:
-    """Name and display of each plot that the results are enough for; drawn later."""
+    """Name and display of each plot that the results allow; drawn later."""
     from toprank.plots import CriticalDifferenceDisplay, ImbalanceDisplay
 
     def ranks() -> Any:
@@ -264,7 +264,7 @@ def _curves(results: polars.DataFrame, level: int) -> Any:
 
 
 def _depths(profiles: polars.DataFrame, level: int) -> Any:
-    """Figure 5: a method whose values are squares is followed along p = the root of its depth."""
+    """Figure 5: a method whose values are all squares is drawn at p, the square root of its depth."""
     import polars as pl
 
     from toprank.plots import DepthDisplay
@@ -280,7 +280,7 @@ def _depths(profiles: polars.DataFrame, level: int) -> Any:
 
 
 def _save(plots: dict[str, Any], folder: Path, methods: Sequence[str]) -> list[Path]:
-    """Draw and write the plots, a method in one colour everywhere; none where matplotlib is not installed."""
+    """Draw and write the plots, with one colour per method everywhere; nothing if matplotlib is not installed."""
     from importlib.util import find_spec
 
     if find_spec("matplotlib") is None:

@@ -1,7 +1,7 @@
-"""What a table shows: a frame of figures and, for each column, how its figures are said.
+"""What a table shows: a frame of figures and the format of each column.
 
-Columns that `summary` makes have a format by name; `spread` turns one row a method into one column a method. `tables`
-writes the outcome in a format.
+Columns made by `summary` get their format from their name; `spread` turns one row per method into one column per
+method. `tables` writes the result to a file format.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ class Column:
         "points": a share times 100, two decimals; "change": the same with its sign; "rank",
         "seconds", "number", "count" (1,234), "p_value" (< 0.001), "flag" (yes, no) or "text".
     error, unit, bold, star : str or None
-        Further columns of the frame that end up in the same cell: what follows ±, a unit, and where true the cell is
-        bold (in Markdown, LaTeX and HTML) or followed by a star.
+        Further columns of the frame that end up in the same cell: what follows ±, a unit, and flags that make the cell
+        bold (in Markdown, LaTeX and HTML) or add a star.
     """
 
     name: str
@@ -53,11 +53,11 @@ class Column:
 
     @property
     def companions(self) -> list[str]:
-        """Columns of the frame that this one takes along."""
+        """Further columns of the frame shown in the same cell."""
         return [name for name in (getattr(self, role) for role in COMPANIONS) if name is not None]
 
     def renamed(self, rename: Callable[[str], str | None], header: str | None = None) -> Column:
-        """The same format of other columns; a companion that becomes None is forgotten."""
+        """The same format for other columns; a companion that becomes None is dropped."""
         parts: dict[str, Any] = {role: rename(name) for role in COMPANIONS if (name := getattr(self, role)) is not None}
         name, header = rename(self.name) or self.name, self.header if header is None else header
         return replace(self, name=name, header=header, **parts)
@@ -99,20 +99,20 @@ KNOWN = {
         Column("seconds_total", "all trials, s", "seconds"),
     )
 }  # fmt: skip
-"""Format of the columns that summaries have; others go by their type."""
+"""Format of the columns of summaries; the format of other columns depends on their type."""
 
 MEASURE = re.compile(r"average_precision.*|roc_auc|p_at_\d+|pos_at_top|tuning_score")
 
 
 def make_table(frame: polars.DataFrame, title: str = "", note: str = "") -> Table:
-    """The frame with the usual format of each column."""
+    """The frame with the default format of each column."""
     columns = [_column(frame, name) for name in frame.columns]
     taken = {name for column in columns for name in column.companions}
     return Table(frame, tuple(column for column in columns if column.name not in taken), title, note)
 
 
 def _column(frame: polars.DataFrame, name: str) -> Column:
-    """Format of one column; companions that the frame lacks are forgotten."""
+    """Format of one column; companions that the frame lacks are dropped."""
     if name in KNOWN:
         return KNOWN[name].renamed(lambda part: part if part in frame.columns else None)
     kind: Kind = "text"
@@ -133,19 +133,19 @@ def spread(
     title: str = "",
     note: str = "",
 ) -> Table:
-    """Table of one column a method from a frame of one row a method.
+    """Table of one column per method from a frame of one row per method.
 
     Parameters
     ----------
     frame : polars.DataFrame
-        Columns before `by` tell rows of the table apart.
+        Columns before `by` identify the rows of the table.
     cells : sequence of str
-        What stands below each method, with its ±, star and mark of the best. Where nothing marks the best of a single
-        cell, the highest of a row is marked.
+        The columns shown for each method, with their ±, star and bold flag. If there is a single one without a bold
+        flag, the highest of each row is bold.
     by : str
     keep : sequence of str or None
         Columns after `by` to show on the right; the same for all methods of a row. None: the test of `by_imbalance`
-        against the best other method, where the frame has one.
+        against the best other method, if the frame has it.
     """
     import polars as pl
 
@@ -183,7 +183,7 @@ def spread(
 
 
 def _below(label: Any, name: str) -> str:
-    """Name of a column below a label; no other column's, as those of summaries have no blank."""
+    """Name of a column for a label; unique, because names of summary columns have no blank."""
     return f"{label} {name}"
 
 
@@ -197,7 +197,7 @@ def _is_highest(found: dict[str, dict[str, Any]], label: str, cell: str) -> bool
 
 
 def format_value(value: Any, kind: Kind) -> str:
-    """A value in words, "-" where there is none.
+    """A value as text, "-" if there is none.
 
     Examples
     --------
@@ -212,7 +212,7 @@ def format_value(value: Any, kind: Kind) -> str:
 
 
 def _zero(text: str) -> str:
-    """No sign in front of a figure that is rounded to 0."""
+    """Drop the sign of a figure that rounds to 0."""
     return text if re.search("[1-9a-z]", text) else text.lstrip("+-")
 
 
@@ -257,7 +257,7 @@ def cells_of(table: Table, plus_minus: str = " ± ") -> list[list[Cell]]:
 
 
 def as_table(table: Table | polars.DataFrame) -> Table:
-    """The table, checked; a frame gets the usual format of each column."""
+    """The table, checked; a frame gets the default format of each column."""
     table = table if isinstance(table, Table) else make_table(table)
     for column in table.columns:
         for name in (column.name, *column.companions):

@@ -25,20 +25,20 @@ EXTRAS = {"xgboost": "boosting", "imblearn": "experiment", "optuna": "experiment
 
 LEVEL = 0.95
 LEAST_SPLITS = 3
-"""With fewer splits an interval over them is no more than a guess."""
+"""With fewer splits, an interval over them is only a guess."""
 
 TOLERANCE = 0.05
 """Share of the best average precision that a smaller model may lose and still be recommended, if it is level."""
 
 BOOTSTRAPS = 200
-"""Bootstraps of the test cases that the intervals of a single test part are made of."""
+"""Bootstrap samples of the test cases behind the intervals of a single holdout."""
 
 FEW_POSITIVES = 50
 TOO_GOOD = 0.995
 OWN = "toprank"  # family of the methods that `toprank fit` fits
 
 NO_TIME, NOT_INSTALLED = "not enough time", "needs the package"
-"""How the reasons begin for which methods are left out most often."""
+"""Beginnings of the most common reasons for leaving out a method."""
 
 
 @dataclass(frozen=True)
@@ -49,21 +49,21 @@ class Entry:
     ----------
     name, title : str
     average_precision : Interval
-        Mean over the splits, with an interval that allows for their overlap (Nadeau and Bengio); of a single test
-        part the value on it, with an interval from bootstraps of its cases.
+        Mean over the splits, with an interval that allows for their overlap (Nadeau and Bengio); for a single holdout,
+        its value with a bootstrap interval.
     precision : float
         Mean precision among the first k cases.
     gap : Interval
         Average precision of the best method minus this one's, paired by split or by bootstrap.
     p_value : float
-        Of the gap; 1 for the best itself.
+        p-value of the gap; 1 for the best method itself.
     size : float or None
         What a person has to read: conditions of a tree, coefficients of a sum or scorecard, curves of an additive
-        model. Of models that nobody reads the leaves of all trees.
+        model. For models that cannot be read, the leaves of all trees.
     unit : str or None
     is_readable : bool
     is_own : bool
-        Whether it is one of this library's.
+        Whether it is one of this library's methods.
     seconds : float
         Median time of one fit with the chosen setting.
     setting : mapping of str to value
@@ -85,7 +85,7 @@ class Entry:
 
     @property
     def is_level(self) -> bool:
-        """True where the gap to the best may be noise; NaN, which too few splits give, is not."""
+        """True if the gap to the best may be noise; False if there are too few splits (NaN)."""
         return self.p_value >= 1 - LEVEL
 
     @property
@@ -108,13 +108,14 @@ class Leaderboard:
     left_out : dict of str to str
         Titles of methods without a result on every split, and why.
     n_cases, n_positives, n_splits : int
-        Of the table; of the test cases where these were given.
+        Of the table, or of the test cases if they were given.
     share : float
-        Share of the cases that is checked: what `precision` is about.
+        Share of the cases that is checked, for `precision`.
     judged_by : str
-        How, in words: "5-fold cross-validation", "a random test part of 30 %", "the test cases given".
+        How methods were tested, in words: "5-fold cross-validation", "a random test part of 30 %", "the test cases
+        given".
     is_resampled : bool
-        Whether intervals are from bootstraps of one test part, and not over splits.
+        Whether intervals come from bootstrap samples of one holdout, not from splits.
     """
 
     entries: list[Entry]
@@ -135,9 +136,9 @@ class Leaderboard:
         judged_by: str = "cross-validation",
         n_test_positives: int | None = None,
     ) -> Leaderboard:
-        """Leaderboard of the trials of one table; a method counts where it has every split that any method has.
+        """Leaderboard of the trials of one table; a method needs every split that is compared.
 
-        `n_test_positives` are the positives of test cases that were given.
+        `n_test_positives` is the number of positives among given test cases.
         """
         done = results.filter(results["status"] == "done")
         if done.height == 0:
@@ -164,20 +165,20 @@ class Leaderboard:
 
     @property
     def best(self) -> Entry:
-        """The method of the highest average precision."""
+        """The method with the highest average precision."""
         return self.entries[0]
 
     @property
     def best_readable(self) -> Entry | None:
-        """The readable method of the highest average precision."""
+        """The readable method with the highest average precision."""
         return next((entry for entry in self.entries if entry.is_readable), None)
 
     @property
     def level_readable(self) -> list[Entry]:
         """Readable methods as good as the best, smallest first.
 
-        Their gap to it may be noise and is no more than `TOLERANCE` of its average precision; where none is that
-        close, those whose gap may be noise.
+        Their gap may be noise and is at most `TOLERANCE` of the best average precision; if none is that close, all
+        whose gap may be noise.
         """
         level = [entry for entry in self.entries if entry.is_readable and self.verdict(entry) in ("best", "level")]
         most = TOLERANCE * self.best.average_precision.value
@@ -186,9 +187,9 @@ class Leaderboard:
 
     @property
     def recommended(self) -> Entry | None:
-        """The smallest readable method as good as the best, of those that this library fits where there are any.
+        """The smallest readable method as good as the best, preferably one that this library fits.
 
-        Where no readable one is as good, the best; None where too few splits cannot tell.
+        The best if no readable one is as good; None if there are too few splits to tell.
         """
         level = self.level_readable
         if not level:
@@ -212,17 +213,17 @@ class Leaderboard:
 
     @property
     def can_tell(self) -> bool:
-        """True where there are enough splits, or test cases, to tell a gap from noise."""
+        """True if there are enough splits, or test cases, to tell a gap from noise."""
         return self.is_resampled or self.n_splits >= LEAST_SPLITS
 
     def verdict(self, entry: Entry) -> str:
-        """An entry beside the best: "best", "level" (the gap may be noise), "lower", or "?" (too few splits)."""
+        """An entry compared with the best: "best", "level" (the gap may be noise), "lower", or "?" (too few splits)."""
         if entry is self.best:
             return "best"
         return "level" if entry.is_level else "lower" if self.can_tell else "?"
 
     def recommendation(self) -> str:
-        """What to take, in words."""
+        """The recommendation, in words."""
         best, readable, chosen = self.best, self.best_readable, self.recommended
         if readable is None:
             text = f"{best.title} is the best of these; no readable model was compared."
@@ -291,9 +292,9 @@ def _range(gap: Interval) -> str:
 
 
 def _common_splits(splits: dict[str, list[str]]) -> list[str]:
-    """The splits to compare on: those of some method, with the most methods that have them all times what they tell.
+    """The splits to compare on: those of some method that maximise methods that have them all, times information.
 
-    A split more is a degree of freedom more; methods that lack one of the splits are left out.
+    Each further split adds a degree of freedom; methods that lack one of the splits are left out.
     """
     candidates = sorted({tuple(sorted(own)) for own in splits.values() if own})
     n_methods = [sum(set(candidate) <= set(own) for own in splits.values()) for candidate in candidates]
@@ -336,7 +337,7 @@ def _entries(complete: dict[str, polars.DataFrame], precision: str, is_resampled
 
 
 def _by_splits(part: polars.DataFrame, best: polars.DataFrame) -> tuple[Interval, Interval, float]:
-    """Interval of the mean, interval of the gap and its p-value; NaN where there are too few splits."""
+    """Interval of the mean, interval of the gap and its p-value; NaN if there are too few splits."""
     values = part["average_precision"].to_numpy()
     gaps = best["average_precision"].to_numpy() - values
     n_train, n_test = float(part["n_train"].mean()), float(part["n_test"].mean())  # type: ignore[arg-type]
@@ -351,7 +352,7 @@ def _by_splits(part: polars.DataFrame, best: polars.DataFrame) -> tuple[Interval
 
 
 def _by_bootstraps(part: polars.DataFrame, best: polars.DataFrame) -> tuple[Interval, Interval, float]:
-    """The same from one test part and the bootstraps of its cases, which are the same for all methods."""
+    """The same from one holdout and its bootstrap samples, which are the same for all methods."""
     columns = resampled_columns(BOOTSTRAPS)
     own, others = part.select(columns).to_numpy()[0], best.select(columns).to_numpy()[0]
     value, top = float(part["average_precision"][0]), float(best["average_precision"][0])

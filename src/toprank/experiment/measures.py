@@ -1,4 +1,4 @@
-"""Measures by name, as plans and tables of results know them."""
+"""Measures by their names in plans and results."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SHARES = (1, *range(5, 101, 5))
 
 @dataclass(frozen=True)
 class Measure:
-    """One or several figures of a ranking; `columns` are their names in results."""
+    """One or more figures of a ranking; `columns` are their names in results."""
 
     columns: tuple[str, ...]
     compute: Callable[[np.ndarray, np.ndarray], tuple[float, ...]]
@@ -37,7 +37,7 @@ MEASURES = {
     "pos_at_top": _single("pos_at_top", metrics.pos_at_top),
     "precision_at_positives": Measure(tuple(f"p_at_{share}" for share in SHARES), _precisions),
 }
-"""Measures of a test part: labels and scores in, figures out."""
+"""Measures of test rows: labels and scores in, figures out."""
 
 
 AT_CASES = "precision_at:"
@@ -45,7 +45,7 @@ AT_CASES = "precision_at:"
 
 
 RESAMPLED = "average_precision_resampled:"
-"""Prefix of a measure with a number in it: average precision on so many bootstraps of the test cases."""
+"""Prefix of a measure with a number in it: average precision on that many bootstrap samples of the test cases."""
 
 
 def resampled_columns(n: int) -> tuple[str, ...]:
@@ -54,9 +54,9 @@ def resampled_columns(n: int) -> tuple[str, ...]:
 
 
 def _resampled_precisions(y: np.ndarray, score: np.ndarray, n: int) -> tuple[float, ...]:
-    """Average precision on bootstraps that keep the number of either class.
+    """Average precision on stratified bootstrap samples.
 
-    They depend on the labels alone, so the figures of two methods are paired.
+    The samples depend only on the labels, so the figures of two methods are paired.
     """
     rng, classes = np.random.default_rng(0), [np.flatnonzero(y == label) for label in (0, 1)]
     out = []
@@ -68,7 +68,7 @@ def _resampled_precisions(y: np.ndarray, score: np.ndarray, n: int) -> tuple[flo
 
 
 def find_measure(name: str) -> Measure:
-    """The measure of a name; KeyError where there is none."""
+    """The measure with this name; KeyError if there is none."""
     if name.startswith(RESAMPLED):
         n = int(name.removeprefix(RESAMPLED))
         return Measure(resampled_columns(n), lambda y, score: _resampled_precisions(y, score, n))
@@ -81,13 +81,13 @@ def find_measure(name: str) -> Measure:
 
 
 def check_measure(name: str, owner: str) -> None:
-    """Raise ValueError where there is no such measure."""
+    """Raise ValueError if there is no such measure."""
     try:
         find_measure(name)
     except (KeyError, ValueError, AttributeError):
         near = difflib.get_close_matches(str(name), MEASURES, 1, 0.4)
         hint = f"did you mean {near[0]!r}?" if near else f"known are {', '.join(MEASURES)}, {AT_CASES}SHARE."
-        raise InputError(f"{owner} asks for the measure {name!r}, which is not known. Hint: {hint}") from None
+        raise InputError(f"{owner} asks for the unknown measure {name!r}. Hint: {hint}") from None
 
 
 def figures_of(names: Iterable[str], y: np.ndarray, score: np.ndarray) -> dict[str, float]:
@@ -97,5 +97,5 @@ def figures_of(names: Iterable[str], y: np.ndarray, score: np.ndarray) -> dict[s
 
 
 def score_of(name: str, y: np.ndarray, score: np.ndarray) -> float:
-    """The first figure of a measure: what settings are judged by."""
+    """The first figure of a measure, by which settings are compared."""
     return find_measure(name).compute(y, score)[0]

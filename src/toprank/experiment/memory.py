@@ -1,4 +1,4 @@
-"""A cap on the memory of a trial: it fails with MemoryError instead of taking the machine down."""
+"""A memory limit for a trial: it fails with MemoryError instead of bringing the machine down."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ except ImportError:  # Windows has no such limits
 GIGABYTE = 10**9
 SHARE_OF_MACHINE = 0.9
 CONTAINER_LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
-"""Files in which a container says how much memory it may use."""
+"""Files that hold the memory limit of a container."""
 
 
 def machine_memory() -> int | None:
-    """Bytes of memory of this machine, or of the container; None if the system does not say."""
+    """Bytes of memory of this machine or container; None if unknown."""
     found = []
     with contextlib.suppress(AttributeError, ValueError, OSError):
         found.append(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
@@ -30,7 +30,7 @@ def machine_memory() -> int | None:
 
 
 def cap_in_bytes(limit: float | str | None) -> int | None:
-    """Bytes that `trial_memory` of a protocol means; None = no cap."""
+    """Limit in bytes for `trial_memory` of a protocol; None = no limit."""
     if limit is None:
         return None
     if isinstance(limit, str):  # "auto"
@@ -41,7 +41,7 @@ def cap_in_bytes(limit: float | str | None) -> int | None:
 
 @contextlib.contextmanager
 def memory_cap(limit: float | str | None) -> Iterator[None]:
-    """Cap the memory of this process for a while; no effect where the system has no such limit.
+    """Limit the memory of this process inside the block; no effect if the system has no such limit.
 
     On Linux, RLIMIT_DATA counts all private memory that can be written to, wherever it was allocated.
     """
@@ -60,6 +60,6 @@ def memory_cap(limit: float | str | None) -> Iterator[None]:
 
 
 def out_of_memory(limit: float | str | None) -> str:
-    """Why a trial without enough memory failed."""
+    """Reason for a trial that ran out of memory."""
     cap = cap_in_bytes(limit)
     return "out of memory" if cap is None else f"out of memory (trial_memory: {cap / GIGABYTE:.3g} GB)"

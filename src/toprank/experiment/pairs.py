@@ -1,7 +1,7 @@
-"""One thing beside another: a reference method against all others, ours beside published figures.
+"""Paired comparisons: a reference method against all others, our figures beside published ones.
 
-Each pair is compared on the splits that the two of them have. As in `summary`, frames come in and frames go out, and
-the order of rows changes nothing.
+Each pair is compared on the splits that both have. As in `summary`, functions take and return frames, and the order of
+rows changes nothing.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ if TYPE_CHECKING:
 
 
 SHOWN = 5e-5
-"""Smaller differences are 0.00 points in a table."""
+"""Smaller differences show as 0.00 points in a table."""
 
 
 def signed_ranks(own: NDArray[np.float64], other: NDArray[np.float64]) -> Comparison:
-    """Wilcoxon's test over data sets, blind to differences that are rounding alone."""
+    """Wilcoxon's test over data sets, ignoring rounding differences."""
     differences = np.round(own - other, RESOLUTION)
     return wilcoxon_test(differences, np.zeros_like(differences))
 
@@ -47,9 +47,9 @@ def signed_ranks(own: NDArray[np.float64], other: NDArray[np.float64]) -> Compar
 def against(
     results: polars.DataFrame, reference: str, measure: str = AP, methods: Sequence[str] | None = None
 ) -> polars.DataFrame:
-    """A reference against every other method over data sets, strongest rival first.
+    """A reference against every other method over data sets, strongest competitor first.
 
-    Each pair is compared on the splits that the two of them finished; a method that shares none is left out.
+    Each pair is compared on the splits that both finished; a method that shares none is left out.
 
     Returns
     -------
@@ -84,8 +84,8 @@ def against_by_data_set(
     -------
     polars.DataFrame
         dataset, positive_rate, method, n_splits, difference (reference minus method), low, high (interval at
-        `level`), p_value, p_holm (adjusted for the methods of the data set). Intervals and p-values are null where
-        a data set has one split only.
+        `level`), p_value, p_holm (adjusted for the methods of the data set). Intervals and p-values are null if a data
+        set has only one split.
     """
     rows: list[tuple[Any, ...]] = []
     for method, panel in _pairs(results, reference, [measure, "n_train", "n_test"], methods):
@@ -115,14 +115,14 @@ def beside_published(
     measure: str = AP,
     names: Mapping[str, str] | None = None,
 ) -> polars.DataFrame:
-    """Ours beside published figures, one row a method, over the splits that both have.
+    """Ours beside published figures, one row per method, over the splits that both have.
 
     Parameters
     ----------
     published : polars.DataFrame
         Columns dataset, split, method and the measure.
     names : mapping of str to str or None
-        Label of ours -> published method that it is set beside, where the two differ.
+        Our label -> name of the published method, where the two differ.
 
     Returns
     -------
@@ -146,7 +146,7 @@ def beside_published_by_data_set(
     measure: str = AP,
     names: Mapping[str, str] | None = None,
 ) -> polars.DataFrame:
-    """Ours beside published figures, one row a data set and method; parameters as in `beside_published`.
+    """Ours beside published figures, one row per data set and method; parameters as in `beside_published`.
 
     Returns
     -------
@@ -213,7 +213,7 @@ def _published_pairs(
 def _paired(values: NDArray[np.float64]) -> tuple[float, bool]:
     """Standard error of ours minus published over splits, and whether the mean is more than two of them below 0.
 
-    A difference that a table shows as 0.00 points is not below.
+    A difference that a table shows as 0.00 points does not count as below.
     """
     differences = np.round(values[:, 0, 0] - values[:, 1, 0], RESOLUTION)
     if len(differences) < 2:

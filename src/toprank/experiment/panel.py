@@ -1,8 +1,7 @@
-"""What enters a comparison: the splits that all compared methods finished, and a count of what is left out.
+"""The data of a comparison: the splits that all compared methods finished, and a count of what is left out.
 
-One method's failure on a split takes the split from all of them, so that every mean is over the same test rows. A
-method that fails on hard data sets therefore makes the comparison easier for all: read `incomplete` beside every
-table.
+If one method fails on a split, the split is dropped for all of them, so that every mean is over the same test rows. A
+method that fails on hard data sets therefore makes the comparison easier for all: check `incomplete` with every table.
 """
 
 from __future__ import annotations
@@ -30,11 +29,11 @@ COUNTS = {"n_data_sets": int, "n_splits": int}
 """Columns that many summaries begin with."""
 
 RESOLUTION = 12
-"""Decimals of a mean: figures that differ by rounding alone are ties."""
+"""Decimals of a mean: figures that differ only by rounding are ties."""
 
 
 class NothingToCompareError(InputError):
-    """The results hold no figures that could be compared: no common split, no such level, no such measure."""
+    """The results have no figures to compare: no common split, no such level, no such measure."""
 
 
 @dataclass(frozen=True)
@@ -44,12 +43,12 @@ class Panel:
     Attributes
     ----------
     series : tuple of tuple
-        What is compared, such as (method,), best mean first or as asked for.
+        What is compared, such as (method,), best mean first or in the requested order.
     data_sets : tuple of str
         By share of positives, then by name.
     positive_rates : ndarray of shape (n_data_sets,)
     values : tuple of ndarray of shape (n_splits, n_series, n_measures)
-        One a data set; NaN where a measure that is not needed is missing.
+        One per data set; NaN if a measure that is not needed is missing.
     """
 
     series: tuple[tuple[Any, ...], ...]
@@ -64,7 +63,7 @@ class Panel:
 
     @property
     def n_splits(self) -> int:
-        """Splits of all data sets together."""
+        """Number of splits over all data sets."""
         return sum(len(values) for values in self.values)
 
     @cached_property
@@ -78,7 +77,7 @@ class Panel:
         return np.round(self.means.mean(axis=0), RESOLUTION)
 
     def at_most(self, level: float) -> Panel | None:
-        """The data sets with at most `level` % positives; None where there is none."""
+        """The data sets with at most `level` % positives; None if there is none."""
         kept = np.flatnonzero(self.positive_rates <= level / 100).tolist()
         if not kept:
             return None
@@ -113,15 +112,15 @@ def make_panel(
     Parameters
     ----------
     results : polars.DataFrame
-        Columns dataset, positive_rate, split, method and the measures; only rows with the status "done" count,
-        where there is a status. At most one row a data set, split and series.
+        Columns dataset, positive_rate, split, method and the measures; if there is a status, only rows with the status
+        "done" count. At most one row per data set, split and series.
     measures : sequence of str
     methods : sequence of str or None
-        Those compared, in this order. None: all that finished anything, best mean first.
+        Methods to compare, in this order. None: all with a finished trial, best mean first.
     n_needed : int
-        Without these figures a trial counts as not finished.
+        A trial without the first `n_needed` measures counts as unfinished.
     parts : sequence of str
-        Further columns that tell series apart, such as a parameter and its value.
+        Further columns that identify series, such as a parameter and its value.
     """
     check_columns(results, ["dataset", "positive_rate", "split", "method", *parts, *measures])
     rows = finished(results, measures[:n_needed])
@@ -155,7 +154,7 @@ def make_panel(
 
 
 def _ordered(panel: Panel, methods: Sequence[str] | None, n_needed: int) -> Panel:
-    """The panel with its methods as asked for, or best mean first; series of one method in their own order."""
+    """The panel with its methods in the requested order, or best mean first; series of one method keep their order."""
     if methods is None:
         level: dict[str, list[float]] = defaultdict(list)
         for key, figures in zip(panel.series, panel.overall, strict=True):
@@ -168,7 +167,7 @@ def _ordered(panel: Panel, methods: Sequence[str] | None, n_needed: int) -> Pane
 
 
 def finished(results: polars.DataFrame, measures: Iterable[str] = ()) -> polars.DataFrame:
-    """Rows of trials that are done and have a figure of each measure."""
+    """Rows of trials that are done and have a figure for each measure."""
     import polars as pl
 
     rows = results.filter(pl.col("status") == "done") if "status" in results.columns else results
@@ -181,9 +180,9 @@ def incomplete(results: polars.DataFrame, measure: str = AP) -> polars.DataFrame
     Returns
     -------
     polars.DataFrame
-        method, status ("failed", "timeout", "skipped"; "done" without a figure of the measure; "missing" for a
+        method, status ("failed", "timeout", "skipped"; "done" without a figure for the measure; "missing" for a
         split of a data set that another method has), reason (first line of the error), n_trials, n_data_sets,
-        first (the first of them, as "data set, split"). By number of trials, most first.
+        first (the first of them, as "data set, split"). Largest number of trials first.
     """
     import polars as pl
 
@@ -211,12 +210,12 @@ def incomplete(results: polars.DataFrame, measure: str = AP) -> polars.DataFrame
 
 
 def left_out(results: polars.DataFrame, measure: str = AP, methods: Sequence[str] | None = None) -> polars.DataFrame:
-    """Data sets of which a comparison leaves out splits, and the methods to blame.
+    """Data sets with splits that a comparison leaves out, and the methods responsible.
 
     Returns
     -------
     polars.DataFrame
-        dataset, n_splits, n_left_out, because_of (methods that lack a split). By name.
+        dataset, n_splits, n_left_out, because_of (methods that lack a split), sorted by name.
     """
     import polars as pl
 
@@ -256,7 +255,7 @@ def check_reference(reference: str, methods: Sequence[str]) -> None:
 
 
 def deviation(values: NDArray[np.float64]) -> float:
-    """Standard deviation; NaN for a single figure, 0 for equal ones."""
+    """Standard deviation; NaN for a single figure, exactly 0 for equal ones."""
     if len(values) < 2:
         return math.nan
     return 0.0 if np.ptp(values) == 0 else float(values.std(ddof=1))

@@ -1,7 +1,7 @@
-"""`Plan`: what an experiment is to do, as a file says it, and the trials that follow from it.
+"""`Plan`: what an experiment does, read from a file, and the resulting trials.
 
-Owns reading and checking of plans and the names of trials. A trial's id is a hash of everything that decides its
-figures (table, split, method, settings, measures), so a plan can be edited and extended: what is done stays done.
+Owns reading and checking plans and naming trials. A trial's id is a hash of everything that determines its figures
+(table, split, method, settings, measures), so a plan can be edited and extended without rerunning finished trials.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ DEFAULT_MEASURES = ("average_precision", "roc_auc", "precision_at_positives")
 
 @dataclass(frozen=True)
 class Table:
-    """A table of a plan: `source` says where it comes from, `name` what tables of results call it."""
+    """A table of a plan: `source` says where it comes from, `name` is its name in results."""
 
     name: str
     source: Mapping[str, Any]
 
     def decides(self) -> dict[str, Any]:
-        """What a trial's id holds of it: of a path the file's name, wherever the file is."""
+        """What enters a trial's id: for a path only the file's name, wherever the file is."""
         if "path" not in self.source:
             return dict(self.source)
         return dict(self.source) | {"path": Path(self.source["path"]).name, "as": self.name}
@@ -44,27 +44,27 @@ class Table:
 
 @dataclass(frozen=True)
 class MethodUse:
-    """A method of a plan: fixed parameters, values to try, and how the best is found.
+    """A method of a plan: fixed parameters, values to try, and how the best is chosen.
 
     Attributes
     ----------
     label : str
         What tables of results call it.
     method : str
-        Name in the register.
+        Registered name.
     parameters : mapping
         Fixed parameters.
     search : mapping of str to list
-        Values to try; None = those the register proposes.
+        Values to try; None = the method's default values.
     tuner : {"grid", "halving", "optuna"}
     n_candidates : int
         Settings that Optuna may try.
     judge : {"cv", "out-of-bag"}
-        What a setting is judged by: inner cross-validation, or the out-of-bag score of a forest.
+        How settings are compared: by inner cross-validation, or by the out-of-bag score of a forest.
     profile : mapping of str to list
         One parameter and values at which the test measure is also recorded, for plots; never used to choose.
     seeds : tuple of int or None
-        Seeds it runs on where they are fewer than the plan's.
+        Seeds to run on, if fewer than the plan's.
     """
 
     label: str
@@ -84,7 +84,7 @@ class MethodUse:
         return {name: values for name, values in space.items() if name not in self.parameters}
 
     def decides(self) -> dict[str, Any]:
-        """What a trial's id holds of it; the order of values counts, as of equal settings the first wins."""
+        """What enters a trial's id; the order of values matters, because ties go to the first setting."""
         kept = {name: getattr(self, name) for name in ("method", "parameters", "tuner", "judge", "profile")}
         return (
             kept
@@ -95,31 +95,30 @@ class MethodUse:
 
 @dataclass(frozen=True)
 class Protocol:
-    """How tables are split and settings are judged.
+    """How tables are split and settings are compared.
 
     Attributes
     ----------
     kind : {"holdout", "kfold", "published", "prequential", "given"}
-        holdout: a random stratified test part of `test_size`, one a seed. kfold: `n_splits` stratified folds, shuffled
-        anew for each seed. published: as the code of the MetaAP paper splits, test part and inner folds from one
+        holdout: a random stratified holdout of `test_size`, one per seed. kfold: `n_splits` stratified folds,
+        reshuffled for each seed. published: as in the code of the MetaAP paper, holdout and inner folds from one
         generator. prequential: `n_splits` windows in time, see `PrequentialSplit`. given: the last `test` rows of a
-        table are its test part.
+        table are the test rows.
     seeds : tuple of int
     test_size : float
     n_splits : int
     inner_splits : int
-        Folds of the cross-validation inside the training part that settings are judged by.
+        Folds of the inner cross-validation that compares settings.
     scoring : str
-        Measure that settings are judged by.
+        Measure by which settings are compared.
     encoding : {"as needed", "numbers"}
-        numbers: every method is given numbers, also those that read categories and missing values themselves.
+        numbers: every method gets numbers, even those that read categories and missing values themselves.
     time_limit : float or None
-        Seconds that one fit may take.
+        Seconds per fit.
     trial_minutes : float or None
-        Minutes that one trial may take, reading and tuning included; None = any time.
+        Minutes per trial, reading and tuning included; None = no limit.
     trial_memory : float, "auto" or None
-        Gigabytes that the process of a trial may take, libraries included; "auto" = 90 % of the machine's memory, None
-        = no cap.
+        Gigabytes per trial process, libraries included; "auto" = 90 % of the machine's memory, None = no limit.
     time, train, gap, test, label_delay : windows of "prequential"; of "given", `test` is a number of rows
     """
 
@@ -140,7 +139,7 @@ class Protocol:
     label_delay: Any = None
 
     def decides(self) -> dict[str, Any]:
-        """What a trial's id holds of it: what its kind reads, and no seeds or limits."""
+        """What enters a trial's id: the settings that its kind uses, without seeds and limits."""
         names = ["kind", "inner_splits", "scoring", "encoding"]
         names += {"holdout": ["test_size"], "published": ["test_size"], "given": ["test"]}.get(self.kind, ["n_splits"])
         names += ["time", "train", "gap", "test", "label_delay"] if self.kind == "prequential" else []
@@ -148,13 +147,13 @@ class Protocol:
 
     @property
     def n_splits_in_all(self) -> int:
-        """Number of splits, all seeds together."""
+        """Number of splits over all seeds."""
         if self.kind == "prequential":
             return self.n_splits
         return len(self.seeds) * (self.n_splits if self.kind == "kfold" else 1)
 
     def splits(self) -> list[tuple[int, int]]:
-        """(seed, fold) of every split; fold 0 where a seed has one split."""
+        """(seed, fold) of every split; fold 0 if a seed has one split."""
         if self.kind == "kfold":
             return [(seed, fold) for seed in self.seeds for fold in range(1, self.n_splits + 1)]
         if self.kind == "prequential":
@@ -208,15 +207,15 @@ class Plan:
 
     @classmethod
     def from_yaml(cls, path: str | Path, *, folder: str | Path | None = None, quick: bool = False) -> Plan:
-        """Plan of a YAML file.
+        """Plan from a YAML file.
 
         Parameters
         ----------
         path : path of the file
             Paths in it are relative to the file.
-        folder : where tables are looked up by name or group
+        folder : where to find tables by name or group
         quick : bool
-            Let the file's section `quick` override the rest, for a look in minutes.
+            Let the file's section `quick` override the rest, for a run of a few minutes.
         """
         path = Path(path)
         plan = cls.from_dict(read_yaml(path), folder=folder, quick=quick, owner=path.name)
@@ -232,7 +231,7 @@ class Plan:
     def from_dict(
         cls, content: Any, *, folder: str | Path | None = None, quick: bool = False, owner: str = "the plan"
     ) -> Plan:
-        """Plan of plain values, checked; every mistake gets a sentence."""
+        """Plan from plain values, checked; every error is explained."""
         content = _mapping(content, owner, ("name", "data", "methods", "protocol", "measures", "reference", "quick"))
         if quick:
             content = _overridden(content, _mapping(content.get("quick") or {}, f"'quick' of {owner}", None))
@@ -270,7 +269,7 @@ class Plan:
         return plan
 
     def with_limits(self, *, trial_minutes: float | None = None, trial_memory: float | None = None) -> Plan:
-        """The plan with other limits per trial; None leaves a limit as it is. Finished trials stay finished."""
+        """The plan with other limits per trial; None keeps a limit. Finished trials stay finished."""
         given: dict[str, Any] = {"trial_minutes": trial_minutes, "trial_memory": trial_memory}
         return replace(self, protocol=replace(self.protocol, **{name: v for name, v in given.items() if v is not None}))
 
@@ -287,7 +286,7 @@ class Plan:
         }
 
     def trials(self) -> list[Trial]:
-        """All trials: split by split, so that an unfinished run is a fair smaller one."""
+        """All trials, split by split, so that an unfinished run is still a fair, smaller comparison."""
         found = []
         for seed, fold in self.protocol.splits():
             for table in self.tables:
@@ -316,12 +315,12 @@ def _mapping(value: Any, owner: str, known: Iterable[str] | None) -> dict[str, A
             if name not in known:
                 near = difflib.get_close_matches(name, known, 1, 0.5)
                 hint = f"did you mean {near[0]!r}?" if near else f"known are {', '.join(known)}."
-                raise InputError(f"{owner} has an entry {name!r} that is not known. Hint: {hint}")
+                raise InputError(f"{owner} has an entry {name!r} that is unknown. Hint: {hint}")
     return dict(zip(names, value.values(), strict=True))
 
 
 def _overridden(content: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
-    """The content with changes laid over it; `methods` of the changes picks and edits methods, None drops one."""
+    """The content with changes merged in; `methods` of the changes picks and edits methods, None drops one."""
     out = dict(content)
     for name, value in changes.items():
         if isinstance(value, Mapping) and isinstance(out.get(name), Mapping):
@@ -365,7 +364,7 @@ def _names_of_group(group: str, folder: str | Path | None, owner: str) -> list[s
 
 
 def _measures(given: Any, owner: str) -> tuple[str, ...]:
-    """Measures of a plan; average precision is always among them, as tables and tests are about it."""
+    """Measures of a plan; average precision is always included, because tables and tests use it."""
     if isinstance(given, str) or not isinstance(given, Sequence):
         raise InputError(f"'measures' of {owner} must be a list of names, found {given!r:.60}.")
     for measure in given:
@@ -396,7 +395,7 @@ def _method_use(label: str, entry: Any, owner: str) -> MethodUse:
         (len(use.profile) <= 1, "'profile' must name one parameter", sorted(use.profile)),
         (all(_is_number(value) for value in followed), "'profile' must list numbers", followed),
         (_is_int(use.n_candidates, 1), "'n_candidates' must be an int of at least 1", use.n_candidates),
-        (use.judge == "cv" or use.tuner == "grid", "'judge: out-of-bag' goes with the tuner grid", use.tuner),
+        (use.judge == "cv" or use.tuner == "grid", "'judge: out-of-bag' needs the tuner grid", use.tuner),
     ]
     _check(rules, place)
     ranges = [name for name, values in use.space.items() if isinstance(values, Mapping)]
@@ -440,7 +439,7 @@ def _protocol(entry: Any, owner: str) -> Protocol:
 
 
 def _check(rules: Iterable[tuple[bool, str, Any]], place: str) -> None:
-    """Raise ValueError at the first rule that does not hold."""
+    """Raise ValueError for the first broken rule."""
     for holds, rule, found in rules:
         if not holds:
             raise InputError(f"{place}: {rule}. Found {found!r}.")

@@ -1,7 +1,7 @@
 """`PrequentialSplit`: train on the past, test on what came next, as often as the data allow.
 
-A splitter for scikit-learn's `cross_validate` and searches. It owns which rows are trained and tested on; how times and
-lengths are read is in `timeline`, the measures are in `toprank.metrics`.
+A splitter for scikit-learn's `cross_validate` and searches. It decides which rows are trained and tested on; `timeline`
+reads times and lengths, and the measures are in `toprank.metrics`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _MAX_FOLDS = 100_000
 
 
 class Window(NamedTuple):
-    """When a fold trains and tests, as `PrequentialSplit.windows` gives it; ends are not included."""
+    """When a fold trains and tests, as returned by `PrequentialSplit.windows`; ends are not included."""
 
     train_start: Any
     train_end: Any
@@ -39,12 +39,12 @@ class Window(NamedTuple):
 
 @dataclass(frozen=True)
 class _Fold:
-    """A fold as places among the rows in order of time."""
+    """A fold as positions among the rows in order of time."""
 
-    start: Fraction  # t, where the test window starts
+    start: Fraction  # t, the start of the test window
     train: slice
     test: slice
-    n_known: int  # the labels of so many first rows are known at t
+    n_known: int  # number of first rows whose labels are known at t
 
 
 @dataclass(frozen=True)
@@ -52,16 +52,16 @@ class _Rows:
     """The rows in order of time; arrays have the shape (n,)."""
 
     timeline: Timeline
-    labels: NDArray[Any] | None  # to leave out folds with one class
-    first_caught: NDArray[np.intp] | None  # place of the first positive row of each row's entity; n where none
+    labels: NDArray[Any] | None  # for leaving out folds with one class
+    first_caught: NDArray[np.intp] | None  # position of the first positive row of each row's entity; n if none
 
     def tested(self, fold: _Fold) -> NDArray[np.intp]:
-        """Return the places of the rows to test on."""
+        """Return the positions of the test rows."""
         places = np.arange(fold.test.start, fold.test.stop)
         return places if self.first_caught is None else places[self.first_caught[fold.test] >= fold.n_known]
 
     def has_one_class(self, fold: _Fold) -> bool:
-        """Return whether there is one class only to train or to test on."""
+        """Return whether the training or test rows have only one class."""
         if self.labels is None:
             return False
         parts = (self.labels[fold.train], self.labels[self.tested(fold)])
@@ -76,46 +76,46 @@ class PrequentialSplit(BaseCrossValidator):
         --- step --->|<---------- train ---------->|<-- gap -->|<-- test -->|    the next fold
 
     Training rows have a time in [t - gap - train, t - gap), test rows in [t, t + test). The last test window ends with
-    the data: t + test is the first moment after the last time (a day later where whole days lie between all times, the
-    next number where they are whole numbers). The folds before lie `step` apart, as far back as a whole training window
-    fits; with "all", as there is a row to train on. Rows of equal time are never parted.
+    the data: t + test is the first moment after the last time (a day later if all times are whole days apart, the next
+    number if they are whole numbers). Earlier folds are `step` apart, as far back as a whole training window fits; with
+    "all", as long as there is a row to train on. Rows with the same time are never split.
 
-    Gap and delay are two things. In the **gap** nothing is used: the time to train, approve and install a model, or
-    cases that are not in the system yet. It moves the training window back and keeps its length. With a **label
-    delay** the cases are there, but whether they are positive is known only so much later, after the check or the
-    complaint: rows with ``time + label_delay > t`` are left out of the training window, which does not move and becomes
-    shorter. Labels that arrive after d are never used too early with either ``label_delay=d`` or ``gap=d``.
+    Gap and delay differ. Nothing in the **gap** is used: it is the time to train, approve and install a model, or to
+    enter cases into the system. It moves the training window back and keeps its length. With a **label delay** the
+    cases are there, but their labels are known only later, after the check or the complaint: rows with ``time +
+    label_delay > t`` are left out of the training window, which does not move and becomes shorter. Labels that arrive
+    after d are never used too early with either ``label_delay=d`` or ``gap=d``.
 
     Parameters
     ----------
     train : length of time or "all"
-        A number where the times are numbers; where they are dates a numpy.timedelta64, a datetime.timedelta or a string
+        A number if the times are numbers; if they are dates, a numpy.timedelta64, a datetime.timedelta or a string
         such as "180d" or "26w" (w, d, h, min, s). "all" trains on everything before the gap: the window grows.
     gap : length of time
         0 is no gap.
     test : length of time
     step : length of time, default=None
-        From one fold to the next; None is `test`, so that every row is tested on at most once.
+        From one fold to the next; None means `test`, so that every row is tested at most once.
     n_splits : int, default=None
-        Only the last so many folds; None is all.
+        Number of folds, the last ones; None means all.
     times : str or array-like of shape (n,)
-        The name of a column of X, which must then be a data frame, or a time per row: numbers or dates, in any order.
+        The name of a column of X, which must then be a data frame, or one time per row: numbers or dates, in any order.
         Dates with a time zone are compared in UTC. For windows that start at midnight, pass days without the hours.
     label_delay : length of time, default=None
-        How long after its time the label of a row becomes known; None is at once.
+        How long after its time the label of a row becomes known; None means at once.
     drop_caught : bool, default=False
-        Leave out of the test part the rows of entities (`groups`) that have been caught: one of their rows before t is
-        positive and its label is known, ``time + label_delay <= t``. Needs y and groups.
+        Leave out test rows of entities (`groups`) that have been caught: one of their rows before t is positive and its
+        label is known, ``time + label_delay <= t``. Needs y and groups.
     skip_one_class : bool, default=False
-        Leave out folds with only one class in the training or the test part, with a warning that says how many.
-        Needs y. A week without a positive is then not counted at all, which flatters precision; the scorers of
-        `toprank.experiment.column_scorers` count it as 0 and need no second class to test on.
+        Leave out folds with only one class in the training or test rows, with a warning that gives their number. Needs
+        y. A week without a positive is then not counted at all, which makes precision optimistic; the scorers of
+        `toprank.experiment.column_scorers` count it as 0 and do not need both classes in the test rows.
     pos_label : default=None
         The positive label, for `drop_caught`; the larger of the two by default.
 
     Notes
     -----
-    Windows without a row to train or to test on are passed over. Groups without `drop_caught` are not used.
+    Windows without training or test rows are skipped. Groups are used only with `drop_caught`.
 
     References
     ----------
@@ -141,7 +141,7 @@ class PrequentialSplit(BaseCrossValidator):
     [0 1 2 3] [6]
     """
 
-    # scikit-learn's way to say that `groups`, where metadata are routed, go to this splitter.
+    # scikit-learn's way to say that `groups` are routed to this splitter when metadata routing is on.
     __metadata_request__split = {"groups": True}
 
     def __init__(
@@ -183,19 +183,19 @@ class PrequentialSplit(BaseCrossValidator):
         return f"{_CALLER}({', '.join(shown)})"
 
     def get_n_splits(self, X: Any = None, y: Any = None, groups: Any = None) -> int:
-        """Number of folds, given the same arguments as `split`; those that it does not use may be None."""
+        """Number of folds, for the same arguments as `split`; unused ones may be None."""
         rows = self._rows(X, y, groups)
         return len(self._folds(rows)[0])
 
     def split(
         self, X: Any = None, y: Any = None, groups: Any = None
     ) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp]]]:
-        """Pairs of positions of the rows to train and to test on, ascending; the earliest fold first.
+        """Pairs of positions of training and test rows, ascending; the earliest fold first.
 
         Parameters
         ----------
         X : array-like or data frame with n rows
-            May be None where `times` is an array.
+            May be None if `times` is an array.
         y : array-like of shape (n,), optional
             Labels, for `drop_caught` and `skip_one_class`.
         groups : array-like of shape (n,), optional
@@ -205,15 +205,15 @@ class PrequentialSplit(BaseCrossValidator):
         folds, n_skipped = self._folds(rows)
         if n_skipped:
             warnings.warn(
-                f"{_CALLER} left out {n_skipped} of {n_skipped + len(folds)} folds, which have one class only in the "
-                "training or the test part. Hint: longer windows have more positives.",
+                f"{_CALLER} left out {n_skipped} of {n_skipped + len(folds)} folds, which have only one class in the "
+                "training or test rows. Hint: longer windows have more positives.",
                 stacklevel=2,
             )
         order = rows.timeline.order
         return ((np.sort(order[fold.train]), np.sort(order[rows.tested(fold)])) for fold in folds)
 
     def windows(self, X: Any = None, y: Any = None, groups: Any = None) -> list[Window]:
-        """When each fold of `split` trains and tests, and on how many rows, to stand beside its scores.
+        """When each fold of `split` trains and tests, and on how many rows, to show beside its scores.
 
         Parameters are those of `split`.
 
@@ -242,7 +242,7 @@ class PrequentialSplit(BaseCrossValidator):
         return found
 
     def _lengths(self) -> dict[str, Length | None]:
-        """Return the windows as lengths by name; None is "all" for train, and the default for the others."""
+        """Return the windows as lengths by name; None means "all" for train, and the default for the others."""
         lengths: dict[str, Length | None] = {}
         for name in ("train", "gap", "test", "step", "label_delay"):
             given, may_be_zero = getattr(self, name), name in ("gap", "label_delay")
@@ -254,7 +254,7 @@ class PrequentialSplit(BaseCrossValidator):
         return lengths
 
     def _measured(self, timeline: Timeline) -> tuple[Fraction | None, Fraction, Fraction, Fraction, Fraction]:
-        """Return train, gap, test, step and delay in the unit of the times; a train of None is everything."""
+        """Return train, gap, test, step and delay in the unit of the times; None for train means everything."""
         measured = {
             name: None if length is None else timeline.measure(length, name, caller=_CALLER)
             for name, length in self._lengths().items()
@@ -307,7 +307,7 @@ class PrequentialSplit(BaseCrossValidator):
         return labels == classes[position]
 
     def _folds(self, rows: _Rows) -> tuple[list[_Fold], int]:
-        """Return the folds, the earliest first, and how many were left out for having one class."""
+        """Return the folds, the earliest first, and how many were left out because they have one class."""
         folds: list[_Fold] = []
         n_skipped = 0
         for fold in self._all_folds(rows.timeline):

@@ -21,10 +21,10 @@ class Split(NamedTuple):
 
 
 def make_split(protocol: Protocol, cases: Cases, seed: int, fold: int) -> Split:
-    """Rows of one split of a protocol; the same ones every time."""
+    """Rows of one split of a protocol; the same every time."""
     rows, y = np.arange(len(cases.y)), cases.y
     random: Any = seed
-    if protocol.kind == "published":  # one generator for the test part and the folds, as the paper's code draws them
+    if protocol.kind == "published":  # one generator for the holdout and the folds, as in the paper's code
         random = np.random.RandomState(seed)
     if protocol.kind in ("holdout", "published"):
         train, test = train_test_split(rows, test_size=protocol.test_size, stratify=y, random_state=random)

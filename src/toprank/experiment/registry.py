@@ -1,7 +1,7 @@
-"""`Method`: what the engine knows of a way to rank, and the register of all of them by name.
+"""`Method`: what the engine knows about a ranking method, and the register of all methods by name.
 
-A method is a recipe for an estimator with the settings worth trying. The engine asks no more of an estimator than
-`fit(X, y)` and one of `decision_function`, `predict_proba`, `predict`. Further methods join by `register`.
+A method is a recipe for an estimator with the settings to try. The engine only needs `fit(X, y)` and one of
+`decision_function`, `predict_proba`, `predict`. `register` adds further methods.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import numpy as np
 from toprank.errors import InputError
 
 Reads = Literal["frame", "numbers", "scaled"]
-"""What a method is given: the data frame as it is, with categories and missing values; numbers (one-hot categories,
+"""What a method gets: the data frame itself, with categories and missing values; numbers (one-hot categories,
 missing values filled in and flagged); or numbers of mean 0 and deviation 1. Encoders see training rows only."""
 
 
@@ -31,9 +31,9 @@ class Sweep:
     parameter : str
     scores : callable
         scores(estimator, X, values) -> float array (len(values), n): row i is what the method fitted with values[i]
-        would score, read off the estimator that was fitted with the largest of the values (None counts as largest).
+        would score, computed from the estimator fitted with the largest of the values (None counts as largest).
     applies : callable
-        applies(setting) -> False where another parameter stands in the way; then every value is fitted.
+        applies(setting) -> False if another parameter prevents it; then every value is fitted.
     """
 
     parameter: str
@@ -43,25 +43,25 @@ class Sweep:
 
 @dataclass(frozen=True)
 class Method:
-    """A way to rank, by name.
+    """A named ranking method.
 
     Attributes
     ----------
     name : str
-        Short, lower case, words joined by hyphens: what a plan and the command line say.
+        Short, lower case, words joined by hyphens: used in plans and on the command line.
     title : str
-        What tables and plots say.
+        Used in tables and plots.
     family : str
         "toprank", "tree", "forest", "linear", "boosting", "balanced", "neighbours" or "additive".
     make : callable
-        make(random_state=0, n_jobs=1, **setting) -> an estimator that is not fitted.
+        make(random_state=0, n_jobs=1, **setting) -> an unfitted estimator.
     space : mapping of str to sequence
-        Values tried of each parameter, where a plan names none; empty: nothing to tune.
+        Default values to try for each parameter; empty: nothing to tune.
     reads : {"frame", "numbers", "scaled"}
     packages : tuple of str
         Optional packages that `make` imports.
     is_readable : bool
-        True where a person can read the fitted model.
+        True if a person can read the fitted model.
     size : callable or None
         size(fitted estimator) -> (number, unit), such as (14, "leaves").
     sweep : Sweep or None
@@ -91,21 +91,21 @@ _METHODS: dict[str, Method] = {}
 
 
 def register(method: Method) -> Method:
-    """Add a method to those known by name."""
+    """Register a method by name."""
     if method.name in _METHODS:
-        raise InputError(f"A method {method.name!r} is registered already. Hint: choose another name.")
+        raise InputError(f"A method {method.name!r} is already registered. Hint: choose another name.")
     _METHODS[method.name] = method
     return method
 
 
 def list_methods() -> list[Method]:
-    """All methods, in the order in which they were registered: this library's first."""
+    """All methods in order of registration, this library's first."""
     _load_methods()
     return list(_METHODS.values())
 
 
 def find_method(name: str) -> Method:
-    """The method of a name; "smote+xgboost" is a sampler in front of a method."""
+    """The method with this name; "smote+xgboost" is a sampler followed by a method."""
     _load_methods()
     if name in _METHODS:
         return _METHODS[name]
@@ -120,5 +120,5 @@ def find_method(name: str) -> Method:
 
 
 def _load_methods() -> None:
-    """Import the modules that register methods; those of optional packages import them when they make an estimator."""
+    """Import the modules that register methods; optional packages are imported only when an estimator is made."""
     import toprank.experiment.methods  # noqa: F401

@@ -1,4 +1,4 @@
-"""`run`: the missing trials of a store, each kept as soon as it is finished."""
+"""`run`: run the missing trials of a store and save each as soon as it is finished."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ BACKENDS = ("processes", "threads", "dask")
 
 @dataclass
 class Progress:
-    """How far a run is."""
+    """Progress of a run."""
 
     n_trials: int
     n_before: int
@@ -41,7 +41,7 @@ class Progress:
 
     @property
     def seconds_left(self) -> float:
-        """Seconds to go, as fast as so far; infinite before the first trial is finished."""
+        """Estimated seconds left at the present speed; infinite before the first trial is finished."""
         if not self.n_run:
             return float("inf")
         return (time.monotonic() - self.started) / self.n_run * (self.n_trials - self.n_done)
@@ -62,28 +62,28 @@ def run(
     trials: Sequence[Trial] | None = None,
     seconds: float | None = None,
 ) -> Iterator[Progress]:
-    """Run what is missing in a store; yields after every trial, which is on disk by then.
+    """Run the missing trials of a store; yields after every trial, once it is on disk.
 
     Parameters
     ----------
     store : Store
-        Holds the plan and what is done already.
+        Holds the plan and the finished trials.
     n_workers : int or None
-        Trials side by side; None = one per processor.
+        Parallel trials; None = one per processor.
     backend : {"processes", "threads", "dask"}
     client : distributed.Client or None
         For "dask".
     retry : bool
-        Run again what failed or took too long.
+        Rerun trials that failed or took too long.
     trials : sequence of Trial or None
         Run these instead of all that is missing.
     seconds : float or None
-        Stop after this time; processes give up what they are at, threads and Dask finish it.
+        Stop after this time; processes abandon their current trial, threads and Dask finish it.
 
     Yields
     ------
     Progress
-        The same object each time, brought up to date; first before any trial is finished.
+        The same object each time, updated; first before any trial is finished.
     """
     if backend not in BACKENDS:
         raise InputError(f"The backend must be one of {BACKENDS}, found {backend!r}.")

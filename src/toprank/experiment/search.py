@@ -1,7 +1,7 @@
-"""Tuning: which setting of a method is best, judged on the training part alone.
+"""Tuning: which setting of a method is best, judging by the training rows alone.
 
-What can be shared is shared: a fold's rows are encoded and binned once for all settings, and where the register says
-that one fit gives all values of a parameter (depths of a tree, rounds of a booster), one fit it is.
+Work is shared: a fold's rows are encoded and binned once for all settings, and if one fit gives all values of a
+parameter (depths of a tree, rounds of a booster), there is only one fit.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Folds = Sequence[tuple[np.ndarray, np.ndarray]]
 
 @dataclass(frozen=True)
 class Tuning:
-    """The best setting, its score, and the mean score of every setting that was tried (NaN: given up on the way)."""
+    """The best setting, its score, and the mean score of every setting tried (NaN: dropped on the way)."""
 
     setting: Setting
     score: float | None
@@ -36,7 +36,7 @@ class Tuning:
 
 @dataclass(frozen=True)
 class Tuner:
-    """How one method is tuned on one training part.
+    """How one method is tuned on one set of training rows.
 
     Attributes
     ----------
@@ -46,7 +46,7 @@ class Tuner:
     scoring : str
     random_state : int
     before_fit : callable
-        Called before every fit: where a time limit counts from.
+        Called before every fit: the time limit starts here.
     """
 
     method: Method
@@ -60,13 +60,13 @@ class Tuner:
     def of(
         cls, use: MethodUse, protocol: Protocol, random_state: int = 0, before_fit: Callable[[], None] = lambda: None
     ) -> Tuner:
-        """Tuner of a method of a plan."""
+        """Tuner for a method of a plan."""
         method = find_method(use.method)
         reads: Reads = "numbers" if protocol.encoding == "numbers" and method.reads == "frame" else method.reads
         return cls(method, use, reads, protocol.scoring, random_state, before_fit)
 
     def tune(self, X: Any, y: np.ndarray, folds: Folds) -> Tuning:
-        """Best setting on (X, y); of equals the first. One setting only: nothing is fitted."""
+        """Best setting on (X, y); ties go to the first. With a single setting, nothing is fitted."""
         if self.use.tuner == "optuna":
             return self._ask_optuna(X, y, folds)
         settings = product_of(self.use.space)
@@ -84,7 +84,7 @@ class Tuner:
     def cross_validate(self, settings: Sequence[Setting], X: Any, y: np.ndarray, folds: Folds) -> np.ndarray:
         """Score of each setting on each held-out fold, float64 (n_settings, n_folds)."""
         out = np.full((len(settings), len(folds)), np.nan)
-        depths = [setting["leaf_depth"] for setting in settings if "leaf_depth" in setting]  # of MetaAP: grown together
+        depths = [setting["leaf_depth"] for setting in settings if "leaf_depth" in setting]  # MetaAP: grown together
         for i, (inside, held_out) in enumerate(folds):
             encoder = make_encoder(self.reads).fit(rows_of(X, inside))
             known, new = encoder.transform(rows_of(X, inside)), encoder.transform(rows_of(X, held_out))
@@ -97,7 +97,7 @@ class Tuner:
     def score_settings(
         self, settings: Sequence[Setting], known: Any, y: np.ndarray, new: Any
     ) -> Iterator[tuple[list[int], np.ndarray]]:
-        """Positions of settings that one fit answers for, and their scores of new rows, float64 (n_positions, n)."""
+        """Positions of settings covered by one fit, and their scores of new rows, float64 (n_positions, n)."""
         sweep = self.method.sweep
         if sweep is not None and not all(sweep.applies({**self.use.parameters, **setting}) for setting in settings):
             sweep = None
@@ -111,13 +111,13 @@ class Tuner:
                 yield positions, np.asarray(sweep.scores(model, new, values))
 
     def fit(self, setting: Setting, X: Any, y: np.ndarray) -> Any:
-        """A fitted estimator; X as the method reads it. A seed that the plan names wins over the trial's."""
+        """A fitted estimator; X is encoded for the method. A seed in the plan overrides the trial's."""
         self.before_fit()
         parameters = {"random_state": self.random_state, **self.use.parameters, **setting}
         return self.method.make(n_jobs=1, **parameters).fit(X, y)
 
     def _out_of_bag(self, settings: Sequence[Setting], X: Any, y: np.ndarray) -> np.ndarray:
-        """Out-of-bag score of a forest of each setting: no fold is held out, and no fewer rows are learned from."""
+        """Out-of-bag score of a forest per setting: no fold is held out, so all rows are used for learning."""
         known = make_encoder(self.reads).fit(X).transform(X)
         with shared_training_data():
             models = [self.fit(setting, known, y) for setting in settings]
@@ -132,14 +132,14 @@ class Tuner:
         return np.array(scores)
 
     def _halve(self, settings: Sequence[Setting], X: Any, y: np.ndarray, folds: Folds) -> np.ndarray:
-        """Mean score of the settings that survive: after every fold the worse half of them is given up."""
+        """Mean score of the settings that survive: after every fold the worse half is dropped."""
         alive, scores = np.arange(len(settings)), np.full((len(settings), len(folds)), np.nan)
         for i, fold in enumerate(folds):
             scores[alive, i] = self.cross_validate([settings[a] for a in alive.tolist()], X, y, [fold])[:, 0]
             if i + 1 < len(folds):
                 order = np.argsort(-scores[alive, : i + 1].mean(axis=1), kind="stable")
                 alive = np.sort(alive[order[: max(1, (len(alive) + 1) // 2)]])
-        return scores.mean(axis=1)  # NaN where a fold is missing
+        return scores.mean(axis=1)  # NaN if a fold is missing
 
     def _ask_optuna(self, X: Any, y: np.ndarray, folds: Folds) -> Tuning:
         """Best of `n_candidates` settings that Optuna's tree-structured Parzen estimator proposes."""
@@ -170,12 +170,12 @@ def _suggest(candidate: Any, name: str, values: Any) -> Any:
 
 
 def product_of(space: Mapping[str, Sequence[Any]]) -> list[Setting]:
-    """All combinations of a space; one empty setting where there is nothing to try."""
+    """All combinations of a space; one empty setting if there is nothing to try."""
     return [dict(zip(space, values, strict=True)) for values in itertools.product(*space.values())]
 
 
 def groups_of(settings: Sequence[Setting], parameter: str | None) -> list[list[int]]:
-    """Positions of settings that differ in the given parameter only."""
+    """Groups of positions of settings that differ only in the given parameter."""
     groups: dict[str, list[int]] = {}
     for position, setting in enumerate(settings):
         rest = {k: v for k, v in setting.items() if k != parameter} if parameter in setting else {"": position}
@@ -184,7 +184,7 @@ def groups_of(settings: Sequence[Setting], parameter: str | None) -> list[list[i
 
 
 def _size(value: Any) -> float:
-    """A value's place in the order of a sweep: None means unlimited."""
+    """Sort key of a value in a sweep: None means unlimited."""
     return np.inf if value is None else float(value)
 
 
@@ -194,7 +194,7 @@ def rows_of(X: Any, rows: np.ndarray) -> Any:
 
 
 def scores_of(model: Any, X: Any) -> np.ndarray:
-    """Scores of rows by whatever the estimator offers: larger is more suspicious."""
+    """Scores of rows by whichever method the estimator has: larger is more suspicious."""
     if hasattr(model, "decision_function"):
         return np.asarray(model.decision_function(X), np.float64)
     if hasattr(model, "predict_proba"):

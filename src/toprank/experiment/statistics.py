@@ -1,6 +1,6 @@
-"""Statistics of several methods over several data sets: ranks, Friedman's test, critical difference, Holm's step.
+"""Statistics of several methods over several data sets: ranks, Friedman's test, critical difference, Holm's correction.
 
-All take the figures of finished comparisons; what enters a comparison is decided in `summary`. Tests of two methods
+All take the figures of finished comparisons; `summary` decides what is compared. Tests of two methods
 are in `toprank.metrics.comparison`.
 
 References
@@ -29,8 +29,8 @@ class FriedmanTest:
     chi_square : float
         Friedman's statistic, corrected for ties.
     statistic : float
-        Iman and Davenport's F, with k - 1 and (k - 1)(N - 1) degrees of freedom; infinite where all data sets rank
-        the methods alike.
+        Iman and Davenport's F, with k - 1 and (k - 1)(N - 1) degrees of freedom; infinite if all data sets rank the
+        methods alike.
     p_value : float
         Of `statistic`.
     """
@@ -41,7 +41,7 @@ class FriedmanTest:
 
 
 def mean_ranks(values: ArrayLike) -> NDArray[np.float64]:
-    """Mean rank of each method over data sets: 1 is the best, equal figures share the mean of their ranks.
+    """Mean rank of each method over data sets: 1 is the best, ties share the mean of their ranks.
 
     Parameters
     ----------
@@ -89,11 +89,11 @@ def friedman_test(values: ArrayLike) -> FriedmanTest:
     if not np.ptp(grid, axis=1).any():
         return FriedmanTest(0.0, 0.0, 1.0)
     from scipy.special import fdtrc
-    from scipy.stats import friedmanchisquare  # half a second to import: only who tests pays
+    from scipy.stats import friedmanchisquare  # takes half a second to import: only when needed
 
     chi_square = float(friedmanchisquare(*_ranks(grid).T).statistic)  # of ranks: figures may be subnormal
     rest = n_data_sets * (n_methods - 1) - chi_square
-    if rest <= 1e-9 * n_data_sets:  # all rank alike: rounding decides the sign
+    if rest <= 1e-9 * n_data_sets:  # all rank alike: the sign would be rounding error
         return FriedmanTest(chi_square, float("inf"), 0.0)
     statistic = (n_data_sets - 1) * chi_square / rest
     p_value = float(fdtrc(n_methods - 1, (n_methods - 1) * (n_data_sets - 1), max(statistic, 0.0)))
@@ -103,7 +103,7 @@ def friedman_test(values: ArrayLike) -> FriedmanTest:
 def nemenyi_difference(n_methods: int, n_data_sets: int, level: float = 0.05) -> float:
     """Critical difference of two mean ranks by Nemenyi's test.
 
-    Two methods differ at the level where their mean ranks differ by at least this.
+    Two methods differ significantly if their mean ranks differ by at least this much.
 
     Parameters
     ----------
@@ -112,7 +112,7 @@ def nemenyi_difference(n_methods: int, n_data_sets: int, level: float = 0.05) ->
     n_data_sets : int
         At least 1.
     level : float, default=0.05
-        Chance of any false difference, in (0, 1).
+        Probability of any false difference, in (0, 1).
 
     References
     ----------
@@ -146,7 +146,7 @@ def cliques(mean_ranks: ArrayLike, difference: float) -> list[tuple[int, ...]]:
     ----------
     mean_ranks : array-like of shape (n_methods,)
     difference : float
-        Critical difference: ranks that are closer do not differ.
+        Critical difference: closer ranks do not differ significantly.
 
     Returns
     -------

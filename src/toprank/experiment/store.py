@@ -1,6 +1,6 @@
-"""`Store`: finished trials in one SQLite file; each is on disk before the next is begun.
+"""`Store`: finished trials in one SQLite file; each is on disk before the next one starts.
 
-Every entry has a checksum, so that a damaged one is noticed and its trial run again instead of changing a table.
+Every entry has a checksum, so a damaged one is detected and its trial rerun instead of changing a table.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ Result = TypeVar("Result")
 FORMAT = "toprank experiment 2"
 WITHOUT_CHECKSUMS = "toprank experiment 1"
 FINAL = ("done", "failed", "timeout")
-"""Outcomes that a further run does not repeat by itself; a skipped trial is tried again, its package may be there."""
+"""Outcomes that a further run does not repeat; a skipped trial is tried again, because its package may be there now."""
 
 PATIENCE = 60.0
 SECONDS_BETWEEN_TRIES = 0.5
 
 LOCKED = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 PASSING = (*LOCKED, sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR)
-"""SQLite's codes for troubles that may be over in a moment."""
+"""SQLite's codes for problems that may be temporary."""
 
 NOT_WRITABLE = (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM, sqlite3.SQLITE_AUTH, sqlite3.SQLITE_CANTOPEN)
 
@@ -47,7 +47,7 @@ SCHEMA = (
 
 
 class StoreError(OSError):
-    """The file of an experiment cannot be read or written now; what it holds already is kept."""
+    """The file of an experiment cannot be read or written now; its content is kept."""
 
 
 class Store:
@@ -144,7 +144,7 @@ class Store:
     # --- the file -----------------------------------------------------------------------------------------------
 
     def _patiently(self, work: Callable[[], Result], *, writes: bool = False, opening: bool = False) -> Result:
-        """Do some work on the file, in one transaction if it writes; try again while a trouble may pass."""
+        """Do some work on the file, in one transaction if it writes; retry while a problem may be temporary."""
         deadline = time.monotonic() + self.patience
         while True:
             try:
@@ -158,9 +158,9 @@ class Store:
                 time.sleep(min(SECONDS_BETWEEN_TRIES, self.patience))
 
     def _refuse(self, error: sqlite3.Error, opening: bool = True) -> NoReturn:
-        """Raise what a user can understand of an error of SQLite."""
+        """Turn an error of SQLite into one that a user can understand."""
         code, again = _code(error), "run the same command again: finished trials are kept"
-        if code is None:  # a mistake of ours, such as a closed connection
+        if code is None:  # a bug of ours, such as a closed connection
             raise error
         if code in LOCKED:
             raise StoreError(
@@ -216,7 +216,7 @@ class Store:
     # --- the plan -----------------------------------------------------------------------------------------------
 
     def keep_plan(self, plan: Plan, folder: str | Path | None = None) -> None:
-        """Remember the plan and where its tables are, so that the file alone is enough to go on.
+        """Store the plan and the location of its tables, so that the file alone is enough to resume.
 
         The plan may be a changed version of the one in the file, but not a plan of another name: two plans in one
         folder would overwrite each other's tables.
@@ -243,14 +243,14 @@ class Store:
         present, before = _versions(), self._fact_if_whole("versions")
         if before is not None and before != present:
             warnings.warn(
-                f"Some trials in {self.path} were run with {before}, now it is {present}: figures may differ for "
-                "reasons that have nothing to do with the methods. Hint: begin in a new folder.",
+                f"Some trials in {self.path} were run with {before}, but this is {present}: figures may differ for "
+                "reasons that have nothing to do with the methods. Hint: start in a new folder.",
                 stacklevel=2,
             )
         self._keep_fact("versions", present)
 
     def _compare_content(self, plan: Plan, folder: str | Path | None) -> None:
-        """Warn of tables whose file is not what it was when trials were run."""
+        """Warn about tables whose file has changed since trials were run."""
         for table in plan.tables:
             content = content_of(table, folder)
             before = self._fact_if_whole(f"content of {table.name}")
@@ -259,7 +259,7 @@ class Store:
             if before is not None and before != content:
                 warnings.warn(
                     f"The content of table {table.name!r} has changed since trials in {self.path} were run, which keep "
-                    "the old figures. Hint: begin in a new folder.",
+                    "the old figures. Hint: start in a new folder.",
                     stacklevel=3,
                 )
             else:
@@ -267,15 +267,15 @@ class Store:
 
     @property
     def plan(self) -> Plan:
-        """The plan that was kept last."""
+        """The plan stored last."""
         text = self._fact("plan")
         if text is None:
-            raise InputError(f"{self.path} holds no plan. Hint: begin with `toprank benchmark plan.yaml`.")
+            raise InputError(f"{self.path} holds no plan. Hint: start with `toprank benchmark plan.yaml`.")
         return Plan.from_dict(json.loads(text), owner=f"the plan in {self.path}")
 
     @property
     def folder(self) -> str | None:
-        """Where tables are looked up by name."""
+        """Where to find tables by name."""
         return self._fact("folder") or None
 
     # --- trials -------------------------------------------------------------------------------------------------
@@ -292,16 +292,16 @@ class Store:
         return whole
 
     def missing(self, *, retry: bool = False) -> list[Trial]:
-        """Trials of the plan that are still to be run; with `retry` also those that failed or took too long.
+        """Trials of the plan still to run; with `retry` also those that failed or took too long.
 
-        Trials whose outcome is damaged are among them.
+        Includes trials whose outcome is damaged.
         """
         final = FINAL[:1] if retry else FINAL
         done = {trial_id for trial_id, outcome in self.outcomes().items() if outcome["status"] in final}
         return [trial for trial in self.plan.trials() if trial.id not in done]
 
     def drop_damaged(self) -> None:
-        """Delete the outcomes whose checksum does not match, so that their trials count as never run."""
+        """Delete the outcomes whose checksum does not match, so that their trials count as not run."""
         _, damaged = self._read()
         self._warn_of(damaged)
 
@@ -369,7 +369,7 @@ def _code(error: sqlite3.Error) -> int | None:
 
 
 def _decode(content: bytes) -> str:
-    """Text of the file; damaged bytes become other characters, which the checksum notices."""
+    """Text of the file; damaged bytes become other characters, which the checksum detects."""
     return content.decode("utf-8", "replace")
 
 
@@ -380,7 +380,7 @@ def _checksum(*texts: str) -> str:
 
 
 def _versions() -> str:
-    """Versions of what decides figures."""
+    """Versions of the packages that determine figures."""
     names = ("toprank", "numpy", "scikit-learn", "xgboost", "lightgbm", "catboost", "imbalanced-learn")
     found = []
     for name in names:
@@ -390,7 +390,7 @@ def _versions() -> str:
 
 
 def _in_order(plan: Plan) -> list[Trial]:
-    """Trials by table, method and split, as the plan orders them."""
+    """Trials by table, method and split, in the order of the plan."""
     tables = {table.name: i for i, table in enumerate(plan.tables)}
     methods = {use.label: i for i, use in enumerate(plan.methods)}
     return sorted(plan.trials(), key=lambda trial: (tables[trial.table.name], methods[trial.use.label]))

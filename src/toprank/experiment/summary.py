@@ -1,10 +1,10 @@
 """Summaries of an experiment: from the frames of a store to small frames that tables and plots show.
 
-Every function takes what `Store.results()` or `Store.profiles()` gives and returns a polars frame of shares in 0..1;
-the order of rows changes nothing. A data set enters with the splits that all compared methods finished (`panel`
-explains the rule, `incomplete` and `left_out` count what it costs). Data sets come by share of positives, methods best
-mean first unless `methods` names them. Times are in `times` alone: all other frames are the same however often a run
-was stopped.
+Every function takes the frame of `Store.results()` or `Store.profiles()` and returns a polars frame of shares in 0..1;
+the order of rows changes nothing. A data set is represented by the splits that all compared methods finished (`panel`
+explains the rule, `incomplete` and `left_out` count what it costs). Data sets are sorted by share of positives, methods
+by their mean, best first, unless `methods` names them. Only `times` has times: all other frames are the same however
+often a run was stopped.
 """
 
 from __future__ import annotations
@@ -69,14 +69,14 @@ SECONDS = ("seconds_tune", "seconds_fit", "seconds_score")
 
 
 def leaderboard(results: polars.DataFrame, measure: str = AP, methods: Sequence[str] | None = None) -> polars.DataFrame:
-    """One row a method, best mean first.
+    """One row per method, best mean first.
 
     Returns
     -------
     polars.DataFrame
         method, n_data_sets, n_splits (of all data sets), mean (over data sets of the means over splits), std (over
         data sets), mean_rank, wins (data sets on which no method has a higher mean), size (median over splits),
-        size_unit (both null where splits differ in it), is_readable.
+        size_unit (both null if splits differ in it), is_readable.
     """
     check_columns(results, ["size_unit", "is_readable"])
     panel = make_panel(results, [measure, "size"], methods)
@@ -100,7 +100,7 @@ def leaderboard(results: polars.DataFrame, measure: str = AP, methods: Sequence[
 
 @dataclass(frozen=True)
 class RankComparison:
-    """What a critical-difference diagram shows.
+    """Data of a critical-difference diagram.
 
     Attributes
     ----------
@@ -131,7 +131,7 @@ def compare_ranks(
 ) -> RankComparison:
     """Mean ranks of all methods with Friedman's test and Nemenyi's critical difference (Demšar 2006).
 
-    Where Friedman's test finds no difference at all, all methods are one group.
+    If Friedman's test finds no difference, all methods are one group.
     """
     panel = make_panel(results, [measure], methods)
     means = panel.means[:, :, 0]
@@ -150,7 +150,7 @@ def compare_ranks(
 
 
 def times(results: polars.DataFrame, methods: Sequence[str] | None = None) -> polars.DataFrame:
-    """Seconds to tune, fit and score, one row a method, fastest first; over splits that all methods finished.
+    """Seconds to tune, fit and score, one row per method, fastest first; over splits that all methods finished.
 
     Returns
     -------
@@ -172,7 +172,7 @@ def times(results: polars.DataFrame, methods: Sequence[str] | None = None) -> po
 
 
 def by_data_set(results: polars.DataFrame, measure: str = AP, methods: Sequence[str] | None = None) -> polars.DataFrame:
-    """One row a data set and method.
+    """One row per data set and method.
 
     Returns
     -------
@@ -251,14 +251,14 @@ def precision_curves(
 
 
 def by_value(profiles: polars.DataFrame, level: float = 50, methods: Sequence[str] | None = None) -> polars.DataFrame:
-    """Mean AP by value of the parameter followed, over data sets with at most `level` % positives (figure 5).
+    """Mean AP by value of the profiled parameter, over data sets with at most `level` % positives (figure 5).
 
-    A split counts where every method has all values that it has anywhere.
+    A split counts if every method has all of its values there.
 
     Returns
     -------
     polars.DataFrame
-        parameter, value, n_data_sets, method, mean, and size where profiles have one; method by method.
+        parameter, value, n_data_sets, method, mean, and size if profiles have one; method by method.
     """
     extra = ["size"] if "size" in profiles.columns else []
     panel = make_panel(profiles, [AP, *extra], methods, parts=("parameter", "value")).need_at_most(level)
@@ -271,7 +271,7 @@ def by_value(profiles: polars.DataFrame, level: float = 50, methods: Sequence[st
 
 
 def _against_best(panel: Panel, reference: str) -> tuple[str, float, float]:
-    """Best method but the reference, mean difference, p-value."""
+    """Best method except the reference, mean difference, p-value."""
     own = panel.methods.index(reference)
     others = [i for i in range(len(panel.methods)) if i != own]
     best = min(others, key=lambda i: (-panel.overall[i, 0], panel.methods[i]))

@@ -1,7 +1,6 @@
 """Tables of summaries as text, Markdown, LaTeX, HTML, CSV or Parquet, always the same bytes for the same frame.
 
-`to_text(leaderboard(results))` is all there is to write: `layout` knows how figures are said. CSV and Parquet hold the
-figures as they are.
+Usage: `to_text(leaderboard(results))`; `layout` formats the figures. CSV and Parquet hold the unformatted figures.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ __all__ = [
 
 WIDTH = 100
 MAX_TEXT = 30
-"""Columns of text are wrapped here: two of them and one more column always fit in WIDTH."""
+"""Width at which text columns are wrapped: two of them and one more column always fit in WIDTH."""
 
 MIN_HEADER = 6
 """Headers are wrapped no narrower than this."""
@@ -45,8 +44,8 @@ GAP = "  "
 def to_text(table: Table | polars.DataFrame) -> str:
     """Plain text of at most 100 columns.
 
-    Headers of a wider table are wrapped; where that is not enough, it is cut into blocks that repeat the first column
-    (or two, where both are text).
+    Headers of a wider table are wrapped; if that is not enough, it is split into blocks that repeat the first column
+    (or two, if both are text).
     """
     table = as_table(table)
     rows = cells_of(table, "±")
@@ -78,7 +77,7 @@ def _width(cells: list[list[str]]) -> int:
 
 
 def _cell_lines(texts: list[str]) -> list[list[str]]:
-    """Lines of each cell of a column; where some have a star, the others leave room for it."""
+    """Lines of each cell of a column; if some have a star, the others leave room for it."""
     if any(text.endswith(" *") for text in texts):
         texts = [text if text.endswith(" *") else f"{text}  " for text in texts]
     return [_wrap(text) if len(text) > MAX_TEXT else [text] for text in texts]
@@ -124,11 +123,11 @@ LATEX = {
     "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "<": "$<$", ">": "$>$", "|": "$|$", "±": r"$\pm$",
     "[": "{[}", "]": "{]}", "*": "{*}",
 }  # fmt: skip
-"""What LaTeX reads otherwise; a bracket or star that begins a row would belong to the line break before it."""
+"""Characters special to LaTeX; a bracket or star at the start of a row would belong to the line break before it."""
 
 
 def to_latex(table: Table | polars.DataFrame) -> str:
-    """A tabular with the rules of the package booktabs; in a table environment where it has a title or a note."""
+    """A tabular with the rules of the package booktabs; in a table environment if it has a title or a note."""
     table = as_table(table)
 
     def escape(text: str) -> str:
@@ -154,7 +153,7 @@ def to_latex(table: Table | polars.DataFrame) -> str:
 
 
 def to_html(table: Table | polars.DataFrame) -> str:
-    """One table element that needs no other file."""
+    """One self-contained table element."""
     table = as_table(table)
 
     def tag(name: str, text: str, column: Column) -> str:
@@ -183,7 +182,7 @@ ENDINGS = (*WRITERS, ".csv", ".parquet")
 
 
 def write_table(table: Table | polars.DataFrame, path: str | Path) -> None:
-    """Write a table in the format that the ending names; the file appears whole or not at all."""
+    """Write a table in the format of the file extension; the file is written whole or not at all."""
     from toprank.files.atomic import write_atomically
 
     path, table = Path(path), as_table(table)
@@ -191,7 +190,7 @@ def write_table(table: Table | polars.DataFrame, path: str | Path) -> None:
     if ending not in ENDINGS:
         raise InputError(
             f"The table {path.name} has an ending that is not supported, expected one of {', '.join(ENDINGS)}. Hint: "
-            "the ending says which format to write."
+            "the ending sets the format."
         )
     if ending in WRITERS:
         write_atomically(path, WRITERS[ending](table).encode())

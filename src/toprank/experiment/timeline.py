@@ -1,7 +1,7 @@
 """Rows in the order of their times, and lengths of time measured in the unit of these times.
 
-Owns everything `PrequentialSplit` knows of dates, durations and column types. All arithmetic is exact: times are whole
-numbers of a unit or floats, lengths are fractions, and rows are counted by comparing the two.
+Owns everything `PrequentialSplit` knows about dates, durations and column types. All arithmetic is exact: times are
+whole numbers of a unit or floats, lengths are fractions, and rows are counted by comparing the two.
 """
 
 from __future__ import annotations
@@ -48,10 +48,10 @@ class Length:
 
 
 def read_length(given: Any, name: str, *, may_be_zero: bool = False, caller: str) -> Length:
-    """Return the length that a number, a timedelta or a string such as "180d" stands for."""
+    """Return the length given by a number, a timedelta or a string such as "180d"."""
     size = _seconds(given)
     is_duration = size is not None
-    is_number = is_real(given) and not isinstance(given, np.timedelta64)  # to numpy a timedelta64 is an integer
+    is_number = is_real(given) and not isinstance(given, np.timedelta64)  # numpy treats a timedelta64 as an integer
     if is_number and np.isfinite(given):
         size = Fraction(given.item() if isinstance(given, np.generic) else given)
     if size is None or size < 0 or (size == 0 and not may_be_zero):
@@ -90,8 +90,8 @@ class Timeline:
     unit : str or None
         numpy's name of the unit of dates; None for numbers.
     tick : Fraction
-        What lies between the last time and the end of the data: the coarsest of a day, an hour, ... of which whole
-        numbers lie between all dates; 1 for whole numbers; otherwise the distance to the next float.
+        Step from the last time to the end of the data: for dates the coarsest unit (a day, an hour, ...) of which all
+        differences are multiples; 1 for whole numbers; otherwise the distance to the next float.
     """
 
     order: NDArray[np.intp]
@@ -148,7 +148,7 @@ def _item(value: np.generic) -> Any:
 
 
 def read_times(times: Any, X: Any, *, caller: str) -> Timeline:
-    """Return the timeline of the rows of X; `times` are their times, or the name of the column that has them."""
+    """Return the timeline of the rows of X; `times` are their times, or the name of their column."""
     if isinstance(times, str):
         times = read_column(X, times, caller=caller)
     elif times is None:
@@ -161,7 +161,7 @@ def read_times(times: Any, X: Any, *, caller: str) -> Timeline:
     if n is not None and len(values) != n:
         raise InputError(
             f"'times' of {caller} must have one value per row of X ({n:,} rows). Got {len(values):,} values. Hint: in "
-            "a search inside a search name a column of X instead, so that the times go with their rows."
+            "nested searches name a column of X instead, so that the times are split along with the rows."
         )
     _check_times(values, caller)
     unit = None
@@ -182,7 +182,7 @@ def read_column(X: Any, name: str, *, caller: str) -> nw.Series:
         )
     if name not in frame.columns:
         near = difflib.get_close_matches(name, map(str, frame.columns), 1, 0.5)
-        hint = f"did you mean {near[0]!r}?" if near else "columns that are no features must be in X, too."
+        hint = f"did you mean {near[0]!r}?" if near else "columns that are not features must be in X too."
         raise InputError(
             f"{caller} reads the column {name!r} of X, which is not among its {len(frame.columns):,} columns. "
             f"Hint: {hint}"
@@ -219,7 +219,7 @@ def _numbers_or_dates(times: Any, caller: str) -> NDArray[Any]:
 
 
 def _from_objects(values: NDArray[Any]) -> NDArray[Any]:
-    """Return dates of Python as datetime64, numbers as numbers, anything else as it is."""
+    """Return Python dates as datetime64, numbers as numbers, anything else unchanged."""
     listed: Sequence[Any] = [None if _is_missing(value) else value for value in values]
     known = [value for value in listed if value is not None]
     if known and all(isinstance(value, date) for value in known):
@@ -236,7 +236,7 @@ def _without_zone(value: Any) -> Any:
 
 
 def _check_times(values: NDArray[Any], caller: str) -> None:
-    """Raise where a time is missing or infinite."""
+    """Raise if a time is missing or infinite."""
     is_bad = np.isnat(values) if values.dtype.kind == "M" else ~np.isfinite(values)
     if is_bad.any():
         raise InputError(

@@ -1,4 +1,4 @@
-"""One trial from start to end: read, split, tune, fit, measure. The test part is looked at once, at the end."""
+"""One trial from start to end: read, split, tune, fit, measure. The test rows are used once, at the end."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from toprank.experiment.registry import find_method
 from toprank.experiment.search import Tuner, rows_of, scores_of
 
 Outcome = dict[str, Any]
-"""What is stored of a trial: plain values only."""
+"""The stored result of a trial: plain values only."""
 
 
 class TimeLimitError(Exception):
@@ -38,15 +38,15 @@ def run_trial(
     *,
     is_alone: bool = True,
 ) -> Outcome:
-    """Outcome of a trial. Never raises but for interrupts: an error is an outcome too.
+    """Outcome of a trial. Raises only on interrupts: an error is an outcome too.
 
     Parameters
     ----------
     trial : Trial
-    folder : where tables are looked up by name
+    folder : where to find tables by name
     before_fit : called before every fit; it may raise TimeLimitError
     is_alone : bool
-        False where other trials run in threads beside it: then warnings are left alone, which all threads share.
+        False if other trials run in parallel threads: warnings, which all threads share, are then left alone.
     """
     try:
         missing = find_method(trial.use.method).missing_packages
@@ -68,7 +68,7 @@ def run_trial(
 
 @contextlib.contextmanager
 def quiet() -> Iterator[None]:
-    """Keep the warnings of a hundred fits, and numpy's, off the terminal."""
+    """Keep the warnings of many fits, and numpy's, off the terminal."""
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
         yield
@@ -77,7 +77,7 @@ def quiet() -> Iterator[None]:
 def _run(trial: Trial, folder: str | Path | None, before_fit: Callable[[], None]) -> Outcome:
     cases = load_cases(trial.table, folder)
     split = make_split(trial.protocol, cases, trial.seed, trial.fold)
-    if trial.protocol.time is not None:  # tells the windows apart; nothing to learn from
+    if trial.protocol.time is not None:  # defines the windows; not a feature
         cases = cases._replace(X=cases.X.drop(columns=trial.protocol.time))
     X, y = rows_of(cases.X, split.train), cases.y[split.train]
     tuner = Tuner.of(trial.use, trial.protocol, trial.seed, before_fit)
@@ -94,7 +94,7 @@ def _run(trial: Trial, folder: str | Path | None, before_fit: Callable[[], None]
         scored = time.perf_counter()
         try:
             profile = _profile(trial, tuner, tuning.setting, known, y, new, y_test)
-        except Exception:  # a value that cannot be fitted costs the plot its points, not the trial its figures
+        except Exception:  # a value that cannot be fitted is missing from the plot; the trial keeps its figures
             profile = []
     measures = figures_of(trial.measures, y_test, score)
     train = score_of("average_precision", y, scores_of(model, known))
@@ -111,7 +111,7 @@ def _run(trial: Trial, folder: str | Path | None, before_fit: Callable[[], None]
 def _profile(
     trial: Trial, tuner: Tuner, setting: dict[str, Any], known: Any, y: np.ndarray, new: Any, y_test: np.ndarray
 ) -> list[dict[str, Any]]:
-    """Test AP at each value of one parameter, the others as tuned: for plots, never used to choose."""
+    """Test AP at each value of one parameter, with the others as tuned: for plots, never used to choose."""
     out: list[dict[str, Any]] = []
     for parameter, values in trial.use.profile.items():
         settings = [setting | {parameter: value} for value in values]

@@ -1,4 +1,4 @@
-"""Values as plans write them: "2-10", "20-100 by 10", lists of both, ranges for Optuna."""
+"""Values in the notation of plans: "2-10", "20-100 by 10", lists of both, ranges for Optuna."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from toprank.errors import InputError
 
 SPAN = re.compile(r"\s*(-?\d+)(?:\s*-\s*(-?\d+)\s*(?:by\s+(\d+))?)?\s*")
 MAX_VALUES = 10_000
-"""Values that a list may have, spans written out; more are a slip of the keyboard."""
+"""Maximum number of values of a list, with spans expanded; more are probably a typo."""
 
 RANGE_KEYS = ("low", "high", "log", "step")
 
 
 def parse_values(given: Any, owner: str) -> Any:
-    """List of values; "2-5" is 2, 3, 4, 5 and may stand in a list. A mapping with low and high is a range.
+    """List of values; "2-5" is 2, 3, 4, 5 and may be part of a list. A mapping with low and high is a range.
 
     Examples
     --------
@@ -39,7 +39,7 @@ def parse_values(given: Any, owner: str) -> Any:
         if low > high or step < 1:
             raise InputError(f"The {owner} holds {entry!r}, expected a span such as 2-10 or 20-100 by 10.")
         if (high - low) // step >= MAX_VALUES:
-            n_values = (high - low) // step + 1  # of a range this long, len() may overflow
+            n_values = (high - low) // step + 1  # len() may overflow for a range this long
             raise InputError(
                 f"The {owner} holds {entry!r}, which is {n_values:,} values, expected at most {MAX_VALUES:,}. "
                 "Hint: use a shorter span, or steps such as 0-1000 by 100."
@@ -59,20 +59,20 @@ def parse_seeds(given: Any, owner: str) -> tuple[int, ...]:
 
 
 def read_yaml(path: Path) -> Any:
-    """Content of a YAML file in which no mapping has a name twice."""
+    """Content of a YAML file; duplicate keys are refused."""
     from toprank.datasets.frames import import_optional
 
     import_optional("yaml", needed_for=f"Reading {path.name}", hint='pip install "toprank[experiment]"')
     import yaml
 
     class Loader(yaml.SafeLoader):
-        """A safe loader that refuses what others drop without a word."""
+        """A safe loader that refuses duplicate keys, which others drop silently."""
 
         def construct_mapping(self, node: Any, deep: bool = False) -> Any:
             names = [self.construct_object(key, deep=True) for key, _ in node.value]
             twice = [name for i, name in enumerate(names) if name in names[:i]]
             if twice:
-                raise yaml.MarkedYAMLError(problem=f"{twice[0]!r} is there twice", problem_mark=node.start_mark)
+                raise yaml.MarkedYAMLError(problem=f"{twice[0]!r} is given twice", problem_mark=node.start_mark)
             return super().construct_mapping(node, deep)
 
     try:

@@ -1,8 +1,8 @@
 """Trials in processes, in threads or on a Dask cluster: (trial, outcome) pairs as they finish.
 
-One level of parallelism: trials run side by side, each fit on one thread. Processes are watched from outside, so a fit
-that takes too long is ended, memory is capped, and a process that dies is replaced; threads and Dask workers can only
-look at the clock between two fits.
+One level of parallelism: trials run in parallel, each fit on one thread. Processes are watched from outside, so a fit
+that takes too long is stopped, memory is limited, and a process that dies is replaced; threads and Dask workers can
+only check the time between two fits.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from toprank.experiment.trial import Outcome, TimeLimitError, run_trial
 Finished = Iterator[tuple[Trial, Outcome]]
 FIT_BEGINS = "a fit begins"
 DEATHS_BY_MEMORY = (-6, -9)
-"""Exit codes of processes that abort, as C++ does without memory, or that the system kills."""
+"""Exit codes of processes that abort, as C++ does when out of memory, or that the system kills."""
 
 LONGEST_LOOK = 5.0
-"""Seconds between two looks at a process, at most."""
+"""Maximum seconds between two checks of a process."""
 
 
 def run_in_processes(trials: Sequence[Trial], folder: str | None, n_workers: int, deadline: float) -> Finished:
-    """Run trials in processes until a time; on the way out, also by an error, no process is left."""
+    """Run trials in processes until a deadline; no process is left behind, even after an error."""
     waiting = list(reversed(trials))
     workers = [_Worker(folder) for _ in range(min(n_workers, len(trials)))]
     try:
@@ -60,7 +60,7 @@ def run_in_processes(trials: Sequence[Trial], folder: str | None, n_workers: int
 
 
 class _Worker:
-    """A process that runs one trial after the other, and what it is at."""
+    """A process that runs one trial after the other, and its current trial."""
 
     def __init__(self, folder: str | None):
         context = _context()
@@ -72,21 +72,21 @@ class _Worker:
         self.spent = self.spent_in_all = self.looked = 0.0
 
     def begin(self, trial: Trial) -> None:
-        """Hand over a trial; the clock of fits starts with its first one."""
+        """Send a trial; the time limit of fits starts with its first fit."""
         self.trial, self.spent, self.spent_in_all, self.looked = trial, -float("inf"), 0.0, time.monotonic()
         try:
             self.connection.send(trial)
-        except OSError:  # it has just died: `look` will find that out
+        except OSError:  # it has just died: `look` will notice
             self.connection.close()
 
     @property
     def seconds_left(self) -> float:
-        """Seconds until the next look: a few, or less where the present fit or the trial is near its limit."""
+        """Seconds until the next check: a few, or fewer if the current fit or trial is near its limit."""
         left = [limit - spent for limit, spent, _ in self._limits()]
         return min([LONGEST_LOOK, *(max(0.0, seconds) for seconds in left)])
 
     def _limits(self) -> list[tuple[float, float, str]]:
-        """Seconds allowed, seconds spent, and the reason to give once they are over: of the fit and of the trial."""
+        """Seconds allowed, seconds spent, and the reason to give when time is up: for the fit and for the trial."""
         if self.trial is None:
             return []
         fit, minutes = self.trial.protocol.time_limit, self.trial.protocol.trial_minutes
@@ -94,8 +94,8 @@ class _Worker:
         return limits + ([] if minutes is None else [(60 * minutes, self.spent_in_all, _trial_too_long(minutes))])
 
     def look(self) -> Outcome | None:
-        """The outcome of the present trial, or None while it runs."""
-        # Time in which nobody looked, such as that of a stopped run, does not count against the fit.
+        """The outcome of the current trial, or None while it runs."""
+        # Time without checks, such as that of a suspended run, does not count towards the limit.
         now = time.monotonic()
         passed = min(now - self.looked, 2 * LONGEST_LOOK)
         self.spent, self.spent_in_all, self.looked = self.spent + passed, self.spent_in_all + passed, now
@@ -117,7 +117,7 @@ class _Worker:
         return None
 
     def end(self) -> None:
-        """End the process, whatever it is at."""
+        """End the process, whatever it is doing."""
         if self.process.is_alive():
             self.process.kill()
         self.process.join()
@@ -125,7 +125,7 @@ class _Worker:
 
 
 def _context() -> Any:
-    """How processes begin: forked from a server that has everything imported, where there is such a thing."""
+    """How processes start: forked from a server that has everything imported, if the system has one."""
     if "forkserver" not in multiprocessing.get_all_start_methods():
         return multiprocessing.get_context("spawn")
     context = multiprocessing.get_context("forkserver")
@@ -134,7 +134,7 @@ def _context() -> Any:
 
 
 def _work(connection: Connection, folder: str | None) -> None:
-    """Run the trials that come, until the parent goes away."""
+    """Run incoming trials until the parent ends."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides
     threading.Thread(target=_follow, daemon=True).start()
     with threadpool_limits(1):
@@ -157,7 +157,7 @@ def _follow() -> None:
 
 
 def run_in_threads(trials: Sequence[Trial], folder: str | None, n_workers: int, deadline: float) -> Finished:
-    """Run trials in threads, with one worker in the calling thread; none is begun after the deadline."""
+    """Run trials in threads, with one worker in the calling thread; none starts after the deadline."""
     if n_workers == 1:
         for trial in trials:
             if time.monotonic() < deadline:
@@ -177,7 +177,7 @@ def run_in_threads(trials: Sequence[Trial], folder: str | None, n_workers: int, 
 
 
 def run_on_dask(trials: Sequence[Trial], folder: str | None, client: Any, deadline: float) -> Finished:
-    """Run trials on the workers of a Dask client, which must see the folder of the tables."""
+    """Run trials on the workers of a Dask client, which must be able to read the folder of the tables."""
     from distributed import as_completed
 
     futures = client.map(_run_by_the_clock, trials, [folder] * len(trials), pure=False, is_alone=False)
@@ -196,7 +196,7 @@ def run_on_dask(trials: Sequence[Trial], folder: str | None, client: Any, deadli
 def _run_by_the_clock(
     trial: Trial, folder: str | None, deadline: float = float("inf"), *, is_alone: bool = True
 ) -> Outcome | None:
-    """Outcome of a trial that looks at the clock itself, before each fit; None where it came too late to begin."""
+    """Outcome of a trial that checks the time itself, before each fit; None if it was too late to start."""
     if time.monotonic() > deadline:
         return None
     with threadpool_limits(1):

@@ -1,1 +1,1 @@
-"""Files: written whole or not at all; models, read within limits and checked before they are used."""
+"""Files are written whole or not at all; model files are read within limits and checked before use."""

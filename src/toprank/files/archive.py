@@ -1,7 +1,7 @@
-"""The zip archive of a model file: both members read as bytes and arrays, within limits that are checked first.
+"""The zip archive of a model file: both members are read as bytes and arrays, after checking limits.
 
-Nothing here knows what a model is. A stranger's file may declare anything, so every size is looked at before memory is
-taken, arrays are of a few plain types, and headers are matched with a pattern instead of being evaluated.
+Nothing here knows what a model is. An untrusted file may declare anything, so every size is checked before memory is
+allocated, arrays have a few plain types, and headers are matched with a pattern instead of being evaluated.
 """
 
 from __future__ import annotations
@@ -22,23 +22,23 @@ from toprank.files.atomic import special_kind
 HEAD, ARRAYS = "model.json", "arrays.npz"
 
 MAX_FILE = 2**31
-"""Bytes of a model file."""
+"""Maximum bytes of a model file."""
 
 MAX_HEAD = 2**25
-"""Bytes of `model.json`."""
+"""Maximum bytes of `model.json`."""
 
 MAX_RATIO = 200
-"""Bytes of arrays per byte of the file; those of models have 3 to 20, a bomb has 1,000."""
+"""Maximum bytes of arrays per byte of the file; models have 3 to 20, a zip bomb has 1,000."""
 
 ALWAYS_ALLOWED = 2**24
-"""Bytes of arrays that a file of any size may hold."""
+"""Bytes of arrays always allowed, however small the file."""
 
 MAX_DIMENSIONS = 3
 MAX_EMPTY = 2**16
-"""Length of a dimension of an array that holds nothing, since another dimension is 0."""
+"""Maximum length of a dimension of an empty array, where another dimension is 0."""
 
 MAX_TEXT = 1000
-"""Characters of a text among the arrays."""
+"""Maximum number of characters of a text in an array."""
 
 MAGIC = b"\x93NUMPY\x01\x00"
 HEADER = re.compile(
@@ -46,7 +46,7 @@ HEADER = re.compile(
     rb"'shape': \((|\d{1,10},|\d{1,10}(?:, \d{1,10})+)\), \} *\n"
 )
 TYPES = frozenset(("|b1", "|i1", "|u1", "<i2", "<u2", "<i4", "<u4", "<i8", "<u8", "<f4", "<f8"))
-"""Types of arrays, beside text."""
+"""Types of arrays, besides text."""
 
 MAX_CODE_POINT = 0x10FFFF
 
@@ -61,19 +61,19 @@ UNREADABLE = (
     RuntimeError,
     KeyError,
 )
-"""What the readers of zip files, JSON and arrays raise where a file is not what it should be."""
+"""What the readers of zip files, JSON and arrays raise for a bad file."""
 
 
 class NotAModelError(InputError):
-    """A zip file of something else."""
+    """A zip file that is not a model."""
 
 
 class RefusedError(InputError):
-    """A file that breaks a limit, with the sentence that says which."""
+    """A file that breaks a limit; the message says which."""
 
 
 def check_is_file(path: Path) -> None:
-    """Raise RefusedError where a path is a folder, a device, a FIFO or a socket, or too large to be a model."""
+    """Raise RefusedError if a path is a folder, a device, a FIFO or a socket, or too large to be a model."""
     found = path.stat()
     special = special_kind(found.st_mode)
     if special:
@@ -88,14 +88,14 @@ def check_is_file(path: Path) -> None:
 
 
 def read_members(path: Path) -> tuple[bytes, bytes]:
-    """`model.json` and `arrays.npz` of a file, as they are.
+    """The raw bytes of `model.json` and `arrays.npz` of a file.
 
-    Raises NotAModelError where the zip file holds something else, and one of UNREADABLE where it is none.
+    Raises NotAModelError if the zip file holds something else, and one of UNREADABLE if it is not a zip file.
     """
     with zipfile.ZipFile(path) as archive:
         members = archive.infolist()
-        if min((member.header_offset for member in members), default=0) > 0:  # the list of an inner archive
-            raise zipfile.BadZipFile("its list of parts is missing")
+        if min((member.header_offset for member in members), default=0) > 0:  # the directory of an inner archive
+            raise zipfile.BadZipFile("its directory is missing")
         if sorted(member.filename for member in members) != [ARRAYS, HEAD]:
             raise NotAModelError
         for member in members:
@@ -117,7 +117,7 @@ def write_members(head: bytes, arrays: bytes) -> bytes:
 
 
 def pack_arrays(arrays: dict[str, np.ndarray]) -> bytes:
-    """Arrays as `unpack_arrays` reads them: compressed, unless they are so regular that they would pass for a bomb."""
+    """Arrays in the format of `unpack_arrays`: compressed, unless they compress so well that they look like a bomb."""
     for save in (np.savez_compressed, np.savez):
         buffer = io.BytesIO()
         save(buffer, **arrays)  # type: ignore[arg-type]
@@ -141,7 +141,7 @@ def unpack_arrays(raw: bytes) -> dict[str, np.ndarray]:
     >>> unpack_arrays(pack_arrays({"label": np.array([0, 1j])}))
     Traceback (most recent call last):
     ...
-    toprank.errors.InputError: array 'label' is of no known type
+    toprank.errors.InputError: array 'label' has an unknown type
     """
     with zipfile.ZipFile(io.BytesIO(raw)) as archive:
         members = archive.infolist()
@@ -150,7 +150,7 @@ def unpack_arrays(raw: bytes) -> dict[str, np.ndarray]:
             raise InputError("two arrays have the same name")
         for member in members:
             if not member.filename.endswith(".npy"):
-                raise InputError(f"{member.filename!r} is no array")
+                raise InputError(f"{member.filename!r} is not an array")
             if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
                 raise InputError(f"array {member.filename!r} is compressed in an unknown way")
         total, most = sum(member.file_size for member in members), _most_bytes(len(raw))
@@ -160,20 +160,20 @@ def unpack_arrays(raw: bytes) -> dict[str, np.ndarray]:
 
 
 def _array(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> np.ndarray:
-    """One array; its header must say exactly as many bytes as there are."""
+    """One array; its header must match the number of bytes."""
     name, content = member.filename.removesuffix(".npy"), archive.read(member)
     start = len(MAGIC) + 2
     end = start + int.from_bytes(content[len(MAGIC) : start], "little")
     found = HEADER.fullmatch(content[start:end]) if content.startswith(MAGIC) else None
     if found is None:
-        raise InputError(f"array {name!r} is of no known type")
+        raise InputError(f"array {name!r} has an unknown type")
     code, size, is_fortran, lengths = (part.decode() for part in found.groups())
     shape = tuple(int(length) for length in lengths.split(",") if length.strip())
     is_text = code == "<U"
     if not is_text and code + size not in TYPES:
-        raise InputError(f"array {name!r} is of no known type")
+        raise InputError(f"array {name!r} has an unknown type")
     if is_text and (shape or int(size) > MAX_TEXT):
-        raise InputError(f"array {name!r} is no text of at most {MAX_TEXT:,} characters")
+        raise InputError(f"array {name!r} is not text of at most {MAX_TEXT:,} characters")
     if len(shape) > MAX_DIMENSIONS or (0 in shape and max(shape) > MAX_EMPTY):
         raise InputError(f"array {name!r} has the shape {shape}, which no model has")
     n_bytes = math.prod(shape) * int(size) * (4 if is_text else 1)
@@ -185,10 +185,10 @@ def _array(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> np.ndarray:
 
 
 def _check_bytes(name: str, code: str, content: bytes, start: int) -> None:
-    """Raise ValueError where bytes stand for no truth value, or no character."""
+    """Raise ValueError if bytes are not valid booleans or characters."""
     if code == "|b" and np.frombuffer(content, np.uint8, offset=start).max(initial=0) > 1:
-        raise InputError(f"array {name!r} holds bytes that are no truth values")
+        raise InputError(f"array {name!r} holds bytes that are not booleans")
     if code == "<U":
         points = np.frombuffer(content, "<u4", offset=start)
         if points.max(initial=0) > MAX_CODE_POINT or np.any((points >= 0xD800) & (points <= 0xDFFF)):
-            raise InputError(f"array {name!r} holds what is no text")
+            raise InputError(f"array {name!r} holds invalid text")

@@ -9,7 +9,7 @@ import uuid
 from pathlib import Path
 
 NAME_KEPT = 40
-"""Characters of a file's name that its temporary name repeats: file systems take 255 bytes."""
+"""Characters of a file's name kept in its temporary name: file systems allow 255 bytes."""
 
 SPECIAL = (
     (stat.S_ISFIFO, "a FIFO"),
@@ -20,12 +20,12 @@ SPECIAL = (
 
 
 def special_kind(mode: int) -> str:
-    """What a path is that is neither a file nor a folder: "a device", "a FIFO", "a socket"; "" for all others."""
+    """The kind of a special path: "a device", "a FIFO", "a socket"; "" for files, folders and missing paths."""
     return next((words for is_kind, words in SPECIAL if is_kind(mode)), "")
 
 
 def check_target(path: Path) -> None:
-    """Raise OSError, with a sentence, where a file clearly cannot be written; looks only, changes nothing.
+    """Raise OSError, with a message, if a file clearly cannot be written; only checks, changes nothing.
 
     Examples
     --------
@@ -61,8 +61,8 @@ def check_target(path: Path) -> None:
 def write_atomically(path: str | Path, content: bytes) -> None:
     """Write a file through a temporary one beside it, so that no half-written file is ever seen.
 
-    A file that is replaced keeps its mode; through a symbolic link the file it points to is replaced, and the link
-    stays. The content is on disk when the function returns.
+    A replaced file keeps its mode; symbolic links are followed and kept. The content is on disk when the function
+    returns.
 
     Parameters
     ----------
@@ -72,7 +72,7 @@ def write_atomically(path: str | Path, content: bytes) -> None:
     Raises
     ------
     OSError
-        Where the file cannot be written; nothing has changed then. Folders, devices, FIFOs and sockets are refused.
+        If the file cannot be written; then nothing has changed. Folders, devices, FIFOs and sockets are refused.
 
     Examples
     --------
@@ -88,7 +88,7 @@ def write_atomically(path: str | Path, content: bytes) -> None:
         check_target(path)
         _replace(_target(path), content)
     except OSError as error:
-        if error.strerror is None:  # the sentence of `check_target`
+        if error.strerror is None:  # the message of `check_target`
             raise
         raise type(error)(
             f"Cannot write {path}: {error.strerror}. "
@@ -103,7 +103,7 @@ def _target(path: Path) -> Path:
 
 def _replace(target: Path, content: bytes) -> None:
     temporary = target.with_name(f".{target.name[:NAME_KEPT]}.{uuid.uuid4().hex}.part")
-    # What replaces a private file is private from its first byte on.
+    # The replacement of a private file is private from its first byte.
     mode = stat.S_IMODE(target.stat().st_mode) & 0o777 if target.exists() else None
     try:
         with open(temporary, "xb", opener=_open_private if mode is not None else None) as file:
@@ -124,7 +124,7 @@ def _open_private(name: str, flags: int) -> int:
 
 
 def _sync_folder(folder: Path) -> None:
-    """Write the new name of a file to disk; not all systems let folders be opened, and not all disks sync them."""
+    """Flush the new name of a file to disk; not all systems can open folders, and not all disks sync them."""
     try:
         handle = os.open(folder, os.O_RDONLY)
     except OSError:

@@ -1,4 +1,4 @@
-"""`model.json` of a model file: parsed within limits, every entry of the type that its readers rely on."""
+"""`model.json` of a model file: parsed within limits, with the type of every entry checked."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from toprank.errors import InputError
 from toprank.tree.columns import Column
 
 MAX_VALUES = 2_000_000
-"""Values in `model.json`, by its brackets and commas."""
+"""Maximum number of values in `model.json`, counted by brackets and commas."""
 
 MAX_DEPTH = 12
-"""Brackets around a value: a parameter of the leaf ranker of a ranker has eight."""
+"""Maximum number of brackets around a value: a parameter of the leaf ranker of a ranker has eight."""
 
 MAX_RANKERS = 3
-"""Rankers around a parameter: a forest of trees, each with a leaf ranker of its own."""
+"""Maximum number of rankers around a parameter: a forest of trees, each with its own leaf ranker."""
 
 MAX_COUNT = 1e18
 CLASS_TYPE = re.compile(r"object|[<|]([biufU])(\d{1,9})")
@@ -27,7 +27,7 @@ LABELS = (str, bool, int, float)
 
 
 def parse_head(raw: bytes) -> Any:
-    """The values of `model.json`; raise ValueError or RecursionError where it is not plain JSON within the limits.
+    """The values of `model.json`; raise ValueError or RecursionError if it is not plain JSON within the limits.
 
     Examples
     --------
@@ -36,26 +36,26 @@ def parse_head(raw: bytes) -> Any:
     >>> parse_head(b'{"class": "MetaAP", "class": "CostTree"}')
     Traceback (most recent call last):
     ...
-    toprank.errors.InputError: 'class' stands there twice
+    toprank.errors.InputError: 'class' is there twice
     """
     if raw.count(b",") + raw.count(b"[") + raw.count(b"{") > MAX_VALUES:
         raise InputError(f"it has more than {MAX_VALUES:,} values")
     info = json.loads(raw.decode("utf-8"), parse_constant=_refuse_constant, object_pairs_hook=_without_twins)
     if _depth(info) > MAX_DEPTH:
         raise InputError(f"its values are nested more than {MAX_DEPTH} deep")
-    json.dumps(info, ensure_ascii=False).encode()  # halves of characters cannot be written
+    json.dumps(info, ensure_ascii=False).encode()  # lone surrogates cannot be written
     return info
 
 
 def _refuse_constant(text: str) -> None:
-    raise InputError(f"{text} is no JSON")
+    raise InputError(f"{text} is not JSON")
 
 
 def _without_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
         names = [name for name, _ in pairs]
-        raise InputError(f"{next(name for name in names if names.count(name) > 1)!r} stands there twice")
+        raise InputError(f"{next(name for name in names if names.count(name) > 1)!r} is there twice")
     return found
 
 
@@ -121,14 +121,14 @@ def _entries(info: dict[str, Any], is_ranker: bool, has_leaves: bool) -> Iterato
 
 
 def _check_cutoff(values: dict[str, Any]) -> None:
-    """Raise ValueError where a cutoff is none, or its rates are no rates."""
+    """Raise ValueError if a cutoff or its rates are not valid."""
     if not all(value is None or _is_number(value) for value in values.values()):
         raise InputError("Its entry 'cutoff' is not a set of finite numbers.")
     check_cutoff(Cutoff.from_dict(values))
 
 
 def check_cutoff(cutoff: Cutoff) -> None:
-    """Raise ValueError where a cutoff lacks its threshold, counts less than nothing, or has rates beyond 0 and 1."""
+    """Raise ValueError if a cutoff lacks its threshold, has negative counts, or has rates outside [0, 1]."""
     rates = (cutoff.training_rate, cutoff.hit_rate, cutoff.hit_rate_low, cutoff.hit_rate_high)
     for holds, rule in (
         (math.isfinite(cutoff.threshold), "has a cutoff"),
@@ -142,7 +142,7 @@ def check_cutoff(cutoff: Cutoff) -> None:
 
 
 def check_parameters(parameters: Any, n_rankers: int = 1) -> None:
-    """Raise ValueError where parameters are not those that `save` writes: plain values, rankers in rankers."""
+    """Raise ValueError if parameters are not as `save` writes them: plain values and nested rankers."""
     if not isinstance(parameters, dict) or n_rankers > MAX_RANKERS:
         raise InputError(f"Its parameters are nested more than {MAX_RANKERS} rankers deep, or have no names.")
     for value in parameters.values():
@@ -151,15 +151,15 @@ def check_parameters(parameters: Any, n_rankers: int = 1) -> None:
 
 
 def _check_special(value: dict[str, Any], n_rankers: int) -> None:
-    """Raise ValueError where a parameter is no ranker, no dictionary and no number that JSON lacks."""
+    """Raise ValueError if an object is not a ranker, a dictionary or a non-finite number."""
     if value.keys() == {"ranker", "parameters"}:
         check_parameters(value["parameters"], n_rankers + 1)
     elif value.keys() == {"float"}:
         if value["float"] not in ("inf", "-inf", "nan"):
-            raise InputError(f"Its parameters hold {value['float']!r}, which is no number that JSON lacks.")
+            raise InputError(f"Its parameters hold {value['float']!r}, which is not a non-finite number.")
     elif value.keys() == {"items"}:
         if not _is_list_of(value["items"], list) or any(len(pair) != 2 for pair in value["items"]):
-            raise InputError("Its parameters hold a dictionary that is no list of pairs.")
+            raise InputError("Its parameters hold a dictionary that is not a list of pairs.")
     else:
         raise InputError("Its parameters hold a value of an unknown kind.")
 
@@ -191,7 +191,7 @@ def _is_figure(value: Any) -> bool:
 
 
 def _are_classes(value: Any) -> bool:
-    """Tell whether classes are plain values of a type that holds them and takes no more memory than they do."""
+    """Return whether classes are plain values of a matching type that takes no more memory than they do."""
     kind = CLASS_TYPE.fullmatch(value["dtype"]) if isinstance(value["dtype"], str) else None
     if kind is None or not isinstance(value["values"], list):
         return False

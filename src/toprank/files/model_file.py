@@ -41,7 +41,7 @@ FORMAT_VERSION = 3
 PACKAGES = ("toprank", "numpy", "scikit-learn", "numba")
 
 DAMAGED = (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError, ArithmeticError, RecursionError)
-"""What reading the parts of a file raises where they do not fit together."""
+"""What reading a file raises if its parts do not fit together."""
 
 
 class ModelFileError(InputError):
@@ -49,7 +49,7 @@ class ModelFileError(InputError):
 
 
 def save_model(model: Any, path: Path) -> None:
-    """Write a fitted model; the file appears whole or not at all."""
+    """Write a fitted model; the file is written whole or not at all."""
     arrays = pack_arrays(model._to_arrays())
     info = describe_model(model)
     info["checksum"] = _checksum(info, arrays)
@@ -57,7 +57,7 @@ def save_model(model: Any, path: Path) -> None:
 
 
 def describe_model(model: Any) -> dict[str, Any]:
-    """Everything about a fitted model but its arrays, in plain values."""
+    """Everything about a fitted model except its arrays, as plain values."""
     return {
         "format": FORMAT,
         "format_version": FORMAT_VERSION,
@@ -69,7 +69,7 @@ def describe_model(model: Any) -> dict[str, Any]:
 
 
 def facts_of(model: Any) -> dict[str, Any]:
-    """What any fitted model knows beside its arrays and figures, in plain values; `model_of` reads it."""
+    """What any fitted model holds besides its arrays and figures, as plain values; `model_of` reads it."""
     classes = model.classes_
     return {
         "class": type(model).__name__,
@@ -89,7 +89,7 @@ def facts_of(model: Any) -> dict[str, Any]:
 
 
 def _ranking_of(model: Any) -> dict[str, Any]:
-    """What a ranker knows beside: which class it looks for, its figures, and where it draws the line."""
+    """What a ranker adds: its positive class, its figures and its cutoff."""
     return {
         "positive_index": model.positive_index_,
         "figures": {"n_cases": model.n_cases_, "n_positives": model.n_positives_} | model._figures(),
@@ -101,7 +101,7 @@ def _ranking_of(model: Any) -> dict[str, Any]:
 def load(path: str | Path) -> Any:
     """Read a model that `save` wrote.
 
-    Raises ModelFileError where the file is not a toprank model, is damaged, or was written by a newer format.
+    Raises ModelFileError if the file is not a toprank model, is damaged, or was written by a newer format.
     """
     path = Path(path)
     info, raw = _read_head(path)
@@ -136,7 +136,7 @@ def _check_arrays(found: dict[str, np.ndarray], expected: dict[str, np.ndarray])
 
 
 def model_of(kind: Any, facts: dict[str, Any]) -> Any:
-    """A model of a class with what `facts_of` told, checked; what it has learned is yet to come."""
+    """A model of a class with the content of `facts_of`, checked; its trees are added later."""
     from toprank.data.frames import BACKENDS
 
     columns = [Column.from_dict(column) for column in facts["columns"]]
@@ -171,7 +171,7 @@ def _reasons_of(left_out: Any) -> dict[str, str]:
 
 
 def _take_ranking(model: Any, info: dict[str, Any]) -> None:
-    """Give a ranker what `_ranking_of` told, checked; importances are those of its trees."""
+    """Add the content of `_ranking_of` to a ranker, checked; importances are those of its trees."""
     model.positive_index_ = int(info["positive_index"])
     model.n_cases_, model.n_positives_ = info["figures"]["n_cases"], info["figures"]["n_positives"]
     model.cutoff_ = Cutoff.from_dict(info["cutoff"])
@@ -183,7 +183,7 @@ def _take_ranking(model: Any, info: dict[str, Any]) -> None:
 
 
 def _check_rules(rules: list[tuple[bool, str]]) -> None:
-    """Raise ValueError at the first rule that a loaded model breaks, as no fitted model does."""
+    """Raise ValueError at the first rule that a loaded model breaks; a fitted model breaks none."""
     for holds, rule in rules:
         if not holds:
             raise InputError(f"It breaks the rule that a model {rule}.")
@@ -195,13 +195,13 @@ def read_model_info(path: str | Path) -> dict[str, Any]:
 
 
 def read_model_parts(path: str | Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """`model.json` of a model file, checked, and its arrays, which `from_arrays` of what they belong to checks."""
+    """`model.json` of a model file, checked, and its arrays, which the `from_arrays` of their owners check."""
     info, raw = _read_head(Path(path))
     return info, _read_arrays(Path(path), raw)
 
 
 def _read_head(path: Path) -> tuple[dict[str, Any], bytes]:
-    """`model.json`, after every check that needs no estimator, and the arrays as they are in the file."""
+    """`model.json`, after every check that needs no estimator, and the raw arrays of the file."""
     if not path.exists():
         raise FileNotFoundError(f"There is no model file {path}. Hint: check the path; `save` writes it.")
     try:
@@ -243,7 +243,7 @@ def _check_header(path: Path, info: Any, raw: bytes) -> None:
         is_older = isinstance(version, int) and version < FORMAT_VERSION
         raise ModelFileError(
             f"{path} has model format {version}, this toprank reads {FORMAT_VERSION}. "
-            f"Hint: {'fit the model again' if is_older else 'upgrade toprank'}."
+            f"Hint: {'refit the model' if is_older else 'upgrade toprank'}."
         )
     if not isinstance(info.get("class"), str) or info["class"] not in BY_NAME:
         raise ModelFileError(
@@ -252,12 +252,12 @@ def _check_header(path: Path, info: Any, raw: bytes) -> None:
         )
     if info.get("checksum") != _checksum(info, raw):
         raise ModelFileError(
-            f"{path} was changed after it was saved: its checksum does not fit. Hint: use the original file."
+            f"{path} was changed after it was saved: its checksum does not match. Hint: use the original file."
         )
 
 
 def _checksum(info: dict[str, Any], arrays: bytes) -> str:
-    """SHA-256 over both parts; catches accidents and edits by hand, it is no signature."""
+    """SHA-256 over both parts; it detects accidents and manual edits but is not a signature."""
     described = {name: value for name, value in info.items() if name != "checksum"}
     digest = hashlib.sha256(json.dumps(described, sort_keys=True).encode())
     digest.update(arrays)
@@ -265,7 +265,7 @@ def _checksum(info: dict[str, Any], arrays: bytes) -> str:
 
 
 def without_prefix(arrays: dict[str, np.ndarray], prefix: str) -> dict[str, np.ndarray]:
-    """Arrays whose name begins with the prefix, by the rest of their name."""
+    """Arrays whose name begins with the prefix, keyed by the rest of the name."""
     return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
 
 
@@ -289,14 +289,14 @@ def numbered_parts(arrays: dict[str, np.ndarray], prefix: str, count: int) -> li
 
 
 def _parameters(model: Any) -> dict[str, Any]:
-    """Parameters of a model as JSON; of fitted models among them nothing is kept where it is but a start."""
+    """Parameters of a model as JSON; a fitted model that is only a starting point is dropped."""
     given = model.get_params(deep=False)
     return {name: None if name == "init" and not isinstance(value, str) else _plain(value)
             for name, value in given.items()}  # fmt: skip
 
 
 def _changed(model: Any) -> list[str]:
-    """Names of the parameters that differ from the defaults of the class: what a short description says."""
+    """Names of the parameters that differ from the defaults of the class, for short descriptions."""
     defaults = inspect.signature(type(model)).parameters
     return [
         name for name, value in _parameters(model).items()
@@ -307,7 +307,7 @@ def _changed(model: Any) -> list[str]:
 def _plain(value: Any) -> Any:
     """A parameter as JSON: numpy scalars and arrays as Python values, non-finite floats as {"float": "-inf"}.
 
-    A dict becomes {"items": [[key, value], ...]}, as JSON has no keys but text.
+    A dict becomes {"items": [[key, value], ...]}, because JSON keys must be text.
     """
     if hasattr(value, "__array__"):  # of numpy, pandas or polars
         value = np.asarray(value).tolist()
@@ -317,19 +317,19 @@ def _plain(value: Any) -> Any:
         return {"float": repr(value)}
     if isinstance(value, dict):
         return {"items": [[_plain(key), _plain(each)] for key, each in value.items()]}
-    if type(value).__name__ in BY_NAME:  # what another ranker is made of
+    if type(value).__name__ in BY_NAME:  # the base ranker of another ranker
         return {"ranker": type(value).__name__, "parameters": _parameters(value)}
     return value if isinstance(value, str | bool | int | float | None) else None
 
 
 def _plain_label(label: Any) -> Any:
-    """A class as JSON; raise TypeError where it is none that JSON can hold, such as a date."""
+    """A class label as JSON; raise TypeError if JSON cannot hold it, such as a date."""
     is_time = isinstance(label, np.datetime64 | np.timedelta64)  # the item of which may be a number
     label = label.item() if isinstance(label, np.generic) and not is_time else label
     if not isinstance(label, str | bool | int | float):
         raise InputTypeError(
             f"The class {label!r} of the model has the type {type(label).__name__}, which neither files nor to_dict "
-            "can hold, expected text, a number or a truth value. Hint: turn the labels into text before fit."
+            "can hold, expected text, a number or a boolean. Hint: turn the labels into text before fit."
         )
     return label
 
@@ -349,5 +349,5 @@ def _from_plain(value: Any) -> Any:
 
 
 def _class_of(name: str) -> Any:
-    """Class of a ranker by its name, of those that a file may name."""
+    """Class of a ranker by name, among those allowed in files."""
     return BY_NAME[name].load()

@@ -1,10 +1,9 @@
-"""Displays: the data of a plot first (`.frame()`), its drawing second (`.plot(ax=None)`).
+"""Displays: `.frame()` returns the data of a plot, `.plot(ax=None)` draws it.
 
-A display takes plain arrays, dictionaries and frames; it knows no experiment, and only
-`CostOptimalCurveDisplay.from_curve` and `TreeDisplay.from_estimator` ask a fitted model for what they draw.
-`method_styles` gives every method one colour, line and marker for all plots of a page. matplotlib is imported when
-something is drawn, and pyplot never: nothing is shown by itself, no figure stays open, no setting of the caller
-changes.
+A display takes plain arrays, dictionaries and frames; it knows nothing about experiments, and only
+`CostOptimalCurveDisplay.from_curve` and `TreeDisplay.from_estimator` read a fitted model. `method_styles` gives every
+method one colour, line and marker for all plots of a page. matplotlib is imported when something is drawn, pyplot
+never: no window opens, no figure stays open, and the caller's settings do not change.
 """
 
 from __future__ import annotations

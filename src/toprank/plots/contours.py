@@ -1,4 +1,4 @@
-"""Values beside the lines of a map, no two of them over each other."""
+"""Labels of the contour lines of a map, without overlaps."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ if TYPE_CHECKING:
     from matplotlib.contour import ContourSet
 
 SIZE = SMALL_SIZE - 1
-STEP = 0.03  # inches between the places that are tried along a line
-MARGIN = 0.03  # inches around a value
-HEIGHT = 1.3 * SIZE / 72  # inches of a value
+STEP = 0.03  # inches between candidate positions along a line
+MARGIN = 0.03  # inches around a label
+HEIGHT = 1.3 * SIZE / 72  # inches of a label
 
 
 def label_levels(ax: Axes, lines: ContourSet) -> None:
-    """Write the value of each level once, where its line is farthest from the others and from the frame.
+    """Label each level once, where its line is farthest from the others and from the frame.
 
-    A level that runs close to others all along has no value: the marks of the colour bar tell it. Everything else must
-    be drawn already, as the room decides.
+    A level that is close to others everywhere gets no label: the marks of the colour bar show it. Call this last,
+    because labels go where there is room.
     """
     figure = ax.figure.figure
     settle_layout(figure)
     frame = ax.get_window_extent()
     corner, room = np.array([frame.x0, frame.y0]) / figure.dpi, np.array([frame.width, frame.height]) / figure.dpi
     tracks = [_track([ax.transData.transform(part) / figure.dpi - corner for part in parts]) for parts in lines.allsegs]
-    taken: list[tuple[Floats, Floats]] = []  # (middle, half the size) of the values written
+    taken: list[tuple[Floats, Floats]] = []  # (centre, half the size) of the labels written
     for number, (level, track) in enumerate(zip(lines.levels, tracks, strict=True)):
         text = f"{level:.3g}"
         half = np.array([text_width(figure, [text], SIZE), HEIGHT]) / 2 + MARGIN
@@ -56,7 +56,7 @@ def label_levels(ax: Axes, lines: ContourSet) -> None:
 
 
 def _track(parts: list[Floats]) -> Floats:
-    """Points close together along the parts of a line, in inches: float64 (n, 2)."""
+    """Dense points along the segments of a line, in inches: float64 (n, 2)."""
     points = [np.empty((0, 2))]
     for part in parts:
         if len(part) == 0:  # a level that no cell reaches
@@ -70,10 +70,10 @@ def _track(parts: list[Floats]) -> Floats:
 def _freest(
     track: Floats, half: Floats, room: Floats, others: Floats, taken: list[tuple[Floats, Floats]]
 ) -> Floats | None:
-    """The point with most room around it for a box of half the size `half`, or None where no box fits."""
+    """The point with the most room for a box of half the size `half`, or None if no box fits."""
     if len(track) == 0:
         return None
-    # In units of the box: below 1 the box is hit.
+    # In units of the box: below 1 it overlaps.
     distance = (np.minimum(track, room - track) / half).min(axis=1)
     if len(others):
         from scipy.spatial import KDTree

@@ -1,4 +1,4 @@
-"""`CostOptimalCurveDisplay`: classifiers of several costs as points, their hull, and ROC curves beside them."""
+"""`CostOptimalCurveDisplay`: classifiers for several costs as points, their hull, and ROC curves beside them."""
 
 from __future__ import annotations
 
@@ -48,13 +48,13 @@ from toprank.plots.style import (
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-ROC_LINE = (0, (1.3, 1.3))  # apart from the lines that join points
+ROC_LINE = (0, (1.3, 1.3))  # different from the lines that join points
 TRAINING, TEST = "training cases", "test cases"
 CURVE, BASE = "cost-optimal curve", "ROC of the base tree"
-WITH_RATIOS = ("auto", "direct")  # ways of naming lines that go with cost ratios beside points
+WITH_RATIOS = ("auto", "direct")  # label modes that write cost ratios beside points
 IN_TRAINING, IN_TEST = "training", "test"
 WORDS_OF = {"cross-validation": "out of fold"}
-"""What points are called by the data behind them, where that is not the name of the data itself."""
+"""Names of points by their data, where they differ from the name of the data."""
 X_AXES = ("false_positive_rate", "alerts")
 RATIOS_NOTE = "Small figures: cost of a false alarm in misses"
 
@@ -63,9 +63,9 @@ RATIOS_NOTE = "Small figures: cost of a false alarm in misses"
 class CostOptimalCurveDisplay(Display):
     """Classifiers in the plane of their two error rates: points, their hulls, and ROC curves.
 
-    A point is a classifier of its own, a ROC curve one score with a moving threshold. Points that another one of their
-    set dominates are hollow; the others are joined. What tossing a coin between classifiers can reach, the hull, is a
-    thin dashed line.
+    A point is one classifier, a ROC curve one score with a moving threshold. Points dominated by another one of their
+    set are hollow; the others are joined. The hull, reached by choosing at random between classifiers, is a thin dashed
+    line.
 
     Parameters
     ----------
@@ -74,13 +74,13 @@ class CostOptimalCurveDisplay(Display):
     curves : dict of str to RocCurve, optional
         ROC curves of the same cases, by method.
     test_points, test_curves : dicts, optional
-        The same for fresh cases: drawn in a panel of their own.
+        The same for new cases: drawn in a panel of their own.
     selected : dict of str to int, optional
-        Position of the point that was chosen, by method.
+        Position of the chosen point, by method.
     title : str, optional
-        Takes the place of the title; "" leaves it out.
+        Replaces the title; "" leaves it out.
     sources : dict of str to str, optional
-        The cases behind `points` and `curves` in a word or two, by method, for the legend: "training", "out of fold".
+        A short name of the cases behind `points` and `curves`, by method, for the legend: "training", "out of fold".
     cuts : dict of str to pair of float, optional
         False and true positive rate of a selection that takes only the first alerts of its point, by method.
 
@@ -119,12 +119,12 @@ class CostOptimalCurveDisplay(Display):
             twice = [name for name in checked[points] if name in checked[curves]]
             if twice:
                 raise InputError(
-                    f"{caller} has both points and a ROC curve named {twice[0]!r}. Hint: names tell methods apart."
+                    f"{caller} has both points and a ROC curve named {twice[0]!r}. Hint: use different names."
                 )
         if not checked["points"]:
             raise InputTypeError(
                 f"'points' of {caller} must be a dictionary with OperatingPoints for every method. Got an empty one "
-                "instead. Hint: RocDisplay draws ROC curves alone."
+                "instead. Hint: to draw only ROC curves, use RocDisplay."
             )
         check_selected(self.selected or {}, checked["points"], checked["test_points"], caller)
         self._set(**checked, selected=dict(self.selected or {}), sources=dict(self.sources or {}),
@@ -141,7 +141,7 @@ class CostOptimalCurveDisplay(Display):
         selected: Mapping[str, int] | None = None,
         title: str | None = None,
     ) -> CostOptimalCurveDisplay:
-        """Display of points and curves that are there already; parameters as of the class."""
+        """Display of given points and curves; parameters as in the class."""
         return cls(points, curves, test_points, test_curves, selected, title)
 
     @classmethod
@@ -155,10 +155,10 @@ class CostOptimalCurveDisplay(Display):
         others: Mapping[str, Any] | None = None,
         title: str | None = None,
     ) -> CostOptimalCurveDisplay:
-        """Display of a fitted `CostOptimalCurve`: training cases, and test cases where they are given.
+        """Display of a fitted `CostOptimalCurve`: training cases, and test cases if given.
 
-        Drawn are its points, those out of fold, out of bag or on the validation data, the ROC curve of its base tree
-        (leaves by their rate, as in the paper; a forest has none), and the selected point where there is one.
+        It shows the points on the training cases and out of fold, out of bag or on the validation data, the ROC curve
+        of the base tree (leaves by their rate, as in the paper; a forest has none), and the selected point, if any.
 
         Parameters
         ----------
@@ -166,11 +166,11 @@ class CostOptimalCurveDisplay(Display):
         X, y : optional
             Test cases.
         sample_weight : array-like of shape (n,), optional
-            Of the test cases.
+            Weights of the test cases.
         others : dict, optional
-            Further models, by name: OperatingPoints or a RocCurve of the test cases (of the training cases where there
-            are none), or, to be judged by the test cases, what has `points(X, y)`, such as another curve, or scores
-            them, such as any ranker or classifier.
+            Further models, by name: OperatingPoints or a RocCurve of the test cases (of the training cases if there are
+            none), or models to evaluate on the test cases, with `points(X, y)`, such as another curve, or with scores,
+            such as any ranker or classifier.
         title : str, optional
 
         Examples
@@ -196,7 +196,7 @@ class CostOptimalCurveDisplay(Display):
         chosen = curve.selected_
         selected = {} if chosen is None else dict.fromkeys(seen, chosen.position)
         cuts: dict[str, tuple[float, float]] = {}
-        if chosen is not None and chosen.cut is not None:  # known of the cases that it was judged by
+        if chosen is not None and chosen.cut is not None:  # known for the cases it was evaluated on
             name = list(seen)[-1]
             selected = {name: chosen.position}
             cuts = {name: (chosen.false_positive_rate.value, chosen.recall.value)}
@@ -221,16 +221,16 @@ class CostOptimalCurveDisplay(Display):
         return {**(self.curves or {}), **(self.test_curves or {})}
 
     def _panels(self) -> dict[str, tuple[Mapping[str, OperatingPoints], Mapping[str, RocCurve]]]:
-        """Points and curves by sample; test cases where there are any."""
+        """Points and curves by sample, with test cases if there are any."""
         panels: dict[str, Any] = {TRAINING: (self.points, self.curves)}
         if self.test_points or self.test_curves:
             panels[TEST] = (self.test_points, self.test_curves)
         return panels
 
     def columns(self) -> dict[str, Any]:
-        """The data, a row for each point and each knot.
+        """The data, one row per point and knot.
 
-        Columns sample, method, kind ("point", "hull" or "curve"), cost_ratio (NaN but for points), alpha, beta,
+        Columns sample, method, kind ("point", "hull" or "curve"), cost_ratio (NaN except for points), alpha, beta,
         is_dominated and is_selected.
         """
         rows = list(self._rows())
@@ -268,7 +268,7 @@ class CostOptimalCurveDisplay(Display):
         Parameters
         ----------
         ax : matplotlib.axes.Axes or pair of them, optional
-            A pair where there are test cases. Without, the display has a figure of its own, `figure_`; `ax_` is the
+            A pair if there are test cases. By default the display makes its own figure, `figure_`; `ax_` is the
             axes, or the pair.
         styles : dict of str to MethodStyle, optional
             From `method_styles`, so that a method looks the same in all plots.
@@ -276,8 +276,8 @@ class CostOptimalCurveDisplay(Display):
             All but "none" write a legend with the areas; "auto" and "direct" also the cost ratio of a few points of the
             first method, where there is room.
         x : {"false_positive_rate", "alerts"}
-            What the x-axis shows: the share of the negatives called positive, or the number of cases called positive,
-            which is what a budget limits.
+            What the x-axis shows: the share of the negatives flagged, or the number of cases flagged, which a budget
+            limits.
         xlim : pair of float, optional
             False positive rates to show, such as (0, 0.1), or numbers of alerts, such as (0, 500).
 
@@ -330,7 +330,7 @@ class CostOptimalCurveDisplay(Display):
     def _prepare(
         self, ax: Axes, points: Mapping[str, OperatingPoints], x: str, limits: tuple[float, float] | None
     ) -> Any:
-        """Dress the axes of a panel; the transform of rates to places on them, None where x is a rate itself."""
+        """Set up the axes of a panel; return the transform from rates to positions, None if x is a rate itself."""
         if x == "alerts":
             panel = list((points or self.points).values())
             prepare_alerts(ax, panel, limits)
@@ -362,7 +362,7 @@ class CostOptimalCurveDisplay(Display):
         styles: Mapping[str, MethodStyle],
         transform: Any,
     ) -> dict[str, Any]:
-        """Draw all that one panel shows; the handle of every method, and that of selected points by name."""
+        """Draw one panel; return the handle of every method, and those of selected points by name."""
         shape = {} if transform is None else {"transform": transform}
         handles: dict[str, Any] = {}
         for position, (name, curve) in enumerate(curves.items()):
@@ -377,7 +377,7 @@ class CostOptimalCurveDisplay(Display):
         return handles
 
     def _selected_place(self, points: OperatingPoints, name: str) -> tuple[float, float]:
-        """False and true positive rate of what was selected."""
+        """False and true positive rate of the selection."""
         position = (self.selected or {})[name]
         rates = float(points.false_positive_rate[position]), float(points.true_positive_rate[position])
         return (self.cuts or {}).get(name, rates)
@@ -390,7 +390,7 @@ class CostOptimalCurveDisplay(Display):
             write_title(ax, title, is_own=False)
 
     def _sources(self, sample: str) -> dict[str, str]:
-        """The cases behind the methods of a panel, where they are known."""
+        """The cases behind the methods of a panel, if known."""
         known = self.sources or {}
         return dict(known) if sample == TRAINING else dict.fromkeys(known, IN_TEST)
 
@@ -404,9 +404,9 @@ class CostOptimalCurveDisplay(Display):
         *,
         is_alone: bool,
     ) -> list[tuple[Any, str]]:
-        """Handles and texts of a legend: names and areas in the order given, what was selected, then how to read them.
+        """Handles and texts of a legend: names and areas in the order given, the selection, then how to read them.
 
-        A panel that is alone has no title, and its names say what training cases are behind.
+        A single panel has no title, so its names say which training cases they show.
         """
         short = short_names([*points, *curves])
         for name, source in sources.items():
@@ -422,7 +422,7 @@ class CostOptimalCurveDisplay(Display):
 
 
 def _parted(mixed: Mapping[str, Any]) -> tuple[dict[str, OperatingPoints], dict[str, RocCurve]]:
-    """Points and ROC curves apart."""
+    """Points and ROC curves, separated."""
     points = {name: what for name, what in mixed.items() if isinstance(what, OperatingPoints)}
     return points, {name: what for name, what in mixed.items() if name not in points}
 

@@ -1,4 +1,4 @@
-"""What a display of cost-optimal curves is given, checked: points and curves by method, and what was selected."""
+"""Checked input of a display of cost-optimal curves: points and curves by method, and the selection."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from toprank.metrics.operating_points import OperatingPoints
 
 
 def check_objects(given: Any, kind: type, name: str, caller: str) -> dict[str, Any]:
-    """A dictionary of objects of one kind, with names that are texts; empty where nothing is given."""
+    """A dictionary of objects of one kind with text keys; empty if nothing is given."""
     if given is None:
         return {}
     if not isinstance(given, Mapping):
@@ -31,7 +31,7 @@ def check_objects(given: Any, kind: type, name: str, caller: str) -> dict[str, A
 def check_selected(
     selected: Any, points: Mapping[str, OperatingPoints], test_points: Mapping[str, OperatingPoints], caller: str
 ) -> None:
-    """Raise unless the selected points are points of methods that are there."""
+    """Raise unless the selected points belong to the given methods."""
     if not isinstance(selected, Mapping):
         raise InputTypeError(
             f"'selected' of {caller} must be a dictionary of positions. Got {type(selected).__name__} instead."
@@ -40,7 +40,7 @@ def check_selected(
         sizes = [len(part[name]) for part in (points, test_points) if name in part]
         if not sizes:
             raise InputError(
-                f"'selected' of {caller} names {name!r}, which is none of the methods with points. "
+                f"'selected' of {caller} names {name!r}, which is not one of the methods with points. "
                 f"Hint: they are {', '.join({**points, **test_points})}."
             )
         if isinstance(position, bool) or not isinstance(position, int | np.integer) or not 0 <= position < min(sizes):
@@ -51,7 +51,7 @@ def check_selected(
 
 
 def check_free_names(others: Mapping[str, Any], taken: Mapping[str, Any], caller: str) -> None:
-    """Raise where a further model has the name of a line that the curve itself has."""
+    """Raise if a further model has the name of one of the curve's own lines."""
     for name in others:
         if str(name) in taken:
             raise InputError(

@@ -1,4 +1,4 @@
-"""`CriticalDifferenceDisplay`: mean ranks on a line, methods without a clear difference joined by bars."""
+"""`CriticalDifferenceDisplay`: mean ranks on a line, with bars joining methods that do not differ clearly."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ from toprank.plots.style import (
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-LINE_WIDTH = 5.6  # inches of the line of ranks
+LINE_WIDTH = 5.6  # inches of the rank axis
 ROW_HEIGHT = 0.31  # inches of a label, and the unit of the y-axis
 BAR_STEP = 0.55  # rows between two bars
-HEAD = 2.3  # rows above the line
+HEAD = 2.3  # rows above the axis
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -45,12 +45,12 @@ class CriticalDifferenceDisplay(Display):
     critical_difference : float, optional
         Two methods whose mean ranks differ by more than this differ clearly.
     cliques : sequence of collections of str, optional
-        Groups of methods without a clear difference among them, such as Holm's tests give. Without, they follow from
-        the critical difference: the largest groups of neighbours that it spans.
+        Groups of methods without a clear difference among them, such as those of Holm's tests. By default they follow
+        from the critical difference: the largest groups of neighbours that it spans.
     n_data_sets : int, optional
         Named in the title.
     title : str, optional
-        Takes the place of the title; "" leaves it out.
+        Replaces the title; "" leaves it out.
 
     References
     ----------
@@ -99,12 +99,14 @@ class CriticalDifferenceDisplay(Display):
         n_data_sets: int | None = None,
         title: str | None = None,
     ) -> CriticalDifferenceDisplay:
-        """Display of a frame with the columns method and mean_rank, one row a method."""
+        """Display of a frame with the columns method and mean_rank, one row per method."""
         caller = f"{cls.__name__}.from_frame"
         columns = read_columns(frame, ["method", "mean_rank"], caller=caller)
         ranks = dict(zip(columns["method"], columns["mean_rank"], strict=True))
         if len(ranks) < len(columns["method"]):
-            raise InputError(f"{caller} needs one row a method, but some have several. Hint: take the mean rank first.")
+            raise InputError(
+                f"{caller} needs one row per method, but some have several. Hint: average the ranks first."
+            )
         return cls(ranks, critical_difference, cliques, n_data_sets, title)
 
     @property
@@ -130,8 +132,8 @@ class CriticalDifferenceDisplay(Display):
         Parameters
         ----------
         ax : matplotlib.axes.Axes, optional
-            Without, the display has a figure of its own, `figure_`, as large as the names need. Axes of the caller
-            need room for names at both sides, and about a third of an inch for every two methods.
+            By default the display makes its own figure, `figure_`, as large as the names need. If you pass axes, leave
+            room for names on both sides, and about a third of an inch for every two methods.
         styles : dict of str to MethodStyle, optional
             From `method_styles`, so that a method looks the same in all plots.
         """
@@ -167,13 +169,13 @@ class CriticalDifferenceDisplay(Display):
         return f"Mean rank{over}, 1 is best{joined}"
 
     def _range(self) -> tuple[float, float]:
-        """Ends of the line: whole ranks around those of the methods, at least as far apart as is critical."""
+        """Ends of the axis: whole ranks around those of the methods, at least the critical difference apart."""
         ranks = list(self.mean_rank.values())
         low = float(np.floor(min(ranks)))
         return low, max(float(np.ceil(max(ranks))), low + float(np.ceil(self.critical_difference or 1.0)))
 
     def _draw_line(self, ax: Axes, low: float, high: float) -> None:
-        """The line of ranks with its ticks, above it the critical difference."""
+        """The rank axis with its ticks, and the critical difference above it."""
         ax.plot([low, high], [0, 0], color=INK, linewidth=1.4, clip_on=False)
         step = max(1, round((high - low) / 10))
         for rank in np.arange(low, high + 0.5, step):
@@ -197,7 +199,7 @@ class CriticalDifferenceDisplay(Display):
 
 
 def stack_bars(ends: Sequence[tuple[float, float]]) -> list[int]:
-    """Level of each bar, the lowest on which it touches none of those before it.
+    """Level of each bar: the lowest at which it touches no earlier bar.
 
     Examples
     --------
@@ -220,7 +222,7 @@ def _draw_names(
     styles: Mapping[str, MethodStyle],
     frame: tuple[float, float, float],
 ) -> None:
-    """Write the better half at the left, the best on top, and the rest at the right, the worst on top.
+    """Write the better half on the left, the best on top, and the rest on the right, the worst on top.
 
     So no line crosses a name or another line.
     """
@@ -251,13 +253,13 @@ def _best_first(ranks: Mapping[str, float]) -> list[str]:
 
 
 def _ends(clique: Collection[str], ranks: Mapping[str, float], margin: float) -> tuple[float, float]:
-    """Ends of the bar of a clique, which reaches beyond its ranks so that equal ones have a bar too."""
+    """Ends of the bar of a clique, which extends beyond its ranks so that tied ones have a bar too."""
     values = [ranks[name] for name in clique]
     return min(values) - margin, max(values) + margin
 
 
 def _spanned(ranks: Mapping[str, float], cd: float | None) -> tuple[tuple[str, ...], ...]:
-    """The largest groups of neighbours whose ranks differ by at most `cd`; groups of one are none."""
+    """The largest groups of neighbours whose ranks differ by at most `cd`, with at least two methods."""
     if cd is None:
         return ()
     order, groups, reached = _best_first(ranks), [], 0

@@ -20,7 +20,7 @@ from toprank.plots.style import MethodStyle, complete_styles, write_title
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-MOST_POINTS = 400  # of a curve: more are not seen
+MOST_POINTS = 400  # per curve: more would not be visible
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -32,13 +32,13 @@ class PrecisionAtKDisplay(Display):
     percent : array-like of shape (n_points,)
         k as a percentage, rising.
     precision : dict of str to array-like of shape (n_points,)
-        A share for every k, by method; NaN where there is none.
+        A share for every k, by method; NaN if missing.
     low, high : dict of str to array-like of shape (n_points,), optional
         Ends of the bands, of all methods or of some.
     of : {"positives", "cases"}
         What k is a percentage of.
     title : str, optional
-        Takes the place of the title; "" leaves it out.
+        Replaces the title; "" leaves it out.
 
     References
     ----------
@@ -86,7 +86,7 @@ class PrecisionAtKDisplay(Display):
         pos_label: Any = None,
         title: str | None = None,
     ) -> PrecisionAtKDisplay:
-        """Display of models that scored the same cases.
+        """Display of several models' scores of the same cases.
 
         Parameters
         ----------
@@ -117,13 +117,13 @@ class PrecisionAtKDisplay(Display):
 
     @classmethod
     def from_frame(cls, frame: Any, *, of: str = "positives", title: str | None = None) -> PrecisionAtKDisplay:
-        """Display of a frame with a row for each method, or for each method and k.
+        """Display of a frame with one row per method, or per method and k.
 
         Parameters
         ----------
         frame : data frame or dict of lists
             Either the column method and one column for each k, named p_at_1, p_at_5, ..., p_at_100; or the columns
-            method, percent, precision (or mean) and, for bands, low and high, as `frame` gives them.
+            method, percent, precision (or mean) and, for bands, low and high, as returned by `frame`.
         """
         caller = f"{cls.__name__}.from_frame"
         columns = read_columns(frame, ["method"], None, caller=caller)
@@ -142,22 +142,22 @@ class PrecisionAtKDisplay(Display):
         return list(self.precision)
 
     def columns(self) -> dict[str, Any]:
-        """Columns method, percent, precision and, with bands, low and high; a row for each method and k."""
+        """Columns method, percent, precision and, with bands, low and high; one row per method and k."""
         return long_columns(self.percent, "percent", precision=self.precision, low=self.low, high=self.high)
 
     def plot(
         self, ax: Axes | None = None, *, styles: Mapping[str, MethodStyle] | None = None, labels: str = "auto"
     ) -> PrecisionAtKDisplay:
-        """Draw one curve a method.
+        """Draw one curve per method.
 
         Parameters
         ----------
         ax : matplotlib.axes.Axes, optional
-            Without, the display has a figure of its own, `figure_`.
+            By default the display makes its own figure, `figure_`.
         styles : dict of str to MethodStyle, optional
             From `method_styles`, so that a method looks the same in all plots.
         labels : {"auto", "direct", "legend", "none"}
-            Names beside the ends of the curves, in a legend or nowhere; "auto" writes them beside where they fit.
+            Names beside the ends of the curves, in a legend or nowhere; "auto" puts them beside the curves if they fit.
         """
         caller = type(self).__name__
         check_labels(labels, caller=f"{caller}.plot")
@@ -183,12 +183,12 @@ def check_of(of: Any, *, caller: str) -> None:
 
 
 def thinned(n: int) -> NDArray[np.int64]:
-    """Up to `MOST_POINTS` of 1, ..., n, evenly spread, with both ends."""
+    """Up to `MOST_POINTS` of 1, ..., n, evenly spaced, with both ends."""
     return np.unique(np.linspace(1, n, min(n, MOST_POINTS)).round().astype(np.int64))
 
 
 def long_columns(grid: Floats, along: str, **series: Mapping[str, Floats] | None) -> dict[str, Any]:
-    """Columns method, `along` and one for each series that is there, a row for each method and point."""
+    """Columns method, `along` and one per series, one row per method and point."""
     given = {name: by_method for name, by_method in series.items() if by_method is not None}
     methods = list(next(iter(given.values())))
     none = np.full(len(grid), np.nan)

@@ -1,4 +1,4 @@
-"""`DependenceDisplay`: the mean score by the values of one column, or of two."""
+"""`DependenceDisplay`: the mean score by the values of one or two columns."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ BAR = 0.36  # inches of a bar and the gap to the next
 CELL, LARGEST_MAP = (0.42, 0.3), 30.0  # inches of a category along the axes of a map, and of the map
 LINE = 0.2  # inches that a line of text needs
 NUMBER = 0.9  # inches that a number beside an axis needs
-MOST_CELLS = 60  # of a map whose figures are written out
+MOST_CELLS = 60  # of a map with its figures written in the cells
 MOST_NUMBERS = 8  # beside an axis of a map
 MEASURE, OVERALL = "Mean score", "dotted: mean"
 NO_EFFECT = "no effect: the same mean score for every value"
-ROUNDING = 1e-9  # means this close, as a share of them, are the same
+ROUNDING = 1e-9  # relative difference below which means count as equal
 BELOW, ABOVE = PALETTE[5], PALETTE[0]
 
 
@@ -57,7 +57,7 @@ class DependenceDisplay(Display):
     dependence : Dependence
         From `dependence` of a fitted model, or from `toprank.explain.partial_dependence`.
     title : str, optional
-        Takes the place of the title; "" leaves it out.
+        Replaces the title; "" leaves it out.
 
     Examples
     --------
@@ -78,7 +78,7 @@ class DependenceDisplay(Display):
     title: str | None = None
 
     def __post_init__(self) -> None:
-        from toprank.explain.dependence import Dependence  # compiles kernels: who draws other plots does not wait
+        from toprank.explain.dependence import Dependence  # compiles kernels: other plots need not wait for it
 
         if not isinstance(self.dependence, Dependence):
             raise InputTypeError(
@@ -92,7 +92,7 @@ class DependenceDisplay(Display):
         return list(self.dependence.names)
 
     def columns(self) -> dict[str, Any]:
-        """Columns value (or value_1 and value_2), mean and share; a row for each point."""
+        """Columns value (or value_1 and value_2), mean and share; one row per point."""
         return self.dependence.columns()
 
     def plot(self, ax: Axes | None = None) -> DependenceDisplay:
@@ -101,7 +101,7 @@ class DependenceDisplay(Display):
         Parameters
         ----------
         ax : matplotlib.axes.Axes, optional
-            Without, the display has a figure of its own, `figure_`.
+            By default the display makes its own figure, `figure_`.
         """
         shown = self.dependence
         lines = None
@@ -122,7 +122,7 @@ class DependenceDisplay(Display):
         return self
 
     def _size(self) -> tuple[float, float]:
-        """Inches of a figure of our own: room for every category."""
+        """Size of our own figure in inches, with room for every category."""
         shown = self.dependence
         if len(shown.names) == 1:
             return (SIZE[0], BAR * len(shown.values[0]) + 1.9) if shown.is_categorical[0] else SIZE
@@ -137,7 +137,7 @@ class DependenceDisplay(Display):
         values, mean = np.array(self.dependence.values[0], dtype=np.float64), self.dependence.mean
         look: dict[str, Any] = {"color": PALETTE[0], "linewidth": 2.2, "marker": "o", "markersize": 5.5, "zorder": 3}
         ax.plot(values, mean, **look, gid="mean", clip_on=False)
-        # Values are quantiles: where the ticks below are close together, there are many rows.
+        # Values are quantiles: ticks below are close together where there are many rows.
         ax.plot(values, np.zeros(len(values)), transform=ax.get_xaxis_transform(), color=INK, marker="|",
                 markersize=11, linestyle="none", alpha=0.6, clip_on=False, gid="values")  # fmt: skip
         _draw_mean(ax.axhline, self._overall())
@@ -146,7 +146,7 @@ class DependenceDisplay(Display):
         write_axis_labels(ax, self._axis_names()[0], f"{MEASURE} ({OVERALL})", self._note())
 
     def _draw_bars(self, ax: Axes) -> None:
-        """Bars from the mean over the categories to that of each, the highest on top, with the shares of the rows."""
+        """Bars from the overall mean to that of each category, the highest on top, with the shares of the rows."""
         dress_axes(ax, grid="x")
         mean, overall = self.dependence.mean, self._overall()
         order = np.argsort(mean, kind="stable")
@@ -174,9 +174,9 @@ class DependenceDisplay(Display):
         write_axis_labels(ax, f"{MEASURE}\n({OVERALL})", self._axis_names()[0])
 
     def _draw_map(self, ax: Axes) -> ContourSet | None:
-        """Draw cells of one size and return the lines between levels, if any.
+        """Draw cells of equal size and return the contour lines, if any.
 
-        Values are quantiles, so that each cell stands for about as many rows.
+        Values are quantiles, so each cell represents about as many rows.
         """
         dress_axes(ax)
         ax.grid(False)
@@ -201,28 +201,28 @@ class DependenceDisplay(Display):
         return lines
 
     def _name_cells(self, ax: Axes) -> None:
-        """Write the values along both axes of a map: turned where they are long, and only some where all do not fit."""
+        """Write the values along both axes of a map: rotated if they are long, and only some if not all fit."""
         figure = ax.figure.figure
         self._name_values(ax.yaxis, 1, ax.get_window_extent().height / figure.dpi)
-        settle_layout(figure)  # the names beside the map take width
+        settle_layout(figure)  # the names beside the map take up width
         step = self._name_values(ax.xaxis, 0, axes_width(ax)) * axes_width(ax) / self.dependence.mean.shape[0]
         labels = ax.get_xticklabels()
         if text_width(figure, [label.get_text() for label in labels], TEXT_SIZE) < 0.9 * step:
             return
-        # Slanted lines of text are apart by the sine of their angle, here one half.
+        # The distance of rotated lines of text scales with the sine of their angle, here one half.
         look: dict[str, Any] = {"rotation": 30} if step > 2 * LINE else {"rotation": 90, "va": "center"}
         for label in labels:
             label.set(ha="right", rotation_mode="anchor", **look)
 
     def _name_values(self, side: Any, axis: int, room: float) -> int:
-        """Write the values along one axis, room inches long, and return how many cells one of them stands for."""
+        """Write the values along one axis, `room` inches long, and return the number of cells per value."""
         n, most = self.dependence.mean.shape[axis], max(int(room / LINE), 1)
         step = -(-n // (most if self.dependence.is_categorical[axis] else min(most, MOST_NUMBERS)))
         side.set_ticks(np.arange(n)[::step] + 0.5, self._words(axis)[::step], fontsize=TEXT_SIZE, parse_math=False)
         return step
 
     def _set_measure(self, ax: Axes, axis: Any) -> None:
-        """Limits and ticks of the axis of scores: where all are equal, that one in the middle."""
+        """Limits and ticks of the axis of scores; if all are equal, that score is in the middle."""
         overall = self._overall()
         if self._is_flat():
             around = 0.1 * abs(overall) or 0.1
@@ -237,7 +237,7 @@ class DependenceDisplay(Display):
         return bool(np.ptp(mean) <= ROUNDING * np.abs(mean).max())
 
     def _note(self) -> str:
-        """What is left out: rows with a missing number have no place along an axis of numbers."""
+        """A note on what is left out: rows with a missing number cannot be shown on an axis of numbers."""
         shown = self.dependence
         if not shown.missing_share:
             return ""
@@ -245,12 +245,12 @@ class DependenceDisplay(Display):
         return f"Not shown: {' or '.join(numbers)} missing, {percent(round(shown.missing_share, 3))} of the rows"
 
     def _overall(self) -> float:
-        """Mean over the points, each by the share of the rows it stands for."""
+        """Mean over the points, weighted by their share of the rows."""
         shown = self.dependence
         return float(np.average(shown.mean, weights=shown.share if shown.share.sum() > 0 else None))
 
     def _words(self, axis: int) -> list[str]:
-        """The values along an axis as they are written beside it."""
+        """The texts of the values along an axis."""
         from toprank.words.numbers import number_text
 
         values = self.dependence.values[axis]
@@ -273,7 +273,7 @@ def _draw_mean(draw: Any, value: float) -> None:
 
 
 def _room_for_numbers(ax: Axes) -> int:
-    """How many steps an x-axis may have so that the numbers below it do not touch."""
+    """Number of steps of an x-axis at which the numbers below it do not touch."""
     return min(max(int(axes_width(ax) / NUMBER), 1), 6)
 
 
@@ -295,7 +295,7 @@ def _write_no_effect(ax: Axes) -> None:
 
 
 def _write_cells(ax: Axes, mean: Floats) -> None:
-    """Write every mean into its cell, in white on dark ones."""
+    """Write every mean into its cell, in white on dark cells."""
     is_dark = mean - mean.min() > 0.55 * max(np.ptp(mean), 1e-12)
     for row, column in np.ndindex(*mean.shape):
         ax.text(

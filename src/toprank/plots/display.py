@@ -1,4 +1,4 @@
-"""`Display`: what all displays have in common."""
+"""`Display`: the base class of all displays."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Display:
-    """The data of a plot; `figure_` and `ax_` are there once it was drawn.
+    """The data of a plot; `figure_` and `ax_` are set when it is drawn.
 
     Attributes
     ----------
     figure_ : matplotlib.figure.Figure or None
-        What the display was last drawn on.
+        The figure it was last drawn on.
     ax_ : matplotlib.axes.Axes or None
     """
 
@@ -32,11 +32,11 @@ class Display:
         raise NotImplementedError
 
     def columns(self) -> dict[str, Any]:
-        """The data as columns by name, all of one length."""
+        """The data as columns by name, all of the same length."""
         raise NotImplementedError
 
     def frame(self, backend: str | None = None) -> Any:
-        """The data as a frame: of the library named, else of the first that is installed.
+        """The data as a frame of the named library, or of the first one installed.
 
         Parameters
         ----------
@@ -45,19 +45,19 @@ class Display:
         return make_frame(self.columns(), backend)
 
     def plot(self, ax: Axes | None = None) -> Display:
-        """Draw the data, on a figure of its own where no axes are given."""
+        """Draw the data, on a new figure if no axes are given."""
         raise NotImplementedError
 
     def _keep(self, ax: Axes) -> None:
-        self._set(ax_=ax, figure_=ax.figure.figure)  # of a subfigure, the whole figure
+        self._set(ax_=ax, figure_=ax.figure.figure)  # for a subfigure, the whole figure
 
     def _set(self, **values: Any) -> None:
-        """Put checked values in the place of those given; the class is frozen to its users."""
+        """Replace the given values by checked ones; the class is frozen for its users."""
         for name, value in values.items():
             object.__setattr__(self, name, value)
 
     def _repr_png_(self) -> bytes | None:
-        """The drawing for a notebook; None, and with it the text, as long as nothing is drawn."""
+        """The drawing for a notebook; None, so that the text is shown, if nothing is drawn yet."""
         from toprank.plots.saving import figure_bytes
 
         return None if self.figure_ is None else figure_bytes(self.figure_, ".png")

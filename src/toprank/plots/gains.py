@@ -1,4 +1,4 @@
-"""`GainsDisplay`: how many of the positives are found by checking how many of the cases."""
+"""`GainsDisplay`: the share of positives found by the share of cases checked."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ class GainsDisplay(Display):
     Parameters
     ----------
     checked : array-like of shape (n_points,)
-        Shares of the cases that are checked, those with the highest scores first; rising, in [0, 1].
+        Shares of the cases checked, highest scores first; increasing, in [0, 1].
     found : dict of str to array-like of shape (n_points,)
         Share of the positives among them, by method.
     budget : float, optional
-        The share of cases that can be checked: marked, and told in the title.
+        The share of cases that can be checked; marked in the plot and named in the title.
     n_cases : int, optional
-        Number of cases, to say the budget in cases too.
+        Number of cases, to show the budget in cases too.
     title : str, optional
-        Takes the place of the title; "" leaves it out.
+        Replaces the title; "" leaves it out.
 
     Examples
     --------
@@ -74,7 +74,7 @@ class GainsDisplay(Display):
         pos_label: Any = None,
         title: str | None = None,
     ) -> GainsDisplay:
-        """Display of models that scored the same cases.
+        """Display of several models' scores of the same cases.
 
         Parameters
         ----------
@@ -95,7 +95,7 @@ class GainsDisplay(Display):
             k, curves[name] = recall_at_k_curve(y_true, score, pos_label=pos_label)
         n = len(k)
         n_checked = None if budget is None else _cases_of(budget, n, caller=caller)
-        # Finer at the top, where the curves bend; the budget is a point of its own, so that its figure is exact.
+        # Finer at the top, where the curves bend; the budget is one of the points, so that its figure is exact.
         chosen = np.unique(np.concatenate([thinned(max(n // 20, 1)), thinned(n), [n_checked or n]]))
         found = {name: np.concatenate([[0.0], curve[chosen - 1]]) for name, curve in curves.items()}
         checked = np.concatenate([[0.0], chosen / n])
@@ -105,7 +105,7 @@ class GainsDisplay(Display):
     def from_frame(
         cls, frame: Any, *, budget: float | None = None, n_cases: int | None = None, title: str | None = None
     ) -> GainsDisplay:
-        """Display of a frame with the columns method, checked and found, as `frame` gives it."""
+        """Display of a frame with the columns method, checked and found, as returned by `frame`."""
         caller = f"{cls.__name__}.from_frame"
         columns = read_columns(frame, ["method", "checked", "found"], caller=caller)
         checked, series = series_of(columns, "checked", ["found"], caller=caller)
@@ -117,11 +117,11 @@ class GainsDisplay(Display):
         return list(self.found)
 
     def columns(self) -> dict[str, Any]:
-        """Columns method, checked and found; a row for each method and point."""
+        """Columns method, checked and found; one row per method and point."""
         return long_columns(self.checked, "checked", found=self.found)
 
     def at_budget(self) -> dict[str, float]:
-        """Share of the positives found within the budget, by method; straight lines between the points."""
+        """Share of the positives found within the budget, by method, interpolated between the points."""
         if self.budget is None:
             raise InputError(f"{type(self).__name__} has no budget. Hint: give it one, such as budget=0.05.")
         return {name: float(np.interp(self.budget, self.checked, values)) for name, values in self.found.items()}
@@ -134,19 +134,19 @@ class GainsDisplay(Display):
         styles: Mapping[str, MethodStyle] | None = None,
         labels: str = "auto",
     ) -> GainsDisplay:
-        """Draw one curve a method, the diagonal of a random order and the budget.
+        """Draw one curve per method, the diagonal of a random order and the budget.
 
         Parameters
         ----------
         ax : matplotlib.axes.Axes, optional
-            Without, the display has a figure of its own, `figure_`.
+            By default the display makes its own figure, `figure_`.
         up_to : float, default=1.0
-            Share of the cases at which the drawing ends.
+            Share of the cases at which the x-axis ends.
         styles : dict of str to MethodStyle, optional
             From `method_styles`, so that a method looks the same in all plots.
         labels : {"auto", "direct", "legend", "none"}
-            Names beside the ends of the curves, in a legend or nowhere. The curves of all cases end in one point, so
-            "auto" writes a legend for them.
+            Names beside the ends of the curves, in a legend or nowhere. With all cases, the curves end in one point, so
+            "auto" writes a legend.
         """
         caller = type(self).__name__
         check_labels(labels, caller=f"{caller}.plot")
@@ -159,7 +159,7 @@ class GainsDisplay(Display):
         with line_figure(ax, names, caller) as (axes, is_own):
             ends = draw_lines(axes, 100 * points, found, chosen)
             axes.set_xlim(0, 100 * up_to)
-            axes.set_ylim(0, 101)  # a line at 100 % shows whole
+            axes.set_ylim(0, 101)  # so that a line at 100 % is not clipped
             _draw_random(axes, 100 * up_to, self.budget)
             if self.budget is not None and self.budget <= up_to:
                 self._draw_budget(axes, chosen)
@@ -174,7 +174,7 @@ class GainsDisplay(Display):
         return self
 
     def _order(self, names: Mapping[str, Any]) -> list[str]:
-        """The names, best first: within the budget, without one over all cases."""
+        """The names, best first: within the budget, or over all cases if there is none."""
         mean = {name: float(np.nanmean(self.found[name])) for name in names}
         value = mean if self.budget is None else self.at_budget()
         return sorted(names, key=lambda name: -value[name] if np.isfinite(value[name]) else np.inf)
@@ -211,9 +211,9 @@ class GainsDisplay(Display):
 
 
 def _draw_random(ax: Axes, end: float, budget: float | None) -> None:
-    """The diagonal: what checking cases in a random order finds, with its name along the line.
+    """The diagonal: the positives found in a random order, with its name along the line.
 
-    The name keeps away from that of the budget, and stands above the line where there is no room below.
+    The name avoids that of the budget, and is above the line if there is no room below.
     """
     is_near = budget is not None and 0.2 < 100 * budget / end < 0.7
     at, is_flat = (0.8 if is_near else 0.5) * end, end < 60
@@ -233,7 +233,7 @@ def _draw_random(ax: Axes, end: float, budget: float | None) -> None:
 
 
 def _cases_of(budget: Any, n: int, *, caller: str) -> int:
-    """Number of cases that a budget stands for."""
+    """Number of cases of a budget."""
     if isinstance(budget, int | np.integer) and not isinstance(budget, bool):
         if 1 <= budget <= n:
             return int(budget)

@@ -1,6 +1,6 @@
-"""What a display is given, checked: columns of a frame, and one series of figures a method.
+"""Checked input of displays: columns of a frame, and one series of figures per method.
 
-Owns the error sentences about them. NaN means "no figure" and passes; infinities do not.
+Owns the error messages about them. NaN means "no figure" and passes; infinities do not.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ def read_columns(
     caller: str,
     also: Mapping[str, str] | None = None,
 ) -> dict[str, list[Any]]:
-    """Columns of a frame of any kind, or of a dictionary of lists: those needed, and of `optional` (None: all) any.
+    """Columns of any kind of frame, or of a dictionary of lists: those needed, and any of `optional` (None: all).
 
-    `also` says by which other name a column that is missing may be found, such as {"precision": "mean"}.
+    `also` gives an alternative name for a missing column, such as {"precision": "mean"}.
     """
     if isinstance(frame, Mapping):
         columns = {str(name): list(values) for name, values in frame.items()}
@@ -55,7 +55,7 @@ def read_columns(
 
 
 def check_series(values: Any, n: int, name: str, *, caller: str) -> dict[str, Floats]:
-    """One read-only array of `n` figures a method, in the order given."""
+    """One read-only array of `n` figures per method, in the order given."""
     if not isinstance(values, Mapping) or not values:
         raise InputTypeError(
             f"'{name}' of {caller} must be a dictionary with an array for every method. "
@@ -77,7 +77,7 @@ def check_figures(values: Any, name: str, *, caller: str, n: int | None = None, 
             f"'{name}' of {caller} must be a list of at least one number, none infinite. Got {_shown(values)} instead."
         )
     if n is not None and len(array) != n:
-        raise InputError(f"'{name}' of {caller} must have {n:,} values, one a point. Got {len(array):,} instead.")
+        raise InputError(f"'{name}' of {caller} must have {n:,} values, one per point. Got {len(array):,} instead.")
     if rising and not (np.diff(array) > 0).all():  # NaN fails here too
         raise InputError(f"'{name}' of {caller} must rise from each value to the next. Got {_shown(values)} instead.")
     array.flags.writeable = False
@@ -88,7 +88,7 @@ def check_texts(values: Any, name: str, n: int, *, caller: str) -> list[str]:
     """A list of `n` texts; None and NaN count as no text."""
     texts = ["" if value is None or value != value else str(value) for value in values]
     if len(texts) != n:
-        raise InputError(f"'{name}' of {caller} must have {n:,} values, one a method. Got {len(texts):,} instead.")
+        raise InputError(f"'{name}' of {caller} must have {n:,} values, one per method. Got {len(texts):,} instead.")
     return texts
 
 
@@ -102,7 +102,7 @@ def series_of(
     grid : ndarray of shape (n_points,)
         Distinct values of `along`, in rising order.
     series : dict of name to dict of method to ndarray of shape (n_points,)
-        NaN where a method has no row; methods in the order in which they appear.
+        NaN if a method has no row; methods in the order in which they appear.
     """
     methods = [str(method) for method in columns["method"]]
     points = check_figures(columns[along], along, caller=caller)

@@ -1,4 +1,4 @@
-"""Names of lines: beside their ends where there is room, else in a legend."""
+"""Names of lines: beside their ends if there is room, else in a legend."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 LABELS = ("auto", "direct", "legend", "none")
-LINE_HEIGHT = 1.3  # of a label, in units of its font size
+LINE_HEIGHT = 1.3  # height of a label, in units of its font size
 CONNECTOR = 26.0  # points from the axes to the label
-FEW = 8  # entries that a legend inside the axes may have
-FARTHEST = 0.2  # share of the height of the axes that a name may be away from its line
+FEW = 8  # most entries of a legend inside the axes
+FARTHEST = 0.2  # most distance of a name from its line, as a share of the height of the axes
 
 
 def check_labels(labels: Any, *, caller: str) -> None:
@@ -29,10 +29,10 @@ def check_labels(labels: Any, *, caller: str) -> None:
 
 
 def spread(wanted: ArrayLike, gap: float, low: float, high: float) -> NDArray[np.float64]:
-    """Places nearest to those wanted, in the same order, at least `gap` apart, all between low and high.
+    """Positions nearest to those wanted, in the same order, at least `gap` apart, all between low and high.
 
-    Least squares under an order: with `gap` times their position taken off, the places must only not fall, which
-    pooling neighbours that do solves exactly. Where `gap` is too large for the room, the places leave it.
+    Isotonic least squares: after subtracting `gap` times their index, the positions must be non-decreasing, which
+    pooling adjacent violators solves exactly. If `gap` is too large for the room, positions exceed it.
 
     Examples
     --------
@@ -42,7 +42,7 @@ def spread(wanted: ArrayLike, gap: float, low: float, high: float) -> NDArray[np
     wanted = np.asarray(wanted, dtype=np.float64)
     order = np.argsort(wanted, kind="stable")
     steps = gap * np.arange(len(wanted))
-    pools: list[tuple[float, int]] = []  # (mean, how many)
+    pools: list[tuple[float, int]] = []  # (mean, count)
     for value in wanted[order] - steps:
         pools.append((float(value), 1))
         while len(pools) > 1 and pools[-2][0] >= pools[-1][0]:
@@ -59,9 +59,9 @@ def spread(wanted: ArrayLike, gap: float, low: float, high: float) -> NDArray[np
 def name_lines(
     ax: Axes, ends: Mapping[str, tuple[float, float]], styles: Mapping[str, MethodStyle], labels: str, *, is_own: bool
 ) -> None:
-    """Name every line: `ends` holds its last point. The legend, where there is one, goes from top to bottom.
+    """Name every line: `ends` holds its last point. A legend lists them from top to bottom.
 
-    The limits of the axes must be set: they decide where the names stand.
+    Set the limits of the axes first: they determine where the names go.
     """
     if labels == "none" or not ends:
         return
@@ -75,7 +75,7 @@ def name_lines(
 
 
 def add_legend(ax: Axes, names: Sequence[str], *, outside: bool, place: Any = "best") -> None:
-    """Write a legend of the lines with these names, in this order; beside axes of our own where `outside`."""
+    """Write a legend of the lines with these names, in this order; beside our own axes if `outside`."""
     lines = {str(line.get_gid()): line for line in ax.get_lines() if line.get_gid()}
     short = short_names(names)
     handles = [lines[f"method: {name}"] for name in names]
@@ -105,12 +105,12 @@ def _name_at_ends(
     places: NDArray[np.float64],
     styles: Mapping[str, MethodStyle],
 ) -> None:
-    """Write the names to the right of the axes, each joined to the end of its line by a piece of the line's kind."""
+    """Write the names to the right of the axes, each joined to its line by a short piece in the same style."""
     short = short_names(ends)
     last = max(x for x, _ in ends.values())
     for (name, end), start, place in zip(ends.items(), points.tolist(), places.tolist(), strict=True):
         style = styles[name]
-        if end[0] < last:  # it ends early: a faint thread up to the edge, which no one takes for data
+        if end[0] < last:  # it ends early: a faint line to the edge, which cannot be mistaken for data
             thread = [[start[0], 1.0], [start[1], place]]
             ax.plot(*thread, transform=ax.transAxes, color=FAINT, linewidth=0.9, linestyle=(0, (1, 3)), zorder=1.9)
             start = [1.0, place]
@@ -147,5 +147,5 @@ def _beside(ax: Axes) -> Any:
 
 
 def label_room(ax: Axes, names: Sequence[str]) -> float:
-    """Inches that the labels of these lines take beside the axes."""
+    """Inches that the labels of these lines need beside the axes."""
     return text_width(ax.figure.figure, short_names(names).values(), TEXT_SIZE) + CONNECTOR / 72

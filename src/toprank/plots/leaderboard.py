@@ -1,4 +1,4 @@
-"""`LeaderboardDisplay`: one row a method, best on top, with interval, size and time."""
+"""`LeaderboardDisplay`: one row per method, best on top, with interval, size and time."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ OPTIONAL = ("low", "high", "is_readable", "size", "size_unit", "seconds", "note"
 
 @dataclass(frozen=True, eq=False, repr=False)
 class LeaderboardDisplay(Display):
-    """How good each method is on a table, how sure that is, and what it costs.
+    """How good each method is on a table, how certain that is, and what it costs.
 
     Parameters
     ----------
@@ -52,9 +52,9 @@ class LeaderboardDisplay(Display):
     low, high : array-like of shape (n_methods,), optional
         Ends of the interval around the mean.
     is_readable : sequence of bool, optional
-        True where a person can read the model; these have another colour and another marker.
+        True if a person can read the model; these have their own colour and marker.
     size : array-like of shape (n_methods,), optional
-        Such as the number of leaves; NaN where it says nothing.
+        Such as the number of leaves; NaN if unknown.
     size_unit : sequence of str or None, optional
         "leaves".
     seconds : array-like of shape (n_methods,), optional
@@ -63,11 +63,11 @@ class LeaderboardDisplay(Display):
         A few words at the end of the row, such as "within noise of the best" or why there is no result.
     measure : str, default="average precision"
     level : float, default=0.95
-        Of the intervals.
+        Confidence level of the intervals.
     chance : float, optional
-        What a random order reaches: the share of positives, for average precision.
+        The value for a random order: for average precision, the share of positives.
     title : str, optional
-        Takes the place of the title; "" leaves it out.
+        Replaces the title; "" leaves it out.
 
     Examples
     --------
@@ -129,13 +129,12 @@ class LeaderboardDisplay(Display):
         chance: float | None = None,
         title: str | None = None,
     ) -> LeaderboardDisplay:
-        """Display of a frame with one row a method.
+        """Display of a frame with one row per method.
 
         Parameters
         ----------
         frame : data frame or dict of lists
-            With the columns method and `mean`, and those of low, high, is_readable, size, size_unit, seconds and note
-            that there are.
+            With the columns method and `mean`, and any of low, high, is_readable, size, size_unit, seconds and note.
         mean : str, default="mean"
             The column with the measure.
         measure, level, chance, title
@@ -151,7 +150,7 @@ class LeaderboardDisplay(Display):
         return list(self.method)
 
     def columns(self) -> dict[str, Any]:
-        """Columns rank, method, mean and those of the optional ones that were given; best first."""
+        """Columns rank, method, mean and the optional ones given; best first."""
         order = self._order()
         columns: dict[str, Any] = {"rank": list(range(1, len(order) + 1))}
         for name in ("method", "mean", *OPTIONAL):
@@ -161,13 +160,13 @@ class LeaderboardDisplay(Display):
         return columns
 
     def plot(self, ax: Axes | None = None) -> LeaderboardDisplay:
-        """Draw a dot with its interval for every method, and its figures beside.
+        """Draw a dot with its interval for every method, and its figures beside it.
 
         Parameters
         ----------
         ax : matplotlib.axes.Axes, optional
-            Without, the display has a figure of its own, `figure_`, as large as its texts need. Axes of the caller
-            need room for names at the left and for the figures at the right.
+            By default the display makes its own figure, `figure_`, as large as its texts need. If you pass axes, leave
+            room for names on the left and for figures on the right.
         """
         order = self._order()
         names = short_names(self.method[row] for row in order)
@@ -193,7 +192,7 @@ class LeaderboardDisplay(Display):
         return self
 
     def _order(self) -> list[int]:
-        """Rows best first; equal ones as given, those without a result last."""
+        """Rows best first; ties in the order given, those without a result last."""
         return np.argsort(np.where(np.isnan(self.mean), np.inf, -self.mean), kind="stable").tolist()
 
     def _reads(self, row: int) -> bool:
@@ -218,7 +217,7 @@ class LeaderboardDisplay(Display):
             ax.axvline(100 * self.chance, color=FAINT, linestyle=(0, (2, 2)), linewidth=1.3, zorder=1, gid="chance")
 
     def _texts(self, order: Sequence[int]) -> dict[str, list[str]]:
-        """Columns of text at the right, header first; columns without any text are left out."""
+        """Columns of text on the right, header first; empty columns are left out."""
         means = [f"{100 * self.mean[row]:.1f}" if np.isfinite(self.mean[row]) else "–" for row in order]
         columns = {"mean (%)": means}
         if self.size is not None:
@@ -251,7 +250,7 @@ class LeaderboardDisplay(Display):
 
 
 def _write_legend(ax: Axes) -> None:
-    """Say below a figure of our own what the two markers mean."""
+    """Explain the two markers below our own figure."""
     from matplotlib.lines import Line2D
 
     handles = [Line2D([], [], linestyle="none", **look) for look in (READABLE, OTHER)]
@@ -260,7 +259,7 @@ def _write_legend(ax: Axes) -> None:
 
 
 def duration(seconds: float) -> str:
-    """A time in words of at most two units; nothing where it is not known.
+    """A time as text in at most two units; empty if unknown.
 
     Examples
     --------
@@ -288,7 +287,7 @@ def _size_text(size: float, unit: str) -> str:
 
 
 def _limits(low: Any, high: Any, chance: float | None) -> tuple[float, float]:
-    """Limits of the x-axis in %, with a margin; a random order is inside if that costs less than half the width."""
+    """Limits of the x-axis in %, with a margin; including a random order if that takes less than half the width."""
     start, end = 100 * float(np.nanmin(low)), 100 * float(np.nanmax(high))
     if chance is not None and start - 100 * chance <= end - start:
         start = min(start, 100 * chance)

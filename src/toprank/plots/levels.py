@@ -1,4 +1,4 @@
-"""Mean average precision along a scale of few steps: by imbalance (`ImbalanceDisplay`), by depth (`DepthDisplay`)."""
+"""Mean average precision along a coarse scale: by imbalance (`ImbalanceDisplay`), by depth (`DepthDisplay`)."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ MOST_TICKS = 12
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ImbalanceDisplay(Display):
-    r"""Mean average precision by method, over the data sets with at most so many positives.
+    r"""Mean average precision by method, over the data sets with at most `level` % positives.
 
     Parameters
     ----------
     level : array-like of shape (n_levels,)
-        The largest percentage of positives of the data sets counted, rising: 10, 20, ..., 50.
+        Upper limits on the percentage of positives, increasing: 10, 20, ..., 50.
     average_precision : dict of str to array-like of shape (n_levels,)
         The mean over these data sets, a share, by method.
     n_data_sets : array-like of int, shape (n_levels,), optional
-        How many data sets there are at each level; written below it.
+        Number of data sets at each level; written below it.
     title : str, optional
-        Takes the place of the title; "" leaves it out.
+        Replaces the title; "" leaves it out.
 
     References
     ----------
@@ -70,7 +70,7 @@ class ImbalanceDisplay(Display):
     def from_frame(cls, frame: Any, *, title: str | None = None) -> ImbalanceDisplay:
         """Display of a frame with the columns method, level, average_precision (or mean) and perhaps n_data_sets.
 
-        Where methods differ in the number of data sets, the largest is shown.
+        If methods differ in the number of data sets, the largest is shown.
         """
         caller = f"{cls.__name__}.from_frame"
         needed, also = ["method", "level", "average_precision"], {"average_precision": "mean"}
@@ -87,7 +87,7 @@ class ImbalanceDisplay(Display):
         return list(self.average_precision)
 
     def columns(self) -> dict[str, Any]:
-        """Columns method, level, average_precision and, where known, n_data_sets; a row for each method and level."""
+        """Columns method, level, average_precision and, if known, n_data_sets; one row per method and level."""
         columns = long_columns(self.level, "level", average_precision=self.average_precision)
         if self.n_data_sets is not None:
             columns["n_data_sets"] = np.tile(self.n_data_sets, len(self.methods))
@@ -96,7 +96,7 @@ class ImbalanceDisplay(Display):
     def plot(
         self, ax: Axes | None = None, *, styles: Mapping[str, MethodStyle] | None = None, labels: str = "auto"
     ) -> ImbalanceDisplay:
-        """Draw one line a method; parameters as in `PrecisionAtKDisplay.plot`."""
+        """Draw one line per method; parameters as in `PrecisionAtKDisplay.plot`."""
         ticks = [f"{level:g} %" for level in self.level]
         if self.n_data_sets is not None:
             counts = (counted(n, "data set") for n in self.n_data_sets)
@@ -111,8 +111,8 @@ class ImbalanceDisplay(Display):
 class DepthDisplay(Display):
     r"""Mean average precision by method and depth: meta-trees of depth p beside plain trees of depth p².
 
-    A meta-tree of depth p with inner trees of depth p asks up to p² questions of a case, so a plain tree of depth p²
-    is its equal. Both stand at the same place of the x-axis, which has a line of numbers for each.
+    A meta-tree of depth p with inner trees of depth p tests up to p² conditions per case, so a plain tree of depth p²
+    is comparable. Both are at the same position on the x-axis, which has a line of numbers for each.
 
     Parameters
     ----------
@@ -121,11 +121,11 @@ class DepthDisplay(Display):
     average_precision : dict of str to array-like of shape (n_depths,)
         The mean over data sets, a share, by method.
     squared : collection of str, default=()
-        The methods that have the depth p² where the others have p.
+        The methods whose depth is p² where the others have p.
     kinds : (str, str), default=("plain trees", "meta-trees")
         What the methods in `squared`, and the others, are called.
     title : str, optional
-        Takes the place of the title; "" leaves it out.
+        Replaces the title; "" leaves it out.
 
     References
     ----------
@@ -165,8 +165,8 @@ class DepthDisplay(Display):
     ) -> DepthDisplay:
         """Display of a frame with the columns method, depth (or value) and average_precision (or mean).
 
-        The depth is each method's own. Rows of the methods in `squared` whose depth is not the square of a whole
-        number have no place on the axis and are left out.
+        The depth is each method's own. Rows of the methods in `squared` whose depth is not the square of a whole number
+        are left out.
         """
         caller = f"{cls.__name__}.from_frame"
         needed, also = ["method", "depth", "average_precision"], {"depth": "value", "average_precision": "mean"}
@@ -189,7 +189,7 @@ class DepthDisplay(Display):
         return list(self.average_precision)
 
     def columns(self) -> dict[str, Any]:
-        """Columns method, p, depth (the method's own: p or p²) and average_precision; a row for each method and p."""
+        """Columns method, p, depth (the method's own: p or p²) and average_precision; one row per method and p."""
         columns = long_columns(self.depth, "p", average_precision=self.average_precision)
         is_squared = np.array([method in self.squared for method in columns["method"]])
         p = columns["p"]
@@ -203,7 +203,7 @@ class DepthDisplay(Display):
     def plot(
         self, ax: Axes | None = None, *, styles: Mapping[str, MethodStyle] | None = None, labels: str = "auto"
     ) -> DepthDisplay:
-        """Draw one line a method; parameters as in `PrecisionAtKDisplay.plot`."""
+        """Draw one line per method; parameters as in `PrecisionAtKDisplay.plot`."""
         has_both = 0 < len(self.squared) < len(self.methods)
         if has_both:
             ticks = [f"{p**2}\n{p}" for p in self.depth]
@@ -223,7 +223,7 @@ def _known(squared: Collection[str], methods: Mapping[str, Any], caller: str) ->
     unknown = [name for name in squared if name not in methods]
     if unknown:
         raise InputError(
-            f"'squared' of {caller} names {unknown[0]!r}, which is none of the methods. "
+            f"'squared' of {caller} names {unknown[0]!r}, which is not one of the methods. "
             f"Hint: they are {', '.join(map(str, methods))}."
         )
     return tuple(squared)
@@ -238,7 +238,7 @@ def _draw_steps(
     styles: Mapping[str, MethodStyle] | None,
     labels: str,
 ) -> Axes:
-    """Draw lines with a marker at every place. Texts: those at the places, of the x-axis, and the title."""
+    """Draw lines with a marker at every position. Texts: those at the positions, of the x-axis, and the title."""
     ticks, x, title = texts
     owner = type(display).__name__
     check_labels(labels, caller=f"{owner}.plot")

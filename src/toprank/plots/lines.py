@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 Series = Mapping[str, Floats]
 NO_SERIES: Series = MappingProxyType({})
-PLOT_WIDTH, PLOT_HEIGHT = 6.4, 5.0  # inches of a figure without the names beside it
+PLOT_WIDTH, PLOT_HEIGHT = 6.4, 5.0  # size of a figure in inches, without the names beside it
 
 
 def draw_lines(
@@ -32,9 +32,9 @@ def draw_lines(
     high: Series = NO_SERIES,
     has_markers: bool = False,
 ) -> dict[str, tuple[float, float]]:
-    """Draw one line a method and return the last point of each; methods without any figure have neither.
+    """Draw one line per method and return the last point of each; methods without figures are skipped.
 
-    The first method lies on top. Bands are drawn where `low` and `high` have them.
+    The first method is on top. Bands are drawn for methods in `low` and `high`.
     """
     dress_axes(ax)
     ends = {}
@@ -72,7 +72,7 @@ def line_limits(*families: Series) -> tuple[float, float]:
     margin = max(0.04 * float(np.ptp(values)), 0.5)
     low = max(5 * np.floor((values.min() - margin) / 5), 0.0)
     high = 5 * np.ceil((values.max() + margin) / 5)
-    return float(low), 101.0 if high >= 100 else float(high)  # a line at 100 % shows whole
+    return float(low), 101.0 if high >= 100 else float(high)  # so that a line at 100 % is not clipped
 
 
 @contextmanager
@@ -85,14 +85,14 @@ def line_figure(ax: Axes | None, names: Sequence[str], owner: str) -> Iterator[t
 
 
 def write_axis_labels(ax: Axes, x: str, y: str, note: str = "") -> None:
-    """Label both axes; a note goes below on lines of its own, and no line is wider than the axes."""
+    """Label both axes; a note goes below on separate lines, and no line is wider than the axes."""
     lines = [wrap(ax.figure.figure, text, axes_width(ax), TEXT_SIZE) for text in (x, note) if text]
     ax.set_xlabel("\n".join(lines), fontsize=TEXT_SIZE, color=INK, parse_math=False)
     ax.set_ylabel(y, fontsize=TEXT_SIZE, color=INK, parse_math=False)
 
 
 def without_figures(series: Series) -> str:
-    """A sentence on the methods that have no figure at all, or nothing."""
+    """A note on methods without any figures, or nothing."""
     names = [name for name, values in series.items() if not np.isfinite(values).any()]
     return f"No figures: {', '.join(names)}" if names else ""
 

@@ -34,17 +34,17 @@ def plot_panels(
     n_columns: int = 3,
     styles: Mapping[str, MethodStyle] | None = None,
 ) -> Figure:
-    """Figure with one panel a display, each under its own title, and one legend below for all.
+    """Figure with one panel per display, each under its own title, and one legend below for all.
 
     Parameters
     ----------
     displays : sequence of PrecisionAtKDisplay, GainsDisplay, ImbalanceDisplay or DepthDisplay
     title : str, optional
-        Of the whole figure.
+        Title of the whole figure.
     n_columns : int, default=3
-        Panels in a row.
+        Panels per row.
     styles : dict of str to MethodStyle, optional
-        From `method_styles`; without, methods take their styles in the order in which they first appear.
+        From `method_styles`; by default methods get styles in order of appearance.
 
     Examples
     --------
@@ -79,7 +79,7 @@ def plot_panels(
 
 
 def _add_legend(figure: Figure, lines: Mapping[str, Any]) -> None:
-    """One legend below all panels, in as many columns as the width has room for; the figure grows by its height."""
+    """One legend below all panels, in as many columns as fit the width; the figure grows by its height."""
     short = short_names(lines)
     widest = text_width(figure, short.values(), TEXT_SIZE) + 0.9  # the line before it and the gap after
     n_columns = max(min(int((figure.get_figwidth() - 0.3) / widest), len(lines)), 1)

@@ -1,4 +1,4 @@
-"""Operating points as they are drawn: markers, the line that joins them, their hull, the cost ratios beside them."""
+"""Drawing of operating points: markers, the line that joins them, their hull, the cost ratios beside them."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ BORDER = 0.07  # inches below everything
 HULL_LINE = (0, (4, 2.5))
 DOMINATED, HULL = "hollow: dominated by another point", "hull of the points"
 MOST_RATIOS = 7  # cost ratios written beside points
-FINENESS = 2.0  # pixels between places of a line that a text must not touch
-AWAY = 9.0  # points from the middle of a marker to the nearest edge of its text
-MARGIN = 2.5  # points that a text keeps away from anything else
-DISTANCES = (1.0, 2.2, 3.5, 5.0)  # in units of AWAY; from the second on a thread leads to the point
+FINENESS = 2.0  # pixels between points of a line that a text must not touch
+AWAY = 9.0  # points from the centre of a marker to the nearest edge of its text
+MARGIN = 2.5  # least distance of a text from anything else, in points
+DISTANCES = (1.0, 2.2, 3.5, 5.0)  # in units of AWAY; from the second on, a thin line leads to the point
 DIRECTIONS = ((1, -1), (1, 0), (-1, 1), (0, -1), (1, 1), (0, 1), (-1, 0), (-1, -1))
-"""Where a text may stand, seen from its point, the best first: below a curve there is most room."""
+"""Directions of a text from its point, best first: there is most room below a curve."""
 
 
 def check_limits(xlim: Any, caller: str, highest: float = 1.0) -> tuple[float, float] | None:
@@ -61,7 +61,7 @@ def check_limits(xlim: Any, caller: str, highest: float = 1.0) -> tuple[float, f
 
 
 def alerts_of_rates(ax: Axes, points: OperatingPoints) -> Any:
-    """Transform of the axes that puts a pair of rates, in %, where its alerts are: rates go to alerts by a line."""
+    """Transform of the axes from a pair of rates, in %, to its number of alerts, which is linear in them."""
     from matplotlib.transforms import Affine2D
 
     per_percent = points.negatives / 100, points.positives / 100
@@ -69,7 +69,7 @@ def alerts_of_rates(ax: Axes, points: OperatingPoints) -> Any:
 
 
 def prepare_alerts(ax: Axes, panel: Sequence[OperatingPoints], limits: tuple[float, float] | None) -> None:
-    """Axes from no alert to all cases, or of a part of these, as high as the hulls go there; with a random order."""
+    """Axes from no alert to all cases, or of a part, as high as the hulls there; with a random order."""
     from matplotlib.ticker import FuncFormatter, MaxNLocator
 
     dress_axes(ax)
@@ -99,9 +99,9 @@ def prepare_zoom(ax: Axes, limits: tuple[float, float]) -> None:
 def draw_points(
     ax: Axes, points: OperatingPoints, style: MethodStyle, name: str, zorder: float, transform: Any = None
 ) -> Any:
-    """Draw points, hollow where dominated, joined where not, and their hull; return the line for a legend.
+    """Draw points (dominated ones hollow, the others joined) and their hull; return the line for a legend.
 
-    `transform` puts rates, in %, where they belong on the axes; None: their x is the false positive rate.
+    `transform` maps rates, in %, to positions on the axes; None: x is the false positive rate.
     """
     transform = ax.transData if transform is None else transform
     draw_curve(
@@ -146,9 +146,9 @@ def has_ratio(points: OperatingPoints) -> bool:
 
 
 def label_ratios(ax: Axes, points: OperatingPoints, chosen: int | None = None, transform: Any = None) -> None:
-    """Write the cost ratio beside a few points along the curve, where nothing is in the way; first the chosen one's.
+    """Write the cost ratio beside a few points along the curve where there is room, the chosen one first.
 
-    The layout of the figure must be settled: places are measured in pixels.
+    The layout of the figure must be final: positions are measured in pixels.
     """
     scale = ax.figure.figure.dpi / 72
     obstacles, boxes = np.vstack(list(_drawn(ax))), _taken(ax)
@@ -177,7 +177,7 @@ def label_ratios(ax: Axes, points: OperatingPoints, chosen: int | None = None, t
 
 
 def _free_place(ax: Axes, place: Floats, half: Floats, obstacles: Floats, boxes: list[Box]) -> Floats | None:
-    """Middle of a text of that half size beside a point, where it is inside the axes and touches nothing; in pixels."""
+    """Centre of a text of that half size beside a point, inside the axes and touching nothing; in pixels."""
     scale = ax.figure.figure.dpi / 72
     frame = ax.get_window_extent()
     for distance in DISTANCES:
@@ -199,9 +199,9 @@ def _box(middle: Floats, half: Floats, scale: float) -> Box:
 def _apart(
     ax: Axes, points: OperatingPoints, chosen: int | None = None, transform: Any = None
 ) -> tuple[Floats, Floats]:
-    """Pixels and cost ratios of the chosen point, and of some not dominated that lie far apart along the curve."""
+    """Pixels and cost ratios of the chosen point, and of some undominated ones far apart along the curve."""
     kept = np.flatnonzero(~points.is_dominated & np.isfinite(points.cost_ratio))
-    _, first = np.unique(points.false_positives[kept], return_index=True)  # of equal points one
+    _, first = np.unique(points.false_positives[kept], return_index=True)  # one of several equal points
     kept = kept[first]
     rates = np.column_stack((points.false_positive_rate, points.true_positive_rate))
     places = (ax.transData if transform is None else transform).transform(100 * rates)
@@ -211,7 +211,7 @@ def _apart(
     kept = kept[is_shown[kept]]
     special = np.array([] if chosen is None else [chosen], np.int64)
     special = special[is_shown[special] & np.isfinite(points.cost_ratio[special])]
-    for each in special:  # an equal point would say another cost at the same place
+    for each in special:  # an equal point would show another cost at the same position
         kept = kept[(rates[kept] != rates[each]).any(axis=1)]
     most = MOST_RATIOS - len(special)
     if len(kept) > most:
@@ -243,7 +243,7 @@ def _taken(ax: Axes) -> list[Box]:
 
 
 def signs(points: Mapping[str, OperatingPoints]) -> Iterator[tuple[Any, str]]:
-    """Handles and texts of what looks alike in all methods: hollow points, where there are any, and hulls."""
+    """Handles and texts of what looks the same for all methods: hollow points, if any, and hulls."""
     from matplotlib.lines import Line2D
 
     if any(what.is_dominated.any() for what in points.values()):
@@ -254,7 +254,7 @@ def signs(points: Mapping[str, OperatingPoints]) -> Iterator[tuple[Any, str]]:
 
 
 def add_legend(ax: Axes, entries: Sequence[tuple[Any, str]], *, is_own: bool, is_zoomed: bool) -> None:
-    """Write a legend below the diagonal, or below the axes where there is no room."""
+    """Write a legend below the diagonal, or below the axes if there is no room."""
     lines, texts = [line for line, _ in entries], [text for _, text in entries]
     width = text_width(ax.figure.figure, texts, TEXT_SIZE) + HANDLE
     height = LINE_HEIGHT * len(entries)
@@ -266,12 +266,12 @@ def add_legend(ax: Axes, entries: Sequence[tuple[Any, str]], *, is_own: bool, is
     figure.set_figheight(max(figure.get_figheight(), SIDE + 0.6 + height))
     n_panels = len(figure.axes)
     figure.set_figwidth(max(figure.get_figwidth(), n_panels * (width + 0.6)))  # else a legend would squeeze the axes
-    ax.set_anchor("N")  # room that squares leave over belongs to the legend
+    ax.set_anchor("N")  # space left over by square axes goes to the legend
     ax.legend(lines, texts, loc="upper left", bbox_to_anchor=(-0.12, -0.2), borderaxespad=0, **LEGEND)
 
 
 def make_room_below(figure: Figure) -> None:
-    """Make a figure higher where a legend below its axes would leave it: squares do not shrink to make room."""
+    """Make a figure taller if a legend below its axes would not fit: square axes do not shrink to make room."""
     settle_layout(figure)
     lacking = BORDER - figure.get_tightbbox().y0
     if lacking > 0:

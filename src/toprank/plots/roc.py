@@ -1,4 +1,4 @@
-"""`RocDisplay`: ROC curves by method with their areas, bands, and the optimal curve where it is known."""
+"""`RocDisplay`: ROC curves by method with their areas, bands and, if known, the optimal curve."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 SIDE = 6.0  # inches of a square figure
-MOST_KNOTS = 1500  # of a curve that is drawn: more are not seen
+MOST_KNOTS = 1500  # per curve: more would not be visible
 OPTIMAL_LINE = (0, (6, 1.8))
 LINE_HEIGHT = 1.55 * TEXT_SIZE / 72  # inches of an entry of a legend
-HANDLE = 0.85  # inches of a legend beside its texts
+HANDLE = 0.85  # inches of a legend without its texts
 LEGEND: dict[str, Any] = {"fontsize": TEXT_SIZE, "handlelength": 2.2, "framealpha": 0.9, "edgecolor": "none"}
 RATES = ("False positive rate (%)", "True positive rate (%)")
 
@@ -53,11 +53,11 @@ class RocDisplay(Display):
     curves : dict of str to RocCurve
         By method.
     optimal : RocCurve, optional
-        The best curve there can be, where it is known.
+        The best possible curve, if known.
     bands : dict of str to RocBand, optional
         Of all methods or of some.
     title : str, optional
-        Takes the place of the title; "" leaves it out.
+        Replaces the title; "" leaves it out.
 
     Examples
     --------
@@ -82,7 +82,7 @@ class RocDisplay(Display):
         unknown = [name for name in bands if name not in curves]
         if unknown:
             raise InputError(
-                f"'bands' of {caller} names {unknown[0]!r}, which is none of the curves. "
+                f"'bands' of {caller} names {unknown[0]!r}, which is not one of the curves. "
                 f"Hint: they are {', '.join(curves)}."
             )
         check_optimal(self.optimal, caller)
@@ -97,7 +97,7 @@ class RocDisplay(Display):
         bands: Mapping[str, RocBand] | None = None,
         title: str | None = None,
     ) -> RocDisplay:
-        """Display of curves that are there already; parameters as of the class."""
+        """Display of given curves; parameters as in the class."""
         return cls(curves, optimal, bands, title)
 
     @classmethod
@@ -113,7 +113,7 @@ class RocDisplay(Display):
         random_state: Any = 0,
         title: str | None = None,
     ) -> RocDisplay:
-        """Display of models that scored the same cases.
+        """Display of several models' scores of the same cases.
 
         Parameters
         ----------
@@ -122,14 +122,14 @@ class RocDisplay(Display):
         scores : dict of str to array-like of shape (n,)
             Scores by name of the model; larger is more suspicious.
         band : {"bootstrap", "dkw"}, optional
-            Draws a band around every curve that holds the whole of it with probability `level`; as in
+            Draws a band around every curve that contains the whole curve with probability `level`; as in
             `toprank.metrics.roc_band`.
         level : float, default=0.95
         optimal : RocCurve, optional
         pos_label : optional
             The positive label; the larger of the two by default.
         random_state : int, numpy.random.Generator or None, default=0
-            Of the bootstrap.
+            For the bootstrap.
         """
         named = check_scores(scores, caller=f"{cls.__name__}.from_scores")
         curves = {name: roc_curve(y_true, score, pos_label=pos_label) for name, score in named.items()}
@@ -143,7 +143,7 @@ class RocDisplay(Display):
         return list(self.curves)
 
     def columns(self) -> dict[str, Any]:
-        """Columns method, kind ("curve", "band" or "optimal"), alpha, beta, low and high; a row for each point."""
+        """Columns method, kind ("curve", "band" or "optimal"), alpha, beta, low and high; one row per point."""
         parts: list[tuple[Any, ...]] = [
             (name, "curve", curve.alpha, curve.beta, None, None) for name, curve in self.curves.items()
         ]
@@ -164,16 +164,16 @@ class RocDisplay(Display):
     def plot(
         self, ax: Axes | None = None, *, styles: Mapping[str, MethodStyle] | None = None, labels: str = "auto"
     ) -> RocDisplay:
-        """Draw the curves, the diagonal of a random order and, where there are, bands and the optimal curve.
+        """Draw the curves, the diagonal of a random order and, if given, bands and the optimal curve.
 
         Parameters
         ----------
         ax : matplotlib.axes.Axes, optional
-            Without, the display has a figure of its own, `figure_`.
+            By default the display makes its own figure, `figure_`.
         styles : dict of str to MethodStyle, optional
             From `method_styles`, so that a method looks the same in all plots.
         labels : {"auto", "direct", "legend", "none"}
-            All curves end in one point, so that only a legend can name them: all but "none" write one, with the areas.
+            All curves end in one point, so names go into a legend: all but "none" write one, with the areas.
         """
         caller = type(self).__name__
         check_labels(labels, caller=f"{caller}.plot")
@@ -197,7 +197,7 @@ class RocDisplay(Display):
         return self
 
     def _note(self) -> str:
-        """A sentence on what the bands say, or nothing."""
+        """A note on what the bands mean, or nothing."""
         kinds = {(band.level, band.is_simultaneous) for band in (self.bands or {}).values()}
         if len(kinds) != 1:
             return "Shaded: bands of different kinds" if kinds else ""
@@ -205,7 +205,7 @@ class RocDisplay(Display):
         return f"Shaded: {percent(level)} band of {'the whole curve' if is_simultaneous else 'each point by itself'}"
 
     def _add_legend(self, ax: Axes, handles: Mapping[str, Any], optimal: Any, *, is_own: bool) -> None:
-        """Names and areas, the largest area first: below the diagonal, or beside the axes where there is no room."""
+        """Names and areas, the largest area first: below the diagonal, or beside the axes if there is no room."""
         short = short_names(self.curves)
         order = sorted(self.curves, key=lambda name: -self.curves[name].area)
         entries = [(handles[name], f"AUC {self.curves[name].area:.3f}  {short[name]}") for name in order]
@@ -215,7 +215,7 @@ class RocDisplay(Display):
         figure = ax.figure.figure
         width = text_width(figure, texts, TEXT_SIZE) + HANDLE
         lines, height = [line for line, _ in entries], LINE_HEIGHT * len(entries)
-        # In the triangle below the diagonal, where no curve worth showing goes, as long as that is large enough.
+        # In the triangle below the diagonal, which useful curves never enter, if it is large enough.
         if not is_own or width + height <= 1.05 * axes_width(ax):
             ax.legend(lines, texts, loc="lower right", **LEGEND)
             return
@@ -225,7 +225,7 @@ class RocDisplay(Display):
 
 
 def _check_each(given: Any, kind: type, name: str, caller: str) -> dict[str, Any]:
-    """A dictionary of objects of one kind, with names that are texts."""
+    """A dictionary of objects of one kind with text keys."""
     if not isinstance(given, Mapping) or not given:
         found = "an empty one" if isinstance(given, Mapping) else type(given).__name__
         raise InputTypeError(
@@ -240,7 +240,7 @@ def _check_each(given: Any, kind: type, name: str, caller: str) -> dict[str, Any
 
 
 def check_optimal(optimal: Any, caller: str) -> None:
-    """Raise TypeError unless the optimal curve is one, or is not given."""
+    """Raise TypeError unless the optimal curve is a RocCurve or None."""
     if optimal is not None and not isinstance(optimal, RocCurve):
         raise InputTypeError(f"'optimal' of {caller} must be a RocCurve. Got {type(optimal).__name__} instead.")
 
@@ -249,7 +249,7 @@ def prepare_rates(ax: Axes) -> None:
     """Make the axes square, in %, with the diagonal of a random order."""
     dress_axes(ax)
     ax.set_aspect("equal")
-    ax.set_xlim(-1, 101)  # lines along the edges show whole
+    ax.set_xlim(-1, 101)  # so that lines along the edges are not clipped
     ax.set_ylim(-1, 101)
     ax.plot([0, 100], [0, 100], color=FAINT, linestyle=(0, (2, 2)), linewidth=1.3, zorder=1.8, gid="random")
     ax.text(
@@ -278,7 +278,7 @@ def draw_optimal(ax: Axes, curve: RocCurve, colour: str = INK) -> Any:
 
 
 def _draw_band(ax: Axes, band: RocBand, colour: str, *, is_one_of_many: bool) -> None:
-    """A shade; where several lie over each other a paler one, with its edges."""
+    """Shade a band; if several overlap, in a paler shade with edges."""
     alpha, low, high = 100 * band.alpha, 100 * band.low, 100 * band.high
     ax.fill_between(alpha, low, high, color=colour, alpha=0.06 if is_one_of_many else 0.14, linewidth=0, zorder=1.5)
     if is_one_of_many:
@@ -287,7 +287,7 @@ def _draw_band(ax: Axes, band: RocBand, colour: str, *, is_one_of_many: bool) ->
 
 
 def drawn_knots(curve: RocCurve) -> tuple[Floats, Floats]:
-    """Knots at which a curve bends; of very many those that are evenly spread along it, with both ends."""
+    """Knots at which a curve bends; if there are very many, an evenly spaced selection with both ends."""
     run, rise = np.diff(curve.alpha), np.diff(curve.beta)
     bends = np.abs(run[:-1] * rise[1:] - rise[:-1] * run[1:]) > 1e-15
     chosen = np.flatnonzero(np.concatenate([[True], bends, [True]]))

@@ -29,7 +29,7 @@ from toprank.plots.style import (
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-OPTIMAL_COLOUR = PALETTE[3]  # apart from the blues of the depths
+OPTIMAL_COLOUR = PALETTE[3]  # different from the blues of the depths
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -39,13 +39,13 @@ class RocLevelsDisplay(Display):
     Parameters
     ----------
     curves : sequence of RocCurve
-        One for each depth, the smallest first.
+        One per depth, the smallest first.
     optimal : RocCurve, optional
-        The best curve there can be, where it is known.
+        The best possible curve, if known.
     depths : sequence of int, optional
-        The depths, rising; 1, 2, ... by default.
+        The depths, increasing; 1, 2, ... by default.
     title : str, optional
-        Takes the place of the title; "" leaves it out.
+        Replaces the title; "" leaves it out.
 
     References
     ----------
@@ -73,7 +73,7 @@ class RocLevelsDisplay(Display):
         curves = list(self.curves) if isinstance(self.curves, Sequence) else []
         if not curves or not all(isinstance(curve, RocCurve) for curve in curves):
             raise InputTypeError(
-                f"'curves' of {caller} must be a list of RocCurve, one a depth. Got {self.curves!r} instead."
+                f"'curves' of {caller} must be a list of RocCurve, one per depth. Got {self.curves!r} instead."
             )
         check_optimal(self.optimal, caller)
         given = range(1, len(curves) + 1) if self.depths is None else self.depths
@@ -89,7 +89,7 @@ class RocLevelsDisplay(Display):
         depths: Sequence[int] | None = None,
         title: str | None = None,
     ) -> RocLevelsDisplay:
-        """Display of one curve a depth; parameters as of the class."""
+        """Display of one curve per depth; parameters as in the class."""
         return cls(curves, optimal, depths, title)
 
     @property
@@ -103,7 +103,7 @@ class RocLevelsDisplay(Display):
         return np.array([curve.area for curve in self.curves])
 
     def columns(self) -> dict[str, Any]:
-        """Columns method, depth (NaN for the optimal curve), alpha and beta; a row for each knot."""
+        """Columns method, depth (NaN for the optimal curve), alpha and beta; one row per knot."""
         parts = list(zip(self.methods, self.depths, self.curves, strict=True))
         if self.optimal is not None:
             parts.append(("optimal", np.nan, self.optimal))
@@ -115,12 +115,12 @@ class RocLevelsDisplay(Display):
         }
 
     def plot(self, ax: Any = None) -> RocLevelsDisplay:
-        """Draw the curves, pale to dark with the depth, and beside them the areas in the same colours.
+        """Draw the curves, from pale to dark with depth, and the areas beside them in the same colours.
 
         Parameters
         ----------
         ax : pair of matplotlib.axes.Axes, optional
-            For the curves and for the areas. Without, the display has a figure of its own, `figure_`; `ax_` is the
+            For the curves and for the areas. By default the display makes its own figure, `figure_`; `ax_` is the
             pair of axes.
         """
         with house_style(f"{type(self).__name__}.plot"):

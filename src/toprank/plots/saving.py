@@ -16,16 +16,16 @@ from toprank.words.visible import visible
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-# What would say when, or by which version, a file was written.
+# Metadata that would record when, or by which version, a file was written.
 METADATA: dict[str, dict[str, None]] = {
     ".png": {"Software": None},
     ".svg": {"Date": None, "Creator": None},
     ".pdf": {"CreationDate": None, "Creator": None, "Producer": None},
 }
 FILE_LOOK: dict[str, Any] = {
-    "svg.hashsalt": "toprank",  # names of clip paths; random without
+    "svg.hashsalt": "toprank",  # for names of clip paths, which are random otherwise
     "svg.fonttype": "path",
-    "pdf.fonttype": 42,  # TrueType: what publishers ask for
+    "pdf.fonttype": 42,  # TrueType, as publishers require
     "savefig.bbox": None,
     "savefig.facecolor": "auto",
     "savefig.transparent": False,
@@ -39,9 +39,9 @@ def save_figure(what: Display | Figure, path: str | Path) -> Path:
     Parameters
     ----------
     what : Display or matplotlib.figure.Figure
-        A display that was not drawn yet is drawn first, on a figure of its own.
+        A display that is not drawn yet is drawn first, on its own figure.
     path : str or path-like
-        Its ending says which format to write.
+        The extension sets the format.
 
     Examples
     --------
@@ -61,7 +61,7 @@ def save_figure(what: Display | Figure, path: str | Path) -> Path:
     if ending not in METADATA:
         raise InputError(
             f"save_figure writes {', '.join(METADATA)}, but the name {path.name!r} ends in none of them. "
-            "Hint: the ending says which format to write."
+            "Hint: the ending sets the format."
         )
     if isinstance(what, Display) and what.figure_ is None:
         what.plot()
@@ -69,14 +69,14 @@ def save_figure(what: Display | Figure, path: str | Path) -> Path:
     if not hasattr(figure, "savefig"):
         raise InputTypeError(
             f"save_figure takes a display or a matplotlib Figure. Got {type(figure).__name__} instead. "
-            "Hint: of axes, pass ax.figure."
+            "Hint: for axes, pass ax.figure."
         )
     write_atomically(path, figure_bytes(figure, ending))
     return path
 
 
 def figure_bytes(figure: Figure, ending: str) -> bytes:
-    """The content of a file with this ending."""
+    """The content of a file with this extension."""
     matplotlib = import_matplotlib("save_figure")
     buffer = io.BytesIO()
     with matplotlib.rc_context(FILE_LOOK), _visible_texts(figure):
@@ -86,9 +86,9 @@ def figure_bytes(figure: Figure, ending: str) -> bytes:
 
 @contextmanager
 def _visible_texts(figure: Figure) -> Iterator[None]:
-    """Write control characters in texts and names of parts as escapes while a figure is saved.
+    """Escape control characters in texts and element names while a figure is saved.
 
-    An SVG holds both as they are, and with a control character in it no program reads the file.
+    An SVG contains both unchanged, and no program reads a file with a control character.
     """
     changed: list[tuple[Any, str, str]] = []
     for part in figure.findobj():

@@ -1,7 +1,7 @@
 """One look for all plots: the palette, the sizes, the figure, and texts that fit.
 
-Colours are those of Okabe and Ito without yellow, which no one reads on white: seven that people with any kind of
-colour vision tell apart. The eighth method takes the first colour again with another line and another marker.
+Colours are those of Okabe and Ito without yellow, which is illegible on white: seven colours that people with any kind
+of colour vision can distinguish. The eighth method gets the first colour again with another line style and marker.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ RESOLUTION = 150  # pixels per inch: sharp on a screen and in a document
 LONGEST_NAME = 40
 
 LOOK: dict[str, Any] = {
-    "font.family": ["DejaVu Sans"],  # comes with matplotlib: the same text widths on every machine
+    "font.family": ["DejaVu Sans"],  # ships with matplotlib: the same text widths on every machine
     "font.size": TEXT_SIZE,
     "text.usetex": False,
     "text.parse_math": False,  # a method may have a $ in its name
@@ -70,7 +70,7 @@ def method_styles(names: Iterable[str]) -> dict[str, MethodStyle]:
 
 
 def complete_styles(names: Iterable[str], given: Mapping[str, MethodStyle] | None) -> dict[str, MethodStyle]:
-    """Styles of `names`: those given, and for further names the first ones that are not taken."""
+    """Styles of `names`: those given, and for other names the first unused ones."""
     if given is None:
         return method_styles(names)
     names, styles = list(names), dict(given)
@@ -88,14 +88,14 @@ def _style(position: int) -> MethodStyle:
 
 @contextmanager
 def drawing(ax: Axes | None, size: tuple[float, float], owner: str) -> Iterator[Axes]:
-    """Axes to draw on in the house style, on a new figure of `size` inches where none are given."""
+    """Axes to draw on in the house style, on a new figure of `size` inches if none are given."""
     with house_style(f"{owner}.plot"):
         yield new_figure(size).add_subplot() if ax is None else ax
 
 
 @contextmanager
 def house_style(caller: str) -> Iterator[None]:
-    """Matplotlib's own settings with ours on top, whatever the caller's are; those come back at the end."""
+    """Matplotlib's defaults with our settings on top; the caller's settings are restored at the end."""
     import_matplotlib(caller)
     import matplotlib.style
 
@@ -104,7 +104,7 @@ def house_style(caller: str) -> Iterator[None]:
 
 
 def import_matplotlib(caller: str) -> Any:
-    """The module matplotlib, or an ImportError that says what needs it and how to install it."""
+    """The matplotlib module, or an ImportError that says what needs it and how to install it."""
     try:
         import matplotlib
         import matplotlib.figure
@@ -116,9 +116,9 @@ def import_matplotlib(caller: str) -> Any:
 
 
 def new_figure(size: tuple[float, float]) -> Figure:
-    """A white figure of `size` inches that leaves room for what is written beside its axes.
+    """A white figure of `size` inches with room for text beside its axes.
 
-    pyplot does not know it: nothing shows it by itself, and it is freed with the last reference.
+    pyplot does not know it: it is never shown automatically, and is freed with the last reference.
     """
     from matplotlib.figure import Figure
     from matplotlib.layout_engine import ConstrainedLayoutEngine
@@ -128,7 +128,7 @@ def new_figure(size: tuple[float, float]) -> Figure:
 
 
 def dress_axes(ax: Axes, *, grid: Any = "both") -> None:
-    """Leave a frame of two faint lines, a light grid behind the data, and readable tick labels."""
+    """Keep a frame of two faint lines, a light grid behind the data, and readable tick labels."""
     for side in ("top", "right"):
         ax.spines[side].set_visible(False)
     for side in ("left", "bottom"):
@@ -139,7 +139,7 @@ def dress_axes(ax: Axes, *, grid: Any = "both") -> None:
 
 
 def write_title(ax: Axes, text: str, *, is_own: bool) -> None:
-    """Write the title at the left: over the whole of a figure of our own, else over the axes."""
+    """Write the title on the left: above the whole figure if it is our own, else above the axes."""
     if not text:
         return
     if is_own:
@@ -150,24 +150,24 @@ def write_title(ax: Axes, text: str, *, is_own: bool) -> None:
 
 
 def settle_layout(figure: Figure) -> None:
-    """Give the axes of a figure the size that its layout, if it has one, leaves to them as things are."""
+    """Give the axes of a figure the size that its current layout, if any, leaves them."""
     if figure.get_layout_engine() is not None:
         figure.draw_without_rendering()
 
 
 def axes_width(ax: Axes) -> float:
-    """Inches between the left and the right end of the axes."""
+    """Width of the axes in inches."""
     return ax.get_window_extent().width / ax.figure.figure.dpi
 
 
 def write_over(figure: Figure, text: str) -> None:
-    """Write a title over the whole of a figure, in as many lines as it needs."""
+    """Write a title above a whole figure, in as many lines as needed."""
     text = wrap(figure, text, figure.get_figwidth() - 0.3, TITLE_SIZE, "bold")
     figure.suptitle(text, x=0.012, ha="left", fontsize=TITLE_SIZE, weight="bold")
 
 
 def wrap(figure: Figure, text: str, width: float, size: float, weight: str = "normal") -> str:
-    """The text in as few lines of at most `width` inches as possible, all about as long."""
+    """The text in as few lines of at most `width` inches as possible, of similar length."""
     text = visible(text)
     lines, letters = [text], len(text)
     while letters > 10 and text_width(figure, lines, size, weight) > width:
@@ -191,7 +191,7 @@ def text_width(figure: Figure, texts: Iterable[str], size: float, weight: str = 
 
 
 def short_names(names: Iterable[str]) -> dict[str, str]:
-    """Names for a plot: on one line, very long ones without their middle as long as they still differ."""
+    """Names for a plot: on one line, with the middle of very long ones cut out if they still differ."""
     plain = {name: visible(" ".join(name.split())) for name in names}
     half = (LONGEST_NAME - 1) // 2
     short = {
@@ -207,7 +207,7 @@ def counted(n: int, what: str) -> str:
 
 
 def percent(share: float) -> str:
-    """A share in words, such as "5 %" or "0.25 %".
+    """A share as text, such as "5 %" or "0.25 %".
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""The workflow as functions: judge a model, look for leaks, read a curve, compare methods and recommend one.
+"""The workflow as functions: evaluate a model, look for leaks, read a curve, compare methods and recommend one.
 
 Each function returns a frozen dataclass with `to_dict`. The command line prints them; nothing here prints.
 """

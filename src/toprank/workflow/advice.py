@@ -1,4 +1,4 @@
-"""What to take from a comparison: the recommended method, why, and the estimator to go on with."""
+"""The result of a comparison: the recommended method, why, and the estimator to continue with."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Recommendation:
-    """The method to take, and why.
+    """The recommended method, and why.
 
     Attributes
     ----------
@@ -23,8 +23,8 @@ class Recommendation:
     text : str
         The recommendation in words.
     candidates : tuple of Entry
-        Methods to go on with, in order of preference: the recommended one, readable ones that are level with the best,
-        then the others, readable ones first. Empty if nothing is recommended.
+        Methods to continue with, in order of preference: the recommended one, readable ones that are level with the
+        best, then the others, readable ones first. Empty if nothing is recommended.
     """
 
     entry: Entry | None
@@ -50,7 +50,7 @@ class Recommendation:
 
 
 def recommend(board: Leaderboard) -> Recommendation:
-    """The method to take from a leaderboard: the smallest readable one that is level with the best.
+    """The method to use from a leaderboard: the smallest readable one that is level with the best.
 
     Parameters
     ----------
@@ -70,7 +70,7 @@ def recommend(board: Leaderboard) -> Recommendation:
     'RankingTree'
     """
     best = board.recommended
-    others = sorted(board.entries, key=lambda entry: not entry.is_readable)  # each part stays best first
+    others = sorted(board.entries, key=lambda entry: not entry.is_readable)  # each group stays best first
     ordered = [] if best is None else [best, *board.level_readable, *others]
     unique = {entry.name: entry for entry in ordered}
     return Recommendation(best, board.recommendation(), tuple(unique.values()))

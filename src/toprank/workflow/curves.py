@@ -35,18 +35,18 @@ class CurveRow:
         Cost of a false alarm if a missed positive costs 1.
     leaves : int
     counts : Counts
-        Of the cases that a choice goes by: held-out cases if there are any.
+        On the cases used for choosing: held-out cases if there are any.
     recall, false_positive_rate : float
     precision : float or None
         None if there are no alerts.
     training : Counts
         Of the training cases.
     moved : Moved or None
-        How a tree between two costs comes from another one.
+        How a tree between two costs is derived from another one.
     is_dominated : bool
-        By the training cases.
+        On the training cases.
     held_out_is_dominated : bool or None
-        By the held-out cases.
+        On the held-out cases.
     """
 
     point: int
@@ -62,7 +62,7 @@ class CurveRow:
     held_out_is_dominated: bool | None
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values; alerts, found and false alarms stand beside the others."""
+        """Plain values, with alerts, found and false alarms at the top level."""
         out: dict[str, Any] = {"point": self.point, "cost_ratio": self.cost_ratio, "leaves": self.leaves}
         return out | asdict(self.counts) | {
             "recall": self.recall,
@@ -88,7 +88,7 @@ class CurveTable:
     hull_area : float
         Area under the hull of the curve; 0.5 = no better than chance.
     base_point : int
-        The point at which both classes weigh alike.
+        The point at which both classes have the same weight.
     rows : tuple of CurveRow
     chosen : dict or None
         The chosen point with its intervals.
@@ -161,7 +161,7 @@ def curve_table(curve: CostOptimalCurve) -> CurveTable:
 
 
 def judged_points(curve: CostOptimalCurve) -> OperatingPoints:
-    """Mistakes that a choice goes by: of held-out cases if there are any."""
+    """Errors used for choosing: on held-out cases if there are any."""
     return curve.points_ if curve.held_out_points_ is None else curve.held_out_points_
 
 

@@ -1,4 +1,4 @@
-"""A model's ranking beside the known outcomes: average precision, figures at k, gains down the ranking."""
+"""A model's ranking compared with the known outcomes: average precision, figures at k, gains down the ranking."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ from toprank.metrics.at_k import cases_of_share
 
 DEPTHS = (0.01, 0.02, 0.05, 0.10)
 MAX_RESAMPLES, MIN_RESAMPLES, ROWS_RESAMPLED = 1000, 100, 20_000_000
-"""Bootstrap resamples: fewer where the table is long, so that an interval takes seconds."""
+"""Number of bootstrap samples: fewer for long tables, so that an interval takes seconds."""
 
 
 @dataclass(frozen=True)
 class AtDepth:
-    """What the first k cases of a ranking hold; `_worst` and `_best` are the bounds that ties leave open."""
+    """Figures of the first k cases of a ranking; `_worst` and `_best` are the bounds over the orders of ties."""
 
     k: int
     precision: float
@@ -51,7 +51,7 @@ class AtDepth:
 
 @dataclass(frozen=True, eq=False)
 class Gains:
-    """What is found down a ranking, one entry per depth; see `toprank.metrics.gains_table` for the columns.
+    """Positives found down a ranking, one entry per depth; see `toprank.metrics.gains_table` for the columns.
 
     The columns about amounts are None unless amounts were given.
     """
@@ -76,18 +76,18 @@ class Gains:
 
 @dataclass(frozen=True)
 class CalledCases:
-    """What the chosen point of a curve calls positive, beside what the cases are.
+    """The cases flagged by the chosen point of a curve, compared with the outcomes.
 
     Attributes
     ----------
     wish : str
-        What the point was chosen for.
+        The target that the point was chosen for.
     point : int
         Its position in the path.
     alerts, found : int
-        Cases called positive, and how many of them are.
+        Flagged cases, and how many of them are positive.
     precision, recall, false_positive_rate : Interval
-        With Wilson's intervals; the value of a share of nothing is NaN.
+        With Wilson's intervals; NaN if the denominator is 0.
     """
 
     wish: str
@@ -99,7 +99,7 @@ class CalledCases:
     false_positive_rate: Interval
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values; None for a share of nothing."""
+        """Plain values; None if the denominator is 0."""
         out: dict[str, Any] = {name: getattr(self, name) for name in ("wish", "point", "alerts", "found")}
         for name in ("precision", "recall", "false_positive_rate"):
             share = getattr(self, name)
@@ -110,18 +110,18 @@ class CalledCases:
 
 @dataclass(frozen=True, eq=False)
 class Judgement:
-    """A model's ranking of cases whose outcome is known.
+    """A model's ranking of cases with known outcomes.
 
     Attributes
     ----------
     n_cases, n_positives : int
     average_precision : Interval
-        With a bootstrap interval that is the same every time.
+        With a reproducible bootstrap interval.
     roc_auc : float
     at_k : tuple of AtDepth
     gains : Gains
     chosen : CalledCases or None
-        Of a curve with a chosen point.
+        For a curve with a chosen point.
     """
 
     n_cases: int
@@ -146,13 +146,13 @@ class Judgement:
 
 
 def judge(model: Any, X: Any, y: Any, *, k: int | Sequence[int] | None = None, amount: Any = None) -> Judgement:
-    """Judge a fitted model by cases whose outcome is known.
+    """Evaluate a fitted model on cases with known outcomes.
 
     Parameters
     ----------
     model : fitted ranker
     X : data frame or array of shape (n, n_features)
-        Cases that the model has not seen, or the figures are optimistic.
+        Cases that the model has not seen; otherwise the figures are optimistic.
     y : array of shape (n,)
         Their outcomes, in the labels that the model was trained with.
     k : int, sequence of int or None
@@ -194,7 +194,7 @@ def judge(model: Any, X: Any, y: Any, *, k: int | Sequence[int] | None = None, a
 
 
 def gains(y: Any, score: Any, amount: Any = None, depths: Sequence[float] = DEPTHS) -> Gains:
-    """What is found down a ranking, at shares of the cases; shares that round up to the same number count once.
+    """Positives found down a ranking, at shares of the cases; shares that round up to the same number count once.
 
     Parameters
     ----------
@@ -229,13 +229,13 @@ def positives_of(model: Any, y: Any, owner: str) -> np.ndarray:
 
 
 def precision_interval(is_positive: np.ndarray, score: np.ndarray) -> Interval:
-    """Average precision with a bootstrap interval that is the same every time."""
+    """Average precision with a reproducible bootstrap interval."""
     n_resamples = min(max(ROWS_RESAMPLED // len(score), MIN_RESAMPLES), MAX_RESAMPLES)
     return bootstrap_interval(average_precision, is_positive, score, n_resamples=n_resamples, random_state=0)
 
 
 def figures_at(is_positive: np.ndarray, score: np.ndarray, k: int) -> AtDepth:
-    """Precision, recall and lift of the first k cases, with the bounds that ties leave open."""
+    """Precision, recall and lift of the first k cases, with bounds over the orders of ties."""
     out: dict[str, float] = {}
     for name, measure in (("precision", precision_at_k), ("recall", recall_at_k), ("lift", lift_at_k)):
         for ties, ending in (("expected", ""), ("worst", "_worst"), ("best", "_best")):
@@ -263,6 +263,6 @@ def _share(part: int, whole: int, level: float = 0.95) -> Interval:
 
 
 def default_k(info: dict[str, Any], n_rows: int) -> int:
-    """Alerts that a model's budget means for a table: cases as they are, or a share of the rows."""
+    """Number of alerts that a model's budget allows for a table: a count, or a share of the rows."""
     cutoff = Cutoff.from_dict(info["cutoff"])
     return alerts_of_budget(info["parameters"].get("budget"), cutoff, info["figures"]["n_cases"], n_rows)

@@ -15,7 +15,7 @@ from toprank.rankers.greedy.ranking_tree import RankingTree
 from toprank.workflow.judging import positives_of
 
 DECIDES_ALONE = 0.98
-"""Area under the ROC curve of one column, on held-out cases, from which on it gives the outcome away."""
+"""Least area under the ROC curve of one column, on held-out cases, that gives the outcome away."""
 
 FEWEST_CASES = 10
 """With fewer cases of an outcome, a column may separate them by chance."""
@@ -23,7 +23,7 @@ FEWEST_CASES = 10
 
 @dataclass(frozen=True)
 class LoneColumn:
-    """How well one column ranks the cases, all others left out.
+    """How well one column alone ranks the cases.
 
     Attributes
     ----------
@@ -37,7 +37,7 @@ class LoneColumn:
 
     @property
     def gives_outcome_away(self) -> bool:
-        """True if the column alone ranks the cases almost without mistakes."""
+        """True if the column alone ranks the cases almost without errors."""
         return self.area >= DECIDES_ALONE
 
     def to_dict(self) -> dict[str, Any]:
@@ -46,7 +46,7 @@ class LoneColumn:
 
 
 def check_main_column(model: Any, X: Any, y: Any) -> LoneColumn | None:
-    """Look at the main column of a fitted model alone, to see whether it gives the outcome away.
+    """Check whether the main column of a fitted model gives the outcome away by itself.
 
     Parameters
     ----------
@@ -87,15 +87,15 @@ def _column(model: Any, X: Any, name: str) -> Any:
 
 
 def area_alone(column: Any, is_positive: np.ndarray) -> float:
-    """Mean area under the ROC curve of two small trees of one column, each on the half it did not see.
+    """Mean area under the ROC curve of two small trees on one column, each tested on the half it did not see.
 
-    NaN with too few cases of an outcome. On held-out cases, a column of names does not seem to give the outcome away.
+    NaN with too few cases of an outcome. Held-out cases keep a column of names from looking like a leak.
     """
     if min(is_positive.sum(), (~is_positive).sum()) < FEWEST_CASES:
         return np.nan
     areas = []
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # a half may miss a rare category; the whole table has been checked
+        warnings.simplefilter("ignore")  # a half may lack a rare category; the whole table has been checked
         for inside, held_out in StratifiedKFold(2, shuffle=True, random_state=0).split(is_positive, is_positive):
             tree = RankingTree(max_depth=3, min_samples_leaf=1, keep_columns="all").fit(
                 _rows(column, inside), is_positive[inside]

@@ -1,7 +1,7 @@
-"""The methods known by name, this library's first. Importing this package registers them all.
+"""All registered methods, this library's first. Importing this package registers them all.
 
-Every module says what its methods are and what is worth tuning in them. Optional packages are imported when an
-estimator is made, not before.
+Every module defines its methods and what to tune in them. Optional packages are imported only when an estimator is
+made.
 """
 
 from __future__ import annotations

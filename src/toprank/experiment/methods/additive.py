@@ -1,4 +1,4 @@
-"""The explainable boosting machine of interpret: an additive model with a curve a column and some pairs."""
+"""The explainable boosting machine of interpret: an additive model with one curve per column and some pairs."""
 
 from __future__ import annotations
 
@@ -21,5 +21,5 @@ def curves(model: Any) -> tuple[int, str]:
 
 register(
     Method("ebm", "EBM", "additive", make_ebm, {"interactions": (0, 10)}, "numbers", ("interpret",), is_readable=True,
-           size=curves, summary="Explainable boosting machine: one curve a column, and up to 10 pairs.")
+           size=curves, summary="Explainable boosting machine: one curve per column, and up to 10 pairs.")
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""`BalanceCascade`: balanced boosters in a row, each on the majority cases that the ones before it got wrong."""
+"""`BalanceCascade`: a sequence of balanced boosters, each on the majority cases that earlier ones got wrong."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from toprank.errors import InputError
 
 
 class BalanceCascade(ClassifierMixin, BaseEstimator):
-    """A sum of classifiers, each on a balanced sample from which majority cases that are settled have been removed.
+    """A sum of classifiers, each on a balanced sample without the majority cases already classified correctly.
 
     Each of the T classifiers sees all cases of the rarer class and as many others, drawn without replacement. Its
-    threshold is set where a share f = (m+ / m-) ** (1 / (T - 1)) of the other cases that are left lies above it: the
-    false positives, which stay. Those below it are classified correctly and removed. After T - 1 rounds as many cases
-    of the common class are left as of the rare one.
+    threshold leaves a share f = (m+ / m-) ** (1 / (T - 1)) of the remaining other cases above it: the false positives,
+    which stay. Those below it are classified correctly and removed. After T - 1 rounds, both classes have as many cases
+    left.
 
     Parameters
     ----------
@@ -31,7 +31,7 @@ class BalanceCascade(ClassifierMixin, BaseEstimator):
     n_estimators : int, default 10
         Rounds, T.
     random_state : int, RandomState or None
-        Of the samples and of the classifiers.
+        For the samples and the classifiers.
 
     Attributes
     ----------
@@ -45,8 +45,8 @@ class BalanceCascade(ClassifierMixin, BaseEstimator):
     Notes
     -----
     AdaBoost's score is the sum of its weighted votes, not divided by the sum of the weights as in scikit-learn: as in
-    algorithm 1.4, a round whose votes are surer counts more. Where scores tie at the threshold all tied cases stay, so
-    that a round never keeps fewer than the share f.
+    algorithm 1.4, a round with more confident votes counts more. If scores tie at the threshold, all tied cases stay,
+    so a round never keeps less than the share f.
 
     Algorithm 1.4 of [2]_ prints the T-th root in f. Its text, where f ** (T - 1) * m- = m+, and [1]_ have T - 1.
 
@@ -113,7 +113,7 @@ class BalanceCascade(ClassifierMixin, BaseEstimator):
         return self
 
     def _encode_labels(self, y: np.ndarray) -> np.ndarray:
-        """True for cases of the rarer class, of equals the second; sets `classes_`."""
+        """True for cases of the rarer class (ties go to the second class); sets `classes_`."""
         check_classification_targets(y)
         self.classes_, position = np.unique(y, return_inverse=True)
         if len(self.classes_) == 1:
@@ -142,7 +142,7 @@ class BalanceCascade(ClassifierMixin, BaseEstimator):
         return self._sign * (sum(votes(estimator, X) for estimator in self.estimators_) - self.thresholds_.sum())
 
     def predict(self, X: Any) -> np.ndarray:
-        """The second class where the score is positive."""
+        """The second class if the score is positive."""
         is_second = self.decision_function(X) > 0
         return self.classes_[is_second.astype(int)]
 
@@ -153,7 +153,7 @@ class BalanceCascade(ClassifierMixin, BaseEstimator):
 
 
 def votes(estimator: Any, X: np.ndarray) -> np.ndarray:
-    """Score of a fitted classifier, float64 (n,); of AdaBoost the sum of alpha_ij * h_ij(x), h_ij in {-1, 1}."""
+    """Score of a fitted classifier, float64 (n,); for AdaBoost the sum of alpha_ij * h_ij(x), h_ij in {-1, 1}."""
     if not isinstance(estimator, AdaBoostClassifier):
         return np.asarray(estimator.decision_function(X), np.float64)
     total = np.zeros(len(X))
@@ -165,6 +165,6 @@ def votes(estimator: Any, X: np.ndarray) -> np.ndarray:
 def threshold_of_share(score: np.ndarray, share: float) -> float:
     """Largest threshold with at least a share of the scores above it."""
     n_above = min(max(1, int(np.ceil(share * len(score) - 1e-9))), len(score))
-    least = np.partition(score, len(score) - n_above)[len(score) - n_above]  # of those that stay
+    least = np.partition(score, len(score) - n_above)[len(score) - n_above]  # among the cases that stay
     below = score[score < least]
     return float(below.max() if len(below) else np.nextafter(least, -np.inf))

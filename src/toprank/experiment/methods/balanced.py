@@ -32,12 +32,12 @@ def make_easy_ensemble(
 def make_balance_cascade(
     random_state: Any = 0, n_jobs: int | None = 1, max_depth: int = 1, n_rounds: int = 50, **setting: Any
 ) -> BalanceCascade:
-    """10 boosters in a row; negatives that are settled leave. Rounds build on one another: one thread."""
+    """10 boosters in sequence; negatives classified correctly are removed. Rounds are sequential: one thread."""
     return BalanceCascade(**{"estimator": boost(max_depth, n_rounds), "random_state": random_state} | setting)
 
 
 def make_rus_boost(random_state: Any = 0, n_jobs: int | None = 1, max_depth: int = 1, **setting: Any) -> Any:
-    """AdaBoost whose every round sees as many negatives as positives. Rounds build on one another: one thread."""
+    """AdaBoost with as many negatives as positives in every round. Rounds are sequential: one thread."""
     from imblearn.ensemble import RUSBoostClassifier
 
     fixed = {"estimator": DecisionTreeClassifier(max_depth=max_depth), "random_state": random_state}
@@ -47,7 +47,7 @@ def make_rus_boost(random_state: Any = 0, n_jobs: int | None = 1, max_depth: int
 def make_balanced_bagging(
     random_state: Any = 0, n_jobs: int | None = 1, min_samples_leaf: int = 1, **setting: Any
 ) -> Any:
-    """50 trees, each on a bootstrap cut down to as many negatives as positives."""
+    """50 trees, each on a bootstrap sample reduced to as many negatives as positives."""
     from imblearn.ensemble import BalancedBaggingClassifier
 
     tree = DecisionTreeClassifier(min_samples_leaf=min_samples_leaf)
@@ -61,7 +61,7 @@ register(
 )  # fmt: skip
 register(
     Method("balance-cascade", "BalanceCascade", "balanced", make_balance_cascade, BOOSTS, "numbers", size=leaves,
-           summary="10 AdaBoosts in a row; negatives that are settled leave (Liu, Wu, Zhou 2009).")
+           summary="10 AdaBoosts in sequence; negatives classified correctly are removed (Liu, Wu, Zhou 2009).")
 )  # fmt: skip
 register(
     Method("rus-boost", "RUSBoost", "balanced", make_rus_boost,

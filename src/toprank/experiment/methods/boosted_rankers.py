@@ -1,13 +1,13 @@
-"""Gradient boosting with ranking losses: every pair, or every list, of the one group that the table is.
+"""Gradient boosting with ranking losses on pairs or lists; the whole table is one group.
 
-The libraries' defaults are made for pages of search results, many short groups, and rank one long list badly:
+The libraries' defaults are made for search results (many short groups) and rank one long list badly:
 
 - XGBoost builds pairs with one of the first 32 rows only (lambdarank_pair_method="topk"). Here every row is paired with
   a random row of the other class in every round ("mean"), which costs no more than a pass over the rows. NDCG and MAP
-  weigh pairs so lightly that min_child_weight must be 0 for any split to be allowed.
+  give pairs so little weight that min_child_weight must be 0 for any split to be allowed.
 - LightGBM does the same with the first 30 rows (see `GroupRanker`), and refuses groups of more than 10,000 rows.
-- CatBoost's YetiRank lets the weight of pairs fade within some 30 rows. Its mode MAP does not, but costs the square of
-  the rows in a group, of which there are at most 1,000 here. QuerySoftMax takes any number.
+- CatBoost's YetiRank lets the weight of pairs fade within about 30 rows. Its mode MAP does not, but its cost is
+quadratic in the rows of a group, at most 1,000 here. QuerySoftMax takes any number.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ PAIR_A_ROW = {"lambdarank_pair_method": "mean", "lambdarank_num_pair_per_sample"
 def make_published_xgb_ranker(random_state: Any = 0, n_jobs: int | None = 1, **setting: Any) -> GroupRanker:
     """XGBRanker as it was up to XGBoost 1.7, and in the MetaAP paper: 100 trees, random pairs of equal weight.
 
-    That is rank:pairwise without the normalisations of later versions. Bins in place of every value (exact trees) make
-    no difference that shows, and are many times faster.
+    That is rank:pairwise without the normalisations of later versions. Bins rank no differently from exact trees, and
+    are many times faster.
     """
     old = PAIR_A_ROW | {"lambdarank_normalization": False, "lambdarank_score_normalization": False,
                         "n_estimators": 100}  # fmt: skip
@@ -56,7 +56,7 @@ def make_xgb_ranker(objective: str) -> Callable[..., GroupRanker]:
 
 
 def make_light_xgb_ranker(objective: str) -> Callable[..., GroupRanker]:
-    """`make` of XGBoost's ranker with an objective that weighs pairs lightly."""
+    """`make` of XGBoost's ranker with an objective that gives pairs little weight."""
     plain = make_xgb_ranker(objective)
 
     def make(random_state: Any = 0, n_jobs: int | None = 1, **setting: Any) -> GroupRanker:
@@ -87,7 +87,7 @@ def make_catboost_ranker(loss: str, max_group_rows: int | None) -> Callable[...,
 
 
 def register_ranker(name: str, title: str, make: Callable[..., Any], rounds: str, space: Any, **others: Any) -> None:
-    """Register a boosted ranker whose number of rounds is read off one fit."""
+    """Register a boosted ranker; one fit gives the scores for all numbers of rounds."""
     sweep = Sweep(rounds, scores_by_rounds)
     register(Method(name, title, "boosting", make, space, "numbers", size=leaves_of_booster, sweep=sweep, **others))
 
@@ -100,7 +100,7 @@ register_ranker(
 register_ranker(
     "xgb-pairwise", "XGBoost pairwise", make_xgb_ranker("rank:pairwise"), "n_estimators",
     {"n_estimators": ROUNDS} | XGBOOST_SPACE, packages=("xgboost",),
-    summary="XGBoost's rank:pairwise of today, pairs over the whole list.",
+    summary="XGBoost's current rank:pairwise, pairs over the whole list.",
 )  # fmt: skip
 register_ranker(
     "xgb-ndcg", "XGBoost NDCG", make_light_xgb_ranker("rank:ndcg"), "n_estimators",

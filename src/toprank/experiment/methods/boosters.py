@@ -1,6 +1,6 @@
 """`MarginRanker`, `GroupRanker`: boosters of scikit-learn, XGBoost, LightGBM and CatBoost behind one small estimator.
 
-Scores are raw margins. Probabilities in single precision saturate, and would tie the very rows at the top.
+Scores are raw margins. Probabilities in single precision saturate, which would tie the rows at the top.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ class MarginRanker(ClassifierMixin, BaseEstimator):
     Parameters
     ----------
     booster : estimator of sklearn, xgboost, lightgbm or catboost
-        A classifier that is not fitted.
+        An unfitted classifier.
     n_threads : int or None
-        Threads of OpenMP, for a booster that cannot be told itself.
+        Threads of OpenMP, for a booster without a thread parameter.
 
     Attributes
     ----------
@@ -47,7 +47,7 @@ class MarginRanker(ClassifierMixin, BaseEstimator):
         if len(self.classes_) != 2:
             raise InputError(
                 f"{type(self).__name__} needs labels of two values, but y has {len(self.classes_)}. "
-                "Hint: pass y == value for the outcome you look for."
+                "Hint: pass y == value for the positive outcome."
             )
         with limited_threads(self.n_threads):
             self.booster_ = self._fit_booster(clone(self.booster), X, label)
@@ -64,7 +64,7 @@ class MarginRanker(ClassifierMixin, BaseEstimator):
             return np.asarray(_MARGINS[library_of(self.booster_)](self.booster_, X, n_rounds), np.float64)
 
     def predict(self, X: Any) -> np.ndarray:
-        """The second class where the margin is positive."""
+        """The second class if the margin is positive."""
         is_second = self.decision_function(X) > 0
         return self.classes_[is_second.astype(int)]
 
@@ -72,18 +72,18 @@ class MarginRanker(ClassifierMixin, BaseEstimator):
 class GroupRanker(MarginRanker):
     """A booster with a ranking loss, all rows in one group, or in as few as its library allows.
 
-    LightGBM looks at pairs with one row among the first 30 of a group only, which suits a page of search results. Here
-    it looks at as many as there are positives in a group, unless told otherwise.
+    By default LightGBM only uses pairs with one row among the first 30 of a group, which suits a page of search
+    results. Here the limit is the number of positives in a group, unless set explicitly.
 
     Parameters
     ----------
     booster : estimator of xgboost, lightgbm or catboost
-        A ranker that is not fitted.
+        An unfitted ranker.
     n_threads : int or None
     max_group_rows : int or None, default None
-        Rows in a group at most. Rows are dealt out at random, each class evenly over the groups.
+        Maximum number of rows per group. Rows are assigned at random, stratified by class.
     random_state : int or None
-        Of the dealing.
+        For the assignment to groups.
 
     Attributes
     ----------
@@ -115,7 +115,7 @@ class GroupRanker(MarginRanker):
 
 
 def deal_out(label: np.ndarray, max_group_rows: int | None, random_state: Any) -> np.ndarray:
-    """Group of each row, int64 (n,): as few groups as the limit allows, both classes shared out evenly at random."""
+    """Group of each row, int64 (n,): as few groups as the limit allows, at random, stratified by class."""
     n_groups = 1 if max_group_rows is None else -(-len(label) // max_group_rows)
     group = np.zeros(len(label), np.int64)
     if n_groups > 1:
@@ -166,7 +166,7 @@ def _lightgbm_margin(booster: Any, X: np.ndarray, n_rounds: int | None) -> np.nd
 
 
 def _catboost_margin(booster: Any, X: np.ndarray, n_rounds: int | None) -> np.ndarray:
-    raw = {"prediction_type": "RawFormulaVal"} if hasattr(booster, "predict_proba") else {}  # rankers give nothing else
+    raw = {"prediction_type": "RawFormulaVal"} if hasattr(booster, "predict_proba") else {}  # all that rankers give
     return booster.predict(X, ntree_end=n_rounds or 0, **raw)
 
 

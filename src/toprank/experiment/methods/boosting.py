@@ -1,4 +1,4 @@
-"""Gradient boosting with the logistic loss, plain and with what each library offers against imbalance."""
+"""Gradient boosting with the logistic loss, plain and with each library's option for imbalance."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ def make_xgboost(random_state: Any = 0, n_jobs: int | None = 1, **setting: Any) 
 
 
 def make_weighted_xgboost(random_state: Any = 0, n_jobs: int | None = 1, **setting: Any) -> MarginRanker:
-    """XGBoost's classifier whose scale_pos_weight is the ratio of negatives to positives that it is fitted on."""
+    """XGBoost's classifier with scale_pos_weight set to the ratio of negatives to positives in training."""
     return WeightedMarginRanker(make_xgboost(random_state, n_jobs, **setting).booster)
 
 
 class WeightedMarginRanker(MarginRanker):
-    """XGBoost's classifier in which positives and negatives weigh the same in all, unless told otherwise."""
+    """XGBoost's classifier with equal total weight of positives and negatives, unless set otherwise."""
 
     def _fit_booster(self, booster: Any, X: np.ndarray, label: np.ndarray) -> Any:
         if booster.scale_pos_weight is None:
@@ -70,7 +70,7 @@ def make_catboost(balance: str | None) -> Callable[..., MarginRanker]:
 
 
 def register_booster(name: str, title: str, make: Callable[..., Any], rounds: str, space: Any, **others: Any) -> None:
-    """Register a booster whose number of rounds is read off one fit."""
+    """Register a booster; one fit gives the scores for all numbers of rounds."""
     sweep = Sweep(rounds, scores_by_rounds)
     register(
         Method(name, title, "boosting", make, {rounds: ROUNDS} | space, "numbers", size=leaves_of_booster, sweep=sweep,

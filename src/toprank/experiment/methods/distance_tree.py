@@ -1,4 +1,4 @@
-"""`DistanceTree`: scikit-learn's tree, its cases ranked as the plain trees of the MetaAP paper rank them."""
+"""`DistanceTree`: scikit-learn's tree, ranking cases like the plain trees of the MetaAP paper."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from toprank.errors import InputError
 class DistanceTree(DecisionTreeClassifier):
     """Classification tree that ranks by the signed distance to the nearest threshold.
 
-    The distance of a case is the smallest difference, in the columns' own units, to a threshold that it meets on its
-    way. It counts as positive where positives are the majority of the leaf, as negative where they are the minority,
-    and as 0 where both classes are level; the rate of a leaf does not count. A baseline:
-    `toprank.RankingTree(leaf_score="margin")` measures distances in standard deviations, which ranks better.
+    The distance of a case is the smallest difference, in the columns' own units, to a threshold on its path. It is
+    positive if positives are the majority of the leaf, negative if they are the minority, and 0 if both classes are
+    equal; the rate of a leaf is not used. A baseline: `toprank.RankingTree(leaf_score="margin")` measures distances
+    in standard deviations, which ranks better.
 
     Parameters and attributes are those of `sklearn.tree.DecisionTreeClassifier`; labels must be of two values.
 
     Notes
     -----
-    With random_state=1, which decides among equal cuts, these are the Gini and Entropy trees of [1]_. Of their 420 runs
-    on 21 data sets 401 come back with the published average precision on training and test cases, to all six
-    digits. The others are off by 0.015 points at most on test cases: published distances were scaled over the scored
-    batch, where close ones become equal.
+    With random_state=1, which breaks ties between splits, these are the Gini and Entropy trees of [1]_. Of their 420
+    runs on 21 data sets, 401 reproduce the published average precision on training and test cases to all six digits.
+    The others differ by at most 0.015 points on test cases: published distances were scaled over the scored batch,
+    where close ones become equal.
 
     References
     ----------
@@ -73,19 +73,19 @@ class DistanceTree(DecisionTreeClassifier):
 
 
 def signed(rate: np.ndarray, distance: np.ndarray) -> np.ndarray:
-    """Distance, negative where positives are the minority, 0 where both classes are level."""
+    """Distance, negative if positives are the minority, 0 if both classes are equal."""
     return np.sign(rate - 0.5) * distance
 
 
 def levels(estimator: Any, X: Any, precision: type = np.float32) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Rate of each row's node at depth 0, 1, ... without end, and distance to the nearest threshold so far (0: none).
+    """Rate of each row's node at depth 0, 1, ... (endless), and distance to the nearest threshold so far (0: none).
 
     Parameters
     ----------
     estimator : fitted tree of scikit-learn
     X : array of shape (n, n_features)
     precision : dtype
-        In which rows are compared with thresholds; scikit-learn's own is single precision.
+        Precision in which rows are compared with thresholds; scikit-learn uses single precision.
     """
     tree, X = estimator.tree_, np.asarray(X)
     rows, numbers = np.arange(len(X)), X.astype(precision)

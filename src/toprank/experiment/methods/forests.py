@@ -36,7 +36,7 @@ def make_balanced_forest(random_state: Any = 0, n_jobs: int | None = 1, **settin
 
 
 def make_bagged_trees(criterion: str) -> Callable[..., RandomForestClassifier]:
-    """`make` of 100 trees on bootstraps of full size, all columns at every node: section 5.4 of the MetaAP paper."""
+    """`make` of 100 trees on bootstrap samples, all columns at every node: section 5.4 of the MetaAP paper."""
 
     def make(random_state: Any = 0, n_jobs: int | None = 1, **setting: Any) -> RandomForestClassifier:
         return make_random_forest(random_state, n_jobs, **({"criterion": criterion, "max_features": None} | setting))
@@ -49,13 +49,13 @@ class DistanceForest(RandomForestClassifier):
 
     The distance is in the units of the columns, negative in leaves with less than half positives, 0 in those with half,
     and taken as a share of its range over the training cases, tree by tree. The published forest of the MetaAP paper
-    takes it as a share of its range over the scored cases, so that a score depends on the other cases scored with it;
-    but for that, and with random_state=1, this is the same forest. The rates of leaves rank better.
+    takes it as a share of its range over the scored cases, so a score depends on the other cases scored with it; apart
+    from that, with random_state=1, this is the same forest. Leaf rates rank better.
 
     Attributes
     ----------
     ranges_ : list of float64 arrays of shape (depth + 1,)
-        Range of the signed distance over the training cases, of each tree cut off at depth 0, 1, ...; 1 where it is 0.
+        Range of the signed distance over the training cases, of each tree cut at depth 0, 1, ...; 1 if it is 0.
     """
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
@@ -79,16 +79,16 @@ def make_published_forest(random_state: Any = 0, n_jobs: int | None = 1, **setti
 
 
 def rates_by_depth(forest: RandomForestClassifier, X: np.ndarray, values: Sequence[int | None]) -> np.ndarray:
-    """Mean rate of the nodes that rows reach at each depth, float64 (n_values, n); None is the leaves.
+    """Mean rate of the nodes that rows reach at each depth, float64 (n_values, n); None means the leaves.
 
-    As every node chooses among all columns, a tree of depth d is the top of the deeper one, but for the choice between
-    conditions of equal gain, which is random in both.
+    Every node chooses among all columns, so a tree of depth d is the top of the deeper one, except that ties between
+    conditions are broken at random in both.
     """
     return _mean_by_depth(forest, X, values, lambda place, depth, rate, distance: rate)
 
 
 def distances_by_depth(forest: DistanceForest, X: np.ndarray, values: Sequence[int | None]) -> np.ndarray:
-    """Mean signed distance at each depth, float64 (n_values, n); None is the leaves."""
+    """Mean signed distance at each depth, float64 (n_values, n); None means the leaves."""
 
     def score(place: int, depth: int, rate: np.ndarray, distance: np.ndarray) -> np.ndarray:
         ranges = forest.ranges_[place]
@@ -100,7 +100,7 @@ def distances_by_depth(forest: DistanceForest, X: np.ndarray, values: Sequence[i
 def _mean_by_depth(
     forest: RandomForestClassifier, X: np.ndarray, values: Sequence[int | None], score: Callable[..., np.ndarray]
 ) -> np.ndarray:
-    """Mean over the trees of score(place of the tree, depth, rate of the node, distance to a threshold)."""
+    """Mean over the trees of score(position of the tree, depth, rate of the node, distance to a threshold)."""
     deepest = max(tree.get_depth() for tree in forest.estimators_)
     depths = [deepest if value is None else min(value, deepest) for value in values]
     total = np.zeros((max(depths) + 1, len(X)))
@@ -127,7 +127,7 @@ register(
 register(
     Method("entropy-forest", "Entropy forest", "forest", make_bagged_trees("entropy"), {"max_depth": PAPER_DEPTHS},
            "numbers", size=leaves, sweep=BY_DEPTH,
-           summary="100 bootstraps, all columns at every node, mean rate of the leaves.")
+           summary="100 bootstrap samples, all columns at every node, mean rate of the leaves.")
 )  # fmt: skip
 register(
     Method("entropy-forest-paper", "Entropy forest as published", "forest", make_published_forest,

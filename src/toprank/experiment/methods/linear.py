@@ -23,23 +23,23 @@ N_KNOTS = 5
 
 
 def make_l2(random_state: Any = 0, n_jobs: int | None = 1, **setting: Any) -> LogisticRegression:
-    """L2-penalised regression; it knows no threads."""
+    """L2-penalised regression; always single-threaded."""
     return LogisticRegression(**{"random_state": random_state, "max_iter": MAX_ITERATIONS} | setting)
 
 
 def make_balanced(random_state: Any = 0, n_jobs: int | None = 1, **setting: Any) -> LogisticRegression:
-    """L2-penalised regression in which both classes weigh the same."""
+    """L2-penalised regression with equal weight of both classes."""
     return make_l2(random_state, n_jobs, **({"class_weight": "balanced"} | setting))
 
 
 def make_l1(random_state: Any = 0, n_jobs: int | None = 1, **setting: Any) -> LogisticRegression:
-    """L1-penalised regression through liblinear, which penalises the intercept too: less, the larger its scale."""
+    """L1-penalised regression through liblinear, which penalises the intercept too, less so the larger its scale."""
     sparse = {"l1_ratio": 1.0, "solver": "liblinear", "intercept_scaling": 10.0}
     return make_l2(random_state, n_jobs, **(sparse | setting))
 
 
 def make_splines(random_state: Any = 0, n_jobs: int | None = 1, n_knots: int = N_KNOTS, **setting: Any) -> Pipeline:
-    """L2-penalised regression on cubic splines; columns of few values stay as they are."""
+    """L2-penalised regression on cubic splines; columns with few values are not expanded."""
     splines = SplineTransformer(n_knots=n_knots, knots="quantile", extrapolation="linear", include_bias=False)
     bend = ColumnTransformer([("splines", splines, ColumnsOfManyValues(n_knots))], remainder="passthrough")
     return Pipeline([("splines", bend), ("regression", make_l2(random_state, n_jobs, **setting))])
@@ -47,7 +47,7 @@ def make_splines(random_state: Any = 0, n_jobs: int | None = 1, n_knots: int = N
 
 @dataclass(frozen=True)
 class ColumnsOfManyValues:
-    """Chooser of the columns whose quantiles all differ, so that a spline can have knots there."""
+    """Selects the columns whose quantiles all differ, so that a spline can have knots there."""
 
     n_knots: int
 

@@ -1,4 +1,4 @@
-"""Nearest neighbours: plain, by distance, and in a metric that was learned (LMNN, ITML)."""
+"""Nearest neighbours: plain, weighted by distance, and in a learned metric (LMNN, ITML)."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ class NeighbourRanker(ClassifierMixin, BaseEstimator):
     Parameters
     ----------
     n_neighbors : int, default 5
-        As many rows as there are, where there are fewer.
+        All rows if there are fewer.
     weights : {"uniform", "distance"}, default "uniform"
-        distance: a neighbour counts 1 / its distance; where some are at distance 0, they alone count.
+        distance: a neighbour has weight 1 / distance; if some are at distance 0, only they count.
     n_jobs : int or None
 
     Attributes
@@ -43,7 +43,7 @@ class NeighbourRanker(ClassifierMixin, BaseEstimator):
         self.n_jobs = n_jobs
 
     def fit(self, X: Any, y: Any) -> NeighbourRanker:
-        """Keep the rows."""
+        """Store the rows."""
         X, y = validate_data(self, X, y)
         self.classes_, position = np.unique(y, return_inverse=True)
         self.is_positive_ = (position == len(self.classes_) - 1).astype(np.float64)
@@ -59,14 +59,14 @@ class NeighbourRanker(ClassifierMixin, BaseEstimator):
         check_is_fitted(self)
         X = validate_data(self, X, reset=False)
         counts = np.minimum(values, len(self.is_positive_))
-        with limited_threads(self.n_jobs):  # a search by brute force takes all cores otherwise
+        with limited_threads(self.n_jobs):  # otherwise a brute-force search uses all cores
             distance, neighbour = self.search_.kneighbors(X, int(counts.max()))
         weight = np.ones_like(distance) if self.weights == "uniform" else _inverse(distance)
         positive = np.cumsum(weight * self.is_positive_[neighbour], axis=1)
         return (positive / np.cumsum(weight, axis=1))[:, counts - 1].T
 
     def predict(self, X: Any) -> np.ndarray:
-        """The second class where it has more than half of the say."""
+        """The second class if it has more than half of the weight."""
         is_second = self.decision_function(X) > 0.5
         return self.classes_[np.where(is_second, len(self.classes_) - 1, 0)]
 
@@ -79,7 +79,7 @@ def _inverse(distance: np.ndarray) -> np.ndarray:
 
 
 class MetricTransformer(TransformerMixin, BaseEstimator):
-    """Rows in a metric that metric-learn found.
+    """Rows in a metric learned by metric-learn.
 
     Parameters
     ----------
@@ -87,14 +87,14 @@ class MetricTransformer(TransformerMixin, BaseEstimator):
         Large margin nearest neighbours (Weinberger and Saul, 2009), or information-theoretic metric learning (Davis et
         al., 2007).
     max_rows : int or None, default 2000
-        Rows that the metric is learned on at most, as the cost grows with their square: all of the rarer class that
-        fit in half of it, and others at random.
+        Maximum number of rows to learn the metric from, as the cost is quadratic: those of the rarer class, up to half
+        of it, and others at random.
     random_state : int or None
 
     Attributes
     ----------
     components_ : float64 array of shape (n_features, n_features)
-        The linear map; Euclidean distances after it are the learned ones.
+        The linear map; Euclidean distances after it are the learned distances.
     """
 
     def __init__(self, algorithm: str = "lmnn", max_rows: int | None = 2000, random_state: Any = None):
@@ -131,7 +131,7 @@ class MetricTransformer(TransformerMixin, BaseEstimator):
 
 
 def _make_lmnn(label: np.ndarray, random_state: Any) -> Any:
-    """LMNN with 3 target neighbours, or as many as the smaller class has; its first step shrinks until it fits."""
+    """LMNN with 3 target neighbours, or as many as the smaller class has; the first step shrinks until it fits."""
     from metric_learn import LMNN
 
     n_neighbors = min(3, int(np.bincount(label).min()) - 1)
@@ -141,7 +141,7 @@ def _make_lmnn(label: np.ndarray, random_state: Any) -> Any:
 
 
 def _make_itml(label: np.ndarray, random_state: Any) -> Any:
-    """ITML on 200 pairs of one class and 200 of both, or as many as a small table has."""
+    """ITML on 200 pairs within a class and 200 across classes, or as many as a small table has."""
     from metric_learn import ITML_Supervised
 
     n_pairs = min(200, int(np.prod(np.bincount(label))) // 2)
@@ -149,10 +149,10 @@ def _make_itml(label: np.ndarray, random_state: Any) -> Any:
 
 
 def _without_checks(learner: type) -> type:
-    """A class of metric-learn without its checks of inputs.
+    """A class of metric-learn without its input checks.
 
-    They call scikit-learn with force_all_finite, a word that scikit-learn 1.8 no longer knows (metric-learn 0.7.0). The
-    rows were checked before. Pairs of equal rows are left out too: ITML divides by their distance.
+    They call scikit-learn with force_all_finite, an argument removed in scikit-learn 1.8 (metric-learn 0.7.0). The rows
+    were checked before. Pairs of equal rows are left out too: ITML divides by their distance.
     """
 
     class Learner(learner):
@@ -197,7 +197,7 @@ def scores_by_neighbours(model: Any, X: Any, values: Sequence[int]) -> np.ndarra
 
 
 def register_neighbours(name: str, title: str, make: Callable[..., Any], **others: Any) -> None:
-    """Register a method whose number of neighbours is read off one search."""
+    """Register a method; one search gives the scores for all numbers of neighbours."""
     sweep = Sweep("n_neighbors", scores_by_neighbours)
     register(
         Method(name, title, "neighbours", make, {"n_neighbors": NEIGHBOURS}, "scaled", size=rows_kept, sweep=sweep,

@@ -26,7 +26,7 @@ PAPER_DEPTHS = tuple(range(2, 11))
 TREE_DEPTHS = (*PAPER_DEPTHS, *range(20, 101, 10))
 """Depths of the MetaAP paper, section 5: of meta-trees and forests, and of plain trees."""
 RANKING_ALONE: dict[str, Any] = {"cv": 0}
-"""A trial needs the ranking alone, not the hit rates of new cases, which folds would give. The ranking is the same."""
+"""A trial needs only the ranking, not the hit rates of new cases, which need folds. The ranking is the same."""
 TAO_SPACE = {"max_depth": (1, 2, 4), "alpha": (0.3, 1.0, 3.0, 10.0)}
 
 
@@ -64,12 +64,12 @@ def make_treerank(random_state: Any = 0, n_jobs: int | None = 1, **setting: Any)
 
 
 def make_published_treerank(random_state: Any = 0, n_jobs: int | None = 1, depth: int = 4, **setting: Any) -> TreeRank:
-    """TreeRank as the MetaAP paper compares with it, one depth for both levels."""
+    """TreeRank as used for comparison in the MetaAP paper, one depth for both levels."""
     return TreeRank.paper(depth, **RANKING_ALONE | {"random_state": random_state, "n_jobs": n_jobs} | setting)
 
 
 def make_pruned_treerank(random_state: Any = 0, n_jobs: int | None = 1, **setting: Any) -> TreeRank:
-    """TreeRank grown deep, then pruned by folds of its own, with a sparse scorecard inside the cells that are left."""
+    """TreeRank grown deep, pruned by its own cross-validation, with a sparse scorecard inside the cells."""
     deep: dict[str, Any] = {"max_depth": 8, "min_samples_leaf": 1, "leaf_order": "meta", "ccp_alpha": "cv",
                             "leaf_score": "linear"}  # fmt: skip
     return TreeRank(**RANKING_ALONE | deep | {"random_state": random_state, "n_jobs": n_jobs} | setting)
@@ -81,7 +81,7 @@ def make_treerank_forest(random_state: Any = 0, n_jobs: int | None = 1, **settin
 
 
 def make_treerank_boost(random_state: Any = 0, n_jobs: int | None = 1, **setting: Any) -> TreeRankBoost:
-    """50 small TreeRank trees, boosted; nothing in it is random."""
+    """50 small TreeRank trees, boosted; deterministic."""
     return TreeRankBoost(**RANKING_ALONE | {"n_jobs": n_jobs} | setting)
 
 
@@ -95,9 +95,9 @@ def make_tao(split: str) -> Callable[..., TAOTree]:
 
 
 def make_cost_curve(random_state: Any = 0, n_jobs: int | None = 1, **setting: Any) -> CostOptimalCurve:
-    """Trees of weighted sums for every cost; it chooses their depth and penalty by folds of its own.
+    """Trees of weighted sums for every cost; it chooses their depth and penalty by its own cross-validation.
 
-    Its points are not judged out of fold: that takes half of the time and the ranking does not depend on it.
+    Its points are not evaluated out of fold: that takes half of the time, and the ranking does not depend on it.
     """
     curve = CostOptimalCurve(**{"random_state": random_state, "n_jobs": n_jobs} | setting)
     curve._judges_points = False
@@ -105,12 +105,12 @@ def make_cost_curve(random_state: Any = 0, n_jobs: int | None = 1, **setting: An
 
 
 def make_cost_tree(random_state: Any = 0, n_jobs: int | None = 1, **setting: Any) -> CostTree:
-    """CART with costs; it chooses its pruning by folds of its own."""
+    """CART with costs; it chooses its pruning by its own cross-validation."""
     return CostTree(**RANKING_ALONE | {"random_state": random_state, "n_jobs": n_jobs} | setting)
 
 
 def make_tree(random_state: Any = 0, n_jobs: int | None = 1, **setting: Any) -> RankingTree:
-    """Greedy tree that maximises average precision; nothing in it is random."""
+    """Greedy tree that maximises average precision; deterministic."""
     return RankingTree(**RANKING_ALONE | {"criterion": "ap", "n_jobs": n_jobs} | setting)
 
 
@@ -128,7 +128,7 @@ def make_plain_tree(criterion: str, leaf_score: str) -> Callable[..., RankingTre
 def size_of_ranker(ranker: Any) -> tuple[int, str]:
     """What a person has to read of a fitted ranker: conditions of its tree and coefficients of its scorecard.
 
-    A condition on a weighted sum counts once per term. Of a cost-optimal curve it is the tree at the base cost.
+    A condition on a weighted sum counts once per term. For a cost-optimal curve it is the tree at the base cost.
     """
     tree = ranker.path_[ranker.base_point_].tree.tree_ if hasattr(ranker, "path_") else ranker.tree_
     n_terms = np.diff(tree.oblique_at)[~tree.is_leaf]
@@ -147,20 +147,20 @@ def leaves_of_ensemble(ranker: Any) -> tuple[int, str]:
 
 
 def scores_by_depth(ranker: Any, X: Any, values: Sequence[int | None]) -> np.ndarray:
-    """Scores at each depth, float64 (n_values, n), from the deepest tree; None is the deepest."""
+    """Scores at each depth, float64 (n_values, n), from the deepest tree; None means the deepest."""
     if getattr(ranker, "leaf_depth", 0) is None:
         raise InputError(
             "Depths of MetaAP are read off one fit only where leaf_depth is a number; it is None, so the inner trees "
             "of every depth differ. Hint: use the method metaap-paper, or give leaf_depth."
         )
-    # Where growing stopped early, deeper trees are the last one; a tree without limit has as many stages as levels.
+    # If growing stopped early, deeper trees equal the last one; a tree without limit has as many stages as levels.
     stages = dict(enumerate(ranker.staged_decision_function(X), 1))
     last = max(stages)
     return np.stack([stages[last if value is None else min(value, last)] for value in values])
 
 
 def contains_lower_depths(setting: Mapping[str, Any]) -> bool:
-    """Tell whether a tree of these parameters contains those of lower depth: grown level by level and not pruned."""
+    """Return whether a tree contains those of lower depth: grown level by level and not pruned."""
     is_whole = not setting.get("ccp_alpha") and setting.get("max_leaf_nodes") is None
     return is_whole and setting.get("leaf_depth", 0) is not None
 

@@ -1,6 +1,6 @@
 """`with_sampler`: a sampler of imbalanced-learn in front of any method.
 
-Samplers see training rows only: they act in `fit`, and rows to score pass them by.
+Samplers see training rows only: they act in `fit`, and rows to score are not resampled.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ TITLES = {
     "tomek": "Tomek links",
     "near-miss": "NearMiss",
 }
-"""Samplers by name, and what tables say."""
+"""Samplers by name, with their titles in tables."""
 
 GIVES_UP = ("adasyn", "svm-smote", "kmeans-smote")
-"""Samplers that raise an error where they find no place for new rows."""
+"""Samplers that raise an error if they find no place for new rows."""
 
 
 def with_sampler(sampler: str, method: Method) -> Method:
-    """The method on resampled training rows: same settings, same size, one package more."""
+    """The method on resampled training rows: same settings, same size, one more package."""
     if sampler not in TITLES:
         near = difflib.get_close_matches(sampler, TITLES, 1, 0.5)
         hint = f"did you mean {near[0]!r}?" if near else f"known are {', '.join(TITLES)}."
@@ -65,7 +65,7 @@ def with_sampler(sampler: str, method: Method) -> Method:
 
 
 def _after_sampler(scores: Callable[..., np.ndarray]) -> Callable[..., np.ndarray]:
-    """Scores of a sweep by the model behind a sampler: it was fitted on the same rows for every value."""
+    """Scores of a sweep by the model after a sampler: it was fitted on the same rows for every value."""
 
     def of_model(model: Any, X: Any, values: Sequence[Any]) -> np.ndarray:
         return scores(model[-1], X, values)
@@ -76,8 +76,8 @@ def _after_sampler(scores: Callable[..., np.ndarray]) -> Callable[..., np.ndarra
 class Resampler(BaseEstimator):
     """A sampler whose numbers of neighbours fit the table.
 
-    Where a table leaves nothing to resample (no two positives, no cluster with enough of them, no positive near a
-    negative), its rows come back as they are.
+    If there is nothing to resample (no two positives, no cluster with enough of them, no positive near a negative), the
+    rows come back unchanged.
 
     Parameters
     ----------

@@ -19,7 +19,7 @@ def conditions(model: Any) -> tuple[int, str]:
 
 
 def coefficients(model: Any) -> tuple[int, str]:
-    """Coefficients other than 0 of a linear model, or of the one at the end of a pipeline."""
+    """Non-zero coefficients of a linear model, or of the one at the end of a pipeline."""
     return int(np.count_nonzero(last_step(model).coef_)), "coefficients"
 
 

@@ -1,4 +1,4 @@
-"""`limited_threads`: the number of threads for libraries that cannot be told otherwise."""
+"""`limited_threads`: limit the threads of libraries without a thread parameter."""
 
 from __future__ import annotations
 
@@ -8,5 +8,5 @@ from threadpoolctl import threadpool_limits
 
 
 def limited_threads(n_jobs: int | None) -> Any:
-    """Context in which OpenMP and linear algebra use at most n_jobs threads; None and -1: as many as they like."""
+    """Context in which OpenMP and linear algebra use at most n_jobs threads; None and -1: no limit."""
     return threadpool_limits(n_jobs if n_jobs is not None and n_jobs > 0 else None)

@@ -16,12 +16,12 @@ LEAST_LEAVES = (1, 5)
 
 
 def make_cart(random_state: Any = 0, n_jobs: int | None = 1, **setting: Any) -> DecisionTreeClassifier:
-    """Tree without costs; it knows no threads."""
+    """Tree without costs; always single-threaded."""
     return DecisionTreeClassifier(**{"random_state": random_state} | setting)
 
 
 def make_balanced_cart(random_state: Any = 0, n_jobs: int | None = 1, **setting: Any) -> DecisionTreeClassifier:
-    """Tree in which both classes weigh the same."""
+    """Tree with equal weight of both classes."""
     return make_cart(random_state, n_jobs, **({"class_weight": "balanced"} | setting))
 
 
@@ -49,9 +49,9 @@ register(
 register(
     Method("cart-cost", "CART tuned cost", "tree", make_cost_cart,
            {"positive_weight": (1.0, 3.0, 10.0, 30.0), "ccp_alpha": (0.0, 0.001, 0.01)}, "numbers", is_readable=True,
-           size=conditions, summary="The same tree; what a positive weighs is tuned.")
+           size=conditions, summary="The same tree; the weight of a positive is tuned.")
 )  # fmt: skip
-# The paper tries depths up to 100 (`benchmarks/quality/metaap.yaml`); each of them is a fit of its own.
+# The paper tries depths up to 100 (`benchmarks/quality/metaap.yaml`); each needs its own fit.
 register(
     Method("cart-distance", "CART distance", "tree", make_distance_cart, {"max_depth": PAPER_DEPTHS}, "numbers",
            is_readable=True, size=conditions,
