@@ -17,6 +17,7 @@ import time
 import traceback
 import warnings
 import zipfile
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -174,7 +175,13 @@ def use(model, X):
     model.rules()
     model.to_text()
     model.to_text(exact=True)
-    model.to_dict()
+    model.to_plain() if hasattr(model, "to_plain") else model.to_dict()
+    for what in (lambda: model.nodes_, lambda: model.subtree([0]), lambda: model.node_classifier(0).predict(X)):
+        with suppress(AttributeError, ValueError):  # models without a meta-tree, or of one leaf
+            what()
+    if hasattr(model, "staged_decision_function"):
+        with suppress(ValueError):  # pruned trees have no stages
+            list(model.staged_decision_function(X))
 
 
 def describe(path):

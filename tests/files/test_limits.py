@@ -108,8 +108,7 @@ def test_rates_beyond_0_and_1(tmp_path, entry):
 
 def test_a_choice_that_is_none_of_the_points(tmp_path):
     model = load(SEEDS / "cost-curve.toprank")
-    model.select(max_fpr=0.5)
-    model.save(tmp_path / "m")
+    model.with_choice(model.select(max_fpr=0.5)).save(tmp_path / "m")
     info, arrays = parts(tmp_path / "m")
     arrays["selection"][0] = -1
     refused(tmp_path / "m", info, arrays, "choice is none of its points")

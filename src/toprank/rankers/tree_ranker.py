@@ -104,7 +104,7 @@ class TreeRanker(OneTree, BinnedRanker):
 
     def _set_cutoff(self, data: BinnedCases, threads: Threads, unseen: Unseen | None) -> None:
         super()._set_cutoff(data, threads, unseen)
-        rows, self._training_rows, self._leaf_rates = self._training_rows, None, None
+        rows, self._leaf_rates = vars(self).pop("_training_rows", None), None
         if rows is not None and self.rates_.is_for_new_cases:
             weight = np.ones(len(data.X)) if data.weight is None else data.weight
             self._leaf_rates = leaf_rates(self.tree_, self.rates_, *rows, weight)
