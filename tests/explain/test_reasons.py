@@ -79,7 +79,7 @@ def test_points_count_against_those_of_the_usual_value():
     log_odds = node_log_odds(tree)
     assert first["age_years"] == pytest.approx(np.exp(-0.5 * (3 - 5)))
     assert first["vat_gap"] == pytest.approx(np.exp(log_odds[2] - log_odds[0] + 2.0 * (0.42 - 0.1)))
-    assert first["sector"] == pytest.approx(np.exp(log_odds[5] - log_odds[2] - 0.5))
+    assert first["sector"] == pytest.approx(np.exp(log_odds[5] - log_odds[2] - 0.4 * 0.5))  # 40 % have 0.5 points
 
 
 def test_strengths_are_shrunk_to_what_new_cases_bear_out():

@@ -95,14 +95,30 @@ def reasons(
 def row_contributions(tree: Tree, columns: Sequence[Column], X: np.ndarray) -> np.ndarray:
     """How much each value raised the log-odds of its row: float64 (n, n_features).
 
-    Conditions count against the node that they divide, points of a scorecard against those of the usual value.
+    Conditions count against the node that they divide, points of a scorecard against the usual points of the column.
     """
     typical = typical_row(columns)
     out = feature_contributions(tree, X, typical)[0]
     if isinstance(tree.scoring, Card):
-        out += tree.scoring.points(X)
-        is_known = np.array([column.usual is not None for column in columns])
-        out -= np.where(is_known, tree.scoring.points(typical[None])[0], 0.0)
+        out += tree.scoring.points(X) - usual_points(tree.scoring, columns, typical)
+    return out
+
+
+def usual_points(card: Card, columns: Sequence[Column], typical: np.ndarray) -> np.ndarray:
+    """Points to compare a value of each column with, 0 where nothing is known: float64 (n_features,).
+
+    For a number those of the usual value. For a category the mean over cases, all categories but the most frequent one
+    counted alike: a category of half of the cases may still be a reason.
+    """
+    out = np.where([column.usual is not None for column in columns], card.points(typical[None])[0], 0.0)
+    for feature in np.flatnonzero(np.diff(card.points_at)).tolist():
+        usual, code = columns[feature].usual, typical[feature]
+        if usual is not None and not np.isnan(code):
+            points = card.category_points[card.points_at[feature] : card.points_at[feature + 1]]
+            others = np.delete(points, int(code))
+            out[feature] = usual.share * points[int(code)] + (1.0 - usual.share) * (
+                others.mean() if len(others) else 0.0
+            )
     return out
 
 
