@@ -21,7 +21,7 @@ FEW = 8  # entries that a legend inside the axes may have
 FARTHEST = 0.2  # share of the height of the axes that a name may be away from its line
 
 
-def check_labels(labels: Any, *, caller: str) -> None:
+def check_naming(labels: Any, *, caller: str) -> None:
     """Raise ValueError unless `labels` is one of the ways to name lines."""
     if labels not in LABELS:
         known = ", ".join(map(repr, LABELS))
