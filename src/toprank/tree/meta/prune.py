@@ -20,7 +20,7 @@ from toprank._core.dtypes import NODE
 from toprank.tree.flatten import BLANK
 from toprank.tree.meta.meta_tree import MetaTree
 from toprank.tree.meta.objectives import AVERAGE_PRECISION, Objective
-from toprank.tree.structure import Tree
+from toprank.tree.structure import Tree, parents_of
 
 SMALLEST_PENALTY = float(np.nextafter(0.0, 1.0))
 """Nodes that add nothing are pruned at any positive penalty."""
@@ -99,7 +99,7 @@ def prune_tree(tree: Tree, penalty: np.ndarray, alpha: float) -> Tree:
     """`prune` for a plain tree of conditions on one column, without its order of leaves."""
     if alpha <= 0:
         return tree
-    parent = _parents(tree.left, tree.right)
+    parent = parents_of(tree.left, tree.right)
     # Penalties do not decrease towards the root: a node remains if its parent does not collapse.
     kept = np.flatnonzero((parent < 0) | (penalty[parent] > alpha))
     is_end = penalty[kept] <= alpha
@@ -124,7 +124,7 @@ class _Sequence:
     """The remaining tree during pruning: each subtree's value and number of leaves, and the open nodes."""
 
     def __init__(self, left: np.ndarray, right: np.ndarray, whole: np.ndarray):
-        self.left, self.right, self.parent = left.tolist(), right.tolist(), _parents(left, right).tolist()
+        self.left, self.right, self.parent = left.tolist(), right.tolist(), parents_of(left, right).tolist()
         self.whole, self.value, self.leaves = whole, whole.copy(), np.ones(len(whole))
         self.is_open = left >= 0
         for node in np.flatnonzero(self.is_open)[::-1].tolist():  # children first
@@ -152,14 +152,6 @@ class _Sequence:
     def _sum(self, node: int) -> None:
         for sums in (self.value, self.leaves):
             sums[node] = sums[self.left[node]] + sums[self.right[node]]
-
-
-def _parents(left: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """Parent of each node, -1 at the root."""
-    parent = np.full(len(left), -1)
-    inner = np.flatnonzero(left >= 0)
-    parent[left[inner]] = parent[right[inner]] = inner
-    return parent
 
 
 def _shares_as_leaves(meta: MetaTree, objective: Objective) -> np.ndarray:
