@@ -12,9 +12,9 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.base import ClassifierMixin, clone
-from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
+from toprank._compat import Interval, StrOptions
 from toprank._core.threads import Threads, resolve_n_jobs
 from toprank.budget import alerts_of_budget, budget_text, cases_of_budget, find_cutoff
 from toprank.data.cases import Cases
