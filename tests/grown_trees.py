@@ -45,7 +45,7 @@ def grow_tree(X, is_positive, weight, n_categories, *, meta: bool, depth: int) -
     is_categorical = n_categories > 0
     if meta:
         grown = grow_meta_tree(splitter, AVERAGE_PRECISION, depth, Limits(AP, max_depth=depth))
-        return with_scores(flatten_meta_tree(grown, weights.unit, is_categorical))
+        return with_scores(flatten_meta_tree(grown, weights.unit, is_categorical)[0])
     tree = flatten_tree(grow(splitter, splitter.root(), Limits(GINI, max_depth=depth)), weights.unit, is_categorical)
     ends = np.flatnonzero(tree.is_leaf)
     leaf = np.full(len(tree), -1)

@@ -187,7 +187,7 @@ def plain_tree(table, limits, **how):
 def meta_tree(table, limits, depth=3, objective=AVERAGE_PRECISION, **how):
     """One meta-tree over the table, complete."""
     meta = grow_meta_tree(make_splitter(table, **how), objective, depth, limits)
-    return ranked(flatten_meta_tree(meta, table.weights.unit, table.is_categorical))
+    return ranked(flatten_meta_tree(meta, table.weights.unit, table.is_categorical)[0])
 
 
 def check_same_tree(one, other, ignore=()):

@@ -33,6 +33,7 @@ from toprank._core.threads import Threads
 from toprank.data.binned_cases import BinnedCases
 from toprank.datasets import make_quadrants
 from toprank.rankers.cost.tao_tree import distinct_rows
+from toprank.rankers.growth import category_search
 from toprank.tree.columns import Column
 from toprank.tree.flatten import flatten_tree
 from toprank.tree.grower import Limits, grow
@@ -65,7 +66,7 @@ class CostPath:
         self.threads = threads
         columns = [Column(f"x{j}") for j in range(X.shape[1])]
         self.data = BinnedCases(X, y == 1, None, columns, threads=threads)
-        self.rows = distinct_rows(self.data)
+        self.rows = distinct_rows(self.data, category_search(TAOTree()))
         self.base_cost = y.sum() / (len(y) - y.sum())
 
     def problem(self, step: int) -> CostProblem:

@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 
 from toprank.cli import csv_text, reading
 from toprank.cli.csv_text import CsvFormat
-from toprank.cli.errors import InputError, nearest
+from toprank.cli.errors import InputError
 from toprank.cli.options import parse_budget, parse_value
 from toprank.cli.show import expected, percent, rules_title, times
+from toprank.words.nearest import did_you_mean
 
 
 def read(tmp_path, content, **keywords):
@@ -150,8 +151,8 @@ def test_parsing_of_options():
     for text in ("0", "-1", "1.5", "nan", "inf", "x", "200%"):
         with pytest.raises(InputError):
             parse_budget(text)
-    assert nearest("AMOUNT", ["age", "amount_eur"]) == " Hint: did you mean 'amount_eur'?"
-    assert nearest("zzz", ["age"]) == ""
+    assert did_you_mean("AMOUNT", ["age", "amount_eur"]) == " Hint: did you mean 'amount_eur'?"
+    assert did_you_mean("zzz", ["age"]) == ""
 
 
 def test_numbers_for_people():

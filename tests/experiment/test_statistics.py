@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 from scipy import stats
 
-from toprank.experiment.statistics import cliques, friedman_test, holm, mean_ranks, nemenyi_difference
+from toprank.experiment.statistics import cliques, friedman_test, mean_ranks, nemenyi_difference
+from toprank.metrics.comparison import holm
 
 # Table 6 of Demšar 2006: AUC of C4.5 and of its variants with m, cf and both tuned, on 14 data sets. The last
 # but one data set has 0.975 twice there, rounded: its ranks are 4, 1, 2 and 3.

@@ -14,8 +14,8 @@ from experiment_results import METHODS, make_published, make_results
 from toprank.experiment import summary
 from toprank.experiment.layout import format_value
 from toprank.experiment.tables import (
-    Column,
-    Table,
+    ShownColumn,
+    ShownTable,
     make_table,
     spread,
     to_html,
@@ -30,7 +30,7 @@ FORMATS = {".txt": to_text, ".md": to_markdown, ".tex": to_latex, ".html": to_ht
 HOSTILE = '<b>[A] & "B"</b> | 100% $x_1^2$ #{} ~\\ *c* `d`'
 
 
-def shown_tables() -> list[Table]:
+def shown_tables() -> list[ShownTable]:
     """Tables that use every format of a column, with stars, marks, missing figures and characters to escape."""
     results = make_results(unfinished={("yeast", "seed 2", "Gini"): "failed", ("wine", "seed 3", "XGBoost"): "timeout"})
     renamed = pl.col("dataset").replace("wine", "wine_4 & <5%")
@@ -133,10 +133,10 @@ def test_other_columns_go_by_name_and_type():
 
 def test_callers_choose_columns():
     frame = pl.DataFrame({"a": [0.25], "b": [0.5], "c": ["x"]})
-    table = Table(frame, (Column("c", "what"), Column("b", "share", "points", error="a")))
+    table = ShownTable(frame, (ShownColumn("c", "what"), ShownColumn("b", "share", "points", error="a")))
     assert to_markdown(table).splitlines()[2] == "| x | 50.00 ± 25.00 |"
     with pytest.raises(ValueError, match=r"shows a column 'd' that its frame lacks. Hint: it has a, b, c"):
-        to_text(Table(frame, (Column("d", "d"),)))
+        to_text(ShownTable(frame, (ShownColumn("d", "d"),)))
 
 
 # --- methods side by side ---------------------------------------------------------------------------------------

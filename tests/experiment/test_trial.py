@@ -6,7 +6,7 @@ from sklearn.model_selection import StratifiedKFold, train_test_split
 from experiment_cases import make_frame, make_plan, write_tables
 from toprank.experiment.data import Cases, load_cases
 from toprank.experiment.encoding import make_encoder
-from toprank.experiment.plan import Protocol, Table
+from toprank.experiment.plan import PlanTable, Protocol
 from toprank.experiment.protocol import make_split
 from toprank.experiment.registry import find_method
 from toprank.experiment.trial import run_trial
@@ -171,13 +171,13 @@ def test_tables_of_a_plan(tmp_path):
     frame = make_frame().rename(columns={"label": "fraud"}).assign(id=range(160))
     frame["fraud"] = np.where(frame.fraud == 1, "yes", "no")
     frame.to_csv(tmp_path / "mine.csv", index=False)
-    by_name = load_cases(Table("one", {"name": "one"}), tmp_path)
+    by_name = load_cases(PlanTable("one", {"name": "one"}), tmp_path)
     source = {"path": str(tmp_path / "mine.csv"), "label": "fraud", "positive": "yes", "drop": ["id"]}
-    by_path = load_cases(Table("mine", source))
+    by_path = load_cases(PlanTable("mine", source))
     assert list(by_path.X.columns) == list(by_name.X.columns)
     assert by_path.y.tolist() == by_name.y.tolist()
     with pytest.raises(ValueError, match="'nothing' is to be dropped"):
-        load_cases(Table("mine", source | {"drop": "nothing"}))
+        load_cases(PlanTable("mine", source | {"drop": "nothing"}))
 
 
 def test_windows_of_dates_and_of_numbers(tmp_path):

@@ -16,20 +16,20 @@ from grown_trees import (
     with_whole_codes,
 )
 from tables import blocks, trees
-from toprank.explain import Condition, merge_path
+from toprank.explain import Condition, path_conditions
 from toprank.explain.conditions import side_condition
 from toprank.explain.contributions import distinct_paths
 
 
 def texts(tree, nodes):
-    return [condition.text() for condition in merge_path(tree, AUDIT_COLUMNS, nodes)]
+    return [condition.text() for condition in path_conditions(tree, AUDIT_COLUMNS, nodes)]
 
 
 @given(grown_cases())
 def test_every_row_satisfies_the_merged_conditions_of_its_path(case):
     paths, which = distinct_paths(case.tree.paths(case.X)[0])
     for i, path in enumerate(paths):
-        conditions = merge_path(case.tree, case.columns, path)
+        conditions = path_conditions(case.tree, case.columns, path)
         features = [condition.feature for condition in conditions]
         assert len(set(features)) == len(features)
         meets = np.ones(len(case.X), bool)
@@ -51,7 +51,7 @@ def test_conditions_on_one_feature_are_merged():
         "age_years > 2.5 or missing",
         "turnover <= 1,234,567.5",
     ]
-    merged = merge_path(tree, AUDIT_COLUMNS, [0, 2, 3, 4, 6, -1, -1])
+    merged = path_conditions(tree, AUDIT_COLUMNS, [0, 2, 3, 4, 6, -1, -1])
     assert merged[0].steps == (0, 3)
     assert (merged[0].low, merged[0].high, merged[0].missing) == (0.31, 0.54321, False)
 
@@ -66,7 +66,7 @@ def test_missing_is_required_where_nothing_else_is_left():
 
 def test_weighted_sums_are_merged_apart():
     X = np.array([[6.0, 0, 0, 1.0], [np.nan, 0, 0, 1.0], [2.5, 0, 0, 1.0]])
-    first, *rest = merge_path(oblique_tree(), AUDIT_COLUMNS, [0, 2, 3])
+    first, *rest = path_conditions(oblique_tree(), AUDIT_COLUMNS, [0, 2, 3])
     assert rest == []
     assert first.text() == "1.2 < 0.8 x vat_gap - 0.3 x age_years <= 3.4 or missing"
     assert first.feature == -1
@@ -81,7 +81,7 @@ def test_a_node_with_one_child_says_nothing():
             node(leaf=0, positive=1, negative=3),
         ]
     )
-    assert merge_path(tree, AUDIT_COLUMNS, [0, 1]) == []
+    assert path_conditions(tree, AUDIT_COLUMNS, [0, 1]) == []
 
 
 def test_open_and_impossible_conditions_are_known():
@@ -95,7 +95,7 @@ def test_open_and_impossible_conditions_are_known():
 
 def test_nodes_that_are_no_path_are_refused():
     with pytest.raises(ValueError, match="node 5 is not a child of node 0, whose children are 1 and 2"):
-        merge_path(audit_tree(), AUDIT_COLUMNS, [0, 5])
+        path_conditions(audit_tree(), AUDIT_COLUMNS, [0, 5])
 
 
 @given(trees(), blocks())
@@ -103,7 +103,7 @@ def test_what_a_path_says_holds_for_the_rows_that_take_it(tree, X):
     columns = columns_for(tree)
     X = with_whole_codes(columns, X)
     for row, path in zip(X, tree.paths(X)[0], strict=True):
-        for condition in merge_path(tree, columns, path):  # sums with fills and with categories among them
+        for condition in path_conditions(tree, columns, path):  # sums with fills and with categories among them
             assert condition.holds(row[None]).all()
 
 

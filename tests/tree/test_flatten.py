@@ -38,7 +38,7 @@ def test_a_greedy_tree_keeps_its_nodes_and_weights(table, rule):
 @given(tables(), limits(), st.integers(0, 3), st.sampled_from([AVERAGE_PRECISION, ROC_AREA]))
 def test_a_flattened_meta_tree_sends_every_row_where_the_inner_trees_send_it(table, rule, depth, objective):
     meta = grow_meta_tree(make_splitter(table), objective, depth, rule)
-    tree = ranked(flatten_meta_tree(meta, table.weights.unit, table.is_categorical)).check()
+    tree = ranked(flatten_meta_tree(meta, table.weights.unit, table.is_categorical)[0]).check()
     rows, leaves = reference.meta_members(meta, table), tree.apply(table.X)
     for position, leaf in enumerate(meta.leaves()):
         assert (tree.leaf[leaves[rows[leaf]]] == position).all()
@@ -49,7 +49,7 @@ def test_a_flattened_meta_tree_sends_every_row_where_the_inner_trees_send_it(tab
 @given(tables(), limits(), st.integers(0, 3))
 def test_node_weights_are_those_of_traversal(table, rule, depth):
     meta = grow_meta_tree(make_splitter(table), AVERAGE_PRECISION, depth, rule)
-    tree = ranked(flatten_meta_tree(meta, table.weights.unit, table.is_categorical))
+    tree = ranked(flatten_meta_tree(meta, table.weights.unit, table.is_categorical)[0])
     weights = table.weights
     nodes, length = tree.paths(table.X[table.rows])
     for node in range(len(tree)):
@@ -64,7 +64,7 @@ def test_cells_on_one_side_share_a_node_and_useless_conditions_disappear():
     labels = np.isin(np.arange(12), [0, 1, 10, 11])
     table = Table(X, np.zeros(1, np.int32), labels, None)
     meta = grow_meta_tree(make_splitter(table), AVERAGE_PRECISION, 1, Limits(AP, max_depth=3))
-    tree = flatten_meta_tree(meta, 1.0, table.is_categorical)
+    tree = flatten_meta_tree(meta, 1.0, table.is_categorical)[0]
     assert len(meta.inner[0].index) >= 5
     assert tree.kind.tolist() == [1, 1, 0, 0]
     assert sorted(tree.threshold[:2]) == [1.0, 9.0]

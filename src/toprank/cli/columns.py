@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from toprank.cli.errors import InputError, nearest
+from toprank.cli.errors import InputError
 from toprank.cli.reading import as_numbers
 from toprank.cli.terminal import Terminal
 from toprank.words.counts import every, plural
+from toprank.words.nearest import did_you_mean
 
 if TYPE_CHECKING:
     import polars
@@ -42,7 +43,7 @@ def label_values(frame: polars.DataFrame, label: str, file: str) -> np.ndarray:
     if label not in frame.columns:
         raise InputError(
             f"The label column {label!r} is missing from {file} ({plural(frame.width, 'column')} read)."
-            + nearest(label, frame.columns)
+            + did_you_mean(label, frame.columns)
         )
     column = frame[label]
     if column.dtype.is_float():
@@ -88,7 +89,7 @@ def choose_positive(found: Sequence[Any], wanted: str | None, label: str, file: 
         if not match:
             raise InputError(
                 f"--positive is {wanted!r}, but the label column {label!r} of {file} holds {both}."
-                + nearest(wanted, map(str, found))
+                + did_you_mean(wanted, map(str, found))
             )
         return match[0]
     if trained is not None and text_of(trained) in key:
@@ -114,7 +115,7 @@ def check_outcomes(found: Sequence[Any], trained: tuple[Any, Any], label: str, f
     if strange and not (is_understood and POSITIVE_OF.get(frozenset(map(str.lower, known))) == known[1].lower()):
         raise InputError(
             f"The label column {label!r} of {file} holds {strange[0]!r}, but the outcomes in training were "
-            f"{trained[0]!r} and {trained[1]!r}.{nearest(str(strange[0]), known) or ' Hint: use the same words.'}"
+            f"{trained[0]!r} and {trained[1]!r}.{did_you_mean(str(strange[0]), known) or ' Hint: use the same words.'}"
         )
 
 

@@ -12,7 +12,7 @@ import numpy as np
 import typer
 
 from toprank.cli.csv_text import CsvFormat
-from toprank.cli.errors import InputError, nearest
+from toprank.cli.errors import InputError
 from toprank.cli.options import (
     AsJson,
     Debug,
@@ -30,6 +30,7 @@ from toprank.cli.options import (
 from toprank.cli.terminal import Terminal
 from toprank.register import entry_of
 from toprank.words.counts import count, plural
+from toprank.words.nearest import did_you_mean
 
 if TYPE_CHECKING:
     import polars
@@ -232,7 +233,7 @@ def _plot_axis(name: str | None, plot: Path | None, wish: Mapping[str, Any]) -> 
     if plot is None:
         raise InputError("--plot-x says what the picture shows, but no picture is asked for. Hint: add --plot FILE.")
     if name not in PLOT_AXES:
-        raise InputError(f"--plot-x must be {' or '.join(PLOT_AXES)}, got {name!r}.{nearest(name, PLOT_AXES)}")
+        raise InputError(f"--plot-x must be {' or '.join(PLOT_AXES)}, got {name!r}.{did_you_mean(name, PLOT_AXES)}")
     return PLOT_AXES[name]
 
 
@@ -305,7 +306,7 @@ def make_curve(settings: Sequence[str] | None, how: Mapping[str, Any], columns: 
     parameters = {"random_state": 0, "n_jobs": -1} | chosen | given
     split = parameters.get("split", SPLITS[0])
     if split not in SPLITS:
-        raise InputError(f"--split must be {' or '.join(SPLITS)}, got {split!r}.{nearest(str(split), SPLITS)}")
+        raise InputError(f"--split must be {' or '.join(SPLITS)}, got {split!r}.{did_you_mean(str(split), SPLITS)}")
     of_base = {name: value for name, value in parameters.items() if name in of_trees}
     base = TAOTree(**of_base) if of_base else None
     return CostOptimalCurve(base, **{name: value for name, value in parameters.items() if name in own})

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 import typer
 
-from toprank.cli.errors import InputError, nearest, nearest_name
+from toprank.cli.errors import InputError
 from toprank.cli.options import AsJson, Debug, Encoding, Quiet, RawText, Separator, split_names
 from toprank.cli.terminal import Terminal
 from toprank.register import BY_COMMAND
 from toprank.words.counts import plural
+from toprank.words.nearest import did_you_mean, nearest_name
 
 if TYPE_CHECKING:
     import polars
@@ -100,7 +101,7 @@ def _check_options(level: float, test: str) -> None:
         raise InputError(f"--level must be between 0 and 1, got {level:g}. Hint: 0.05 is usual.")
     if test not in ("rank-sum", "permutation"):
         raise InputError(
-            f"--test must be rank-sum or permutation, got {test!r}.{nearest(test, ('rank-sum', 'permutation'))}"
+            f"--test must be rank-sum or permutation, got {test!r}.{did_you_mean(test, ('rank-sum', 'permutation'))}"
         )
 
 
@@ -109,7 +110,9 @@ def _make_ranker(name: str | None) -> Any:
     if name is None:
         return None
     if name not in BY_COMMAND:
-        raise InputError(f"--ranker must be one of {', '.join(BY_COMMAND)}, got {name!r}.{nearest(name, BY_COMMAND)}")
+        raise InputError(
+            f"--ranker must be one of {', '.join(BY_COMMAND)}, got {name!r}.{did_you_mean(name, BY_COMMAND)}"
+        )
     return BY_COMMAND[name].load()()
 
 

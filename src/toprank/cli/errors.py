@@ -2,33 +2,17 @@
 
 from __future__ import annotations
 
-import difflib
 import traceback
-from collections.abc import Iterable
 
 from toprank.errors import InputError
 
-__all__ = ["InputError", "is_bad_input", "nearest", "nearest_name", "sentence_of"]
+__all__ = ["InputError", "is_bad_input", "sentence_of"]
 
 OF_THE_WORLD = (OSError, ImportError, MemoryError)
 """What files, packages and memory have to do with."""
 
 CHECKS_OF_SKLEARN = "sklearn.utils"
 """Where scikit-learn checks parameters and tables, which it refuses with errors of several classes."""
-
-
-def nearest(name: str, known: Iterable[str]) -> str:
-    """Return a hint with the most similar known name, led by a space, or nothing."""
-    match = nearest_name(name, known)
-    return "" if match is None else f" Hint: did you mean {match!r}?"
-
-
-def nearest_name(name: str, known: Iterable[str]) -> str | None:
-    """Return the known name that is most similar, or None where none is."""
-    names = [str(each) for each in known]
-    lowered = {each.lower(): each for each in reversed(names)}
-    match = difflib.get_close_matches(name.lower(), lowered, n=1)
-    return lowered[match[0]] if match else None
 
 
 def is_bad_input(error: BaseException) -> bool:

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Annotated
 import numpy as np
 import typer
 
-from toprank.cli.errors import InputError, nearest
+from toprank.cli.errors import InputError
 from toprank.cli.options import AsJson, Debug, Encoding, Label, ModelFile, Positive, Quiet, Separator
 from toprank.cli.terminal import Terminal
 from toprank.words.counts import count, plural
+from toprank.words.nearest import did_you_mean
 
 if TYPE_CHECKING:
     import polars
@@ -79,7 +80,7 @@ def _amounts(frame: polars.DataFrame, name: str, file: str) -> np.ndarray:
     if name not in frame.columns:
         raise InputError(
             f"The amount column {name!r} is missing from {file} ({plural(frame.width, 'column')} read)."
-            + nearest(name, frame.columns)
+            + did_you_mean(name, frame.columns)
         )
     column = frame[name]
     if not column.dtype.is_numeric():

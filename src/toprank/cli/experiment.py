@@ -83,7 +83,7 @@ def benchmark(
     with _store(folder, create=True) as store:
         with terminal.working("Looking at the tables"):
             store.keep_plan(content, data)
-        _work_off(store, folder, jobs, retry, terminal, f"toprank experiment resume {folder}")
+        _work_off(store, jobs, retry, terminal, f"toprank experiment resume {folder}")
         _finish(store, folder, published, terminal)
 
 
@@ -105,7 +105,7 @@ def resume(
         if trial_minutes is not None or trial_memory is not None:
             limited = store.plan.with_limits(trial_minutes=trial_minutes, trial_memory=trial_memory)
             store.keep_plan(limited, store.folder)
-        _work_off(store, folder, jobs, retry, terminal, f"toprank experiment resume {folder}")
+        _work_off(store, jobs, retry, terminal, f"toprank experiment resume {folder}")
         _finish(store, folder, published, terminal)
 
 
@@ -185,7 +185,7 @@ def _store(folder: Path, *, create: bool = False, read_only: bool = False) -> St
     return Store(folder / STORE, read_only=read_only)
 
 
-def _work_off(store: Store, folder: Path, jobs: int | None, retry: bool, terminal: Terminal, again: str) -> None:
+def _work_off(store: Store, jobs: int | None, retry: bool, terminal: Terminal, again: str) -> None:
     """Run what is missing, with a bar; an interrupt says how to go on."""
     from toprank.experiment import run
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 import typer
 
-from toprank.cli.errors import InputError, nearest
+from toprank.cli.errors import InputError
 from toprank.cli.options import (
     AsJson,
     Debug,
@@ -29,6 +29,7 @@ from toprank.cli.options import (
 from toprank.cli.terminal import WIDTH, Terminal
 from toprank.register import BY_COMMAND
 from toprank.words.counts import plural
+from toprank.words.nearest import did_you_mean
 
 if TYPE_CHECKING:
     import polars
@@ -83,7 +84,7 @@ def fit(
     parameters = {"budget": parse_budget(budget)} if budget is not None else {}
     if model not in BY_COMMAND:
         known = ", ".join(BY_COMMAND)
-        raise InputError(f"--model must be one of {known}, got {model!r}.{nearest(model, BY_COMMAND)}")
+        raise InputError(f"--model must be one of {known}, got {model!r}.{did_you_mean(model, BY_COMMAND)}")
     if cv is not None and (cv < 0 or cv == 1):
         raise InputError(f"--cv must be 0 or at least 2 folds, got {cv}. Hint: --cv 0 leaves cross-validation out.")
     left_out, csv_format = {"--id": id_columns, "--drop": drop}, CsvFormat.from_options(sep, encoding)
@@ -172,7 +173,7 @@ def check_settings(settings: dict[str, Any], columns: Sequence[str]) -> None:
             if isinstance(column, str) and column not in columns:
                 raise InputError(
                     f"{parameter} names {column!r}, but there is no such column to learn from "
-                    f"({plural(len(columns), 'column')}).{nearest(column, columns)}"
+                    f"({plural(len(columns), 'column')}).{did_you_mean(column, columns)}"
                 )
 
 

@@ -10,9 +10,10 @@ from typing import Annotated, Any
 
 import typer
 
-from toprank.cli.errors import InputError, nearest
+from toprank.cli.errors import InputError
 from toprank.cli.terminal import Terminal
 from toprank.words.counts import count, plural
+from toprank.words.nearest import did_you_mean
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print the result as one JSON object, and nothing else.")]
 Debug = Annotated[bool, typer.Option("--debug", help="On an error, show the traceback too.")]
@@ -51,7 +52,7 @@ def split_names(given: Sequence[str] | None, known: Sequence[str], option: str, 
             if name not in known:
                 raise InputError(
                     f"{option} names the column {name!r}, but {file} has no such column "
-                    f"({plural(len(known), 'column')} read).{nearest(name, known)}"
+                    f"({plural(len(known), 'column')} read).{did_you_mean(name, known)}"
                 )
         names += parts
     return list(dict.fromkeys(names))
@@ -110,7 +111,7 @@ def parse_settings(given: Sequence[str] | None, parameters: Sequence[str], owner
         if name not in parameters:
             raise InputError(
                 f"{owner} has no parameter {name!r} (its parameters: {', '.join(parameters)})."
-                + nearest(name, parameters)
+                + did_you_mean(name, parameters)
             )
         settings[name] = parse_value(value.strip())
     for parameter in ("categorical_features", "keep_columns"):

@@ -15,8 +15,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from toprank.cli.csv_text import SAMPLE, CsvFormat, CsvText, read_csv_text
-from toprank.cli.errors import InputError, nearest
+from toprank.cli.errors import InputError
 from toprank.words.counts import plural
+from toprank.words.nearest import did_you_mean
 
 if TYPE_CHECKING:
     import polars
@@ -53,7 +54,7 @@ def _near_file(path: Path) -> str:
     folder = path.parent
     if not folder.is_dir():
         return f" Hint: there is no folder {folder} either."
-    return nearest(path.name, (each.name for each in folder.iterdir() if each.is_file()))
+    return did_you_mean(path.name, (each.name for each in folder.iterdir() if each.is_file()))
 
 
 class TableFile:

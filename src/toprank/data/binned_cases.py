@@ -1,18 +1,14 @@
 """Training data prepared once: bins or sorted columns, shared by all trees grown on the same rows.
 
-`shared_training_data` also shares it between fits.
+`toprank.data.shared_table` also shares it between fits.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Sequence
 from copy import copy
-from dataclasses import dataclass, field, replace
-from operator import is_
-from typing import Any
+from dataclasses import replace
 
 import numpy as np
 
@@ -25,9 +21,6 @@ from toprank.tree.columns import Column
 from toprank.tree.exact_splitter import ExactSplitter, Presorted
 from toprank.tree.histogram_splitter import HistogramSplitter
 from toprank.tree.weights import RowWeights, integer_weights
-
-TABLES_KEPT = 2
-"""Number of prepared tables kept by `shared_training_data`, for training and for scoring each."""
 
 
 class BinnedCases(Cases):
@@ -123,84 +116,3 @@ class BinnedCases(Cases):
             columns = np.asfortranarray(self.X[rows], np.float64).T
             spread = np.array([center_and_spread(*distinct_values(column, weight))[1] for column in columns])
         return np.where(spread > 0, spread, 1.0)
-
-
-@dataclass
-class _Shelf:
-    """A small cache of values made from given objects, which are compared by identity."""
-
-    entries: list[tuple[tuple[Any, ...], Hashable, Any]] = field(default_factory=list)
-
-    def find(self, objects: tuple[Any, ...], settings: Hashable) -> Any:
-        """The value cached for these objects and equal settings; None if there is none."""
-        for i, (others, same, value) in enumerate(self.entries):
-            if settings == same and len(objects) == len(others) and all(map(is_, objects, others)):
-                self.entries.append(self.entries.pop(i))
-                return value
-        return None
-
-    def keep(self, objects: tuple[Any, ...], settings: Hashable, value: Any) -> None:
-        """Cache a value and its objects, so that no other object can get the same identity; drop the oldest entry."""
-        self.entries.append((objects, settings, value))
-        del self.entries[:-TABLES_KEPT]
-
-
-@dataclass(frozen=True)
-class SharedTables:
-    """Tables prepared by fits inside one `shared_training_data`: for training, and matrices for scoring."""
-
-    leaf_depths: tuple[int, ...] = ()
-    training: _Shelf = field(default_factory=_Shelf)
-    encoded: _Shelf = field(default_factory=_Shelf)
-
-    def clear(self) -> None:
-        """Release all tables."""
-        self.training.entries.clear()
-        self.encoded.entries.clear()
-
-
-_SHARED: ContextVar[SharedTables | None] = ContextVar("toprank shared training data", default=None)
-
-
-def shared_tables() -> SharedTables | None:
-    """The tables shared here; None outside `shared_training_data`."""
-    return _SHARED.get()
-
-
-@contextmanager
-def shared_training_data(leaf_depths: Iterable[int | None] = ()) -> Iterator[None]:
-    """Let fits on the same table share its preparation: reading, encoding, bins or sorted columns.
-
-    Inside the context, a fit on the same objects X, y and sample_weight with equal `splitter`, `max_bins`,
-    `categorical_features` and `pos_label` as one of the last two prepared tables reuses that table, and with it the
-    linear score inside leaves for the same `logistic_C`. Scoring reuses a matrix that a model of the same table made
-    from the same X. Models and scores are the same, bit for bit; warnings about a table's content are issued once.
-
-    Objects are compared by identity: do not change X, y or sample_weight inside the context. All are released at its
-    end. Each context has its own tables, also inside another one; other threads and processes are not affected.
-
-    Parameters
-    ----------
-    leaf_depths : iterable of int
-        Values of `leaf_depth` with which `MetaAP` will be fitted here, with equal other parameters. On a small table
-        the first fit grows all these trees at once, which is cheaper than one after the other; None and other values
-        are grown in their own fit. List only values that will be fitted.
-
-    Examples
-    --------
-    >>> from toprank import MetaAP
-    >>> from toprank.datasets import make_audit
-    >>> from toprank.data.binned_cases import shared_training_data
-    >>> data = make_audit(4000, random_state=0)
-    >>> with shared_training_data(leaf_depths=[1, 2, 3]):
-    ...     models = [MetaAP(max_depth=3, leaf_depth=depth).fit(data.X, data.y) for depth in (1, 2, 3)]
-    >>> [model.n_leaves_ for model in models]
-    [8, 6, 6]
-    """
-    tables = SharedTables(tuple(sorted({depth for depth in leaf_depths if depth is not None})))
-    token = _SHARED.set(tables)
-    try:
-        yield
-    finally:
-        _SHARED.reset(token)
-        tables.clear()  # a copy of the context may live on

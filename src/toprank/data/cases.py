@@ -36,6 +36,7 @@ class Cases:
     """
 
     columns: list[Column]
+    shared_depths: tuple[int, ...] | None = None  # of a `SharedTable`, its `leaf_depths`
 
     def __init__(self, X: np.ndarray, is_positive: np.ndarray, weight: np.ndarray | None, columns: Sequence[Column]):
         if len(X) > MAX_ROWS:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from statistics import NormalDist
 from typing import Any
@@ -12,6 +11,7 @@ from numpy.typing import NDArray
 from scipy.special import gammaln
 
 from toprank.explain import Rule, leaf_rules
+from toprank.metrics.comparison import holm
 from toprank.rankers.tree_ranker import TreeRanker
 from toprank.words.numbers import lift_text, percent_text
 
@@ -184,19 +184,3 @@ def fisher_by_count(size: int, n: int, n_new: int) -> NDArray[np.float64]:
     p_value = np.ones(high + 1)
     p_value[low:] = np.minimum(np.cumsum(order)[no_more_likely - 1], 1.0)
     return p_value
-
-
-def holm(p_value: NDArray[np.float64] | Sequence[float]) -> NDArray[np.float64]:
-    """p-values adjusted for their number by Holm's step-down procedure, in the order given.
-
-    Examples
-    --------
-    >>> holm([0.01, 0.04, 0.03]).round(2).tolist()
-    [0.03, 0.06, 0.06]
-    """
-    p_value = np.asarray(p_value, np.float64)
-    order = np.argsort(p_value, kind="stable")
-    steps = np.maximum.accumulate(p_value[order] * np.arange(len(p_value), 0, -1))
-    adjusted = np.empty(len(p_value))
-    adjusted[order] = np.minimum(steps, 1.0)
-    return adjusted

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from toprank.errors import InputError
-from toprank.experiment.plan import Table
+from toprank.experiment.plan import PlanTable
 
 
 class Cases(NamedTuple):
@@ -21,13 +21,13 @@ class Cases(NamedTuple):
     y: np.ndarray
 
 
-def load_cases(table: Table, folder: str | Path | None = None) -> Cases:
-    """Cases of a table of a plan; the last few are cached."""
+def load_cases(table: PlanTable, folder: str | Path | None = None) -> Cases:
+    """Cases of a table of a plan; the last few are remembered."""
     return _load(tuple(sorted((key, _frozen(value)) for key, value in table.source.items())), str(folder or ""))
 
 
-def content_of(table: Table, folder: str | Path | None = None) -> str | None:
-    """Hash of a table's file; None if no file can be read."""
+def content_of(table: PlanTable, folder: str | Path | None = None) -> str | None:
+    """Hash of a table's file; None where there is none to be read."""
     from toprank.datasets.files import find_file
 
     if "openml" in table.source:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from toprank.errors import InputError
 from toprank.experiment import summary
-from toprank.experiment.layout import Table, make_table, spread
+from toprank.experiment.layout import ShownTable, make_table, spread
 from toprank.experiment.panel import NothingToCompareError
 from toprank.experiment.plan import Plan
 from toprank.experiment.store import Store
@@ -78,7 +78,7 @@ def write_evidence(
     return written
 
 
-def main_tables(results: polars.DataFrame, published: polars.DataFrame | None, plan: Plan) -> list[Table]:
+def main_tables(results: polars.DataFrame, published: polars.DataFrame | None, plan: Plan) -> list[ShownTable]:
     """The tables to look at first."""
     wanted = ("leaderboard", "published", "against", "unfinished")
     return [table for name, table in _tables(results, published, plan) if name in wanted]
@@ -118,10 +118,12 @@ def read_published(path: str | Path) -> polars.DataFrame:
 # --- tables -------------------------------------------------------------------------------------------------------
 
 
-def _tables(results: polars.DataFrame, published: polars.DataFrame | None, plan: Plan) -> Iterator[tuple[str, Table]]:
-    """Name and content of each table that the results allow."""
+def _tables(
+    results: polars.DataFrame, published: polars.DataFrame | None, plan: Plan
+) -> Iterator[tuple[str, ShownTable]]:
+    """Name and content of each table that the results are enough for."""
     main, reference = _main(results, plan), plan.reference
-    makers: dict[str, Callable[[], Table]] = {
+    makers: dict[str, Callable[[], ShownTable]] = {
         "leaderboard": lambda: make_table(
             summary.leaderboard(main), "Mean average precision over the data sets", MEANS),
         "by_imbalance": lambda: spread(
@@ -151,15 +153,15 @@ def _tables(results: polars.DataFrame, published: polars.DataFrame | None, plan:
             yield name, table
 
 
-def _leaderboard(results: polars.DataFrame, measure: str) -> Table:
+def _leaderboard(results: polars.DataFrame, measure: str) -> ShownTable:
     words = measure.replace("_", " ")
     return make_table(summary.leaderboard(results, measure), f"Mean {words} over the data sets", MEANS)
 
 
 def _published_tables(
     main: polars.DataFrame, results: polars.DataFrame, published: polars.DataFrame
-) -> dict[str, Callable[[], Table]]:
-    """Our figures beside the published ones, and the published ones by level of imbalance on the same splits."""
+) -> dict[str, Callable[[], ShownTable]]:
+    """Ours beside published figures, and those by level of imbalance on the same splits."""
     same = published.join(main.select("dataset", "split", "positive_rate").unique(), on=["dataset", "split"])
     return {
         "published": lambda: make_table(
@@ -204,7 +206,7 @@ def _unfinished(results: polars.DataFrame, plan: Plan) -> polars.DataFrame:
     return pl.DataFrame(rows, schema=schema, orient="row")
 
 
-def _precision_table(results: polars.DataFrame, title: str) -> Table:
+def _precision_table(results: polars.DataFrame, title: str) -> ShownTable:
     """Precision at a few k, for each level of imbalance."""
     import polars as pl
 

@@ -27,7 +27,7 @@ MISSING = "-"
 
 
 @dataclass(frozen=True)
-class Column:
+class ShownColumn:
     """How a column of a frame is shown.
 
     Attributes
@@ -56,19 +56,19 @@ class Column:
         """Further columns of the frame shown in the same cell."""
         return [name for name in (getattr(self, role) for role in COMPANIONS) if name is not None]
 
-    def renamed(self, rename: Callable[[str], str | None], header: str | None = None) -> Column:
-        """The same format for other columns; a companion that becomes None is dropped."""
+    def renamed(self, rename: Callable[[str], str | None], header: str | None = None) -> ShownColumn:
+        """The same format of other columns; a companion that becomes None is forgotten."""
         parts: dict[str, Any] = {role: rename(name) for role in COMPANIONS if (name := getattr(self, role)) is not None}
         name, header = rename(self.name) or self.name, self.header if header is None else header
         return replace(self, name=name, header=header, **parts)
 
 
 @dataclass(frozen=True)
-class Table:
+class ShownTable:
     """A frame with the columns to show, a title above and a note below."""
 
     frame: polars.DataFrame
-    columns: tuple[Column, ...]
+    columns: tuple[ShownColumn, ...]
     title: str = ""
     note: str = ""
 
@@ -84,19 +84,21 @@ class Cell:
 KNOWN = {
     column.name: column
     for column in (
-        Column("method", "method"), Column("dataset", "data set"), Column("n_data_sets", "data sets", "count"),
-        Column("n_splits", "splits", "count"), Column("n_trials", "trials", "count"),
-        Column("n_left_out", "left out", "count"), Column("n_below", "sets below", "count"),
-        Column("mean", "mean", "points", error="std", bold="is_best"), Column("std", "std", "points"),
-        Column("mean_rank", "mean rank", "rank"), Column("size", "size", "number", unit="size_unit"),
-        Column("is_readable", "readable", "flag"), Column("positive_rate", "% pos.", "points"),
-        Column("level", "% pos. up to", "number"), Column("percent", "k, % of pos.", "number"),
-        Column("ours", "ours", "points", star="is_below"), Column("published", "published", "points"),
-        Column("difference", "difference", "change", error="standard_error"), Column("low", "low", "change"),
-        Column("high", "high", "change"), Column("p_value", "p", "p_value"), Column("p_holm", "p, Holm", "p_value"),
-        Column("rival", "best other"), Column("seconds_tune", "tune, s", "seconds"),
-        Column("seconds_fit", "fit, s", "seconds"), Column("seconds_score", "score, s", "seconds"),
-        Column("seconds_total", "all trials, s", "seconds"),
+        ShownColumn("method", "method"), ShownColumn("dataset", "data set"),
+        ShownColumn("n_data_sets", "data sets", "count"),
+        ShownColumn("n_splits", "splits", "count"), ShownColumn("n_trials", "trials", "count"),
+        ShownColumn("n_left_out", "left out", "count"), ShownColumn("n_below", "sets below", "count"),
+        ShownColumn("mean", "mean", "points", error="std", bold="is_best"), ShownColumn("std", "std", "points"),
+        ShownColumn("mean_rank", "mean rank", "rank"), ShownColumn("size", "size", "number", unit="size_unit"),
+        ShownColumn("is_readable", "readable", "flag"), ShownColumn("positive_rate", "% pos.", "points"),
+        ShownColumn("level", "% pos. up to", "number"), ShownColumn("percent", "k, % of pos.", "number"),
+        ShownColumn("ours", "ours", "points", star="is_below"), ShownColumn("published", "published", "points"),
+        ShownColumn("difference", "difference", "change", error="standard_error"), ShownColumn("low", "low", "change"),
+        ShownColumn("high", "high", "change"), ShownColumn("p_value", "p", "p_value"),
+        ShownColumn("p_holm", "p, Holm", "p_value"),
+        ShownColumn("rival", "best other"), ShownColumn("seconds_tune", "tune, s", "seconds"),
+        ShownColumn("seconds_fit", "fit, s", "seconds"), ShownColumn("seconds_score", "score, s", "seconds"),
+        ShownColumn("seconds_total", "all trials, s", "seconds"),
     )
 }  # fmt: skip
 """Format of the columns of summaries; the format of other columns depends on their type."""
@@ -104,15 +106,15 @@ KNOWN = {
 MEASURE = re.compile(r"average_precision.*|roc_auc|p_at_\d+|pos_at_top|tuning_score")
 
 
-def make_table(frame: polars.DataFrame, title: str = "", note: str = "") -> Table:
-    """The frame with the default format of each column."""
+def make_table(frame: polars.DataFrame, title: str = "", note: str = "") -> ShownTable:
+    """The frame with the usual format of each column."""
     columns = [_column(frame, name) for name in frame.columns]
     taken = {name for column in columns for name in column.companions}
-    return Table(frame, tuple(column for column in columns if column.name not in taken), title, note)
+    return ShownTable(frame, tuple(column for column in columns if column.name not in taken), title, note)
 
 
-def _column(frame: polars.DataFrame, name: str) -> Column:
-    """Format of one column; companions that the frame lacks are dropped."""
+def _column(frame: polars.DataFrame, name: str) -> ShownColumn:
+    """Format of one column; companions that the frame lacks are forgotten."""
     if name in KNOWN:
         return KNOWN[name].renamed(lambda part: part if part in frame.columns else None)
     kind: Kind = "text"
@@ -122,7 +124,7 @@ def _column(frame: polars.DataFrame, name: str) -> Column:
         kind = "points" if MEASURE.fullmatch(name) else "number"
     elif str(frame.schema[name]) == "Boolean":
         kind = "flag"
-    return Column(name, name.replace("_", " "), kind)
+    return ShownColumn(name, name.replace("_", " "), kind)
 
 
 def spread(
@@ -132,8 +134,8 @@ def spread(
     keep: Sequence[str] | None = None,
     title: str = "",
     note: str = "",
-) -> Table:
-    """Table of one column per method from a frame of one row per method.
+) -> ShownTable:
+    """Table of one column a method from a frame of one row a method.
 
     Parameters
     ----------
@@ -179,7 +181,7 @@ def spread(
         values = [next(iter(found.values()))[name] for found in rows.values()]
         made[name] = pl.Series(values, dtype=frame.schema[name])
         columns.append(_column(frame, name))
-    return Table(pl.DataFrame(made), tuple(columns), title, note)
+    return ShownTable(pl.DataFrame(made), tuple(columns), title, note)
 
 
 def _below(label: Any, name: str) -> str:
@@ -239,7 +241,7 @@ FORMATS: dict[str, Callable[[Any], str]] = {
 }
 
 
-def _cell(row: dict[str, Any], column: Column, plus_minus: str) -> Cell:
+def _cell(row: dict[str, Any], column: ShownColumn, plus_minus: str) -> Cell:
     text = format_value(row[column.name], column.kind)
     if text != MISSING:
         if column.error and row[column.error] is not None:
@@ -251,14 +253,14 @@ def _cell(row: dict[str, Any], column: Column, plus_minus: str) -> Cell:
     return Cell(text, bool(column.bold and row[column.bold]))
 
 
-def cells_of(table: Table, plus_minus: str = " ± ") -> list[list[Cell]]:
+def cells_of(table: ShownTable, plus_minus: str = " ± ") -> list[list[Cell]]:
     """Cells of each row."""
     return [[_cell(row, column, plus_minus) for column in table.columns] for row in table.frame.iter_rows(named=True)]
 
 
-def as_table(table: Table | polars.DataFrame) -> Table:
-    """The table, checked; a frame gets the default format of each column."""
-    table = table if isinstance(table, Table) else make_table(table)
+def as_table(table: ShownTable | polars.DataFrame) -> ShownTable:
+    """The table, checked; a frame gets the usual format of each column."""
+    table = table if isinstance(table, ShownTable) else make_table(table)
     for column in table.columns:
         for name in (column.name, *column.companions):
             if name not in table.frame.columns:

@@ -27,8 +27,7 @@ from toprank.experiment.panel import (
     make_panel,
     to_frame,
 )
-from toprank.experiment.statistics import holm
-from toprank.metrics.comparison import Comparison, corrected_resampled_t_test, wilcoxon_test
+from toprank.metrics.comparison import Comparison, corrected_resampled_t_test, holm, wilcoxon_test
 
 if TYPE_CHECKING:
     import polars

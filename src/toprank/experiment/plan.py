@@ -29,8 +29,8 @@ DEFAULT_MEASURES = ("average_precision", "roc_auc", "precision_at_positives")
 
 
 @dataclass(frozen=True)
-class Table:
-    """A table of a plan: `source` says where it comes from, `name` is its name in results."""
+class PlanTable:
+    """A table of a plan: `source` says where it comes from, `name` what tables of results call it."""
 
     name: str
     source: Mapping[str, Any]
@@ -166,7 +166,7 @@ class Trial:
     """One table, one split, one method: the unit of work."""
 
     id: str
-    table: Table
+    table: PlanTable
     use: MethodUse
     protocol: Protocol
     measures: tuple[str, ...]
@@ -199,7 +199,7 @@ class Plan:
     """
 
     name: str
-    tables: tuple[Table, ...]
+    tables: tuple[PlanTable, ...]
     methods: tuple[MethodUse, ...]
     protocol: Protocol = Protocol()
     measures: tuple[str, ...] = DEFAULT_MEASURES
@@ -295,7 +295,7 @@ class Plan:
                         found.append(self._trial(table, use, seed, fold))
         return found
 
-    def _trial(self, table: Table, use: MethodUse, seed: int, fold: int) -> Trial:
+    def _trial(self, table: PlanTable, use: MethodUse, seed: int, fold: int) -> Trial:
         decides = [table.decides(), use.decides(), self.protocol.decides(), list(self.measures), seed, fold]
         text = json.dumps(decides, sort_keys=True, default=str)
         trial_id = hashlib.sha256(text.encode()).hexdigest()[:16]
@@ -331,7 +331,7 @@ def _overridden(content: dict[str, Any], changes: dict[str, Any]) -> dict[str, A
     return out
 
 
-def _tables(entries: Any, folder: str | Path | None, owner: str) -> Iterable[Table]:
+def _tables(entries: Any, folder: str | Path | None, owner: str) -> Iterable[PlanTable]:
     entries = [entries] if isinstance(entries, str | Mapping) else entries
     if not isinstance(entries, Sequence):
         raise InputError(f"'data' of {owner} must be a list of tables, found {entries!r:.60}.")
@@ -346,10 +346,10 @@ def _tables(entries: Any, folder: str | Path | None, owner: str) -> Iterable[Tab
         title = entry.pop("as", None)
         if "group" in entry:
             names = _names_of_group(entry.pop("group"), folder, owner)
-            yield from (Table(name, {"name": name} | entry) for name in names)
+            yield from (PlanTable(name, {"name": name} | entry) for name in names)
         else:
             default = Path(str(entry["path"])).name.split(".")[0] if "path" in entry else str(entry[kinds[0]])
-            yield Table(str(title or default), entry)
+            yield PlanTable(str(title or default), entry)
 
 
 def _names_of_group(group: str, folder: str | Path | None, owner: str) -> list[str]:

@@ -14,12 +14,13 @@ from typing import Any
 
 import numpy as np
 
-from toprank.data.binned_cases import shared_training_data
+from toprank.data.shared_table import SharedTable
 from toprank.errors import InputError
 from toprank.experiment.encoding import make_encoder
 from toprank.experiment.measures import score_of
 from toprank.experiment.plan import MethodUse, Protocol
 from toprank.experiment.registry import Method, Reads, find_method
+from toprank.rankers.reading import as_read_by
 
 Setting = dict[str, Any]
 Folds = Sequence[tuple[np.ndarray, np.ndarray]]
@@ -87,11 +88,11 @@ class Tuner:
         depths = [setting["leaf_depth"] for setting in settings if "leaf_depth" in setting]  # MetaAP: grown together
         for i, (inside, held_out) in enumerate(folds):
             encoder = make_encoder(self.reads).fit(rows_of(X, inside))
-            known, new = encoder.transform(rows_of(X, inside)), encoder.transform(rows_of(X, held_out))
-            with shared_training_data(leaf_depths=depths):
-                for positions, scores in self.score_settings(settings, known, y[inside], new):
-                    for position, score in zip(positions, scores, strict=True):
-                        out[position, i] = score_of(self.scoring, y[held_out], score)
+            known = SharedTable(encoder.transform(rows_of(X, inside)), leaf_depths=depths)
+            new = SharedTable(encoder.transform(rows_of(X, held_out)))
+            for positions, scores in self.score_settings(settings, known, y[inside], new):
+                for position, score in zip(positions, scores, strict=True):
+                    out[position, i] = score_of(self.scoring, y[held_out], score)
         return out
 
     def score_settings(
@@ -108,19 +109,19 @@ class Tuner:
             if sweep is None or len(positions) == 1:
                 yield positions, scores_of(model, new)[None, :]
             else:
-                yield positions, np.asarray(sweep.scores(model, new, values))
+                yield positions, np.asarray(sweep.scores(model, as_read_by(model, new), values))
 
     def fit(self, setting: Setting, X: Any, y: np.ndarray) -> Any:
         """A fitted estimator; X is encoded for the method. A seed in the plan overrides the trial's."""
         self.before_fit()
         parameters = {"random_state": self.random_state, **self.use.parameters, **setting}
-        return self.method.make(n_jobs=1, **parameters).fit(X, y)
+        model = self.method.make(n_jobs=1, **parameters)
+        return model.fit(as_read_by(model, X), y)
 
     def _out_of_bag(self, settings: Sequence[Setting], X: Any, y: np.ndarray) -> np.ndarray:
-        """Out-of-bag score of a forest per setting: no fold is held out, so all rows are used for learning."""
-        known = make_encoder(self.reads).fit(X).transform(X)
-        with shared_training_data():
-            models = [self.fit(setting, known, y) for setting in settings]
+        """Out-of-bag score of a forest of each setting: no fold is held out, and no fewer rows are learned from."""
+        known = SharedTable(make_encoder(self.reads).fit(X).transform(X))
+        models = [self.fit(setting, known, y) for setting in settings]
         if not all(hasattr(model, "oob_decision_function_") for model in models):
             raise InputError(f"{self.method.title} has no out-of-bag score. Hint: use the judge cv.")
         scores = []
@@ -194,7 +195,8 @@ def rows_of(X: Any, rows: np.ndarray) -> Any:
 
 
 def scores_of(model: Any, X: Any) -> np.ndarray:
-    """Scores of rows by whichever method the estimator has: larger is more suspicious."""
+    """Scores of rows by whatever the estimator offers: larger is more suspicious."""
+    X = as_read_by(model, X)
     if hasattr(model, "decision_function"):
         return np.asarray(model.decision_function(X), np.float64)
     if hasattr(model, "predict_proba"):

@@ -14,14 +14,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from toprank.errors import InputError
-from toprank.experiment.layout import MISSING, Cell, Column, Table, as_table, cells_of, make_table, spread
+from toprank.experiment.layout import MISSING, Cell, ShownColumn, ShownTable, as_table, cells_of, make_table, spread
 
 if TYPE_CHECKING:
     import polars
 
 __all__ = [
-    "Column",
-    "Table",
+    "ShownColumn",
+    "ShownTable",
     "make_table",
     "spread",
     "to_html",
@@ -41,7 +41,7 @@ MIN_HEADER = 6
 GAP = "  "
 
 
-def to_text(table: Table | polars.DataFrame) -> str:
+def to_text(table: ShownTable | polars.DataFrame) -> str:
     """Plain text of at most 100 columns.
 
     Headers of a wider table are wrapped; if that is not enough, it is split into blocks that repeat the first column
@@ -83,7 +83,7 @@ def _cell_lines(texts: list[str]) -> list[list[str]]:
     return [_wrap(text) if len(text) > MAX_TEXT else [text] for text in texts]
 
 
-def _block(table: Table, columns: list[list[list[str]]], widths: list[int], chosen: list[int]) -> list[str]:
+def _block(table: ShownTable, columns: list[list[list[str]]], widths: list[int], chosen: list[int]) -> list[str]:
     """Lines of some of the columns: the header at the bottom of its lines, a rule, the rows."""
     lines = []
     for place in range(len(columns[chosen[0]]) if chosen else 0):
@@ -101,7 +101,7 @@ def _block(table: Table, columns: list[list[list[str]]], widths: list[int], chos
     return lines
 
 
-def to_markdown(table: Table | polars.DataFrame) -> str:
+def to_markdown(table: ShownTable | polars.DataFrame) -> str:
     """A pipe table, the best figures bold."""
     table = as_table(table)
 
@@ -126,14 +126,14 @@ LATEX = {
 """Characters special to LaTeX; a bracket or star at the start of a row would belong to the line break before it."""
 
 
-def to_latex(table: Table | polars.DataFrame) -> str:
-    """A tabular with the rules of the package booktabs; in a table environment if it has a title or a note."""
+def to_latex(table: ShownTable | polars.DataFrame) -> str:
+    """A tabular with the rules of the package booktabs; in a table environment where it has a title or a note."""
     table = as_table(table)
 
     def escape(text: str) -> str:
         return "".join(LATEX.get(letter, letter) for letter in text)
 
-    def shown(cell: Cell, column: Column) -> str:
+    def shown(cell: Cell, column: ShownColumn) -> str:
         text = escape(cell.text)
         if column.kind != "text" and text != MISSING:
             text = re.sub(r"(?<!\d)-(?=\d)", "$-$", text)
@@ -152,11 +152,11 @@ def to_latex(table: Table | polars.DataFrame) -> str:
     return "\n".join(lines) + "\n"
 
 
-def to_html(table: Table | polars.DataFrame) -> str:
-    """One self-contained table element."""
+def to_html(table: ShownTable | polars.DataFrame) -> str:
+    """One table element that needs no other file."""
     table = as_table(table)
 
-    def tag(name: str, text: str, column: Column) -> str:
+    def tag(name: str, text: str, column: ShownColumn) -> str:
         align = "left" if column.kind == "text" else "right"
         return f'<{name} style="text-align:{align};padding:2px 8px">{text}</{name}>'
 
@@ -175,14 +175,14 @@ def to_html(table: Table | polars.DataFrame) -> str:
     return "\n".join([*lines, "</table>"]) + "\n"
 
 
-WRITERS: dict[str, Callable[[Table], str]] = {
+WRITERS: dict[str, Callable[[ShownTable], str]] = {
     ".txt": to_text, ".md": to_markdown, ".tex": to_latex, ".html": to_html,
 }  # fmt: skip
 ENDINGS = (*WRITERS, ".csv", ".parquet")
 
 
-def write_table(table: Table | polars.DataFrame, path: str | Path) -> None:
-    """Write a table in the format of the file extension; the file is written whole or not at all."""
+def write_table(table: ShownTable | polars.DataFrame, path: str | Path) -> None:
+    """Write a table in the format that the ending names; the file appears whole or not at all."""
     from toprank.files.atomic import write_atomically
 
     path, table = Path(path), as_table(table)

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from toprank.data.binned_cases import shared_training_data
+from toprank.data.shared_table import SharedTable
 from toprank.experiment.data import load_cases
 from toprank.experiment.encoding import make_encoder
 from toprank.experiment.measures import figures_of, score_of
@@ -85,17 +85,16 @@ def _run(trial: Trial, folder: str | Path | None, before_fit: Callable[[], None]
     tuning = tuner.tune(X, y, split.folds)
     tuned = time.perf_counter()
     encoder = make_encoder(tuner.reads).fit(X)
-    known = encoder.transform(X)
-    with shared_training_data():
-        model = tuner.fit(tuning.setting, known, y)
-        fitted = time.perf_counter()
-        new, y_test = encoder.transform(rows_of(cases.X, split.test)), cases.y[split.test]
-        score = scores_of(model, new)
-        scored = time.perf_counter()
-        try:
-            profile = _profile(trial, tuner, tuning.setting, known, y, new, y_test)
-        except Exception:  # a value that cannot be fitted is missing from the plot; the trial keeps its figures
-            profile = []
+    known = SharedTable(encoder.transform(X))
+    model = tuner.fit(tuning.setting, known, y)
+    fitted = time.perf_counter()
+    new, y_test = SharedTable(encoder.transform(rows_of(cases.X, split.test))), cases.y[split.test]
+    score = scores_of(model, new)
+    scored = time.perf_counter()
+    try:
+        profile = _profile(trial, tuner, tuning.setting, known, y, new, y_test)
+    except Exception:  # a value that cannot be fitted costs the plot its points, not the trial its figures
+        profile = []
     measures = figures_of(trial.measures, y_test, score)
     train = score_of("average_precision", y, scores_of(model, known))
     size, unit = tuner.method.size(model) if tuner.method.size else (None, None)

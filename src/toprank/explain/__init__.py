@@ -3,7 +3,7 @@
 Reads a `Tree` and the columns' names; knows nothing of estimators or data frames.
 """
 
-from toprank.explain.conditions import Condition, Way, merge_path, side_condition
+from toprank.explain.conditions import Condition, Way, path_conditions, side_condition
 from toprank.explain.contributions import auc_importance, feature_contributions, gain_importance
 from toprank.explain.covers import MAX_CONDITIONS, MAX_LEAVES, Cover, Covers, LeafRows
 from toprank.explain.dependence import Dependence, partial_dependence
@@ -41,8 +41,8 @@ __all__ = [
     "gain_importance",
     "leaf_rules",
     "leaf_table",
-    "merge_path",
     "partial_dependence",
+    "path_conditions",
     "reasons",
     "rule_table",
     "side_condition",

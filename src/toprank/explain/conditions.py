@@ -227,7 +227,7 @@ def merged(conditions: Iterable[Condition]) -> list[Condition]:
     return list(out.values())
 
 
-def merge_path(tree: Tree, columns: Sequence[Column], nodes: Sequence[int] | np.ndarray) -> list[Condition]:
+def path_conditions(tree: Tree, columns: Sequence[Column], nodes: Sequence[int] | np.ndarray) -> list[Condition]:
     """Conditions of a path, one per feature, in the order in which the path first asks for them.
 
     Parameters

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from toprank._core.dtypes import LEAF, OBLIQUE
-from toprank.explain.conditions import Condition, merge_path
+from toprank.explain.conditions import Condition, path_conditions
 from toprank.tree.columns import Column
 from toprank.tree.structure import Tree
 
@@ -160,7 +160,7 @@ def ranked_conditions(
     change = np.diff(log_odds[path[path >= 0]])
     weighed = [
         (condition, float(change[list(condition.steps)].sum()))
-        for condition in merge_path(tree, columns, path)
+        for condition in path_conditions(tree, columns, path)
         if not condition.is_open
     ]
     return sorted(weighed, key=lambda pair: -pair[1])

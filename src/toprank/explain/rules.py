@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from toprank.errors import InputError
-from toprank.explain.conditions import Way, merge_path
+from toprank.explain.conditions import Way, path_conditions
 from toprank.explain.contributions import node_log_odds, ranked_conditions
 from toprank.explain.covers import MAX_CONDITIONS, Covers
 from toprank.explain.paths import PathCounts, ways_up
@@ -272,7 +272,7 @@ def _short_ways(
     longer = max_conditions is None or max_conditions > MAX_CONDITIONS
     if longer and not cover.is_exact and int(paths.n_paths[leaf]) == 1:
         nodes, _ = next(paths.into(leaf))
-        n_conditions = sum(not condition.is_open for condition in merge_path(tree, columns, nodes))
+        n_conditions = sum(not condition.is_open for condition in path_conditions(tree, columns, nodes))
         if max_conditions is None or n_conditions <= max_conditions:
             return None
     return {

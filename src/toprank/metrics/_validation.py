@@ -49,7 +49,7 @@ def check_rows(
     caller: str,
 ) -> CheckedRows:
     """Return the checked rows; without weights or amounts every row counts once and is worth 1."""
-    positive = check_labels(y_true, pos_label=pos_label, caller=caller)
+    positive = mark_positives(y_true, pos_label=pos_label, caller=caller)
     score = check_score(score, "score", len(positive), caller=caller)
     weight = check_weight(sample_weight, len(positive), caller=caller)
     amount = np.ones(len(positive)) if amount is None else check_amount(amount, len(positive), caller=caller)
@@ -80,7 +80,7 @@ def as_vector(values: ArrayLike, name: str, *, caller: str, n: int | None = None
     return array
 
 
-def check_labels(y_true: ArrayLike, *, pos_label: Any = None, caller: str) -> NDArray[np.bool_]:
+def mark_positives(y_true: ArrayLike, *, pos_label: Any = None, caller: str) -> NDArray[np.bool_]:
     """Return True where the label is the positive one."""
     labels = as_vector(y_true, "y_true", caller=caller)
     low, high = two_classes(labels, caller=caller)

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from toprank.errors import InputError
-from toprank.metrics._validation import as_vector, check_count, check_labels, check_level
+from toprank.metrics._validation import as_vector, check_count, check_level, mark_positives
 
 ROW_KEYWORDS = ("sample_weight", "amount")
 
@@ -112,7 +112,7 @@ class ResampledRows:
     def __init__(
         self, y_true: ArrayLike, scores: list[ArrayLike], metric_kwargs: dict[str, Any], *, caller: str
     ) -> None:
-        positive = check_labels(y_true, pos_label=metric_kwargs.get("pos_label"), caller=caller)
+        positive = mark_positives(y_true, pos_label=metric_kwargs.get("pos_label"), caller=caller)
         n = len(positive)
         columns = [as_vector(score, "score", caller=caller, n=n) for score in scores]
         per_row = {

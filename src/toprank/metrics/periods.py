@@ -12,11 +12,11 @@ from toprank.errors import InputError, InputTypeError
 from toprank.metrics._validation import (
     as_vector,
     check_amount,
-    check_labels,
     check_score,
     check_weight,
     is_int,
     is_real,
+    mark_positives,
 )
 from toprank.metrics.at_k import gain_at_k, precision_at_k, recall_at_k
 from toprank.metrics.entities import distinct_entity_precision_at_k, encode_identifiers
@@ -210,7 +210,7 @@ def _positive(labels: NDArray[Any], pos_label: Any, caller: str) -> NDArray[np.b
     """Return True where the label is positive; if pos_label is given, one class is enough."""
     if pos_label is not None and len(labels) and (labels == labels[0]).all():
         return labels == pos_label
-    return check_labels(labels, pos_label=pos_label, caller=caller)
+    return mark_positives(labels, pos_label=pos_label, caller=caller)
 
 
 def _encode_periods(periods: ArrayLike, n: int, caller: str) -> tuple[NDArray[np.intp], NDArray[Any]]:

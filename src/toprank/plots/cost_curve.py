@@ -13,7 +13,7 @@ from toprank.metrics.operating_points import OperatingPoints
 from toprank.metrics.roc import RocCurve
 from toprank.plots.cost_curve_inputs import check_free_names, check_objects, check_selected
 from toprank.plots.display import Display
-from toprank.plots.labels import check_labels
+from toprank.plots.labels import check_naming
 from toprank.plots.lines import write_axis_labels
 from toprank.plots.models import check_test_cases, judged, roc_of_leaves, roc_of_scores, with_costs
 from toprank.plots.points import (
@@ -290,7 +290,7 @@ class CostOptimalCurveDisplay(Display):
         'Alerts among 14 cases'
         """
         caller = type(self).__name__
-        check_labels(labels, caller=f"{caller}.plot")
+        check_naming(labels, caller=f"{caller}.plot")
         if x not in X_AXES:
             raise InputError(f"The 'x' parameter of {caller}.plot must be one of {X_AXES}. Got {x!r} instead.")
         limits = check_limits(xlim, f"{caller}.plot", highest=np.inf if x == "alerts" else 1.0)

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from toprank.errors import InputError
 from toprank.plots.display import Display
 from toprank.plots.inputs import Floats, check_figures, check_scores, check_series, check_share, read_columns, series_of
-from toprank.plots.labels import check_labels, name_lines
+from toprank.plots.labels import check_naming, name_lines
 from toprank.plots.lines import draw_lines, in_percent, line_figure, line_limits, without_figures, write_axis_labels
 from toprank.plots.style import MethodStyle, complete_styles, write_title
 
@@ -160,7 +160,7 @@ class PrecisionAtKDisplay(Display):
             Names beside the ends of the curves, in a legend or nowhere; "auto" puts them beside the curves if they fit.
         """
         caller = type(self).__name__
-        check_labels(labels, caller=f"{caller}.plot")
+        check_naming(labels, caller=f"{caller}.plot")
         chosen = complete_styles(self.methods, styles)
         precision, low, high = (in_percent(series or {}) for series in (self.precision, self.low, self.high))
         with line_figure(ax, self.methods, caller) as (axes, is_own):

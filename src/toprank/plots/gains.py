@@ -13,7 +13,7 @@ from toprank.errors import InputError
 from toprank.plots.curves import long_columns, thinned
 from toprank.plots.display import Display
 from toprank.plots.inputs import check_figures, check_scores, check_series, check_share, read_columns, series_of
-from toprank.plots.labels import FEW, add_legend, check_labels, name_lines
+from toprank.plots.labels import FEW, add_legend, check_naming, name_lines
 from toprank.plots.lines import draw_lines, in_percent, line_figure, without_figures, write_axis_labels
 from toprank.plots.style import FAINT, INK, SMALL_SIZE, MethodStyle, complete_styles, percent, short_names, write_title
 from toprank.words.counts import plural
@@ -149,7 +149,7 @@ class GainsDisplay(Display):
             "auto" writes a legend.
         """
         caller = type(self).__name__
-        check_labels(labels, caller=f"{caller}.plot")
+        check_naming(labels, caller=f"{caller}.plot")
         check_share(up_to, "up_to", caller=f"{caller}.plot")
         chosen = complete_styles(self.methods, styles)
         points = np.append(self.checked[self.checked < up_to], min(up_to, self.checked[-1]))

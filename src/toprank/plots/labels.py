@@ -21,7 +21,7 @@ FEW = 8  # most entries of a legend inside the axes
 FARTHEST = 0.2  # most distance of a name from its line, as a share of the height of the axes
 
 
-def check_labels(labels: Any, *, caller: str) -> None:
+def check_naming(labels: Any, *, caller: str) -> None:
     """Raise ValueError unless `labels` is one of the ways to name lines."""
     if labels not in LABELS:
         known = ", ".join(map(repr, LABELS))

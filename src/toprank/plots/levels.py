@@ -13,7 +13,7 @@ from toprank.errors import InputError, InputTypeError
 from toprank.plots.curves import long_columns
 from toprank.plots.display import Display
 from toprank.plots.inputs import check_figures, check_series, read_columns, series_of
-from toprank.plots.labels import check_labels, name_lines
+from toprank.plots.labels import check_naming, name_lines
 from toprank.plots.lines import draw_lines, in_percent, line_figure, line_limits, without_figures, write_axis_labels
 from toprank.plots.style import INK, TEXT_SIZE, MethodStyle, complete_styles, counted, write_title
 
@@ -241,7 +241,7 @@ def _draw_steps(
     """Draw lines with a marker at every position. Texts: those at the positions, of the x-axis, and the title."""
     ticks, x, title = texts
     owner = type(display).__name__
-    check_labels(labels, caller=f"{owner}.plot")
+    check_naming(labels, caller=f"{owner}.plot")
     chosen, values = complete_styles(series, styles), in_percent(series)
     step, width = -(-len(ticks) // MOST_TICKS), max(float(np.ptp(places)), 1.0)
     with line_figure(ax, list(series), owner) as (axes, is_own):

@@ -14,7 +14,7 @@ from toprank.metrics.roc import RocCurve, roc_curve
 from toprank.metrics.roc_bands import RocBand, roc_band
 from toprank.plots.display import Display
 from toprank.plots.inputs import Floats, check_scores
-from toprank.plots.labels import check_labels
+from toprank.plots.labels import check_naming
 from toprank.plots.lines import write_axis_labels
 from toprank.plots.style import (
     FAINT,
@@ -176,7 +176,7 @@ class RocDisplay(Display):
             All curves end in one point, so names go into a legend: all but "none" write one, with the areas.
         """
         caller = type(self).__name__
-        check_labels(labels, caller=f"{caller}.plot")
+        check_naming(labels, caller=f"{caller}.plot")
         chosen = complete_styles(self.methods, styles)
         with drawing(ax, (SIDE, SIDE), caller) as axes:
             handles = {}

@@ -12,8 +12,8 @@ from toprank.data.frames import backend_of, names_of
 from toprank.errors import InputError
 from toprank.explain.reasons import MAX_REASONS, Reason
 from toprank.metrics.at_k import cases_of_share
-from toprank.rankers.validation import nearest_name
 from toprank.words.counts import plural
+from toprank.words.nearest import did_you_mean
 
 
 def count_of_alerts(k: Any, n_rows: int) -> int:
@@ -75,7 +75,7 @@ def carried_columns(X: Any, names: Any, parameter: str) -> list[str]:
         if name not in known:
             raise InputError(
                 f"{parameter} names the column {name!r}, but X has no such column ({plural(len(known), 'column')})."
-                + nearest_name(name, known)
+                + did_you_mean(name, known)
             )
     return out
 

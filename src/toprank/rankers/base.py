@@ -17,11 +17,11 @@ from sklearn.utils.validation import check_is_fitted
 from toprank._compat import Interval, StrOptions
 from toprank._core.threads import Threads, resolve_n_jobs
 from toprank.budget import alerts_of_budget, budget_text, cases_of_budget, find_cutoff
-from toprank.data.binned_cases import shared_tables
 from toprank.data.cases import Cases
 from toprank.data.column_roles import learn_columns
 from toprank.data.encoding import encode, original_values
 from toprank.data.frames import backend_of, make_frame
+from toprank.data.shared_table import SharedTable, plain_table
 from toprank.explain.dependence import Dependence, partial_dependence
 from toprank.explain.reasons import Reason
 from toprank.explain.values import Originals
@@ -95,7 +95,7 @@ class Ranker(ClassifierMixin, TableReader):
 
         Parameters
         ----------
-        X : array or data frame of shape (n, n_features)
+        X : array or data frame of shape (n, n_features), or a SharedTable of it
             numpy, pandas, polars or pyarrow; categories and missing values as they are.
         y : array of shape (n,)
             The outcome: two values, of which the larger (1, True, "yes") or `pos_label` is the rare one.
@@ -120,7 +120,7 @@ class Ranker(ClassifierMixin, TableReader):
                     data = self._make_cases(encode(table, self.columns_), is_positive, weight, threads)
                     self.columns_ = with_usual(data.columns, data.X, is_positive, weight)
                     self.data_hash_ = data.fingerprint()
-                    self._backend = backend_of(X)
+                    self._backend = backend_of(plain_table(X))
                     self._offer(X, y, sample_weight, data)
                 self._set_cutoff(data, threads, self._fit_model(data, threads) or self._cross_validate(data, threads))
         except BaseException:
@@ -152,7 +152,7 @@ class Ranker(ClassifierMixin, TableReader):
         columns = [replace(c, has_missing=bool(m)) for c, m in zip(self.columns_, has_missing, strict=True)]
         return Cases(matrix, is_positive, weight, columns)
 
-    # --- sharing (`shared_training_data`) -----------------------------------------------------------------------
+    # --- sharing (`SharedTable`) --------------------------------------------------------------------------------
 
     @property
     def _table_settings(self) -> tuple[Any, ...]:
@@ -163,8 +163,7 @@ class Ranker(ClassifierMixin, TableReader):
 
     def _reuse(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, np.ndarray | None]:
         """Training data that an earlier fit made of the same objects, and their weights; None where there are none."""
-        shared = shared_tables()
-        found = shared.training.find((X, y, sample_weight), self._table_settings) if shared else None
+        found = X.training.find((y, sample_weight), self._table_settings) if isinstance(X, SharedTable) else None
         if found is None:
             return None, None
         data, facts = found
@@ -174,11 +173,11 @@ class Ranker(ClassifierMixin, TableReader):
 
     def _offer(self, X: Any, y: Any, sample_weight: Any, data: Any) -> None:
         """Keep training data, and what is known of the table by now, for fits to come."""
-        shared = shared_tables()
-        if shared:
+        if isinstance(X, SharedTable):
+            data.shared_depths = X.leaf_depths
             facts = {name: copy(value) for name, value in vars(self).items() if name.endswith("_")}
             facts |= {"_backend": self._backend, "_input_names": self._input_names}
-            shared.training.keep((X, y, sample_weight), self._table_settings, (data, facts))
+            X.training.keep((y, sample_weight), self._table_settings, (data, facts))
 
     # --- growing ------------------------------------------------------------------------------------------------
 

@@ -12,7 +12,7 @@ import numpy as np
 from toprank._compat import Interval, Options, StrOptions
 from toprank._core.criteria import split_gain
 from toprank._core.threads import Threads
-from toprank.data.binned_cases import BinnedCases, shared_tables
+from toprank.data.binned_cases import BinnedCases
 from toprank.rankers.base import RANKER_CONSTRAINTS
 from toprank.tree.categories import CategorySearch
 from toprank.tree.feature_sampler import FeatureSampler
@@ -129,11 +129,10 @@ def grow_meta(
 
 
 def grow_shared_meta(settings: GrowthSettings, data: BinnedCases, threads: Threads) -> tuple[MetaTree, float]:
-    """`grow_meta` on all rows; inside `shared_training_data` with what other leaf depths have in common."""
-    tables = shared_tables()
-    if tables is None or settings.max_leaf_nodes is not None:
+    """`grow_meta` on all rows; of a shared table with what other leaf depths have in common."""
+    depths = data.shared_depths
+    if depths is None or settings.max_leaf_nodes is not None:
         return grow_meta(settings, data, data.weight, threads)
-    depths = tables.leaf_depths
     alike = replace(settings, leaf_depth=None, smoothing=None, smoothing_strength=0.0, leaf_order="rate")
     if settings.leaf_depth in depths and len(depths) > 1 and data.X.size * len(depths) <= STACK_CELLS:
         grown, unit = data.once((alike, depths), lambda: _grow_stack(settings, data, depths, threads))

@@ -9,7 +9,7 @@ import numpy as np
 from toprank.tree.bin_mapper import row_blocks
 from toprank.tree.meta.meta_tree import MetaTree
 from toprank.tree.scoring import Scoring
-from toprank.tree.structure import Tree
+from toprank.tree.structure import Tree, parents_of
 
 
 def smoothed_rates(
@@ -37,14 +37,6 @@ def smoothed_rates(
         if above >= 0:
             rate[node] = rate[above] + (own[node] - own[above]) / (1.0 + strength / weight[above])
     return np.clip(rate, 0.0, 1.0)
-
-
-def parents_of(left: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """Parent of each node, -1 at the root."""
-    parent = np.full(len(left), -1)
-    inner = np.flatnonzero(left >= 0)
-    parent[left[inner]] = parent[right[inner]] = inner
-    return parent
 
 
 def node_rates(tree: Tree, smoothing: str | None, strength: float) -> np.ndarray:

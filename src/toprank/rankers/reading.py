@@ -11,9 +11,9 @@ from narwhals.dependencies import is_polars_lazyframe
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
-from toprank.data.binned_cases import shared_tables
 from toprank.data.encoding import encode
 from toprank.data.frames import backend_of, check_names, names_of
+from toprank.data.shared_table import SharedTable, plain_table
 from toprank.data.table import Table, read_table
 from toprank.errors import InputError, InputTypeError
 from toprank.files.model_file import save_model
@@ -49,6 +49,7 @@ class TableReader(BaseEstimator):
 
     def _read(self, X: Any, reset: bool) -> Table:
         """Table of X, its columns checked against training unless `reset`."""
+        X = plain_table(X)
         if is_polars_lazyframe(X):
             raise InputTypeError("X is a LazyFrame, expected a table that has been read. Hint: pass X.collect().")
         check_names(X)
@@ -108,14 +109,14 @@ class TableReader(BaseEstimator):
     def _encode(self, X: Any) -> np.ndarray:
         """Matrix of new rows, checked against training."""
         check_is_fitted(self)
-        shared, objects = shared_tables(), (X, *self.columns_)
-        found = shared.encoded.find(objects, None) if shared else None
+        shared, columns = X if isinstance(X, SharedTable) else None, tuple(self.columns_)
+        found = shared.encoded.find(columns, None) if shared else None
         if found is not None:
             return found
         matrix = encode(self._read(X, reset=False), self.columns_)
         check_finite(matrix, self.columns_)
         if shared:
-            shared.encoded.keep(objects, None, matrix)
+            shared.encoded.keep(columns, None, matrix)
         return matrix
 
     def save(self, path: str | Path) -> None:
@@ -129,3 +130,8 @@ class TableReader(BaseEstimator):
         tags.input_tags.categorical = True
         tags.input_tags.string = True
         return tags
+
+
+def as_read_by(model: Any, X: Any) -> Any:
+    """A table as a model reads it: estimators of others know no `SharedTable`."""
+    return X if isinstance(model, TableReader) else plain_table(X)

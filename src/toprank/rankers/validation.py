@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -18,6 +17,7 @@ from toprank.errors import InputError, InputTypeError
 from toprank.tree.bin_mapper import row_blocks
 from toprank.tree.columns import Column
 from toprank.words.counts import every, plural
+from toprank.words.nearest import did_you_mean, nearest_name
 
 LARGEST_TOTAL = 1e150
 """Sums of weights up to this one, and down to one through it, can be multiplied with each other."""
@@ -244,38 +244,17 @@ def missing_columns_text(missing: Sequence[str], known: Sequence[str], where: st
     """
     read = f"({plural(len(known), 'column')} read)"
     if len(missing) == 1:
-        hint = nearest_name(missing[0], known)
+        hint = did_you_mean(missing[0], known)
         return f"Column {missing[0]!r} was used to train this model but is missing from {where} {read}.{hint}"
     trained = set(missing)
     free = [name for name in known if name not in trained]
-    matches = {name: nearest_match(name, free) for name in missing[:MATCHED]}
+    matches = {name: nearest_name(name, free) for name in missing[:MATCHED]}
     similar = [f"{match!r} for {name!r}" for name, match in matches.items() if match is not None]
     shown = ", ".join(map(repr, missing[:NAMED])) + (
         f" and {len(missing) - NAMED:,} more" if len(missing) > NAMED else ""
     )
     hint = f" Hint: did you mean {', '.join(similar[:NAMED])}?" if similar else ""
     return f"{len(missing):,} columns were used to train this model but are missing from {where} {read}: {shown}.{hint}"
-
-
-def nearest_name(name: str, known: Iterable[str]) -> str:
-    """Return a hint with the most similar known name, upper and lower case alike, led by a space; or nothing.
-
-    Examples
-    --------
-    >>> nearest_name("turnover", ["age", "TURNOVER"])
-    " Hint: did you mean 'TURNOVER'?"
-    """
-    match = nearest_match(name, known)
-    return "" if match is None else f" Hint: did you mean {match!r}?"
-
-
-def nearest_match(name: str, known: Iterable[str]) -> str | None:
-    """Return the most similar known name, upper and lower case alike; None where there is none."""
-    lowered = {each.lower(): each for each in reversed(list(known))}
-    if name.lower() in lowered:
-        return lowered[name.lower()]
-    match = difflib.get_close_matches(name.lower(), lowered, n=1)
-    return lowered[match[0]] if match else None
 
 
 def _plain(label: Any) -> Any:

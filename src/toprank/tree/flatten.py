@@ -76,16 +76,12 @@ class _Builder:
         )
 
 
-def flatten_meta_tree(meta: MetaTree, unit: float, is_categorical: np.ndarray) -> Tree:
-    """One tree from a meta-tree: cells become edges into meta-children; redundant nodes disappear.
+def flatten_meta_tree(meta: MetaTree, unit: float, is_categorical: np.ndarray) -> tuple[Tree, np.ndarray]:
+    """One tree from a meta-tree, and the first node of each meta-node: int32, increasing in its preorder.
 
-    The i-th meta-leaf from the left gets position i. Scores and rates are not set yet.
+    Cells become edges into meta-children; redundant nodes disappear. The i-th meta-leaf from the left gets position i.
+    Scores and rates are not set yet.
     """
-    return flatten_with_entries(meta, unit, is_categorical)[0]
-
-
-def flatten_with_entries(meta: MetaTree, unit: float, is_categorical: np.ndarray) -> tuple[Tree, np.ndarray]:
-    """`flatten_meta_tree`, and the first node of each meta-node: int32, increasing in the meta-tree's preorder."""
     builder = _Builder(unit)
     n_leaves = 0
     for node in meta.preorder():

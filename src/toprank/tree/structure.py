@@ -278,6 +278,14 @@ class Tree:
         return self
 
 
+def parents_of(left: np.ndarray, right: np.ndarray) -> np.ndarray:
+    """Parent of each node, -1 at the root; `left` is -1 at leaves."""
+    parent = np.full(len(left), -1)
+    inner = np.flatnonzero(left >= 0)
+    parent[left[inner]] = parent[right[inner]] = inner
+    return parent
+
+
 def check_tree(tree: Tree) -> None:
     """Raise ValueError at the first broken invariant of a tree."""
     for holds, rule in _rules(tree):

@@ -14,7 +14,7 @@ from sklearn.model_selection import cross_val_score
 from ranker_cases import cases, fewer, make_cases
 from toprank import MetaAP, RankingTree, load
 from toprank._core.dtypes import CATEGORY, NUMERIC, OBLIQUE
-from toprank.data.binned_cases import shared_training_data
+from toprank.data.shared_table import SharedTable
 from toprank.metrics import roc_auc
 from toprank.rankers.cost.tao_tree import TAOTree
 from toprank.rankers.growth import PUBLISHED_CATEGORIES
@@ -212,8 +212,8 @@ def test_starts_that_do_not_fit_are_refused():
 
 def test_fits_at_several_costs_share_the_preparation_of_a_table():
     X, y = make_cases(300)
-    with shared_training_data():
-        shared = [TAOTree(fp_cost=cost, cv=0).fit(X, y) for cost in (0.1, 0.3)]
+    table = SharedTable(X)
+    shared = [TAOTree(fp_cost=cost, cv=0).fit(table, y) for cost in (0.1, 0.3)]
     alone = [TAOTree(fp_cost=cost, cv=0).fit(X, y) for cost in (0.1, 0.3)]
     assert [a.tree_ == b.tree_ for a, b in zip(shared, alone, strict=True)] == [True, True]
 

@@ -6,7 +6,7 @@ from hypothesis.extra.numpy import arrays
 
 from toprank._core.threads import Threads
 from toprank.rankers.ensemble import pair_rule
-from toprank.rankers.ensemble.pair_rule import PLACE, PairRule, distinct_rows
+from toprank.rankers.ensemble.pair_rule import PLACE, PairRule, distinct_places
 
 places_of = {n: arrays(PLACE, st.tuples(st.integers(1, 9), st.just(n)), elements=st.integers(0, 3)) for n in (1, 2, 4)}
 elections = st.sampled_from([1, 2, 4]).flatmap(
@@ -54,7 +54,7 @@ def test_blocks_and_threads_change_nothing(monkeypatch):
 
 @given(places_of[2] | places_of[4])
 def test_distinct_rows(places):
-    distinct, which = distinct_rows(places)
+    distinct, which = distinct_places(places)
     assert np.array_equal(distinct[which], places)
     assert len(distinct) == len({tuple(row) for row in places.tolist()})
 

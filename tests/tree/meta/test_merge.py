@@ -8,12 +8,14 @@ from hypothesis import strategies as st
 
 import reference
 from tables import make_splitter, tables
+from toprank.errors import InputError
+from toprank.metrics import RocCurve
 from toprank.tree.grower import Limits
-from toprank.tree.meta.merge import best_merge, merge_path
+from toprank.tree.meta.merge import merge_path
 from toprank.tree.meta.meta_tree import grow_meta_tree
 from toprank.tree.meta.objectives import ROC_AREA
-from toprank.tree.meta.prune import weakest_link_path
-from toprank.tree.meta.shake import cell_area, optimal_order
+from toprank.tree.meta.prune import collapse_penalties, prune
+from toprank.tree.meta.shake import optimal_order
 
 
 @st.composite
@@ -63,7 +65,7 @@ def test_the_best_merge_is_the_best_of_all_and_has_the_fewest_groups_of_the_best
     positive, negative = cells
     penalty = step(positive, negative, whole)  # ties between sizes happen at such penalties
     exact = Fraction(whole, 2 * int(positive.sum()) * int(negative.sum()))
-    found = best_merge(positive, negative, penalty)
+    found = merge_path(positive, negative).groups(penalty)
     assert found.dtype == np.int32
     assert found[0] == 0
     assert set(np.diff(found)) <= {0, 1}
@@ -98,8 +100,7 @@ def test_the_path_and_its_groups_agree(cells):
         for value in (path.penalties[i], penalty):
             group = path.groups(value)
             assert group[-1] + 1 == path.n_groups[i]
-            assert cell_area(*merged(*cells, group)) == pytest.approx(path.auc[i])
-            assert group.tolist() == best_merge(*cells, value).tolist()
+            assert path.auc[i] == pytest.approx(float(exact_area(*merged(*cells, group))))
         values = path.auc - penalty * path.n_groups
         assert values[i] == pytest.approx(values.max())
     assert path.groups(np.inf).tolist() == [0] * len(cells[0])
@@ -107,7 +108,7 @@ def test_the_path_and_its_groups_agree(cells):
 
 @given(rankings(max_size=30, largest=20))
 def test_without_a_penalty_the_merged_curve_is_the_concave_hull(cells):
-    positive, negative = merged(*cells, best_merge(*cells, 0.0))
+    positive, negative = merged(*cells, merge_path(*cells).groups(0.0))
     order = optimal_order(positive, negative)
     assert order.tolist() == list(range(len(order)))
     assert len({Fraction(int(p), int(p + n)) for p, n in zip(positive, negative, strict=True)}) == len(order)
@@ -126,8 +127,8 @@ def test_many_cells_with_weights_that_are_no_whole_numbers(sort):
         for j in range(1, 61):
             trapezoid = (N[j] - N[:j]) * (P[j] + P[:j]) / 2 / (P[-1] * N[-1])
             best[j] = (best[:j] + trapezoid).max() - penalty
-        group = best_merge(positive, negative, penalty)
-        area = cell_area(*(np.bincount(group, values) for values in (positive, negative)))
+        group = merge_path(positive, negative).groups(penalty)
+        area = RocCurve.of_cells(*(np.bincount(group, values) for values in (positive, negative))).area
         assert area - penalty * (group[-1] + 1) == pytest.approx(best[-1], abs=1e-12)
 
 
@@ -138,26 +139,28 @@ def test_merging_neighbours_is_at_least_as_good_as_merging_siblings(table, inner
     positive = meta.positive[leaves]
     negative = meta.total[leaves] - positive
     assume(positive.any() and negative.any())
-    siblings, neighbours = weakest_link_path(meta, ROC_AREA), merge_path(positive, negative)
-    assert neighbours.auc[0] >= siblings.value[0] - 1e-12
-    for penalty in {*siblings.penalties, *penalties_between(siblings), *penalties_between(neighbours)}:
+    links, neighbours = collapse_penalties(meta, ROC_AREA), merge_path(positive, negative)
+    for penalty in {0.0, *links[~meta.is_leaf].tolist(), *penalties_between(neighbours)}:
+        pruned = prune(meta, links, penalty)
+        ends = pruned.leaves()
+        area = float(exact_area(pruned.positive[ends], pruned.total[ends] - pruned.positive[ends]))
         found = (neighbours.auc - penalty * neighbours.n_groups).max()
-        assert found >= (siblings.value - penalty * siblings.n_leaves).max() - 1e-12
+        assert found >= area - penalty * len(ends) - 1e-12
 
 
 def test_neighbours_that_are_no_siblings_can_be_the_better_merge():
     """Of four cells the two in the middle are alike: with three groups nothing is lost."""
     positive, negative = [6, 3, 3, 0], [1, 3, 3, 5]
-    assert best_merge(positive, negative, 0.0).tolist() == [0, 1, 1, 2]
-    assert merge_path(positive, negative).best_auc[2] == pytest.approx(cell_area(positive, negative))
+    path = merge_path(positive, negative)
+    assert path.groups(0.0).tolist() == [0, 1, 1, 2]
+    assert path.best_auc[2] == pytest.approx(RocCurve.of_cells(positive, negative).area)
 
 
 def test_wrong_arguments_are_refused_in_one_sentence():
-    with pytest.raises(ValueError, match=r"'penalty' parameter of best_merge .* Got -1 instead\. Hint"):
-        best_merge([1], [1], -1)
-    with pytest.raises(ValueError, match=r"'penalty' parameter of MergePath\.groups .* Got nan instead\. Hint"):
-        merge_path([1], [1]).groups(float("nan"))
+    for penalty in (-1, float("nan")):
+        with pytest.raises(InputError, match=rf"'penalty' parameter of MergePath\.groups .* Got {penalty} instead"):
+            merge_path([1], [1]).groups(penalty)
     with pytest.raises(ValueError, match=r"merge_path needs cells .* sum to 0 and 2\. Hint"):
         merge_path([0, 0], [1, 1])
-    with pytest.raises(ValueError, match="best_merge must be vectors of equal length"):
-        best_merge([[1]], [[1]], 0.0)
+    with pytest.raises(ValueError, match="merge_path must be vectors of equal length"):
+        merge_path([[1]], [[1]])

@@ -20,7 +20,7 @@ objectives = st.sampled_from([AVERAGE_PRECISION, ROC_AREA])
 
 
 def finished(meta, table):
-    return ranked(flatten_meta_tree(meta, table.weights.unit, table.is_categorical))
+    return ranked(flatten_meta_tree(meta, table.weights.unit, table.is_categorical)[0])
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -108,12 +108,12 @@ def test_threads_chunks_and_memory_change_nothing(mode, table, rule, chunk, memo
 
 
 @given(tables(), limits(), st.sampled_from([None, 3]), st.integers(0, 3))
-def test_a_truncated_meta_tree_is_the_one_grown_to_that_depth(table, rule, max_leaf_nodes, depth):
+def test_a_meta_tree_collapsed_at_a_depth_is_the_one_grown_to_that_depth(table, rule, max_leaf_nodes, depth):
     if max_leaf_nodes:
         rule = replace(rule, max_leaf_nodes=max_leaf_nodes)
     deep = grow_meta_tree(make_splitter(table), AVERAGE_PRECISION, 3, rule)
     shallow = grow_meta_tree(make_splitter(table), AVERAGE_PRECISION, depth, rule)
-    cut = deep.truncated(depth)
+    cut = deep.collapsed(np.flatnonzero(deep.depth == depth))
     for name in ("left", "right", "depth", "positive", "total"):
         assert getattr(cut, name).tolist() == getattr(shallow, name).tolist(), name
     check_same_tree(finished(cut, table), finished(shallow, table))

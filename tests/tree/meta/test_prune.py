@@ -16,7 +16,7 @@ from toprank.rankers.meta.pruning import PENALTIES_TRIED, penalties_to_try
 from toprank.tree.grower import Limits
 from toprank.tree.meta.meta_tree import grow_meta_tree
 from toprank.tree.meta.objectives import AVERAGE_PRECISION, ROC_AREA
-from toprank.tree.meta.prune import collapse_penalties, link_penalties, prune, prune_tree, weakest_link_path
+from toprank.tree.meta.prune import collapse_penalties, link_penalties, prune, prune_tree
 
 objectives = st.sampled_from([AVERAGE_PRECISION, ROC_AREA])
 
@@ -109,25 +109,10 @@ def test_the_sequence_is_nested_and_ends_at_the_root(meta, objective):
     assert prune(meta, penalty, 0.0) is meta
 
 
-@given(meta=meta_trees(), objective=objectives)
-def test_the_path_lists_every_tree_of_the_sequence(meta, objective):
-    penalty, path = collapse_penalties(meta, objective), weakest_link_path(meta, objective)
-    assert (path.penalties[0], path.n_leaves[0], path.n_leaves[-1]) == (0.0, len(meta.leaves()), 1)
-    assert (np.diff(path.penalties) > 0).all()
-    assert (np.diff(path.n_leaves) < 0).all()
-    for alpha, n_leaves, value in zip(*path, strict=True):
-        pruned = prune(meta, penalty, alpha)
-        leaves = pruned.leaves()
-        assert len(leaves) == n_leaves
-        assert value == pytest.approx(float(MEASURES[objective.name](pruned, leaves)))
-    trees = {len(prune(meta, penalty, alpha).left) for alpha in interesting_penalties(penalty)}
-    assert trees <= {2 * n - 1 for n in path.n_leaves.tolist()}
-
-
 @given(meta=meta_trees())
 def test_a_last_link_costs_half_the_cross_product_of_the_two_parts(meta):
     """Of the AUC: 1/2 (p_l n_r - p_r n_l) / (P N)."""
-    stump = meta.truncated(1)
+    stump = meta.collapsed(np.flatnonzero(meta.depth == 1))
     (p_left, p_right), (t_left, t_right) = stump.positive[1:].tolist(), stump.total[1:].tolist()
     cross = p_left * (t_right - p_right) - p_right * (t_left - p_left)
     cost = Fraction(cross, 2 * (p_left + p_right) * (t_left + t_right - p_left - p_right))

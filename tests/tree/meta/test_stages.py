@@ -11,7 +11,7 @@ from toprank._core.dtypes import AP, CATEGORY, NUMERIC
 from toprank._core.threads import Threads
 from toprank._core.traverse import walk_stages
 from toprank.tree import bin_mapper
-from toprank.tree.flatten import flatten_meta_tree, flatten_with_entries
+from toprank.tree.flatten import flatten_meta_tree
 from toprank.tree.meta.meta_tree import grow_meta_tree
 from toprank.tree.meta.objectives import AVERAGE_PRECISION
 from toprank.tree.meta.stages import Stages, node_depths, truncated_tree
@@ -55,8 +55,7 @@ def test_the_last_stage_is_the_whole_walk(tree, block):
 @given(table=tables(), rule=limits(), depth=st.integers(0, 4))
 def test_a_row_is_after_each_stage_in_the_meta_node_that_holds_it(mode, table, rule, depth):
     meta = grow_meta_tree(make_splitter(table, mode), AVERAGE_PRECISION, depth, replace(rule, criterion=AP))
-    tree, entry = flatten_with_entries(meta, table.weights.unit, table.is_categorical)
-    check_same_tree(tree, flatten_meta_tree(meta, table.weights.unit, table.is_categorical))
+    tree, entry = flatten_meta_tree(meta, table.weights.unit, table.is_categorical)
     assert entry[0] == 0
     assert entry[meta.preorder()].tolist() == sorted(entry)
     assert np.array_equal(tree.is_leaf[entry], meta.is_leaf)

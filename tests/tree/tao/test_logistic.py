@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 from sklearn.linear_model import LogisticRegression
 
-from toprank.tree.tao.logistic import ONE_CLASS_INTERCEPT, LinearFit, fit_l1_logistic, fit_path, penalty_max
+from toprank.tree.tao.logistic import ONE_CLASS_INTERCEPT, LinearFit, fit_l1_logistic, penalty_max
 
 SEEDS = st.integers(0, 2**32 - 1)
 SHARES = st.sampled_from([0.7, 0.2, 0.02])
@@ -309,24 +309,6 @@ def test_a_mean_far_from_zero_costs_no_digits():
     np.testing.assert_allclose(far.weight, fit.weight, atol=1e-4)
 
 
-def test_a_path_is_a_row_of_fits_that_take_fewer_steps():
-    case = make_table()
-    penalties = penalty_max(*case.arguments) * np.array([1.0, 0.5, 0.2, 0.1, 0.05])
-    path = fit_path(*case.arguments, penalties)
-    cold = [fit_l1_logistic(*case.arguments, penalty) for penalty in penalties]
-    for one, other in zip(path, cold, strict=True):
-        assert one.is_converged
-        assert one.objective == pytest.approx(other.objective, rel=2e-6)
-    assert sum(fit.n_iter for fit in path) < sum(fit.n_iter for fit in cold)
-    rows, columns = np.arange(0, 150, 2), np.array([0, 5, 7])
-    part = fit_path(
-        case.X, case.is_positive[rows], case.weight[rows], [3.0, 1.0], rows=rows, columns=columns, start=path[0]
-    )
-    assert set(np.flatnonzero(part[-1].weight)) <= set(columns)
-    alone = fit_l1_logistic(case.X, case.is_positive[rows], case.weight[rows], 1.0, rows=rows, columns=columns)
-    assert part[-1].objective == pytest.approx(alone.objective, rel=2e-6)
-
-
 def test_very_many_columns_are_fitted_in_groups():
     """More columns than rows, and more that want a weight than may join at once: 150 equal ones among them."""
     rng = np.random.default_rng(2)
@@ -353,8 +335,6 @@ def test_the_penalty_must_be_above_zero(penalty):
     case = make_table()
     with pytest.raises(ValueError, match=r"penalty must be a finite number above 0, got .*\. Hint: without one"):
         fit_l1_logistic(*case.arguments, penalty)
-    with pytest.raises(ValueError, match="penalty must be"):
-        fit_path(*case.arguments, [1.0, penalty])
 
 
 @pytest.mark.parametrize("bad", [-1.0, np.nan, np.inf])

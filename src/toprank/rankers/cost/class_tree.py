@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from toprank.data.frames import make_frame
 from toprank.errors import InputError
-from toprank.explain import ClassRule, TreeWalk, Visit, Way, merge_path, rule_table
+from toprank.explain import ClassRule, TreeWalk, Visit, Way, path_conditions, rule_table
 from toprank.explain.paths import ways_up
 from toprank.export import WIDTH, block_lines, question
 from toprank.files.model_file import facts_of, model_of, without_prefix
@@ -126,7 +126,7 @@ class ClassTree(ClassifierMixin, OneTree, BinnedReader):
 
     def _way(self, leaf: int) -> Way:
         """Conditions on the way to a leaf, in the order of the path."""
-        conditions = merge_path(self.tree_, self.columns_, next(ways_up(self.tree_, leaf)))
+        conditions = path_conditions(self.tree_, self.columns_, next(ways_up(self.tree_, leaf)))
         return Way(tuple(condition for condition in conditions if not condition.is_open))
 
     def summary(self) -> str:

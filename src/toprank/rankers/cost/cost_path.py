@@ -12,16 +12,18 @@ from typing import Any
 
 import narwhals as nw
 import numpy as np
+from joblib import effective_n_jobs
 from numpy.typing import ArrayLike
 from sklearn.base import clone
 from sklearn.utils import check_random_state
 from sklearn.utils.parallel import Parallel, delayed
 
 from toprank._compat import n_samples, take_rows
-from toprank.data.binned_cases import shared_training_data
 from toprank.data.frames import backend_of, make_frame
+from toprank.data.shared_table import SharedTable
 from toprank.errors import InputError
 from toprank.metrics.operating_points import OperatingPoints
+from toprank.rankers.reading import as_read_by
 from toprank.rankers.validation import check_classes, check_labels, check_weights
 
 WAYS = ("weight", "oversample", "undersample", "smote")
@@ -63,8 +65,8 @@ class CostPath:
 
     def predict(self, X: Any) -> np.ndarray:
         """Class that each model gives each row, (m, n): its label of least cost where it has one and no budget."""
-        with shared_training_data():  # models of ours read the table once
-            return np.stack([np.asarray(model.predict(X)) for model in self.models])
+        table = SharedTable(X)
+        return np.stack([np.asarray(model.predict(as_read_by(model, table))) for model in self.models])
 
     def points(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> OperatingPoints:
         """Errors of each model on these cases."""
@@ -145,8 +147,8 @@ def fit_at_costs(
         _check_numbers(X)
     seed = check_random_state(0 if random_state is None else random_state).randint(2**31 - 1)
     task = _Task(estimator, X, y, is_positive, weight, classes, positive_index, by, seed)
-    with shared_training_data():  # rankers of ours prepare the table once
-        models = Parallel(n_jobs=n_jobs)(delayed(task.fit)(ratio) for ratio in ratios.tolist())
+    table = SharedTable(X) if effective_n_jobs(n_jobs) == 1 else X  # it is not for several threads
+    models = Parallel(n_jobs=n_jobs)(delayed(task.fit)(ratio, table) for ratio in ratios.tolist())
     return CostPath(ratios, models, classes[positive_index])
 
 
@@ -195,14 +197,15 @@ class _Task:
     by: str
     seed: int
 
-    def fit(self, ratio: float) -> Any:
-        """A fitted clone for one cost ratio."""
+    def fit(self, ratio: float, table: Any) -> Any:
+        """A fitted clone for one cost ratio; `table` stands for X where all rows are taken as they are."""
         model, (prefix, last) = clone(self.estimator), last_step(self.estimator)
         known, is_weighted = last.get_params(deep=False), self.by == "weight"
         told = {"fp_cost": ratio if is_weighted else 1.0, "fn_cost": 1.0} if "fp_cost" in known else {}
         told["pos_label"] = self.classes.tolist()[self.positive_index]
         model.set_params(**{prefix + name: value for name, value in told.items() if name in known})
         X, y, weight = self._rows(ratio)
+        X = as_read_by(model, table) if X is self.X else X
         if is_weighted and "fp_cost" not in known:
             weight = np.where(self.is_positive, 1.0, ratio) * (1.0 if weight is None else weight)
         return model.fit(X, y, **({} if weight is None else {f"{prefix}sample_weight": weight}))

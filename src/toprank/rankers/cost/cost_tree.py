@@ -14,11 +14,10 @@ from toprank.files.model_file import without_prefix
 from toprank.rankers.cost.labelled_tree import BALANCED, LABELLED_CONSTRAINTS, LabelledTree
 from toprank.rankers.greedy.monotone import MONOTONIC_CST, bounded_rates, read_directions
 from toprank.rankers.growth import CCP_ALPHA, CV, DEPTH
-from toprank.rankers.leaf_rates import parents_of
 from toprank.rankers.meta.pruning import best_penalty, checked_penalties, penalties_to_try
 from toprank.rankers.unseen import held_out_folds, pruning_folds
 from toprank.tree.meta.prune import SMALLEST_PENALTY, link_penalties, prune_tree
-from toprank.tree.structure import Tree
+from toprank.tree.structure import Tree, parents_of
 from toprank.tree.weights import RowWeights, integer_weights
 
 PENALTIES_TRIED = 10_000

@@ -15,12 +15,12 @@ from toprank.data.binned_cases import BinnedCases
 from toprank.errors import InputError
 from toprank.rankers.greedy.monotone import bounded_rates
 from toprank.rankers.growth import GROWTH_CONSTRAINTS, category_search
-from toprank.rankers.leaf_rates import finish_tree, order_by_rate, parents_of, smoothed_rates
+from toprank.rankers.leaf_rates import finish_tree, order_by_rate, smoothed_rates
 from toprank.rankers.tree_ranker import TreeRanker
 from toprank.tree.flatten import flatten_tree
 from toprank.tree.grower import UNLIMITED, Limits, grow
 from toprank.tree.scoring import TIES, Margin, Scoring
-from toprank.tree.structure import Tree
+from toprank.tree.structure import Tree, parents_of
 from toprank.tree.tao.problem import integer_costs
 from toprank.tree.weights import FIXED_POINT_BITS, RowWeights
 from toprank.words.counts import plural

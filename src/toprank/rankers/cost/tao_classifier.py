@@ -21,6 +21,7 @@ from toprank.data.binned_cases import BinnedCases
 from toprank.data.column_roles import learn_columns
 from toprank.data.encoding import encode
 from toprank.data.frames import backend_of
+from toprank.data.shared_table import plain_table
 from toprank.errors import InputError
 from toprank.rankers.cost.class_tree import ClassTree
 from toprank.rankers.cost.tao_tree import DEEPEST, TAOTree
@@ -165,7 +166,7 @@ keep_columns, n_jobs, random_state
             table = self._read(X, reset=True)
             rows, label, weight = self._read_labels(y, sample_weight, len(table))
             self.columns_, self.left_out_ = learn_columns(table, self.categorical_features, self.keep_columns)
-            self._backend = backend_of(X)
+            self._backend = backend_of(plain_table(X))
             matrix = encode(table, self.columns_)
             matrix = matrix if len(rows) == len(matrix) else matrix[rows]
             with Threads(resolve_n_jobs(self.n_jobs)) as threads:

@@ -206,7 +206,7 @@ def choose(
             f"got {got}. Hint: select(max_fpr=0.05), select(k=200), select(cost_ratio=0.1, max_leaves=4)."
         )
     name, value = next(iter(asked.items()), ("cost_ratio", base_ratio))
-    whole = found = _Candidates.of_points(points, n_cases)
+    whole = found = _Offers.of_points(points, n_cases)
     if name == "k":
         k = _check_budget(owner, value, n_cases)
         wish, found = _at_most(k, n_cases), whole.within(k, n_cases, alerts, counted, judged)
@@ -243,7 +243,7 @@ def choose(
 
 
 @dataclass(frozen=True, eq=False)
-class _Candidates:
+class _Offers:
     """What each tree of a path can be taken for: its alerts, and the hits among them, of so many cases.
 
     Attributes
@@ -265,7 +265,7 @@ class _Candidates:
     threshold: np.ndarray
 
     @classmethod
-    def of_points(cls, points: OperatingPoints, n_cases: float) -> _Candidates:
+    def of_points(cls, points: OperatingPoints, n_cases: float) -> _Offers:
         """All trees, whole."""
         scale = n_cases / (points.positives + points.negatives)
         hits = scale * (points.positives - points.false_negatives)
@@ -274,7 +274,7 @@ class _Candidates:
 
     def within(
         self, k: float, n_cases: float, own: np.ndarray, counted: TopCalls | None, judged: TopCalls | None
-    ) -> _Candidates:
+    ) -> _Offers:
         """Trees with at most k alerts of their own, and the first k of those with more."""
         alerts, hits, threshold = self.alerts.copy(), self.hits.copy(), self.threshold.copy()
         is_whole = own <= k * (1 + ROUNDING)
@@ -287,7 +287,7 @@ class _Candidates:
                 if not is_whole[i] and (first is not None or alerts[i] <= k):
                     threshold[i] = counted.threshold(i, k * counted.total / n_cases)
         is_cut = ~is_whole & np.isfinite(threshold)
-        return _Candidates(alerts, hits, is_whole | is_cut, is_cut, threshold)
+        return _Offers(alerts, hits, is_whole | is_cut, is_cut, threshold)
 
     def cuts_worth_taking(self, is_fine: np.ndarray) -> tuple[float, np.ndarray]:
         """Hits of the best whole tree, NaN without one, and the cuts with more that are as good as the best cut.

@@ -45,7 +45,7 @@ class PairRule:
     @classmethod
     def of(cls, weight: np.ndarray, places: np.ndarray, count: np.ndarray) -> PairRule:
         """Rule over negatives that may share their places."""
-        distinct, which = distinct_rows(places)
+        distinct, which = distinct_places(places)
         total = np.zeros(len(distinct), np.int64)
         np.add.at(total, which, count)
         return cls(weight, distinct, total)
@@ -70,7 +70,7 @@ class PairRule:
         out = np.empty(len(places))
         other = np.ascontiguousarray(self.places.T)
         for start in range(0, len(places), CHUNK_ROWS):
-            cases, which = distinct_rows(places[start : start + CHUNK_ROWS])
+            cases, which = distinct_places(places[start : start + CHUNK_ROWS])
             votes = np.empty(len(cases), np.int64)
             parts = [slice(a, a + CASES_A_CALL) for a in range(0, len(cases), CASES_A_CALL)]
             threads.run(lambda p, c=cases, v=votes: pair_votes(c[p], other, self.count, self.weight, v[p]), parts)
@@ -78,7 +78,7 @@ class PairRule:
         return out
 
 
-def distinct_rows(places: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def distinct_places(places: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Distinct rows of an array of places, in a fixed order, and which of them each row is."""
     whole = np.ascontiguousarray(places, PLACE)
     keys = whole.view(np.dtype((np.void, whole.shape[1] * whole.itemsize))).ravel()  # compared as strings of bytes

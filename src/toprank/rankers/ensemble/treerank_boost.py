@@ -35,9 +35,6 @@ SMALLEST_STEP = 1e-9
 FIGURES_A_ROUND = ("weights", "errors", "strict_errors", "criterion")
 """What is known of each round, in the names of files and, with an underscore, of attributes."""
 
-CALIBRATION_FOLDS = 3
-"""Folds whose scores, by models that did not see them, give the expected hit rates."""
-
 BLOCK_ROWS = 65_536
 """Rows whose places in all trees are held at a time."""
 

@@ -56,7 +56,7 @@ def area_unit(weights: RowWeights) -> float:
 
 
 @dataclass(frozen=True)
-class Candidates:
+class PossibleCuts:
     """Ways to cut a node in an order of its rows: weight on the lower side of each."""
 
     positive: np.ndarray
@@ -92,7 +92,7 @@ class InnerTreeCutter:
         cells = np.flatnonzero(trees.is_leaf)
         positive, total = trees.segment.positive[cells], trees.segment.total[cells]
         order = ROC_AREA.order(positive, total)
-        candidates = Candidates(np.cumsum(positive[order])[:-1], np.cumsum(total[order])[:-1])
+        candidates = PossibleCuts(np.cumsum(positive[order])[:-1], np.cumsum(total[order])[:-1])
         best = candidates.best(worth, int(positive.sum()), int(total.sum()), 1) if len(cells) > 1 else None
         if best is None:
             return None
@@ -172,7 +172,7 @@ def _best_condition(
     best: tuple[Rank, Splits, bool] | None = None
     for missing_left in (False, True)[: 1 + len(missing)]:
         cumulated = [np.cumsum(values[known]) + missing_left * values[missing].sum() for values in sums]
-        found = Candidates(*cumulated).best(worth, *everything, min_leaf)
+        found = PossibleCuts(*cumulated).best(worth, *everything, min_leaf)
         if found is None or (best is not None and found[1] <= best[0]):
             continue
         at, rank, is_low = found
@@ -257,7 +257,7 @@ class ObliqueCutter:
         for missing_low in (False, True)[: 1 + (gaps[1] > 0)]:
             shift = [missing_low * gap for gap in gaps]
             cumulated = [(np.cumsum(part) + plus)[:-1] for part, plus in zip(sums, shift, strict=True)]
-            found = Candidates(*cumulated).best(worth, *everything, self.limits.min_leaf)
+            found = PossibleCuts(*cumulated).best(worth, *everything, self.limits.min_leaf)
             if found is not None and (best is None or found[1] > best[0]):
                 at, rank, is_low = found
                 threshold = float(between(distinct[at], distinct[at + 1]))
@@ -302,7 +302,7 @@ class ClassifierCutter:
         model.fit(X, self.data.is_positive[rows].astype(np.int64), **{weight_keyword(model): weight})
         called = np.asarray(model.predict(X)) == 1
         positive, total = self.weights.positive[rows], self.weights.total[rows]
-        candidate = Candidates(np.array([positive[called].sum()]), np.array([total[called].sum()]))
+        candidate = PossibleCuts(np.array([positive[called].sum()]), np.array([total[called].sum()]))
         best = candidate.best(worth, int(positive.sum()), int(total.sum()), self.limits.min_leaf)
         if best is None:
             return None

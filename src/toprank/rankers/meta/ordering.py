@@ -8,7 +8,7 @@ import numpy as np
 
 from toprank.rankers.growth import GrowthSettings
 from toprank.rankers.leaf_rates import finish_tree, meta_rates
-from toprank.tree.flatten import flatten_with_entries
+from toprank.tree.flatten import flatten_meta_tree
 from toprank.tree.meta.meta_tree import MetaTree
 from toprank.tree.meta.shake import optimal_order
 from toprank.tree.meta.stages import Stages
@@ -69,7 +69,7 @@ def finish_meta(
 ) -> tuple[Tree, np.ndarray]:
     """The flattened meta-tree with leaf order, scores and rates, and the node of it at which each meta-node begins."""
     order = order or order_leaves(settings, meta, unit)
-    tree, entry = flatten_with_entries(meta, unit, is_categorical)
+    tree, entry = flatten_meta_tree(meta, unit, is_categorical)
     return rank_leaves(settings, tree, meta, unit, entry, scoring, order), entry
 
 

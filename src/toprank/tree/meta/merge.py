@@ -112,44 +112,7 @@ def merge_path(positive: ArrayLike, negative: ArrayLike) -> MergePath:
     >>> path.groups(0.05)
     array([0, 1, 1, 2], dtype=int32)
     """
-    return _merge_path(*check_cells(positive, negative, "merge_path"))
-
-
-def best_merge(positive: ArrayLike, negative: ArrayLike, penalty: float) -> np.ndarray:
-    """Group of each cell that maximises AUC - penalty * (number of groups) over all merges of neighbours.
-
-    Parameters
-    ----------
-    positive, negative : arrays of shape (n_cells,)
-        Weights of the cells in the order of the ranking, non-negative; both classes have weight.
-    penalty : float
-        Non-negative. At 0, neighbours are merged if that costs no area.
-
-    Returns
-    -------
-    group : int32 array of shape (n_cells,)
-        From 0, in the order of the ranking; ties go to the fewest groups, then to those whose last group starts first,
-        then the last but one, and so on. Cells without weight are in the group of the cell before them.
-
-    Examples
-    --------
-    The second cell has a higher rate than the first: together they cost less than in the wrong order.
-
-    >>> from toprank.tree.meta.merge import best_merge
-    >>> best_merge([1, 3, 0], [1, 1, 2], 0.0)
-    array([0, 0, 1], dtype=int32)
-    """
-    checked = check_cells(positive, negative, "best_merge")
-    if not penalty >= 0:
-        raise InputError(
-            f"The 'penalty' parameter of best_merge must be a float in the range [0, inf]. Got {penalty!r} instead. "
-            "Hint: 0 merges cells where that costs no area."
-        )
-    return _merge_path(*checked).groups(penalty)
-
-
-def _merge_path(positive: np.ndarray, negative: np.ndarray) -> MergePath:
-    """`merge_path` of checked weights."""
+    positive, negative = check_cells(positive, negative, "merge_path")
     found, passed = (np.append(0.0, np.cumsum(values)) for values in (positive, negative))
     hull = np.empty(len(found), np.int64)
     knots = hull[: upper_hull(found, passed, hull)].copy()

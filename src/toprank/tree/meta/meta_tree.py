@@ -86,13 +86,6 @@ class MetaTree:
         """Meta-leaves from left to right: the ranking, best first."""
         return [node for node in self.preorder() if self.left[node] < 0]
 
-    def truncated(self, depth: int) -> MetaTree:
-        """The meta-tree that would have been grown with this meta-depth."""
-        keep = self.depth <= depth
-        new_index = np.cumsum(keep) - 1
-        child = keep & (self.depth < depth) & ~self.is_leaf
-        return self._restricted(keep, child, new_index)
-
     def is_above(self, nodes: np.ndarray) -> np.ndarray:
         """Meta-nodes that remain if the given ones become leaves: bool (n_meta_nodes,)."""
         keep, child = np.ones(len(self.left), bool), ~self.is_leaf

@@ -12,7 +12,7 @@ sorted by rate afterwards, the sequence is the same and its value a close approx
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -20,28 +20,10 @@ from toprank._core.dtypes import NODE
 from toprank.tree.flatten import BLANK
 from toprank.tree.meta.meta_tree import MetaTree
 from toprank.tree.meta.objectives import AVERAGE_PRECISION, Objective
-from toprank.tree.structure import Tree
+from toprank.tree.structure import Tree, parents_of
 
 SMALLEST_PENALTY = float(np.nextafter(0.0, 1.0))
 """Nodes that add nothing are pruned at any positive penalty."""
-
-
-class PruningPath(NamedTuple):
-    """The nested sequence of pruned meta-trees, from the whole one to the root alone.
-
-    Attributes
-    ----------
-    penalties : float64 array of shape (n_trees,)
-        Smallest penalty that gives each tree, increasing; the first is 0, where nothing is pruned.
-    n_leaves : int64 array of shape (n_trees,)
-        Decreasing.
-    value : float64 array of shape (n_trees,)
-        The objective's measure of each tree on the training rows.
-    """
-
-    penalties: np.ndarray
-    n_leaves: np.ndarray
-    value: np.ndarray
 
 
 def collapse_penalties(meta: MetaTree, objective: Objective = AVERAGE_PRECISION) -> np.ndarray:
@@ -117,7 +99,7 @@ def prune_tree(tree: Tree, penalty: np.ndarray, alpha: float) -> Tree:
     """`prune` for a plain tree of conditions on one column, without its order of leaves."""
     if alpha <= 0:
         return tree
-    parent = _parents(tree.left, tree.right)
+    parent = parents_of(tree.left, tree.right)
     # Penalties do not decrease towards the root: a node remains if its parent does not collapse.
     kept = np.flatnonzero((parent < 0) | (penalty[parent] > alpha))
     is_end = penalty[kept] <= alpha
@@ -138,37 +120,11 @@ def prune_tree(tree: Tree, penalty: np.ndarray, alpha: float) -> Tree:
     return replace(tree, **columns, oblique_at=np.zeros(len(kept) + 1, NODE))
 
 
-def weakest_link_path(meta: MetaTree, objective: Objective = AVERAGE_PRECISION) -> PruningPath:
-    """Every tree that `prune` can return: its smallest penalty, number of leaves and value.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from toprank.tree.meta.meta_tree import MetaTree
-    >>> from toprank.tree.meta.objectives import ROC_AREA
-    >>> from toprank.tree.meta.prune import weakest_link_path
-    >>> left, right, depth = np.array([1, 3, -1, -1, -1]), np.array([2, 4, -1, -1, -1]), np.array([0, 1, 1, 2, 2])
-    >>> meta = MetaTree(left, right, depth, np.array([6, 6, 0, 4, 2]), np.array([12, 8, 4, 4, 4]), [None] * 5)
-    >>> path = weakest_link_path(meta, ROC_AREA)
-    >>> path.penalties.round(4), path.n_leaves, path.value.round(4)
-    (array([0.    , 0.1111, 0.3333]), array([3, 2, 1]), array([0.9444, 0.8333, 0.5   ]))
-    """
-    penalty = np.maximum(collapse_penalties(meta, objective), SMALLEST_PENALTY)
-    penalties = np.append(0.0, np.unique(penalty[~meta.is_leaf]))
-    whole, parent = _shares_as_leaves(meta, objective), _parents(meta.left, meta.right)
-    # A node is a leaf from its own penalty up to that of its parent.
-    first = np.where(meta.is_leaf, 0.0, penalty)
-    last = np.where(parent < 0, np.inf, penalty[parent])
-    leaves = [np.flatnonzero((first <= alpha) & (alpha < last)) for alpha in penalties]
-    n_leaves = np.array([len(nodes) for nodes in leaves], np.int64)
-    return PruningPath(penalties, n_leaves, np.array([whole[nodes].sum() for nodes in leaves]))
-
-
 class _Sequence:
     """The remaining tree during pruning: each subtree's value and number of leaves, and the open nodes."""
 
     def __init__(self, left: np.ndarray, right: np.ndarray, whole: np.ndarray):
-        self.left, self.right, self.parent = left.tolist(), right.tolist(), _parents(left, right).tolist()
+        self.left, self.right, self.parent = left.tolist(), right.tolist(), parents_of(left, right).tolist()
         self.whole, self.value, self.leaves = whole, whole.copy(), np.ones(len(whole))
         self.is_open = left >= 0
         for node in np.flatnonzero(self.is_open)[::-1].tolist():  # children first
@@ -196,14 +152,6 @@ class _Sequence:
     def _sum(self, node: int) -> None:
         for sums in (self.value, self.leaves):
             sums[node] = sums[self.left[node]] + sums[self.right[node]]
-
-
-def _parents(left: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """Parent of each node, -1 at the root."""
-    parent = np.full(len(left), -1)
-    inner = np.flatnonzero(left >= 0)
-    parent[left[inner]] = parent[right[inner]] = inner
-    return parent
 
 
 def _shares_as_leaves(meta: MetaTree, objective: Objective) -> np.ndarray:

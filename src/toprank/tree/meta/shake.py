@@ -43,27 +43,6 @@ def optimal_order(positive: ArrayLike, negative: ArrayLike) -> np.ndarray:
     return _by_slope(positive, negative)
 
 
-def cell_area(positive: ArrayLike, negative: ArrayLike) -> float:
-    """Area under the ROC curve of cells in the given order, best first; rows of one cell tie.
-
-    Parameters
-    ----------
-    positive, negative : arrays of shape (n_cells,)
-        Weights of the cells, non-negative; both classes have weight.
-
-    Examples
-    --------
-    >>> from toprank.tree.meta.shake import cell_area
-    >>> cell_area([3, 1], [1, 3])
-    0.75
-    >>> cell_area([1, 3], [3, 1])
-    0.25
-    """
-    positive, negative = check_cells(positive, negative, "cell_area")
-    doubled = 2 * np.cumsum(positive) - positive  # both ends of each trapezoid
-    return float(negative @ doubled / (2 * positive.sum() * negative.sum()))
-
-
 def intercalation_gain(
     positive_left: ArrayLike,
     negative_left: ArrayLike,

@@ -75,7 +75,7 @@ def _worth(problem: CostProblem, saved: float, split: Split) -> float:
 
 
 @dataclass(frozen=True)
-class Found:
+class NodeSearch:
     """Result of the search at one inner node; candidate = None if nothing is better than the current condition."""
 
     key: bytes
@@ -165,23 +165,23 @@ class Alternation:
         if len(idle) == 1 and len(labels) == 1:
             tree.label[tree.leaves_below(idle[0])] = idle_label(self.problem, reached[node], int(labels[0]))
 
-    def _look(self, node: int, rows: np.ndarray) -> Found:
+    def _look(self, node: int, rows: np.ndarray) -> NodeSearch:
         """The best condition of a node, if it is better than the current one."""
         problem, tree = self.problem, self.tree
         care, current = tree.care_points(problem, node, rows), tree.splits[node]
         assert current is not None
         key = _key(care)
         if key == self._seen[node]:  # already solved, with the same result
-            return Found(key, fit=tree.fits[node])
+            return NodeSearch(key, fit=tree.fits[node])
         saved_now = int(care.saving[tree.goes_left(problem, node, care.rows)].sum())
         candidate, fit = best_candidate(problem, care, current, tree.fits[node], self._max_steps[node])
         saved = candidate.saved - saved_now
         gain = saved * problem.unit - problem.alpha * (candidate.split.norm - current.norm)
         if not gain > NEGLIGIBLE * self.objective_path[-1]:
-            return Found(key, fit=fit)
+            return NodeSearch(key, fit=fit)
         if candidate.swaps:  # the same problem with swapped children
             key = _key(Care(care.rows, -care.saving))
-        return Found(key, candidate, fit, saved)
+        return NodeSearch(key, candidate, fit, saved)
 
 
 def _key(care: Care) -> bytes:

@@ -8,7 +8,6 @@ refitted many times to rows that change little, so every fit accepts a warm star
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -132,43 +131,6 @@ def fit_l1_logistic(
     threads = threads or Threads()
     problem = _prepare(X, is_positive, weight, rows, columns, threads)
     return _fit(problem, penalty, _check_start(start, X.shape[1]), tolerance, max_iter, threads)
-
-
-def fit_path(
-    X: np.ndarray,
-    is_positive: np.ndarray,
-    weight: np.ndarray | None,
-    penalties: Iterable[float],
-    *,
-    start: Start | None = None,
-    tolerance: float = 1e-6,
-    max_iter: int = 100,
-    rows: np.ndarray | None = None,
-    columns: np.ndarray | None = None,
-) -> list[LinearFit]:
-    """Fits at several penalties, in the given order, each warm-started from the one before; decreasing is fastest.
-
-    Parameters are those of `fit_l1_logistic`; a path runs on one thread.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from toprank.tree.tao.logistic import fit_path, penalty_max
-    >>> X = np.array([[-1.0, 1.0], [0.0, -1.0], [0.5, -1.0], [1.0, 1.0]])
-    >>> is_positive = np.array([False, True, False, True])
-    >>> largest = penalty_max(X, is_positive, None)
-    >>> [int(np.count_nonzero(fit.weight)) for fit in fit_path(X, is_positive, None, [largest, largest / 2, 0.1])]
-    [0, 1, 2]
-    """
-    checked = [_check_penalty(penalty) for penalty in penalties]
-    threads = Threads()
-    problem = _prepare(X, is_positive, weight, rows, columns, threads)
-    now = _check_start(start, X.shape[1])
-    fits: list[LinearFit] = []
-    for penalty in checked:
-        fits.append(_fit(problem, penalty, now, tolerance, max_iter, threads))
-        now = fits[-1].weight, fits[-1].intercept
-    return fits
 
 
 def penalty_max(

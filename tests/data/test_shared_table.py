@@ -1,9 +1,8 @@
-"""Fits that share what they prepare: bit for bit what separate fits give."""
+"""Fits on one `SharedTable`: bit for bit what separate fits give."""
 
 import gc
 import pickle
 import weakref
-from contextvars import copy_context
 from typing import Any
 
 import numpy as np
@@ -11,12 +10,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.base import clone
+from sklearn.linear_model import LogisticRegression
 
 from ranker_cases import RANKERS, cases, fewer, make_cases, variant
 from tables import check_same_tree
 from toprank import MetaAP, RankingTree
-from toprank.data.binned_cases import TABLES_KEPT, BinnedCases, shared_tables, shared_training_data
+from toprank.data.binned_cases import BinnedCases
+from toprank.data.shared_table import TABLES_KEPT, SharedTable
 from toprank.rankers import binned, growth, leaf_scores, reading
+from toprank.rankers.cost.tao_classifier import TAOClassifier
+from toprank.rankers.reading import as_read_by
 
 PLAIN: dict[str, Any] = {"criterion": "ap", "ccp_alpha": 0.0, "cv": 0}
 
@@ -58,12 +61,12 @@ def test_models_that_share_data_are_those_that_do_not(weighed, splitter, monkeyp
     alone = [clone(model).fit(X, y, sample_weight=weight) for model in models]
     built = count_calls(monkeypatch, binned, "BinnedCases")
     read = count_calls(monkeypatch, reading, "read_table")
-    with shared_training_data():
-        together = [model.fit(X, y, sample_weight=weight) for model in models]
-        assert len(built) == 1
-        assert len(read) == 1
-        scores = [model.decision_function(X) for model in together]
-        assert len(read) == 2, "the rows to score are read once more, and once"
+    table = SharedTable(X)
+    together = [model.fit(table, y, sample_weight=weight) for model in models]
+    assert len(built) == 1
+    assert len(read) == 1
+    scores = [model.decision_function(table) for model in together]
+    assert len(read) == 2, "the rows to score are read once more, and once"
     for one, other, score in zip(alone, together, scores, strict=True):
         check_same_model(one, other, X)
         assert np.array_equal(one.decision_function(X), score)
@@ -81,10 +84,11 @@ def test_all_settings_from_shared_data_are_those_of_separate_fits(case, data):
         **PLAIN,
     }
     X, depths = case.pandas(), data.draw(st.lists(st.integers(1, 4), min_size=1, max_size=3))
-    with pytest.MonkeyPatch.context() as patch, shared_training_data(leaf_depths=[*depths, None]):
+    table, weight = SharedTable(X, leaf_depths=[*depths, None]), case.weight
+    with pytest.MonkeyPatch.context() as patch:
         patch.setattr(growth, "STACK_CELLS", data.draw(st.sampled_from([0, growth.STACK_CELLS])))
-        models = [MetaAP(max_depth=3, leaf_depth=d, **settings).fit(X, case.y, case.weight) for d in (1, 2, 3, None)]
-        stages = [list(model.staged_decision_function(X)) for model in models]
+        models = [MetaAP(max_depth=3, leaf_depth=d, **settings).fit(table, case.y, weight) for d in (1, 2, 3, None)]
+        stages = [list(model.staged_decision_function(table)) for model in models]
     for leaf_depth, model, scores in zip((1, 2, 3, None), models, stages, strict=True):
         check_same_model(MetaAP(max_depth=3, leaf_depth=leaf_depth, **settings).fit(X, case.y, case.weight), model, X)
         for depth, score in enumerate(scores, start=1):
@@ -100,9 +104,9 @@ def test_leaf_depths_grow_side_by_side_once_and_only_on_small_tables(monkeypatch
     def fit_all(named, **settings):
         stacks.clear()
         singles.clear()
-        with shared_training_data(named):
-            for depth in (1, 2, 3):
-                MetaAP(leaf_depth=depth, **PLAIN, **settings).fit(X, y)
+        table = SharedTable(X, named)
+        for depth in (1, 2, 3):
+            MetaAP(leaf_depth=depth, **PLAIN, **settings).fit(table, y)
         return len(stacks), len(singles)
 
     assert fit_all(()) == (0, 3)
@@ -123,8 +127,8 @@ def test_stacks_of_different_settings_are_told_apart():
         {"stop_at_ap_loss": True},
         {"smoothing": None, "leaf_order": "meta"},
     ]
-    with shared_training_data([2, 3]):
-        models = [MetaAP(leaf_depth=depth, **PLAIN, **each).fit(X, y) for each in settings for depth in (2, 3)]
+    table = SharedTable(X, [2, 3])
+    models = [MetaAP(leaf_depth=depth, **PLAIN, **each).fit(table, y) for each in settings for depth in (2, 3)]
     expected = [MetaAP(leaf_depth=depth, **PLAIN, **each).fit(X, y) for each in settings for depth in (2, 3)]
     for one, other in zip(expected, models, strict=True):
         check_same_model(one, other, X)
@@ -133,9 +137,9 @@ def test_stacks_of_different_settings_are_told_apart():
 def test_the_linear_score_is_fitted_once_for_each_penalty(monkeypatch):
     X, y = make_cases()
     fitted = count_calls(monkeypatch, leaf_scores, "fit_linear_scoring")
-    with shared_training_data():
-        for C in (1.0, 0.1, 1.0, 0.1):
-            MetaAP(leaf_score="linear", logistic_C=C, **PLAIN).fit(X, y)
+    table = SharedTable(X)
+    for C in (1.0, 0.1, 1.0, 0.1):
+        MetaAP(leaf_score="linear", logistic_C=C, **PLAIN).fit(table, y)
     assert len(fitted) == 2
     MetaAP(leaf_score="linear", **PLAIN).fit(X, y)
     assert len(fitted) == 3
@@ -148,68 +152,75 @@ def test_only_the_same_objects_and_settings_are_shared(monkeypatch):
 
     def n_built(*fits):
         built.clear()
-        with shared_training_data():
-            for settings, arguments in fits:
-                RankingTree(**settings).fit(*arguments)
+        table = SharedTable(X)
+        for settings, arguments in fits:
+            RankingTree(**settings).fit(table, *arguments)
         return len(built)
 
-    assert n_built(({}, (X, y)), ({"max_depth": 3, "criterion": "ap", "n_jobs": 2}, (X, y))) == 1
-    for other in ((X.copy(), y), (X, y.copy()), (X, y, weight)):
-        assert n_built(({}, (X, y)), ({}, other)) == 2
+    assert n_built(({}, (y,)), ({"max_depth": 3, "criterion": "ap", "n_jobs": 2}, (y,))) == 1
+    for other in ((y.copy(),), (y, weight)):
+        assert n_built(({}, (y,)), ({}, other)) == 2
     for settings in ({"splitter": "exact"}, {"max_bins": 9}, {"categorical_features": [1]}, {"pos_label": 0}):
-        assert n_built(({}, (X, y)), (settings, (X, y))) == 2
+        assert n_built(({}, (y,)), (settings, (y,))) == 2
     mask = {"categorical_features": [False, True]}
-    assert n_built((mask, (X, y)), ({"categorical_features": [0, 1]}, (X, y)), (dict(mask), (X, y))) == 2
+    assert n_built((mask, (y,)), ({"categorical_features": [0, 1]}, (y,)), (dict(mask), (y,))) == 2
 
 
-def test_the_last_two_tables_are_kept(monkeypatch):
+def test_the_last_two_preparations_are_kept(monkeypatch):
     X, y = make_cases(300)
-    tables = [(X[:200], y[:200]), (X[50:250], y[50:250]), (X[100:], y[100:])]
     built = count_calls(monkeypatch, binned, "BinnedCases")
-    with shared_training_data():
-        for table in (*tables, tables[1], tables[2]):
-            RankingTree().fit(*table)
-        assert len(built) == 3
-        assert len(shared_tables().training.entries) == TABLES_KEPT == 2
-        RankingTree().fit(*tables[1]).decision_function(X)  # the one used longest ago goes first
-        RankingTree().fit(*tables[0])
-        RankingTree().fit(*tables[1])
-        assert len(built) == 4
+    table, labels = SharedTable(X), [y.copy() for _ in range(3)]
+    for each in (0, 1, 2, 1, 2):
+        RankingTree().fit(table, labels[each])
+    assert len(built) == 3
+    assert len(table.training.entries) == TABLES_KEPT == 2
+    RankingTree().fit(table, labels[1]).decision_function(X)  # the one used longest ago goes first
+    RankingTree().fit(table, labels[0])
+    RankingTree().fit(table, labels[1])
+    assert len(built) == 4
 
 
-def test_a_context_inside_another_has_tables_of_its_own(monkeypatch):
+def test_plain_tables_and_other_shared_ones_share_nothing(monkeypatch):
     X, y = make_cases()
     built = count_calls(monkeypatch, binned, "BinnedCases")
-    with shared_training_data([1, 2]):
-        RankingTree().fit(X, y)
-        with shared_training_data():
-            RankingTree().fit(X, y)
-            assert shared_tables().leaf_depths == ()
-        assert len(built) == 2
-        RankingTree().fit(X, y)
-        assert len(built) == 2
-        assert shared_tables().leaf_depths == (1, 2)
-    assert shared_tables() is None
-    RankingTree().fit(X, y)
-    assert len(built) == 3
+    for table in (SharedTable(X), SharedTable(X), X, X):
+        RankingTree().fit(table, y)
+    assert len(built) == 4
 
 
-def test_nothing_stays_alive_after_the_context(monkeypatch):
+def test_nothing_stays_alive_after_the_table(monkeypatch):
     X, y = make_cases()
     X, data = X.copy(), []
     monkeypatch.setattr(binned, "BinnedCases", lambda *a, **k: data.append(BinnedCases(*a, **k)) or data[-1])
-    kept = []
-    with pytest.raises(KeyboardInterrupt), shared_training_data([1, 2]):  # noqa: PT012
-        model = MetaAP(leaf_depth=2, min_samples_leaf=5).fit(X, y)
-        model.decision_function(X)
-        context = copy_context()  # as a thread or a task would hold it
-        kept = [weakref.ref(X), weakref.ref(data.pop())]
-        raise KeyboardInterrupt
-    del X
+    table = SharedTable(X, [1, 2])
+    model = MetaAP(leaf_depth=2, **PLAIN).fit(table, y)
+    model.decision_function(table)
+    kept = [weakref.ref(X), weakref.ref(data.pop())]
+    del X, table
     gc.collect()
     assert [reference() for reference in kept] == [None, None]
-    assert context.run(shared_tables).training.entries == []
     assert model.n_leaves_ > 1
+
+
+def test_a_copy_in_another_process_starts_empty():
+    X, y = make_cases()
+    table = SharedTable(X, [2, 1, None])
+    model = RankingTree().fit(table, y)
+    model.decision_function(table)
+    copied = pickle.loads(pickle.dumps(table))
+    assert (copied.training.entries, copied.encoded.entries, copied.leaf_depths) == ([], [], (1, 2))
+    assert np.array_equal(model.decision_function(copied), model.decision_function(X))
+
+
+def test_estimators_of_others_get_the_plain_table():
+    X, y = make_cases()
+    table = SharedTable(X)
+    assert as_read_by(LogisticRegression(), table) is X
+    assert as_read_by(LogisticRegression(), X) is X
+    assert as_read_by(MetaAP(), table) is table
+    assert np.array_equal(
+        TAOClassifier(max_depth=1).fit(table, y).predict(table), TAOClassifier(max_depth=1).fit(X, y).predict(X)
+    )
 
 
 @pytest.mark.parametrize("splitter", ["hist", "exact"])
@@ -223,45 +234,45 @@ def test_fits_leave_shared_data_as_they_are(splitter, monkeypatch):
         parts.pop("_known")
         return pickle.dumps(parts)
 
-    with shared_training_data([2, 3]):
-        RankingTree(splitter=splitter).fit(X, y)
-        before = contents()
-        for kind in RANKERS:
-            variant(kind, splitter=splitter).fit(X, y)
-        for leaf_depth in (3, 2):
-            MetaAP(leaf_depth=leaf_depth, splitter=splitter).fit(X, y)
-        assert contents() == before
+    table = SharedTable(X, [2, 3])
+    RankingTree(splitter=splitter).fit(table, y)
+    before = contents()
+    for kind in RANKERS:
+        variant(kind, splitter=splitter).fit(table, y)
+    for leaf_depth in (3, 2):
+        MetaAP(leaf_depth=leaf_depth, splitter=splitter).fit(table, y)
+    assert contents() == before
     assert len(data) == 1
 
 
 def test_models_do_not_share_what_can_be_changed():
     X, y = make_cases()
-    with shared_training_data():
-        for _ in range(3):
-            model = MetaAP().fit(X, y)
-            assert model.classes_.tolist() == [0, 1]
-            assert model.feature_names_in_.tolist() == list(X.columns)
-            assert len(model.columns_) == 3
-            model.classes_[:] = 7
-            model.feature_names_in_[:] = "x"
-            model.columns_.clear()
+    table = SharedTable(X)
+    for _ in range(3):
+        model = MetaAP().fit(table, y)
+        assert model.classes_.tolist() == [0, 1]
+        assert model.feature_names_in_.tolist() == list(X.columns)
+        assert len(model.columns_) == 3
+        model.classes_[:] = 7
+        model.feature_names_in_[:] = "x"
+        model.columns_.clear()
 
 
 def test_rows_to_score_are_read_once_for_models_of_one_table(monkeypatch):
     X, y = make_cases()
     new = X.assign(place="nowhere")
     encoded = count_calls(monkeypatch, reading, "encode")
-    with shared_training_data():
-        one, other = RankingTree().fit(X, y), RankingTree(max_depth=2).fit(X, y)
-        stranger = RankingTree().fit(X[["size", "place"]].copy(), y)
-        encoded.clear()
-        with pytest.warns(UserWarning, match="training never saw") as told:
-            scores = [model.decision_function(new) for model in (one, other, one)]
-        assert (len(encoded), len(told)) == (1, 1)
-        with pytest.warns(UserWarning, match="training never saw"):
-            expected = stranger.decision_function(new[["size", "place"]])
-        with pytest.warns(UserWarning, match="training never saw"):  # a matrix of its own, without the other column
-            assert np.array_equal(stranger.decision_function(new), expected)
+    known, table = SharedTable(X), SharedTable(new)
+    one, other = RankingTree().fit(known, y), RankingTree(max_depth=2).fit(known, y)
+    stranger = RankingTree().fit(X[["size", "place"]].copy(), y)
+    encoded.clear()
+    with pytest.warns(UserWarning, match="training never saw") as told:
+        scores = [model.decision_function(table) for model in (one, other, one)]
+    assert (len(encoded), len(told)) == (1, 1)
+    with pytest.warns(UserWarning, match="training never saw"):
+        expected = stranger.decision_function(new[["size", "place"]])
+    with pytest.warns(UserWarning, match="training never saw"):  # a matrix of its own, without the other column
+        assert np.array_equal(stranger.decision_function(table), expected)
     with pytest.warns(UserWarning, match="training never saw"):
         assert np.array_equal(scores[1], other.decision_function(new))
 
@@ -269,11 +280,11 @@ def test_rows_to_score_are_read_once_for_models_of_one_table(monkeypatch):
 def test_a_shared_fit_still_minds_its_own_parameters():
     X, y = make_cases()
     light = np.full(len(y), 0.05)
-    with shared_training_data():
-        few = RankingTree(budget=10).fit(X, y)
-        many = RankingTree(budget=90).fit(X, y)
-        assert (few.cutoff_.k, many.cutoff_.k) == (10, 90)
-        RankingTree(min_samples_leaf=2).fit(X, y, light)
-        with pytest.warns(UserWarning, match="too few for min_samples_leaf=20") as told:
-            MetaAP(min_samples_leaf=20, **PLAIN).fit(X, y, light)
+    table = SharedTable(X)
+    few = RankingTree(budget=10).fit(table, y)
+    many = RankingTree(budget=90).fit(table, y)
+    assert (few.cutoff_.k, many.cutoff_.k) == (10, 90)
+    RankingTree(min_samples_leaf=2).fit(table, y, light)
+    with pytest.warns(UserWarning, match="too few for min_samples_leaf=20") as told:
+        MetaAP(min_samples_leaf=20, **PLAIN).fit(table, y, light)
     assert told[0].filename == __file__, "the warning names the line of the fit"
