@@ -96,15 +96,15 @@ def test_topk_keeps_to_the_first_alerts_of_a_chosen_tree(folder, tmp_path):
     assert 0 < len(alerts) <= 20 < (model.selected_.tree.predict(X) == 1).sum()
     assert min(alert["score"] for alert in alerts) >= model.selected_.cut.threshold
     printed = run("topk", path, folder / "history.csv", "--chosen").out
-    assert f"The {len(alerts)} of 300 cases that the chosen tree calls positive and the curve ranks high" in printed
+    assert f"The {len(alerts)} of 300 cases that the chosen tree flags, cut at the budget" in printed
 
 
 def test_a_chosen_tree_that_calls_nothing_positive_lists_nothing(folder, chosen, tmp_path):
     (path, _), model, out = chosen, tmp_path / "none.toprank", tmp_path / "alerts.csv"
     assert run("curve", path, "--cost-ratio", 1000, "-o", model).code == 0
     common = ("topk", model, folder / "history.csv", "--chosen")
-    assert run(*common).out == "The chosen tree calls none of 300 cases positive.\n"
-    assert run(*common, "-o", out).out.startswith("The chosen tree calls none of 300 cases positive.\nWrote ")
+    assert run(*common).out == "The chosen tree flags none of 300 cases.\n"
+    assert run(*common, "-o", out).out.startswith("The chosen tree flags none of 300 cases.\nWrote ")
     assert out.read_text(encoding="utf-8").startswith("rank,row,score,hit_rate,lift,leaf,reason_1,")
     assert json.loads(run(*common, "--json").out)["alerts"] == []
 

@@ -64,9 +64,9 @@ def test_without_a_wish_the_points_the_base_tree_and_how_to_choose(folder, fitte
     assert "  point     cost  leaves  alerts  found  false alarms  hit rate  share found" in lines
     assert sum(line.endswith("base tree") for line in lines) == 1
     words = " ".join(printed.split())
-    assert "out of fold: 300 cases, 60 positive, each judged by trees that had not seen it" in words
+    assert "out of fold: 300 cases, 60 positive, each judged by trees that did not see it" in words
     assert "Alerts = found + false alarms." in words
-    assert f"Rules of the base tree (point {fitted.base_point_}, at which both classes weigh alike)" in printed
+    assert f"Rules of the base tree (point {fitted.base_point_}, which weights both classes equally)" in printed
     assert "Chosen" not in printed
     assert "Choose a tree with one of --k 200, --max-fpr 5%" in printed
     assert printed.replace("\n", "").endswith(f"toprank curve {folder / 'curve.toprank'} --k 200")
@@ -207,7 +207,7 @@ def test_changes_in_words(capsys):
         "     now a > 3",
     ]
     assert changes_summary([*changes, changes[0]]) == "Of the rules for positives 2 go, 1 comes, 1 changes."
-    assert changes_summary([]) == "Neither tree calls a case positive."
+    assert changes_summary([]) == "Neither tree flags any case."
 
 
 def test_the_choice_is_kept_and_other_commands_know_it(folder, tmp_path):
@@ -215,8 +215,8 @@ def test_the_choice_is_kept_and_other_commands_know_it(folder, tmp_path):
     done = run("curve", folder / "curve.toprank", "--min-recall", "50%", "-o", out)
     assert (done.code, done.err) == (0, "")
     saved = load(out)
-    following = f"toprank topk {out} NEW_CASES.csv --chosen -o alerts.csv In place of --chosen, --k 2% cuts the ranking"
-    assert f"s. Next: {following} of the curve at any number." in " ".join(done.out.split())
+    following = f"toprank topk {out} NEW_CASES.csv --chosen -o alerts.csv --k 2% instead of --chosen takes any number"
+    assert f"s. Next: {following} of cases from the ranking of the curve." in " ".join(done.out.split())
 
     again = run("curve", out)
     assert f"Chosen: {saved.selected_.wish}" in again.out
@@ -303,10 +303,10 @@ def test_a_wish_that_no_tree_fulfils_does_not_cost_the_work(folder, tmp_path):
     told = done.err.replace("\n", "")
     sentence, _, hint = told.partition(" Hint: ")
     assert "(at most 0.01 % of the negatives called positive): the lowest share" in sentence
-    assert hint == f"relax the wish; `toprank curve {out}` lists the trees and chooses without learning anew."
+    assert hint == f"relax the target; `toprank curve {out}` lists the trees and chooses without refitting."
     assert load(out).selected_ is None
     done = run("curve", folder / "curve.toprank", "--max-fpr", "0.01%", "-o", tmp_path / "none.toprank")
-    assert done.err.replace("\n", "") == f"{sentence} Hint: relax the wish; without it the command lists the trees."
+    assert done.err.replace("\n", "") == f"{sentence} Hint: relax the target; leave it out to list the trees."
     assert not (tmp_path / "none.toprank").exists()
 
 
@@ -332,7 +332,7 @@ def test_trees_that_call_everything_or_nothing_positive(folder, tmp_path):
     assert "1. training rate 20 %, lift 1x; in training 60 of 300 positive\n     all cases\n" in done.out
     done = run("curve", out, "--cost-ratio", 1000, "-o", out)  # a curve may be replaced by itself
     assert "  alerts        0 (0 to 4) among as many cases as in training\n" in done.out
-    assert "  None: this tree calls no case positive.\n" in done.out
+    assert "  None: this tree flags no case.\n" in done.out
     row = next(line.split() for line in done.out.splitlines() if line.endswith("  chosen"))
     assert row[3:7] == ["0", "0", "0", "-"]  # alerts, found, false alarms, hit rate
     judged = run("evaluate", out, folder / "history.csv", "--label", "fraud").out
@@ -350,7 +350,7 @@ def test_figures_of_rules_are_said_to_be_of_the_training_cases(folder):
     for command in (("curve", folder / "curve.toprank", "--k", 40), ("curve", folder / "curve.toprank"),
                     ("describe", folder / "curve.toprank")):  # fmt: skip
         _, _, heading = run(*command).out.partition("\nRules of the ")
-        assert "that call a case positive, with figures on the training cases 1." in " ".join(heading.split())
+        assert "for positives, with figures on the training cases 1." in " ".join(heading.split())
 
 
 def test_figures_of_the_training_data_are_said_to_be_optimistic(folder):
