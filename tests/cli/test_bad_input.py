@@ -59,18 +59,18 @@ CONTENTS = {
     ),
     "latin1": (
         "a,fraud\nx,0\ncafé,1\n".encode("latin1"),
-        "hist.csv is not encoded as UTF-8: byte 0xE9 at position 15 (line 3). Hint: say how it is "
-        "encoded, for example with --encoding cp1252 (Windows) or --encoding latin-1.",
+        "hist.csv is not encoded as UTF-8: byte 0xE9 at position 15 (line 3). Hint: give its encoding, for "
+        "example --encoding cp1252 (Windows) or --encoding latin-1.",
     ),
     "utf16 without a mark": (
         "a,fraud\n1,0\n".encode("utf-16-le"),
-        "Line 1 of hist.csv holds a NUL character, expected text. Hint: is it a CSV file? If it is encoded as UTF-16, "
-        "say so with --encoding utf-16.",
+        "Line 1 of hist.csv holds a NUL character, expected text. Hint: is it a CSV file? For UTF-16 use "
+        "--encoding utf-16.",
     ),
     "cut utf16": (
         "a,fraud\n1,0\n".encode("utf-16")[:-1],
-        "hist.csv is not encoded as UTF-16: byte 0x0A at position 24 (line 2). Hint: say how it is encoded, for "
-        "example with --encoding cp1252 (Windows) or --encoding latin-1.",
+        "hist.csv is not encoded as UTF-16: byte 0x0A at position 24 (line 2). Hint: give its encoding, for "
+        "example --encoding cp1252 (Windows) or --encoding latin-1.",
     ),
     "lone carriage return": (
         b"a,fraud\n1,0\n2\r3,1\n",
@@ -92,11 +92,11 @@ CONTENTS = {
     ),
     "long open quote": (
         b'a,fraud\n1,0\n"2,1\n' + b"3,0\n" * 40_000,
-        "Line 3 of hist.csv holds a cell of more than 131,072 characters. Hint: is a quote there that is never closed?",
+        "Line 3 of hist.csv holds a cell of more than 131,072 characters. Hint: is there a quote that is never closed?",
     ),
     "text behind a quote": (
         b'a,fraud\n1,0\n"2"x,1\n3,0\n',
-        "Line 3 of hist.csv holds text behind the closing quote of a cell, expected ',' or the end of the line. Hint: "
+        "Line 3 of hist.csv holds text after the closing quote of a cell, expected ',' or the end of the line. Hint: "
         "a cell that holds a quote must be in quotes, with the quote doubled.",
     ),
     "empty first line": (
@@ -161,7 +161,7 @@ LABELS = {
     ),
     "words": (
         ["fine", "fraud"],
-        "holds 'fine' and 'fraud', and it is not clear which one is positive. Hint: say so with --positive fraud.",
+        "holds 'fine' and 'fraud', and it is not clear which one is positive. Hint: choose with --positive fraud.",
     ),
 }
 
@@ -360,7 +360,7 @@ def test_outputs(folder, tmp_path):
     assert refused(*common, tmp_path / "a.ods") == (
         "The output a.ods has an ending that is not supported, expected one of .csv, .csv.gz, .tsv, .tsv.gz, .xlsx, "
         ".parquet. "
-        "Hint: the ending says which format to write."
+        "Hint: the ending selects the format."
     )
     said = refused(*common, tmp_path / "no" / "a.csv")
     assert said == f"Cannot write {tmp_path}/no/a.csv: {tmp_path}/no does not exist. Hint: create the folder first."

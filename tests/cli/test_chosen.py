@@ -114,17 +114,17 @@ def test_a_chosen_tree_that_calls_nothing_positive_lists_nothing(folder, chosen,
     [
         (
             ["chosen.toprank", "--k", "5"],
-            "--k and --chosen ask for different lists, expected one of them. Hint: --chosen lists all that the chosen "
-            "tree calls positive, --k cuts the ranking.",
+            "--k and --chosen ask for different lists; expected one of them. Hint: --chosen lists all cases that "
+            "the chosen tree flags, --k the first k of the ranking.",
         ),
         (
             ["model.toprank"],
             "--chosen needs a curve with a chosen tree, but model.toprank holds a model of class MetaAP, expected "
-            "CostOptimalCurve. Hint: use a file that `toprank curve` wrote, or --k.",
+            "CostOptimalCurve. Hint: use a file written by `toprank curve`, or --k.",
         ),
         (
             ["curve.toprank"],
-            "--chosen needs a curve with a chosen tree, but no tree of curve.toprank is chosen yet. Hint: choose one "
+            "--chosen needs a curve with a chosen tree, but no tree of curve.toprank has been chosen. Hint: choose one "
             "with `toprank curve curve.toprank --k 200 -o curve.toprank`.",
         ),
     ],

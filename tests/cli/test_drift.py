@@ -195,7 +195,7 @@ def test_codes_stay_text_where_one_file_holds_only_numbers(tmp_path):
         (["reference.csv", "other.csv", "--ignore", "case_id"], "Columns 'age', 'fraud' are in reference.csv but "
          "missing from other.csv .* and column 'one, two' is in other.csv but missing from reference.csv .* "
          "Hint: leave them out with --ignore case_id,age,fraud --ignore 'one, two'[.]"),
-        (["reference.csv", "numbers.parquet", "--columns", "a,age"], "Hint: check that both are files of the same"),
+        (["reference.csv", "numbers.parquet", "--columns", "a,age"], "Hint: check that both files hold the same"),
         (["times.parquet", "times.parquet"], "Column 'day' of times.parquet holds values of type Time"),
         (["dates.parquet", "times.parquet"], "Column 'day' of times.parquet holds values of type Time"),
         (["flags.parquet", "numbers.parquet"], "holds true and false in flags.parquet but numbers in numbers.parquet"),

@@ -134,7 +134,7 @@ def test_more_starts_never_end_higher():
 @pytest.mark.parametrize("how", [{"init": "random"}, {"n_init": 2}])
 def test_random_starts_are_not_too_deep(how):
     X, y = diagonal(60)
-    words = r"'max_depth' parameter of TAOTree must be at most 12 where a start is random, .* Got 13 instead.* Hint"
+    words = r"'max_depth' parameter of TAOTree must be at most 12 for random starts, .* Got 13 instead.* Hint"
     with pytest.raises(ValueError, match=words):
         TAOTree(max_depth=13, **how).fit(X, y)
     assert TAOTree(max_depth=13, cv=0).fit(X, y).n_leaves_ > 1

@@ -14,14 +14,14 @@ PLACE = np.int16
 """Place in a tree: TreeRankBoost's trees have at most 2 ** 14 leaves."""
 
 CASES_A_CALL = 16
-"""Distinct cases that a thread takes at a time: each of them meets all negatives."""
+"""Distinct cases per batch of a thread; each is compared with all negatives."""
 
 
 @dataclass(frozen=True, eq=False)
 class PairRule:
-    """Trees that vote, and the negatives that cases are compared with, by their places in the trees.
+    """Voting trees, and the negatives to compare cases with, by their places in the trees.
 
-    Negatives that no tree tells apart are kept once, with their number: the score is exact.
+    Negatives with the same places in all trees are stored once, with their count; the score is exact.
 
     Attributes
     ----------
@@ -30,7 +30,7 @@ class PairRule:
     places : int16 array of shape (n_tuples, n_trees)
         Distinct places of the negatives, 0 is the top of a tree.
     count : int64 array of shape (n_tuples,)
-        Weight of the negatives that stand there, in integer units.
+        Weight of the negatives at these places, in integer units.
     """
 
     weight: np.ndarray
@@ -44,18 +44,18 @@ class PairRule:
 
     @classmethod
     def of(cls, weight: np.ndarray, places: np.ndarray, count: np.ndarray) -> PairRule:
-        """Rule over negatives that may share their places."""
+        """Make the rule from negatives that may share places."""
         distinct, which = distinct_rows(places)
         total = np.zeros(len(distinct), np.int64)
         np.add.at(total, which, count)
         return cls(weight, distinct, total)
 
     def first(self, n_trees: int) -> PairRule:
-        """The rule of the first trees alone."""
+        """Return the rule of the first trees only."""
         return PairRule.of(self.weight[:n_trees], self.places[:, :n_trees], self.count)
 
     def scores(self, places: np.ndarray, threads: Threads) -> np.ndarray:
-        """Mean over the negatives of the sign of the vote, float64 (n,) in [-1, 1], ties counting 0.
+        """Return the mean over the negatives of the sign of the vote, float64 (n,) in [-1, 1]; ties count 0.
 
         Examples
         --------
@@ -79,7 +79,7 @@ class PairRule:
 
 
 def distinct_rows(places: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Distinct rows of an array of places, in a fixed order, and which of them each row is."""
+    """Return the distinct rows of an array of places, in a fixed order, and the index of each row among them."""
     whole = np.ascontiguousarray(places, PLACE)
     keys = whole.view(np.dtype((np.void, whole.shape[1] * whole.itemsize))).ravel()  # compared as strings of bytes
     _, first, which = np.unique(keys, return_index=True, return_inverse=True)
