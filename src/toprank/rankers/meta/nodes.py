@@ -139,7 +139,7 @@ class MetaNodes:
         return isinstance(self.tree, ClassifierTree)
 
     def _rearranged(self, ends: np.ndarray, meta: MetaTree) -> LeafOrder:
-        """Return the leaf order of a sub-tree: leaves keep their place, merged nodes get the mean place of their leaves."""
+        """Return the leaf order of a sub-tree: leaves keep their place, a merged node gets its leaves' mean place."""
         assert self.order is not None
         whole, n = self.meta, len(self.meta.left)
         weight, place = np.zeros(n), np.zeros(n)
