@@ -65,7 +65,7 @@ def test_topk_lists_what_the_chosen_tree_calls_positive(folder, chosen, tmp_path
     assert done.code == 0
     assert done.err.startswith("Note: Column 'sector' holds 1 categories in ")
     assert done.err.count("\n") == 1
-    said = f"The {is_called.sum()} of 250 cases that the chosen tree calls positive"
+    said = f"The {is_called.sum()} of 250 cases that the chosen tree flags"
     assert done.out.startswith(f"{said}; ")
     alerts = pl.read_csv(out)
     named = [name.replace("training_rate", "hit_rate") for name in tree.columns]  # the curve has rates for new cases

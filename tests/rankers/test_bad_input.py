@@ -478,7 +478,7 @@ def test_no_threads_at_all():
 def test_a_common_word_taken_as_the_label_to_look_for_is_pointed_out():
     X, y = numbers()
     words = np.where(np.arange(len(y)) < 5, "fraud", "legit")
-    with pytest.warns(UserWarning, match=r"'legit' is taken as the label .* Hint: pass pos_label='fraud'"):
+    with pytest.warns(UserWarning, match=r"'legit' is taken as the positive label.* Hint: pass pos_label='fraud'"):
         clone(FAST).fit(X, words)
     assert clone(FAST).set_params(pos_label="fraud").fit(X, words).n_positives_ == 5
 

@@ -379,7 +379,7 @@ class _Search:
                 self.sides[2 * node], self.sides[2 * node + 1] = left, ~left
 
     def ways(self, leaf: int) -> list[list[int]]:
-        """Return short ways into a leaf position, best first: the path itself if it is the only one and short enough."""
+        """Return short ways into a leaf position, best first: the path itself if it is the only one and is short."""
         weight, is_own = self.rows.weight, self.rows.leaf == leaf
         own = float(weight[is_own].sum())
         only = self._only_path(leaf)

@@ -89,7 +89,7 @@ def test_two_classes_are_a_tao_tree():
     [
         (
             {"a": 1.0, "b": 2.0, "c": 3.0},
-            "or missing, got a dict. Hint: the order is that of classes_, here [0, 1, 2].",
+            "or missing, got a dict. Hint: the classes are ordered as in classes_, here [0, 1, 2].",
         ),
         ({1.0, 2.0, 3.0}, "got a set. Hint"),
         ([[0.0, 1.0, 1.0], [1.0, 0.0], [1.0, 1.0, 0.0]], "got rows of different lengths. Hint"),
@@ -131,7 +131,7 @@ def test_labels_and_weights_that_do_not_fit_are_refused():
             TAOClassifier().fit(X, bad)
     with pytest.raises(ValueError, match=r"(?i)weights .* (non-)?zero"):
         TAOClassifier().fit(X, y, np.zeros(30))
-    with pytest.raises(ValueError, match="all weights together are inf"):
+    with pytest.raises(ValueError, match="the weights add up to inf"):
         TAOClassifier().fit(X, y, np.full(30, 1e308))
 
 
@@ -440,7 +440,7 @@ def test_starts_that_do_not_fit_are_refused():
         X.rename(columns={"v": "u"}),
     ):
         with pytest.raises(
-            ValueError, match="must know the 4 columns of X and their categories, but this TAOClassifier"
+            ValueError, match="must have the 4 columns of X and their categories, but this TAOClassifier"
         ):
             TAOClassifier(init=first).fit(other, y)
     with pytest.raises(ValueError, match="must be a tree over the 2 columns of X, got one over 4"):
