@@ -1,13 +1,13 @@
-"""The errors that the library raises for input it cannot use."""
+"""The errors that the library raises for bad input."""
 
 from __future__ import annotations
 
 
 class InputError(ValueError):
-    """Something the user gave cannot be used: the message says what, what was expected and what was found.
+    """Bad input: the message says what is wrong, what was expected and what was found.
 
-    All refusals of the library are of this class. It is a ValueError, so that `except ValueError` works as with other
-    libraries; a ValueError or TypeError of another class is a mistake in toprank.
+    All input errors of the library are of this class. It is a ValueError, so that `except ValueError` works as with
+    other libraries; any other ValueError or TypeError is a bug in toprank.
 
     Examples
     --------
@@ -22,4 +22,4 @@ class InputError(ValueError):
 
 
 class InputTypeError(InputError, TypeError):
-    """An argument has a type that cannot be used; both an `InputError` and a TypeError."""
+    """An argument of the wrong type; both an `InputError` and a TypeError."""

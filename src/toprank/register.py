@@ -1,6 +1,6 @@
-"""The register of estimators: what each is called, where it lives and what it can do. Imports nothing.
+"""The register of estimators: the name, module and kind of each. Imports nothing.
 
-The package's names, the command line, model files and warm-up read it; a new estimator is one more entry.
+The package namespace, the command line, model files and warm-up use it; a new estimator is one more entry.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ class Entry:
     Attributes
     ----------
     name : str
-        Name of the class: in Python and in model files.
+        Name of the class, in Python and in model files.
     module : str
-        Where the class lives.
+        Module of the class.
     kind : {"tree", "ensemble", "curve", "classes", "other"}
-        One tree that ranks; many of them; a tree for every balance of mistakes; a tree that predicts classes and ranks
-        nothing; a ranker without trees.
+        One ranking tree; many of them; a tree for every trade-off of mistakes; a tree that predicts classes and does
+        not rank; a ranker without trees.
     command : str or None
-        Name on the command line (`toprank fit --model`); None where it is not offered there.
+        Name on the command line (`toprank fit --model`); None if it is not offered there.
     """
 
     name: str
@@ -60,14 +60,14 @@ ENTRIES = (
     Entry("RankingTree", "toprank.rankers.greedy.ranking_tree", "tree", "tree"),
     Entry("TAOClassifier", "toprank.rankers.cost.tao_classifier", "classes"),
 )
-"""In the order in which the command line lists them."""
+"""In the order of the command line's lists."""
 
 BY_NAME = {entry.name: entry for entry in ENTRIES}
 BY_COMMAND = {entry.command: entry for entry in ENTRIES if entry.command is not None}
 
 
 def entry_of(model: Any) -> Entry:
-    """Entry of a model or of the name of its class; raises KeyError where the register does not know it.
+    """Return the entry of a model or of a class name; raises KeyError if the register does not have it.
 
     Examples
     --------

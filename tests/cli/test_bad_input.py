@@ -59,18 +59,18 @@ CONTENTS = {
     ),
     "latin1": (
         "a,fraud\nx,0\ncafé,1\n".encode("latin1"),
-        "hist.csv is not encoded as UTF-8: byte 0xE9 at position 15 (line 3). Hint: say how it is "
-        "encoded, for example with --encoding cp1252 (Windows) or --encoding latin-1.",
+        "hist.csv is not encoded as UTF-8: byte 0xE9 at position 15 (line 3). Hint: give its encoding, for "
+        "example --encoding cp1252 (Windows) or --encoding latin-1.",
     ),
     "utf16 without a mark": (
         "a,fraud\n1,0\n".encode("utf-16-le"),
-        "Line 1 of hist.csv holds a NUL character, expected text. Hint: is it a CSV file? If it is encoded as UTF-16, "
-        "say so with --encoding utf-16.",
+        "Line 1 of hist.csv holds a NUL character, expected text. Hint: is it a CSV file? For UTF-16 use "
+        "--encoding utf-16.",
     ),
     "cut utf16": (
         "a,fraud\n1,0\n".encode("utf-16")[:-1],
-        "hist.csv is not encoded as UTF-16: byte 0x0A at position 24 (line 2). Hint: say how it is encoded, for "
-        "example with --encoding cp1252 (Windows) or --encoding latin-1.",
+        "hist.csv is not encoded as UTF-16: byte 0x0A at position 24 (line 2). Hint: give its encoding, for "
+        "example --encoding cp1252 (Windows) or --encoding latin-1.",
     ),
     "lone carriage return": (
         b"a,fraud\n1,0\n2\r3,1\n",
@@ -92,11 +92,11 @@ CONTENTS = {
     ),
     "long open quote": (
         b'a,fraud\n1,0\n"2,1\n' + b"3,0\n" * 40_000,
-        "Line 3 of hist.csv holds a cell of more than 131,072 characters. Hint: is a quote there that is never closed?",
+        "Line 3 of hist.csv holds a cell of more than 131,072 characters. Hint: is there a quote that is never closed?",
     ),
     "text behind a quote": (
         b'a,fraud\n1,0\n"2"x,1\n3,0\n',
-        "Line 3 of hist.csv holds text behind the closing quote of a cell, expected ',' or the end of the line. Hint: "
+        "Line 3 of hist.csv holds text after the closing quote of a cell, expected ',' or the end of the line. Hint: "
         "a cell that holds a quote must be in quotes, with the quote doubled.",
     ),
     "empty first line": (
@@ -121,10 +121,10 @@ def test_paths_that_are_no_table(folder, tmp_path):
     assert "no folder" in refused("describe", tmp_path / "no" / "x.csv")
     assert "is a folder, expected a file" in fit_refused(tmp_path, tmp_path)
     (tmp_path / "a.xlsx").write_bytes(b"x")
-    assert fit_refused(tmp_path / "a.xlsx", tmp_path).startswith("a.xlsx is a spreadsheet, which is not read, ")
+    assert fit_refused(tmp_path / "a.xlsx", tmp_path).startswith("a.xlsx is a spreadsheet, which is not supported; ")
     with zipfile.ZipFile(tmp_path / "a.xlsx", "w") as archive:
         archive.writestr("xl/workbook.xml", "x")
-    assert refused("describe", tmp_path / "a.xlsx").startswith("a.xlsx is a spreadsheet, which is not read, ")
+    assert refused("describe", tmp_path / "a.xlsx").startswith("a.xlsx is a spreadsheet, which is not supported; ")
     (tmp_path / "a.json").write_bytes(b"x")
     assert "has an ending that is not supported, expected one of .csv, .csv.gz, .tsv, .tsv.gz, .txt" in fit_refused(
         tmp_path / "a.json", tmp_path
@@ -132,7 +132,7 @@ def test_paths_that_are_no_table(folder, tmp_path):
     (tmp_path / "a.parquet").write_bytes(b"PAR1 and then nothing")
     assert "a.parquet cannot be read as Parquet: " in fit_refused(tmp_path / "a.parquet", tmp_path)
     (tmp_path / "a.csv.gz").write_bytes(b"no gzip")
-    assert "a.csv.gz cannot be unpacked: " in fit_refused(tmp_path / "a.csv.gz", tmp_path)
+    assert "a.csv.gz cannot be decompressed: " in fit_refused(tmp_path / "a.csv.gz", tmp_path)
 
 
 # --- labels and columns -------------------------------------------------------------------------------------
@@ -161,7 +161,7 @@ LABELS = {
     ),
     "words": (
         ["fine", "fraud"],
-        "holds 'fine' and 'fraud', and it is not clear which one to look for. Hint: say so with --positive fraud.",
+        "holds 'fine' and 'fraud', and it is not clear which one is positive. Hint: choose with --positive fraud.",
     ),
 }
 
@@ -187,7 +187,7 @@ def test_names_of_columns_get_the_nearest_match(folder, tmp_path):
     assert "did you mean 'sector'?" in fit_refused(history, tmp_path, "--drop", "case_id,sectr")
     assert "did you mean 'staff'?" in fit_refused(history, tmp_path, "--set", "categorical_features=stafff")
     everything = HEADER.removesuffix(",fraud")
-    assert "No column of history.csv is left to learn from" in fit_refused(history, tmp_path, "--drop", everything)
+    assert "history.csv has no feature column left" in fit_refused(history, tmp_path, "--drop", everything)
 
 
 def test_values_of_columns(tmp_path):
@@ -278,7 +278,7 @@ def test_columns_when_scoring(folder, tmp_path):
         "topk", model, tmp_path / "new.parquet"
     )
     new = write_cases(tmp_path / "new.csv", "rank" + HEADER.removeprefix("case_id"))
-    assert "Column 'rank' of new.csv has the name of a column of the alerts." in refused(
+    assert "Column 'rank' of new.csv has the same name as a column of the alerts." in refused(
         "topk", model, new, "--id", "rank"
     )
 
@@ -307,7 +307,7 @@ def test_evaluate(folder, tmp_path):
     one = relabelled(tmp_path / "one.csv", ["0"])
     assert "but all 300 rows hold 0" in refused(*common, one, "--label", "fraud")
     words = relabelled(tmp_path / "words.csv", ["a", "b"])
-    assert "it is not clear which one to look for" in refused(*common, words, "--label", "fraud")
+    assert "it is not clear which one is positive" in refused(*common, words, "--label", "fraud")
     assert run(*common, words, "--label", "fraud", "--positive", "a").code == 0
     amounts = ("--label", "fraud", "--amount")
     assert "must hold numbers, found String" in refused(*common, folder / "history.csv", *amounts, "sector")
@@ -339,8 +339,8 @@ def test_model_files(folder, tmp_path):
 def test_a_model_that_ranks_nothing(folder, tmp_path):
     model, history = save_classifier(tmp_path), folder / "history.csv"
     expected = (
-        "classes.toprank holds a model of class TAOClassifier, which tells classes and ranks nothing, expected a "
-        "ranker. Hint: use a file that `toprank fit` wrote, or the predict of this one in Python."
+        "classes.toprank holds a model of class TAOClassifier, which predicts classes and does not rank, "
+        "expected a ranker. Hint: use a file written by `toprank fit`, or call predict of this one in Python."
     )
     assert refused("topk", model, history) == expected
     assert refused("evaluate", model, history, "--label", "fraud") == expected
@@ -360,18 +360,18 @@ def test_outputs(folder, tmp_path):
     assert refused(*common, tmp_path / "a.ods") == (
         "The output a.ods has an ending that is not supported, expected one of .csv, .csv.gz, .tsv, .tsv.gz, .xlsx, "
         ".parquet. "
-        "Hint: the ending says which format to write."
+        "Hint: the ending selects the format."
     )
     said = refused(*common, tmp_path / "no" / "a.csv")
     assert said == f"Cannot write {tmp_path}/no/a.csv: {tmp_path}/no does not exist. Hint: create the folder first."
     (tmp_path / "a.csv").mkdir()
     assert "is a folder, expected a file" in refused(*common, tmp_path / "a.csv")
-    assert "is also an input and would be replaced" in refused(*common, history)
+    assert "is also an input and would be overwritten" in refused(*common, history)
     (tmp_path / "file").write_text("x")
     assert "is not a folder" in refused("fit", history, "--label", "fraud", "-o", tmp_path / "file" / "m.toprank")
     assert "is also an input" in refused("fit", history, "--label", "fraud", "-o", history)
     assert "--out must name a folder" in refused("demo", "--out", tmp_path / "file")
-    assert "cannot be made" in refused("demo", "--out", tmp_path / "file" / "demo")
+    assert "Cannot create the folder" in refused("demo", "--out", tmp_path / "file" / "demo")
     assert sorted(os.listdir(tmp_path)) == ["a.csv", "file"]
     assert os.listdir(tmp_path / "a.csv") == []
 

@@ -65,7 +65,7 @@ def test_topk_lists_what_the_chosen_tree_calls_positive(folder, chosen, tmp_path
     assert done.code == 0
     assert done.err.startswith("Note: Column 'sector' holds 1 categories in ")
     assert done.err.count("\n") == 1
-    said = f"The {is_called.sum()} of 250 cases that the chosen tree calls positive"
+    said = f"The {is_called.sum()} of 250 cases that the chosen tree flags"
     assert done.out.startswith(f"{said}; ")
     alerts = pl.read_csv(out)
     named = [name.replace("training_rate", "hit_rate") for name in tree.columns]  # the curve has rates for new cases
@@ -96,15 +96,15 @@ def test_topk_keeps_to_the_first_alerts_of_a_chosen_tree(folder, tmp_path):
     assert 0 < len(alerts) <= 20 < (model.selected_.tree.predict(X) == 1).sum()
     assert min(alert["score"] for alert in alerts) >= model.selected_.cut.threshold
     printed = run("topk", path, folder / "history.csv", "--chosen").out
-    assert f"The {len(alerts)} of 300 cases that the chosen tree calls positive and the curve ranks high" in printed
+    assert f"The {len(alerts)} of 300 cases that the chosen tree flags, cut at the budget" in printed
 
 
 def test_a_chosen_tree_that_calls_nothing_positive_lists_nothing(folder, chosen, tmp_path):
     (path, _), model, out = chosen, tmp_path / "none.toprank", tmp_path / "alerts.csv"
     assert run("curve", path, "--cost-ratio", 1000, "-o", model).code == 0
     common = ("topk", model, folder / "history.csv", "--chosen")
-    assert run(*common).out == "The chosen tree calls none of 300 cases positive.\n"
-    assert run(*common, "-o", out).out.startswith("The chosen tree calls none of 300 cases positive.\nWrote ")
+    assert run(*common).out == "The chosen tree flags none of 300 cases.\n"
+    assert run(*common, "-o", out).out.startswith("The chosen tree flags none of 300 cases.\nWrote ")
     assert out.read_text(encoding="utf-8").startswith("rank,row,score,hit_rate,lift,leaf,reason_1,")
     assert json.loads(run(*common, "--json").out)["alerts"] == []
 
@@ -114,17 +114,17 @@ def test_a_chosen_tree_that_calls_nothing_positive_lists_nothing(folder, chosen,
     [
         (
             ["chosen.toprank", "--k", "5"],
-            "--k and --chosen ask for different lists, expected one of them. Hint: --chosen lists all that the chosen "
-            "tree calls positive, --k cuts the ranking.",
+            "--k and --chosen ask for different lists; expected one of them. Hint: --chosen lists all cases that "
+            "the chosen tree flags, --k the first k of the ranking.",
         ),
         (
             ["model.toprank"],
             "--chosen needs a curve with a chosen tree, but model.toprank holds a model of class MetaAP, expected "
-            "CostOptimalCurve. Hint: use a file that `toprank curve` wrote, or --k.",
+            "CostOptimalCurve. Hint: use a file written by `toprank curve`, or --k.",
         ),
         (
             ["curve.toprank"],
-            "--chosen needs a curve with a chosen tree, but no tree of curve.toprank is chosen yet. Hint: choose one "
+            "--chosen needs a curve with a chosen tree, but no tree of curve.toprank has been chosen. Hint: choose one "
             "with `toprank curve curve.toprank --k 200 -o curve.toprank`.",
         ),
     ],

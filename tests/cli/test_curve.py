@@ -64,9 +64,9 @@ def test_without_a_wish_the_points_the_base_tree_and_how_to_choose(folder, fitte
     assert "  point     cost  leaves  alerts  found  false alarms  hit rate  share found" in lines
     assert sum(line.endswith("base tree") for line in lines) == 1
     words = " ".join(printed.split())
-    assert "out of fold: 300 cases, 60 positive, each judged by trees that had not seen it" in words
+    assert "out of fold: 300 cases, 60 positive, each judged by trees that did not see it" in words
     assert "Alerts = found + false alarms." in words
-    assert f"Rules of the base tree (point {fitted.base_point_}, at which both classes weigh alike)" in printed
+    assert f"Rules of the base tree (point {fitted.base_point_}, which weights both classes equally)" in printed
     assert "Chosen" not in printed
     assert "Choose a tree with one of --k 200, --max-fpr 5%" in printed
     assert printed.replace("\n", "").endswith(f"toprank curve {folder / 'curve.toprank'} --k 200")
@@ -87,10 +87,10 @@ def test_the_file_holds_what_the_library_learns(folder, fitted):
         (("--k", "20"), {"k": 20}, "in the order of the curve"),
         (("--k", "5%"), {"k": 0.05}, "in the order of the curve"),
         (("--k", "40"), {"k": 40}, "finds the most positives"),
-        (("--max-fpr", "5%"), {"max_fpr": 0.05}, "with no more false alarms"),
-        (("--min-recall", "0.5"), {"min_recall": 0.5}, "that find so many"),
-        (("--cost-ratio", "0.5", "--max-leaves", 3), {"cost_ratio": 0.5, "max_leaves": 3}, "together cost least"),
-        (("--max-leaves", 2), {"max_leaves": 2}, "so small"),
+        (("--max-fpr", "5%"), {"max_fpr": 0.05}, "at most this many false alarms"),
+        (("--min-recall", "0.5"), {"min_recall": 0.5}, "that find this many"),
+        (("--cost-ratio", "0.5", "--max-leaves", 3), {"cost_ratio": 0.5, "max_leaves": 3}, "cost least in total"),
+        (("--max-leaves", 2), {"max_leaves": 2}, "this small"),
     ],
 )
 def test_a_saved_curve_chooses_as_the_library_does(folder, fitted, options, wish, why):
@@ -98,7 +98,7 @@ def test_a_saved_curve_chooses_as_the_library_does(folder, fitted, options, wish
     done = run("curve", folder / "curve.toprank", *options)
     assert (done.code, done.err) == (0, "")
     assert f"\nChosen: {expected.wish}\n  tree          point {expected.position}, " in done.out
-    reason = "taken are     the first" if expected.cut else f"because       {'its' if 'cost_ratio' in wish else 'of'}"
+    reason = "cut           the first" if expected.cut else f"because       {'its' if 'cost_ratio' in wish else 'it'}"
     assert f"  {reason} " in done.out
     assert why in " ".join(done.out.split())
     assert "Keep the choice with -o" in done.out
@@ -207,7 +207,7 @@ def test_changes_in_words(capsys):
         "     now a > 3",
     ]
     assert changes_summary([*changes, changes[0]]) == "Of the rules for positives 2 go, 1 comes, 1 changes."
-    assert changes_summary([]) == "Neither tree calls a case positive."
+    assert changes_summary([]) == "Neither tree flags any case."
 
 
 def test_the_choice_is_kept_and_other_commands_know_it(folder, tmp_path):
@@ -215,8 +215,8 @@ def test_the_choice_is_kept_and_other_commands_know_it(folder, tmp_path):
     done = run("curve", folder / "curve.toprank", "--min-recall", "50%", "-o", out)
     assert (done.code, done.err) == (0, "")
     saved = load(out)
-    following = f"toprank topk {out} NEW_CASES.csv --chosen -o alerts.csv In place of --chosen, --k 2% cuts the ranking"
-    assert f"s. Next: {following} of the curve at any number." in " ".join(done.out.split())
+    following = f"toprank topk {out} NEW_CASES.csv --chosen -o alerts.csv --k 2% instead of --chosen takes any number"
+    assert f"s. Next: {following} of cases from the ranking of the curve." in " ".join(done.out.split())
 
     again = run("curve", out)
     assert f"Chosen: {saved.selected_.wish}" in again.out
@@ -302,11 +302,11 @@ def test_a_wish_that_no_tree_fulfils_does_not_cost_the_work(folder, tmp_path):
     assert (done.code, done.out) == (2, "")
     told = done.err.replace("\n", "")
     sentence, _, hint = told.partition(" Hint: ")
-    assert "(at most 0.01 % of the negatives called positive): the lowest share" in sentence
-    assert hint == f"relax the wish; `toprank curve {out}` lists the trees and chooses without learning anew."
+    assert "(at most 0.01 % of the negatives flagged): the lowest share" in sentence
+    assert hint == f"relax the target; `toprank curve {out}` lists the trees and chooses without refitting."
     assert load(out).selected_ is None
     done = run("curve", folder / "curve.toprank", "--max-fpr", "0.01%", "-o", tmp_path / "none.toprank")
-    assert done.err.replace("\n", "") == f"{sentence} Hint: relax the wish; without it the command lists the trees."
+    assert done.err.replace("\n", "") == f"{sentence} Hint: relax the target; leave it out to list the trees."
     assert not (tmp_path / "none.toprank").exists()
 
 
@@ -332,7 +332,7 @@ def test_trees_that_call_everything_or_nothing_positive(folder, tmp_path):
     assert "1. training rate 20 %, lift 1x; in training 60 of 300 positive\n     all cases\n" in done.out
     done = run("curve", out, "--cost-ratio", 1000, "-o", out)  # a curve may be replaced by itself
     assert "  alerts        0 (0 to 4) among as many cases as in training\n" in done.out
-    assert "  None: this tree calls no case positive.\n" in done.out
+    assert "  None: this tree flags no case.\n" in done.out
     row = next(line.split() for line in done.out.splitlines() if line.endswith("  chosen"))
     assert row[3:7] == ["0", "0", "0", "-"]  # alerts, found, false alarms, hit rate
     judged = run("evaluate", out, folder / "history.csv", "--label", "fraud").out
@@ -350,7 +350,7 @@ def test_figures_of_rules_are_said_to_be_of_the_training_cases(folder):
     for command in (("curve", folder / "curve.toprank", "--k", 40), ("curve", folder / "curve.toprank"),
                     ("describe", folder / "curve.toprank")):  # fmt: skip
         _, _, heading = run(*command).out.partition("\nRules of the ")
-        assert "that call a case positive, with figures on the training cases 1." in " ".join(heading.split())
+        assert "for positives, with figures on the training cases 1." in " ".join(heading.split())
 
 
 def test_figures_of_the_training_data_are_said_to_be_optimistic(folder):
@@ -386,19 +386,19 @@ def test_outcomes_must_be_those_of_the_training(found, trained, is_fine):
 
 
 BAD = [
-    (["history.csv"], "The column of history.csv with the outcome is not named. Hint: name it with --label"),
+    (["history.csv"], "Fitting a curve on history.csv needs the outcome column. Hint: name it with --label"),
     (["histroy.csv", "--label", "fraud"], "There is no file histroy.csv. Hint: did you mean 'history.csv'"),
     (["history.csv", "--label", "fruad"], "The label column 'fruad' is missing .* did you mean 'fraud'"),
-    (["curve.toprank", "--k", "5", "--max-fpr", "0.1"], "--k and --max-fpr ask for different trees, expected one"),
+    (["curve.toprank", "--k", "5", "--max-fpr", "0.1"], "--k and --max-fpr ask for different trees; expected one"),
     (["curve.toprank", "--k", "0"], "--k must be a number of cases such as 500 or a share .* got '0'"),
     (["curve.toprank", "--max-fpr", "5"], "--max-fpr must be a share from 0 to 1 such as 0.05 or 5%, got '5'"),
     (["curve.toprank", "--min-recall", "most"], "--min-recall must be a share from 0 to 1 .* got 'most'"),
     (["curve.toprank", "--cost-ratio", "-1"], "--cost-ratio must be a number of at least 0, got -1"),
     (["curve.toprank", "--max-leaves", "0"], "Invalid value for '--max-leaves'"),
-    (["curve.toprank", "--from-k", "5"], "--from-k compares two trees .* Hint: name it with --k"),
+    (["curve.toprank", "--from-k", "5"], "--from-k compares two trees .* Hint: choose the other with --k"),
     (["curve.toprank", "--k", "5", "--from-k", "x"], "--from-k must be a number of cases"),
-    (["curve.toprank", "--label", "fraud"], "--label cannot be followed: curve.toprank holds a curve that was learned"),
-    (["curve.toprank", "--set", "cv=3"], "--set cannot be followed"),
+    (["curve.toprank", "--label", "fraud"], "--label needs past cases, but curve.toprank holds a fitted curve"),
+    (["curve.toprank", "--set", "cv=3"], "--set needs past cases"),
     (["curve.toprank", "--plot", "curve.gif"], "curve.gif has an ending that is not supported, .* .png, .svg, .pdf"),
     (["curve.png", "--label", "fraud"], "curve.png has an ending .* expected one of .csv, .* .parquet, .toprank"),
     (["missing.toprank"], "There is no model file missing.toprank"),
@@ -407,7 +407,7 @@ BAD = [
     (["history.csv", "--label", "fraud", "--split", "axes"], "--split must be oblique or axis, .* mean 'axis'"),
     (["history.csv", "--label", "fraud", "--set", "alphas=few"], "alphas of a .* must be numbers .* got 'few'. Hint"),
     (["history.csv", "--label", "fraud", "--set", "alpha=3"], "no parameter 'alpha' .*Hint: did you mean 'alphas'"),
-    (["history.csv", "--label", "fraud", "--jobs", "1", "--set", "n_jobs=2"], "--set n_jobs says again what --jobs"),
+    (["history.csv", "--label", "fraud", "--jobs", "1", "--set", "n_jobs=2"], "--set n_jobs duplicates --jobs"),
     (["history.csv", "--label", "fraud", "--set", "categorical_features=x"], "categorical_features names 'x'"),
     (["history.csv", "--label", "fraud", "--validation", "short.csv"], "Column 'age' was used to train .* short.csv"),
     (["history.csv", "--label", "fraud", "--validation", "words.csv"], "'age' held numbers in training but holds text"),

@@ -45,12 +45,12 @@ def test_drift_is_told_in_words_and_by_the_exit_status(folder):
     lines = done.out.splitlines()
     assert lines[0] == "Drift: new.csv differs from reference.csv (p < 0.0001, level 0.05)."
     assert lines[1] == "  rows           1,200 in reference.csv, 800 in new.csv"
-    assert lines[2] == "  tested on      600 and 400 of them; a model learned from the others"
+    assert lines[2] == "  tested on      600 and 400 of them; the model was trained on the others"
     assert lines[3] == "  columns        3, 1 of them categorical"
     assert lines[4].startswith("  AUC            0.6")
     assert lines[5] == "  rank-sum test  p < 0.0001 for the order of all rows"
     assert lines[6].startswith("  main columns   ")
-    assert "Where new.csv differs most, on the rows tested on" in lines
+    assert "Where new.csv differs most, on the test rows" in lines
     assert "\n1. more: " in done.out
     assert " fewer: " in done.out
     assert "web shop" in done.out
@@ -61,7 +61,7 @@ def test_no_drift(folder):
     done = run("drift", folder / "reference.csv", folder / "same.csv", *IGNORED)
     assert (done.code, done.err) == (0, "")
     assert done.out.startswith("No drift found: same.csv cannot be told from reference.csv (p = ")
-    assert "Where 1,000 rows show nothing, a small drift may hide." in done.out
+    assert "A drift too small to show in 1,000 rows is still possible." in done.out
     assert "more:" not in done.out
     assert "hide" not in run("drift", folder / "reference.csv", folder / "same.csv", *IGNORED, "-q").out
 
@@ -143,7 +143,7 @@ def test_a_forest_tells_whether_but_not_where(folder, tmp_path):
     done = run("drift", folder / "reference.csv", folder / "new.csv", *IGNORED, "--ranker", "metaap-forest", "-o", out)
     assert done.code == 1
     assert "differs most" not in done.out
-    assert "Note: MetaAPForest is not one tree and tells no places: cells.csv has no rows." in done.err
+    assert "Note: MetaAPForest is not a single tree and shows no places: cells.csv has no rows." in done.err
     assert pl.read_csv(out).height == 0
 
 
@@ -195,7 +195,7 @@ def test_codes_stay_text_where_one_file_holds_only_numbers(tmp_path):
         (["reference.csv", "other.csv", "--ignore", "case_id"], "Columns 'age', 'fraud' are in reference.csv but "
          "missing from other.csv .* and column 'one, two' is in other.csv but missing from reference.csv .* "
          "Hint: leave them out with --ignore case_id,age,fraud --ignore 'one, two'[.]"),
-        (["reference.csv", "numbers.parquet", "--columns", "a,age"], "Hint: check that both are files of the same"),
+        (["reference.csv", "numbers.parquet", "--columns", "a,age"], "Hint: check that both files hold the same"),
         (["times.parquet", "times.parquet"], "Column 'day' of times.parquet holds values of type Time"),
         (["dates.parquet", "times.parquet"], "Column 'day' of times.parquet holds values of type Time"),
         (["flags.parquet", "numbers.parquet"], "holds true and false in flags.parquet but numbers in numbers.parquet"),

@@ -271,7 +271,7 @@ def test_compare_judges_by_a_test_file(tmp_path):
     assert (result["n_cases"], result["n_splits"]) == (120, 1)
     refused = run(*common, "--test", later, "--folds", 3)
     assert (refused.code, refused.out) == (2, "")
-    assert "--test takes the place of folds" in refused.err
+    assert "--test replaces the folds" in refused.err
     table.filter(pl.col("fraud") == 0).write_csv(later)
     assert run(*common, "--test", later, "--jobs", 1).code == 2
     table.drop("amount").write_csv(later)
@@ -349,7 +349,7 @@ def test_the_next_command_says_why_it_is_about_another_model(tmp_path):
     assert done.code == 0, done.err
     assert done.out.startswith("history.csv: 300 cases")
     first = pl.read_csv(tmp_path / "out" / "leaderboard.csv")["name"][0]
-    expected = "Next, with CART with costs, as no command fits CART:" if first == "cart" else "Next:"
+    expected = "Next, with CART with costs (no command fits CART):" if first == "cart" else "Next:"
     assert done.out.splitlines()[-2] == expected
     assert "Next" not in run(*common, "--methods", "cart,knn", "--jobs", 1).out
     assert "Next" not in run(*common, "--methods", "cost-tree", "--jobs", 1, "--quiet").out

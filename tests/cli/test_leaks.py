@@ -1,4 +1,4 @@
-"""The note about a column that tells the outcome by itself: where it stands, and where not."""
+"""The note on a column that gives the outcome away: when it appears, and when not."""
 
 import json
 
@@ -62,13 +62,13 @@ def test_a_column_that_tells_the_outcome_is_named(tmp_path, kind):
         common = (command, tmp_path / "history.csv", "--label", "fraud", *options, "-o", tmp_path / "m.toprank")
         done = run(*common)
         assert done.code == 0, done.err
-        note = "Note: Column 'found later' tells the outcome by itself: it ranks cases held out with an area under "
+        note = "Note: Column 'found later' may give the outcome away: on its own it ranks held-out cases with an area "
         assert done.err.startswith(note)
         assert done.err.endswith("leave it out with --drop 'found later'.\n")
-        assert "by itself" not in done.out
+        assert "give the outcome away" not in done.out
     if kind != "copy":
         return
-    assert "by itself" not in run(*common, "--drop", "found later").err
+    assert "give the outcome away" not in run(*common, "--drop", "found later").err
     assert run(*common, "--quiet").err == ""
     as_data = run(*common, "--json")
     assert as_data.err == ""

@@ -246,8 +246,8 @@ def test_the_label_is_no_column_to_leave_out(folder, tmp_path, command, option):
     done = run(command, folder / "history.csv", "--label", "fraud", option, "case_id,fraud", "-o", out)
     assert (done.code, done.out) == (2, "")
     assert done.err == (
-        f"{option} names 'fraud', which is the label column of history.csv, expected another column. Hint: the label "
-        f"is not learned from anyway; leave it out of {option}, or correct --label.\n"
+        f"{option} names 'fraud', which is the label column of history.csv; expected another column. Hint: the label "
+        f"is never used as a feature; remove it from {option}, or correct --label.\n"
     )
     assert not out.exists()
 
@@ -255,7 +255,7 @@ def test_the_label_is_no_column_to_leave_out(folder, tmp_path, command, option):
 @pytest.mark.parametrize(
     ("setting", "expected"),
     [
-        ("categorical_features=3.5", "categorical_features of --set must be names of columns, got 3.5. Hint: "),
+        ("categorical_features=3.5", "categorical_features of --set must be column names, got 3.5. Hint: "),
         ("cv=[1,2]", "cv of --set must be a number of folds, got [1, 2]. Hint: "),
     ],
 )

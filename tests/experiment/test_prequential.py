@@ -360,7 +360,7 @@ def test_missing_columns_labels_and_groups_are_a_sentence():
         caught.split(X, [0, 1] * 5, [None, *"abcdefghi"])
     with pytest.raises(ValueError, match=r"PrequentialSplit\.split needs both classes in y"):
         caught.split(X, [0] * 10, range(10))
-    with pytest.raises(ValueError, match=r"PrequentialSplit\.split needs one label a row"):
+    with pytest.raises(ValueError, match=r"PrequentialSplit\.split needs one label per row"):
         caught.split(X, [0, 1], range(10))
     with pytest.raises(ValueError, match=r"with skip_one_class=True needs y, but y is None"):
         PrequentialSplit("1d", 0, "1d", times="date", skip_one_class=True).get_n_splits(X)

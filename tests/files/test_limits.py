@@ -111,7 +111,7 @@ def test_a_choice_that_is_none_of_the_points(tmp_path):
     model.with_choice(model.select(max_fpr=0.5)).save(tmp_path / "m")
     info, arrays = parts(tmp_path / "m")
     arrays["selection"][0] = -1
-    refused(tmp_path / "m", info, arrays, "choice is none of its points")
+    refused(tmp_path / "m", info, arrays, "choice is not one of its points")
 
 
 def test_points_that_all_come_from_another(tmp_path):

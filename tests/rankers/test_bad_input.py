@@ -57,7 +57,7 @@ def rows():
             r"y contains infinity.*labels with two values.*Hint: drop",
         ),
         (np.linspace(0, 1, 40), r"two values, but y holds numbers with fractions\. Hint: .*y > 0"),
-        (np.arange(30) % 2, r"one label a row.*\[40, 30\]\. Hint: were rows dropped"),
+        (np.arange(30) % 2, r"one label per row.*\[40, 30\]\. Hint: were rows dropped"),
         (None, r"requires y to be passed.*Hint: fit\(X, y\)"),
     ],
     ids=["one class", "three values", "NaN", "None", "infinite", "fractions", "length", "none at all"],
@@ -97,7 +97,7 @@ def test_labels_of_score():
         ValueError, match=r"MetaAP\.score found the label 2 in y, but the model was trained with 0 and 1\. Hint:"
     ):
         model.score(X, y * 2)
-    with pytest.raises(ValueError, match=r"MetaAP\.score needs one label a row"):
+    with pytest.raises(ValueError, match=r"MetaAP\.score needs one label per row"):
         model.score(X, y[:-1])
     with pytest.raises(ValueError, match=r"MetaAP\.score .*missing \(NaN\)"):
         model.score(X, np.where(y, np.nan, 0.0))
@@ -113,18 +113,18 @@ def test_labels_of_score():
     ("weight", "sentence"),
     [
         (np.where(np.arange(40) < 2, -1.0, 1.0), r"must not be negative, but 2 weights are\. Hint: use 0"),
-        (np.zeros(40), r"MetaAP\.fit needs rows that weigh more than zero, but all 40 weights are 0\. Hint:"),
+        (np.zeros(40), r"MetaAP\.fit needs rows with positive weight, but all 40 weights are 0\. Hint:"),
         (np.arange(40) % 4 != 0, r"every positive row is zero: only one class is left\. Hint:"),
         (np.arange(40) % 4 == 0, r"every negative row is zero"),
         (np.where(np.arange(40) % 4 == 0, 1e-30, 1.0), r"every positive row is zero"),
         (np.full(40, np.nan), r"sample_weight holds NaN or infinite values, expected finite numbers\. Hint:"),
         (np.full(40, np.inf), r"sample_weight holds NaN or infinite values"),
-        (np.full(40, 1e308), r"sample_weight adds up to inf, too much to compute with, .* Hint:"),
-        (np.full(40, 1e200), r"sample_weight adds up to 4e\+201, too much to compute with, .* Hint:"),
-        (np.full(40, 1e-310), r"sample_weight adds up to 4e-309, too little to compute with, .* Hint:"),
-        (np.full(40, 5e-324), r"sample_weight adds up to 1\.976e-322, too little to compute with, .* Hint:"),
-        (np.ones(39), r"MetaAP\.fit needs one weight a row, but sample_weight has 39 for 40 rows\. Hint: were rows"),
-        (np.ones((40, 2)), r"Sample weights must be 1D array or scalar, one weight a row"),
+        (np.full(40, 1e308), r"sample_weight adds up to inf, which is too much, .* Hint:"),
+        (np.full(40, 1e200), r"sample_weight adds up to 4e\+201, which is too much, .* Hint:"),
+        (np.full(40, 1e-310), r"sample_weight adds up to 4e-309, which is too little, .* Hint:"),
+        (np.full(40, 5e-324), r"sample_weight adds up to 1\.976e-322, which is too little, .* Hint:"),
+        (np.ones(39), r"MetaAP\.fit needs one weight per row, but sample_weight has 39 for 40 rows\. Hint: were rows"),
+        (np.ones((40, 2)), r"Sample weights must be 1D array or scalar, one weight per row"),
     ],
     ids=[
         "negative",
@@ -316,7 +316,7 @@ def test_the_nearest_match_is_blind_to_case(fitted, rows, name):
 
 def test_a_frame_that_has_not_been_read(fitted, rows):
     lazy = pl.LazyFrame(rows.to_dict("list"))
-    sentence = r"^X is a LazyFrame, expected a table that has been read\. Hint: pass X\.collect\(\)\.$"
+    sentence = r"^X is a LazyFrame, expected a table in memory\. Hint: pass X\.collect\(\)\.$"
     for call in (
         lambda: clone(FAST).fit(lazy, make_cases(200)[1]),
         lambda: fitted.decision_function(lazy),
@@ -478,7 +478,7 @@ def test_no_threads_at_all():
 def test_a_common_word_taken_as_the_label_to_look_for_is_pointed_out():
     X, y = numbers()
     words = np.where(np.arange(len(y)) < 5, "fraud", "legit")
-    with pytest.warns(UserWarning, match=r"'legit' is taken as the label .* Hint: pass pos_label='fraud'"):
+    with pytest.warns(UserWarning, match=r"'legit' is taken as the positive label.* Hint: pass pos_label='fraud'"):
         clone(FAST).fit(X, words)
     assert clone(FAST).set_params(pos_label="fraud").fit(X, words).n_positives_ == 5
 

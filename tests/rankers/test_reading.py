@@ -120,7 +120,7 @@ def test_columns_that_cannot_be_carried():
     model = variant("margin").fit(X, y)
     with pytest.raises(ValueError, match=r"id names the column 'Size', but X has no such column .*'size'"):
         model.top_k(X, 3, id="Size")
-    with pytest.raises(ValueError, match="'rank' of X has the name of a column of the alerts"):
+    with pytest.raises(ValueError, match="'rank' of X has the same name as a column of the alerts"):
         model.top_k(X.assign(rank=1), 3, keep=["rank"])
     numbers = X[["size", "age"]].to_numpy()
     with pytest.raises(ValueError, match="keep names columns of X, but X is an array"):

@@ -1,6 +1,6 @@
 """The command line: reads files, calls the library, prints. The only place that prints.
 
-Commands import what they need when they run, so that `toprank describe` and `--help` answer at once.
+Commands import what they need when they run, so that `toprank describe` and `--help` start fast.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             file=sys.stderr,
         )
         return 2
-    except KeyboardInterrupt:  # `run` catches it once it is there
+    except KeyboardInterrupt:  # `run` catches it once it is imported
         print("Interrupted.", file=sys.stderr)
         return INTERRUPTED
     return run(argv)

@@ -1,4 +1,4 @@
-"""The commands put together, and what happens when one fails."""
+"""All commands together, and what happens when one fails."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ app = typer.Typer(
 
 
 def _help(text: str | None) -> str:
-    r"""Return a docstring as typer wants it: `\b` before lines that are not to be joined is one character."""
+    r"""Return a docstring the way typer wants it: `\b`, which keeps lines from being joined, is one character."""
     return inspect.cleandoc(text or "").replace(r"\b", "\b")
 
 
 for command in (demo, fit, topk, evaluate, describe, curve, drift, compare, benchmark, warmup):
     app.command(help=_help(command.__doc__))(command)
 
-experiment = typer.Typer(no_args_is_help=True, rich_markup_mode="rich", help="Look at experiments and go on with them.")
+experiment = typer.Typer(no_args_is_help=True, rich_markup_mode="rich", help="Inspect and resume experiments.")
 for part in (show, resume, export, methods):
     experiment.command(help=_help(part.__doc__))(part)
 app.add_typer(experiment, name="experiment")
@@ -65,7 +65,7 @@ def _root(
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
     ] = False,
 ) -> None:
-    r"""Rank rare cases with trees a person can read: the cases most worth checking, and why.
+    r"""Rank rare cases with trees a person can read: which cases to check first, and why.
 
     \b
     toprank demo
@@ -80,7 +80,7 @@ app.callback(help=_help(_root.__doc__))(_root)
 
 
 def run(argv: Sequence[str] | None = None) -> int:
-    """Run one command and return the exit code; no error ends in a traceback, unless --debug asks for it."""
+    """Run one command and return the exit code; errors show a traceback only with --debug."""
     args = list(sys.argv[1:] if argv is None else argv)
     try:
         with warnings.catch_warnings():
@@ -88,13 +88,13 @@ def run(argv: Sequence[str] | None = None) -> int:
             code = typer.main.get_command(app).main(args, prog_name="toprank", standalone_mode=False)
         sys.stdout.flush()
         return _fail("Interrupted.", code) if code == INTERRUPTED else code if isinstance(code, int) else 0
-    except BrokenPipeError:  # the reader went away, as `head` does: nobody is left to tell
+    except BrokenPipeError:  # the reader closed the pipe, as `head` does
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except (KeyboardInterrupt, typer.Abort):
         return _fail("Interrupted.", INTERRUPTED)
     except Exception as error:
-        if hasattr(error, "format_message"):  # typer's own, for a command line that it does not understand
+        if hasattr(error, "format_message"):  # typer's own errors, for a command line it cannot parse
             return _fail(*_explain_usage(error))
         if "--debug" in args:
             sys.stderr.write(visible(traceback.format_exc()))
@@ -102,18 +102,18 @@ def run(argv: Sequence[str] | None = None) -> int:
             return _fail(sentence_of(error), 2)
         return _fail(
             f"Internal error in toprank ({type(error).__name__}: {sentence_of(error)}). "
-            "Hint: please report it, with what the command prints with --debug.",
+            "Hint: please report it, with the output of the same command with --debug.",
             1,
         )
 
 
 def _show_warning(message: Warning | str, category: type[Warning], *_: object, **__: object) -> None:
-    """Print a warning that no command turned into a note; it may quote a user's data."""
+    """Print a warning that no command turned into a note; escape it, as it may quote user data."""
     sys.stderr.write(f"{category.__name__}: {visible(str(message))}\n")
 
 
 def _explain_usage(error: Exception) -> tuple[str, int]:
-    """Return the sentence for a command line that cannot be understood, and the exit code."""
+    """Return the message for a command line that cannot be parsed, and the exit code."""
     message = error.format_message()  # type: ignore[attr-defined]
     context = getattr(error, "ctx", None)
     if context is not None and type(error).__name__ == "NoArgsIsHelpError":
@@ -125,7 +125,7 @@ def _explain_usage(error: Exception) -> tuple[str, int]:
 
 
 def _fail(sentence: str, code: int) -> int:
-    """Print a sentence on standard error and return the exit code."""
+    """Print a message on standard error and return the exit code."""
     if sentence:
         make_console(stderr=True).print(Text(sentence, style="red"), soft_wrap=True)
     return code

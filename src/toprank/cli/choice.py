@@ -1,4 +1,4 @@
-"""A cost-optimal curve in words: its points, the one that was chosen, its rules, and how they differ from others."""
+"""A cost-optimal curve in words: its points, the chosen one, its rules, and how they differ from another tree's."""
 
 from __future__ import annotations
 
@@ -32,27 +32,27 @@ LOOKS = {"goes": "red", "comes": "green", "changes": "yellow", "stays": "dim"}
 
 
 def table_title(curve: CostOptimalCurve) -> str:
-    """Return the title of the table, which says what cases its figures are about."""
+    """Return the title of the table, which says which cases the figures are from."""
     points = judged_points(curve)
     cases = f"{points.positives + points.negatives:,.0f} cases, {points.positives:,.0f} positive"
     source = {
-        "cross-validation": f"out of fold: {cases}, each judged by trees that had not seen it",
+        "cross-validation": f"out of fold: {cases}, each judged by trees that did not see it",
         "validation data": f"on the validation data: {cases}",
     }.get(curve.held_out_by_, f"on the training data, which is optimistic: {cases}")
     return f"The trees, from many alerts to few, {source}"
 
 
 def number_of_trees(curve: CostOptimalCurve) -> str:
-    """Return how many trees a curve has, and how many of them stand between two costs."""
+    """Return how many trees a curve has, and how many of them lie between two costs."""
     n_between = sum(point.is_between for point in curve.path_)
     return f"{len(curve.path_)}, {n_between} of them between two costs" if n_between else count(len(curve.path_))
 
 
 def points_shown(points: OperatingPoints, marked: Mapping[int, str]) -> list[int]:
-    """Return the positions of a path that are printed: all of a short one.
+    """Return the positions of a path to print: all of a short one.
 
-    Of a long one first go points that others beat or repeat, then some of the rest, so that the others spread evenly;
-    marked points stay.
+    A long path first loses the points that others beat or repeat, then some of the rest, so that what remains is
+    spread evenly. Marked points always stay.
     """
     n = len(points)
     if n <= POINTS_SHOWN:
@@ -71,7 +71,7 @@ def points_shown(points: OperatingPoints, marked: Mapping[int, str]) -> list[int
 
 
 def path_table(curve: CostOptimalCurve, marked: Mapping[int, str]) -> Group:
-    """Return the points as a table, from many alerts to few, and what the figures are; marks are written beside."""
+    """Return the points as a table, from many alerts to few, with marks beside them and a legend."""
     points = judged_points(curve)
     rows, shown = curve_table(curve).rows, points_shown(points, marked)
     columns = ("point", "cost", "leaves", "alerts", "found", "false alarms", "hit rate", "share found")
@@ -93,9 +93,9 @@ def path_table(curve: CostOptimalCurve, marked: Mapping[int, str]) -> Group:
 
 
 def _footnote(n_hidden: int, has_beaten: bool, has_between: bool) -> str:
-    """Say what the columns of the table are, and what it leaves out."""
+    """Return the legend: what the columns mean, and what is not shown."""
     between = " Between: the tree of a neighbour with one threshold moved." if has_between else ""
-    beaten = " Beaten: another tree has no more mistakes of either kind." if has_beaten else ""
+    beaten = " Beaten: another tree makes no more mistakes of either kind." if has_beaten else ""
     hidden = f" {plural(n_hidden, 'point')} not shown; --json lists all." if n_hidden else ""
     return (
         "Alerts = found + false alarms. Share found: of all positives. Cost: of a false alarm, where a missed positive "
@@ -107,20 +107,20 @@ def _footnote(n_hidden: int, has_beaten: bool, has_between: bool) -> str:
 
 
 def judged_in_words(source: str) -> str:
-    """Return what figures are taken from, with a warning where it is what the trees were made for."""
+    """Return the source of the figures, with a warning if it is the training data."""
     if source != "training data":
         return source
-    return "the training data, which is optimistic: use `toprank evaluate` with cases kept apart"
+    return "the training data, which is optimistic: use `toprank evaluate` on held-out cases"
 
 
 def choice_facts(selection: Selection, why: str = "") -> RenderableType:
-    """Return what to expect of a chosen point, and why it was taken where that is said."""
-    alerts, made = selection.alerts, f"made for false alarms that cost {selection.point.cost_ratio:.3g}"
+    """Return what to expect of a chosen point, and optionally why it was chosen."""
+    alerts, made = selection.alerts, f"trained for false alarms that cost {selection.point.cost_ratio:.3g}"
     if selection.point.moved is not None:
         made = str(selection.point.moved)
     leaves = plural(selection.tree.n_leaves_, "leaf", "leaves")
     hits = "" if np.isnan(selection.precision.value) else f"; {_share(selection.precision)} of them positive"
-    cut = [] if selection.cut is None else [("taken are", _cut_in_words(selection.cut, alerts.value))]
+    cut = [] if selection.cut is None else [("cut", _cut_in_words(selection.cut, alerts.value))]
     rows = [
         ("tree", f"point {selection.position}, {leaves}, {made}"),
         *cut,
@@ -129,17 +129,17 @@ def choice_facts(selection: Selection, why: str = "") -> RenderableType:
                    f"training{hits}"),
         ("found", f"{_share(selection.recall)} of the positives"),
         ("false alarms", f"{_share(selection.false_positive_rate)} of the negatives"),
-        ("judged by", f"{judged_in_words(selection.judged_by)}; in brackets where the figure may lie, with "
-                      f"{100 * selection.recall.level:.0f} % confidence"),
+        ("judged by", f"{judged_in_words(selection.judged_by)}; in brackets: "
+        f"{100 * selection.recall.level:.0f} % confidence interval"),
     ]  # fmt: skip
     return facts(rows)
 
 
 def _cut_in_words(cut: Cut, n_taken: float) -> str:
-    """Return which alerts of a tree are taken, and what that gains."""
+    """Return which alerts of a tree are used, and what that gains."""
     first = f"the first {n_taken:,.0f} of its {cut.n_alerts:,.0f} alerts, in the order of the curve"
     if np.isnan(cut.whole_hits):
-        return f"{first}: no tree has so few alerts"
+        return f"{first}: no tree has that few alerts"
     return (
         f"{first}: {cut.hits:,.0f} positives expected among them, {cut.whole_hits:,.0f} from the best tree with "
         "no more alerts"
@@ -157,13 +157,13 @@ def show_tree(
     terminal: Terminal,
     why: str = "",
 ) -> None:
-    """Print what is to be expected of the chosen tree and its rules for positives, or those of the base tree."""
-    whose = f"base tree (point {curve.base_point_}, at which both classes weigh alike)"
+    """Print what to expect of the chosen tree and its rules for positives, or those of the base tree."""
+    whose = f"base tree (point {curve.base_point_}, which weights both classes equally)"
     if chosen is not None:
         terminal.heading(f"Chosen: {chosen.wish}")
         terminal.show(choice_facts(chosen, why))
         whose = "chosen tree"
-    terminal.heading(f"Rules of the {whose} that call a case positive, with figures on the training cases")
+    terminal.heading(f"Rules of the {whose} for positives, with figures on the training cases")
     terminal.show(called_list(rules))
 
 
@@ -171,24 +171,24 @@ def show_tree(
 
 
 def called_list(rules: Sequence[Rule]) -> RenderableType:
-    """Return the first rules to read, and how many more there are."""
+    """Return the first rules, and how many more there are."""
     if not rules:
-        return Text("  None: this tree calls no case positive.")
+        return Text("  None: this tree flags no case.")
     more = len(rules) - RULES_SHOWN
     parts: list[RenderableType] = [rules_list(rules[:RULES_SHOWN])]
     return Group(*parts, *([Text(f"\n   and {plural(more, 'more rule')}", style="dim")] if more > 0 else []))
 
 
 def changes_summary(changes: Sequence[RuleChange]) -> str:
-    """Return how many rules go, come, change and stay: 2 rules go, 1 comes, 1 stays."""
+    """Return how many rules are dropped, added, changed and kept, in words."""
     found = Counter(change.kind for change in changes)
     verbs = {"goes": "go", "comes": "come", "changes": "change", "stays": "stay"}
     parts = [f"{n:,} {name if n == 1 else verbs[name]}" for name in verbs if (n := found[name])]
-    return f"Of the rules for positives {', '.join(parts)}." if parts else "Neither tree calls a case positive."
+    return f"Of the rules for positives {', '.join(parts)}." if parts else "Neither tree flags any case."
 
 
 def changes_list(changes: Sequence[RuleChange]) -> Group:
-    """Return the rules that go, come, change and stay, with what they caught in training."""
+    """Return the rules that are dropped, added, changed and kept, with their figures on the training cases."""
     parts: list[RenderableType] = []
     for change in changes:
         name = change.kind
@@ -202,7 +202,7 @@ def changes_list(changes: Sequence[RuleChange]) -> Group:
 
 
 def _caught(change: RuleChange) -> str:
-    """Return positives, cases and hit rate of a rule before and after, as far as it was there."""
+    """Return positives, cases and hit rate of a rule, before and after where it exists."""
     texts = [
         f"{count(rule.positives)} of {plural(rule.n, 'case')} positive, {percent(rule.training_rate)}"
         for rule in (change.before, change.after)

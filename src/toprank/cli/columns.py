@@ -1,4 +1,4 @@
-"""Columns of a table that was read: the label, the features of a fit, the columns a model asks for."""
+"""Columns of a table: the label, the features to fit on, the columns that a model needs."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ POSITIVE_OF: dict[frozenset[str], str] = {
     frozenset(pair): pair[1]
     for pair in (("0", "1"), ("-1", "1"), ("false", "true"), ("no", "yes"), ("n", "y"), ("f", "t"))
 }
-"""Pairs of outcomes understood without being told which one is looked for."""
+"""The positive outcome of each usual pair, which needs no --positive."""
 
 STRAY_SHARE = 0.5
-"""A text column with at least this share of numbers was probably meant to be one."""
+"""A text column with at least this share of numbers was probably meant to be numeric."""
 
 READINGS_NAMED = 10
-"""Columns of text read as dates or numbers that a note names."""
+"""Most columns that a note on text read as dates or numbers names."""
 
 
 def as_labels(model: Any, is_positive: np.ndarray) -> np.ndarray:
-    """Return outcomes in the labels that a model was trained with."""
+    """Return outcomes as the labels of the training."""
     positive = model.positive_index_
     return np.where(is_positive, model.classes_[positive], model.classes_[1 - positive])
 
@@ -81,7 +81,7 @@ def outcomes(values: np.ndarray, label: str, file: str) -> list[Any]:
 
 
 def choose_positive(found: Sequence[Any], wanted: str | None, label: str, file: str, trained: Any = None) -> Any:
-    """Return the outcome to look for: as --positive says, as in training, or as everybody understands it."""
+    """Return the positive outcome: from --positive, as in training, or the usual one (1, true, yes)."""
     both = f"{found[0]!r} and {found[1]!r}"
     key = {text_of(value): value for value in found}
     if wanted is not None:
@@ -97,16 +97,16 @@ def choose_positive(found: Sequence[Any], wanted: str | None, label: str, file: 
     understood = POSITIVE_OF.get(frozenset(text.lower() for text in key))
     if understood is None:
         raise InputError(
-            f"The label column {label!r} of {file} holds {both}, and it is not clear which one to look for. "
-            f"Hint: say so with --positive {found[1]}."
+            f"The label column {label!r} of {file} holds {both}, and it is not clear which one is positive. "
+            f"Hint: choose with --positive {found[1]}."
         )
     return next(value for text, value in key.items() if text.lower() == understood)
 
 
 def check_outcomes(found: Sequence[Any], trained: tuple[Any, Any], label: str, file: str) -> None:
-    """Raise InputError where outcomes are not those of the training, the positive one last, nor mean the same.
+    """Raise InputError if outcomes neither equal those of the training (positive one last) nor mean the same.
 
-    Both pairs may be among those that everybody understands: yes and no for 1 and 0.
+    Known pairs mean the same: yes and no for 1 and 0.
     """
     known = [text_of(value) for value in trained]
     texts = [text_of(value) for value in found]
@@ -115,7 +115,7 @@ def check_outcomes(found: Sequence[Any], trained: tuple[Any, Any], label: str, f
     if strange and not (is_understood and POSITIVE_OF.get(frozenset(map(str.lower, known))) == known[1].lower()):
         raise InputError(
             f"The label column {label!r} of {file} holds {strange[0]!r}, but the outcomes in training were "
-            f"{trained[0]!r} and {trained[1]!r}.{did_you_mean(str(strange[0]), known) or ' Hint: use the same words.'}"
+            f"{trained[0]!r} and {trained[1]!r}.{did_you_mean(str(strange[0]), known) or ' Hint: use the same labels.'}"
         )
 
 
@@ -133,13 +133,13 @@ def text_of(value: Any) -> str:
 def training_features(
     frame: polars.DataFrame, left_out: Sequence[str], file: str, terminal: Terminal
 ) -> polars.DataFrame:
-    """Return the columns to learn from, with notes on those that look like a mistake."""
+    """Return the feature columns, with notes on those that look like a mistake."""
     import polars as pl
 
     names = [name for name in frame.columns if name not in left_out]
     if not names:
         raise InputError(
-            f"No column of {file} is left to learn from: of {plural(frame.width, 'column')} each is the label, an id "
+            f"{file} has no feature column left: each of its {plural(frame.width, 'column')} is the label, an id "
             "or dropped. Hint: drop fewer columns."
         )
     features = frame.select(names)
@@ -160,21 +160,21 @@ def training_features(
 
 
 def _note_many_values(column: polars.Series, file: str, terminal: Terminal) -> None:
-    """Note where whole numbers may name the case, but not so clearly that they are left out."""
+    """Add a note on whole numbers that may be ids, but not clearly enough to be left out."""
     from toprank.data.column_roles import names_rows
 
     name = column.name
     is_unique = len(column) >= 100 and column.null_count() == 0 and column.n_unique() == len(column)
     if is_unique and not names_rows(name, column.to_numpy()):
         terminal.note(
-            f"column {name!r} of {file} has a different value in every row; if it names the case, leave it out with "
-            f"--id {shlex.quote(name)}.",
+            f"column {name!r} of {file} has a different value in every row; if it identifies the case, leave it out "
+            f"with --id {shlex.quote(name)}.",
             column=name,
         )
 
 
 def note_readings(model: Any, terminal: Terminal) -> None:
-    """Note which columns of text were read as dates or as numbers."""
+    """Add a note on text columns read as dates or numbers."""
     from toprank.tree.columns import TEXT_FORMS
 
     read = [column for column in model.columns_ if column.form in TEXT_FORMS and not column.source]
@@ -185,7 +185,7 @@ def note_readings(model: Any, terminal: Terminal) -> None:
 
 
 def _note_stray_words(column: polars.Series, file: str, terminal: Terminal) -> None:
-    """Note where words turn a column of numbers into one of categories: fewer would count as missing."""
+    """Add a note on number columns that became categories because too many cells hold words."""
     import polars as pl
 
     from toprank.data.number_text import learn_number_form
@@ -200,13 +200,13 @@ def _note_stray_words(column: polars.Series, file: str, terminal: Terminal) -> N
         word = column.cast(pl.String)[row]
         terminal.note(
             f"column {column.name!r} of {file} is read as categories because {n_words:,} of {n_values:,} "
-            f"cells hold no number, such as {word!r} in row {row + 1:,}; leave such cells empty to have "
+            f"cells hold no number, such as {word!r} in row {row + 1:,}; leave such cells empty to get "
             "numbers with missing values."
         )
 
 
 def check_finite(features: polars.DataFrame, file: str) -> None:
-    """Raise InputError that names the first infinite number."""
+    """Raise InputError at the first infinite number."""
     for column in features:
         if column.dtype.is_float() and (is_infinite := column.is_infinite().fill_null(False)).any():
             row = int(np.argmax(is_infinite.to_numpy())) + 1
@@ -228,9 +228,9 @@ def text_columns(columns: Sequence[Column]) -> list[str]:
 
 
 def model_features(frame: polars.DataFrame, model: Any, file: str) -> Any:
-    """Return the columns that a model was trained on, in its order, their kinds checked.
+    """Return the columns that a model was trained on, in its order and of the right kinds.
 
-    Columns that training left out come along where the file has them.
+    Columns that training left out are included if the file has them.
     """
     features = select_columns(frame, model.columns_, file)
     if not hasattr(model, "feature_names_in_"):
@@ -239,7 +239,7 @@ def model_features(frame: polars.DataFrame, model: Any, file: str) -> Any:
 
 
 def select_columns(frame: polars.DataFrame, columns: Sequence[Column], file: str) -> polars.DataFrame:
-    """Return the columns of a training, in its order; raise InputError where some are missing or of another kind."""
+    """Return the columns of the training, in its order; raise InputError if some are missing or of another kind."""
     import polars as pl
 
     from toprank.rankers.validation import missing_columns_text
@@ -251,7 +251,7 @@ def select_columns(frame: polars.DataFrame, columns: Sequence[Column], file: str
         raise InputError(missing_columns_text(missing, frame.columns, file))
     for column in columns:
         if column.form:
-            continue  # dates, and text that is read: what they hold now is for the model to read
+            continue  # dates and text that is converted: the model reads them itself
         values = frame[column.name]
         if not column.is_categorical and not values.dtype.is_numeric():
             raise InputError(_no_number(values, file))
@@ -269,7 +269,7 @@ def select_columns(frame: polars.DataFrame, columns: Sequence[Column], file: str
 
 
 def _no_number(values: polars.Series, file: str) -> str:
-    """Return the sentence for a column of numbers that holds something else now."""
+    """Return the message for a column that held numbers in training but no longer does."""
     import polars as pl
 
     start = f"Column {values.name!r} held numbers in training but holds"

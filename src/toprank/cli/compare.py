@@ -1,4 +1,4 @@
-"""`toprank compare`: which model to take for one table."""
+"""`toprank compare`: which model to use for a table."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 MINUTES = 2.5
 NOT_OF_THE_MODEL = ("n_jobs", "random_state")
-"""Parameters of how a model is fitted, not of which model it is: `fit` uses its own."""
+"""Parameters that say how to fit, not which model: `fit` uses its own."""
 
 
 def compare(
@@ -53,18 +53,19 @@ def compare(
         typer.Option(metavar="CASES", help="Cases that can be checked: 500, 2% (default: as many as positives)."),
     ] = None,
     methods: Annotated[
-        str | None, typer.Option(metavar="NAMES", help="Methods with commas between them; 'all' for every one.")
+        str | None, typer.Option(metavar="NAMES", help="Methods, separated by commas; 'all' for all of them.")
     ] = None,
     test: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Judge by the cases of this file, such as later ones: no folds.")
+        Path | None,
+        typer.Option(metavar="FILE", help="Judge on the cases of this file, such as later ones, instead of folds."),
     ] = None,
     folds: Annotated[
         int | None,
-        typer.Option(metavar="N", min=2, help="Folds of the cross-validation (default: 5; large tables: a test part)."),
+        typer.Option(metavar="N", min=2, help="Folds of the cross-validation (default: 5; large tables: one holdout)."),
     ] = None,
-    repeats: Annotated[int, typer.Option(metavar="N", min=1, help="How often the folds are drawn.")] = 1,
+    repeats: Annotated[int, typer.Option(metavar="N", min=1, help="Repeats of the cross-validation.")] = 1,
     minutes: Annotated[
-        float, typer.Option(metavar="N", min=0.01, help="Time it may take, about; what is too slow is left out.")
+        float, typer.Option(metavar="N", min=0.01, help="Approximate time limit; slower methods are left out.")
     ] = MINUTES,
     jobs: Jobs = None,
     out: Annotated[
@@ -76,7 +77,7 @@ def compare(
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
-    r"""Compare rankers and baselines on a file of past cases, and say which to take.
+    r"""Compare rankers and baselines on a file of past cases, and recommend one.
 
     \b
     toprank compare history.csv --label fraud
@@ -93,7 +94,7 @@ def compare(
     if test is not None:
         check_readable(test)
         if folds is not None or repeats > 1:
-            raise InputError("--test takes the place of folds, expected no --folds or --repeats. Hint: leave them out.")
+            raise InputError("--test replaces the folds; expected no --folds or --repeats. Hint: leave them out.")
     check_packages("toprank compare", "pandas")
     share = parse_budget(budget)
     folder = out or Path(f"{table.name.split('.')[0]}-compare")
@@ -124,7 +125,7 @@ def compare(
         if not fitted.is_readable:
             entry, readable = readable_command(board, table, options, budget)
             if entry is not None:
-                terminal.hint(f"\nOr, to be read, with {entry.title}:")
+                terminal.hint(f"\nOr, as a readable model, {entry.title}:")
                 terminal.out.print(f"  {readable}", style="dim", soft_wrap=True)
 
 
@@ -137,7 +138,7 @@ def _read_test(
     terminal: Terminal,
     csv_format: CsvFormat,
 ) -> tuple[polars.DataFrame, np.ndarray] | None:
-    """Return the test cases, with the columns that are learned from, and which of them are positive; None without."""
+    """Return the feature columns of the test cases, and which cases are positive; None without a test file."""
     from toprank.cli.curve import read_validation
 
     if path is None:
@@ -146,13 +147,13 @@ def _read_test(
     seen, is_positive = read_validation(path, label, features, (other, pos_label), terminal, csv_format)
     if is_positive.all() or not is_positive.any():
         raise InputError(
-            f"All {len(is_positive):,} cases of {path.name} have the same outcome, expected both. Hint: add cases."
+            f"All {len(is_positive):,} cases of {path.name} have the same outcome; expected both. Hint: add cases."
         )
     return seen, is_positive
 
 
 def _check_folder(folder: Path) -> None:
-    """Raise InputError where the folder could not be written to, before the work begins."""
+    """Raise InputError if the folder cannot be written to, before any work is done."""
     if folder.exists() and not folder.is_dir():
         raise InputError(f"The output {folder} is a file, expected a folder. Hint: choose another --out.")
     if not folder.parent.is_dir():
@@ -160,7 +161,7 @@ def _check_folder(folder: Path) -> None:
 
 
 def _chosen(methods: str | None) -> list[str] | None:
-    """Names of the methods to compare; every name is checked before the work begins."""
+    """Return the names of the methods to compare; all are checked before any work is done."""
     from toprank.experiment.registry import find_method, list_methods
 
     if methods is None:
@@ -169,7 +170,7 @@ def _chosen(methods: str | None) -> list[str] | None:
         return [method.name for method in list_methods()]
     names = [name.strip() for name in methods.split(",") if name.strip()]
     if not names:
-        raise InputError("--methods needs names such as metaap,xgboost. Hint: leave it out for the usual ones.")
+        raise InputError("--methods needs names such as metaap,xgboost. Hint: leave it out for the default methods.")
     return [find_method(name).name for name in names]
 
 
@@ -198,7 +199,7 @@ def _run(
 
 
 def _write(board: Leaderboard, folder: Path, table: str, terminal: Terminal) -> list[Path]:
-    """Write the table and, where matplotlib is installed, the plot."""
+    """Write the table and, if matplotlib is installed, the plot."""
     from toprank.cli.writing import write_table
 
     folder.mkdir(exist_ok=True)
@@ -220,10 +221,11 @@ def _write(board: Leaderboard, folder: Path, table: str, terminal: Terminal) -> 
 def next_command(
     board: Leaderboard, table: Path, options: Mapping[str, Sequence[str] | None], budget: str | None
 ) -> tuple[Entry | None, str | None]:
-    """Return the method to go on with, and the command that fits it on the same table with the same options.
+    """Return the method to use next, and the command that fits it on the same table with the same options.
 
-    It is the recommended one; where the command line does not fit that, the smallest readable one as good as the best
-    that it fits, the best readable one that it fits, or the best. Nothing where nothing is recommended.
+    This is the recommended method. If the command line cannot fit it, it is the first of these that the command line
+    can fit: the smallest readable one level with the best, the best readable one, the best. Without a recommendation,
+    nothing.
     """
     from toprank.workflow import recommend
 
@@ -237,7 +239,7 @@ def next_command(
 def readable_command(
     board: Leaderboard, table: Path, options: Mapping[str, Sequence[str] | None], budget: str | None
 ) -> tuple[Entry | None, str | None]:
-    """Return the best readable method that the command line fits, and the command."""
+    """Return the best readable method that the command line can fit, and the command."""
     for entry in board.entries:
         command = fit_command(entry, table, options, budget) if entry.is_readable else None
         if command is not None:
@@ -248,7 +250,7 @@ def readable_command(
 def fit_command(
     entry: Entry, table: Path, options: Mapping[str, Sequence[str] | None], budget: str | None
 ) -> str | None:
-    """Return the command that fits a method, with the setting of most splits; None where there is none."""
+    """Return the command that fits a method with the setting chosen on most splits; None if there is none."""
     found = fit_options(entry)
     if found is None:
         return None
@@ -265,7 +267,7 @@ def fit_command(
 
 
 def fit_options(entry: Entry) -> tuple[str, list[str]] | None:
-    """Return the model of `toprank fit` and the --set options that make a method with its setting; None without one."""
+    """Return the model of `toprank fit` and the --set options for a method and its setting; None if there is none."""
     from toprank.cli.fit import make_estimator
     from toprank.experiment.registry import find_method
 
@@ -278,10 +280,10 @@ def fit_options(entry: Entry) -> tuple[str, list[str]] | None:
     usual = make_estimator(model, None, {}, ()).get_params(deep=False)
     settings: list[str] = []
     for name, value in estimator.get_params(deep=False).items():
-        is_for_rates = name == "cv" and value == 0  # a comparison needs no hit rates; `fit` finds them
+        is_for_rates = name == "cv" and value == 0  # a comparison needs no hit rates; `fit` estimates them
         if name in NOT_OF_THE_MODEL or is_for_rates or value == usual[name]:
             continue
-        if parse_value(str(value)) != value:  # an object, which no command line can say
+        if parse_value(str(value)) != value:  # an object, which cannot be given on a command line
             return None
         settings += ["--set", f"{name}={value}"]
     return model, settings
@@ -324,7 +326,7 @@ def _print(
 
 
 def _print_left_out(left_out: Mapping[str, str], minutes: float, terminal: Terminal) -> None:
-    """Say first what the leaderboard lacks: for lack of time, of a package, or because it failed."""
+    """Print which methods are missing from the leaderboard: too slow, not installed or failed."""
     from toprank.cli.show import facts
     from toprank.experiment.leaderboard import NO_TIME, NOT_INSTALLED
 
@@ -343,9 +345,9 @@ def _print_left_out(left_out: Mapping[str, str], minutes: float, terminal: Termi
 
 
 def _print_next(board: Leaderboard, entry: Entry, command: str | None, terminal: Terminal) -> None:
-    """Print the command that fits a method, on one line however long it is, so that it can be copied."""
+    """Print the command that fits a method, unwrapped so that it can be copied."""
     best = board.recommended
-    because = "" if best is None or entry is best else f", with {entry.title}, as no command fits {best.title}"
+    because = "" if best is None or entry is best else f", with {entry.title} (no command fits {best.title})"
     terminal.hint(f"\nNext{because}:")
     terminal.out.print(f"  {command}", style="dim", soft_wrap=True)
 

@@ -1,9 +1,9 @@
-"""Bytes of a CSV file to records, exactly as Python's csv module reads them, or a sentence with the line.
+"""Reads the bytes of a CSV file into records, exactly as Python's csv module does; errors name the line.
 
 Most files are plain: every quote begins or ends a cell, lines end in LF or CRLF, and every record has as many fields
-as the header. Plain text is passed on as it is, for polars reads it as Python does. All other text goes through the
-csv module, which is slow and exact, and is written out plainly. What is left out of both readings is refused: a
-quote that is never closed, text behind a closing quote, NUL bytes, records of another length.
+as the header. Plain text is passed on unchanged, since polars reads it as Python does. All other text goes through
+the csv module, which is slow but exact, and is rewritten as plain text. Text that neither reads is refused: a quote
+that is never closed, text after a closing quote, NUL bytes, records of another length.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ SEPARATOR_NAMES = {"tab": "\t", r"\t": "\t", "comma": ",", "semicolon": ";", "pi
 CHUNK = 1 << 23
 NEWLINE, RETURN, QUOTE = ord("\n"), ord("\r"), ord('"')
 MARKS = {codecs.BOM_UTF8: "utf-8-sig", codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
-"""Bytes at the start of a file that say how it is encoded."""
+"""Byte order marks, and the encoding that each stands for."""
 
 QUOTED = re.compile(r'"[^"]*"')
 SAMPLE = 1 << 20
@@ -33,14 +33,14 @@ SAMPLE = 1 << 20
 
 @dataclass(frozen=True)
 class CsvFormat:
-    """How a text file is written; None where the file itself is to say.
+    """Format of a text file; None means detect it from the file.
 
     Parameters
     ----------
     separator : str or None
         The character between two cells.
     encoding : str or None
-        A name that Python knows.
+        Name of a Python codec.
     """
 
     separator: str | None = None
@@ -48,7 +48,7 @@ class CsvFormat:
 
     @classmethod
     def from_options(cls, sep: str | None, encoding: str | None) -> CsvFormat:
-        """Return the format that --sep and --encoding ask for; raise InputError where there is no such thing."""
+        """Return the format given by --sep and --encoding; raise InputError if either is invalid."""
         return cls(
             None if sep is None else _read_separator(sep), None if encoding is None else _read_encoding(encoding)
         )
@@ -63,7 +63,7 @@ class CsvText:
     header : list of str
         Names of the columns.
     body : bytes
-        All records but the header, without the last line end.
+        All records except the header, without the final line end.
     separator : str
     n_records : int
         Number of records in `body`.
@@ -79,7 +79,7 @@ def _read_separator(text: str) -> str:
     separator = SEPARATOR_NAMES.get(text.lower(), text)
     if len(separator) != 1 or not separator.isascii() or separator.isalnum() or separator in '"\r\n\0':
         raise InputError(
-            f"--sep must be one character that is neither a letter nor a digit nor a quote, or a name such as tab, got "
+            f"--sep must be one character, not a letter, digit or quote, or a name such as tab, got "
             f"{text!r}. Hint: for example --sep ';' or --sep tab."
         )
     return separator
@@ -88,7 +88,7 @@ def _read_separator(text: str) -> str:
 def _read_encoding(name: str) -> str:
     try:
         codec = codecs.lookup(name)
-        "a".encode(codec.name)  # refused by codecs that are no text encodings, such as hex
+        "a".encode(codec.name)  # fails for codecs that are not text encodings, such as hex
     except (LookupError, UnicodeError, ValueError):
         raise InputError(
             f"--encoding must be a text encoding that Python knows, got {name!r}. "
@@ -98,7 +98,7 @@ def _read_encoding(name: str) -> str:
 
 
 def read_csv_text(data: bytes, csv_format: CsvFormat, file: str) -> CsvText:
-    """Return the records of a CSV file, all as long as the header; raise InputError that names the line otherwise."""
+    """Return the records of a CSV file; raise InputError, with the line, if one is not as long as the header."""
     data = _as_utf8(data, csv_format.encoding, file).rstrip(b"\r\n")
     if not data.strip():
         raise InputError(f"{file} is empty, expected column names and rows. Hint: was it fully written?")
@@ -117,7 +117,7 @@ def read_csv_text(data: bytes, csv_format: CsvFormat, file: str) -> CsvText:
 
 
 def _as_utf8(data: bytes, encoding: str | None, file: str) -> bytes:
-    """Return the text of a file as UTF-8 without a mark at its start."""
+    """Return the text of a file as UTF-8 without a byte order mark."""
     known = encoding or next((name for mark, name in MARKS.items() if data.startswith(mark)), "utf-8")
     if known in ("utf-8", "utf-8-sig"):
         data = data.removeprefix(codecs.BOM_UTF8)
@@ -126,8 +126,8 @@ def _as_utf8(data: bytes, encoding: str | None, file: str) -> bytes:
     if b"\0" in data:
         line = data.count(b"\n", 0, data.index(b"\0")) + 1
         raise InputError(
-            f"Line {line:,} of {file} holds a NUL character, expected text. Hint: is it a CSV file? If it is encoded "
-            "as UTF-16, say so with --encoding utf-16."
+            f"Line {line:,} of {file} holds a NUL character, expected text. Hint: is it a CSV file? For UTF-16 "
+            "use --encoding utf-16."
         )
     return data
 
@@ -139,9 +139,9 @@ def _recoded(data: bytes, encoding: str, is_given: bool, file: str) -> bytes:
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         hint = (
-            "is it encoded otherwise? latin-1 reads every byte"
+            "try another --encoding; latin-1 reads every byte"
             if is_given
-            else "say how it is encoded, for example with --encoding cp1252 (Windows) or --encoding latin-1"
+            else "give its encoding, for example --encoding cp1252 (Windows) or --encoding latin-1"
         )
         name = encoding.upper() if encoding.startswith("utf") else encoding
         raise InputError(
@@ -163,7 +163,7 @@ def _recoded(data: bytes, encoding: str, is_given: bool, file: str) -> bytes:
 
 
 def _separator(data: bytes) -> str:
-    """Return the character between the names in the first line; what is inside quotes does not count."""
+    """Return the separator of the first line, ignoring text inside quotes."""
     first = re.split(r"[\r\n]", QUOTED.sub("", data[:SAMPLE].decode("utf-8", errors="ignore")), maxsplit=1)[0]
     return max(SEPARATORS, key=first.count)
 
@@ -207,7 +207,7 @@ def _end_of_first(data: bytes) -> int:
 
 
 def _no_csv(error: csv.Error, line: int, separator: str, file: str) -> str:
-    """Return the sentence for text that the csv module refuses."""
+    """Return the message for text that the csv module refuses."""
     reason = str(error)
     if "end of data" in reason:
         return (
@@ -217,27 +217,27 @@ def _no_csv(error: csv.Error, line: int, separator: str, file: str) -> str:
     if "field limit" in reason:
         return (
             f"Line {line:,} of {file} holds a cell of more than {csv.field_size_limit():,} characters. "
-            "Hint: is a quote there that is never closed?"
+            "Hint: is there a quote that is never closed?"
         )
     if "expected after" in reason:
         return (
-            f"Line {line:,} of {file} holds text behind the closing quote of a cell, expected {separator!r} or the "
+            f"Line {line:,} of {file} holds text after the closing quote of a cell, expected {separator!r} or the "
             "end of the line. Hint: a cell that holds a quote must be in quotes, with the quote doubled."
         )
     return f"Line {line:,} of {file} cannot be read as CSV: {reason.rstrip('.')}. Hint: was it fully written?"
 
 
 def _rewritten(data: bytes, separator: str, n_fields: int, file: str) -> bytes:
-    """Return the records as plain text; raise InputError that names the first line that is none."""
+    """Return the records as plain text; raise InputError, with the line, if one is not valid."""
     text = io.StringIO(newline="")
-    # With this line end the writer puts cells that hold a CR in quotes too, in every version of Python.
+    # With this line end the writer also quotes cells that hold a CR, in every version of Python.
     writer = csv.writer(text, delimiter=separator, lineterminator="\r\n")
     writer.writerows(_checked_records(data, separator, n_fields, file))
     return text.getvalue().encode().removesuffix(b"\r\n")
 
 
 def _checked_records(data: bytes, separator: str, n_fields: int, file: str) -> Iterator[list[str]]:
-    """Yield the records; raise InputError that names the first line with more or fewer fields than the header."""
+    """Yield the records; raise InputError at the first line with more or fewer fields than the header."""
     reader, begin = _records(data, separator), 1
     try:
         for record in reader:
@@ -260,7 +260,7 @@ def _checked_records(data: bytes, separator: str, n_fields: int, file: str) -> I
 
 
 def count_records(data: bytes, separator: int, n_fields: int) -> int | None:
-    """Return the number of records of plain text; None where a quote or the number of fields is out of place.
+    """Return the number of records of plain text; None if a quote is misplaced or the number of fields is wrong.
 
     Pre:  no CR in `data` but before LF.
     Cost: a few passes over the bytes, in chunks.
@@ -297,7 +297,7 @@ def count_records(data: bytes, separator: int, n_fields: int) -> int | None:
 
 
 def _are_in_place(view: np.ndarray, quotes: np.ndarray, opens: np.ndarray, separator: int) -> bool:
-    """Tell whether quotes begin and end cells, or are doubled: a quote that ends a cell and begins it again."""
+    """Return True if every quote begins or ends a cell, or is doubled (it ends the cell and begins it again)."""
     first, last = quotes[opens], quotes[~opens]
     before, after = view[np.maximum(first - 1, 0)], view[np.minimum(last + 1, len(view) - 1)]
     begins = (first == 0) | (before == separator) | (before == NEWLINE) | (before == QUOTE)

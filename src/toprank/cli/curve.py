@@ -1,4 +1,4 @@
-"""`toprank curve`: a tree for every balance of false alarms and missed cases, and the choice among them."""
+"""`toprank curve`: a tree for every trade-off of false alarms and missed positives, and the choice of one."""
 
 from __future__ import annotations
 
@@ -43,24 +43,24 @@ SPLITS = ("oblique", "axis")
 PLOT_AXES = {"alerts": "alerts", "false-alarms": "false_positive_rate"}
 PLOT_SUFFIXES = (".png", ".svg", ".pdf")
 ALERTS_SHOWN = 5
-"""Times the alerts of the choice that a picture over alerts shows."""
+"""A plot over alerts shows this many times the alerts of the choice."""
 
 OF_THE_CURVE = ("max_depth", "alpha", "fp_cost", "fn_cost")
-"""Parameters of a tree that the curve sets itself."""
+"""Parameters of the trees that the curve sets itself."""
 
 WHY = {
-    "k": "of the trees with no more alerts, whole or cut there, it finds the most positives",
-    "max_fpr": "of the trees with no more false alarms it finds the most positives",
-    "min_recall": "of the trees that find so many it has the fewest false alarms",
-    "cost_ratio": "its false alarms and missed positives together cost least",
-    "max_leaves": "of the trees so small it costs least where both classes weigh alike",
+    "k": "it finds the most positives among trees with at most this many alerts, whole or cut there",
+    "max_fpr": "it finds the most positives among trees with at most this many false alarms",
+    "min_recall": "it has the fewest false alarms among trees that find this many",
+    "cost_ratio": "its false alarms and missed positives cost least in total",
+    "max_leaves": "it costs least among trees this small, with both classes weighted equally",
 }
-"""What decides between points, by the option that asks."""
+"""Why a point was chosen, per option."""
 
 
 PlotAxis = Annotated[
     str | None,
-    typer.Option("--plot-x", metavar="NAME", help="Axis of the picture: alerts (default with --k) or false-alarms."),
+    typer.Option("--plot-x", metavar="NAME", help="X axis of the plot: alerts (default with --k) or false-alarms."),
 ]
 
 
@@ -71,44 +71,49 @@ Jobs = Annotated[
 
 def curve(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="Past cases: CSV, TSV or Parquet; or a saved curve.")],
-    label: Annotated[str | None, typer.Option(metavar="COLUMN", help="The column with the outcome.")] = None,
+    label: Annotated[str | None, typer.Option(metavar="COLUMN", help="Column with the outcome.")] = None,
     id_columns: Ids = None,
     drop: Annotated[
         list[str] | None, typer.Option(metavar="COLUMNS", help="Columns to leave out: a,b; may be repeated.")
     ] = None,
     positive: Positive = None,
     k: Annotated[
-        str | None, typer.Option("--k", "-k", metavar="CASES", help="At most so many alerts: 200, or a share: 2%.")
+        str | None, typer.Option("--k", "-k", metavar="CASES", help="At most this many alerts: 200, or a share: 2%.")
     ] = None,
     max_fpr: Annotated[
-        str | None, typer.Option(metavar="SHARE", help="At most this share of the negatives called positive: 5%.")
+        str | None, typer.Option(metavar="SHARE", help="At most this share of the negatives flagged: 5%.")
     ] = None,
     min_recall: Annotated[
         str | None, typer.Option(metavar="SHARE", help="At least this share of the positives found: 80%.")
     ] = None,
     cost_ratio: Annotated[
-        float | None, typer.Option(metavar="COST", help="What a false alarm costs when a missed positive costs 1.")
+        float | None, typer.Option(metavar="COST", help="Cost of a false alarm, where a missed positive costs 1.")
     ] = None,
     max_leaves: Annotated[
-        int | None, typer.Option(metavar="N", min=1, help="No larger tree; alone, or with one of those above.")
+        int | None,
+        typer.Option(metavar="N", min=1, help="Most leaves of the tree; alone, or with one of the options above."),
     ] = None,
     from_k: Annotated[
-        str | None, typer.Option(metavar="CASES", help="Say how the rules differ from those for so many alerts.")
+        str | None,
+        typer.Option(metavar="CASES", help="Show how the rules differ from those of the tree for this many alerts."),
     ] = None,
     validation: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Other past cases, such as later ones, to judge the trees by.")
+        Path | None, typer.Option(metavar="FILE", help="Other past cases, such as later ones, to judge the trees on.")
     ] = None,
     split: Annotated[
-        str | None, typer.Option(metavar="NAME", help="oblique: weighted sums (default); axis: one column a condition.")
+        str | None,
+        typer.Option(metavar="NAME", help="oblique: weighted sums (default); axis: one column per condition."),
     ] = None,
     settings: Annotated[
         list[str] | None,
-        typer.Option("--set", metavar="NAME=VALUE", help="Any parameter of the curve or its trees; may be repeated."),
+        typer.Option(
+            "--set", metavar="NAME=VALUE", help="Set any parameter of the curve or its trees; may be repeated."
+        ),
     ] = None,
-    plot: Annotated[Path | None, typer.Option(metavar="FILE", help="A picture of the curve: PNG, SVG or PDF.")] = None,
+    plot: Annotated[Path | None, typer.Option(metavar="FILE", help="Plot of the curve: PNG, SVG or PDF.")] = None,
     plot_x: PlotAxis = None,
     out: Annotated[
-        Path | None, typer.Option("--out", "-o", metavar="FILE", help="The model file to write, with the choice.")
+        Path | None, typer.Option("--out", "-o", metavar="FILE", help="Model file to write, including the choice.")
     ] = None,
     jobs: Jobs = None,
     sep: Separator = None,
@@ -117,7 +122,7 @@ def curve(
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
-    r"""Learn a tree for every balance of false alarms and missed positives, and choose one.
+    r"""Train a tree for every trade-off of false alarms and missed positives, and choose one.
 
     \b
     toprank curve history.csv --label fraud -o curve.toprank
@@ -129,7 +134,7 @@ def curve(
     before = None if from_k is None else parse_budget(from_k, "--from-k")
     if before is not None and not (wish or max_leaves):
         raise InputError(
-            "--from-k compares two trees of the curve, and a second one is not named. Hint: name it with --k."
+            "--from-k compares two trees of the curve, but only one is given. Hint: choose the other with --k."
         )
     axis = _plot_axis(plot_x, plot, wish)
     is_model = file.name.lower().endswith(".toprank")
@@ -144,7 +149,7 @@ def curve(
         columns, csv_format = {"--id": id_columns, "--drop": drop}, CsvFormat.from_options(sep, encoding)
         model = fit_curve(file, label, positive, columns, validation, settings, how, terminal, csv_format)
         if out is not None:
-            model.save(out)  # so that a wish that no tree fulfils does not cost the work
+            model.save(out)  # saved first: if no tree meets the target, the work is not lost
     for asked, option in ((wish.get("k"), "--k"), (before, "--from-k")):
         note_large_budget(asked, model.n_cases_, option, "the training data", terminal)
     start, chosen = choose(model, wish, max_leaves, before, None if is_model else out)
@@ -161,18 +166,20 @@ def curve(
 
 
 def read_wish(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the wish by its name in `select`, its value checked; empty where there is none."""
+    """Return the target under its name in `select`, its value checked; empty if there is none."""
     options = {name: f"--{name.replace('_', '-')}" for name in given}
     asked = {name: value for name, value in given.items() if value is not None}
     if len(asked) > 1:
         both = " and ".join(options[name] for name in asked)
-        raise InputError(f"{both} ask for different trees, expected one of them. Hint: --max-leaves goes with each.")
+        raise InputError(
+            f"{both} ask for different trees; expected one of them. Hint: only --max-leaves can be combined."
+        )
     if "k" in asked:
         return {"k": parse_budget(asked["k"], "--k")}
     if "cost_ratio" in asked and not 0 <= asked["cost_ratio"] < np.inf:
         raise InputError(
-            f"--cost-ratio must be a number of at least 0, got {asked['cost_ratio']:g}. Hint: 0.1 where a false alarm "
-            "costs a tenth of a missed positive."
+            f"--cost-ratio must be a number of at least 0, got {asked['cost_ratio']:g}. Hint: 0.1 means that a false "
+            "alarm costs a tenth of a missed positive."
         )
     return {name: parse_share(value, options[name]) if isinstance(value, str) else value
             for name, value in asked.items()}  # fmt: skip
@@ -181,18 +188,18 @@ def read_wish(given: Mapping[str, Any]) -> dict[str, Any]:
 def choose(
     model: CostOptimalCurve, wish: Mapping[str, Any], max_leaves: int | None, before: Any, saved: Path | None
 ) -> tuple[Selection | None, Selection | None]:
-    """Return the choice for `before` alerts, and the one that is wished for, else the one that the model keeps."""
+    """Return the choice for `before` alerts, and the one for the target, else the one saved in the model."""
     if not wish and max_leaves is None:
         return None, model.selected_
     again = (
-        f"`toprank curve {saved}` lists the trees and chooses without learning anew."
+        f"`toprank curve {saved}` lists the trees and chooses without refitting."
         if saved is not None
-        else "without it the command lists the trees."
+        else "leave it out to list the trees."
     )
     try:
         chosen = model.select(**wish, max_leaves=max_leaves)
     except ValueError as error:
-        raise InputError(f"{_without_hint(error)} Hint: relax the wish; {again}") from error
+        raise InputError(f"{_without_hint(error)} Hint: relax the target; {again}") from error
     if before is None:
         return None, chosen
     try:
@@ -207,7 +214,7 @@ def _without_hint(error: ValueError) -> str:
 
 
 def _check_files(file: Path, validation: Path | None, plot: Path | None, out: Path | None, is_model: bool) -> None:
-    """Raise where a file cannot be read or written, before the work begins."""
+    """Raise if a file cannot be read or written, before any work is done."""
     from toprank.cli.reading import TABLE_SUFFIXES, check_readable
     from toprank.cli.writing import check_output
 
@@ -217,7 +224,7 @@ def _check_files(file: Path, validation: Path | None, plot: Path | None, out: Pa
         check_readable(validation)
     inputs = [path for path in (file, validation) if path is not None]
     if out is not None:
-        # A saved curve may be replaced by itself: only the choice differs.
+        # A saved curve may overwrite itself: only the choice differs.
         check_output(out, inputs=inputs[1:] if is_model else inputs)
     if plot is not None:
         from toprank.plots.style import import_matplotlib
@@ -227,11 +234,11 @@ def _check_files(file: Path, validation: Path | None, plot: Path | None, out: Pa
 
 
 def _plot_axis(name: str | None, plot: Path | None, wish: Mapping[str, Any]) -> str:
-    """Return the axis of the picture in the words of its display."""
+    """Return the x axis under the name that the display uses."""
     if name is None:
         return "alerts" if "k" in wish else "false_positive_rate"
     if plot is None:
-        raise InputError("--plot-x says what the picture shows, but no picture is asked for. Hint: add --plot FILE.")
+        raise InputError("--plot-x needs a plot. Hint: add --plot FILE.")
     if name not in PLOT_AXES:
         raise InputError(f"--plot-x must be {' or '.join(PLOT_AXES)}, got {name!r}.{did_you_mean(name, PLOT_AXES)}")
     return PLOT_AXES[name]
@@ -241,14 +248,14 @@ def _plot_axis(name: str | None, plot: Path | None, wish: Mapping[str, Any]) -> 
 
 
 def load_curve(path: Path, options: Mapping[str, Any], terminal: Terminal) -> CostOptimalCurve:
-    """Return the curve of a model file; options that only a fit can follow are refused."""
+    """Return the curve of a model file; options that need a fit are refused."""
     from toprank.files.model_file import load
 
     for option, value in options.items():
         if value:
             raise InputError(
-                f"{option} cannot be followed: {path.name} holds a curve that was learned already. "
-                "Hint: name the file of past cases to learn a new one."
+                f"{option} needs past cases, but {path.name} holds a fitted curve. "
+                "Hint: give the file of past cases to fit a new one."
             )
     with terminal.working(f"Loading {path.name}"):
         model = load(path)
@@ -268,12 +275,12 @@ def fit_curve(
     validation: Path | None, settings: Sequence[str] | None, how: dict[str, Any], terminal: Terminal,
     csv_format: CsvFormat | None = None,
 ) -> CostOptimalCurve:  # fmt: skip
-    """Return the curve learned from a file, judged by another one where there is one."""
+    """Return the curve fitted on a file, judged on the test file if there is one."""
     from toprank.cli.fit import fit_with_progress, read_history
     from toprank.cli.leaks import note_lone_column
 
     if label is None:
-        raise InputError(f"The column of {file.name} with the outcome is not named. Hint: name it with --label COLUMN.")
+        raise InputError(f"Fitting a curve on {file.name} needs the outcome column. Hint: name it with --label COLUMN.")
     features, values, pos_label = read_history(file, label, positive, left_out, terminal, csv_format)
     with terminal.working("Loading the estimators"):
         model = make_curve(settings, how | {"pos_label": pos_label}, features.columns)
@@ -288,7 +295,7 @@ def fit_curve(
 
 
 def make_curve(settings: Sequence[str] | None, how: Mapping[str, Any], columns: Sequence[str]) -> CostOptimalCurve:
-    """Return the curve with its parameters and those of its trees set; the same file gives the same curve."""
+    """Return the curve with all parameters and a fixed seed: the same file gives the same curve."""
     from toprank import CostOptimalCurve, TAOTree
     from toprank.cli.fit import check_settings
 
@@ -298,7 +305,7 @@ def make_curve(settings: Sequence[str] | None, how: Mapping[str, Any], columns: 
     options = {"split": "--split", "n_jobs": "--jobs", "budget": "--k", "pos_label": "--positive"}
     given = {name: value for name, value in how.items() if value is not None}
     for name in sorted(chosen.keys() & given.keys()):
-        raise InputError(f"--set {name} says again what {options[name]} says. Hint: use {options[name]} alone.")
+        raise InputError(f"--set {name} duplicates {options[name]}. Hint: use {options[name]} alone.")
     check_settings(chosen, columns)
     for name in ("depths", "alphas"):
         if name in chosen and not isinstance(chosen[name], list | tuple | None):
@@ -318,7 +325,7 @@ def read_validation(
 ) -> tuple[polars.DataFrame, np.ndarray]:  # fmt: skip
     """Return the columns of a file that `features` has, of the same kinds, and which cases are positive.
 
-    `trained` are the outcomes of the training, the positive one last.
+    `trained` holds the outcomes seen in training, the positive one last.
     """
     import polars as pl
 
@@ -342,7 +349,7 @@ def read_validation(
 
 
 def draw(model: CostOptimalCurve, path: Path, axis: str, chosen: Selection | None, terminal: Terminal) -> None:
-    """Write the picture of the curve, over alerts (as far as a choice needs them) or the share of false alarms."""
+    """Write the plot of the curve, over alerts (zoomed to the choice) or over the share of false alarms."""
     from toprank.plots import CostOptimalCurveDisplay, save_figure
 
     limits = None
@@ -356,7 +363,7 @@ def report(
     model: CostOptimalCurve, file: Path, start: Selection | None, chosen: Selection | None, wished: str,
     written: tuple[Path | None, Path | None], ids: str, terminal: Terminal,
 ) -> None:  # fmt: skip
-    """Print the curve, the choice, its rules and what differs; or all of it as JSON."""
+    """Print the curve, the choice, its rules and the rule diff; or all of it as JSON."""
     from toprank.cli.choice import show_tree
     from toprank.files.model_file import describe_model
     from toprank.rankers.curve.changes import positive_rules, rule_changes
@@ -411,7 +418,7 @@ def _print_curve(
                   "(alpha)"),
         ("trained on", f"{plural(model.n_cases_, 'case')}, {count(model.n_positives_)} positive ({percent(rate)})"),
         ("columns", f"{len(model.columns_):,}, {n_categorical:,} of them categorical"),
-        ("main columns", main_columns(describe_model(model)) or "none: no column tells the cases apart"),
+        ("main columns", main_columns(describe_model(model)) or "none: no column separates the cases"),
         ("area", f"{judged_points(model).hull_area:.3f} under the hull of the curve; 0.5 = no better than chance"
                  f"{hopeful}"),
     ]))  # fmt: skip
@@ -440,9 +447,9 @@ def _print_next(
     file: Path, chosen: Selection | None, is_new: bool, written: tuple[Path | None, Path | None], ids: str,
     terminal: Terminal,
 ) -> None:  # fmt: skip
-    """Print what was written, and what to do next, with the option `ids`; `is_new` says whether a tree was asked for.
+    """Print what was written and the next command, with the option `ids`; `is_new`: this call chose a tree.
 
-    A choice that is new stands in the file only where it was written.
+    A new choice is in the file only if the file was written.
     """
     out, names = written[0], [str(path) for path in written if path is not None]
     lines = [f"Wrote {' and '.join(names)} in {terminal.seconds:.1f} s."] if names else []
@@ -457,5 +464,5 @@ def _print_next(
     else:
         lines.append(f"Keep the choice with -o {saved}, then:" if out is None and is_new else "Next:")
         lines.append(f"  toprank topk {saved} NEW_CASES.csv --chosen{ids} -o alerts.csv")
-        lines.append("In place of --chosen, --k 2% cuts the ranking of the curve at any number.")
+        lines.append("--k 2% instead of --chosen takes any number of cases from the ranking of the curve.")
     terminal.hint("\n" + "\n".join(lines))

@@ -1,4 +1,4 @@
-"""`toprank demo`: a simulated audit campaign, from past cases to alerts with reasons. Needs no input."""
+"""`toprank demo`: a simulated audit campaign, from past cases to alerts with reasons; needs no input."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ LEFT_OUT = ("case_id", "year", "amount", "fraud")
 
 @dataclass(frozen=True)
 class Campaign:
-    """The simulated cases: all earlier years, the last year, and what the best ranking could reach on it."""
+    """The simulated cases: the earlier years, the last year, and the best possible average precision on it."""
 
     history: polars.DataFrame
     new: polars.DataFrame
@@ -35,21 +35,21 @@ class Campaign:
 
     @property
     def year(self) -> int:
-        """The year held out."""
+        """The held-out year."""
         return YEARS[-1]
 
 
 def demo(
     cases: Annotated[int, typer.Option(metavar="N", help="Simulated cases, over four years.")] = 40_000,
-    out: Annotated[Path, typer.Option("--out", "-o", metavar="FOLDER", help="Where the files go.")] = Path(
+    out: Annotated[Path, typer.Option("--out", "-o", metavar="FOLDER", help="Folder for the files.")] = Path(
         "toprank-demo"
     ),
-    seed: Annotated[int, typer.Option(metavar="N", help="Another number is another campaign.")] = 0,
+    seed: Annotated[int, typer.Option(metavar="N", help="Random seed; each one gives another campaign.")] = 0,
     as_json: AsJson = False,
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
-    r"""Simulate an audit campaign, learn from the past years, rank the last one, and show the alerts.
+    r"""Simulate an audit campaign, train on the earlier years, rank the last one, and show the alerts.
 
     \b
     toprank demo
@@ -71,7 +71,7 @@ def demo(
         features = campaign.new.drop(LEFT_OUT)
         score, alerts = model.decision_function(features), make_alerts(model, campaign.new, k)
     is_positive = campaign.new["fraud"].to_numpy() == 1
-    with terminal.working("Judging the ranking"):
+    with terminal.working("Evaluating the ranking"):
         interval = precision_interval(is_positive, score)
         table = gains(is_positive, score, campaign.new["amount"].to_numpy()).to_dict()
     files = write_files(out, model, alerts, campaign)
@@ -92,22 +92,22 @@ def demo(
 def _check(cases: int, out: Path, seed: int) -> None:
     if cases < MIN_CASES:
         raise InputError(
-            f"--cases must be at least {MIN_CASES:,}, got {cases:,}. Hint: rare cases need many to learn from."
+            f"--cases must be at least {MIN_CASES:,}, got {cases:,}. Hint: learning rare outcomes takes many cases."
         )
     if seed < 0:
-        raise InputError(f"--seed must be 0 or more, got {seed}. Hint: any other number is another campaign.")
+        raise InputError(f"--seed must be 0 or more, got {seed}. Hint: each seed gives another campaign.")
     if out.exists() and not out.is_dir():
         raise InputError(f"--out must name a folder, but {out} is a file. Hint: choose another name.")
     try:
         out.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise InputError(
-            f"The folder {out} cannot be made: {error.strerror}. Hint: choose another with --out."
+            f"Cannot create the folder {out}: {error.strerror}. Hint: choose another with --out."
         ) from error
 
 
 def simulate(cases: int, seed: int) -> Campaign:
-    """Return an audit campaign, its last year apart."""
+    """Return an audit campaign with its last year held out."""
     from toprank.datasets import make_audit, optimal_average_precision
 
     data = make_audit(cases, years=YEARS, drift=0.3, random_state=seed, as_frame="polars")
@@ -117,7 +117,7 @@ def simulate(cases: int, seed: int) -> Campaign:
 
 
 def fit_model(history: polars.DataFrame) -> Any:
-    """Return the model that is shown."""
+    """Return the model to show."""
     from toprank import MetaAP
 
     model = MetaAP(budget=BUDGET)
@@ -125,7 +125,7 @@ def fit_model(history: polars.DataFrame) -> Any:
 
 
 def make_alerts(model: Any, new: polars.DataFrame, k: int) -> polars.DataFrame:
-    """Return the k cases most worth checking with what they were worth and what was found."""
+    """Return the k cases most worth checking, with their amounts and outcomes."""
     from toprank.cli.topk import join_columns
 
     top = model.top_k(new.drop(LEFT_OUT), k, reasons=3)
@@ -133,7 +133,7 @@ def make_alerts(model: Any, new: polars.DataFrame, k: int) -> polars.DataFrame:
 
 
 def write_files(out: Path, model: Any, alerts: polars.DataFrame, campaign: Campaign) -> dict[str, str]:
-    """Write everything to the folder and return what each file is."""
+    """Write all files to the folder and return a description of each."""
     from toprank.cli.writing import write_table, write_text
 
     write_table(alerts, out / "alerts.csv")
@@ -145,8 +145,8 @@ def write_files(out: Path, model: Any, alerts: polars.DataFrame, campaign: Campa
         "alerts.csv": f"the {alerts.height:,} cases to check, best first, with reasons",
         "model.toprank": "the model",
         "rules.txt": "a short rule for each leaf, and the whole tree",
-        "history.csv": f"the {campaign.history.height:,} cases the model learned from",
-        "new.csv": f"the {campaign.new.height:,} cases of {campaign.year}, with what the audits found",
+        "history.csv": f"the {campaign.history.height:,} cases the model was trained on",
+        "new.csv": f"the {campaign.new.height:,} cases of {campaign.year}, with their outcomes",
     }
 
 
@@ -177,12 +177,12 @@ def _print_judgement(
     from toprank.cli.show import facts, gains_grid, interval_text, rules_list, rules_title
 
     base = float(campaign.new["fraud"].mean())  # type: ignore[arg-type]
-    terminal.heading(f"What the ranking would have found in {campaign.year}, a year it did not learn from")
+    terminal.heading(f"What the ranking would have found in {campaign.year}, which was held out")
     terminal.show(gains_grid(table, campaign.new.height))
-    terminal.hint("  Precision: share of frauds among the cases checked. Recall: share of all frauds that are found.")
+    terminal.hint("  Precision: share of frauds among the checked cases. Recall: share of all frauds found.")
     terminal.show("", facts([
         ("average precision", interval_text(interval)),
-        ("at best possible", f"{campaign.optimal_average_precision:.3f}, known as the campaign is simulated"),
+        ("best possible", f"{campaign.optimal_average_precision:.3f}, known because the campaign is simulated"),
         ("in random order", f"{base:.3f}"),
     ]))  # fmt: skip
     shown = rules[:RULES_SHOWN]
@@ -201,7 +201,7 @@ def _print_next_steps(out: Path, files: dict[str, str], terminal: Terminal) -> N
 
 
 def next_commands(out: Path) -> list[str]:
-    """Return commands that work on the files of the folder."""
+    """Return commands to try on the files in the folder."""
     import shlex
     import shutil
     import sys

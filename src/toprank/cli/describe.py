@@ -1,4 +1,4 @@
-"""`toprank describe`: what a model file or a table holds. Loads only what it needs, to answer at once."""
+"""`toprank describe`: show what a model file or a table holds. Loads only what it needs, so it is fast."""
 
 from __future__ import annotations
 
@@ -27,33 +27,31 @@ CLASS_RULES_SHOWN = 16
 CATEGORIES_SHOWN = 6
 OF_TRAINING = ", with figures on the training cases"
 UNTOLD = ("pos_label", "n_jobs", "random_state", "verbose")
-"""Parameters that change nothing a reader of the model would miss; `pos_label` is the outcome that is looked for."""
+"""Parameters left out of the card: they do not matter to its reader, or it shows them already (`pos_label`)."""
 
 YEARS = (1900, 2100)
-"""Whole numbers within are written as years, without a comma."""
+"""Whole numbers in this range are written as years, without a comma."""
 
 
 def describe(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="A model file, or a table: CSV, TSV or Parquet.")],
-    label: Annotated[
-        str | None, typer.Option(metavar="COLUMN", help="Of a table: the column with the outcome.")
-    ] = None,
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="Model file, or a table: CSV, TSV or Parquet.")],
+    label: Annotated[str | None, typer.Option(metavar="COLUMN", help="Tables: column with the outcome.")] = None,
     positive: Positive = None,
     max_rules: Annotated[
         int | None,
         typer.Option(
-            "--max-rules", metavar="N", min=1, help="Of a model: rules to print (default: those of 20 lines)."
+            "--max-rules", metavar="N", min=1, help="Models: rules to print (default: as many as fit in 20 lines)."
         ),
     ] = None,
     max_conditions: Annotated[
-        int, typer.Option("--max-conditions", metavar="N", min=1, help="Of a model: conditions per way of a rule.")
+        int, typer.Option("--max-conditions", metavar="N", min=1, help="Models: most conditions per way of a rule.")
     ] = 4,
     all_facts: Annotated[
-        bool, typer.Option("--all", help="Of a model: also all columns, parameters, packages, and points.")
+        bool, typer.Option("--all", help="Models: also show all columns, parameters, packages and points.")
     ] = False,
     exact: Annotated[
         bool,
-        typer.Option("--exact", help="Of a model: print its tree to be applied, one line per node, nothing shortened."),
+        typer.Option("--exact", help="Models: print the full tree, one line per node, nothing shortened."),
     ] = False,
     sep: Separator = None,
     encoding: Encoding = None,
@@ -61,7 +59,7 @@ def describe(
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
-    r"""Say what a model file or a table holds.
+    r"""Show what a model file or a table holds.
 
     \b
     toprank describe model.toprank
@@ -70,7 +68,7 @@ def describe(
     toprank describe history.csv --label fraud
     """
     terminal = Terminal(as_json=as_json, quiet=quiet)
-    is_sheet = file.name.lower().endswith(SPREADSHEETS)  # some of which are zip files, too
+    is_sheet = file.name.lower().endswith(SPREADSHEETS)  # some spreadsheets are zip files too
     if file.name.lower().endswith(".toprank") or (file.is_file() and not is_sheet and zipfile.is_zipfile(file)):
         if exact:
             _print_exactly(file, terminal)
@@ -78,7 +76,7 @@ def describe(
             _describe_model(file, terminal, _Limits(max_rules, max_conditions, all_facts))
     elif exact:
         raise InputError(
-            f"--exact prints the tree of a model file, but {file.name} is none. Hint: leave it out to describe a table."
+            f"--exact prints the tree of a model file, but {file.name} is a table. Hint: leave --exact out."
         )
     else:
         _describe_table(file, label, positive, CsvFormat.from_options(sep, encoding), terminal)
@@ -89,7 +87,7 @@ def describe(
 
 @dataclass(frozen=True)
 class _Limits:
-    """How much of a model is printed; max_rules=None: as many rules as fit in 20 lines."""
+    """How much of a model to print; max_rules=None means as many rules as fit in 20 lines."""
 
     max_rules: int | None
     max_conditions: int
@@ -124,7 +122,7 @@ def _describe_model(path: Path, terminal: Terminal, limits: _Limits) -> None:
 
 
 def _print_exactly(path: Path, terminal: Terminal) -> None:
-    """Print the text of a model that is to be applied, as it is: of a forest all trees, of a curve the chosen one."""
+    """Print the exact text of a model: all trees of a forest, the chosen tree of a curve."""
     from toprank.export import to_text
     from toprank.files.model_file import load, read_model_info
 
@@ -142,11 +140,11 @@ def _print_exactly(path: Path, terminal: Terminal) -> None:
         text = model.to_text(exact=True)
     terminal.finish({"kind": "model", "file": str(path), "info": info, "text": text})
     if not terminal.as_json:
-        terminal.write(text)  # not wrapped: a line is a node
+        terminal.write(text)  # not wrapped: one line per node
 
 
 def _describe_curve(path: Path, info: dict[str, Any], terminal: Terminal, limits: _Limits) -> None:
-    """Say what a file with a cost-optimal curve holds: also the choice, and the rules of the chosen tree."""
+    """Show what a file with a cost-optimal curve holds, with the choice and the rules of the chosen tree."""
     from toprank.cli.choice import show_tree
     from toprank.files.model_file import load
     from toprank.rankers.curve.changes import positive_rules
@@ -160,11 +158,11 @@ def _describe_curve(path: Path, info: dict[str, Any], terminal: Terminal, limits
     terminal.finish(found | {"rules": [rule.to_dict() for rule in rules]})
     _print_model(info, terminal, limits, is_chosen=chosen is not None)
     show_tree(curve, chosen, rules, terminal)
-    terminal.hint(f"\n`toprank curve {path}` lists all trees, and chooses another.")
+    terminal.hint(f"\n`toprank curve {path}` lists all trees; its options choose another one.")
 
 
 def _describe_classifier(path: Path, info: dict[str, Any], terminal: Terminal, limits: _Limits) -> None:
-    """Say what a file with a classifier holds: its classes and rules, none of them first."""
+    """Show what a file with a classifier holds: its classes, and its rules, which have no rank."""
     from toprank.cli.show import classifier_card, rules_list, rules_title
     from toprank.files.model_file import load
 
@@ -191,7 +189,7 @@ def _print_model(
     inside: str = "",
     card_shares: list[float] | None = None,
 ) -> None:
-    """Print the card of a model, with what orders rows inside its leaves, and on demand its columns."""
+    """Print the card of a model, with how it orders rows inside leaves, and optionally its columns."""
     from toprank.cli.show import model_card
 
     more = [*([("inside leaves", inside)] if inside else []), *_provenance(info, all_facts=limits.all_facts)]
@@ -205,7 +203,7 @@ def _print_model(
 
 
 def _provenance(info: dict[str, Any], *, all_facts: bool) -> list[tuple[str, str]]:
-    """Return what a model was made of and with, in words; in short only parameters that are no defaults."""
+    """Return data, packages and parameters of a model, in words; the short form lists only non-default parameters."""
     written = info["created"].replace("T", " ").replace("+00:00", " UTC")
     given, changed = info["parameters"], info.get("changed")
     if all_facts or not isinstance(changed, list):
@@ -223,7 +221,7 @@ def _provenance(info: dict[str, Any], *, all_facts: bool) -> list[tuple[str, str
 
 
 def _print_columns(info: dict[str, Any], shares: list[tuple[str, list[float]]], terminal: Terminal) -> None:
-    """Print the columns of a model, with shares of them, each named, and their categories."""
+    """Print the columns of a model, with the named shares of each and their categories."""
     from toprank.cli.show import grid
     from toprank.tree.columns import Column
 
@@ -235,13 +233,13 @@ def _print_columns(info: dict[str, Any], shares: list[tuple[str, list[float]]], 
     ]
     rows += [[name, "left out", *("" for _ in shares), reason] for name, reason in info.get("left_out", {}).items()]
     is_read = any(column.reading_text for column in columns) or bool(info.get("left_out"))
-    last = "categories, or what was done" if is_read else "categories"
+    last = "categories, or how it was read" if is_read else "categories"
     titles = [("name", "left"), ("kind", "left"), *((name, "right") for name, _ in shares), (last, "left")]
     terminal.show(grid(titles, rows))
 
 
 def _parameter(value: Any) -> Any:
-    """Return a parameter of a model file as it would be written; of a ranker only what differs from its defaults."""
+    """Return a parameter of a model file as Python code; for a ranker only what differs from its defaults."""
     if not isinstance(value, dict):
         return repr(value) if isinstance(value, str) else value
     if "ranker" not in value:
@@ -256,7 +254,7 @@ def _parameter(value: Any) -> Any:
 
 
 def _column_text(column: Column) -> str:
-    """Return how a column is read, where it is not taken as it is, or its categories."""
+    """Return how a column is converted, if it is, or its categories."""
     if column.reading_text:
         return column.reading_text
     names = [str(name) for name in column.categories or ()]
@@ -266,7 +264,7 @@ def _column_text(column: Column) -> str:
 
 @dataclass(frozen=True)
 class _Read:
-    """What a tree in a file says: its first rules, and the scorecard inside its leaves, as data and in words."""
+    """What a saved tree shows: its first rules, and the scorecard inside its leaves, as data and in words."""
 
     rules: list[Rule] = field(default_factory=list)
     n_rules: int = 0
@@ -278,7 +276,7 @@ class _Read:
 
 
 def _read_tree(path: Path, info: dict[str, Any], arrays: dict[str, np.ndarray], width: int, limits: _Limits) -> _Read:
-    """Return what is read off the arrays of a tree without scikit-learn; nothing of a forest."""
+    """Return what the arrays of a tree show without scikit-learn; nothing for a forest."""
     from toprank.cli.show import card_lines
     from toprank.explain import MAX_LEAVES, Covers, PathCounts, checked_leaf_rates, leaf_rules
     from toprank.export import (
@@ -321,7 +319,7 @@ def _read_tree(path: Path, info: dict[str, Any], arrays: dict[str, np.ndarray], 
 
 
 def _rows(table: dict[str, list[Any]]) -> list[dict[str, Any]]:
-    """Return the rows of a table that is held by columns."""
+    """Return the rows of a table that is stored by column."""
     return [dict(zip(table, row, strict=True)) for row in zip(*table.values(), strict=True)]
 
 
@@ -377,7 +375,7 @@ def _describe_table(
 
 
 def describe_column(column: polars.Series) -> dict[str, Any]:
-    """Return name, kind, share of missing cells, distinct values, and what these look like."""
+    """Return name, kind, share of missing cells, number of distinct values, and a summary of them."""
     known = column.drop_nulls()
     if column.dtype.is_float():
         known = known.drop_nans()
@@ -389,7 +387,7 @@ def describe_column(column: polars.Series) -> dict[str, Any]:
 
 
 def _values_text(known: polars.Series, kind: str, distinct: int) -> str:
-    """Return the range of numbers, or the commonest categories."""
+    """Return the range of numbers, or the most common categories."""
     from toprank.words.numbers import number_text
 
     if len(known) == 0:

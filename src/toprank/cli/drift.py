@@ -1,4 +1,4 @@
-"""`toprank drift`: whether the rows of a new file differ from those of a reference, and where."""
+"""`toprank drift`: test whether the rows of a new file differ from a reference, and where."""
 
 from __future__ import annotations
 
@@ -25,29 +25,34 @@ if TYPE_CHECKING:
 
 Names = list[str] | None
 ROWS_JUDGED = 20
-"""Rows of a file below which values that are all new say nothing about a column."""
+"""With fewer rows than this, a column whose values are all new is not suspicious."""
 
 
 def drift(
-    reference: Annotated[Path, typer.Argument(metavar="REFERENCE", help="Rows as they were: CSV, CSV.gz or Parquet.")],
-    new: Annotated[Path, typer.Argument(metavar="NEW", help="Rows as they are now, with the same columns.")],
+    reference: Annotated[Path, typer.Argument(metavar="REFERENCE", help="Earlier rows: CSV, CSV.gz or Parquet.")],
+    new: Annotated[Path, typer.Argument(metavar="NEW", help="New rows, with the same columns.")],
     columns: Annotated[Names, typer.Option(metavar="COLUMNS", help="Columns to compare: a,b (default: all).")] = None,
     ignore: Annotated[
         Names, typer.Option(metavar="COLUMNS", help="Columns to leave out, such as the label, an id or a date: a,b.")
     ] = None,
-    categories: Annotated[Names, typer.Option(metavar="COLUMNS", help="Numbers to read as categories: a,b.")] = None,
+    categories: Annotated[
+        Names, typer.Option(metavar="COLUMNS", help="Number columns to read as categories: a,b.")
+    ] = None,
     level: Annotated[
-        float, typer.Option(metavar="SHARE", help="How often drift may be found where there is none.")
+        float,
+        typer.Option(metavar="SHARE", help="Significance level: how often drift is reported where there is none."),
     ] = 0.05,
     test: Annotated[str, typer.Option(metavar="NAME", help="rank-sum or permutation.")] = "rank-sum",
     ranker: Annotated[
-        str | None, typer.Option(metavar="NAME", help="As `fit --model` takes it (default: a small TreeRank).")
+        str | None, typer.Option(metavar="NAME", help="A model of `fit --model` (default: a small TreeRank).")
     ] = None,
-    cells: Annotated[int, typer.Option(metavar="N", min=0, help="Places to print where the files differ most.")] = 5,
-    seed: Annotated[int, typer.Option(metavar="N", min=0, help="Chooses the rows that are held out.")] = 0,
+    cells: Annotated[
+        int, typer.Option(metavar="N", min=0, help="How many places where the files differ most to print.")
+    ] = 5,
+    seed: Annotated[int, typer.Option(metavar="N", min=0, help="Random seed that picks the held-out rows.")] = 0,
     out: Annotated[
         Path | None,
-        typer.Option("--out", "-o", metavar="FILE", help="All places as CSV, TSV, Excel or Parquet."),
+        typer.Option("--out", "-o", metavar="FILE", help="Write all places as CSV, TSV, Excel or Parquet."),
     ] = None,
     raw_text: RawText = False,
     sep: Separator = None,
@@ -56,7 +61,7 @@ def drift(
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
-    r"""Test whether new rows differ from a reference, and say where. Exit status 0 = no drift, 1 = drift, 2 = error.
+    r"""Test whether new rows differ from a reference, and show where. Exit status 0 = no drift, 1 = drift, 2 = error.
 
     \b
     toprank drift reference.csv new.csv --ignore case_id,fraud
@@ -84,7 +89,7 @@ def drift(
         write_table(result.cells_frame(), out, raw=raw_text)
         if not result.cells:
             terminal.note(
-                f"{type(result.ranker).__name__} is not one tree and tells no places: {out.name} has no rows."
+                f"{type(result.ranker).__name__} is not a single tree and shows no places: {out.name} has no rows."
             )
     found = result.to_dict()
     found |= {"cells": found["cells"][:cells], "columns": before.columns, "out": None if out is None else str(out)}
@@ -106,7 +111,7 @@ def _check_options(level: float, test: str) -> None:
 
 
 def _make_ranker(name: str | None) -> Any:
-    """Return the ranker of that name; None for the default of the test."""
+    """Return the named ranker; None for the default of the test."""
     if name is None:
         return None
     if name not in BY_COMMAND:
@@ -123,7 +128,7 @@ def read_both(
     reference: Path, new: Path, columns: Names, ignore: Names, categories: Names, terminal: Terminal,
     csv_format: CsvFormat | None = None,
 ) -> tuple[polars.DataFrame, polars.DataFrame]:  # fmt: skip
-    """Return the columns to compare of both files, in one order and of the same kinds."""
+    """Return the columns to compare from both files, in the same order and of the same kinds."""
     import polars as pl
 
     from toprank.cli.columns import check_finite
@@ -134,7 +139,7 @@ def read_both(
     with terminal.working(f"Reading {reference.name}"):
         before = read_table(reference, as_text, csv_format)
     with terminal.working(f"Reading {new.name}"):
-        # Codes of which one file happens to hold only numbers stay text where the reference has text.
+        # Codes that happen to be all numbers in the new file stay text if the reference has text.
         texts = as_text | {name for name, dtype in before.schema.items() if dtype == pl.String}
         after = read_table(new, texts, csv_format)
     names, left_out = _compared_columns(before, after, columns, ignore, (reference.name, new.name))
@@ -144,7 +149,7 @@ def read_both(
         if frame.height < MIN_ROWS:
             raise InputError(
                 f"{file} has {plural(frame.height, 'row')}, expected at least {MIN_ROWS}. "
-                "Hint: one part of the rows is learned from, the other is tested on."
+                "Hint: part of the rows is used to train a model, the rest to test it."
             )
     for name in names:
         ignoring = _ignoring([*left_out, name])
@@ -158,7 +163,7 @@ def read_both(
 def _compared_columns(
     before: polars.DataFrame, after: polars.DataFrame, columns: Names, ignore: Names, files: tuple[str, str]
 ) -> tuple[list[str], list[str]]:
-    """Return the names that are asked for, or all but those left out, each in both files; and those left out."""
+    """Return the requested names, or all except those left out, each in both files; and those left out."""
     known = list(dict.fromkeys((*before.columns, *after.columns)))
     both = f"{files[0]} or {files[1]}"
     left_out = split_names(ignore, known, "--ignore", both)
@@ -173,7 +178,7 @@ def _compared_columns(
 def _check_in_both(
     before: polars.DataFrame, after: polars.DataFrame, names: list[str], left_out: list[str], files: tuple[str, str]
 ) -> None:
-    """Raise InputError with all columns that one of the files has not."""
+    """Raise InputError with all columns that one of the files lacks."""
     gone = [name for name in names if name not in after.columns]
     come = [name for name in names if name not in before.columns]
     if not gone and not come:
@@ -186,7 +191,7 @@ def _check_in_both(
         if missing
     )
     if len(gone) + len(come) == len(names):
-        hint = "check that both are files of the same table"
+        hint = "check that both files hold the same table"
     else:
         hint = f"leave {'it' if len(gone) + len(come) == 1 else 'them'} out with {_ignoring(left_out + gone + come)}"
     free = [name for name in after.columns if name not in before.columns and name not in left_out]
@@ -199,16 +204,16 @@ def _check_in_both(
 
 
 def _ignoring(names: Sequence[str]) -> str:
-    """Return the option that leaves columns out; a name with a comma or spaces at its ends has one of its own."""
+    """Return the option that leaves columns out, repeated for names with a comma or outer spaces."""
     plain = [name for name in names if "," not in name and name == name.strip()]
     texts = [*([",".join(plain)] if plain else []), *(name for name in names if name not in plain)]
     return " ".join(f"--ignore {shlex.quote(text)}" for text in texts)
 
 
 def _check_kinds(before: polars.Series, after: polars.Series, files: tuple[str, str], ignoring: str) -> None:
-    """Raise InputError unless both columns hold numbers, both text or both true and false; empty ones fit to all.
+    """Raise InputError unless both columns hold numbers, both text or both booleans; empty ones match any kind.
 
-    `ignoring` is the option that leaves the column out too.
+    `ignoring` is the option that also leaves this column out.
     """
     from toprank.cli.reading import as_numbers
 
@@ -234,7 +239,7 @@ def _check_kinds(before: polars.Series, after: polars.Series, files: tuple[str, 
 
 
 def _kind(values: polars.Series) -> str | None:
-    """Return what a column holds, in words; None for what cannot be compared."""
+    """Return the kind of a column, in words; None if it cannot be compared."""
     import polars as pl
 
     if values.null_count() == len(values):
@@ -251,7 +256,7 @@ def _kind(values: polars.Series) -> str | None:
 def _note_new_values(
     before: polars.Series, after: polars.Series, files: tuple[str, str], ignoring: str, terminal: Terminal
 ) -> None:
-    """Note where no value of a column occurs in both files: ids and dates differ in any two samples."""
+    """Add a note if no value of a column is in both files: ids and dates differ in any two samples."""
     import polars as pl
 
     is_discrete = all(
@@ -267,7 +272,7 @@ def _note_new_values(
     if len(old) == len(before) and len(fresh) == len(after):
         terminal.note(
             f"column {name!r} has a different value in every row, and none of {files[1]} occurs in {files[0]}; if it "
-            f"names the row it differs without any drift: leave it out with {ignoring}."
+            f"identifies the row, it differs without any drift: leave it out with {ignoring}."
         )
     elif old:
         terminal.note(
@@ -289,7 +294,9 @@ def _print(result: TwoSampleResult, reference: str, new: str, n_cells: int, term
     if result.obstacle is not None or result.is_same_table:
         return
     if not result.is_different:
-        terminal.hint(f"Where {plural(result.n_reference + result.n_new, 'row')} show nothing, a small drift may hide.")
+        terminal.hint(
+            f"A drift too small to show in {plural(result.n_reference + result.n_new, 'row')} is still possible."
+        )
     elif result.cells and n_cells:
         _print_cells(result.clear_cells[:n_cells], new, terminal)
 
@@ -309,7 +316,7 @@ def _verdict(result: TwoSampleResult, reference: str, new: str) -> tuple[str, st
 
 
 def _figures_of(result: TwoSampleResult, reference: str, new: str) -> list[tuple[str, str]]:
-    """Return names and values of what was compared and found; no test where none was possible or needed."""
+    """Return names and values of what was compared and found; without a test if none was possible or needed."""
     from toprank.cli.show import interval_text, main_columns
     from toprank.drift.result import p_text
 
@@ -325,7 +332,7 @@ def _figures_of(result: TwoSampleResult, reference: str, new: str) -> list[tuple
         share = f"{100 * result.n_shared / n_rows:.{0 if 100 * result.n_shared >= n_rows else 1}f} % of {smaller}"
         verb = "is" if result.n_shared == 1 else "are"
         compared.insert(1, ("shared", f"{plural(result.n_shared, 'row')} ({share}) {verb} in both files"))
-    tested = ("tested on", f"{result.n_reference:,} and {result.n_new:,} of them; a model learned from the others")
+    tested = ("tested on", f"{result.n_reference:,} and {result.n_new:,} of them; the model was trained on the others")
     found = [
         ("AUC", f"{interval_text(result.auc_interval)}; 0.500 = cannot be told apart"),
         (f"{result.test} test", f"{p_text(result.score_p_value)} for the order of all rows"),
@@ -342,9 +349,9 @@ def _print_cells(cells: tuple[DriftCell, ...], new: str, terminal: Terminal) -> 
     from rich.text import Text
 
     if not cells:
-        terminal.heading("No single place differs clearly: the drift is spread thin.")
+        terminal.heading("No single place differs clearly: the drift is spread out.")
         return
-    terminal.heading(f"Where {new} differs most, on the rows tested on")
+    terminal.heading(f"Where {new} differs most, on the test rows")
     for place, cell in enumerate(cells, 1):
         colour = "red" if cell.share_new > cell.share_reference else "cyan"
         more = "more" if cell.share_new > cell.share_reference else "fewer"
@@ -355,7 +362,7 @@ def _print_cells(cells: tuple[DriftCell, ...], new: str, terminal: Terminal) -> 
 
 
 def _figures(cell: DriftCell) -> str:
-    """Return the shares of a cell, their ratio with its interval, and the adjusted p-value."""
+    """Return the shares of a cell in both files, their ratio with its interval, and the adjusted p-value."""
     from toprank.cli.show import percent, times
     from toprank.drift.result import p_text
 

@@ -1,4 +1,4 @@
-"""`toprank evaluate`: a model's ranking of a file beside the known outcomes."""
+"""`toprank evaluate`: compare a model's ranking of a file with the known outcomes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 def evaluate(
     model: ModelFile,
-    table: Annotated[Path, typer.Argument(metavar="FILE", help="Cases whose outcome is known.")],
+    table: Annotated[Path, typer.Argument(metavar="FILE", help="Cases with known outcomes.")],
     label: Label,
     k: Annotated[
         list[str] | None,
@@ -37,7 +37,7 @@ def evaluate(
     ] = None,
     amount: Annotated[
         str | None,
-        typer.Option(metavar="COLUMN", help="What a case is worth if it is positive: adds the money found."),
+        typer.Option(metavar="COLUMN", help="Value of a case if it is positive: also report the amount found."),
     ] = None,
     positive: Positive = None,
     sep: Separator = None,
@@ -69,14 +69,14 @@ def evaluate(
     is_positive = values == choose_positive(found, positive, label, table.name, trained=trained)
     depths = list(dict.fromkeys(choose_k(each, ranker, frame.height, table.name, terminal) for each in asked))
     worth = None if amount is None else _amounts(frame, amount, table.name)
-    with terminal.working(f"Judging the ranking of {plural(frame.height, 'case')}"):
+    with terminal.working(f"Evaluating the ranking of {plural(frame.height, 'case')}"):
         judgement = judge(ranker, features, as_labels(ranker, is_positive), k=depths, amount=worth)
     terminal.finish(judgement.to_dict())
     _print_judgement(judgement, model.name, table.name, terminal)
 
 
 def _amounts(frame: polars.DataFrame, name: str, file: str) -> np.ndarray:
-    """Return what each case is worth: numbers of at least 0, none missing."""
+    """Return the value of each case: numbers of at least 0, none missing."""
     if name not in frame.columns:
         raise InputError(
             f"The amount column {name!r} is missing from {file} ({plural(frame.width, 'column')} read)."

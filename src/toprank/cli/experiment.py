@@ -1,4 +1,4 @@
-"""`toprank benchmark` and `toprank experiment`: run a plan, go on with it, look at it, write its tables and plots."""
+"""`toprank benchmark` and `toprank experiment`: run a plan, resume it, inspect it, write its tables and plots."""
 
 from __future__ import annotations
 
@@ -21,38 +21,42 @@ if TYPE_CHECKING:
 
 STORE = "trials.sqlite"
 SECONDS_BETWEEN_LINES = 60.0
-"""Where nobody watches, a line of progress is written this often."""
+"""Without a terminal, a line of progress is written this often."""
 
 Jobs = Annotated[
-    int | None, typer.Option("--jobs", "-j", metavar="N", min=1, help="Trials side by side (default: one a processor).")
+    int | None,
+    typer.Option("--jobs", "-j", metavar="N", min=1, help="Trials to run in parallel (default: one per processor)."),
 ]
 Published = Annotated[
     Path | None,
-    typer.Option(metavar="FILE", help="Published runs beside ours: CSV of dataset, seed, method, ap_test in %."),
+    typer.Option(
+        metavar="FILE", help="Published runs to show beside ours: CSV with dataset, seed, method, ap_test in %."
+    ),
 ]
-Retry = Annotated[bool, typer.Option("--retry", help="Run again what failed or took too long.")]
+Retry = Annotated[bool, typer.Option("--retry", help="Rerun trials that failed or timed out.")]
 TrialMinutes = Annotated[
     float | None,
-    typer.Option("--trial-minutes", metavar="N", min=0.001, help="Minutes that one trial may take (default: 240)."),
+    typer.Option("--trial-minutes", metavar="N", min=0.001, help="Time limit per trial, in minutes (default: 240)."),
 ]
 TrialMemory = Annotated[
     float | None,
     typer.Option(
-        "--trial-memory", metavar="GB", min=0.1, help="Memory that one trial may take (default: 90% of the machine's)."
+        "--trial-memory", metavar="GB", min=0.1, help="Memory limit per trial (default: 90% of the machine's)."
     ),
 ]
-Folder = Annotated[Path, typer.Argument(metavar="FOLDER", help="The folder that `toprank benchmark` wrote.")]
+Folder = Annotated[Path, typer.Argument(metavar="FOLDER", help="Folder written by `toprank benchmark`.")]
 
 
 def benchmark(
     plan: Annotated[Path, typer.Argument(metavar="PLAN", help="A plan in YAML.")],
     data: Annotated[
-        Path | None, typer.Option(metavar="FOLDER", help="Where tables are found by name (or TOPRANK_DATA).")
+        Path | None,
+        typer.Option(metavar="FOLDER", help="Folder with the tables that the plan names (or TOPRANK_DATA)."),
     ] = None,
     out: Annotated[
         Path | None, typer.Option("--out", "-o", metavar="FOLDER", help="Where to write (default: toprank-runs/NAME).")
     ] = None,
-    quick: Annotated[bool, typer.Option("--quick", help="The plan's short version.")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="Run the plan's short version.")] = False,
     published: Published = None,
     jobs: Jobs = None,
     retry: Retry = False,
@@ -62,7 +66,7 @@ def benchmark(
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
-    r"""Run the experiments of a plan and write their tables and plots; a run that was stopped goes on.
+    r"""Run the experiments of a plan and write their tables and plots; resumes a stopped run.
 
     \b
     toprank benchmark plan.yaml --data folder
@@ -81,7 +85,7 @@ def benchmark(
         check_plan(content, data)
     folder = out or Path("toprank-runs", content.name + ("-quick" if quick else ""))
     with _store(folder, create=True) as store:
-        with terminal.working("Looking at the tables"):
+        with terminal.working("Checking the tables"):
             store.keep_plan(content, data)
         _work_off(store, jobs, retry, terminal, f"toprank experiment resume {folder}")
         _finish(store, folder, published, terminal)
@@ -98,7 +102,7 @@ def resume(
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
-    """Go on with an experiment that was stopped."""
+    """Resume a stopped experiment."""
     terminal = Terminal(as_json=as_json, quiet=quiet)
     with _store(folder) as store:
         check_packages("toprank experiment resume", "pandas")
@@ -116,7 +120,7 @@ def show(
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
-    """Show how far an experiment is and what it has found so far."""
+    """Show the progress of an experiment and its results so far."""
     terminal = Terminal(as_json=as_json, quiet=quiet)
     with _store(folder, read_only=True) as store:
         _show(store, published, terminal, [])
@@ -157,14 +161,14 @@ def methods(as_json: AsJson = False, quiet: Quiet = False, debug: Debug = False)
     rows = [[m.name, m.family, "yes" if m.is_readable else "", m.summary
              + (f" (needs {', '.join(m.missing_packages)})" if m.missing_packages else "")] for m in known]  # fmt: skip
     terminal.show(grid([("name", "left"), ("family", "left"), ("readable", "left"), ("", "left")], rows))
-    terminal.hint("A sampler may stand in front of any of them, such as smote+xgboost.")
+    terminal.hint("Any of them can follow a sampler, as in smote+xgboost.")
 
 
 # --- parts --------------------------------------------------------------------------------------------------------
 
 
 def check_packages(command: str, *packages: str) -> None:
-    """Raise ImportError, with the extra to install, unless a command has the packages that it cannot do without."""
+    """Raise ImportError, naming the extra to install, if a package that a command needs is missing."""
     from toprank.datasets.frames import import_optional
 
     for package in packages:
@@ -172,7 +176,7 @@ def check_packages(command: str, *packages: str) -> None:
 
 
 def _store(folder: Path, *, create: bool = False, read_only: bool = False) -> Store:
-    """The file of finished trials in a folder."""
+    """Return the store of finished trials in a folder."""
     from toprank.experiment import Store
 
     if create:
@@ -181,7 +185,7 @@ def _store(folder: Path, *, create: bool = False, read_only: bool = False) -> St
         except OSError as error:
             raise InputError(f"Cannot write to {folder}: {error.strerror}. Hint: choose another --out.") from None
     elif not (folder / STORE).is_file():
-        raise InputError(f"There is no experiment in {folder} (no {STORE}). Hint: name the folder of --out.")
+        raise InputError(f"There is no experiment in {folder} (no {STORE}). Hint: give the folder of --out.")
     return Store(folder / STORE, read_only=read_only)
 
 
@@ -189,7 +193,7 @@ def _work_off(store: Store, jobs: int | None, retry: bool, terminal: Terminal, a
     """Run what is missing, with a bar; an interrupt says how to go on."""
     from toprank.experiment import run
 
-    with terminal.working("Looking at what is done"):
+    with terminal.working("Checking which trials are done"):
         missing = store.missing(retry=retry)
     progress: Progress | None = None
     try:
@@ -199,14 +203,14 @@ def _work_off(store: Store, jobs: int | None, retry: bool, terminal: Terminal, a
     except KeyboardInterrupt:
         total = len(store.plan.trials())
         done = progress.n_done if progress else total - len(missing)
-        said = f"Stopped with {done:,} of {plural(total, 'trial')} done. `{again}` goes on."
+        said = f"Stopped with {done:,} of {plural(total, 'trial')} done. `{again}` resumes."
         terminal.err.print(said, soft_wrap=True)
         raise
 
 
 @contextmanager
 def show_progress(terminal: Terminal) -> Iterator[Any]:
-    """A function that shows progress: a bar where somebody watches, else a line now and then."""
+    """Return a function that shows progress: a bar on a terminal, else an occasional line."""
     if not terminal.shows_progress:
         last = [time.monotonic()]
 
@@ -251,7 +255,7 @@ def _finish(
 
 
 def _show(store: Store, published: Path | None, terminal: Terminal, written: list[Path]) -> None:
-    """Print how far the experiment is, the leaderboard and where the files are."""
+    """Print the progress of the experiment, the leaderboard and where the files are."""
     from toprank.experiment.evidence import main_tables, read_published, state_of
     from toprank.experiment.tables import to_text
 
@@ -263,7 +267,7 @@ def _show(store: Store, published: Path | None, terminal: Terminal, written: lis
     for table in tables:
         terminal.show("", to_text(table).rstrip())
     if state["statuses"].keys() & {"failed", "timeout"}:
-        terminal.hint("--retry runs again what failed or took too long.")
+        terminal.hint("--retry reruns trials that failed or timed out.")
     if written:
         folders = sorted({str(path.parent) for path in written})
         terminal.hint(f"{plural(len(written), 'file')} written to {', '.join(folders)}")

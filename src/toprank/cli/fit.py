@@ -1,4 +1,4 @@
-"""`toprank fit`: past cases in a file to a model file."""
+"""`toprank fit`: train a model on a file of past cases and save it."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 def fit(
     history: Annotated[Path, typer.Argument(metavar="FILE", help="Past cases: CSV, TSV or Parquet.")],
     label: Label,
-    out: Annotated[Path, typer.Option("--out", "-o", metavar="FILE", help="The model file to write.")],
+    out: Annotated[Path, typer.Option("--out", "-o", metavar="FILE", help="Model file to write.")],
     id_columns: Ids = None,
     drop: Annotated[
         list[str] | None, typer.Option(metavar="COLUMNS", help="Columns to leave out: a,b; may be repeated.")
@@ -54,11 +54,13 @@ def fit(
     positive: Positive = None,
     settings: Annotated[
         list[str] | None,
-        typer.Option("--set", metavar="NAME=VALUE", help="Any parameter of the estimator; may be repeated."),
+        typer.Option("--set", metavar="NAME=VALUE", help="Set any parameter of the estimator; may be repeated."),
     ] = None,
     cv: Annotated[
         int | None,
-        typer.Option(metavar="FOLDS", help="Folds for hit rates of new cases; 0 = only training rates (default 5)."),
+        typer.Option(
+            metavar="FOLDS", help="Folds to estimate hit rates of new cases; 0 = training rates only (default 5)."
+        ),
     ] = None,
     sep: Separator = None,
     encoding: Encoding = None,
@@ -66,7 +68,7 @@ def fit(
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
-    r"""Learn a model from a file of past cases and write it.
+    r"""Train a model on a file of past cases and save it.
 
     \b
     toprank fit history.csv --label fraud --budget 500 -o model.toprank
@@ -86,7 +88,7 @@ def fit(
         known = ", ".join(BY_COMMAND)
         raise InputError(f"--model must be one of {known}, got {model!r}.{did_you_mean(model, BY_COMMAND)}")
     if cv is not None and (cv < 0 or cv == 1):
-        raise InputError(f"--cv must be 0 or at least 2 folds, got {cv}. Hint: --cv 0 leaves cross-validation out.")
+        raise InputError(f"--cv must be 0 or at least 2 folds, got {cv}. Hint: --cv 0 skips cross-validation.")
     left_out, csv_format = {"--id": id_columns, "--drop": drop}, CsvFormat.from_options(sep, encoding)
     features, values, pos_label = read_history(history, label, positive, left_out, terminal, csv_format)
     note_large_budget(parameters.get("budget"), len(values), "--budget", history.name, terminal)
@@ -103,7 +105,7 @@ def read_history(
     path: Path, label: str, positive: str | None, left_out: dict[str, list[str] | None], terminal: Terminal,
     csv_format: CsvFormat | None = None,
 ) -> tuple[polars.DataFrame, np.ndarray, Any]:  # fmt: skip
-    """Return the columns to learn from, the outcomes, and the one to look for."""
+    """Return the feature columns, the outcomes, and the positive outcome."""
     from toprank.cli.columns import choose_positive, label_values, outcomes, training_features
     from toprank.cli.reading import read_table
 
@@ -116,16 +118,16 @@ def read_history(
         names = split_names(given, frame.columns, option, path.name)
         if label in names:
             raise InputError(
-                f"{option} names {label!r}, which is the label column of {path.name}, expected another column. "
-                f"Hint: the label is not learned from anyway; leave it out of {option}, or correct --label."
+                f"{option} names {label!r}, which is the label column of {path.name}; expected another column. "
+                f"Hint: the label is never used as a feature; remove it from {option}, or correct --label."
             )
         unused += names
     features = training_features(frame, [label, *unused], path.name, terminal)
     share = float((values == pos_label).mean())
     if share > 0.5:
         terminal.note(
-            f"{100 * share:.0f} % of the cases have the outcome {pos_label!r} that is looked for; "
-            "is it the rare one? --positive chooses the other."
+            f"{100 * share:.0f} % of the cases are positive (outcome {pos_label!r}); "
+            "if the other outcome is the rare one, choose it with --positive."
         )
     return features, values, pos_label
 
@@ -133,7 +135,7 @@ def read_history(
 def make_estimator(
     name: str, settings: Sequence[str] | None, parameters: dict[str, Any], columns: Sequence[str]
 ) -> Any:
-    """Return the estimator of that name with its parameters set; the same file gives the same model."""
+    """Return the named estimator with its parameters and a fixed seed: the same file gives the same model."""
     estimator = BY_COMMAND[name].load()
     known = list(inspect.signature(estimator).parameters)
     chosen = parse_settings(settings, known, BY_COMMAND[name].name)
@@ -145,17 +147,17 @@ def make_estimator(
         raise InputError(f"--set {twice[0]} duplicates {option}. Hint: use {option} alone.")
     if "cv" not in known and parameters.pop("cv", 0):
         raise InputError(
-            f"--cv is not for {BY_COMMAND[name].name}, whose hit rates come from the cases that its trees did not "
-            "draw. Hint: leave --cv out."
+            f"--cv does not apply to {BY_COMMAND[name].name}, which estimates hit rates out of bag. "
+            "Hint: leave --cv out."
         )
     check_settings(chosen, columns)
     return estimator(**(chosen | parameters))
 
 
 def check_settings(settings: dict[str, Any], columns: Sequence[str]) -> None:
-    """Raise InputError where --set has a `cv` that is no number, or names columns that are not there.
+    """Raise InputError if --set gives a `cv` that is not a number, or names columns that do not exist.
 
-    The estimators themselves also take splitters and masks, which cannot be said on a command line.
+    The estimators also accept splitters and masks, which cannot be given on a command line.
     """
     folds = settings.get("cv")
     if not isinstance(folds, int | None):
@@ -166,8 +168,8 @@ def check_settings(settings: dict[str, Any], columns: Sequence[str]) -> None:
             continue
         if not isinstance(names, list | tuple | None):
             raise InputError(
-                f"{parameter} of --set must be names of columns, got {names!r}. "
-                f"Hint: put commas between them, as in --set {parameter}=sector,region."
+                f"{parameter} of --set must be column names, got {names!r}. "
+                f"Hint: separate them by commas, as in --set {parameter}=sector,region."
             )
         for column in names or ():
             if isinstance(column, str) and column not in columns:
@@ -180,13 +182,13 @@ def check_settings(settings: dict[str, Any], columns: Sequence[str]) -> None:
 def fit_with_progress(
     estimator: Any, features: polars.DataFrame, values: np.ndarray, terminal: Terminal, **validation: Any
 ) -> None:
-    """Fit while a line tells how far it is; `validation` goes to `fit` as well."""
+    """Fit while a status line shows progress; `validation` is passed to `fit`."""
     from toprank.cli.columns import note_readings
 
     name = type(estimator).__name__
     counts = hasattr(estimator, "verbose") and getattr(estimator, "cv", 0) is not None
     if counts and terminal.shows_progress and not estimator.verbose:
-        # A forest counts its trees, a curve its folds, on a line of its own, which a status line would overwrite.
+        # A forest counts trees and a curve folds on a line of their own, which a status line would overwrite.
         estimator.set_params(verbose=1)
         terminal.quiet, quiet = True, terminal.quiet
         with terminal.working(name):
@@ -200,22 +202,22 @@ def fit_with_progress(
 
 
 def compiling() -> str:
-    """Return the words for a first run, in which the kernels are compiled, or nothing."""
+    """Return a remark if this first run has to compile the kernels, else nothing."""
     import os
 
     import toprank._core
 
     home = os.environ.get("NUMBA_CACHE_DIR") or str(Path(toprank._core.__file__).parent / "__pycache__")
     is_cached = next(Path(home).rglob("*.nbi"), None) is not None
-    return "" if is_cached else " (compiling the kernels first, once in a new environment)"
+    return "" if is_cached else " (compiling the kernels, only once per environment)"
 
 
 def quality_of(model: Any) -> dict[str, Any]:
-    """Return the average precision to expect of new cases, and how it was found."""
+    """Return the average precision to expect on new cases, and how it was estimated."""
     from toprank.cli.show import rates_source
 
     rates = model.rates_
-    how = "on the training data itself, which is optimistic (use `toprank evaluate` with cases kept apart)"
+    how = "on the training data itself, which is optimistic (use `toprank evaluate` on held-out cases)"
     if rates.is_for_new_cases:
         spread = "" if np.isnan(rates.deviation) else f" (standard deviation {rates.deviation:.3f})"
         how = f"on new cases, {rates_source(rates)}{spread}"
@@ -223,12 +225,12 @@ def quality_of(model: Any) -> dict[str, Any]:
 
 
 def rules_of(model: Any) -> list[Rule]:
-    """Return the rules of a tree, best first; none of a forest, which has too many to read."""
+    """Return the rules of a tree, best first; none for a forest, which has too many to read."""
     return [] if hasattr(model, "trees_") else model.rule_list()
 
 
 def report(model: Any, out: Path, judged: dict[str, Any], ids: str, terminal: Terminal) -> None:
-    """Print what was learned, and the next command, with the option `ids`."""
+    """Print the fitted model and the suggested next command, with the option `ids`."""
     from toprank.cli.show import card_lines, model_card, rules_list, rules_shown, rules_title
     from toprank.export import CARD_TITLE, scorecard_summary
     from toprank.files.model_file import describe_model
@@ -266,7 +268,7 @@ def report(model: Any, out: Path, judged: dict[str, Any], ids: str, terminal: Te
 
 
 def _cases_option(budget: int | float | None) -> str:
-    """Return the option of `topk` for as many cases as the budget has; none for a share, which it knows by itself."""
+    """Return the --k option of `topk` for a budget in cases; none for a share, which `topk` reads from the model."""
     if budget is None:
         return " --k 100"
     return f" --k {budget}" if isinstance(budget, int) else ""

@@ -1,4 +1,4 @@
-"""The note about a column that tells the outcome by itself."""
+"""The note on a column that gives the outcome away."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ if TYPE_CHECKING:
 
 
 def note_lone_column(model: Any, features: polars.DataFrame, is_positive: np.ndarray, terminal: Terminal) -> None:
-    """Note if the main column of a fitted model ranks the cases almost without mistakes, all others left out."""
+    """Add a note if the main column of a fitted model, alone, ranks the cases almost perfectly."""
     from toprank.workflow import check_main_column
 
     if terminal.quiet and not terminal.as_json:
-        return  # nobody would read it
-    with terminal.working("Looking at the main column alone"):
+        return  # nobody would see the note
+    with terminal.working("Checking the main column for leakage"):
         column = check_main_column(model, features, as_labels(model, is_positive))
     if column is not None and column.gives_outcome_away:
         terminal.note(
-            f"Column {column.name!r} tells the outcome by itself: it ranks cases held out with an area under the ROC "
-            f"curve of {column.area:.3f}, all other columns left out. Such columns are often filled in after the "
-            "outcome is known. Hint: if it is not known in time for new cases, leave it out with --drop "
+            f"Column {column.name!r} may give the outcome away: on its own it ranks held-out cases with an area under "
+            f"the ROC curve of {column.area:.3f}. Such columns are often filled in after the outcome is known. "
+            "Hint: if it is not known in time for new cases, leave it out with --drop "
             f"{shlex.quote(column.name)}."
         )

@@ -1,4 +1,4 @@
-"""Options that several commands share, and how their values are read."""
+"""Options shared by several commands, and how their values are parsed."""
 
 from __future__ import annotations
 
@@ -16,35 +16,38 @@ from toprank.words.counts import count, plural
 from toprank.words.nearest import did_you_mean
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print the result as one JSON object, and nothing else.")]
-Debug = Annotated[bool, typer.Option("--debug", help="On an error, show the traceback too.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress, notes or hints.")]
-Label = Annotated[str, typer.Option("--label", metavar="COLUMN", help="The column with the outcome.")]
+Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print no progress, notes or hints.")]
+Label = Annotated[str, typer.Option("--label", metavar="COLUMN", help="Column with the outcome.")]
 Positive = Annotated[
     str | None,
-    typer.Option(metavar="VALUE", help="The outcome to look for; understood for 0/1, true/false, yes/no."),
+    typer.Option(metavar="VALUE", help="Outcome to look for; not needed for 0/1, true/false, yes/no."),
 ]
 Ids = Annotated[
     list[str] | None,
-    typer.Option("--id", metavar="COLUMN", help="A column that names the case; carried along, not learned from."),
+    typer.Option(
+        "--id", metavar="COLUMN", help="Column that identifies the case; copied to the output, not used as a feature."
+    ),
 ]
 Separator = Annotated[
     str | None,
-    typer.Option("--sep", metavar="CHARACTER", help="Between the cells of a text file: ; or tab (default: as found)."),
+    typer.Option("--sep", metavar="CHARACTER", help="Separator of a text file, such as ; or tab (default: detected)."),
 ]
 Encoding = Annotated[
-    str | None, typer.Option(metavar="NAME", help="Of a text file: cp1252, latin-1, utf-16 (default: UTF-8).")
+    str | None, typer.Option(metavar="NAME", help="Encoding of a text file: cp1252, latin-1, utf-16 (default: UTF-8).")
 ]
 RawText = Annotated[
     bool,
     typer.Option(
-        "--raw-text", help="Write text as it is, also what a spreadsheet would run as a formula (=, +, -, @ first)."
+        "--raw-text",
+        help="Write text unchanged, even if a spreadsheet would run it as a formula (starts with =, +, -, @).",
     ),
 ]
-ModelFile = Annotated[Path, typer.Argument(metavar="MODEL", help="A model file that `toprank fit` wrote.")]
+ModelFile = Annotated[Path, typer.Argument(metavar="MODEL", help="Model file written by `toprank fit`.")]
 
 
 def split_names(given: Sequence[str] | None, known: Sequence[str], option: str, file: str) -> list[str]:
-    """Columns named by an option that may be repeated and may hold several names with commas between them."""
+    """Columns named by an option, which may be repeated and may list names separated by commas."""
     names: list[str] = []
     for text in given or ():
         parts = [text] if text in known else [part.strip() for part in text.split(",") if part.strip()]
@@ -59,12 +62,12 @@ def split_names(given: Sequence[str] | None, known: Sequence[str], option: str, 
 
 
 def repeat_ids(given: Sequence[str] | None) -> str:
-    """Option --id as it was given, for the next command that is suggested; empty where it was not."""
+    """Option --id as given, for the suggested next command; empty if it was not given."""
     return "".join(f" --id {shlex.quote(text)}" for text in given or ())
 
 
 def parse_budget(text: str | None, option: str = "--budget") -> int | float | None:
-    """Cases as an int, a share as a float; "2%" is 0.02."""
+    """Return a number of cases as an int, a share as a float; "2%" is 0.02."""
     if text is None:
         return None
     if text.isdecimal() and int(text) >= 1:
@@ -79,13 +82,13 @@ def parse_budget(text: str | None, option: str = "--budget") -> int | float | No
 
 
 def note_large_budget(budget: int | float | None, n_cases: float, option: str, table: str, terminal: Terminal) -> None:
-    """Note where there are fewer cases than can be checked, so that all of them are within the budget."""
+    """Add a note if the budget exceeds the number of cases, so that all of them are used."""
     if isinstance(budget, int) and budget > n_cases:
         terminal.note(f"{option} is {plural(budget, 'case')}, but {table} has {count(n_cases)}: using all of them.")
 
 
 def parse_share(text: str, option: str) -> float:
-    """Share from 0 to 1; "5%" is 0.05."""
+    """Return a share from 0 to 1; "5%" is 0.05."""
     number = _share(text)
     if 0 <= number <= 1:
         return number
@@ -93,7 +96,7 @@ def parse_share(text: str, option: str) -> float:
 
 
 def _share(text: str) -> float:
-    """Number in a text, percents as a share; NaN where there is none."""
+    """Return the number in a text, percentages as a share; NaN if there is none."""
     try:
         return float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
     except ValueError:
@@ -101,7 +104,7 @@ def _share(text: str) -> float:
 
 
 def parse_settings(given: Sequence[str] | None, parameters: Sequence[str], owner: str) -> dict[str, Any]:
-    """Parameters of an estimator from name=value texts."""
+    """Return the parameters of an estimator from name=value texts."""
     settings: dict[str, Any] = {}
     for text in given or ():
         name, equals, value = text.partition("=")
@@ -124,7 +127,7 @@ def parse_settings(given: Sequence[str] | None, parameters: Sequence[str], owner
 
 
 def parse_value(text: str) -> Any:
-    """Return the Python value of a text: numbers, true/false, none, lists; anything else is a string."""
+    """Return a text as a Python value: numbers, true/false, none, lists; anything else is a string."""
     words = {"true": True, "false": False, "none": None, "null": None}
     if text.lower() in words:
         return words[text.lower()]

@@ -1,7 +1,7 @@
-"""Files to polars frames, checked: every file that cannot be read gets a sentence.
+"""Reads files into polars frames; a file that cannot be read gets a clear message.
 
-An empty cell is missing; the strings `None` and `NA` are categories like any other. Columns that are only carried
-along are read a second time, as they were written: 000273 is a number to learn from and a name to carry.
+An empty cell is missing; the strings `None` and `NA` are categories like any other. Columns that are only
+copied to the output are read a second time, as text: 000273 is a number as a feature but a name as an id.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ FIRST_ROWS = 1_000
 
 
 def check_readable(path: Path, suffixes: Collection[str] = TABLE_SUFFIXES) -> None:
-    """Raise InputError unless the path is a file of a kind that can be read."""
+    """Raise InputError unless the path is a file of a supported kind."""
     if path.is_dir():
         raise InputError(f"{path} is a folder, expected a file. Hint: name one of the files in it.")
     if not path.exists():
         raise InputError(f"There is no file {path}.{_near_file(path)}")
     if path.name.lower().endswith(SPREADSHEETS) and not set(SPREADSHEETS) & set(suffixes):
         raise InputError(
-            f"{path.name} is a spreadsheet, which is not read, expected one of {', '.join(suffixes)}. "
+            f"{path.name} is a spreadsheet, which is not supported; expected one of {', '.join(suffixes)}. "
             "Hint: save the sheet as CSV UTF-8 in the spreadsheet program."
         )
     if not path.name.lower().endswith(tuple(suffixes)):
@@ -58,12 +58,12 @@ def _near_file(path: Path) -> str:
 
 
 class TableFile:
-    """A table file that can be read: as numbers and categories, and cell by cell as it was written.
+    """A table file, which can be read as numbers and categories, or as the text that was written.
 
     Parameters
     ----------
     path : Path
-        CSV, TSV or TXT, also packed with gzip, or Parquet.
+        CSV, TSV or TXT, also compressed with gzip, or Parquet.
     csv_format : CsvFormat, optional
         Separator and encoding of a text file.
     """
@@ -82,12 +82,12 @@ class TableFile:
             self._text = read_csv_text(_bytes_of(path), csv_format, path.name)
 
     def frame(self, text_columns: Collection[str] = ()) -> polars.DataFrame:
-        """Return the table; empty cells are missing, columns of numbers are numbers.
+        """Return the table; empty cells are missing, number columns are numeric.
 
         Parameters
         ----------
         text_columns : names
-            Columns whose cells of a text file are taken as text even where they look like numbers.
+            Columns of a text file to read as text even if they look like numbers.
         """
         frame = self._frame if self._frame is not None else _unpadded(self._cells(None, text_columns), text_columns)
         if frame.height == 0:
@@ -98,16 +98,16 @@ class TableFile:
         return _widened(frame)
 
     def as_written(self, names: Sequence[str]) -> polars.DataFrame:
-        """Return columns as they were written: cells of a text file as text, of Parquet with their type.
+        """Return columns as they were written: as text from a text file, with their type from Parquet.
 
-        An empty cell is null, an empty pair of quotes is empty text.
+        An empty cell is null, a pair of quotes is an empty string.
         """
         return self._frame.select(names) if self._frame is not None else self._cells(names, names)
 
     def _cells(self, names: Sequence[str] | None, text_columns: Collection[str]) -> polars.DataFrame:
         """Return columns of a text file, those of `text_columns` as text.
 
-        Where names is None these are all, and empty text is missing.
+        If names is None, return all columns, with empty text as missing.
         """
         import polars as pl
 
@@ -117,7 +117,7 @@ class TableFile:
         places = list(place_of.values()) if names is None else [place_of[name] for name in names]
         if not (text.n_records and places):
             return pl.DataFrame({header[i]: [] for i in places})
-        # Names of our own: polars renames or trims some.
+        # Our own names, as polars renames or trims some.
         own = [f"c{i}" for i in range(len(header))]
         content = f"{text.separator.join(own)}\n".encode() + text.body
         texts, missing = set(text_columns), [""] if names is None else None
@@ -131,7 +131,7 @@ class TableFile:
         if frame.height != text.n_records:
             raise InputError(
                 f"{self.path.name} cannot be read as CSV: it has {plural(text.n_records, 'record')}, but "
-                f"{frame.height:,} were read. Hint: save it again, as CSV with quotes around every text."
+                f"{frame.height:,} were read. Hint: save it again as CSV with quotes around all text."
             )
         return frame.rename({own[i]: header[i] for i in places})
 
@@ -145,7 +145,9 @@ class TableFile:
             content,
             separator=self._text.separator,
             columns=[own[i] for i in places],
-            infer_schema_length=0 if all(is_text[i] for i in places) else None,  # 0: all is text, nothing to find out
+            infer_schema_length=0
+            if all(is_text[i] for i in places)
+            else None,  # 0: all columns are text, nothing to infer
             null_values=missing,
             schema_overrides={own[i]: pl.String for i in places if is_text[i]},
             decimal_comma=self._has_decimal_commas(),
@@ -165,7 +167,7 @@ def read_table(path: Path, text_columns: Collection[str] = (), csv_format: CsvFo
 
 
 def is_parquet(path: Path) -> bool:
-    """Tell a Parquet file by its ending."""
+    """Return True if the ending says Parquet."""
     return path.name.lower().endswith(".parquet")
 
 
@@ -176,19 +178,21 @@ def _read_parquet(path: Path) -> polars.DataFrame:
         return pl.read_parquet(path)
     except (pl.exceptions.PolarsError, OSError) as error:
         raise InputError(
-            f"{path.name} cannot be read as Parquet: {_reason(error)}. Hint: was it copied whole?"
+            f"{path.name} cannot be read as Parquet: {_reason(error)}. Hint: was it copied completely?"
         ) from error
 
 
 def _bytes_of(path: Path) -> bytes:
-    """Return the content of a text file, unpacked."""
+    """Return the content of a text file, decompressed."""
     if not path.name.lower().endswith(".gz"):
         return path.read_bytes()
     try:
         with gzip.open(path) as file:
             return file.read()
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-        raise InputError(f"{path.name} cannot be unpacked: {_reason(error)}. Hint: was it copied whole?") from error
+        raise InputError(
+            f"{path.name} cannot be decompressed: {_reason(error)}. Hint: was it copied completely?"
+        ) from error
 
 
 def _reason(error: Exception) -> str:
@@ -198,7 +202,7 @@ def _reason(error: Exception) -> str:
 
 
 def guessed(column: polars.Series, decimal_comma: bool = False) -> polars.Series:
-    """Return a text column as whole numbers, numbers or booleans where all of its cells are."""
+    """Return a text column as integers, floats or booleans if all of its cells are."""
     import polars as pl
 
     numbers = as_numbers(column.str.replace(",", ".", literal=True) if decimal_comma else column)
@@ -210,7 +214,7 @@ def guessed(column: polars.Series, decimal_comma: bool = False) -> polars.Series
 
 
 def _unpadded(frame: polars.DataFrame, text_columns: Collection[str]) -> polars.DataFrame:
-    """Numbers where text columns hold nothing but numbers with spaces around them."""
+    """Return text columns that hold only numbers with spaces around them as numbers."""
     import polars as pl
 
     texts, found = set(text_columns), []
@@ -218,7 +222,7 @@ def _unpadded(frame: polars.DataFrame, text_columns: Collection[str]) -> polars.
         if column.dtype != pl.String or column.name in texts or column.null_count() == len(column):
             continue
         first = column.head(FIRST_ROWS)
-        if as_numbers(first).null_count() > first.null_count():  # the usual case, found without a look at all rows
+        if as_numbers(first).null_count() > first.null_count():  # the usual case, decided without reading all rows
             continue
         numbers = as_numbers(column)
         if numbers.null_count() == column.null_count():
@@ -227,14 +231,14 @@ def _unpadded(frame: polars.DataFrame, text_columns: Collection[str]) -> polars.
 
 
 def as_numbers(column: polars.Series) -> polars.Series:
-    """Return the numbers in a text column, missing where a cell holds none."""
+    """Return the numbers in a text column; cells without one are missing."""
     import polars as pl
 
     return column.str.strip_chars().cast(pl.Float64, strict=False)
 
 
 def _widened(frame: polars.DataFrame) -> polars.DataFrame:
-    """Return floats in place of decimals, of integers too long for numpy, and of nothing at all."""
+    """Return decimals, integers too long for numpy and all-null columns as floats."""
     import polars as pl
 
     wide = [name for name, dtype in frame.schema.items() if dtype.is_decimal() or dtype in (pl.Int128, pl.UInt128)]

@@ -1,4 +1,4 @@
-"""A model file and a table file, loaded and checked against each other, and the alerts that come of them."""
+"""Loads a model and a table, checks that they match, and makes the alerts."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ if TYPE_CHECKING:
     import polars
 
 FIGURES = ("rank", "row", "score", "hit_rate", "training_rate", "lift")
-"""Columns of alerts that come from the ranking, whatever the reasons come from."""
+"""Columns of the alerts that always come from the ranking, even if the reasons do not."""
 
 
 def load_and_read(
     model: Path, table: Path, terminal: Terminal, *, csv_format: CsvFormat | None = None, needs_choice: bool = False
 ) -> tuple[Any, TableFile, polars.DataFrame, Any]:
-    """Return the model, the file with the table, the table, and the columns of it that the model asks for.
+    """Return the model, the table file, the table, and the columns that the model needs.
 
-    A model that ranks nothing is refused, and one that is no curve with a chosen tree where that is needed.
+    A classifier is refused; with --chosen, so is anything but a curve with a chosen tree.
     """
     from toprank.cli.columns import model_features, text_columns
     from toprank.files.model_file import load
@@ -36,8 +36,8 @@ def load_and_read(
         ranker = load(model)
     if not entry_of(ranker).ranks:
         raise InputError(
-            f"{model.name} holds a model of class {type(ranker).__name__}, which tells classes and ranks nothing, "
-            "expected a ranker. Hint: use a file that `toprank fit` wrote, or the predict of this one in Python."
+            f"{model.name} holds a model of class {type(ranker).__name__}, which predicts classes and does not "
+            "rank, expected a ranker. Hint: use a file written by `toprank fit`, or call predict of this one in Python."
         )
     if needs_choice:
         _check_choice(ranker, model)
@@ -52,12 +52,12 @@ def _check_choice(ranker: Any, model: Path) -> None:
     if entry_of(ranker).kind != "curve":
         raise InputError(
             f"--chosen needs a curve with a chosen tree, but {model.name} holds a model of class "
-            f"{type(ranker).__name__}, expected CostOptimalCurve. Hint: use a file that `toprank curve` wrote, or --k."
+            f"{type(ranker).__name__}, expected CostOptimalCurve. Hint: use a file written by `toprank curve`, or --k."
         )
     if ranker.selected_ is None:
         name = shlex.quote(str(model))
         raise InputError(
-            f"--chosen needs a curve with a chosen tree, but no tree of {model.name} is chosen yet. "
+            f"--chosen needs a curve with a chosen tree, but no tree of {model.name} has been chosen. "
             f"Hint: choose one with `toprank curve {name} --k 200 -o {name}`."
         )
 
@@ -66,19 +66,19 @@ def ranked(ranker: Any, features: Any, k: int, reasons: int) -> polars.DataFrame
     """Return the k cases most worth checking, best first, each with reasons."""
     import narwhals as nw
 
-    # A model of arrays has no frame type of its own, and its alerts come in any that is installed.
+    # A model fitted on arrays has no frame type, so its alerts come in whichever one is installed.
     return nw.from_native(ranker.top_k(features, k, reasons=reasons)).to_polars()
 
 
 def called_positive(curve: Any, features: Any, reasons: int) -> polars.DataFrame:
-    """Return the cases that the chosen tree of a curve calls positive, in the order of the curve.
+    """Return the cases that the chosen tree of a curve flags, in the order of the curve.
 
-    Leaf and reasons are those of the chosen tree, score and hit rate those of the curve.
+    Leaf and reasons come from the chosen tree, score and hit rate from the curve.
     """
     called = np.flatnonzero(curve.predict(features) == curve.classes_[curve.positive_index_])
-    rows = called if len(called) else np.arange(1)  # of no case at all: the columns of one
+    rows = called if len(called) else np.arange(1)  # no alerts: take one case for its columns
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # what is to be said of the table, predict has said
+        warnings.simplefilter("ignore")  # predict has warned already
         top = ranked(curve, features[rows], len(rows), 0)
         why = ranked(curve.selected_.tree, features[rows], len(rows), reasons).sort("row")[top["row"]]
     top = top.with_columns(row=rows[top["row"].to_numpy()]).hstack(why.drop(*FIGURES, strict=False))

@@ -1,4 +1,4 @@
-"""What the commands print: model card, rules, alerts, gains. Numbers as people write them, in 100 columns."""
+"""What the commands print: model card, rules, alerts, gains. Numbers in everyday notation, 100 columns wide."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ STRENGTHS = "x2.1 before a reason: this value multiplies the odds of a hit by 2.
 TIES = "About: cases with equal scores have no order; these figures are the mean over all orders."
 NUMBER = re.compile(r"[+-]?[0-9][0-9.,]*")
 CARD_COLUMNS = 8
-"""Columns that the card of a model names, and the most columns of a scorecard that are listed."""
+"""Columns named on the card of a model, and columns listed of a scorecard, at most."""
 
 CARD_LINES = 8
 """Lines of a scorecard, so that card, rules and scorecard of a model fit on one screen."""
 
 
 def expected(value: float) -> str:
-    """Return a number of cases: 1,234, or about 13 where ties make it a mean."""
+    """Return a number of cases: 1,234, or "about 13" if ties make it a mean."""
     return f"about {value:,.0f}" if "." in count(value) else count(value)
 
 
@@ -53,18 +53,18 @@ def times(lift: float) -> str:
 
 def factor(strength: float) -> str:
     """Return the strength of a reason: x2.1, x14, x1.04."""
-    if strength >= 1000:  # as large as they get
+    if strength >= 1000:  # the largest that is shown
         return "x1,000+"
     return f"x{strength:,.{0 if strength >= 9.95 else 1 if strength >= 1.095 else 2}f}"
 
 
 def rates_source(rates: Any) -> str:
-    """Return how the hit rates of new cases were estimated: by 5-fold cross-validation, or out of bag."""
+    """Return how hit rates of new cases were estimated: by 5-fold cross-validation, or out of bag."""
     return f"estimated {'by ' if 'validation' in rates.source else ''}{rates.source}"
 
 
 class Facts:
-    """Names and values below each other; values are not broken before a % or behind a sign of comparison."""
+    """Names and values in two columns; values do not wrap before a % or after a comparison sign."""
 
     def __init__(self, rows: Iterable[tuple[str, str]]) -> None:
         self.rows = list(rows)
@@ -79,12 +79,12 @@ class Facts:
 
 
 def facts(rows: Iterable[tuple[str, str]]) -> Facts:
-    """Return names and values below each other."""
+    """Return names and values in two columns."""
     return Facts(rows)
 
 
 def grid(columns: Sequence[tuple[str, str]], rows: Iterable[Sequence[RenderableType]]) -> Padding:
-    """Return a table of rows; each column is a title and "left" or "right"."""
+    """Return a table; each column is given as its title and "left" or "right"."""
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, header_style="bold", padding=(0, 1, 0, 0))
     for title, justify in columns:
         table.add_column(visible(title, one_line=True), justify=justify, no_wrap=justify == "right")  # type: ignore[arg-type]
@@ -103,9 +103,9 @@ def model_card(
     is_chosen: bool = False,
     card_shares: Sequence[float] | None = None,
 ) -> Group:
-    """Return a fitted model in a few lines, from what its file says of it, and further lines.
+    """Return a fitted model in a few lines, from the contents of its file, followed by the lines of `more`.
 
-    `is_chosen` says of a curve whether one of its trees was chosen; `card_shares` are those of `scorecard_shares`.
+    `is_chosen`: whether a tree of a curve was chosen; `card_shares`: the result of `scorecard_shares`.
     """
     from toprank.budget import Cutoff, budget_text
 
@@ -120,21 +120,21 @@ def model_card(
         ),
         ("outcome", f"looks for {classes[positive]!r}, the other is {classes[1 - positive]!r}"),
         ("columns", columns_in_words(info)),
-        ("main columns", main_columns(info, card_shares) or "none: no column tells the cases apart"),
+        ("main columns", main_columns(info, card_shares) or "none: no column separates the cases"),
         ("budget", budget_text(Cutoff.from_dict(info["cutoff"])).removeprefix("budget ")),
     ]
     return Group(Text(info["class"], style="bold"), facts([*rows, *more]))
 
 
 def classifier_card(info: dict[str, Any], more: Sequence[tuple[str, str]] = ()) -> Group:
-    """Return a classifier in a few lines, from what its file says of it, and further lines."""
+    """Return a classifier in a few lines, from the contents of its file, followed by the lines of `more`."""
     figures = info["figures"]
     counts = zip(info["classes"]["values"], figures["class_counts"], strict=True)
     rows = [
         ("size", model_size(figures)),
         (
             "trained on",
-            f"{plural(figures['n_cases'], 'case')}, {count(figures['n_wrong'])} called wrongly "
+            f"{plural(figures['n_cases'], 'case')}, {count(figures['n_wrong'])} misclassified "
             f"({percent(figures['n_wrong'] / figures['n_cases'])})",
         ),
         ("classes", ", ".join(f"{label!r}: {count(n)}" for label, n in counts)),
@@ -144,26 +144,26 @@ def classifier_card(info: dict[str, Any], more: Sequence[tuple[str, str]] = ()) 
 
 
 def columns_in_words(info: dict[str, Any]) -> str:
-    """Return the number of columns, and of those that are categorical."""
+    """Return the number of columns and how many are categorical."""
     n_categorical = sum(column["kind"] == "category" for column in info["columns"])
     return f"{len(info['columns']):,}, {n_categorical:,} of them categorical"
 
 
 def model_size(figures: dict[str, Any]) -> str:
-    """Return leaves, conditions and depth, or trees, in words."""
+    """Return the numbers of trees, leaves and conditions, and the depth, in words."""
     parts = [plural(figures["n_trees"], "tree")] if figures.get("n_trees") else []
     parts += [plural(figures["n_leaves"], "leaf", "leaves"), plural(figures["n_conditions"], "condition")]
     return ", ".join(parts + ([f"depth {figures['depth']}"] if "depth" in figures else []))
 
 
 def curve_size(figures: dict[str, Any], is_chosen: bool) -> str:
-    """Return the number of trees of a curve, and how large the one is that `rules` shows."""
+    """Return the number of trees of a curve, and the size of the one that `rules` shows."""
     one = model_size({name: value for name, value in figures.items() if name != "n_trees"})
     return f"{plural(figures['n_trees'], 'tree')}; the {'chosen' if is_chosen else 'base'} one has {one}"
 
 
 def main_columns(info: dict[str, Any], card_shares: Sequence[float] | None = None) -> str:
-    """Return the columns that brought most of the gain, with their shares; without a gain those of the scorecard."""
+    """Return the columns with the largest shares of the gain; without gain, of the scorecard."""
     from toprank import export
 
     names = [column["name"] for column in info["columns"]]
@@ -171,7 +171,7 @@ def main_columns(info: dict[str, Any], card_shares: Sequence[float] | None = Non
 
 
 def rules_title(n_shown: int, n_rules: int, order: str = "in the order of the ranking", figures: str = "") -> str:
-    """Return the title of a list of rules: in which order they stand, and where their figures come from."""
+    """Return the title of a list of rules: their order, and where the figures come from."""
     if n_rules == 1:
         return f"The only rule{figures}"
     which = f"All {n_rules:,}" if n_shown == n_rules else f"The first {n_shown:,} of {n_rules:,}"
@@ -179,7 +179,7 @@ def rules_title(n_shown: int, n_rules: int, order: str = "in the order of the ra
 
 
 def card_lines(card: tuple[Scoring, Sequence[Column], np.ndarray | None], width: int) -> list[str]:
-    """Return the main columns of a scorecard in at most 8 lines, the last of which counts the other columns."""
+    """Return the main columns of a scorecard in at most 8 lines; the last one counts the rest."""
     lines: list[str] = []
     scoring, columns, spread = card
     for n_columns in range(CARD_COLUMNS, 0, -1):
@@ -190,12 +190,12 @@ def card_lines(card: tuple[Scoring, Sequence[Column], np.ndarray | None], width:
 
 
 def rules_shown(rules: Sequence[Rule], width: int, max_rules: int | None) -> list[Rule]:
-    """Return the rules that are printed: so many, or without a number as many as fit in 20 lines."""
+    """Return the rules to print: the first `max_rules`, or as many as fit in 20 lines."""
     return list(rules[: fitting_rules(rules, width, max_rules)])
 
 
 def rules_list(rules: Sequence[Rule | ClassRule], width: int = 100) -> Group:
-    """Return rules with the figures of each, one paragraph per way, and how well a short rule fits."""
+    """Return rules with their figures, one paragraph per way, and how well a short rule fits."""
     parts: list[RenderableType] = []
     for place, rule in enumerate(rules, 1):
         figures = rule_figures(rule) if isinstance(rule, Rule) else class_figures(rule)
@@ -205,7 +205,7 @@ def rules_list(rules: Sequence[Rule | ClassRule], width: int = 100) -> Group:
 
 
 def class_figures(rule: ClassRule) -> str:
-    """Return what a leaf with a class held: cases of the class, their share with its interval, and of all of them."""
+    """Return figures of a leaf with a class: cases of the class, their share with its interval, and the coverage."""
     interval = f"{percent(rule.share_low)} to {percent(rule.share_high)}"
     return (
         f"class {rule.label!r}, {count(rule.of_class)} of {plural(rule.n, 'case')}: "
@@ -223,7 +223,7 @@ def alerts_table(
     amount: str | None = None,
     outcome: str | None = None,
 ) -> Padding:
-    """Return alerts to read: rank, carried columns, hit rate, lift, amount, whether it was a hit, reasons."""
+    """Return alerts as a table: rank, copied columns, hit rate, lift, amount, whether it was a hit, reasons."""
     numeric = {name for name in carried if alerts and all(looks_like_number(alert[name]) for alert in alerts)}
     columns = [("rank", "right"), *((name, "right" if name in numeric else "left") for name in carried)]
     rate = "hit rate" if "hit_rate" in alerts[0] else "training rate"
@@ -251,12 +251,12 @@ def _alert_cells(
 
 
 def looks_like_number(value: Any) -> bool:
-    """Tell numbers, also those that were carried as text, and nothing at all from words."""
+    """Return True for numbers, numbers in text, and missing values; False for words."""
     return value is None or isinstance(value, int | float) or bool(NUMBER.fullmatch(str(value)))
 
 
 def _reasons_cell(alert: dict[str, Any], carried: Sequence[str]) -> Table:
-    """Return the reasons of a case below each other, each behind its strength."""
+    """Return the reasons of a case, one per line, each after its strength."""
     table = Table.grid(padding=(0, 1, 0, 0))
     table.add_column(justify="right", no_wrap=True, style="dim")
     table.add_column()
@@ -268,14 +268,14 @@ def _reasons_cell(alert: dict[str, Any], carried: Sequence[str]) -> Table:
 
 
 def carried_text(value: Any) -> str:
-    """Return a value of the user's own column: whole numbers as they are, for they may be names or years."""
+    """Return a value of a user's column; whole numbers unchanged, as they may be ids or years."""
     if value is None:
         return ""
     return f"{value:,.10g}" if isinstance(value, float) else visible(str(value), one_line=True)
 
 
 def gains_grid(gains: dict[str, Any], n_cases: int) -> Group:
-    """Return what is found down the ranking, one row per depth, and a note where ties leave it open."""
+    """Return what is found down the ranking, one row per depth, with a note if ties make it a mean."""
     columns = [(name, "right") for name in ("top", "cases", "found", "precision", "recall", "lift")]
     has_money = "cumulative_amount" in gains
     columns += [("amount found", "right"), ("of all", "right")] if has_money else []

@@ -21,21 +21,21 @@ from toprank.words.plain import plain
 from toprank.words.visible import UNSAFE, visible
 
 WIDTH = 100
-"""Columns where the output is no terminal and COLUMNS is not set."""
+"""Width if the output is not a terminal and COLUMNS is not set."""
 
 
 class SafeConsole(Console):
-    """A console that prints control characters of names, cells and files as escapes, and obeys its own only."""
+    """A console that escapes control characters in names, cells and files; only its own take effect."""
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterator[Segment]:
-        """Yield what is printed; escapes are put in before anything is measured, so that tables stay straight."""
+        """Yield what is printed, escaped before widths are measured, so that tables stay aligned."""
         for segment in super().render(_with_escapes(renderable), options):
             is_ours = segment.control is not None
             yield segment if is_ours else Segment(visible(segment.text), segment.style)
 
 
 def _with_escapes(part: RenderableType) -> RenderableType:
-    """Return text, also in tables, with its control characters written as escapes."""
+    """Return text, or a table, with control characters escaped."""
     if isinstance(part, str):
         return visible(part)
     if isinstance(part, Text):
@@ -52,7 +52,7 @@ def _with_escapes(part: RenderableType) -> RenderableType:
 
 
 def _text_with_escapes(text: Text) -> Text:
-    """Return a text with escapes, each style where it was."""
+    """Return an escaped text that keeps its styles in place."""
     parts = [visible(character) for character in text.plain]
     places = list(accumulate(map(len, parts), initial=0))
     out = text.copy()
@@ -63,7 +63,7 @@ def _text_with_escapes(text: Text) -> Text:
 
 
 def make_console(*, stderr: bool = False) -> Console:
-    """Return a console that prints text as it is: square brackets in a user's data are no markup."""
+    """Return a console that prints text literally: square brackets in user data are not markup."""
     console = SafeConsole(stderr=stderr, markup=False, highlight=False, emoji=False)
     if not console.is_terminal and "COLUMNS" not in os.environ:
         console.width = WIDTH
@@ -71,14 +71,14 @@ def make_console(*, stderr: bool = False) -> Console:
 
 
 class Terminal:
-    """What a command prints with.
+    """The output of a command.
 
     Parameters
     ----------
     as_json : bool
-        Print nothing on standard output but the result of `finish`.
+        Print only the result of `finish` on standard output.
     quiet : bool
-        Neither progress nor notes nor hints.
+        Print no progress, notes or hints.
     """
 
     def __init__(self, *, as_json: bool = False, quiet: bool = False) -> None:
@@ -90,28 +90,28 @@ class Terminal:
 
     @property
     def seconds(self) -> float:
-        """Time since the command began."""
+        """Seconds since the command began."""
         return time.monotonic() - self.started
 
     @property
     def shows_progress(self) -> bool:
-        """True where somebody watches: a terminal, and neither --json nor --quiet."""
+        """True if progress should be shown: on a terminal, without --json and --quiet."""
         return not (self.as_json or self.quiet) and self.err.is_terminal
 
     def show(self, *parts: RenderableType) -> None:
-        """Print parts of the result, each after the other; strings are wrapped at words."""
+        """Print parts of the result in order; strings wrap at words."""
         if self.as_json:
             return
         with self.out.capture() as captured:
             for part in parts:
                 self.out.print(Text(part) if isinstance(part, str) else part)
         text = captured.get()
-        if not self.out.is_terminal:  # rich pads lines with spaces, which a file need not keep
+        if not self.out.is_terminal:  # rich pads lines with spaces, which are useless in a file
             text = "\n".join(line.rstrip() for line in text.split("\n"))
         self.out.file.write(text)
 
     def write(self, text: str) -> None:
-        """Print lines that are not to be wrapped."""
+        """Print lines without wrapping."""
         self.out.file.write(f"{visible(text)}\n")
 
     def heading(self, text: str) -> None:
@@ -119,14 +119,14 @@ class Terminal:
         self.show(Text.assemble("\n", (text, "bold")))
 
     def hint(self, text: str) -> None:
-        """Print what to do next."""
+        """Print a hint on what to do next."""
         if not self.quiet:
             self.show(Text(text, style="dim"))
 
     def note(self, text: str, column: str | None = None) -> None:
-        """Remember what the user should know; `finish` says it. A command that fails says its one sentence only.
+        """Keep a note for the user until `finish` prints it; a command that fails prints only its error.
 
-        `column`: the note says to leave this column out, so that it need not be said again that it has many categories.
+        `column`: the note suggests to leave this column out, so a warning about its many categories is dropped.
         """
         line = " ".join(text.split())
         if line not in self.notes:
@@ -162,17 +162,17 @@ class Terminal:
         left_out = getattr(message, "columns", ())
         is_told = getattr(message, "column", None) in self.noted_columns
         is_told |= bool(left_out) and self.noted_columns.issuperset(left_out)
-        if issubclass(category, UserWarning) and not is_told:  # others are about code, not about the user's data
+        if issubclass(category, UserWarning) and not is_told:  # others are about code, not user data
             text = str(message)
-            if left_out:  # in the words of the command line
+            if left_out:  # reworded for the command line
                 text = f"{text.partition(' Hint:')[0]} Hint: --set keep_columns=NAME keeps a column."
                 self.noted_columns.update(left_out)
             self.note(text)
 
     def finish(self, result: dict[str, Any]) -> None:
-        """Say the notes on standard error; with --json print them and the result as one JSON object instead.
+        """Print the notes on standard error; with --json print notes and result as one JSON object instead.
 
-        In JSON the characters that `visible` escapes are escaped as JSON does, so that whoever reads it gets them back.
+        JSON escapes control characters in its own way, so that a reader gets them back.
         """
         if not (self.quiet or self.as_json):
             for line in self.notes:

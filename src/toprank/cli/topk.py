@@ -1,4 +1,4 @@
-"""`toprank topk`: the cases of a file most worth checking, with reasons."""
+"""`toprank topk`: the k cases of a file most worth checking, with reasons."""
 
 from __future__ import annotations
 
@@ -40,20 +40,20 @@ def topk(
         typer.Option("--k", "-k", metavar="CASES", help="How many cases: 200, or a share: 2% (default: the budget)."),
     ] = None,
     chosen: Annotated[
-        bool, typer.Option("--chosen", help="Of a curve: the cases that its chosen tree calls positive.")
+        bool, typer.Option("--chosen", help="For a curve: list the cases that its chosen tree flags.")
     ] = False,
-    reasons: Annotated[int, typer.Option(metavar="N", help="Reasons per case at most.")] = 3,
+    reasons: Annotated[int, typer.Option(metavar="N", help="Most reasons per case.")] = 3,
     id_columns: Ids = None,
     keep: Annotated[
         list[str] | None,
         typer.Option(
             metavar="COLUMNS",
-            help="Columns to carry to the end of each line: a,b, or all (not in the model).",
+            help="Columns to copy to the end of each line: a,b, or all (those not in the model).",
         ),
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option("--out", "-o", metavar="FILE", help="CSV, TSV, Excel or Parquet; none = print the first."),
+        typer.Option("--out", "-o", metavar="FILE", help="CSV, TSV, Excel or Parquet (default: print the first few)."),
     ] = None,
     raw_text: RawText = False,
     sep: Separator = None,
@@ -64,7 +64,7 @@ def topk(
 ) -> None:
     r"""List the k cases of a file most worth checking, best first, each with reasons.
 
-    The column `row` is the place of a case in the file, counted from 0; --id adds the column that names it.
+    Column `row` is the position of the case in the file, from 0; --id adds the column that identifies it.
 
     \b
     toprank topk model.toprank new.csv --k 20
@@ -87,8 +87,8 @@ def topk(
         raise InputError(f"--reasons must be at most {MAX_REASONS}, got {reasons:,}. Hint: 3 are easy to read.")
     if chosen and k is not None:
         raise InputError(
-            "--k and --chosen ask for different lists, expected one of them. Hint: --chosen lists all that the chosen "
-            "tree calls positive, --k cuts the ranking."
+            "--k and --chosen ask for different lists; expected one of them. Hint: --chosen lists all cases that the "
+            "chosen tree flags, --k the first k of the ranking."
         )
     asked, csv_format = read_k(k), CsvFormat.from_options(sep, encoding)
     ranker, source, frame, features = load_and_read(model, table, terminal, csv_format=csv_format, needs_choice=chosen)
@@ -109,7 +109,7 @@ def topk(
 
 
 def read_k(text: str | None) -> int | float | None:
-    """Return a number of cases, which may still be too large or too small for the table, or a share of them."""
+    """Return a number of cases, not yet checked against the table, or a share of them."""
     try:
         return None if text is None else int(text)
     except ValueError:
@@ -117,7 +117,7 @@ def read_k(text: str | None) -> int | float | None:
 
 
 def choose_k(k: int | float | None, model: Any, n_rows: int, file: str, terminal: Terminal) -> int:
-    """Return the number of alerts: as asked for, or as the model's budget says, with a note where it is too large."""
+    """Return the number of alerts: as requested, or the model's budget, with a note if that is too large."""
     from toprank.files.model_file import describe_model
     from toprank.metrics.at_k import cases_of_share
     from toprank.workflow.judging import default_k
@@ -137,7 +137,7 @@ def choose_k(k: int | float | None, model: Any, n_rows: int, file: str, terminal
 
 
 def _kept_columns(keep: list[str] | None, ids: list[str], model: Any, frame: polars.DataFrame, file: str) -> list[str]:
-    """Return the columns to carry behind the reasons."""
+    """Return the columns to copy after the reasons."""
     if keep == ["all"] and "all" not in frame.columns:
         used = {column.input_name for column in model.columns_}
         return [name for name in frame.columns if name not in used and name not in ids]
@@ -147,11 +147,11 @@ def _kept_columns(keep: list[str] | None, ids: list[str], model: Any, frame: pol
 def join_columns(
     top: polars.DataFrame, frame: polars.DataFrame, ids: list[str], kept: list[str], file: str
 ) -> polars.DataFrame:
-    """Return the alerts with the id columns first and the carried columns last."""
+    """Return the alerts with the id columns first and the copied columns last."""
     for name in (*ids, *kept):
         if name in top.columns:
             raise InputError(
-                f"Column {name!r} of {file} has the name of a column of the alerts. Hint: rename it first."
+                f"Column {name!r} of {file} has the same name as a column of the alerts. Hint: rename it first."
             )
     rows = top["row"].to_list()
     carried = [frame[name].gather(rows) for name in (*ids, *kept)]
@@ -159,24 +159,20 @@ def join_columns(
 
 
 def _title(n_alerts: int, n_rows: int, chosen: bool, is_cut: bool) -> str:
-    """Return what is listed, in words."""
+    """Return a sentence that says what is listed."""
     among = plural(n_rows, "case")
     if not chosen:
         return f"The {n_alerts:,} of {among} most worth checking"
     if not n_alerts:
-        return (
-            f"None of {among} is among the alerts of the chosen tree"
-            if is_cut
-            else f"The chosen tree calls none of {among} positive"
-        )
-    cut = " and the curve ranks high enough for the budget" if is_cut else ""
-    return f"The {n_alerts:,} of {among} that the chosen tree calls positive{cut}"
+        return f"The chosen tree has no alerts among {among}" if is_cut else f"The chosen tree flags none of {among}"
+    cut = ", cut at the budget in the order of the curve" if is_cut else ""
+    return f"The {n_alerts:,} of {among} that the chosen tree flags{cut}"
 
 
 def _print_alerts(
     said: str, alerts: polars.DataFrame, carried: list[str], out: Path | None, rates: HitRates, terminal: Terminal
 ) -> None:
-    """Print the first alerts, or where they are, and the hits to expect among them."""
+    """Print the first alerts, or where they were written, and the hits to expect among them."""
     from toprank.cli.show import STRENGTHS, alerts_table
 
     expected = hits_text(alerts, rates)
@@ -196,11 +192,11 @@ def _print_alerts(
         terminal.hint(f"  {STRENGTHS}")
     terminal.hint(f"  {expected[0].upper()}{expected[1:]}.")
     if shown.height < alerts.height:
-        terminal.hint("Write them all with -o alerts.csv.")
+        terminal.hint("Write all of them with -o alerts.csv.")
 
 
 def hits_text(alerts: polars.DataFrame, rates: HitRates) -> str:
-    """Return the hits to expect among alerts, in words; nothing where there are none."""
+    """Return the hits to expect among the alerts, in words; empty without alerts."""
     from toprank.cli.show import percent, rates_source
 
     if not alerts.height:

@@ -1,4 +1,4 @@
-"""`toprank warmup`: compile every kernel now, so that no later command has to."""
+"""`toprank warmup`: compile all kernels now, so that later commands do not have to."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from toprank.cli.terminal import Terminal
 
 N_ROWS = 400
 WIDE_WEIGHT = 1e7
-"""Whole weights whose sum needs more than 31 bits, so that the kernels for wide weights are used too."""
+"""Integer weight whose sum needs more than 31 bits, so that the kernels for wide weights are compiled too."""
 
 
 def warmup(as_json: AsJson = False, quiet: Quiet = False, debug: Debug = False) -> None:
-    """Compile and cache the numerical kernels now; later commands then start at once."""
+    """Compile and cache the numerical kernels now, so that later commands start at once."""
     terminal = Terminal(as_json=as_json, quiet=quiet)
     steps: list[dict[str, Any]] = []
     with terminal.working("Loading the estimators") as update:
@@ -31,7 +31,7 @@ def warmup(as_json: AsJson = False, quiet: Quiet = False, debug: Debug = False) 
 
 
 def fits() -> Iterator[tuple[str, Callable[[], None]]]:
-    """Yield small fits that between them use every kernel, each with its name."""
+    """Yield small fits, with their names, that together use every kernel."""
     import polars as pl
 
     from toprank import CostOptimalCurve, MetaAP, MetaAPForest, RankingTree, TAOTree, TreeRank, TreeRankBoost

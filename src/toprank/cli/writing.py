@@ -1,7 +1,7 @@
-"""Output files: checked before the work begins, written whole or not at all, safe to open in a spreadsheet.
+"""Output files: checked before any work is done, written completely or not at all, safe to open in a spreadsheet.
 
-A spreadsheet runs text that begins like a formula, also where it came from a stranger's table. In CSV such cells get an
-apostrophe in front; in Excel files text is marked as text, so that nothing need be altered.
+A spreadsheet runs text that begins like a formula, even from an untrusted table. In CSV such cells get a leading
+apostrophe; in Excel files text is marked as text and stays unchanged.
 """
 
 from __future__ import annotations
@@ -25,29 +25,29 @@ if TYPE_CHECKING:
 OUTPUT_SUFFIXES = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".xlsx", ".parquet")
 
 FORMULA = "^[=+\\-@\t\r\n＝＋－＠]"
-"""What begins a formula, or is skipped before one; the wide forms are those of Chinese and Japanese keyboards."""
+"""What begins a formula, or is skipped before one; the wide forms come from Chinese and Japanese keyboards."""
 
 PLAIN_NUMBER = r"^[+-](?:[0-9][0-9.,]*|[.,][0-9]+)(?:[eE][+-]?[0-9]+)?%?$"
-"""Numbers with a sign, which are no formula."""
+"""Signed numbers, which are not formulas."""
 
 MAX_SHEET = (1_048_576, 16_384)
 MAX_CELL = 32_767
-"""Rows, columns and characters that Excel takes."""
+"""Excel's limits on rows, columns and characters per cell."""
 
 EXACT_INTEGER = 2**53
-"""Excel holds numbers as floats; larger integers are written as text."""
+"""Excel stores numbers as floats; larger integers are written as text."""
 
 MAX_WIDTH = 60
 ROWS_MEASURED = 200
 
 
 def check_output(path: Path, suffixes: Sequence[str] = (), inputs: Sequence[Path] = ()) -> None:
-    """Raise InputError where a file could not be written there, or would replace one of the inputs."""
+    """Raise InputError if the file cannot be written, or would overwrite one of the inputs."""
     if suffixes and not path.name.lower().endswith(tuple(suffixes)):
         raise InputError(
             f"The output {path.name} has an ending that is not supported, expected one of "
             f"{', '.join(suffixes)}. "
-            "Hint: the ending says which format to write."
+            "Hint: the ending selects the format."
         )
     try:
         check_target(path)
@@ -55,11 +55,11 @@ def check_output(path: Path, suffixes: Sequence[str] = (), inputs: Sequence[Path
         raise InputError(str(error)) from None
     for given in inputs:
         if path.exists() and given.exists() and path.samefile(given):
-            raise InputError(f"The output {path} is also an input and would be replaced. Hint: choose another name.")
+            raise InputError(f"The output {path} is also an input and would be overwritten. Hint: choose another name.")
 
 
 def check_table_output(path: Path, inputs: Sequence[Path] = ()) -> None:
-    """Raise InputError where a table could not be written there."""
+    """Raise InputError if a table cannot be written there."""
     check_output(path, OUTPUT_SUFFIXES, inputs)
     if path.name.lower().endswith(".xlsx") and importlib.util.find_spec("xlsxwriter") is None:
         raise InputError(
@@ -69,14 +69,14 @@ def check_table_output(path: Path, inputs: Sequence[Path] = ()) -> None:
 
 
 def write_table(frame: polars.DataFrame, path: Path, *, raw: bool = False, shares: Collection[str] = ()) -> None:
-    """Write a frame as CSV, TSV, Excel or Parquet, by the ending of the name.
+    """Write a frame as CSV, TSV, Excel or Parquet, depending on the ending of the name.
 
     Parameters
     ----------
     frame : polars.DataFrame
     path : Path
     raw : bool, default=False
-        Write text into CSV and TSV as it is, also what a spreadsheet would run.
+        Write text to CSV and TSV unchanged, even if a spreadsheet would run it.
     shares : names
         Columns that Excel shows as percentages.
     """
@@ -96,7 +96,7 @@ def write_table(frame: polars.DataFrame, path: Path, *, raw: bool = False, share
 
 
 def _flat(frame: polars.DataFrame, path: Path) -> polars.DataFrame:
-    """Return categories as text; raise InputError where a column holds what no cell of a sheet can."""
+    """Return categories as text; raise InputError if a column holds values that no cell can."""
     import polars as pl
 
     for column in frame:
@@ -109,7 +109,7 @@ def _flat(frame: polars.DataFrame, path: Path) -> polars.DataFrame:
 
 
 def without_formulas(frame: polars.DataFrame) -> polars.DataFrame:
-    """Return a frame with an apostrophe before text, and before names of columns, that a spreadsheet would run."""
+    """Return a frame with an apostrophe before text and column names that a spreadsheet would run."""
     import polars as pl
 
     text = pl.col(pl.String)
@@ -129,7 +129,7 @@ def write_text(text: str, path: Path) -> None:
 
 
 def _write_excel(frame: polars.DataFrame, buffer: io.BytesIO, shares: Collection[str], path: Path) -> None:
-    """Write one sheet: names in bold on a frozen line, text as text, shares as percentages."""
+    """Write one sheet: names in bold in a frozen row, text as text, shares as percentages."""
     import xlsxwriter
 
     if frame.height >= MAX_SHEET[0] or frame.width > MAX_SHEET[1]:
@@ -160,13 +160,13 @@ def _write_excel(frame: polars.DataFrame, buffer: io.BytesIO, shares: Collection
 
 
 def _width(column: polars.Series) -> float:
-    """Return the width of a column of a sheet, in characters, with room for the button of the filter."""
+    """Return the width of a sheet column in characters, with room for the filter button."""
     lengths = [len(f"{value:.6g}" if isinstance(value, float) else str(value)) for value in column.head(ROWS_MEASURED)]
     return min(max([len(column.name) + 2, *lengths]) + 2, MAX_WIDTH)
 
 
 def _write_cell(sheet: Any, row: int, place: int, value: Any, formats: dict[str, Any]) -> None:
-    """Write a value with its type; nothing is ever a formula or a link."""
+    """Write a value with its type, never as a formula or a link."""
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return
     if isinstance(value, bool):

@@ -1,6 +1,6 @@
-"""Paths in words: merged conditions, contributions, reasons, rules of leaves, explanations of rows, dependence.
+"""Explanations as data and in words: conditions, contributions, reasons, rules, rows, dependence.
 
-Reads a `Tree` and the columns' names; knows nothing of estimators or data frames.
+Needs only a `Tree` and its columns; knows nothing of estimators or data frames.
 """
 
 from toprank.explain.conditions import Condition, Way, path_conditions, side_condition

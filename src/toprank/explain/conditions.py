@@ -1,4 +1,4 @@
-"""`Condition`: what a path says about one feature, merged, with its wording; `Way`: all conditions of a path."""
+"""`Condition`: all that a path requires of one feature, with its wording; `Way`: all conditions of a path."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from toprank.words.wording import (
 
 @dataclass(frozen=True)
 class Condition:
-    """What a path says about one feature, or about one weighted sum of features.
+    """What a path requires of one feature, or of one weighted sum of features.
 
     Attributes
     ----------
@@ -37,17 +37,17 @@ class Condition:
     column : Column
         Name and categories; for a weighted sum, a column named like "0.8 x turnover_gap - 0.3 x age".
     low, high : float
-        Numbers with low < value <= high qualify; infinite where open.
+        Numbers with low < value <= high qualify; infinite if open.
     missing : bool
         Whether a missing value qualifies.
     codes : tuple of int or None
         Category codes that qualify; None for a number.
     terms : tuple of Term
-        Of a weighted sum, in the order in which they are added up.
+        Terms of a weighted sum, in the order of summation.
     summands : tuple of Column
-        Of a weighted sum, the column of each term.
+        Column of each term of a weighted sum.
     steps : tuple of int
-        Places on the path, 0 = at the root, where the conditions stand that were merged.
+        Positions on the path of the conditions that were merged, 0 = the root.
     """
 
     feature: int
@@ -67,30 +67,30 @@ class Condition:
 
     @property
     def is_open(self) -> bool:
-        """True where every value qualifies, so that the condition says nothing."""
+        """True if every value qualifies, so that the condition says nothing."""
         if self.codes is not None and self.column.categories is not None:
             return self.missing and len(self.codes) == len(self.column.categories)
         return self.missing and self.low == -np.inf and self.high == np.inf
 
     @property
     def is_possible(self) -> bool:
-        """True where some value qualifies, or a missing one."""
+        """True if some value qualifies, or a missing one."""
         return self.missing or self.has_values
 
     @property
     def has_values(self) -> bool:
-        """True where some known value qualifies."""
+        """True if some known value qualifies."""
         return bool(self.codes) if self.codes is not None else self.low < self.high
 
     def text(self, value: float | None = None, detail: Detail = SHORT) -> str:
-        """Words for the condition; with the value of one case, words for how that value meets it.
+        """Return the condition in words; with the value of one case, how that value meets it.
 
         Parameters
         ----------
         value : float or None
-            A number, a category code or a weighted sum, as `values` gives it; NaN = missing.
+            A number, a category code or a weighted sum, as returned by `values`; NaN = missing.
         detail : Detail
-            `SHORT` to be read, `EXACT` to be applied.
+            `SHORT` for reading, `EXACT` for applying.
         """
         missing = self.missing and (detail.is_exact or self.column.has_missing or self.is_open)
         if self.codes is not None:
@@ -102,16 +102,16 @@ class Condition:
         return range_text(name, self.low, self.high, missing, value, detail, nothing, self.column)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values, ready for JSON, which select exactly the rows that the condition selects.
+        """Return plain values, ready for JSON, that select exactly the same rows.
 
         Returns
         -------
         dict
-            text; column (None for a weighted sum); low and high (low < value <= high; None where open; dates as text);
+            text; column (None for a weighted sum); low and high (low < value <= high; None if open; dates as text);
             categories (None for a number); missing (whether a missing value, or an unknown category, qualifies);
-            only_missing (True where no known value qualifies, whatever the bounds). A weighted sum also has terms, each
-            with column, weight, category (names of which the row must have one for the term to count; None for a
-            number) and fill (what a missing number counts as; None where it makes the sum missing).
+            only_missing (True if no known value qualifies, whatever the bounds). A weighted sum also has terms, each
+            with column, weight, category (the term counts if the row has one of these; None for a number) and fill
+            (what a missing number counts as; None if it makes the sum missing).
         """
         out: dict[str, Any] = {"text": self.text(), "column": None if self.is_sum else self.column.name}
         for name, bound in (("low", self.low), ("high", self.high)):
@@ -132,7 +132,7 @@ class Condition:
         return out
 
     def values(self, X: np.ndarray) -> np.ndarray:
-        """Return what the condition looks at in each row of X: float64 (n,)."""
+        """Return the value that the condition tests in each row of X: float64 (n,)."""
         if not self.is_sum:
             return X[:, self.feature].astype(np.float64)
         total = np.zeros(len(X))
@@ -147,7 +147,7 @@ class Condition:
         return total
 
     def holds(self, X: np.ndarray) -> np.ndarray:
-        """Rows of X that satisfy the condition: bool (n,)."""
+        """Return the rows of X that satisfy the condition: bool (n,)."""
         values = self.values(X)
         if self.codes is None:
             return np.where(np.isnan(values), self.missing, (values > self.low) & (values <= self.high))
@@ -155,7 +155,7 @@ class Condition:
         return np.where(known, np.isin(values, self.codes), self.missing)
 
     def narrowed(self, other: Condition) -> Condition:
-        """Both conditions at once; they must look at the same thing."""
+        """Return both conditions merged; they must test the same feature or sum."""
         codes = self.codes
         if codes is not None and other.codes is not None:
             codes = tuple(code for code in codes if code in other.codes)
@@ -180,20 +180,20 @@ class Way:
         return len(self.conditions)
 
     def texts(self, detail: Detail = SHORT) -> list[str]:
-        """Words for each condition."""
-        if detail not in self._texts:  # words are slow to find: rules compare them before they show them
+        """Return each condition in words."""
+        if detail not in self._texts:  # wording is slow, and rules compare texts before they show them
             self._texts[detail] = [condition.text(detail=detail) for condition in self.conditions]
         return self._texts[detail]
 
     def text(self, detail: Detail = SHORT) -> str:
-        """Conditions joined by "and", those with an "or" or an "and" of their own in brackets."""
+        """Return the conditions joined by "and"; those that contain "or" or "and not" are in brackets."""
         texts = self.texts(detail)
         if len(texts) < 2:
             return texts[0] if texts else "all cases"
         return " and ".join(f"({text})" if " or " in text or " and not " in text else text for text in texts)
 
     def holds(self, X: np.ndarray) -> np.ndarray:
-        """Rows of X that satisfy all conditions: bool (n,)."""
+        """Return the rows of X that satisfy all conditions: bool (n,)."""
         out = np.ones(len(X), bool)
         for condition in self.conditions:
             out &= condition.holds(X)
@@ -201,7 +201,7 @@ class Way:
 
 
 def side_condition(tree: Tree, columns: Sequence[Column], node: int, left: bool = True) -> Condition:
-    """Return what holds on one side of an inner node; the left side is the "yes" of its question."""
+    """Return the condition of one side of an inner node; the left side is the "yes" of its question."""
     missing = bool(tree.missing_left[node]) == left
     feature = int(tree.feature[node])
     if tree.kind[node] == CATEGORY:
@@ -219,7 +219,7 @@ def side_condition(tree: Tree, columns: Sequence[Column], node: int, left: bool 
 
 
 def merged(conditions: Iterable[Condition]) -> list[Condition]:
-    """One condition per feature, or weighted sum, in the order in which they first occur."""
+    """Return one condition per feature or weighted sum, in order of first occurrence."""
     out: dict[object, Condition] = {}
     for condition in conditions:
         key = condition.terms if condition.is_sum else condition.feature
@@ -240,8 +240,8 @@ def path_conditions(tree: Tree, columns: Sequence[Column], nodes: Sequence[int] 
     Returns
     -------
     list of Condition
-        Weighted sums come apart from the features in them. A node whose two sides lead to the same child says
-        nothing and gives no condition.
+        Weighted sums are separate from the features in them. A node whose two sides lead to the same child gives no
+        condition.
     """
     sides: list[Condition] = []
     for step, (node, child) in enumerate(pairwise(int(node) for node in nodes if node >= 0)):

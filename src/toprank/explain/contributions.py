@@ -13,9 +13,9 @@ from toprank.tree.structure import Tree
 
 
 def node_log_odds(tree: Tree) -> np.ndarray:
-    """Log-odds of a positive in each node: float64 (n_nodes,), always finite.
+    """Return the log-odds of a positive in each node: float64 (n_nodes,), always finite.
 
-    The rate is an m-estimate: the node's cases and one more that has the rate of the root.
+    The rate is an m-estimate: the node's cases plus one with the rate of the root.
     """
     total = tree.positive + tree.negative
     base = tree.positive[0] / total[0] if tree.positive[0] > 0 and tree.negative[0] > 0 else np.nan
@@ -25,23 +25,23 @@ def node_log_odds(tree: Tree) -> np.ndarray:
 
 
 def feature_contributions(tree: Tree, X: np.ndarray, typical: np.ndarray | None = None) -> tuple[np.ndarray, float]:
-    """How much each feature raised the log-odds of each row.
+    """Return how much each feature raised the log-odds of each row.
 
     Parameters
     ----------
     tree : Tree
     X : float array of shape (n, n_features)
     typical : float array of shape (n_features,) or None
-        Usual values, NaN where not known, for weighted sums that do not know the means of their columns.
+        Usual values, NaN if unknown, for weighted sums without the means of their columns.
 
     Returns
     -------
     contributions : float64 array of shape (n, n_features)
-        A step's change belongs to the feature asked for at its start; at a weighted sum those features share it
-        whose values took the row to its side, by how far they did.
+        A step's change belongs to the feature of its condition; for a weighted sum it is shared by the features that
+        push the row to its side, in proportion.
     base : float
-        Log-odds of the root. Base plus the sum of a row's contributions is the log-odds of its leaf, but for nodes
-        whose sides lead to the same child: they ask nothing, so no feature did anything there.
+        Log-odds of the root. Base plus the sum of a row's contributions is the log-odds of its leaf, except for nodes
+        whose sides lead to the same child, where no feature matters.
     """
     nodes, _ = tree.paths(X)
     log_odds = node_log_odds(tree)
@@ -50,7 +50,7 @@ def feature_contributions(tree: Tree, X: np.ndarray, typical: np.ndarray | None 
         row = np.flatnonzero(nodes[:, step + 1] >= 0)
         start = nodes[row, step]
         change = log_odds[nodes[row, step + 1]] - log_odds[start]
-        change[tree.left[start] == tree.right[start]] = 0.0  # such a node asks nothing
+        change[tree.left[start] == tree.right[start]] = 0.0  # no condition there
         is_sum = tree.kind[start] == OBLIQUE
         out[row[~is_sum], tree.feature[start[~is_sum]]] += change[~is_sum]
         for node in np.unique(start[is_sum]).tolist():
@@ -63,13 +63,13 @@ def feature_contributions(tree: Tree, X: np.ndarray, typical: np.ndarray | None 
 def push_shares(
     tree: Tree, node: int, X: np.ndarray, goes_left: np.ndarray, typical: np.ndarray | None = None
 ) -> np.ndarray:
-    """Share of each feature in what took rows to their side of a weighted sum: float64 (n, n_features).
+    """Return the share of each feature in pushing rows to their side of a weighted sum: float64 (n, n_features).
 
-    A number pushes by its weight times its distance from what a missing one counts as, the mean of its column; a
-    category by its weight. Features that push the other way get no share. Where no feature pushes to the row's side,
-    shares are those of the weights. Where a missing number makes the sum missing, the means are not known: the distance
-    is then that from the typical value, and where that is not known either, shares are those of the weights. Rows whose
-    sum is missing owe their side to the values that they lack.
+    A number pushes by its weight times its distance from the mean of its column (what a missing one counts as), a
+    category by its weight. Features that push the other way get no share. If no feature pushes to the row's side,
+    shares are those of the weights. If a missing number makes the sum missing, the mean is unknown: the distance is
+    then from the typical value, and if that is unknown too, shares are those of the weights. For rows whose sum is
+    missing, the missing values get the shares.
 
     Parameters
     ----------
@@ -88,7 +88,7 @@ def push_shares(
     if typical is not None:
         fill = np.where(np.isnan(fill), typical[feature], fill)
     push = np.zeros((len(X), tree.n_features))
-    if is_gap.any():  # a missing value that counts as nothing takes the row to its side, whatever the others are
+    if is_gap.any():  # a missing value without a fill decides the side, whatever the others are
         lacks = is_gap.any(axis=1)
         for term, own_feature in enumerate(feature.tolist()):
             push[:, own_feature] += is_gap[:, term]
@@ -108,11 +108,11 @@ def push_shares(
 
 
 def weight_shares(tree: Tree, node: int) -> np.ndarray:
-    """Share of each feature in a node's weighted sum, by the size of its weights: float64 (n_features,).
+    """Return the share of each feature in a node's weighted sum, by the size of its weights: float64 (n_features,).
 
-    Weights of numbers count by standard deviation of their column, where the tree knows it, so that units do not
-    matter. A column of categories counts half of what its categories move the sum by, from the lowest to the highest:
-    of two equally frequent ones that is a standard deviation, too.
+    Weights of numbers are multiplied by the standard deviation of their column, if the tree knows it, so that units do
+    not matter. A category column counts half of the range of its weights: for two equally frequent categories that is a
+    standard deviation too.
     """
     own = slice(tree.oblique_at[node], tree.oblique_at[node + 1])
     feature, weight, is_named = tree.oblique_feature[own], tree.oblique_weight[own], tree.oblique_code[own] >= 0
@@ -127,9 +127,9 @@ def weight_shares(tree: Tree, node: int) -> np.ndarray:
 
 
 def gain_importance(tree: Tree) -> np.ndarray:
-    """Share of each feature in what the conditions added to the criterion: float64 (n_features,).
+    """Return the share of each feature in the gain of the conditions: float64 (n_features,).
 
-    Sums to 1, or is 0 throughout where no condition gained anything. Losses count as 0; features of a
+    Sums to 1, or is 0 throughout if no condition has a gain. Losses count as 0; features of a
     weighted sum share its gain by the size of their weights.
     """
     gain = np.where((tree.kind != LEAF) & (tree.gain > 0), tree.gain, 0.0)
@@ -141,7 +141,7 @@ def gain_importance(tree: Tree) -> np.ndarray:
 
 
 def auc_importance(tree: Tree) -> np.ndarray:
-    """Sum of the squared gains of the conditions on each feature, float64 (n_features,); weighted sums share theirs."""
+    """Return the sum of squared gains per feature, float64 (n_features,); features of a weighted sum share its gain."""
     single = (tree.kind != LEAF) & (tree.kind != OBLIQUE)
     out = np.bincount(tree.feature[single], tree.gain[single] ** 2, tree.n_features).astype(np.float64)
     for node in np.flatnonzero(tree.kind == OBLIQUE):
@@ -154,7 +154,7 @@ def ranked_conditions(
 ) -> list[tuple[Condition, float]]:
     """Return a path's merged conditions with their contributions, largest first; open ones are left out.
 
-    `log_odds` is `node_log_odds(tree)`, given so that many paths share it.
+    `log_odds` is `node_log_odds(tree)`, passed in so that many paths share it.
     """
     path = np.asarray(nodes)
     change = np.diff(log_odds[path[path >= 0]])
@@ -179,9 +179,9 @@ def rows_by_path(
 
 
 def distinct_paths(nodes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Distinct rows of a padded path matrix, and which of them each row is: int64 (n,).
+    """Return the distinct rows of a padded path matrix, and the index of each row among them: int64 (n,).
 
-    Paths are numbers in base (nodes + 1), cut down to their rank whenever the next digit would not fit.
+    Paths are numbers in base (nodes + 1), replaced by their rank whenever the next digit would overflow.
     """
     base = int(nodes.max(initial=0)) + 2
     key, size = np.zeros(len(nodes), np.int64), 1

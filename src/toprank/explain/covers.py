@@ -1,10 +1,9 @@
-"""`Covers`: each of the best leaves in a few conditions, found on training rows, with how well they fit.
+"""`Covers`: short rules for the best leaves, found on training rows, with how well they fit.
 
-A leaf of a meta-tree can be reached in hundreds of ways, of which none says much. A cover is a short rule that selects
-nearly the same rows: one or two ways of at most four conditions, all of them conditions of the tree itself. Cells
-that no row reaches are free: a condition that no row of its cell fails is left out. Two figures say how well a cover
-fits: its coverage is the share of the leaf's rows that it selects, its precision the share of what it selects that
-belongs to the leaf.
+A leaf of a meta-tree can be reached in hundreds of ways, none of which says much. A cover is a short rule that selects
+nearly the same rows: one or two ways of at most four conditions, all taken from the tree. A condition that no row
+of its cell fails is left out. Two figures say how well a cover fits: its coverage is the share of the leaf's rows
+that it selects, its precision the share of the selected rows that belong to the leaf.
 """
 
 from __future__ import annotations
@@ -26,25 +25,25 @@ from toprank.tree.scoring import rises
 from toprank.tree.structure import Tree
 
 MAX_LEAVES = 20
-"""Leaves that are described, from the top: more rules are not read."""
+"""Leaves to describe, from the top; nobody reads more rules."""
 
 MAX_CONDITIONS = 4
-"""Conditions of one way."""
+"""Most conditions per way."""
 
 MAX_WAYS = 2
 BEAM = 4
 MAX_STEPS = 6
-"""Steps of a way: two on one column make a range, which is one condition."""
+"""Most steps of a way: two on one column make a range, which is one condition."""
 
 LEAST_GAIN = 0.01
-"""What a further condition must add to the fit (F1) to be worth reading."""
+"""Gain in fit (F1) that a further condition needs to be worth reading."""
 
 LEAST_SHARE, ENOUGH = 0.15, 0.9
-"""Share of a leaf that a further way must cover; share that is covered well enough."""
+"""Share of a leaf that a further way must cover; share that is enough."""
 
 SEARCH_ROWS, FIGURE_ROWS = 3_000, 20_000
-"""Rows on which covers are searched, and on which their figures are counted; of larger tables all rows of small leaves
-and a part of the large ones, with weights."""
+"""Rows on which covers are searched, and on which their figures are counted; from larger tables all rows of small
+leaves and a sample of the large ones, with weights."""
 
 DTYPES = {"leaf": NODE, "offset": NODE, "step": NODE, "coverage": np.float64, "precision": np.float64}
 
@@ -56,11 +55,11 @@ class Cover:
     Attributes
     ----------
     ways : tuple of Way
-        A row is selected where all conditions of one way hold.
+        A row is selected if all conditions of one way hold.
     coverage : float
-        Share of the leaf's training rows that are selected.
+        Share of the leaf's training rows that it selects.
     precision : float
-        Share of the selected training rows that belong to the leaf; NaN where none is selected.
+        Share of the selected training rows that belong to the leaf; NaN if none is selected.
     """
 
     ways: tuple[Way, ...]
@@ -69,7 +68,7 @@ class Cover:
 
     @property
     def is_exact(self) -> bool:
-        """True where the rule selects the training rows of the leaf and no others."""
+        """True if the rule selects exactly the training rows of the leaf."""
         return self.coverage >= 1 and self.precision >= 1
 
 
@@ -86,7 +85,7 @@ class Covers:
     step : int32 array
         2 * node for the left side of a node's condition, 2 * node + 1 for the right side.
     coverage, precision : float64 arrays of shape (n_described, 4)
-        Of the cover of each described leaf, cut to 1, 2, 3 and 4 conditions per way.
+        Figures of the cover of each described leaf, cut to 1, 2, 3 and 4 conditions per way.
     """
 
     leaf: np.ndarray
@@ -106,13 +105,13 @@ class Covers:
     __hash__ = None  # type: ignore[assignment]
 
     def __len__(self) -> int:
-        """Number of leaves that are described."""
+        """Number of described leaves."""
         return len(self.coverage)
 
     def of(
         self, tree: Tree, columns: Sequence[Column], leaf: int, max_conditions: int = MAX_CONDITIONS
     ) -> Cover | None:
-        """The cover of a leaf position, each way cut to so many conditions; None where the leaf is not described."""
+        """Return the cover of a leaf position, each way cut to this many conditions; None if it is not described."""
         if leaf >= len(self):
             return None
         n = min(max_conditions, MAX_CONDITIONS)
@@ -125,13 +124,13 @@ class Covers:
 
     @classmethod
     def none(cls) -> Covers:
-        """No covers: rules are then read off the paths."""
+        """Return no covers: rules then come from the paths."""
         nothing = np.zeros(0, NODE)
         return cls(nothing, np.zeros(1, NODE), nothing, *(np.zeros((0, MAX_CONDITIONS)) for _ in range(2)))
 
     @classmethod
     def find(cls, tree: Tree, columns: Sequence[Column], rows: LeafRows, paths: PathCounts) -> Covers:
-        """Covers of the best leaves on training rows.
+        """Find covers of the best leaves on training rows.
 
         Parameters
         ----------
@@ -140,7 +139,7 @@ class Covers:
         rows : LeafRows
             Training rows, or a sample of them.
         paths : PathCounts
-            The commonest ways into each leaf.
+            The most common ways into each leaf.
         """
         search = _Search(tree, columns, rows, paths)
         n_leaves = min(tree.n_leaves, MAX_LEAVES)
@@ -173,19 +172,19 @@ class Covers:
                 self.coverage[leaf, n - 1], self.precision[leaf, n - 1] = figures
 
     def is_rest(self, tree: Tree, leaf: int) -> bool:
-        """Tell whether a leaf is the last one of several and described as all cases that no better leaf has."""
+        """Return True if a leaf is the last of several and described as "all other cases"."""
         own = np.flatnonzero(self.leaf == leaf)
         return leaf == tree.n_leaves - 1 > 0 and len(own) == 1 and self.offset[own[0]] == self.offset[own[0] + 1]
 
     # --- files --------------------------------------------------------------------------------------------------
 
     def to_arrays(self) -> dict[str, np.ndarray]:
-        """Arrays by name, for a file; `from_arrays` gives an equal object back."""
+        """Return arrays by name, for a file; `from_arrays` restores an equal object."""
         return {name: getattr(self, name) for name in DTYPES}
 
     @classmethod
     def from_arrays(cls, arrays: dict[str, np.ndarray], tree: Tree) -> Covers:
-        """Covers of arrays that `to_arrays` made, checked against the tree; none where there are no arrays."""
+        """Restore covers from arrays made by `to_arrays`, checked against the tree; none without arrays."""
         if not arrays:
             return cls.none()
         for name, dtype in DTYPES.items():
@@ -228,13 +227,13 @@ class Covers:
 
 
 def merge_steps(tree: Tree, columns: Sequence[Column], steps: Sequence[int] | np.ndarray) -> list[Condition]:
-    """Conditions of the steps of a way, one per feature, in the order of their first steps; open ones left out."""
+    """Return the conditions of a way's steps, one per feature, in order of first occurrence, without open ones."""
     sides = (side_condition(tree, columns, step // 2, step % 2 == 0) for step in map(int, steps))
     return [condition for condition in merged(sides) if not condition.is_open]
 
 
 class ColumnTable:
-    """Some columns of a matrix, to be read like it: `table[:, feature]`, `table[rows]`, `len(table)`.
+    """Some columns of a matrix, indexed like it: `table[:, feature]`, `table[rows]`, `len(table)`.
 
     Parameters
     ----------
@@ -256,15 +255,15 @@ class ColumnTable:
 
 @dataclass(frozen=True, eq=False)
 class LeafRows:
-    """Training rows, or a sample: what the tree asks of them, their leaf nodes, leaf positions and weights.
+    """Training rows, or a sample: the columns of the tree, leaf nodes, leaf positions and weights.
 
     Attributes
     ----------
     X : ColumnTable
-        The columns that the tree looks at.
+        The columns that the tree uses.
     node, leaf : int arrays of shape (n,)
     weight : float64 array of shape (n,)
-        Of a sample such that each leaf weighs what all its rows do.
+        In a sample, each leaf has the total weight of all its rows.
     """
 
     X: Any
@@ -276,7 +275,7 @@ class LeafRows:
     def draw(
         cls, tree: Tree, X: np.ndarray, node: np.ndarray, weight: np.ndarray | None, most: int = FIGURE_ROWS
     ) -> LeafRows:
-        """About `most` rows that have weight, all of those in small leaves, evenly spread over the large ones.
+        """Sample about `most` rows with weight: all of those in small leaves, evenly spread over the large ones.
 
         Parameters
         ----------
@@ -295,14 +294,14 @@ class LeafRows:
         return cls(table, node[rows], tree.leaf[node[rows]], mass)
 
     def thinned(self, tree: Tree, most: int) -> LeafRows:
-        """About so many of the rows."""
+        """Return about this many of the rows."""
         if len(self.X) <= most:
             return self
         rows, mass = _sample(tree, self.node, self.weight, most)
         return LeafRows(self.X[rows], self.node[rows], self.leaf[rows], mass)
 
     def selected(self, cover: Cover) -> np.ndarray:
-        """Rows that a cover selects; each further condition looks only at rows that met those before."""
+        """Return the rows that a cover selects; each condition tests only rows that met the ones before."""
         out = np.zeros(len(self.X), bool)
         for way in cover.ways:
             inside = np.arange(len(self.X))
@@ -312,13 +311,13 @@ class LeafRows:
         return out
 
     def _part(self, condition: Condition, rows: np.ndarray) -> Any:
-        """What a condition asks of some rows."""
+        """Return which of some rows meet a condition."""
         features = {term.feature for term in condition.terms} or {condition.feature}
         return ColumnTable({feature: self.X[:, feature][rows] for feature in features}, len(rows))
 
 
 def _sample(tree: Tree, node: np.ndarray, weight: np.ndarray | None, most: int) -> tuple[np.ndarray, np.ndarray]:
-    """Positions of about `most` rows that have weight, and weights with which each leaf weighs what all its rows do."""
+    """Return positions of about `most` rows with weight, and weights that keep the total weight of each leaf."""
     rows = np.arange(len(node)) if weight is None else np.flatnonzero(np.asarray(weight) > 0)
     mass = np.ones(len(node)) if weight is None else np.asarray(weight, np.float64)
     if len(rows) <= most:
@@ -331,7 +330,7 @@ def _sample(tree: Tree, node: np.ndarray, weight: np.ndarray | None, most: int) 
 
 
 def _quota(size: np.ndarray, most: int) -> int:
-    """The largest quota per leaf with which all leaves together have at most `most` rows, but at least 1."""
+    """Return the largest quota per leaf, at least 1, with at most `most` rows in all leaves together."""
     low, high = 1, int(size.max())
     while low < high:
         middle = (low + high + 1) // 2
@@ -357,14 +356,14 @@ class _Search:
         self._test_sides()
 
     def _leads_to(self) -> np.ndarray:
-        """Which leaf positions can be reached from each node: bool (n_nodes, n_leaves)."""
+        """Return which leaf positions can be reached from each node: bool (n_nodes, n_leaves)."""
         tree, own = self.tree, np.zeros((len(self.tree), self.n_leaves), bool)
         shown = np.flatnonzero(tree.is_leaf & (tree.leaf < self.n_leaves))
         own[shown, tree.leaf[shown]] = True
         return passed_up(tree, own)
 
     def _test_sides(self) -> None:
-        """Find the rows on each side of each condition; conditions that ask the same are one."""
+        """Find the rows on each side of each condition; equal conditions are merged."""
         tree, first = self.tree, dict[tuple[object, ...], int]()
         for node in np.flatnonzero(~tree.is_leaf).tolist():
             key: tuple[object, ...] = (int(tree.feature[node]), bool(tree.missing_left[node]))
@@ -380,14 +379,14 @@ class _Search:
                 self.sides[2 * node], self.sides[2 * node + 1] = left, ~left
 
     def ways(self, leaf: int) -> list[list[int]]:
-        """Short ways into one leaf position, best first: the path itself where it is the only one and short enough."""
+        """Return short ways into a leaf position, best first: the path itself if it is the only one and is short."""
         weight, is_own = self.rows.weight, self.rows.leaf == leaf
         own = float(weight[is_own].sum())
         only = self._only_path(leaf)
         if only is not None and self._n_conditions(only) <= MAX_CONDITIONS:
             return [self._without_needless(only, self.all_rows.leaf == leaf, self.all_rows)]
         if leaf == self.tree.n_leaves - 1 or own <= 0 or not self.sides:
-            return [[]]  # the last leaf has all cases that no better one has
+            return [[]]  # the last leaf has all other cases
         steps, inside = self._candidates(leaf)
         found: list[list[int]] = []
         covered, best = np.zeros(len(weight), bool), 0.0
@@ -407,7 +406,7 @@ class _Search:
         return found
 
     def _only_path(self, leaf: int) -> list[int] | None:
-        """Steps of the path into a leaf, what raises the chance of a positive most first, if there is one path only."""
+        """Return the steps of the only path into a leaf, those that raise the log-odds most first; or nothing."""
         if int(self.paths.n_paths[leaf]) != 1:
             return None
         nodes, _ = next(self.paths.into(leaf))
@@ -418,7 +417,7 @@ class _Search:
         return [2 * self.twin[path[i]] + int(self.tree.left[path[i]] != path[i + 1]) for i in order]
 
     def _candidates(self, leaf: int) -> tuple[list[int], np.ndarray]:
-        """Sides that lead to a leaf, and the rows on them, as a matrix."""
+        """Return the sides that lead to a leaf, and the rows on them as a matrix."""
         tree, steps = self.tree, []
         for node in np.flatnonzero(~tree.is_leaf & self.leads_to[:, leaf]).tolist():
             for side, child in enumerate((tree.left[node], tree.right[node])):
@@ -428,9 +427,9 @@ class _Search:
         return steps, np.array([self.sides[step] for step in steps], np.float32)
 
     def _way(self, steps: list[int], inside: np.ndarray, wanted: np.ndarray, unwanted: np.ndarray) -> list[int]:
-        """The way of at most four conditions that fits best, found by a beam search.
+        """Return the best way of at most four conditions, found by beam search.
 
-        `wanted` is the weight of rows to be selected, `unwanted` that of rows to be left out.
+        `wanted` is the weight of rows to select, `unwanted` that of rows to leave out.
         """
         total = float(wanted.sum())
         group = np.array([self._group(step) for step in steps])
@@ -444,11 +443,11 @@ class _Search:
                 both = np.stack((wanted[rows], unwanted[rows]), axis=1).astype(np.float32)
                 hit, miss = (inside[:, rows] @ both).astype(np.float64).T
                 fit = 2 * hit / np.maximum(hit + miss + total, np.finfo(float).tiny)
-                fit = np.round(fit, 5)  # sums in another order, on another machine, choose the same conditions
+                fit = np.round(fit, 5)  # rounded, so that every machine chooses the same conditions
                 used = set(group[taken].tolist())
                 allowed = np.ones(len(steps), bool) if len(used) < MAX_CONDITIONS else np.isin(group, list(used))
                 allowed[taken] = False
-                allowed &= hit + miss < (1 - 1e-6) * float(both.sum())  # what leaves nothing out says nothing
+                allowed &= hit + miss < (1 - 1e-6) * float(both.sum())  # a condition that excludes nothing is useless
                 for i in np.argsort(-np.where(allowed, fit, -1.0), kind="stable")[:BEAM].tolist():
                     if allowed[i]:
                         tried.append((float(fit[i]), (round(float(hit[i]), 3), round(float(miss[i]), 3)), at, i))
@@ -464,7 +463,7 @@ class _Search:
         return [steps[i] for i in best]
 
     def _group(self, step: int) -> int:
-        """What a side looks at: its feature, or its own weighted sum."""
+        """Return what a side tests: its feature, or its own weighted sum."""
         node = step // 2
         return int(-1 - node if self.tree.kind[node] == OBLIQUE else self.tree.feature[node])
 
@@ -482,12 +481,12 @@ class _Search:
         return _f1(float(weight[mask & is_own].sum()), float(weight[mask].sum()), float(weight[is_own].sum()))
 
     def _without(self, way: Sequence[int]) -> Iterator[list[int]]:
-        """The way without each of its conditions, the last one first."""
+        """Yield the way without each of its conditions, the last one first."""
         for group in dict.fromkeys(self._group(step) for step in reversed(way)):
             yield [step for step in way if self._group(step) != group]
 
     def _without_needless(self, way: list[int], is_own: np.ndarray, rows: LeafRows) -> list[int]:
-        """The way without conditions, and sides of ranges, that no row outside fails among those that meet the rest."""
+        """Return the way without conditions, or sides of ranges, that exclude no outside row that meets the rest."""
         sides = {
             step: side_condition(self.tree, self.columns, step // 2, step % 2 == 0).holds(rows.X)
             if rows is not self.rows
@@ -509,12 +508,12 @@ class _Search:
         return way
 
     def _shortened(self, way: list[int], is_own: np.ndarray) -> list[int]:
-        """The way with the least useful conditions dropped one by one, until it is short enough."""
+        """Return the way with the least useful conditions dropped one by one until it is short enough."""
         while self._n_conditions(way) > MAX_CONDITIONS:
             way = max(self._without(way), key=lambda each: self._fit(each, is_own))
         return way
 
 
 def _f1(hit: float, selected: float, own: float) -> float:
-    """Harmonic mean of coverage and precision."""
+    """Return the harmonic mean of coverage and precision (F1)."""
     return 2 * hit / (selected + own) if hit > 0 else 0.0

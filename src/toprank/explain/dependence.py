@@ -1,6 +1,6 @@
-"""Partial dependence: the mean score of cases if one column, or two, had a given value.
+"""Partial dependence: the mean score of cases with one or two columns set to given values.
 
-Asks a model, of any kind, for scores of encoded rows; knows nothing of trees.
+Works with any model that scores encoded rows; knows nothing of trees.
 """
 
 from __future__ import annotations
@@ -22,23 +22,23 @@ ROUNDING = 1e-9  # of a sum of shares
 
 @dataclass(frozen=True)
 class Dependence:
-    """Mean score by the values of one column, or of two.
+    """Mean score by the values of one or two columns.
 
     Attributes
     ----------
     names : tuple of str
         Names of the columns, one or two: the axes.
     values : tuple of tuple
-        Values along each axis: rising numbers, or the words for categories.
+        Values along each axis: ascending numbers, or names of categories.
     is_categorical : tuple of bool
         Whether an axis holds categories.
     mean : ndarray of float64, shape (n_1,) or (n_1, n_2)
-        Mean score of the rows if they had these values.
+        Mean score of the rows with these values.
     share : ndarray of float64, of the same shape
-        Share of the rows that are nearest to these values; a mean where there is no row says little. Rows with a
-        missing number are counted nowhere.
+        Share of the rows nearest to these values; a mean without rows nearby says little. Rows with a missing number
+        are not counted.
     n_rows : int
-        Rows over which the mean is taken.
+        Rows averaged over.
     """
 
     names: tuple[str, ...]
@@ -50,12 +50,12 @@ class Dependence:
 
     @property
     def missing_share(self) -> float:
-        """Share of the rows that `share` counts nowhere: those in which a number is missing."""
+        """Share of the rows that `share` does not count: those with a missing number."""
         left_out = 1.0 - float(self.share.sum())
         return left_out if left_out > ROUNDING else 0.0
 
     def columns(self) -> dict[str, Any]:
-        """Columns value (or value_1 and value_2), mean and share; a row for each point."""
+        """Return columns value (or value_1 and value_2), mean and share; one row per point."""
         places = np.indices(self.mean.shape).reshape(self.mean.ndim, -1)
         names = ["value"] if len(self.names) == 1 else ["value_1", "value_2"]
         columns: dict[str, Any] = {
@@ -93,12 +93,12 @@ def partial_dependence(
     max_rows: int = 500,
     random_state: Any = 0,
 ) -> Dependence:
-    """Mean score of the rows if they all had the same value in one column, or in two, for a range of values.
+    """Return the mean score of the rows with one or two columns set to each of a range of values.
 
     Parameters
     ----------
     decide : callable
-        From encoded rows, shape (m, n_features), to their scores, shape (m,).
+        Maps encoded rows, shape (m, n_features), to scores, shape (m,).
     matrix : float array of shape (n, n_features)
         Encoded rows: numbers as they are, categories as codes, NaN = missing.
     columns : sequence of Column
@@ -106,12 +106,12 @@ def partial_dependence(
     features : str, int, or a list of one or two of them
         Columns to vary, by name or by position.
     n_values : int, default=20
-        Values of a number to try: its quantiles, or all where it has so few. Of a category all are tried, and a
-        missing one where rows have it.
+        Values of a number to try: its quantiles, or all values if it has no more. Categories are all tried, and
+        missing if it occurs.
     max_rows : int, default=500
-        Rows to take the mean over; where there are more, so many are drawn.
+        Most rows to average over; from more rows, this many are drawn.
     random_state : int, numpy.random.Generator or None, default=0
-        Of that draw.
+        Seed of that draw.
 
     Returns
     -------
@@ -121,7 +121,7 @@ def partial_dependence(
     -----
     `model.dependence(X, features)` of a fitted ranker takes a table as it is.
 
-    The other columns keep their values, so that a mean may be over rows that cannot exist where columns go together.
+    The other columns keep their values, so if columns are correlated the mean may include impossible rows.
     Cost: one score for each row and value, or for each row and pair of values.
 
     References
@@ -157,7 +157,7 @@ def partial_dependence(
 
 @dataclass(frozen=True)
 class _Axis:
-    """The values of a column that are tried: as the matrix holds them, and as people read them."""
+    """Return the values of a column to try: as in the matrix, and as shown to users."""
 
     codes: np.ndarray
     words: tuple[Any, ...]
@@ -179,12 +179,12 @@ class _Axis:
             )
         distinct = np.unique(known)
         if len(distinct) > n_values:
-            # Values that occur, not means of two: whole numbers stay whole.
+            # Values that occur, not means of two, so that integers stay integers.
             distinct = np.unique(np.quantile(known, np.linspace(0, 1, n_values), method="inverted_cdf"))
         return cls(distinct, tuple(distinct.tolist()), False)
 
     def nearest(self, cells: np.ndarray) -> np.ndarray:
-        """Place of the value nearest to each cell, -1 for none: intp (n,)."""
+        """Return the index of the value nearest to each cell, -1 for none: intp (n,)."""
         is_missing = np.isnan(cells)
         if not self.is_categorical:
             middles = (self.codes[1:] + self.codes[:-1]) / 2
@@ -198,7 +198,7 @@ class _Axis:
 def _mean_scores(
     decide: Callable[[np.ndarray], np.ndarray], rows: np.ndarray, features: list[int], codes: list[np.ndarray]
 ) -> np.ndarray:
-    """Mean score for each value, or pair of values. The last axis goes in one call, the first in a loop."""
+    """Return the mean score per value or pair of values. The last axis takes one call, the first a loop."""
     n_last = len(codes[-1])
     block = np.tile(rows, (n_last, 1))
     block[:, features[-1]] = np.repeat(codes[-1], len(rows))
@@ -215,14 +215,14 @@ def _scores(decide: Callable[[np.ndarray], np.ndarray], block: np.ndarray) -> np
     scores = np.asarray(decide(block), dtype=np.float64)
     if scores.shape != (len(block),):
         raise InputError(
-            f"'decide' of partial_dependence must give one score per row, shape ({len(block)},). "
-            f"Got shape {scores.shape} instead. Hint: of predict_proba take one column."
+            f"'decide' of partial_dependence must return one score per row, shape ({len(block)},). "
+            f"Got shape {scores.shape} instead. Hint: take one column of predict_proba."
         )
     return scores
 
 
 def _shares(places: list[np.ndarray], axes: list[_Axis]) -> np.ndarray:
-    """Share of the rows at each point; rows without a place are in none."""
+    """Return the share of the rows at each point; rows without a nearest value do not count."""
     shape = tuple(len(axis.codes) for axis in axes)
     is_placed = np.all([place >= 0 for place in places], axis=0)
     flat = np.ravel_multi_index([place[is_placed] for place in places], shape)
@@ -241,7 +241,7 @@ def _check_matrix(matrix: Any, columns: Sequence[Column]) -> np.ndarray:
 
 
 def _positions(features: Any, columns: Sequence[Column]) -> list[int]:
-    """Positions of the columns asked for: one, or two that differ."""
+    """Return the positions of the requested columns: one, or two different ones."""
     asked = [features] if isinstance(features, str) or not isinstance(features, Sequence) else list(features)
     names = [column.name for column in columns]
     found = []

@@ -1,4 +1,4 @@
-"""`PathCounts`: the commonest ways into each leaf, counted on training rows."""
+"""`PathCounts`: the most common paths into each leaf, counted on training rows."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from toprank.tree.scoring import rises
 from toprank.tree.structure import Tree
 
 PATHS_KEPT = 5
-"""Paths remembered of each leaf."""
+"""Most paths kept per leaf."""
 
 DTYPES = {"leaf": NODE, "share": np.float64, "offset": NODE, "nodes": NODE, "n_paths": NODE}
 
@@ -29,13 +29,13 @@ class PathCounts:
     leaf : int32 array of shape (m,)
         Leaf position of each path, ascending.
     share : float64 array of shape (m,)
-        Part of the leaf's weight that came this way.
+        Share of the leaf's weight that took this path.
     offset : int32 array of shape (m + 1,)
         Path i owns nodes[offset[i]:offset[i + 1]].
     nodes : int32 array
         Nodes of the paths, each from the root to its leaf.
     n_paths : int32 array of shape (n_leaves,)
-        Distinct paths seen into each leaf position, also those not kept.
+        Distinct paths into each leaf position, including those not kept.
     """
 
     leaf: np.ndarray
@@ -55,23 +55,23 @@ class PathCounts:
     __hash__ = None  # type: ignore[assignment]
 
     def into(self, leaf: int) -> Iterator[tuple[np.ndarray, float]]:
-        """Paths into a leaf position, each with its share, heaviest first."""
+        """Return the paths into a leaf position with their shares, heaviest first."""
         for i in np.flatnonzero(self.leaf == leaf):
             yield self.nodes[self.offset[i] : self.offset[i + 1]], float(self.share[i])
 
     @classmethod
     def none(cls, tree: Tree) -> PathCounts:
-        """No paths at all, for a tree whose training rows are gone: rules are then read off the tree alone."""
+        """Return no paths, for a tree without its training rows: rules then come from the tree alone."""
         nothing = np.zeros(0, NODE)
         return cls(nothing, np.zeros(0), np.zeros(1, NODE), nothing, np.zeros(tree.n_leaves, NODE))
 
     def to_arrays(self) -> dict[str, np.ndarray]:
-        """Arrays by name, for a file; `from_arrays` gives an equal object back."""
+        """Return arrays by name, for a file; `from_arrays` restores an equal object."""
         return {name: getattr(self, name) for name in DTYPES}
 
     @classmethod
     def from_arrays(cls, arrays: dict[str, np.ndarray], tree: Tree | None = None) -> PathCounts:
-        """Paths of arrays that `to_arrays` made; checked, against the tree where one is given."""
+        """Restore paths from arrays made by `to_arrays`, checked, against the tree if one is given."""
         for name, dtype in DTYPES.items():
             if name not in arrays or arrays[name].dtype != dtype or arrays[name].ndim != 1:
                 raise InputError(f"Not valid paths: they lack an array {name!r} of {np.dtype(dtype)}.")
@@ -103,7 +103,7 @@ class PathCounts:
                 raise InputError(f"Not valid paths: they are not {rule}. Hint: the data may be damaged.")
 
     def _fits(self, tree: Tree) -> bool:
-        """Tell whether every path runs from the root along children to a leaf of its position."""
+        """Return True if every path runs from the root along children to a leaf of its position."""
         if len(self.n_paths) != tree.n_leaves:
             return False
         if len(self.nodes) and not 0 <= self.nodes.min() <= self.nodes.max() < len(tree):
@@ -122,7 +122,7 @@ def count_paths(
     max_rows: int = 20_000,
     leaf: np.ndarray | None = None,
 ) -> PathCounts:
-    """Return the commonest ways of the rows of X into each leaf position.
+    """Return the most common paths of the rows of X into each leaf position.
 
     Parameters
     ----------
@@ -131,10 +131,10 @@ def count_paths(
     weight : float array of shape (n,) or None
         Rows of weight 0 do not count.
     max_rows : int, default=20,000
-        Of a larger table about as many rows are followed, the same number in each leaf as far as it has
-        them: the leaves at the top are small, and are those that matter.
+        From a larger table about this many rows are followed, the same number per leaf if it has them, as the
+        leaves at the top are small but matter most.
     leaf : int32 array of shape (n,) or None
-        Leaf node of each row, where it is known already.
+        Leaf node of each row, if known already.
 
     Returns
     -------
@@ -165,7 +165,7 @@ def count_paths(
 
 
 def rows_of_each_leaf(leaf: np.ndarray, rows: np.ndarray, quota: int) -> np.ndarray:
-    """At most `quota` of the rows in each leaf node, evenly spread over its rows; ascending."""
+    """Return at most `quota` rows per leaf node, evenly spread over its rows; ascending."""
     size = count_rows(leaf, rows, int(leaf.max(initial=0)) + 1)
     out = np.empty(int(np.minimum(size, quota).sum()), rows.dtype)
     spread_rows(leaf, rows, size, quota, np.zeros(len(size), np.int64), out)
@@ -173,7 +173,7 @@ def rows_of_each_leaf(leaf: np.ndarray, rows: np.ndarray, quota: int) -> np.ndar
 
 
 def ways_up(tree: Tree, leaf: int) -> Iterator[list[int]]:
-    """Paths from the root into a leaf position, read off the tree alone, heavier parents first."""
+    """Yield the paths from the root into a leaf position, from the tree alone, heavier parents first."""
     total = tree.positive + tree.negative
     parents: dict[int, list[int]] = {}
     for node in np.flatnonzero(tree.kind != LEAF).tolist():

@@ -1,8 +1,8 @@
-"""Reasons: for each row the values that speak for it, in words, each with its strength; strongest first.
+"""Reasons: per row the values that speak for it, in words, each with its strength, strongest first.
 
-What speaks for a row is counted in log-odds of a positive, column by column: what the conditions on its path did plus
-the points of a scorecard inside the leaf. A weighted sum is divided among the columns that took the row to its side. So
-conditions, sums, scorecards and votes of many trees all give reasons of the same form.
+Contributions are in log-odds of a positive, per column: those of the conditions on the path plus the points of a
+scorecard inside the leaf. A weighted sum is shared by the columns that push the row to its side. So conditions, sums,
+scorecards and votes of many trees all give reasons of the same form.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from toprank.tree.scoring import Card
 from toprank.tree.structure import Tree
 
 MAX_REASONS = 100
-"""Reasons per case that a table of alerts may have: more would make a table that nobody reads."""
+"""Most reasons per case in a table of alerts; nobody reads more."""
 
 LEAST_STRENGTH = 1.005
-"""A factor below this is no reason: it would be printed as 1."""
+"""A factor below this is not a reason: it would print as 1."""
 
 MOST_STRENGTH = 1000.0
-"""Larger factors are cut off: far outside its training data a scorecard can say that much, but not how much more."""
+"""Larger factors are capped: far outside the training data the exact factor of a scorecard means nothing."""
 
 LEAST_KEPT = 0.1
-"""Contributions are shrunk to what the hit rate among new cases bears out, but to no less than this share."""
+"""Contributions are shrunk to match the hit rate of new cases, but to no less than this share."""
 
 
 @dataclass(frozen=True)
@@ -43,11 +43,11 @@ class Reason:
     value : str, number, bool or None
         The value of the case, a category as the caller wrote it; None = missing.
     strength : float
-        By how much the value multiplies the odds of a positive: more than 1.
+        Factor by which the value multiplies the odds of a positive, above 1.
     text : str
-        The value in words, beside what is usual.
+        The value in words, next to what is usual.
     low, high : float
-        What conditions on the way to the leaf ask of a number: low < value <= high; infinite where they ask nothing.
+        Bounds that the conditions on the path set for a number: low < value <= high; infinite if there are none.
     """
 
     feature: str
@@ -76,12 +76,12 @@ def reasons(
     X : float array of shape (n, n_features)
         As the tree reads it: category columns hold codes, NaN = missing.
     n_reasons : int, default=3
-        Reasons per row at most.
+        Most reasons per row.
     originals : callable or None
         Categories as the caller wrote them; see `Originals`.
     gain : float array of shape (n,) or None
-        Log-odds of each row's hit rate among new cases, less those of all cases. Where a row's contributions promise
-        more than that, they are shrunk to it. None keeps them as training has them.
+        Log-odds of each row's hit rate among new cases, minus those of all cases. Contributions of a row that add up to
+        more are shrunk to it. None keeps those of training.
 
     Returns
     -------
@@ -93,7 +93,7 @@ def reasons(
 
 
 def row_contributions(tree: Tree, columns: Sequence[Column], X: np.ndarray) -> np.ndarray:
-    """How much each value raised the log-odds of its row: float64 (n, n_features).
+    """Return how much each value raised the log-odds of its row: float64 (n, n_features).
 
     Conditions count against the node that they divide, points of a scorecard against the usual points of the column.
     """
@@ -123,13 +123,13 @@ def usual_points(card: Card, columns: Sequence[Column], typical: np.ndarray) -> 
 
 
 def typical_row(columns: Sequence[Column]) -> np.ndarray:
-    """The usual value of each column, NaN where it is not known or usually missing: float64 (n_features,)."""
+    """Return the usual value of each column, NaN if unknown or usually missing: float64 (n_features,)."""
     usual = [column.usual for column in columns]
     return np.array([np.nan if known is None or known.missing > 0.5 else known.value for known in usual])
 
 
 def path_bounds(tree: Tree, X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """What the conditions on each row's path ask of each number: low < value <= high, float64 (n, n_features) both."""
+    """Return the bounds on each number along each row's path: low < value <= high, both float64 (n, n_features)."""
     nodes, _ = tree.paths(X)
     low, high = np.full((len(X), tree.n_features), -np.inf), np.full((len(X), tree.n_features), np.inf)
     for step in range(nodes.shape[1] - 1):
@@ -151,7 +151,7 @@ def strongest(
     gain: np.ndarray | None = None,
     bounds: tuple[np.ndarray, np.ndarray] | None = None,
 ) -> list[list[Reason]]:
-    """Reasons of rows from what each value did for its row; parameters as in `reasons`."""
+    """Return the reasons of rows from the contribution of each value; parameters as in `reasons`."""
     if gain is not None:
         contributions = contributions * kept_shares(contributions, gain)[:, None]
     order = np.argsort(-contributions, axis=1, kind="stable")[:, :n_reasons]
@@ -178,7 +178,7 @@ def strongest(
 
 
 def kept_shares(contributions: np.ndarray, gain: np.ndarray) -> np.ndarray:
-    """Share of each row's contributions that its gain in log-odds bears out: float64 (n,), from 0.1 to 1."""
+    """Return the share of each row's contributions that its gain in log-odds supports: float64 (n,), from 0.1 to 1."""
     total = contributions.sum(axis=1)
     with np.errstate(invalid="ignore"):
         share = np.where(total > 0, gain / np.where(total > 0, total, 1.0), 1.0)

@@ -1,4 +1,4 @@
-"""`Explanation`: why one row stands where it stands, to read and as data."""
+"""`Explanation`: why one row has its score, as text and as data."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ from toprank.words.plain import plain
 
 WIDTH = 100
 POINTS_SHOWN = 5
-"""Features of the scorecard that an explanation lists."""
+"""Most scorecard features that an explanation lists."""
 
 
 @dataclass(frozen=True)
 class Step:
-    """One condition, or one feature of the scorecard, and what it did for the row.
+    """One condition, or one feature of the scorecard, and its contribution to the row.
 
     Attributes
     ----------
     feature : str
-        Name of the feature; of a weighted sum, its formula.
+        Name of the feature, or formula of a weighted sum.
     value : str, number or None
         The row's value; a category by name; None = missing.
     contribution : float
@@ -48,7 +48,7 @@ class Step:
 
 @dataclass(frozen=True)
 class Explanation:
-    """Why one row stands where it stands.
+    """Why one row has its score.
 
     Attributes
     ----------
@@ -59,14 +59,14 @@ class Explanation:
     score : float
         The row's own score.
     rate : float
-        Hit rate of cases with that score; of new cases where `is_for_new_cases`, else of training.
+        Hit rate of cases with that score; of new cases if `is_for_new_cases`, else of training.
     lift : float
         That rate over the share of positives in training.
     is_for_new_cases : bool
     steps : tuple of Step
-        Conditions on the row's path, merged by feature, by how much they raised the log-odds.
+        Conditions on the row's path, merged by feature, ordered by contribution to the log-odds.
     inside : tuple of Step
-        Features that weigh most inside the leaf, where a scorecard orders it.
+        Features with the most points, if a scorecard orders the leaf.
     """
 
     leaf: int
@@ -81,7 +81,7 @@ class Explanation:
     inside: tuple[Step, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values, ready for JSON; what is not a number is None."""
+        """Return plain values, ready for JSON; non-finite numbers become None."""
         return plain(asdict(self))
 
     def __str__(self) -> str:
@@ -104,7 +104,7 @@ class Explanation:
 
 
 def step_lines(steps: Sequence[Step]) -> list[str]:
-    """One line per step, wrapped."""
+    """Return one line per step, wrapped."""
     lines: list[str] = []
     for step in steps:
         start = f"  {step.contribution:+6.2f}  "
@@ -126,7 +126,7 @@ def explain_rows(
     *,
     originals: Originals | None = None,
 ) -> list[Explanation]:
-    """Why each row of X stands where it stands.
+    """Explain the score of each row of X.
 
     Parameters
     ----------
@@ -190,7 +190,7 @@ def _step(condition: Condition, contribution: float, value: float, original: Any
 
 
 def value_step(column: Column, value: float, contribution: float, original: Any = None) -> Step:
-    """Return what a value did for its row, without a condition."""
+    """Return the contribution of a value to its row, without a condition."""
     shown = value_of(column, value, original)
     return Step(column.name, shown, float(contribution), value_text(column, float(value), original, with_usual=False))
 
@@ -198,7 +198,7 @@ def value_step(column: Column, value: float, contribution: float, original: Any 
 def _scorecard_steps(
     tree: Tree, columns: Sequence[Column], X: np.ndarray, originals: Originals | None
 ) -> list[tuple[Step, ...]]:
-    """For each row the features with the most points, for or against; nothing without a scorecard."""
+    """Return per row the features with the most points, for or against; nothing without a scorecard."""
     points = tree.scoring.points(X)
     if not points.any():
         return [()] * len(X)

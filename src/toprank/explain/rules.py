@@ -1,4 +1,4 @@
-"""`Rule`: a leaf as data. Its ways are lists of conditions; beside them, its hit rate and what it caught in training.
+"""`Rule`: a leaf as data: its ways, which are lists of conditions, its hit rate and its training figures.
 
 Texts, tables and JSON are made from rules; nothing is read back from a text.
 """
@@ -25,13 +25,13 @@ from toprank.words.plain import plain
 from toprank.words.wording import EXACT, SHORT, Detail
 
 PATHS_SHOWN = 3
-"""Ways into a leaf that are written out in short; the rest is counted."""
+"""Most ways into a leaf that a short text lists; the rest is counted."""
 
 WAYS_TRIED = 200
-"""Paths looked at for a leaf that no counted row reached, in search of one without contradiction."""
+"""Most paths to search for one without contradiction, for a leaf that no counted row reached."""
 
 NODES_TRIED = 5_000
-"""Nodes on these paths, after which the search ends: nodes may have several parents, and paths are then many."""
+"""Most nodes on these paths: nodes with several parents can give very many paths."""
 
 NOT_IN_TABLE = {"in_table": False}
 """Marks fields of a rule that its table leaves out."""
@@ -39,12 +39,12 @@ NOT_IN_TABLE = {"in_table": False}
 
 @dataclass(frozen=True, kw_only=True)
 class LeafRule:
-    """A leaf as data: how to get into it; subclasses add its figures.
+    """A leaf as data: the ways into it; subclasses add its figures.
 
     Attributes
     ----------
     leaf : int
-        From 1; of a ranker the place in the ranking, of a classifier counted from left to right.
+        From 1: the place in the ranking of a ranker, from left to right in a classifier.
     ways : tuple of Way
         A row is selected where all conditions of one way hold.
     """
@@ -53,17 +53,17 @@ class LeafRule:
     ways: tuple[Way, ...]
 
     def way_texts(self, detail: Detail = SHORT) -> list[str]:
-        """Words for each way by itself."""
+        """Return each way in words."""
         return [way.text(detail) for way in self.ways]
 
     def text(self, detail: Detail = SHORT) -> str:
-        """All ways in one line, joined by "or"."""
+        """Return all ways in one line, joined by "or"."""
         return " or ".join(self.way_texts(detail))
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values, ready for JSON: the figures, `rule` in words, and `ways` as lists of conditions.
+        """Return plain values, ready for JSON: the figures, `rule` in words, and `ways` as lists of conditions.
 
-        What is not a number is None; what is not known is left out.
+        Non-finite numbers become None; unknown figures are left out.
         """
         out: dict[str, Any] = {}
         for each in fields(self):
@@ -78,7 +78,7 @@ class LeafRule:
 
 @dataclass(frozen=True, kw_only=True)
 class Rule(LeafRule):
-    """A leaf of a ranker as data: how to get into it, its hit rate, and what it caught in training.
+    """A leaf of a ranker as data: the ways into it, its hit rate, and its training figures.
 
     Attributes
     ----------
@@ -89,23 +89,23 @@ class Rule(LeafRule):
     n_other_ways : int
         Further ways into the leaf that are not listed.
     is_short : bool
-        True where the ways were found on training cases; False where they are paths of the tree.
+        True if the ways were found on training cases; False if they are paths of the tree.
     is_rest : bool
-        True where the rule stands for all cases that no better leaf has; it then has one way without conditions.
+        True if the rule means "all other cases"; it then has one way without conditions.
     coverage : float
         Share of the leaf's training cases that `ways` select.
     precision : float
-        Share of what `ways` select among the training cases that belongs to the leaf.
+        Share of the training cases selected by `ways` that belong to the leaf.
     hit_rate, hit_rate_low, hit_rate_high : float or None
-        Hit rate to expect of new cases and its interval; None where it is not known.
+        Hit rate to expect of new cases and its interval; None if unknown.
     lift : float
         That rate, or else the training rate, over the share of positives in training.
     n, positives, training_rate : float
-        What the leaf had in training.
+        Training figures of the leaf.
     score : float
         Upper end of the leaf's range of scores.
     tree : int or None
-        Of an ensemble: which tree, 1 = the first.
+        In an ensemble: the tree, 1 = the first.
     """
 
     n_other_ways: int = field(default=0, metadata=NOT_IN_TABLE)
@@ -124,7 +124,7 @@ class Rule(LeafRule):
     tree: int | None = None
 
     def way_texts(self, detail: Detail = SHORT) -> list[str]:
-        """Words for each way by itself, and for those that are not listed."""
+        """Return each way in words, and a count of those that are not listed."""
         if self.is_rest:
             return ["all other cases"]
         texts = super().way_texts(detail)
@@ -134,7 +134,7 @@ class Rule(LeafRule):
         return texts
 
     def text(self, detail: Detail = SHORT) -> str:
-        """All ways in one line, joined by "or", in brackets where they are several."""
+        """Return all ways in one line, joined by "or", in brackets if there are several."""
         texts = self.way_texts(detail)
         for i, way in enumerate(self.ways if len(texts) > 1 else ()):
             texts[i] = f"({texts[i]})" if self.is_short or len(way) > 1 else texts[i]
@@ -148,7 +148,7 @@ class ClassRule(LeafRule):
     Attributes
     ----------
     label : str, number or bool
-        The class that the leaf gives; `class` in tables and JSON.
+        The class of the leaf; `class` in tables and JSON.
     n, of_class : float
         Training cases of the leaf, and those of its class among them.
     share, share_low, share_high : float
@@ -167,7 +167,7 @@ class ClassRule(LeafRule):
 
 
 def rule_table(rules: Sequence[LeafRule], *, exact: bool = False) -> dict[str, Any]:
-    """Columns of a table of rules: tree (of ensembles), leaf, rule (in words), then the figures that are known."""
+    """Return the columns of a table of rules: tree (ensembles only), leaf, rule (in words), then the known figures."""
     out: dict[str, Any] = {} if getattr(rules[0], "tree", None) is None else {"tree": []}
     for each in fields(rules[0]):
         values = [getattr(rule, each.name) for rule in rules]
@@ -181,7 +181,7 @@ def rule_table(rules: Sequence[LeafRule], *, exact: bool = False) -> dict[str, A
 
 
 def leaf_table(tree: Tree, rates: np.ndarray | None = None) -> dict[str, np.ndarray]:
-    """Figures of each leaf position, best first; leaf nodes that share a position are taken together.
+    """Return the figures of each leaf position, best first; leaf nodes that share a position are combined.
 
     Parameters
     ----------
@@ -192,9 +192,9 @@ def leaf_table(tree: Tree, rates: np.ndarray | None = None) -> dict[str, np.ndar
     Returns
     -------
     dict of arrays of shape (n_leaves,)
-        leaf (1 = top); where rates are given, hit_rate, hit_rate_low and hit_rate_high; lift (that rate, or else the
-        training rate, over the share of positives in training); n, positives and training_rate: what the leaf had in
-        training; score (upper end of the leaf's range).
+        leaf (1 = top); with rates, hit_rate, hit_rate_low and hit_rate_high; lift (that rate, or else the
+        training rate, over the share of positives in training); n, positives and training_rate, from training;
+        score (upper end of the leaf's range).
     """
     ends = np.flatnonzero(tree.is_leaf)
     position = tree.leaf[ends]
@@ -227,25 +227,25 @@ def leaf_rules(
     max_rules: int | None = None,
     max_conditions: int | None = MAX_CONDITIONS,
 ) -> list[Rule]:
-    """One rule per leaf position, best first.
+    """Return one rule per leaf position, best first.
 
     Parameters
     ----------
     tree : Tree
     columns : sequence of Column, one per feature of the tree
     paths : PathCounts
-        The commonest ways into each leaf, of `count_paths`. A leaf that none of its rows reached is described by a
-        path read off the tree.
+        The most common paths into each leaf, from `count_paths`. A leaf that no counted row reached is described by a
+        path from the tree.
     rates : float array of shape (n_leaves, 3), optional
         Hit rates of new cases, as in `leaf_table`.
     covers : Covers or None
         Short rules of the best leaves; without them, rules have the three main ways of `paths`.
     exact : bool, default False
-        Take all ways that `paths` knows, and no covers.
+        Use all ways in `paths`, and no covers.
     max_rules : int or None
-        Rules from the top; None for all.
+        Most rules, from the top; None for all.
     max_conditions : int or None
-        Conditions per way of a short rule; None, or more than 4, for paths as they are where there is one only.
+        Most conditions per way of a short rule; with None, or more than 4, a leaf with a single path shows that path.
     """
     figures, log_odds = leaf_table(tree, rates), node_log_odds(tree)
     rules = []
@@ -262,7 +262,7 @@ def leaf_rules(
 def _short_ways(
     tree: Tree, columns: Sequence[Column], covers: Covers, paths: PathCounts, leaf: int, max_conditions: int | None
 ) -> dict[str, Any] | None:
-    """The cover of a leaf; None where it says nothing, or where more conditions are allowed and its path is better."""
+    """Return the cover of a leaf; None if it says nothing, or if more conditions are allowed and its path is better."""
     cover = covers.of(tree, columns, leaf, MAX_CONDITIONS if max_conditions is None else max_conditions)
     if cover is None:
         return None
@@ -287,7 +287,7 @@ def _short_ways(
 def _ways(
     tree: Tree, columns: Sequence[Column], paths: PathCounts, leaf: int, log_odds: np.ndarray, detail: Detail
 ) -> dict[str, Any]:
-    """The paths into a leaf; paths that read the same are one way."""
+    """Return the paths into a leaf; paths that read the same are one way."""
     ways: dict[tuple[str, ...], tuple[Way, float, int]] = {}
     for nodes, share in paths.into(leaf):
         way = ranked_way(tree, columns, nodes, log_odds)
@@ -309,12 +309,12 @@ def _ways(
 
 
 def ranked_way(tree: Tree, columns: Sequence[Column], nodes: Sequence[int] | np.ndarray, log_odds: np.ndarray) -> Way:
-    """Conditions of a path, those that raise the log-odds most first."""
+    """Return the conditions of a path, those that raise the log-odds most first."""
     return Way(tuple(condition for condition, _ in ranked_conditions(tree, columns, nodes, log_odds)))
 
 
 def _possible_way(tree: Tree, columns: Sequence[Column], leaf: int, log_odds: np.ndarray) -> Way:
-    """The first path into a leaf that some row can take, or the first at all."""
+    """Return the first path into a leaf that some row can take, else the first path."""
     first, n_nodes = None, 0
     for path in islice(ways_up(tree, leaf), WAYS_TRIED):
         way = ranked_way(tree, columns, path, log_odds)
@@ -328,7 +328,7 @@ def _possible_way(tree: Tree, columns: Sequence[Column], leaf: int, log_odds: np
 
 
 def checked_leaf_rates(values: np.ndarray | None, tree: Tree) -> np.ndarray | None:
-    """Hit rates of leaves from a file; raise ValueError where they are not those of the tree."""
+    """Return hit rates of leaves from a file; raise ValueError if they do not fit the tree."""
     if values is None:
         return None
     is_whole = values.shape == (tree.n_leaves, 3) and values.dtype == np.float64

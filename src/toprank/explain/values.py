@@ -1,4 +1,4 @@
-"""The value of one case in words, beside what is usual in its column."""
+"""The value of one case in words, next to what is usual in its column."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from toprank.words.numbers import EXACT_DIGITS, decimal_text, number_text, perce
 from toprank.words.wording import SHORT
 
 MANY = 10_000
-"""Numbers from here on are rounded before the decimal point, too, where they only say what is usual."""
+"""Numbers from here on are also rounded before the decimal point if they only say what is usual."""
 
 Originals = Callable[[str], Sequence[Any] | None]
-"""Values of a column, by its name, as the caller gave them, one per row, None for a missing one; or None where they are
-not at hand. Trees read codes: only the original says what an unseen or a pooled category is."""
+"""Returns a column's original values by its name, one per row, None for missing; or None if not available. Trees use
+codes, so only the original says what an unseen or pooled category is."""
 
 
 def value_of(column: Column, value: float, original: Any = None) -> Category | None:
@@ -37,7 +37,7 @@ def value_of(column: Column, value: float, original: Any = None) -> Category | N
 def originals_by_feature(
     columns: Sequence[Column], X: np.ndarray, is_used: np.ndarray, originals: Originals | None
 ) -> dict[int, Sequence[Any]]:
-    """Original values, by feature, of the columns whose codes do not say what a row's value is.
+    """Return original values, by feature, of the columns whose codes are ambiguous.
 
     Those are category columns where a used cell (`is_used`, bool of X's shape) is missing, unseen or pooled.
     """
@@ -62,7 +62,7 @@ def value_text(
     *,
     with_usual: bool = True,
 ) -> str:
-    """Words for the value of one case: payroll_share = 0.05 (usually at least 0.15).
+    """Return the value of one case in words: payroll_share = 0.05 (usually at least 0.15).
 
     Parameters
     ----------
@@ -70,10 +70,10 @@ def value_text(
     value : float
         A number or a category code; NaN = missing, or an unseen category.
     original : str, number, bool or None
-        The category as the caller gave it; None where it is missing or not at hand.
+        The category as the caller gave it; None if missing or not available.
     low, high : float
-        Bounds that the value meets (low < value <= high), infinite where there are none. They are mentioned where
-        the value is a usual one, and where it is not known what is usual.
+        Bounds that the value meets (low < value <= high), infinite if there are none. They are shown if the value is a
+        usual one, or if it is not known what is usual.
     with_usual : bool, default True
 
     Examples
@@ -106,7 +106,7 @@ def value_text(
 
 
 def _date_remarks(column: Column, value: float, low: float, high: float, usual: Usual | None) -> tuple[str, list[str]]:
-    """A date, and what stands beside it: what is usual beside an unusual one, else the bounds that it meets."""
+    """Return a date and its remark: what is usual, if it is unusual, else the bounds that it meets."""
     if usual is not None and not usual.low <= value <= usual.high:
         is_early = value < usual.low
         end = column.date_text(usual.low if is_early else usual.high)
@@ -118,15 +118,15 @@ def _date_remarks(column: Column, value: float, low: float, high: float, usual: 
 def _number_remarks(
     column: Column, value: float, low: float, high: float, usual: Usual | None
 ) -> tuple[str, list[str]]:
-    """A number, and what stands beside it.
+    """Return a number and its remark.
 
-    Beside an unusual value stands what is usual, beside a usual one a bound that it meets and the median.
+    The remark says what is usual, if the value is unusual, else a bound that it meets and the median.
     """
     if usual is not None and not usual.low <= value <= usual.high:
         shown, side = _beside_usual(value, usual)
         return shown, [side]
     bounds = [(sign, bound) for sign, bound in ((">", low), ("<=", high)) if np.isfinite(bound)]
-    if usual is not None and len(bounds) == 2:  # the one that is nearer to what is usual says more
+    if usual is not None and len(bounds) == 2:  # the bound nearer to the usual value says more
         bounds = bounds[:1] if value >= usual.value else bounds[1:]
     for digits in range(SHORT.digits, EXACT_DIGITS + 1):
         number = rounded(value, digits)
@@ -141,9 +141,9 @@ def _number_remarks(
 
 
 def _beside_usual(value: float, usual: Usual) -> tuple[str, str]:
-    """An unusual number, and the usual one or the end of the usual range beside it, in digits that tell them apart.
+    """Return an unusual number and the usual one, or the end of the usual range, with enough digits to differ.
 
-    Ends are rounded outwards to two digits where those suffice: no fewer cases lie on their usual side.
+    Ends are rounded outwards, to two digits if these suffice, so that no case changes sides.
     """
     for digits in range(SHORT.digits, EXACT_DIGITS + 1):
         number = rounded(value, digits)
@@ -160,14 +160,14 @@ def _beside_usual(value: float, usual: Usual) -> tuple[str, str]:
 
 
 def _outwards(value: float, digits: int, rounding: str) -> Decimal:
-    """Return an end of a range in so many digits: years keep all of theirs, large sums lose their tail."""
+    """Return an end of a range in this many digits; years keep all digits, large amounts are rounded."""
     exact = Decimal(repr(float(value)))
     last = exact.adjusted() - digits + 1
     return exact.quantize(Decimal(1).scaleb(min(last, 0) if abs(exact) < MANY else last - 1), rounding)
 
 
 def _category_remark(column: Column, value: float, usual: Usual | None) -> str:
-    """What stands beside a category: which one is the commonest."""
+    """Return the remark on a category: which one is the most common."""
     if usual is None or column.categories is None:
         return ""
     if value == usual.value:
@@ -179,12 +179,12 @@ def _category_remark(column: Column, value: float, usual: Usual | None) -> str:
 
 
 def _how_often(usual: Usual) -> str:
-    """What stands beside the usual value itself: how many cases have it."""
+    """Return the remark on the usual value: how many cases have it."""
     return f"as in {percent_text(usual.share * (1.0 - usual.missing))} of cases"
 
 
 def _missing_remark(column: Column, usual: Usual | None) -> str:
-    """What stands beside a missing value: how often it is missing."""
+    """Return the remark on a missing value: how often it is missing."""
     if usual is None:
         return ""
     if usual.missing > 0:

@@ -1,4 +1,4 @@
-"""Reasons of an ensemble: what each column did for a row, averaged over the trees."""
+"""Reasons of an ensemble: the contribution of each column to a row, averaged over the trees."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from toprank.words.plain import plain
 
 @dataclass(frozen=True)
 class VoteExplanation:
-    """Why an ensemble puts one row where it does.
+    """Why an ensemble gives a row its score.
 
     Attributes
     ----------
@@ -28,9 +28,9 @@ class VoteExplanation:
         Score of the ensemble, hit rate of past cases with such scores, and its ratio to the rate of all cases.
     n_trees : int
     steps : tuple of Step
-        Columns by their mean contribution to the log-odds, those that did nothing left out.
+        Columns by their mean contribution to the log-odds, without those that contribute nothing.
     how : str
-        What of the trees the score is, in words.
+        How the trees make the score, in words.
     """
 
     score: float
@@ -41,7 +41,7 @@ class VoteExplanation:
     how: str = "mean"
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values, ready for JSON; what is not a number is None."""
+        """Return plain values, ready for JSON; non-finite numbers become None."""
         return plain(asdict(self))
 
     def __str__(self) -> str:
@@ -56,9 +56,9 @@ class VoteExplanation:
 def mean_contributions(
     trees: Sequence[Tree], columns: Sequence[Column], X: np.ndarray, weights: np.ndarray | None = None
 ) -> np.ndarray:
-    """How much each value raised the log-odds of its row, on average over the trees: float64 (n, n_features).
+    """Return how much each value raised the log-odds of its row, averaged over the trees: float64 (n, n_features).
 
-    `weights` are those of the trees, not negative; None = all alike.
+    `weights` are those of the trees, non-negative; None = all equal.
     """
     total = np.zeros(X.shape)
     if weights is None:
@@ -99,7 +99,7 @@ def explain_votes(
     how: str = "mean",
     originals: Originals | None = None,
 ) -> list[VoteExplanation]:
-    """Why each row stands where it stands in an ensemble; `weights` and `how` as the trees vote."""
+    """Explain the score of each row in an ensemble; `weights` and `how` say how the trees vote."""
     contributions = mean_contributions(trees, columns, X, weights)
     named = originals_by_feature(columns, X, contributions != 0, originals)
     out = []

@@ -1,4 +1,4 @@
-"""`TreeWalk`: the order in which a tree is written or drawn, block by block. Texts, pictures and exports follow it."""
+"""`TreeWalk`: the order in which a tree is written or drawn, block by block, for texts, plots and exports."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from toprank.tree.structure import Tree
 
 @dataclass(frozen=True)
 class Visit:
-    """A node as a walk comes to it.
+    """One step of a walk.
 
     Attributes
     ----------
@@ -22,9 +22,9 @@ class Visit:
     answer : bool or None
         The answer to the question of its parent: True = yes, the left side; None at the head of a block.
     is_open : bool
-        True where its branches follow: "yes", with all below it, then "no".
+        True if its branches follow: "yes", with all below it, then "no".
     block : int or None
-        Number of the block that goes on from here, where the node has one of its own elsewhere.
+        Number of the block that continues from here, if the node heads a block elsewhere.
     """
 
     node: int
@@ -35,19 +35,19 @@ class Visit:
 
 
 class TreeWalk:
-    """Walk over a tree whose nodes may have several parents: each node is opened once.
+    """Walk over a tree whose nodes may have several parents; each node is expanded once.
 
-    A node that several branches lead to is the head of a block of its own; branches refer to it by its number.
+    A node that several branches lead to heads its own block; branches refer to it by number.
 
     Parameters
     ----------
     tree : Tree
     is_open : bool array of shape (n_nodes,), optional
-        Conditions whose branches are followed; by default all.
+        Conditions whose branches to follow; by default all.
     may_head : bool array of shape (n_nodes,), optional
         Nodes that may head a block; by default the open ones.
     max_level : int, optional
-        Deepest level inside a block; conditions below get blocks of their own.
+        Deepest level inside a block; conditions below get their own blocks.
 
     Attributes
     ----------
@@ -86,7 +86,7 @@ class TreeWalk:
                 level[[tree.left[node], tree.right[node]]] = level[node] + 1
 
     def block(self, head: int = 0) -> Iterator[Visit]:
-        """Visit a head and all that is nested in it, each condition before its "yes" and its "no"."""
+        """Visit a head and everything nested in it, each condition before its "yes" and its "no"."""
         stack: list[tuple[int, int, bool | None]] = [(head, 0, None)]
         while stack:
             node, level, answer = stack.pop()
@@ -97,7 +97,7 @@ class TreeWalk:
                 stack += [(int(self.tree.right[node]), level + 1, False), (int(self.tree.left[node]), level + 1, True)]
 
     def below(self, node: int) -> np.ndarray:
-        """Nodes that can be reached from a node, itself among them, whether open or not: bool (n_nodes,)."""
+        """Return the nodes that can be reached from a node, including itself, open or not: bool (n_nodes,)."""
         tree, out = self.tree, np.zeros(len(self.tree), bool)
         out[node] = True
         for inner in range(node, len(tree)):
@@ -107,7 +107,7 @@ class TreeWalk:
 
 
 def passed_up(tree: Tree, marks: np.ndarray) -> np.ndarray:
-    """Marks of nodes, bool (n_nodes, ...), also on all nodes that lead to a marked one."""
+    """Return the marks of nodes, bool (n_nodes, ...), extended to all nodes that lead to a marked one."""
     out = marks.copy()
     for node in np.flatnonzero(~tree.is_leaf)[::-1]:
         out[node] |= out[tree.left[node]] | out[tree.right[node]]

@@ -1,4 +1,4 @@
-"""Trees in other forms: text, to read or to apply, and the scorecard inside leaves as a table."""
+"""Trees as text, for reading or for applying, and the scorecard inside leaves as a table."""
 
 from toprank.export.rules import fitting_rules, rule_figures, rule_lines, rules_text
 from toprank.export.scorecard import (

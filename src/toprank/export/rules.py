@@ -1,4 +1,4 @@
-"""The rules of a tree as text: for each leaf its hit rate, a short rule, and how well the rule fits the leaf."""
+"""The rules of a tree as text: per leaf its hit rate, a short rule, and how well the rule fits the leaf."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from toprank.words.numbers import lift_text, percent_text
 from toprank.words.wrapping import wrapped
 
 RULE_LINES = 20
-"""Lines of rules that a person reads at once, where no number of rules is asked for."""
+"""Default length of a list of rules: as many lines as a person reads at once."""
 
 INDENT = 5
 
 
 def fit_text(coverage: float, precision: float) -> str:
-    """Words for how well a short rule fits its leaf; nothing where it selects the leaf's training cases and no others.
+    """Return how well a short rule fits its leaf, in words; empty if it selects exactly the leaf's training cases.
 
     Examples
     --------
@@ -35,13 +35,13 @@ def fit_text(coverage: float, precision: float) -> str:
 
 
 def _whole(share: float) -> str:
-    """A share below 1 in whole percent, never 100 % nor 0 %."""
+    """Return a share below 1 in whole percent, never 100 % or 0 %."""
     percent = min(round(100 * share), 99)
     return f"{percent} %" if percent >= 1 else "less than 1 %"
 
 
 def rule_lines(rule: LeafRule, width: int) -> list[str]:
-    r"""Lines below a leaf's figures: one paragraph per way, and how well the rule fits.
+    r"""Return the lines below a leaf's figures: one paragraph per way, and how well the rule fits.
 
     Examples
     --------
@@ -63,7 +63,7 @@ def rule_lines(rule: LeafRule, width: int) -> list[str]:
 
 
 def fitting_rules(rules: Sequence[Rule], width: int, max_rules: int | None) -> int:
-    """How many rules are shown: `max_rules`, or as many as fit in 20 lines, at least one."""
+    """Return how many rules to show: `max_rules`, or as many as fit in 20 lines, at least one."""
     if max_rules is not None:
         return min(max_rules, len(rules))
     n_lines = 0
@@ -75,7 +75,7 @@ def fitting_rules(rules: Sequence[Rule], width: int, max_rules: int | None) -> i
 
 
 def rule_figures(rule: Rule) -> str:
-    """The hit rate to expect of a leaf with its interval and lift, and what it had in training.
+    """Return the expected hit rate of a leaf with its interval and lift, and its training figures.
 
     Examples
     --------
@@ -93,13 +93,13 @@ def rule_figures(rule: Rule) -> str:
 
 
 def rules_text(rules: Sequence[Rule], n_leaves: int, width: int, max_rules: int | None) -> list[str]:
-    """All lines of a list of rules, best first, and a line that counts those left out.
+    """Return all lines of a list of rules, best first, and a line that counts those left out.
 
     Parameters
     ----------
     rules : sequence of Rule
     n_leaves : int
-        Leaves of the tree, of which `rules` may be the first.
+        Leaves of the tree; `rules` may be only the first.
     width : int
     max_rules : int or None
         None shows as many as fit in 20 lines.

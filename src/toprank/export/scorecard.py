@@ -1,4 +1,4 @@
-"""The scorecard that orders the rows inside leaves: as a table, as text, and what its text leaves out."""
+"""The scorecard that orders the rows inside leaves: as a table, as text, and what the text leaves out."""
 
 from __future__ import annotations
 
@@ -18,26 +18,26 @@ from toprank.words.wording import EXACT, SHORT, WEIGHT_DIGITS, Detail, one_line
 from toprank.words.wrapping import GLUE, wrapped
 
 WIDTH = 100
-"""Columns of texts to read."""
+"""Width of texts for reading."""
 
 CARD_TITLE = "Inside a leaf, cases with more points come first"
 CARD_CATEGORIES = 12
-"""Categories of a column whose points are listed; the others, with fewer points, are counted."""
+"""Most categories of a column to list with points; the others, with fewer points, are counted."""
 
 FEW_CATEGORIES = 3
-"""Categories of a column whose points are listed where a scorecard is to be short."""
+"""The same in a short scorecard."""
 
 CARD_NAMES = 5
 
 MAIN_COLUMNS = 5
-"""Columns that a summary of a model names; its description names a few more."""
+"""Most columns that the summary of a model names; its description names a few more."""
 
 SMALL_WEIGHT = 1e-3
-"""Points per unit below which they are shown per 1,000 units, or more."""
+"""Smaller points per unit are shown per 1,000 units, or more."""
 
 
 def scorecard_features(scoring: Scoring, spread: np.ndarray | None = None) -> list[int]:
-    """Features that have points in a scorecard, by falling spread of their points; without it as the model has them."""
+    """Return the features with points in a scorecard, by falling spread of their points, else in model order."""
     if not isinstance(scoring, Card):
         return []
     used = (scoring.weight != 0) | (scoring.missing != 0) | (np.diff(scoring.step_at) > 0)
@@ -52,20 +52,20 @@ def scorecard_features(scoring: Scoring, spread: np.ndarray | None = None) -> li
 def scorecard_table(
     scoring: Scoring, columns: Sequence[Column], spread: np.ndarray | None = None
 ) -> dict[str, list[Any]]:
-    """Columns of a table with one row per part of a scorecard that has points, most influential column first.
+    """Return the columns of a table with one row per item of a scorecard that has points, by importance of the column.
 
     Parameters
     ----------
     scoring : Card
     columns : sequence of Column, one per feature
     spread : float array of shape (n_features,) or None
-        Standard deviation of each column's points; None leaves the columns in the order of the model.
+        Standard deviation of each column's points; None keeps the order of the model.
 
     Returns
     -------
     dict of lists
         column, category (None except in rows of categories), counts ("per unit", "above", "category" or "missing"),
-        points, center (NaN except in rows of numbers): a number x is worth points * (x - center) per unit, and the
+        points, center (NaN except in rows of numbers): a number x gets points * (x - center) per unit, and the
         points of each row "above" whose center is below x.
 
     Examples
@@ -86,7 +86,7 @@ def scorecard_table(
 def _card_rows(
     card: Card, columns: Sequence[Column], spread: np.ndarray | None
 ) -> list[tuple[str, str | None, str, float, float]]:
-    """Rows of `scorecard_table`."""
+    """Return the rows of `scorecard_table`."""
     rows: list[tuple[str, str | None, str, float, float]] = []
     for feature in scorecard_features(card, spread):
         name = columns[feature].name
@@ -108,21 +108,20 @@ def scorecard_lines(
     detail: Detail = SHORT,
     max_columns: int | None = None,
 ) -> list[str]:
-    r"""Words for a scorecard, indented, one line per column that has points; none without a scorecard.
+    r"""Return a scorecard in words, indented, one line per column with points; none without a scorecard.
 
     Parameters
     ----------
     scoring : Card
     columns : sequence of Column, one per feature
     spread : float array of shape (n_features,) or None
-        Standard deviation of each column's points: the most influential column stands first. None leaves the columns
-        in the order of the model.
+        Standard deviation of each column's points; the largest comes first. None keeps the order of the model.
     width : int, default 100
         Where lines are broken.
     detail : Detail
-        Exact lines are not broken, come in the order in which the model adds up points, and name every category.
+        Exact lines do not wrap, follow the order in which the model adds points, and name every category.
     max_columns : int or None
-        In short words list only so many columns, with at most 3 categories each, and count the others.
+        In short form, list only this many columns, with at most 3 categories each, and count the others.
 
     Examples
     --------
@@ -149,7 +148,7 @@ def scorecard_lines(
 
 
 def scorecard_summary(scoring: Scoring, columns: Sequence[Column], spread: np.ndarray | None = None) -> str:
-    """Words for what a scorecard reads: scorecard of 2 columns: age, sector. Nothing without a scorecard."""
+    """Return the columns of a scorecard in words: scorecard of 2 columns: age, sector. Empty without a scorecard."""
     if not isinstance(scoring, Card):
         return ""
     names = [one_line(columns[feature].name) for feature in scorecard_features(scoring, spread)]
@@ -161,7 +160,7 @@ def scorecard_summary(scoring: Scoring, columns: Sequence[Column], spread: np.nd
 
 
 def scorecard_shares(scoring: Scoring, spread: np.ndarray | None) -> list[float] | None:
-    """Share of each column in the spread of a scorecard's points, 0 to 1; None without a scorecard or its spread.
+    """Return the share of each column in the spread of a scorecard's points, 0 to 1; None without a card or its spread.
 
     The spread of a number's points is its standardised weight.
 
@@ -182,9 +181,9 @@ def main_columns(
     card_shares: Sequence[float] | None = None,
     most: int = MAIN_COLUMNS,
 ) -> str:
-    """Columns that brought most of the gain, with their shares; those of the scorecard where no condition brought any.
+    """Return the columns with the largest shares of the gain; those of the scorecard if there is no gain.
 
-    `card_shares` are those of `scorecard_shares`; at most `most` columns are named. Nothing where no column counts.
+    `card_shares` is the result of `scorecard_shares`; at most `most` columns are named. Empty if no column counts.
 
     Examples
     --------
@@ -203,12 +202,12 @@ def main_columns(
 
 
 def _whole_percent(share: float) -> str:
-    """A share above 0 in whole percent."""
+    """Return a share above 0 in whole percent."""
     return f"{100 * share:.0f} %" if share >= 0.005 else "under 1 %"
 
 
 def checked_spread(spread: np.ndarray | None, n_features: int) -> np.ndarray | None:
-    """Spread of a scorecard's points, from a file, as float64; ValueError where it cannot be one."""
+    """Return the spread of a scorecard's points from a file as float64; ValueError if it is invalid."""
     if spread is None:
         return None
     array = np.asarray(spread, np.float64)
@@ -222,7 +221,7 @@ def _category_points(scoring: Card, feature: int) -> np.ndarray:
 
 
 def _category_parts(scoring: Card, column: Column, feature: int) -> list[tuple[tuple[Category, ...], float]]:
-    """Categories that have points, most points first; those that share a code together."""
+    """Return the categories with points, most points first; those that share a code are together."""
     points = _category_points(scoring, feature)
     return [
         (column.labels(int(code)), float(points[code])) for code in np.argsort(-points, kind="stable") if points[code]
@@ -230,7 +229,7 @@ def _category_parts(scoring: Card, column: Column, feature: int) -> list[tuple[t
 
 
 def _exact_card_line(scoring: Card, column: Column, feature: int) -> str:
-    """Words for what one column is worth, each of its categories and a missing value."""
+    """Return the points of one column in words, with every category and the missing value."""
     points, name = _category_points(scoring, feature), EXACT.name(column.name)
     if len(points):
         parts = [(label, float(points[code])) for code in range(len(points)) for label in column.labels(code)]
@@ -244,7 +243,7 @@ def _exact_card_line(scoring: Card, column: Column, feature: int) -> str:
 
 
 def hides_points(scoring: Card, column: Column, feature: int) -> bool:
-    """Tell whether the short line of a column rounds its points or leaves some out."""
+    """Return True if the short line of a column rounds its points or leaves some out."""
     parts = _category_parts(scoring, column, feature)
     steps = [each for _, each in _steps(scoring, feature)]
     points = [float(scoring.weight[feature]), float(scoring.missing[feature]), *(each for _, each in parts), *steps]
@@ -258,7 +257,7 @@ def hides_points(scoring: Card, column: Column, feature: int) -> bool:
 
 
 def _card_line(scoring: Card, column: Column, feature: int, most: int = CARD_CATEGORIES) -> str:
-    """Words for what one column is worth."""
+    """Return the points of one column in words."""
     name, weight, missing = one_line(column.name), float(scoring.weight[feature]), float(scoring.missing[feature])
     parts, steps = _category_parts(scoring, column, feature), _step_texts(scoring, column, feature, most)
     if weight:
@@ -279,13 +278,13 @@ def _card_line(scoring: Card, column: Column, feature: int, most: int = CARD_CAT
 
 
 def _steps(scoring: Card, feature: int) -> list[tuple[float, float]]:
-    """Where the points of a number change, rising, and by how much."""
+    """Return the values at which the points of a number change, ascending, and by how much."""
     own = slice(scoring.step_at[feature], scoring.step_at[feature + 1])
     return list(zip(scoring.step_above[own].tolist(), scoring.step_points[own].tolist(), strict=True))
 
 
 def _step_texts(scoring: Card, column: Column, feature: int, most: int) -> list[str]:
-    """Words for the largest steps of a number, in the order of its values, and how many others there are."""
+    """Return the largest steps of a number in words, in the order of its values, and a count of the others."""
     steps = _steps(scoring, feature)
     largest = sorted(steps, key=lambda step: -abs(step[1]))[:most]
     texts = [
@@ -302,7 +301,7 @@ def _center_text(column: Column, center: float) -> str:
 
 
 def _weight_text(weight: float) -> str:
-    """Points of a unit: +0.8 per unit; of a round number of units where one counts little: -0.12 per 10,000."""
+    """Return points per unit: +0.8 per unit; if these are small, per a round number of units: -0.12 per 10,000."""
     if abs(weight) >= SMALL_WEIGHT:
         return f"{_signed(weight)} per unit"
     zeros = min(-math.floor(math.log10(abs(weight))) - 1, 300)
@@ -310,7 +309,7 @@ def _weight_text(weight: float) -> str:
 
 
 def _labels_text(labels: Sequence[Category]) -> str:
-    """Return a category, or the first of those that share a code and the number of the others."""
+    """Return a category, or the first of those that share a code and a count of the others."""
     first, n_others = SHORT.label(labels[0]), len(labels) - 1
     return f"{first} and {n_others:,} rare other{'' if n_others == 1 else 's'}" if n_others else first
 

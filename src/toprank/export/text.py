@@ -1,6 +1,6 @@
-"""A tree as text, also where nodes have several parents, and the scorecard inside its leaves.
+"""A tree as text, even if nodes have several parents, and the scorecard inside its leaves.
 
-Two degrees of detail: short, for a person to read, and exact, for whoever applies the text to a row.
+Two degrees of detail: short, for reading, and exact, for applying the text to a row.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from toprank.words.wrapping import wrapped
 INDENT = "|   "
 ANSWERS = {None: "", True: "yes: ", False: "no:  "}
 MAX_NESTING = 10
-"""Levels drawn nested; what lies deeper gets a number and a block of its own, so that lines stay short."""
+"""Levels to nest; deeper nodes get a numbered block of their own, so that lines stay short."""
 
 
 def to_text(
@@ -36,12 +36,12 @@ def to_text(
     spread: np.ndarray | None = None,
     exact: bool = False,
 ) -> str:
-    """Text of a tree: in 100 columns to read, or exact to apply.
+    """Return a tree as text: in 100 columns for reading, or exact for applying.
 
     Conditions are questions with a yes and a no branch. A node with several parents is numbered and printed
     once, in a block of its own below; branches refer to it as `-> [2]`. Leaves with several parents are
-    listed at the end; branches refer to them as `-> leaf 3`. Where a scorecard orders the rows inside leaves, it
-    follows. Of a text to read, the last line says what was shortened.
+    listed at the end; branches refer to them as `-> leaf 3`. If a scorecard orders the rows inside leaves, it
+    follows. The last line of a short text says what was shortened.
 
     Parameters
     ----------
@@ -50,20 +50,19 @@ def to_text(
     title : str or None
         First line.
     max_leaves : int or None
-        Show only what leads to the best leaves, and the rest in one line per branch. None shows all.
+        Show only the branches to the best leaves, and the rest in one line per branch. None shows all.
     spread : float array of shape (n_features,) or None
-        Standard deviation of each column's points, by which the lines of the scorecard are ordered.
+        Standard deviation of each column's points; orders the lines of the scorecard.
     exact : bool, default False
         One line per node, with nothing left out: all digits, all terms of a sum with what a missing value counts as,
-        all categories by their full names, in quotes as in JSON where a name could be taken for something else, and
-        where missing values go, also where training had none. Whoever answers the questions for a row ends in its
-        leaf. A category that is unknown counts as missing; a sum is undefined where huge terms overflow both ways.
-        Leaves have their score; the lines of the scorecard come in the order in which the model adds up points, with
-        all categories. Figures of training cases stay rounded.
+        all categories by their full names, in quotes as in JSON if a name is ambiguous, and where missing values go,
+        even if training had none. Answering the questions for a row leads to its leaf. An unknown category counts as
+        missing; a sum is undefined if huge terms overflow both ways. Leaves show their score; the scorecard follows the
+        order in which the model adds points, with all categories. Figures of training cases stay rounded.
 
     Notes
     -----
-    An exact text gives `Tree.decision_function` to the last bit where leaves are constant, and where a scorecard orders
+    An exact text gives `Tree.decision_function` to the last bit if leaves are constant, and if a scorecard orders
     their rows: of L leaves, one with "score up to u" gives a row of p points u - (1 - s) / L, s = 0.5 +
     0.499 p / (1 + |p|).
 
@@ -98,7 +97,7 @@ def to_text(
 
 
 def _vote_lines(scoring: Scoring) -> list[str]:
-    """Last lines of an exact text where all leaves vote."""
+    """Return the last lines of an exact text if all leaves vote."""
     if not isinstance(scoring, Votes):
         return []
     weight = EXACT.number(scoring.decay)
@@ -109,7 +108,7 @@ def _vote_lines(scoring: Scoring) -> list[str]:
 
 
 class _Drawing:
-    """One tree being written: which nodes are shown, which of them in blocks of their own."""
+    """State of writing one tree: which nodes are shown, and which of them in their own blocks."""
 
     def __init__(self, tree: Tree, columns: Sequence[Column], max_leaves: int | None, detail: Detail):
         self.tree, self.columns, self.detail = tree, columns, detail
@@ -122,11 +121,11 @@ class _Drawing:
         self.n_parents = self.walk.n_parents
 
     def is_shared_leaf(self, node: int) -> bool:
-        """Tell whether a leaf is listed at the end: several branches lead to it, or several nodes are it."""
+        """Return True if a leaf is listed at the end: it has several branches or several nodes."""
         return bool(self.n_parents[node] > 1 or self.n_nodes_at[self.tree.leaf[node]] > 1)
 
     def lines(self, title: str | None) -> list[str]:
-        """All lines."""
+        """Return all lines."""
         tree, n_leaves, out = self.tree, self.tree.n_leaves, []
         if title is not None:
             out += [*(part for line in title.splitlines() for part in wrapped(line, WIDTH)), ""]
@@ -150,7 +149,7 @@ class _Drawing:
         return out + self.leaf_lines()
 
     def text_of(self, visit: Visit) -> str:
-        """Return what stands on a node's own line."""
+        """Return the text of a node's own line."""
         tree, node = self.tree, visit.node
         if not self.is_shown[node]:
             name = f"below leaf {self.n_shown:,}"
@@ -169,7 +168,7 @@ class _Drawing:
         return question(tree, self.columns, node, self.detail)
 
     def leaf_text(self, nodes: np.ndarray) -> str:
-        """Words for a leaf of one or several nodes: leaf 3: 2 of 900 positive (0.22 %, lift 0.11)."""
+        """Return a leaf of one or several nodes in words: leaf 3: 2 of 900 positive (0.22 %, lift 0.11)."""
         tree, first = self.tree, nodes[0]
         hits = hits_text(tree.positive[nodes].sum(), self.total[nodes].sum(), self.base_rate)
         name = f"leaf {self.detail.count(tree.leaf[first] + 1)}"
@@ -180,7 +179,7 @@ class _Drawing:
         return f"{name}: {what} {self.detail.number(value)}, {hits}"
 
     def leaf_lines(self) -> list[str]:
-        """List the leaves that branches refer to, best first, then those not shown, all together."""
+        """List the leaves that branches refer to, best first, then all that are not shown together."""
         tree = self.tree
         ends = [node for node in np.flatnonzero(tree.is_leaf & self.is_shown).tolist() if self.is_shared_leaf(node)]
         out: list[str] = []
@@ -194,12 +193,12 @@ class _Drawing:
 
 
 def question(tree: Tree, columns: Sequence[Column], node: int, detail: Detail) -> str:
-    """Words for what an inner node asks; rows that answer yes go left."""
+    """Return the question of an inner node; rows that answer yes go left."""
     return f"{side_condition(tree, columns, node).text(detail=detail)}?"
 
 
 def block_lines(walk: TreeWalk, head: int, text_of: Callable[[Visit], str], detail: Detail) -> list[str]:
-    """Lines of a node and all that is nested in it; in short broken at the width, further lines keep the bars."""
+    """Return the lines of a node and everything nested in it; short lines wrap at the width and keep the bars."""
     out: list[str] = []
     for visit in walk.block(head):
         prefix, text = INDENT * visit.level + ANSWERS[visit.answer], text_of(visit)

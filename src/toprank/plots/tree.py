@@ -1,4 +1,4 @@
-"""`TreeDisplay`: a picture of one fitted tree, with its conditions in words and its leaves as they rank."""
+"""`TreeDisplay`: a plot of one fitted tree, with its conditions in words and its leaves by rank."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from toprank.tree.structure import Tree
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-MOST_CONDITIONS = 31  # more are not read from a picture
-MOST_ASKED = 80  # conditions that are drawn where max_depth asks for them
-MAIN_CONDITIONS = 15  # what is drawn of a larger tree
+MOST_CONDITIONS = 31  # nobody reads more in one plot
+MOST_ASKED = 80  # most conditions drawn with max_depth
+MAIN_CONDITIONS = 15  # conditions drawn of a larger tree
 BORDER = 0.09  # inches beside the tree
-LEAST_SCALE = 0.4  # of the texts, where axes that were given are small
+LEAST_SCALE = 0.4  # of the texts on small given axes
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -32,25 +32,25 @@ class TreeDisplay(Display):
     """One tree: conditions with their yes and no branches, and leaves with their place in the ranking.
 
     A leaf shows its place, its training cases, the share of positives among them and the lift; the larger that share,
-    the darker it is. Where a condition may lack its value, it or its "no" says where missing values go; a note says if
-    weighted sums take the mean in their place. A node that several branches lead to, as in trees of `MetaAP` and
-    `TreeRank`, is drawn once: branches refer to its number, and the tree goes on under that number; leaves are then
-    listed below, best first.
+    the darker the leaf. If the value of a condition may be missing, the condition or its "no" says where missing values
+    go; a note says if weighted sums use the mean instead. A node that several branches lead to, as in trees of `MetaAP`
+    and `TreeRank`, is drawn once: branches refer to its number, and the tree continues under that number; leaves are
+    then listed below, best first.
 
     Parameters
     ----------
     tree : Tree
     schema : sequence of Column
-        One for each feature of the tree: `columns_` of its ranker.
+        One per feature of the tree: `columns_` of its ranker.
     max_depth : int, optional
-        Conditions drawn on a path; what lies deeper is summed up in one box. Without it, of a tree of more than 31
-        conditions the 15 main ones are drawn: from the root on, those that most positives reach.
+        Most conditions drawn on a path; deeper nodes are folded into one box. By default, a tree of more than 31
+        conditions shows the 15 main ones: from the root on, those that most positives reach.
     terms : int, default=3
-        Terms of a weighted sum that are written out; the rest is counted.
+        Most terms of a weighted sum to show; the rest is counted.
     name : str, default="tree"
-        What the title calls the tree.
+        Name of the tree in the title.
     title : str, optional
-        Takes the place of the title; "" leaves it out.
+        Replaces the title; "" leaves it out.
 
     Examples
     --------
@@ -99,23 +99,23 @@ class TreeDisplay(Display):
         *,
         title: str | None = None,
     ) -> TreeDisplay:
-        """Display of a fitted ranker that is one tree; of a `CostOptimalCurve`, its selected tree, else the base tree.
+        """Return the display of a single-tree ranker; of a `CostOptimalCurve`, its selected tree, else the base tree.
 
         Parameters
         ----------
         model : fitted ranker
             `MetaAP`, `RankingTree`, `TreeRank`, `TAOTree`, `CostTree` or `CostOptimalCurve`.
         max_depth, terms, title
-            As of the class.
+            As in the class.
         ax : matplotlib.axes.Axes, optional
-            Where to draw at once; without, `plot` draws.
+            Draw on these axes at once; without, `plot` draws.
         """
         tree, name = _tree_of(model, f"{cls.__name__}.from_estimator")
         display = cls(tree, model.columns_, max_depth, terms, name, title)
         return display if ax is None else display.plot(ax)
 
     def _shown(self) -> ShownNodes:
-        """What is drawn: all, or the main conditions where there are more than a picture holds."""
+        """Return what to draw: all conditions, or the main ones if there are too many."""
         shown = ShownNodes(self.tree, self.max_depth)
         if shown.n_conditions <= (MOST_CONDITIONS if self.max_depth is None else MOST_ASKED):
             return shown
@@ -127,11 +127,11 @@ class TreeDisplay(Display):
         return [self.name]
 
     def columns(self) -> dict[str, Any]:
-        """The data, a row for each node that is drawn, parents first.
+        """Return the data, one row per drawn node, parents first.
 
         Columns node, kind ("condition", "leaf" or "more"), condition (in words, None at ends), yes, no (nodes, -1 at
-        ends), missing (the branch that missing values take, "" where there are none or they count as the mean), leaf
-        (place in the ranking, 0 where it is none), cases, positives, share and lift.
+        ends), missing (the branch that missing values take, "" if there are none or they count as the mean), leaf
+        (place in the ranking, 0 if not a leaf), cases, positives, share and lift.
         """
         tree, shown = self.tree, self._shown()
         nodes, is_open = shown.nodes, shown.is_open
@@ -157,8 +157,8 @@ class TreeDisplay(Display):
         Parameters
         ----------
         ax : matplotlib.axes.Axes, optional
-            Texts become smaller where the tree would not fit. Without, the display has a figure of its own, as large as
-            the tree needs.
+            Texts shrink if the tree does not fit. Without, the display makes its own figure, as large as the tree
+            needs.
         """
         with drawing(ax, (LEAST_WIDTH, 4.0), type(self).__name__) as axes:
             page = TreePage(self._shown(), self.schema, self.terms)
@@ -196,7 +196,7 @@ class TreeDisplay(Display):
 
 
 def _fit_figure(ax: Axes, page: TreePage, title: str) -> None:
-    """Make a figure of our own as large as its tree and its title need."""
+    """Make a figure as large as its tree and title need."""
     figure = ax.figure.figure
     figure.set_figwidth(page.width + 2 * BORDER)
     if title:
@@ -211,7 +211,7 @@ def _fit_figure(ax: Axes, page: TreePage, title: str) -> None:
 
 
 def _axes_size(ax: Axes) -> tuple[float, float]:
-    """Width and height of axes in inches."""
+    """Return the width and height of axes in inches."""
     figure = ax.figure.figure
     settle_layout(figure)
     box = ax.get_window_extent()
@@ -224,7 +224,7 @@ def _check_count(value: Any, name: str, caller: str) -> None:
 
 
 def _tree_of(model: Any, caller: str) -> tuple[Tree, str]:
-    """The tree of a fitted ranker, and what to call it."""
+    """Return the tree of a fitted ranker, and its name."""
     name = type(model).__name__
     holder = model
     if hasattr(model, "path_") and hasattr(model, "base_point_"):
@@ -244,7 +244,7 @@ def _tree_of(model: Any, caller: str) -> tuple[Tree, str]:
         )
     if not isinstance(tree, Tree):
         raise InputTypeError(
-            f"{caller} needs conditions, but this {name} is parted by classifiers, which have none. "
+            f"{caller} needs conditions, but this {name} is split by classifiers, which have none. "
             "Hint: use leaf_ranker='tree' or 'oblique'."
         )
     return tree, name

@@ -1,4 +1,4 @@
-"""What a picture of a tree shows: which nodes, and what each of them says. No places, no drawing."""
+"""What a plot of a tree shows: which nodes, and the text of each. No layout, no drawing."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ CONDITION, LEAF, MORE, CHIP, JUMP = "condition", "leaf", "more", "chip", "jump"
 
 @dataclass(frozen=True)
 class Content:
-    """What stands in one box.
+    """The content of one box.
 
     Attributes
     ----------
     kind : str
-        "condition", "leaf", "more" (what lies deeper than is shown), "chip" (a leaf that is listed below) or "jump" (a
-        node that is drawn elsewhere).
+        "condition", "leaf", "more" (folded nodes), "chip" (a leaf that is listed below) or "jump" (a node that is drawn
+        elsewhere).
     node : int
     title : str
         In bold.
     lines : tuple of str
         Below the title.
     share : float
-        Share of positives, NaN where it is not shown.
+        Share of positives, NaN if it is not shown.
     """
 
     kind: str
@@ -44,28 +44,28 @@ class Content:
 
 
 class ShownNodes:
-    """Nodes of a tree that a picture shows: those with at most `max_depth` conditions above them.
+    """Nodes of a tree that a plot shows: those with at most `max_depth` conditions above them.
 
     Parameters
     ----------
     tree : Tree
     max_depth : int or None
     max_conditions : int or None
-        Of a larger tree only so many conditions, from the root on those that most positives reach, the upper ones
+        Show only this many conditions of a larger tree: from the root on, those that most positives reach, upper ones
         first; the rest is folded.
 
     Attributes
     ----------
     nodes : list of int
-        All that are shown, parents first.
+        All shown nodes, parents first.
     is_open : bool array
-        Conditions that are shown with their branches; the other nodes shown are ends.
+        Conditions shown with their branches; the other shown nodes are ends.
     n_parents : int array
-        Branches shown that lead to a node.
+        Shown branches that lead to a node.
     walk : TreeWalk
-        Order of drawing: conditions, open or not, that several branches lead to have blocks of their own.
+        Order of drawing: conditions, open or not, that several branches lead to have their own blocks.
     lists_leaves : bool
-        True where several branches lead to one leaf: leaves are then listed.
+        True if several branches lead to one leaf; leaves are then listed.
     """
 
     def __init__(self, tree: Tree, max_depth: int | None, max_conditions: int | None = None):
@@ -89,7 +89,7 @@ class ShownNodes:
         self.base_rate = float(tree.positive[0] / self.total[0]) if self.total[0] > 0 else 0.0
 
     def _fold(self, depth: np.ndarray, max_conditions: int) -> None:
-        """Leave only the main conditions open: those that most positives reach, the deeper the more are needed."""
+        """Keep only the main conditions open: those that most positives reach; deeper ones need more."""
         tree, may_open = self.tree, self.is_open
         self.is_open = np.zeros(len(tree), bool)
         queue = [(0.0, 0)]
@@ -114,19 +114,19 @@ class ShownNodes:
 
     @property
     def is_cut(self) -> bool:
-        """True where something lies deeper than is shown."""
+        """True if some nodes are folded."""
         return any(not self.is_open[node] and not self.tree.is_leaf[node] for node in self.nodes)
 
     def share(self, node: int) -> float:
-        """Share of positives among the training cases of a node, NaN where it has none."""
+        """Return the share of positives among the training cases of a node, NaN if it has none."""
         return float(self.tree.positive[node] / self.total[node]) if self.total[node] > 0 else float("nan")
 
     def lift(self, node: int) -> float:
-        """Share of positives over that of all cases."""
+        """Return the share of positives over that of all cases."""
         return self.share(node) / self.base_rate if self.base_rate > 0 else float("nan")
 
     def figures(self, node: int) -> tuple[str, ...]:
-        """Lines on the training cases of a node."""
+        """Return the lines on the training cases of a node."""
         if not self.total[node] > 0:
             return ("no training cases",)
         lift = f", lift {lift_text(self.lift(node))}" if self.base_rate > 0 else ""
@@ -134,11 +134,11 @@ class ShownNodes:
         return held, f"{percent_text(self.share(node))}{lift}"
 
     def leaf(self, node: int) -> Content:
-        """A leaf with all its figures."""
+        """Return a leaf with all its figures."""
         return Content(LEAF, node, f"leaf {self.tree.leaf[node] + 1:,}", self.figures(node), self.share(node))
 
     def end(self, node: int) -> Content:
-        """What is written for a leaf, or for what lies deeper, at the end of a branch."""
+        """Return the text of a leaf, or of folded nodes, at the end of a branch."""
         if not self.tree.is_leaf[node]:
             return Content(MORE, node, "…", (self._rest(node), *self.figures(node)), self.share(node))
         leaf = self.leaf(node)
@@ -148,23 +148,23 @@ class ShownNodes:
         return Content(CHIP, node, leaf.title, rate, leaf.share)
 
     def jump(self, node: int) -> Content:
-        """A reference to a condition that is drawn under its number."""
+        """Return a reference to a condition that is drawn under its number."""
         return Content(JUMP, node, f"→ [{self.walk.number[node]}]")
 
     def _rest(self, node: int) -> str:
-        """Words for the conditions that are not shown and can be reached from a node."""
+        """Return a count of the hidden conditions that can be reached from a node, in words."""
         n = int((self.walk.below(node) & ~self.tree.is_leaf & ~self.is_open).sum())
         return "1 more condition" if n == 1 else f"{n:,} more conditions"
 
     def origin(self, node: int) -> tuple[str, str]:
-        """Number of a condition that several branches lead to, and where its cases come from."""
+        """Return the number of a condition that several branches lead to, and where its cases come from."""
         figures = self.figures(node)
         words = f"{figures[0]} ({figures[1]})" if len(figures) == 2 else figures[0]
         return f"[{self.walk.number[node]}]", f"from {self.n_parents[node]:,} branches: {words}"
 
 
 def condition_lines(tree: Tree, columns: Sequence[Column], node: int, terms: int) -> list[str]:
-    """The question of a node; a weighted sum with one term per line."""
+    """Return the question of a node; a weighted sum has one term per line."""
     condition = side_condition(tree, columns, node)
     asked = condition.text()
     if not condition.is_sum or not asked.startswith(f"{condition.column.name} "):  # the latter: a sum without a bound
@@ -179,7 +179,7 @@ def condition_lines(tree: Tree, columns: Sequence[Column], node: int, terms: int
 
 
 def missing_side(tree: Tree, columns: Sequence[Column], node: int) -> str:
-    """The branch that missing values take: "yes" or "no"; "" where training saw none, or where they count as values."""
+    """Return the branch of missing values: "yes" or "no"; "" if training had none, or if they count as values."""
     if tree.kind[node] == OBLIQUE:
         asked = [term.feature for term in sum_terms(tree, node) if term.makes_missing]
     else:
@@ -190,12 +190,12 @@ def missing_side(tree: Tree, columns: Sequence[Column], node: int) -> str:
 
 
 def fills_missing(tree: Tree, columns: Sequence[Column], node: int) -> bool:
-    """Tell whether a missing value in the weighted sum of a node counts as another one: the mean of its column."""
+    """Return True if a missing value in the weighted sum of a node counts as the mean of its column."""
     return any(columns[term.feature].has_missing for term in sum_terms(tree, node) if term.fill is not None)
 
 
 def branch_labels(tree: Tree, columns: Sequence[Column], node: int) -> tuple[str, str]:
-    """What the branches of a condition say; its own words say if missing values go with a yes."""
+    """Return the labels of a condition's branches; the condition itself says if missing values go with yes."""
     is_said = missing_side(tree, columns, node) != "no" or side_condition(tree, columns, node).text().endswith(
         "not missing"
     )

@@ -1,4 +1,4 @@
-"""A picture of a tree: boxes as large as their texts, put in place, and drawn."""
+"""Draws a tree: boxes sized by their texts, laid out, and drawn."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 LABEL_SIZE = 9.5
-QUESTION_LENGTH, ORIGIN_LENGTH, LONGEST_WORD = 26, 38, 44  # letters of a line before it is broken
+QUESTION_LENGTH, ORIGIN_LENGTH, LONGEST_WORD = 26, 38, 44  # characters per line before wrapping
 LEAST_WIDTH = 5.4  # of a page
 PAD_X, PAD_Y, LINE_GAP, ROUND = 0.1, 0.075, 0.035, 0.06
 EDGE, PAPER, BRANCH = "#B0B0B0", "#F6F6F6", "#9A9A9A"
@@ -39,12 +39,12 @@ SPACING = 1.2
 
 
 class TreePage:
-    """The picture of a tree in inches, from its upper left corner downwards.
+    """The plot of a tree in inches, from its upper left corner downwards.
 
     Attributes
     ----------
     width, height : float
-        What it needs at full size.
+        Size at full scale.
     """
 
     def __init__(self, shown: ShownNodes, columns: Sequence[Column], terms: int):
@@ -63,7 +63,7 @@ class TreePage:
         return self._measure(text, size, weight)
 
     def _box(self, content: Content) -> Box:
-        """A box that its texts fill."""
+        """Return a box sized by its texts."""
         title = self._size(content.title, SMALL_SIZE, "bold")
         body = self._size("\n".join(content.lines), SMALL_SIZE)
         gap = LINE_GAP if content.title and content.lines else 0.0
@@ -77,7 +77,7 @@ class TreePage:
         return self._box(Content(CONDITION, node, lines=tuple(wrapped)))
 
     def _grown(self, head: int) -> Box:
-        """The box of a node with all that is drawn below it, up to nodes that are drawn elsewhere."""
+        """Return the box of a node with everything drawn below it, up to nodes that are drawn elsewhere."""
         shown, path = self.shown, list[Box]()
         for visit in shown.walk.block(head):
             if visit.is_open:
@@ -96,7 +96,7 @@ class TreePage:
     # --- places -------------------------------------------------------------------------------------------------
 
     def _compose(self) -> None:
-        """Put everything in its place: a note, the parts of the tree, and the leaves where they are listed."""
+        """Lay out the note, the parts of the tree, and the leaves if they are listed."""
         parts = [self._part(head) for head in self.shown.walk.number]
         places, wide, high = pack([size for _, size, _ in parts])
         self.width = max(wide, LEAST_WIDTH)
@@ -115,7 +115,7 @@ class TreePage:
         self.height += 0.05
 
     def _part(self, head: int) -> tuple[Box, tuple[float, float], list[Any]]:
-        """A part of the tree, its size, and the texts above it: its number and where its cases come from."""
+        """Return a part of the tree, its size, and the texts above it: its number and where its cases come from."""
         root = self._grown(head)
         width, height = lay_out(root)
         if head == 0:
@@ -144,7 +144,7 @@ class TreePage:
         return root, (max(width + shift, root.x + half), height + above), texts
 
     def _note(self) -> str:
-        """What the picture is about: in one line, or where that is too long in one for each sentence."""
+        """Return the note on the plot: in one line, or if that is too long, one line per sentence."""
         shown = self.shown
         sentences = [
             f"{number_text(shown.total[0])} training cases, {number_text(shown.tree.positive[0])} positive "
@@ -159,7 +159,7 @@ class TreePage:
         line = " ".join(sentences)
         if self._size(line, SMALL_SIZE)[0] <= self.width:
             return line
-        length = int(self.width / 0.088)  # letters of the note, on average
+        length = int(self.width / 0.088)  # characters of the note, on average
         return "\n".join(part for sentence in sentences for part in broken(sentence, length))
 
     def _list_leaves(self) -> None:
@@ -167,7 +167,7 @@ class TreePage:
         cards = [self._box(self.shown.leaf(node)) for node in self.shown.leaves]
         wide, high = max(card.width for card in cards), max(card.height for card in cards)
         per_row = max(1, int((self.width + SIDE_GAP) / (wide + SIDE_GAP)))
-        per_row = -(-len(cards) // -(-len(cards) // per_row))  # rows of about one length
+        per_row = -(-len(cards) // -(-len(cards) // per_row))  # rows of about equal length
         top = self.height + 0.8 * SHEET_GAP
         heading = "The leaves, best first"
         self.texts.append((0.0, top, heading, {"size": SMALL_SIZE, "weight": "bold", "ha": "left", "gid": "heading"}))
@@ -182,7 +182,7 @@ class TreePage:
     # --- drawing ------------------------------------------------------------------------------------------------
 
     def draw(self, ax: Axes, width: float, height: float, scale: float) -> None:
-        """Draw on axes of this size in inches, texts at `scale`; in the middle, from the top."""
+        """Draw on axes of this size in inches, texts at `scale`; centred, from the top."""
         spare = (width / scale - self.width) / 2
         ax.set_xlim(-spare, self.width + spare)
         ax.set_ylim(height / scale, 0)
@@ -244,7 +244,7 @@ class TreePage:
             self._write(ax, box.x, top + title + gap, body, scale, **look)
 
     def _colours(self, content: Content) -> tuple[Any, str]:
-        """Fill and ink of a box; the root of the share spreads the small ones, which most leaves have."""
+        """Return the fill and text colour of a box; the square root spreads small shares, which most leaves have."""
         from matplotlib.colors import to_rgb
 
         if content.kind == JUMP:
@@ -259,7 +259,7 @@ class TreePage:
 
 
 class TextMeasure:
-    """Sizes of texts in inches, at the resolution of our files; each is measured once."""
+    """Sizes of texts in inches, at the resolution of saved files; each is measured once."""
 
     def __init__(self) -> None:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -270,7 +270,7 @@ class TextMeasure:
         self._known: dict[tuple[str, float, str], tuple[float, float]] = {}
 
     def __call__(self, text: str, size: float, weight: str = "normal") -> tuple[float, float]:
-        """Width and height of a text, of nothing where there is none."""
+        """Return the width and height of a text, 0 for an empty one."""
         if not text:
             return 0.0, 0.0
         if (text, size, weight) not in self._known:
@@ -283,7 +283,7 @@ class TextMeasure:
 
 
 def broken(text: str, length: int) -> list[str]:
-    """The text in as few lines of about `length` letters as possible, all about as long; names stay whole.
+    """Return the text in as few lines of about `length` characters as possible, of similar length; names stay whole.
 
     Examples
     --------

@@ -1,6 +1,6 @@
-"""Where the boxes of trees go: measured in inches, downwards; nothing here draws or writes.
+"""Layout of the boxes of trees, in inches, downwards; nothing here draws.
 
-Within a tree, leaves stand side by side and a parent over the middle of its children; subtrees are as close as their
+Within a tree, leaves are side by side and a parent is centred over its children; subtrees are as close as their
 outlines allow. Trees of one figure are packed like sheets of paper.
 """
 
@@ -15,16 +15,16 @@ import numpy as np
 
 SIDE_GAP = 0.16  # inches between neighbours
 BAR_GAP = 0.13  # between a row of boxes and the bar that its branches start from
-LABEL_GAP = 0.06  # above and below what is written on a branch
+LABEL_GAP = 0.06  # above and below the label of a branch
 SHEET_GAP = 0.5
-SHAPE = 1.5  # width of a good page by its height
+SHAPE = 1.5  # width over height of a good page
 
 Outline = list[tuple[float, float]]
 
 
 @dataclass(eq=False)
 class Box:
-    """A node as it is drawn: its size, its branches, and, once laid out, its place.
+    """A drawn node: its size, its branches, and, after layout, its position.
 
     Attributes
     ----------
@@ -32,15 +32,15 @@ class Box:
     children : list of Box
         None or two: yes, no.
     label : str
-        What the branch to it says.
+        Label of the branch to it.
     label_size : pair of float
-        Width and height of that.
+        Width and height of the label.
     content : object
-        What is written in it; passed through.
+        The content of the box; passed through.
     x, y : float
         Middle of its upper edge, y downwards.
     bar : float
-        Height at which its branches part.
+        Height at which its branches split.
     """
 
     width: float
@@ -54,14 +54,14 @@ class Box:
     bar: float = 0.0
 
     def walk(self) -> Iterator[Box]:
-        """The box and all below it, parents first."""
+        """Yield the box and all below it, parents first."""
         yield self
         for child in self.children:
             yield from child.walk()
 
 
 def lay_out(root: Box) -> tuple[float, float]:
-    """Give all boxes of a tree their places, the upper left corner at (0, 0); the width and height of all.
+    """Lay out all boxes of a tree, the upper left corner at (0, 0); return the total width and height.
 
     Examples
     --------
@@ -91,7 +91,7 @@ def lay_out(root: Box) -> tuple[float, float]:
 
 
 def _spread(box: Box) -> Outline:
-    """Put the children of a box apart, `x` counted from their parent; left and right end of each row below its x."""
+    """Space the children of a box, with `x` relative to it; return the left and right end of each row below."""
     half = max(box.width, box.label_size[0]) / 2
     outline = [(-half, half)]
     if not box.children:
@@ -107,7 +107,7 @@ def _spread(box: Box) -> Outline:
 
 
 def pack(sizes: Sequence[tuple[float, float]]) -> tuple[list[tuple[float, float]], float, float]:
-    """Upper left corners of sheets that do not overlap, about in their order, and the width and height of all.
+    """Return upper left corners of sheets that do not overlap, roughly in order, and the total width and height.
 
     Examples
     --------
@@ -129,7 +129,7 @@ def pack(sizes: Sequence[tuple[float, float]]) -> tuple[list[tuple[float, float]
 
 
 def _shelve(sizes: Sequence[tuple[float, float]], room: float) -> list[tuple[float, float]]:
-    """Put each sheet as high, and then as far left, as it fits."""
+    """Place each sheet as high, then as far left, as it fits."""
     taken = np.zeros((0, 4))  # left, top, right, bottom, with the gap
     places = []
     for width, height in sizes:

@@ -1,4 +1,4 @@
-"""A table of alerts: what may be asked for, its columns of reasons, and columns carried along."""
+"""A table of alerts: checks of k and reasons, its columns of reasons, and copied columns."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from toprank.words.nearest import did_you_mean
 
 
 def count_of_alerts(k: Any, n_rows: int) -> int:
-    """Number of alerts that a count or a share of the rows stands for; a share is rounded up."""
+    """Return the number of alerts for a count or a share of the rows; a share is rounded up."""
     is_number = not isinstance(k, bool | np.bool_)
     if is_number and isinstance(k, int | np.integer) and 1 <= k <= n_rows:
         return int(k)
@@ -25,12 +25,12 @@ def count_of_alerts(k: Any, n_rows: int) -> int:
         return int(cases_of_share(float(k), n_rows))
     raise InputError(
         f"k must be an int from 1 to the number of rows ({n_rows:,}) or a share of them between 0 and 1, got {k!r}. "
-        "Hint: k is how many cases you can check; None is the budget of the model."
+        "Hint: k is how many cases you can check; None means the model's budget."
     )
 
 
 def check_reasons(reasons: Any) -> None:
-    """Raise ValueError unless that many reasons per case can be listed."""
+    """Raise ValueError unless that many reasons per case are allowed."""
     if isinstance(reasons, bool | np.bool_) or not isinstance(reasons, int | np.integer) or reasons < 0:
         raise InputError(
             f"reasons must be an int, 0 or more, got {reasons!r}. Hint: reasons is the number of reasons per case."
@@ -43,7 +43,7 @@ def check_reasons(reasons: Any) -> None:
 
 
 def reason_columns(why: list[list[Reason]], n_reasons: int) -> dict[str, list[Any]]:
-    """Columns reason_1, strength_1, reason_2, ...; "" and None where a case has fewer reasons."""
+    """Return the columns reason_1, strength_1, reason_2, ...; "" and None if a case has fewer reasons."""
     out: dict[str, list[Any]] = {}
     for i in range(n_reasons):
         out[f"reason_{i + 1}"] = [row[i].text if i < len(row) else "" for row in why]
@@ -52,16 +52,16 @@ def reason_columns(why: list[list[Reason]], n_reasons: int) -> dict[str, list[An
 
 
 def log_odds_gain(rate: np.ndarray, base_rate: float) -> np.ndarray:
-    """Log-odds of hit rates, less those of all cases, infinite at 0 and 1.
+    """Return the log-odds of hit rates minus those of all cases, infinite at 0 and 1.
 
-    Strengths of reasons are shrunk to agree with a hit rate that new cases bear out.
+    Strengths of reasons are shrunk to match the hit rate of new cases.
     """
     with np.errstate(divide="ignore"):
         return np.log(rate / base_rate) - np.log((1.0 - rate) / (1.0 - base_rate))
 
 
 def carried_columns(X: Any, names: Any, parameter: str) -> list[str]:
-    """Names of columns of X, one or several, each once; raise ValueError where X has none of that name."""
+    """Return one or several column names of X, each once; raise ValueError if X has no such column."""
     if names is None:
         return []
     wanted = [names] if isinstance(names, str) or not isinstance(names, Iterable) else list(names)
@@ -81,17 +81,16 @@ def carried_columns(X: Any, names: Any, parameter: str) -> list[str]:
 
 
 def beside_columns(alerts: Any, X: Any, rows: np.ndarray, first: list[str], last: list[str]) -> Any:
-    """Alerts with columns of X before and after their own, and with the index of a pandas frame."""
+    """Return the alerts with columns of X before and after their own, and with the index of a pandas frame."""
     if backend_of(X) is None:
         return alerts
     table, listed = (nw.from_native(frame, eager_only=True) for frame in (X, alerts))
     taken = [name for name in (*first, *last) if name in listed.columns]
     if taken:
         raise InputError(
-            f"Column {taken[0]!r} of X has the name of a column of the alerts, expected another name. "
-            "Hint: rename it first."
+            f"Column {taken[0]!r} of X has the same name as a column of the alerts. Hint: rename it first."
         )
-    if listed.implementation.is_pandas():  # before anything is joined: pandas matches rows by their index
+    if listed.implementation.is_pandas():  # before joining, as pandas matches rows by their index
         alerts.index = X.index[rows]
     position = {name: i for i, name in enumerate(names_of(X))}
     before, after = (

@@ -58,47 +58,46 @@ RANKER_CONSTRAINTS: dict[str, list[Any]] = {
     "pos_label": [Real, str, bool, None],
     "n_jobs": [Integral, None],
 }
-"""What scikit-learn checks of the parameters that all rankers share."""
+"""scikit-learn's checks of the parameters that all rankers share."""
 
 TABLE_FACTS = ("columns_", "left_out_", "classes_", "positive_index_", "n_features_in_", "feature_names_in_",
                "_backend", "_input_names")  # fmt: skip
-"""What is known of a table whichever of its rows a model is fitted on."""
+"""What is known of a table, independent of the rows that a model is fitted on."""
 
 
 RATE_ROWS = 100_000
-"""Training rows whose scores say where in the list a score stands, at most; spread evenly over the table."""
+"""Most training rows whose scores are kept to rank a score among them; spread evenly over the table."""
 
 
 class Ranker(ClassifierMixin, TableReader):
     """Base of all rankers: higher scores are more suspicious, rank 1 is the top.
 
-    It reads tables and labels, asks its subclass to fit and to score, finds the cutoff of the budget and the hit rates
-    of new cases, lists alerts and saves. How a model is made is the subclass's business: it learns from `Cases` in
-    `_fit_model`, scores encoded rows in `_score_rows` and explains them in `_reasons`. See "How to add a ranker" in the
-    documentation of the design.
+    It reads tables and labels, lets its subclass fit and score, finds the cutoff of the budget and the hit rates of new
+    cases, lists alerts and saves. A subclass fits `Cases` in `_fit_model`, scores encoded rows in `_score_rows` and
+    explains them in `_reasons`. See "How to add a ranker" in the design documentation.
 
     Attributes
     ----------
     rates_ : HitRates
-        Hit rate by score: of new cases, or with cv=0 of the training cases.
+        Hit rate by score, of new cases; with cv=0 of the training cases.
     """
 
-    cv: Any = 0  # a ranker without this parameter validates itself, or has no rates for new cases
+    cv: Any = 0  # a ranker without this parameter estimates rates itself, or has none for new cases
     random_state: Any = None
     _cutoff_rows = 10_000_000  # training rows on which the cutoff of the budget is found
-    _is_prepared = False  # fitted on the table of another ranker, of which this one is a part
+    _is_prepared = False  # part of another ranker, fitted on its table
 
     # --- fitting ------------------------------------------------------------------------------------------------
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Learn a ranking from past cases.
+        """Fit to past cases.
 
         Parameters
         ----------
         X : array or data frame of shape (n, n_features), or a SharedTable of it
             numpy, pandas, polars or pyarrow; categories and missing values as they are.
         y : array of shape (n,)
-            The outcome: two values, of which the larger (1, True, "yes") or `pos_label` is the rare one.
+            The outcome: two values; the larger one (1, True, "yes") or `pos_label` is positive.
         sample_weight : array of shape (n,), optional
             Non-negative weights. Weight 2 is the row twice, weight 0 leaves it out.
 
@@ -124,12 +123,12 @@ class Ranker(ClassifierMixin, TableReader):
                     self._offer(X, y, sample_weight, data)
                 self._set_cutoff(data, threads, self._fit_model(data, threads) or self._cross_validate(data, threads))
         except BaseException:
-            self._reset()  # a fit that fails leaves nothing half-made behind
+            self._reset()  # so that a failed fit leaves no fitted attributes
             raise
         return self
 
     def _read_labels(self, y: Any, sample_weight: Any, n_rows: int) -> tuple[np.ndarray, np.ndarray | None]:
-        """Which rows are positive, and their weights."""
+        """Return which rows are positive, and their weights."""
         owner = f"{type(self).__name__}.fit"
         labels = check_labels(y, n_rows, owner)
         self.classes_, self.positive_index_ = check_classes(labels, self.pos_label, owner)
@@ -139,14 +138,14 @@ class Ranker(ClassifierMixin, TableReader):
         return is_positive, weight
 
     def _check_cases(self, weight: np.ndarray | None) -> None:
-        """Complain of labels, weights and the budget before the work begins."""
+        """Check labels, weights and the budget before any work is done."""
         warn_of_common_text_label(self.classes_, self.positive_index_, self.pos_label, self.base_rate_)
         cases_of_budget(self.budget, self.n_cases_, self.n_positives_)
 
     def _make_cases(
         self, matrix: np.ndarray, is_positive: np.ndarray, weight: np.ndarray | None, threads: Threads
     ) -> Cases:
-        """The encoded rows in the form that the model learns from."""
+        """Return the encoded rows in the form that the model is fitted on."""
         check_finite(matrix, self.columns_)
         has_missing = np.isnan(matrix).any(axis=0)
         columns = [replace(c, has_missing=bool(m)) for c, m in zip(self.columns_, has_missing, strict=True)]
@@ -156,7 +155,7 @@ class Ranker(ClassifierMixin, TableReader):
 
     @property
     def _table_settings(self) -> tuple[Any, ...]:
-        """Parameters that training data depend on, comparable."""
+        """Return the parameters that training data depend on, in comparable form."""
         named = (self.categorical_features, self.keep_columns)
         chosen = [None if names is None else repr(list(names)) for names in named]
         return type(self)._make_cases, *chosen, repr(self.pos_label)
@@ -183,10 +182,10 @@ class Ranker(ClassifierMixin, TableReader):
 
     @abstractmethod
     def _fit_model(self, data: Any, threads: Threads) -> Unseen | None:
-        """Grow the model; returns cases that it scored on the way without having seen them, if any."""
+        """Fit the model; return the held-out cases that it scored on the way, if any."""
 
     def _cross_validate(self, data: Any, threads: Threads) -> Unseen | None:
-        """Cases scored out of fold by models with the same settings; None with cv=0 or too few cases."""
+        """Return cases scored out of fold by models with the same settings; None with cv=0 or too few cases."""
         folds = held_out_folds(data, self.cv, self.random_state)
         parts = []
         for fold in folds:
@@ -197,7 +196,7 @@ class Ranker(ClassifierMixin, TableReader):
         return Unseen(parts, by_folds(len(parts))) if parts else None
 
     def _unfitted_copy(self) -> Self:
-        """A copy with the same settings that knows the table, but has learned nothing and shows no progress."""
+        """Return an unfitted copy with the same settings that knows the table and shows no progress."""
         other = clone(self)
         if hasattr(other, "verbose"):
             other.set_params(verbose=0)
@@ -205,13 +204,13 @@ class Ranker(ClassifierMixin, TableReader):
         return other
 
     def _know_table(self, owner: Ranker) -> None:
-        """Take over what another ranker knows of a table whichever of its rows a model is fitted on."""
+        """Copy what another ranker knows of the table, independent of the rows it was fitted on."""
         for name in TABLE_FACTS:
             if hasattr(owner, name):
                 setattr(self, name, copy(getattr(owner, name)))
 
     def _fit_prepared(self, data: Any, owner: Ranker, threads: Threads) -> Self:
-        """Fit on training data, all rows or some, of a table that another ranker has read."""
+        """Fit on all or some rows of a table that another ranker has read."""
         self._validate_params()
         self._know_table(owner)
         self.n_cases_, self.n_positives_ = _count(data.is_positive, data.weight)
@@ -242,7 +241,7 @@ class Ranker(ClassifierMixin, TableReader):
         self.cutoff_ = cutoff
 
     def _score_training_rows(self, data: Any, threads: Threads) -> tuple[slice | np.ndarray, np.ndarray]:
-        """Send the training rows, or a sample of them, through the finished model: which rows, and their scores."""
+        """Score the training rows, or a sample of them, with the final model; return which rows, and their scores."""
         rows = slice(None) if len(data.X) <= self._cutoff_rows else data.sample(self._cutoff_rows)
         return rows, self._score_rows(data.X[rows], threads)
 
@@ -250,19 +249,18 @@ class Ranker(ClassifierMixin, TableReader):
 
     @abstractmethod
     def _score_rows(self, matrix: np.ndarray, threads: Threads) -> np.ndarray:
-        """Scores of encoded rows."""
+        """Return the scores of encoded rows."""
 
     def decision_function(self, X: Any) -> np.ndarray:
-        """Score of each row, float64 (n,): higher is more suspicious. Depends on the row and the model alone."""
+        """Return the score of each row, float64 (n,): higher is more suspicious; depends only on row and model."""
         matrix = self._encode(X)
         with Threads(resolve_n_jobs(self.n_jobs)) as threads:
             return self._score_rows(matrix, threads)
 
     def predict_proba(self, X: Any) -> np.ndarray:
-        """Rate expected of new cases with each row's score, float64 (n, 2), columns in the order of `classes_`.
+        """Return the rates to expect of new cases with each row's score, float64 (n, 2), in the order of `classes_`.
 
-        It rises with the score and comes from cases that the model did not learn from (`rates_`); with cv=0 from those
-        that it did.
+        It rises with the score and comes from held-out cases (`rates_`); with cv=0, from the training cases.
         """
         score = self.decision_function(X)
         rate = self.rates_.at(score)
@@ -270,12 +268,12 @@ class Ranker(ClassifierMixin, TableReader):
         return out if self.positive_index_ == 1 else out[:, ::-1]
 
     def predict(self, X: Any) -> np.ndarray:
-        """Class of each row: positive above the cutoff of `budget`."""
+        """Return the class of each row: positive above the cutoff of `budget`."""
         is_alert = self.decision_function(X) >= self.cutoff_.threshold
         return self.classes_[np.where(is_alert, self.positive_index_, 1 - self.positive_index_)]
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Average precision on (X, y)."""
+        """Return the average precision on (X, y)."""
         score = self.decision_function(X)
         owner = f"{type(self).__name__}.score"
         labels = check_labels(y, len(score), owner)
@@ -288,28 +286,27 @@ class Ranker(ClassifierMixin, TableReader):
     # --- alerts -------------------------------------------------------------------------------------------------
 
     def top_k(self, X: Any, k: int | float | None = None, *, reasons: int = 3, id: Any = None, keep: Any = None) -> Any:
-        """The k cases most worth checking, best first, in the frame type of X.
+        """Return the k cases most worth checking, best first, in the frame type of X.
 
-        Ties are broken by the order of rows, so k alerts are k alerts.
+        Ties are broken by row order, so there are always exactly k alerts.
 
         Parameters
         ----------
         X : array or data frame of shape (n, n_features)
         k : int, float or None
-            Number of cases from 1 to n, or a share of the n cases between 0 and 1, rounded up. None is `budget`: a
-            count as it is, a share of these cases, or without a budget the share of positives in training.
+            Number of cases from 1 to n, or a share of the n cases between 0 and 1, rounded up. None means
+            `budget`: a count, or a share of these cases; without a budget, the share of positives in training.
         reasons : int
-            Number of reasons per case at most, strongest first.
+            Most reasons per case, strongest first.
         id, keep : name or list of names
-            Columns of the data frame X that are carried along as they are, before the others and after them; the model
-            need not know them.
+            Columns of the data frame X to copy unchanged, before and after the others; they need not be in the model.
 
         Returns
         -------
         frame with rank, row (position in X), score, hit_rate, lift, leaf (tree rankers), reason_1, strength_1, ...
-            It has the index of X where X is a pandas frame.
-            A reason is a value that speaks for the case, beside what is usual; its strength is the factor by which it
-            raises the odds of a positive. Both are empty where a case has fewer reasons.
+            It has the index of X if X is a pandas frame.
+            A reason is a value that speaks for the case, next to what is usual; its strength is the factor by which it
+            raises the odds of a positive. Both are empty if a case has fewer reasons.
             hit_rate is the rate of `predict_proba`, an estimate for new cases; with cv=0 the column is called
             training_rate, and fewer hits are to be expected.
 
@@ -346,7 +343,7 @@ class Ranker(ClassifierMixin, TableReader):
         return beside_columns(alerts, X, rows, first, last)
 
     def dependence(self, X: Any, features: Any, *, n_values: int = 20, max_rows: int = 500) -> Dependence:
-        """Mean score of the rows of X if one column, or two, had a given value: what the model makes of them.
+        """Return the mean score of the rows of X with one or two columns set to given values (partial dependence).
 
         Parameters
         ----------
@@ -354,9 +351,9 @@ class Ranker(ClassifierMixin, TableReader):
         features : column, or list of one or two
             Names or positions.
         n_values : int, default 20
-            Values of a number that are tried at most; all categories are.
+            Most values to try of a number column; categories are all tried.
         max_rows : int, default 500
-            Rows that the mean is taken over at most, drawn at random, the same ones each time.
+            Most rows to average over, drawn at random with a fixed seed.
 
         Returns
         -------
@@ -389,12 +386,12 @@ class Ranker(ClassifierMixin, TableReader):
 
     @abstractmethod
     def _reasons(self, matrix: np.ndarray, n_reasons: int, originals: Originals, gain: Any) -> list[list[Reason]]:
-        """Reasons of each encoded row; `originals` and `gain` as in `toprank.explain.reasons`."""
+        """Return the reasons of each encoded row; `originals` and `gain` as in `toprank.explain.reasons`."""
 
     # --- files and text -----------------------------------------------------------------------------------------
 
     def summary(self) -> str:
-        """A few lines about the fitted model: size, training figures, cutoff."""
+        """Return a few lines about the fitted model: size, training figures, cutoff."""
         check_is_fitted(self)
         lines = [f"{type(self).__name__}: {self._size_in_words()}"]
         lines.append(
@@ -409,11 +406,11 @@ class Ranker(ClassifierMixin, TableReader):
         return "\n".join(lines)
 
     def _line_in_words(self) -> str:
-        """Where `predict` draws the line, and what it brings."""
+        """Return the cutoff of `predict` and its expected hits, in words."""
         return budget_text(self.cutoff_)
 
     def _importances(self) -> np.ndarray:
-        """Share of each column in what the model does, float64 (n_features,); all 0 where it does not tell."""
+        """Return the share of each column in the model, float64 (n_features,); all 0 without importances."""
         return getattr(self, "feature_importances_", np.zeros(len(self.columns_)))
 
     @property
@@ -422,20 +419,20 @@ class Ranker(ClassifierMixin, TableReader):
         return None
 
     def _to_arrays(self) -> dict[str, np.ndarray]:
-        """Arrays of the fitted model for a file."""
+        """Return the arrays of the fitted model for a file."""
         return {f"hit_rates_{name}": array for name, array in self.rates_.to_arrays().items()}
 
     def _from_arrays(self, arrays: dict[str, np.ndarray]) -> None:
-        """Take the fitted model from arrays of a file."""
+        """Restore the fitted model from the arrays of a file."""
         self.rates_ = HitRates.from_arrays(without_prefix(arrays, "hit_rates_"))
 
     def _figures(self) -> dict[str, Any]:
-        """Figures of the fitted model for its file, beside the number of cases."""
+        """Return figures of the fitted model for its file, besides the number of cases."""
         return {}
 
     @abstractmethod
     def _size_in_words(self) -> str:
-        """How large the model is: leaves and conditions, terms, neighbours."""
+        """Return the size of the model in words: leaves and conditions, terms, neighbours."""
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -444,7 +441,7 @@ class Ranker(ClassifierMixin, TableReader):
 
 
 def _count(is_positive: np.ndarray, weight: np.ndarray | None) -> tuple[float, float]:
-    """Weight of all cases and of the positives, the same for any order of the rows."""
+    """Return the weight of all cases and of the positives, the same for any row order."""
     if weight is None:
         return float(len(is_positive)), float(is_positive.sum())
     return math.fsum(weight), math.fsum(weight[is_positive])

@@ -18,13 +18,13 @@ class BinnedReader(TableReader):
 
     @property
     def _binning(self) -> Any:
-        """The estimator whose `splitter`, `max_bins` and `min_samples_leaf` count: this one, unless it has a base."""
+        """The estimator whose `splitter`, `max_bins` and `min_samples_leaf` apply: this one, unless it has a base."""
         return self
 
     def _make_cases(
         self, matrix: np.ndarray, is_positive: np.ndarray, weight: np.ndarray | None, threads: Threads
     ) -> BinnedCases:
-        """The encoded rows in bins, or with their values sorted."""
+        """Return the encoded rows in bins, or with their values sorted."""
         try:
             return BinnedCases(matrix, is_positive, weight, self.columns_, splitter=self._binning.splitter,
                                 max_bins=self._binning.max_bins, threads=threads)  # fmt: skip

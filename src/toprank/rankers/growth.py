@@ -1,4 +1,4 @@
-"""Settings of an estimator to grown trees; one place for single trees, meta-trees and forests."""
+"""From an estimator's parameters to grown trees, for single trees, meta-trees and forests."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ GROWTH_CONSTRAINTS: dict[str, list[Any]] = {
     "min_data_per_group": [Interval(Integral, 1, None, closed="left")],
     "max_cat_threshold": [Interval(Integral, 1, None, closed="left"), None],
 }
-"""What scikit-learn checks of the parameters that all tree rankers share."""
+"""scikit-learn's checks of the parameters that all tree rankers share."""
 
 PUBLISHED_CATEGORIES: dict[str, Any] = {"cat_smooth": None, "min_data_per_group": 1, "max_cat_threshold": None}
-"""Categories as the papers search them: levels by their training rate, any subset, judged on the same cases."""
+"""Categories as in the papers: ordered by training rate, any subset, judged on the same cases."""
 
 STACK_CELLS = 2**20
-"""Cells up to which copies of a table, one for each of several leaf depths, are grown side by side: beyond that the
-rows cost more than the calls, and one tree at a time stays in the cache."""
+"""Most cells for which copies of a table, one per leaf depth, are grown together. Beyond that the rows cost more than
+the calls, and one tree at a time stays in the cache."""
 
 DEPTH = [Interval(Integral, 1, None, closed="left"), None]
 CV: list[Any] = ["cv_object", Options(int, {0})]
@@ -54,7 +54,7 @@ CCP_ALPHA = [Interval(Real, 0, None, closed="left"), Options(str, {"cv"})]
 
 @dataclass(frozen=True)
 class GrowthSettings:
-    """How trees grow and how their leaves are ordered and smoothed, as an estimator's parameters say."""
+    """How trees grow and how their leaves are ordered and smoothed, from an estimator's parameters."""
 
     criterion: int
     leaf_depth: int | None
@@ -72,7 +72,7 @@ class GrowthSettings:
 
     @classmethod
     def from_estimator(cls, estimator: Any, criterion: int, leaf_depth: int | None, **others: Any) -> GrowthSettings:
-        """Settings of an estimator's parameters; a meta-tree's `objective` orders and cuts the cells."""
+        """Make the settings from an estimator's parameters; a meta-tree's `objective` orders and cuts the cells."""
         names = (
             "min_samples_leaf",
             "min_samples_split",
@@ -86,7 +86,7 @@ class GrowthSettings:
         return cls(criterion=criterion, leaf_depth=leaf_depth, categories=categories, **parameters, **others)
 
     def limits(self, weights: RowWeights, sample_features: FeatureSampler | None) -> Limits:
-        """Limits in integer weights; min_gain is a share of the most that the criterion could gain at the root."""
+        """Return the limits in integer weights; min_gain is a share of the largest possible gain at the root."""
         positive, total = float(weights.sum_of_positive), float(weights.sum_of_total)
         # All positives alone on one side.
         whole = split_gain(self.criterion, positive, positive, positive, total, positive, total)
@@ -106,7 +106,7 @@ class GrowthSettings:
 def grow_tree(
     settings: GrowthSettings, data: BinnedCases, threads: Threads, direction: np.ndarray | None = None
 ) -> Tree:
-    """One greedy tree without scores; `direction` as `Limits` takes it."""
+    """Return one greedy tree without scores; `direction` as in `Limits`."""
     weights = integer_weights(data.is_positive, data.weight)
     splitter = data.splitter(weights, threads)
     limits = replace(settings.limits(weights, None), direction=direction)
@@ -121,7 +121,7 @@ def grow_meta(
     threads: Threads,
     sample_features: FeatureSampler | None = None,
 ) -> tuple[MetaTree, float]:
-    """One meta-tree on the rows that have weight, and the unit of its integer weights."""
+    """Return one meta-tree on the rows with weight, and the unit of its integer weights."""
     weights = data.row_weights(weight)
     splitter = data.splitter(weights, threads)
     limits = settings.limits(weights, sample_features)
@@ -146,7 +146,7 @@ def grow_shared_meta(settings: GrowthSettings, data: BinnedCases, threads: Threa
 def _grow_stack(
     settings: GrowthSettings, data: BinnedCases, depths: tuple[int, ...], threads: Threads
 ) -> tuple[dict[int, MetaTree], float]:
-    """Meta-trees by the depth of their inner trees, and the unit of their integer weights."""
+    """Return meta-trees by the depth of their inner trees, and the unit of their integer weights."""
     weights = integer_weights(data.is_positive, data.weight)
     splitter, roots = data.stacked_splitter(weights, threads, len(depths))
     one = replace(settings, leaf_depth=max(depths)).limits(weights, None)
@@ -156,10 +156,10 @@ def _grow_stack(
 
 
 def category_search(estimator: Any) -> CategorySearch:
-    """How an estimator's parameters say that conditions on categories are searched."""
+    """Return how conditions on categories are searched, from an estimator's parameters."""
     return CategorySearch(estimator.cat_smooth, estimator.min_data_per_group, estimator.max_cat_threshold)
 
 
 def _in_units(cases: int, weights: RowWeights) -> int:
-    """Cases in integer weights, rounded up; where all rows together weigh less, a little more than they do."""
+    """Return cases in integer weights, rounded up; capped just above the weight of all rows."""
     return min(math.ceil(min(cases / weights.unit, 2.0**62)), weights.sum_of_total + 1)

@@ -15,7 +15,7 @@ from toprank.tree.structure import Tree, parents_of
 def smoothed_rates(
     positive: np.ndarray, total: np.ndarray, parent: np.ndarray, smoothing: str | None, strength: float
 ) -> np.ndarray:
-    """Positive rate of each node of a tree, pulled towards what is known above it.
+    """Return the positive rate of each node of a tree, shrunk towards its ancestors.
 
     Parameters
     ----------
@@ -32,7 +32,7 @@ def smoothed_rates(
         return raw
     if smoothing == "m-estimate":
         return (positive + strength * raw[0]) / (total + strength)
-    rate, own, weight = raw.tolist(), raw.tolist(), total.tolist()  # plain floats: the same sums, ten times as fast
+    rate, own, weight = raw.tolist(), raw.tolist(), total.tolist()  # plain floats: the same sums, ten times faster
     for node, above in enumerate(parent.tolist()):
         if above >= 0:
             rate[node] = rate[above] + (own[node] - own[above]) / (1.0 + strength / weight[above])
@@ -40,19 +40,19 @@ def smoothed_rates(
 
 
 def node_rates(tree: Tree, smoothing: str | None, strength: float) -> np.ndarray:
-    """Smoothed rate of each node of a plain tree; it depends on what stands above the node alone."""
+    """Return the smoothed rate of each node of a plain tree; it depends only on the node and its ancestors."""
     parent = parents_of(np.where(tree.is_leaf, -1, tree.left), tree.right)
     return smoothed_rates(tree.positive, tree.positive + tree.negative, parent, smoothing, strength)
 
 
 def meta_rates(meta: MetaTree, unit: float, smoothing: str | None, strength: float) -> np.ndarray:
-    """Smoothed rate of each meta-node."""
+    """Return the smoothed rate of each meta-node."""
     parent = parents_of(meta.left, meta.right)
     return smoothed_rates(meta.positive * unit, meta.total * unit, parent, smoothing, strength)
 
 
 def finish_tree(tree: Tree, position: np.ndarray, rate: np.ndarray, scoring: Scoring) -> Tree:
-    """The tree with leaf positions, scores (L - i) / L and rates that do not rise along the positions.
+    """Return the tree with leaf positions, scores (L - i) / L and rates that do not rise along the positions.
 
     Parameters
     ----------
@@ -67,7 +67,7 @@ def finish_tree(tree: Tree, position: np.ndarray, rate: np.ndarray, scoring: Sco
 
 
 def recounted(tree: Tree, X: np.ndarray, is_positive: np.ndarray, weight: np.ndarray) -> Tree:
-    """The tree with the weights of other rows in its nodes."""
+    """Return the tree with the weights of other rows in its nodes."""
     positive, total = np.zeros(len(tree)), np.zeros(len(tree))
     for rows in row_blocks(*X.shape):
         path, length = tree.paths(X[rows])
@@ -78,14 +78,14 @@ def recounted(tree: Tree, X: np.ndarray, is_positive: np.ndarray, weight: np.nda
 
 
 def falling_rates(rate: np.ndarray, total: np.ndarray) -> np.ndarray:
-    """The nearest rates that do not rise along the positions, which weigh `total`."""
+    """Return the nearest rates that do not rise along the positions, weighted by `total`."""
     from scipy.optimize import isotonic_regression
 
     return isotonic_regression(rate, weights=np.maximum(total, 1e-12), increasing=False).x
 
 
 def order_by_rate(tree: Tree, rate: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Positions of the leaves by falling rate, equal rates sharing one, and the rate of each position."""
+    """Return the leaf positions by falling rate, where equal rates share one, and the rate of each position."""
     leaves = np.flatnonzero(tree.is_leaf)
     distinct, inverse = np.unique(-rate[leaves], return_inverse=True)
     position = np.full(len(tree), -1, np.int32)

@@ -1,4 +1,4 @@
-"""What `leaf_score` asks for, fitted on training rows: one function per name, for trees and forests alike."""
+"""The scorings inside leaves that `leaf_score` names, fitted on training rows; for trees and forests."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ LEAF_SCORES: dict[str, Fit] = {
 def fit_leaf_score(
     name: str, data: BinnedCases, weight: np.ndarray | None, C: float, categories: CategorySearch
 ) -> Scoring:
-    """What orders rows inside leaves; fitted once for all fits on the same data with their own weights."""
+    """Return the scoring inside leaves; fitted once for all fits on the same data with their own weights."""
     if weight is not data.weight:
         return LEAF_SCORES[name](data, weight, C, categories)
     return data.once(("leaf score", name, C, categories), lambda: LEAF_SCORES[name](data, weight, C, categories))

@@ -1,4 +1,4 @@
-"""The sparse linear score inside leaves, and slanted cuts: L1 logistic regression on standardised columns."""
+"""The sparse linear score inside leaves, and oblique splits: L1 logistic regression on standardised columns."""
 
 from __future__ import annotations
 
@@ -14,26 +14,26 @@ from toprank.tree.tao.logistic import fit_l1_logistic
 from toprank.tree.weights import integer_weights
 
 LINEAR_ROWS = 50_000
-"""Rows that the linear score is fitted on at most: all positives that fit in half of it, negatives at random. Their
-weight adds up to no more than this either, so that the penalty keeps its meaning on larger tables."""
+"""Most rows to fit the linear score on: all positives that fit in half of it, and random negatives. Their weights do
+not exceed this in total either, so that the penalty means the same on larger tables."""
 
 ADDITIVE_ROWS = 20_000
-"""The same where numbers have steps, which make the table of a fit a dozen times as wide."""
+"""The same for additive scores, whose steps make the table of a fit a dozen times wider."""
 
 LINEAR_CELLS = 2**26
-"""Cells of the table of a fit, which has a column a category: 512 MiB. Wide tables give fewer rows."""
+"""Most cells in the table of a fit, which has one column per category: 512 MiB. Wide tables use fewer rows."""
 
 STEPS_TRIED = 11
 """Quantiles of a number at which its points may change, in an additive score."""
 
 TOLERANCE = 1e-5
-"""Relative accuracy of a fit: a ranking needs no last digits."""
+"""Relative accuracy of a fit; a ranking does not need the last digits."""
 
 
 def fit_linear_direction(data: BinnedCases, weight: np.ndarray, C: float, allowed: np.ndarray) -> np.ndarray:
-    """Slope of each numeric column in an L1-penalised logistic regression, 0 elsewhere; missing values count as means.
+    """Return the slope of each numeric column in an L1 logistic regression, 0 elsewhere; missing values count as means.
 
-    Both classes weigh the same. They are balanced after equal rows are merged: weight 2 is the row twice.
+    Both classes have equal weight, balanced after equal rows are merged, so that weight 2 is the row twice.
 
     Parameters
     ----------
@@ -64,11 +64,11 @@ def fit_linear_scoring(
     n_steps: int = 0,
     categories: CategorySearch | None = None,
 ) -> Card:
-    """Scorecard of an L1-penalised logistic regression with penalty 1 / C; rows of weight 0 are left out.
+    """Return the scorecard of an L1 logistic regression with penalty 1 / C; rows of weight 0 are left out.
 
-    With `n_steps`, a number also gets points where it is above each of so many of its quantiles: an additive model, of
-    which the penalty keeps the steps that matter. Rare categories, and all of a column that is no better than noise,
-    have 0 points (`levels_worth_points`).
+    With `n_steps`, a number also gets points for each of that many quantiles it is above: an additive model in which
+    the penalty keeps the steps that matter. Rare categories, and all categories of a column no better than noise, have
+    0 points (`levels_worth_points`).
     """
     n_features, points_at = data.X.shape[1], np.append(0, np.cumsum(data.n_categories))
     n_columns, most = (2 + n_steps) * n_features + int(points_at[-1]), ADDITIVE_ROWS if n_steps else LINEAR_ROWS
@@ -110,7 +110,7 @@ def fit_linear_scoring(
 
 
 def _step_edges(values: np.ndarray, weight: np.ndarray, n_steps: int) -> np.ndarray:
-    """At most n_steps quantiles of the known values at which points may change; none where the slope says it all."""
+    """Return at most n_steps quantiles of the known values at which points may change; none if the slope is enough."""
     distinct, weights = distinct_values(values, weight)
     if n_steps == 0 or len(distinct) < 3:
         return np.zeros(0)
@@ -123,7 +123,7 @@ def _step_edges(values: np.ndarray, weight: np.ndarray, n_steps: int) -> np.ndar
 def _choose_rows(
     is_positive: np.ndarray, weight: np.ndarray | None, n_columns: int, most: int = LINEAR_ROWS
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Rows to fit on, at most `most`, and their weights, which add up to no more than that."""
+    """Return at most `most` rows to fit on, and their weights, which sum to at most `most`."""
     weights = integer_weights(is_positive, weight)
     rows, row_weight = sample_cases(is_positive, weights.total, min(most, LINEAR_CELLS // max(n_columns, 1)))
     chosen = row_weight[rows]
@@ -133,14 +133,14 @@ def _choose_rows(
 def _merge_equal_rows(
     X: np.ndarray, is_positive: np.ndarray, weight: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Distinct rows in an order of their own, labels and summed weights: the fit depends on what the rows are alone."""
+    """Return distinct rows in a fixed order, labels and summed weights, so that row order does not affect the fit."""
     key = np.column_stack((is_positive, X)).astype(np.float64, order="C")
     first, which = find_equal_rows(key)
     return key[first, 1:], is_positive[first], np.bincount(which, weight)
 
 
 def _center_and_spread(X: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Weighted mean and standard deviation of each column, missing values aside.
+    """Return the weighted mean and standard deviation of each column, ignoring missing values.
 
     A constant column has an infinite spread, so that its standardised values, and its weight, are 0.
     """
@@ -149,16 +149,16 @@ def _center_and_spread(X: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, n
 
 
 def _standardised(X: np.ndarray, center: np.ndarray, spread: np.ndarray) -> np.ndarray:
-    """Columns with mean 0 and standard deviation 1; missing values are 0."""
-    return np.where(np.isnan(X), 0.0, (0.5 * X - 0.5 * center) / (0.5 * spread))  # halves do not overflow
+    """Return columns with mean 0 and standard deviation 1; missing values are 0."""
+    return np.where(np.isnan(X), 0.0, (0.5 * X - 0.5 * center) / (0.5 * spread))  # halved, so that nothing overflows
 
 
 def _levels_with_points(
     data: BinnedCases, weight: np.ndarray | None, rows: np.ndarray, feature: int, search: CategorySearch
 ) -> np.ndarray:
-    """Categories of a column that may get points, bool (n_levels,), judged by the cases in the rows of a fit.
+    """Return the categories of a column that may get points, bool (n_levels,), judged by the cases of a fit.
 
-    Cases count as they are: the weights of a fit stand for other rows too, and are capped.
+    Cases count once each, since the weights of a fit also stand for other rows and are capped.
     """
     n_levels, codes = int(data.n_categories[feature]), data.X[rows, feature]
     known = np.flatnonzero((codes >= 0) & (codes < n_levels))
@@ -169,7 +169,7 @@ def _levels_with_points(
 
 
 def _mark_categories(codes: np.ndarray, table: np.ndarray, has_points: np.ndarray) -> None:
-    """Write 1 to the column of each row's category, where it has one that may get points."""
+    """Write 1 to the column of each row's category, if that may get points."""
     known = np.flatnonzero((codes >= 0) & (codes < table.shape[1]))
     level = codes[known].astype(np.int64)
     used = has_points[level]
@@ -177,5 +177,5 @@ def _mark_categories(codes: np.ndarray, table: np.ndarray, has_points: np.ndarra
 
 
 def _fit_logistic(X: np.ndarray, is_positive: np.ndarray, weight: np.ndarray, C: float) -> np.ndarray:
-    """Coefficients, without the intercept: a constant does not change an order. Constant columns get 0."""
+    """Return the coefficients without the intercept, which does not change an order. Constant columns get 0."""
     return fit_l1_logistic(X, is_positive, weight, 1.0 / C, tolerance=TOLERANCE).weight

@@ -1,4 +1,4 @@
-"""`OneTree`: what every estimator that is one tree offers, whatever its leaves give."""
+"""`OneTree`: what all single-tree estimators share, whatever their leaves hold."""
 
 from __future__ import annotations
 
@@ -39,19 +39,19 @@ class OneTree(TableReader):
         return int((~self.tree_.is_leaf).sum())
 
     def apply(self, X: Any) -> np.ndarray:
-        """Leaf node of `tree_` that each row reaches, int32 (n,)."""
+        """Return the leaf node of `tree_` that each row reaches, int32 (n,)."""
         matrix = self._encode(X)
         with Threads(resolve_n_jobs(self.n_jobs)) as threads:
             return self.tree_.apply(matrix, threads)
 
     def decision_path(self, X: Any) -> sp.csr_array:
-        """Nodes of `tree_` on each row's path: sparse indicator of shape (n, n_nodes)."""
+        """Return the nodes of `tree_` on each row's path: sparse indicator of shape (n, n_nodes)."""
         matrix = self._encode(X)
         return path_indicator(self.tree_, matrix)
 
 
 def path_indicator(tree: Tree, matrix: np.ndarray) -> sp.csr_array:
-    """Nodes on the path of each encoded row: sparse indicator of shape (n, n_nodes)."""
+    """Return the nodes on the path of each encoded row: sparse indicator of shape (n, n_nodes)."""
     nodes, length = tree.paths(matrix)
     column = nodes[np.arange(nodes.shape[1]) < length[:, None]]
     offset = np.append(0, np.cumsum(length))

@@ -11,7 +11,7 @@ Item = TypeVar("Item")
 
 
 def progress(items: Iterable[Item], total: int, label: str, enabled: bool) -> Iterator[Item]:
-    """The items as they come; with `enabled`, a line that counts them and estimates the time left."""
+    """Yield the items; with `enabled`, show a line that counts them and estimates the time left."""
     start = time.monotonic()
     for done, item in enumerate(items, 1):
         yield item

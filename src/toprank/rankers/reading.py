@@ -1,4 +1,4 @@
-"""`TableReader`: an estimator that learns from one table and reads others like it."""
+"""`TableReader`: an estimator that is fitted on one table and reads others like it."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from toprank.tree.columns import Column
 
 
 class TableReader(BaseEstimator):
-    """Base of every estimator: what is known of the training table, and how other tables are read beside it.
+    """Base of every estimator: what is known of the training table, and how new tables are matched to it.
 
     Attributes
     ----------
     columns_ : list of Column
         Names and categories of the columns of the encoded matrix.
     left_out_ : dict
-        Columns that are not learned from, and why.
+        Columns that are not used as features, and why.
     """
 
     columns_: list[Column]
@@ -51,7 +51,7 @@ class TableReader(BaseEstimator):
         """Table of X, its columns checked against training unless `reset`."""
         X = plain_table(X)
         if is_polars_lazyframe(X):
-            raise InputTypeError("X is a LazyFrame, expected a table that has been read. Hint: pass X.collect().")
+            raise InputTypeError("X is a LazyFrame, expected a table in memory. Hint: pass X.collect().")
         check_names(X)
         if backend_of(X) is None:
             if isinstance(X, np.ndarray) and X.ndim == 2 and X.shape[1] == 0:
@@ -80,7 +80,7 @@ class TableReader(BaseEstimator):
         return table
 
     def _check_frame(self, X: Any, reset: bool) -> None:
-        """Column names of a data frame: at least one, and all that training learned from, in any order."""
+        """Return the column names of a data frame: at least one, and all that training used, in any order."""
         names = names_of(X)
         if not names:
             raise self._no_columns(len(X))
@@ -93,9 +93,9 @@ class TableReader(BaseEstimator):
             raise InputError(missing_columns_text(missing, names, "X"))
 
     def _is_read_by_name(self, names: list[str]) -> bool:
-        """Whether columns of that names are matched by name; those of a model of an array go by position.
+        """Return True if columns with these names are matched by name; for a model fitted on an array, by position.
 
-        scikit-learn keeps no names that are not text: they are matched by name where all of them are there.
+        scikit-learn keeps only names that are strings; others are matched by name if all of them are present.
         """
         is_named = self._backend is not None and set(names) >= set(self._input_names)
         return hasattr(self, "feature_names_in_") or is_named
@@ -107,7 +107,7 @@ class TableReader(BaseEstimator):
         )
 
     def _encode(self, X: Any) -> np.ndarray:
-        """Matrix of new rows, checked against training."""
+        """Return the matrix of new rows, checked against training."""
         check_is_fitted(self)
         shared, columns = X if isinstance(X, SharedTable) else None, tuple(self.columns_)
         found = shared.encoded.find(columns, None) if shared else None
@@ -120,7 +120,7 @@ class TableReader(BaseEstimator):
         return matrix
 
     def save(self, path: str | Path) -> None:
-        """Write the fitted model to one file; `toprank.load` reads it. The file appears whole or not at all."""
+        """Write the fitted model to one file, completely or not at all; `toprank.load` reads it."""
         check_is_fitted(self)
         save_model(self, Path(path))
 

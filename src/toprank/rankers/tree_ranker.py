@@ -1,4 +1,4 @@
-"""`TreeRanker`: a ranker held by one `Tree`; reasons, rules and text are read off it."""
+"""`TreeRanker`: a ranker made of one `Tree`, with reasons, rules and text."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ CARD_COLUMNS = 8
 """Columns of a scorecard that a short text lists."""
 
 SPREAD_ROWS = 10_000
-"""Rows on which the spread of a scorecard's points is measured; it orders the columns, nothing else."""
+"""Rows to measure the spread of a scorecard's points on; used only to order the columns."""
 
 
 class TreeRanker(OneTree, BinnedRanker):
@@ -72,7 +72,7 @@ class TreeRanker(OneTree, BinnedRanker):
     columns_ : list of Column
         Names and categories of the columns.
     cutoff_ : Cutoff
-        Where `predict` draws the line.
+        The cutoff of `predict`.
     n_leaves_, n_conditions_ : int
         Leaf nodes and inner nodes of the tree.
     n_places_ : int
@@ -81,17 +81,17 @@ class TreeRanker(OneTree, BinnedRanker):
 
     path_counts_: PathCounts
     _points_spread: np.ndarray | None = None
-    """Of a scorecard: standard deviation of each column's points in training; None where a file does not say."""
+    """Standard deviation of each column's points on the scorecard in training; None if a file lacks it."""
 
     _leaf_rates: np.ndarray | None = None
     """Hit rate of new cases in each leaf with both ends of its interval, float64 (n_leaves, 3), best leaf first; None
-    where they are not known."""
+    if unknown."""
     _leaf_rows: LeafRows | None = None
-    """Training rows that short rules are found on, until they are first asked for: most fits never need them."""
+    """Training rows to find short rules on, kept until these are first needed: most fits never need them."""
 
     _covers: Covers | None = None
     _training_rows: tuple[np.ndarray, np.ndarray] | None = None
-    """Scores and leaf nodes of the training rows, only while the cutoff is set."""
+    """Scores and leaf nodes of the training rows, kept only while the cutoff is set."""
 
     def _score_training_rows(self, data: BinnedCases, threads: Threads) -> tuple[slice, np.ndarray]:
         score, leaf = self._training_rows = self.tree_.scores_and_leaves(data.X, threads)
@@ -104,13 +104,13 @@ class TreeRanker(OneTree, BinnedRanker):
 
     def _set_cutoff(self, data: BinnedCases, threads: Threads, unseen: Unseen | None) -> None:
         super()._set_cutoff(data, threads, unseen)
-        rows, self._leaf_rates = vars(self).pop("_training_rows", None), None
+        rows, self._leaf_rates = self.__dict__.pop("_training_rows", None), None
         if rows is not None and self.rates_.is_for_new_cases:
             weight = np.ones(len(data.X)) if data.weight is None else data.weight
             self._leaf_rates = leaf_rates(self.tree_, self.rates_, *rows, weight)
 
     def _short_rules(self) -> Covers:
-        """Short rules of the best leaves, found at the first call."""
+        """Return the short rules of the best leaves, found at the first call."""
         if self._covers is None:
             rows = self._leaf_rows
             self._covers = (
@@ -126,15 +126,15 @@ class TreeRanker(OneTree, BinnedRanker):
 
     @property
     def n_places_(self) -> int:
-        """Number of places in the ranking; leaves that nothing orders share one."""
+        """Number of places in the ranking; leaves that tie share one."""
         check_is_fitted(self)
         return int(self.tree_.n_leaves)
 
     @property
     def feature_importances_(self) -> np.ndarray:
-        """Share of the total gain that each column's conditions brought, float64 (n_features,).
+        """Share of each column's conditions in the total gain, float64 (n_features,).
 
-        What orders the rows inside leaves is not counted: see `scorecard`.
+        The score inside leaves does not count: see `scorecard`.
         """
         check_is_fitted(self)
         return gain_importance(self.tree_)
@@ -159,26 +159,26 @@ class TreeRanker(OneTree, BinnedRanker):
     def rules(
         self, *, max_rules: int | None = MAX_LEAVES, max_conditions: int | None = MAX_CONDITIONS, exact: bool = False
     ) -> Any:
-        """One row per leaf, best first: what it asks for, and its hit rate; a frame as in fit.
+        """Return one row per leaf, best first, with its rule and hit rate; a frame as in fit.
 
-        `hit_rate`, with the ends of its interval, is what to expect of as many new cases as the leaf had in training
-        (`rates_`); `n`, `positives` and `training_rate` are what it had. With cv=0 there is only the training rate.
+        `hit_rate`, with the ends of its interval, is the rate to expect of as many new cases as the leaf had in
+        training (`rates_`); `n`, `positives` and `training_rate` are from training. With cv=0 there is only the
+        training rate.
 
-        A leaf that many paths lead to, or one long path, has a short rule that was found on training cases: one or
-        two ways of a few conditions each. Its `coverage` is the share of the leaf's training cases that it selects,
-        its `precision` the share of what it selects that belongs to the leaf; both are 1 where the rule is exact. Each
-        rule stands for itself, whatever the rules above it say; only "all other cases" does not.
+        A leaf with many paths, or one long path, gets a short rule found on training cases: one or two ways of a few
+        conditions each. Its `coverage` is the share of the leaf's training cases that it selects, its `precision` the
+        share of the selected cases that belong to the leaf; both are 1 if the rule is exact. Rules do not depend on the
+        rules above them, except for "all other cases".
 
         Parameters
         ----------
         max_rules : int or None, default 20
-            Leaves from the top; None gives all. The best 20 have short rules, the others their main paths.
+            Most leaves, from the top; None gives all. The best 20 have short rules, the others their main paths.
         max_conditions : int or None, default 4
-            Conditions per way of a short rule. Short rules have at most 4; with more, or None, a leaf with one longer
-            path shows that path.
+            Most conditions per way of a short rule. Short rules have at most 4; with more, or None, a leaf with one
+            longer path shows that path.
         exact : bool, default False
-            Write out the paths themselves, as `to_text(exact=True)` does: all that are known from training, at most
-            five.
+            Show the paths themselves, as in `to_text(exact=True)`: all that are known from training, at most five.
 
         Returns
         -------
@@ -203,7 +203,7 @@ class TreeRanker(OneTree, BinnedRanker):
     def rule_list(
         self, *, max_rules: int | None = MAX_LEAVES, max_conditions: int | None = MAX_CONDITIONS, exact: bool = False
     ) -> list[Rule]:
-        """The rules as data, best first: a rule is a list of ways, a way a list of conditions, a condition an object.
+        """Return the rules as data, best first: a rule is a list of ways, a way is a list of `Condition` objects.
 
         Parameters
         ----------
@@ -217,8 +217,8 @@ class TreeRanker(OneTree, BinnedRanker):
 
         Notes
         -----
-        Paths that read the same in short words are one way, which has the conditions of the first; `exact` keeps apart
-        all that differ.
+        Paths that read the same in short form are one way, with the conditions of the first; `exact` keeps all that
+        differ.
 
         Examples
         --------
@@ -254,17 +254,17 @@ class TreeRanker(OneTree, BinnedRanker):
                 )
 
     def scorecard(self) -> Any:
-        """One row per part of the score inside leaves that has points; a frame as in fit.
+        """Return one row per item of the scorecard inside leaves that has points; a frame as in fit.
 
-        Of two rows in one leaf, the one with more points stands first.
+        Of two rows in the same leaf, the one with more points ranks first.
 
         Returns
         -------
         frame
-            The column that counts most in training first. `column`; `category`, by name, or None; `counts`: "per unit"
-            or "above" of a number, "category", or "missing", which an unknown category is, too; `points`; `center`: a
-            number x is worth points * (x - center) per unit, and the points of each "above" whose center is below x.
-            What is not listed has no points.
+            By importance in training. `column`; `category`, by name, or None; `counts`: "per unit" or "above" for a
+            number, "category", or "missing", which includes unknown categories; `points`; `center`: a number x gets
+            points * (x - center) per unit, and the points of each "above" whose center is below x. Anything not listed
+            has no points.
 
         Examples
         --------
@@ -278,7 +278,7 @@ class TreeRanker(OneTree, BinnedRanker):
         check_is_fitted(self)
         if not self._has_scorecard:
             raise InputError(
-                f"{type(self).__name__}.scorecard needs leaves with a linear score inside, but what orders rows inside "
+                f"{type(self).__name__}.scorecard needs leaves with a linear score inside, but the score inside "
                 f"the leaves of this model is of kind {self.tree_.scoring.kind!r}. Hint: fit MetaAP or TreeRank with "
                 "leaf_score='linear'."
             )
@@ -293,14 +293,14 @@ class TreeRanker(OneTree, BinnedRanker):
         return scorecard_shares(self.tree_.scoring, self._points_spread)
 
     def summary(self) -> str:
-        """A few lines about the fitted model: size, training figures, cutoff, columns of a scorecard inside leaves."""
+        """Return a few lines about the fitted model: size, training figures, cutoff, columns of the scorecard."""
         lines = super().summary()
         if not self._has_scorecard:
             return lines
         return f"{lines}\ninside leaves: {scorecard_summary(self.tree_.scoring, self.columns_, self._points_spread)}"
 
     def explain(self, X: Any) -> list[Explanation]:
-        """Why each row stands where it stands: the path in words, original units, categories by name."""
+        """Explain the score of each row: its path in words, in original units, categories by name."""
         matrix = self._encode(X)
         originals = original_values(X, self._input_names)
         return explain_rows(self.tree_, self.columns_, matrix, self.rates_, originals=originals)
@@ -313,21 +313,21 @@ class TreeRanker(OneTree, BinnedRanker):
         tree: bool = False,
         exact: bool = False,
     ) -> str:
-        """The model as text: its rules on one screen, or the whole tree.
+        """Return the model as text: its rules on one screen, or the whole tree.
 
         Parameters
         ----------
         max_rules : int or None
-            Rules from the top; None shows as many as fit in 20 lines.
+            Most rules, from the top; None shows as many as fit in 20 lines.
         max_conditions : int or None, default 4
-            Conditions per way of a rule, as in `rules`.
+            Most conditions per way of a rule, as in `rules`.
         tree : bool, default False
             Write the whole tree, in 100 columns: conditions as questions with a yes and a no branch. Long lists and
             sums are cut; the last line says so.
         exact : bool, default False
-            Write the tree to be applied, one line per node: whoever answers its questions for a row ends in the leaf
-            that `apply` finds, and where leaves are constant, the score of the leaf is that of `decision_function` to
-            the last bit. A category that training did not know counts as missing.
+            Write the full tree, one line per node: answering its questions for a row leads to the leaf of `apply`, and
+            if leaves are constant, the score of the leaf is that of `decision_function` to the last bit. A category
+            that was not in training counts as missing.
 
         Examples
         --------
@@ -359,7 +359,7 @@ class TreeRanker(OneTree, BinnedRanker):
         return "\n".join(lines + (["", f"{CARD_TITLE}:", *card] if card else []))
 
     def to_plain(self) -> dict[str, Any]:
-        """What was learned, as plain values for other programs: class, columns, tree. `save` keeps all of it."""
+        """Return the model as plain values for other programs: class, columns, tree. `save` keeps everything."""
         check_is_fitted(self)
         return {
             "class": type(self).__name__,
@@ -368,7 +368,7 @@ class TreeRanker(OneTree, BinnedRanker):
         }
 
     def _figures(self) -> dict[str, Any]:
-        """Figures of the fitted model beside those that every ranker has."""
+        """Return figures of the fitted model besides those of every ranker."""
         return {"n_leaves": self.n_leaves_, "n_conditions": self.n_conditions_, "depth": self.tree_.depth}
 
     def _to_arrays(self) -> dict[str, np.ndarray]:
@@ -391,7 +391,7 @@ class TreeRanker(OneTree, BinnedRanker):
 
 
 def leaf_rates(tree: Tree, rates: HitRates, score: np.ndarray, leaf: np.ndarray, weight: np.ndarray) -> np.ndarray:
-    """Hit rate of new cases in each leaf position and both ends of its interval, float64 (n_leaves, 3).
+    """Return the hit rate of new cases per leaf position and both ends of its interval, float64 (n_leaves, 3).
 
     The rate of a leaf is the mean over its training rows of the rate at their scores. `score`, `leaf` (node) and
     `weight` are those of the training rows.
@@ -401,16 +401,16 @@ def leaf_rates(tree: Tree, rates: HitRates, score: np.ndarray, leaf: np.ndarray,
     leaves, of_leaf = np.flatnonzero(tree.is_leaf), np.zeros(tree.n_leaves)
     of_leaf[tree.leaf[leaves]] = rates.at(tree.score[leaves])
     sums = np.bincount(place, weight * rates.at(score), tree.n_leaves)
-    rate = np.divide(sums, total, out=of_leaf, where=total > 0)  # a leaf that no row reached: the rate at its score
+    rate = np.divide(sums, total, out=of_leaf, where=total > 0)  # a leaf without rows gets the rate at its score
     known = total / total.sum() * rates.n_cases
     ends = [rates.interval(*each) for each in zip(rate.tolist(), known.tolist(), total.tolist(), strict=True)]
     return np.column_stack((rate, np.array(ends)))
 
 
 def points_spread(scoring: Card, data: BinnedCases) -> np.ndarray:
-    """Standard deviation of the points that a scorecard gives each column of the training rows: float64 (n_features,).
+    """Return the standard deviation of each column's scorecard points over the training rows, float64 (n_features,).
 
-    Of a number that is never missing: weight times the spread of the column.
+    For a number that is never missing: weight times the spread of the column.
     """
     rows = data.sample(SPREAD_ROWS)
     weight = None if data.weight is None else integer_weights(data.is_positive, data.weight).total[rows]

@@ -1,4 +1,4 @@
-"""Cases scored by models that have not seen them: folds by what the rows are, and what comes of them."""
+"""Held-out cases: folds that depend on the content of the rows, and hit rates from held-out scores."""
 
 from __future__ import annotations
 
@@ -16,29 +16,29 @@ from toprank.tree.rows import row_hashes
 from toprank.tree.weights import integer_weights
 
 FOLD_ROWS = 100_000
-"""Cases that folds are made of at most: all positives that fit in half of it, negatives at random, which then weigh
-more. Whole tables are learned from once, for the model itself."""
+"""Most cases in all folds together: all positives that fit in half of it, and random negatives, weighted up. Only
+the model itself is fitted on the whole table."""
 
 
 OUT_OF_BAG = "out of bag"
-"""How cases of bootstraps were scored, in words: by the trees that did not draw them."""
+"""How bootstrap cases were scored, in words: by the trees that did not draw them."""
 
 
 @dataclass(frozen=True)
 class Fold:
-    """One fold: rows to learn from and held-out rows, with the weights of both."""
+    """One fold: training rows and held-out rows, with the weights of both."""
 
     inside: np.ndarray
     held_out: np.ndarray
     weight: np.ndarray
-    """Of all rows, float64 (n,): 0 for rows that no fold has; of a sample, drawn rows stand for the others, too."""
+    """Of all rows, float64 (n,): 0 for rows in no fold; in a sample, drawn rows also stand for the others."""
 
     own_weight: np.ndarray | None = None
-    """Weights of the rows themselves, where drawn rows stand for others."""
+    """Weights of the rows themselves, if drawn rows stand for others."""
 
     @property
     def inside_weight(self) -> np.ndarray:
-        """Weights of all rows, 0 for those that are not learned from."""
+        """Weights of all rows, 0 for those that are not in training."""
         out = np.zeros_like(self.weight)
         out[self.inside] = self.weight[self.inside]
         return out
@@ -46,12 +46,12 @@ class Fold:
 
 @dataclass(frozen=True)
 class HeldOut:
-    """Cases that one model has scored without having seen them.
+    """Held-out cases scored by one model.
 
-    `n_cases` is the number of cases that each of them is; None where that is its weight. A drawn case also stands for
-    others, and weighs more than it is.
-    `seen` and `seen_weight` are the model's scores and the weights of the cases that it has learned from; None where
-    its scores are on the scale of the final model.
+    `n_cases` is the number of cases that each row counts; None if that is its weight. A drawn case also stands for
+    others, so its weight is larger than its count.
+    `seen` and `seen_weight` are the scores and weights of the model's training cases; None if its scores are on the
+    scale of the final model.
     """
 
     score: np.ndarray
@@ -63,7 +63,7 @@ class HeldOut:
 
     @classmethod
     def from_fold(cls, data: Cases, fold: Fold, score: Callable[[np.ndarray], np.ndarray]) -> HeldOut:
-        """The held-out rows of a fold, scored by a model of the others."""
+        """Return the held-out rows of a fold, scored by a model of the others."""
         rows, inside = fold.held_out, fold.inside
         seen = score(data.X[inside])
         own = fold.weight if fold.own_weight is None else fold.own_weight
@@ -72,13 +72,13 @@ class HeldOut:
 
 @dataclass(frozen=True)
 class Unseen:
-    """All cases scored by models that have not seen them, and how that came about, in words."""
+    """All held-out cases with their scores, and how they were held out, in words."""
 
     parts: list[HeldOut]
     source: str
 
     def hit_rates(self, final: np.ndarray, final_weight: np.ndarray) -> HitRates | None:
-        """Hit rates by score of the final model, from its scores of its training cases; None where a class is absent.
+        """Return hit rates by score of the final model, given its training scores; None if a class is absent.
 
         Parameters
         ----------
@@ -101,12 +101,12 @@ class Unseen:
 
 
 def rates_of_training(score: np.ndarray, is_positive: np.ndarray, weight: np.ndarray) -> HitRates:
-    """Rates by score of the cases that the model itself was trained on."""
+    """Return the hit rates by score of the training cases."""
     return fit_hit_rates(score, is_positive, weight, None, np.unique(score), OF_TRAINING)
 
 
 def by_folds(n_folds: int) -> str:
-    """How cases of folds were scored, in words."""
+    """Return how cases of folds were scored, in words."""
     return f"{n_folds}-fold cross-validation"
 
 
@@ -116,16 +116,15 @@ def has_folds(cv: Any) -> bool:
 
 
 def pruning_folds(cv: Any) -> Any:
-    """What a penalty is chosen by: `cv`, or 5 folds where it says that rates need none."""
+    """Return the folds to choose a penalty by: `cv`, or 5 folds if cv=0 turns hit rates off."""
     return cv if has_folds(cv) else 5
 
 
 def held_out_folds(data: Cases, cv: Any, random_state: Any, n_rows: int = FOLD_ROWS) -> list[Fold]:
-    """Folds that leave both classes on both sides; none for cv=0, and where a class is too small.
+    """Return folds with both classes on both sides; none for cv=0, or if a class is too small.
 
-    With a number of folds, the fold of a row depends on what the row is, not on where it stands: the order of the rows
-    changes nothing, weight 2 is the row twice, and equal rows of a class are never on both sides. Both classes are
-    dealt out evenly.
+    With a number of folds, the fold of a row depends on its content, not its position: row order changes nothing,
+    weight 2 is the row twice, and equal rows of a class are never on both sides. Folds are stratified.
 
     Parameters
     ----------
@@ -133,7 +132,7 @@ def held_out_folds(data: Cases, cv: Any, random_state: Any, n_rows: int = FOLD_R
     cv : int, splitter, iterable of splits, or None for 5 folds
     random_state : int, RandomState or None
     n_rows : int
-        Rows that take part at most (`sample_cases`); a splitter or given splits say themselves.
+        Most rows to use (`sample_cases`); ignored for a splitter or given splits.
     """
     if not has_folds(cv):
         return []
@@ -148,14 +147,14 @@ def held_out_folds(data: Cases, cv: Any, random_state: Any, n_rows: int = FOLD_R
         found = check_cv(cv, classifier=True).split(position.reshape(-1, 1), data.is_positive)
         splits = [
             tuple(np.asarray(part)[weight[np.asarray(part)] > 0] for part in split) for split in found
-        ]  # weight 0 is no row at all
+        ]  # weight 0 means no row
     own = np.ones(len(data.X)) if data.weight is None else data.weight
     folds = [Fold(inside, held_out, weight, own) for inside, held_out in splits]
     return [f for f in folds if _has_both(data.is_positive[f.inside]) and _has_both(data.is_positive[f.held_out])]
 
 
 def _deal_out(data: Cases, rows: np.ndarray, n_folds: int, seed: int) -> np.ndarray:
-    """Fold of each row, int (n,); empty where a class has fewer than two distinct rows."""
+    """Return the fold of each row, int (n,); empty if a class has fewer than two distinct rows."""
     fold = np.zeros(len(rows), np.int64)
     hashes = row_hashes(_dense_codes(data.X[rows], data.is_categorical), seed)
     is_positive = data.is_positive[rows]
@@ -165,18 +164,18 @@ def _deal_out(data: Cases, rows: np.ndarray, n_folds: int, seed: int) -> np.ndar
     if n_folds < 2:
         return fold[:0]
     for of_class, (distinct, which) in zip((is_positive, ~is_positive), kinds, strict=True):
-        # Whole numbers below 2**53 as float64: exact, so that neither the order of the rows nor copies change the sums.
+        # Integers below 2**53 as float64 are exact, so that neither row order nor copies change the sums.
         count = np.bincount(which, cases[of_class])
         middle = np.cumsum(count) - count / 2
         place = np.minimum(middle * n_folds / count.sum(), n_folds - 1).astype(np.int64)
-        if len(np.unique(place)) < n_folds:  # some rows are very common: one kind after the other
+        if len(np.unique(place)) < n_folds:  # some rows are very common: deal out one kind after the other
             place = np.arange(len(distinct)) % n_folds
         fold[of_class] = place[which]
     return fold
 
 
 def _dense_codes(X: np.ndarray, is_categorical: np.ndarray) -> np.ndarray:
-    """The rows with their categories numbered anew: a category of rows that were left out changes no code."""
+    """Return the rows with renumbered categories, so that categories found only in left-out rows change no code."""
     X = X.copy()
     for feature in np.flatnonzero(is_categorical):
         known = ~np.isnan(X[:, feature])
@@ -185,5 +184,5 @@ def _dense_codes(X: np.ndarray, is_categorical: np.ndarray) -> np.ndarray:
 
 
 def _has_both(is_positive: np.ndarray) -> bool:
-    """True where both classes are there."""
+    """Return True if both classes are present."""
     return 0 < is_positive.sum() < len(is_positive)

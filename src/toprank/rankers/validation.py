@@ -1,4 +1,4 @@
-"""Labels and weights, checked: every complaint is one sentence."""
+"""Checks of labels and weights; every error is one sentence."""
 
 from __future__ import annotations
 
@@ -20,39 +20,39 @@ from toprank.words.counts import every, plural
 from toprank.words.nearest import did_you_mean, nearest_name
 
 LARGEST_TOTAL = 1e150
-"""Sums of weights up to this one, and down to one through it, can be multiplied with each other."""
+"""Sums of weights from one over this up to this can be multiplied without overflow."""
 
 NEGLIGIBLE = 2.0**-50
-"""Share of the weight below which a class cannot be told from none: weights are added up in 52 bits."""
+"""Share of the weight below which a class counts as absent: weights are summed in 52 bits."""
 
 NAMED, MATCHED = 20, 50
-"""Missing columns that are named, and those for which a similar name is looked for."""
+"""Most missing columns to name, and most to look up similar names for."""
 
 
 def check_no_truth_values(model: BaseEstimator) -> None:
-    """Raise InvalidParameterError where a parameter that is a number is True or False, to Python 1 and 0."""
+    """Raise InvalidParameterError if a numeric parameter is True or False, which Python takes as 1 and 0."""
     for name, value in model.get_params(deep=False).items():
         allowed = model._parameter_constraints[name]
         is_number = "boolean" not in allowed and any(isinstance(each, Interval) for each in allowed)
         if is_number and isinstance(value, bool):
             raise InvalidParameterError(
                 f"The {name!r} parameter of {type(model).__name__} must be a number. Got {value!r} instead. "
-                f"Hint: say how many or how much, as {name}=1."
+                f"Hint: pass a number, such as {name}=1."
             )
 
 
 def check_no_iterator(model: BaseEstimator) -> None:
-    """Raise InvalidParameterError where `cv` can be read only once: pruning and hit rates both need it."""
+    """Raise InvalidParameterError if `cv` can be iterated only once: pruning and hit rates both need it."""
     cv = model.get_params(deep=False).get("cv")
     if hasattr(cv, "__next__"):
         raise InvalidParameterError(
             f"The 'cv' parameter of {type(model).__name__} must be a number of folds, a splitter or a list of splits. "
-            f"Got {type(cv).__name__} instead, which can be read only once. Hint: pass list(...) of it."
+            f"Got {type(cv).__name__} instead, which can be iterated only once. Hint: pass list(...) of it."
         )
 
 
 def check_labels(y: Any, n_rows: int, owner: str) -> np.ndarray:
-    """Labels as a one-dimensional array of n_rows values, two of them distinct."""
+    """Return the labels as a one-dimensional array of n_rows values of one kind, none missing."""
     if y is None:
         raise InputError(
             f"{owner} requires y to be passed, but the target y is None. "
@@ -61,7 +61,7 @@ def check_labels(y: Any, n_rows: int, owner: str) -> np.ndarray:
     labels = column_or_1d(_to_numpy(y), warn=True)
     if len(labels) != n_rows:
         raise InputError(
-            f"{owner} needs one label a row: Found input variables with inconsistent numbers of samples: "
+            f"{owner} needs one label per row: Found input variables with inconsistent numbers of samples: "
             f"[{n_rows}, {len(labels)}]. Hint: were rows dropped from only one of X and y?"
         )
     n_missing = _count_missing(labels)
@@ -90,7 +90,7 @@ def check_labels(y: Any, n_rows: int, owner: str) -> np.ndarray:
 
 
 def check_classes(labels: np.ndarray, pos_label: Any, owner: str) -> tuple[np.ndarray, int]:
-    """Both classes, sorted, and the position of the positive one."""
+    """Return both classes, sorted, and the position of the positive one."""
     classes = check_two_labels(labels, owner)
     if len(classes) > 2:
         raise InputError(
@@ -109,7 +109,7 @@ def check_classes(labels: np.ndarray, pos_label: Any, owner: str) -> tuple[np.nd
 
 
 def check_two_labels(labels: np.ndarray, owner: str) -> np.ndarray:
-    """Distinct labels, sorted; raise ValueError where all are the same."""
+    """Return the distinct labels, sorted; raise ValueError if all are the same."""
     classes = distinct_labels(labels)
     if len(classes) == 1:
         raise InputError(
@@ -120,7 +120,7 @@ def check_two_labels(labels: np.ndarray, owner: str) -> np.ndarray:
 
 
 def distinct_labels(labels: np.ndarray) -> np.ndarray:
-    """Distinct labels, sorted; without sorting all of them where they are two numbers."""
+    """Return the distinct labels, sorted; two numbers are found without sorting all labels."""
     if labels.dtype.kind in "biuf":
         ends = np.unique([labels.min(), labels.max()])
         if np.all((labels == ends[0]) | (labels == ends[-1])):
@@ -129,17 +129,17 @@ def distinct_labels(labels: np.ndarray) -> np.ndarray:
 
 
 def check_weights(sample_weight: Any, is_positive: np.ndarray, owner: str) -> np.ndarray | None:
-    """Weights as float64, finite and non-negative, some of them positive in both classes; None where all weigh 1."""
+    """Return the weights as float64, finite and non-negative, with some weight in both classes; None if all are 1."""
     if sample_weight is None:
         return None
     weight = np.asarray(_to_numpy(sample_weight), np.float64)
     if weight.ndim == 0:
         weight = np.full(len(is_positive), float(weight))
     if weight.ndim != 1:
-        raise InputError("Sample weights must be 1D array or scalar, one weight a row.")
+        raise InputError("Sample weights must be 1D array or scalar, one weight per row.")
     if len(weight) != len(is_positive):
         raise InputError(
-            f"{owner} needs one weight a row, but sample_weight has {len(weight):,} for "
+            f"{owner} needs one weight per row, but sample_weight has {len(weight):,} for "
             f"{plural(len(is_positive), 'row')}. Hint: were rows dropped from only one of X and sample_weight?"
         )
     if not np.isfinite(weight).all():
@@ -157,13 +157,13 @@ def check_weights(sample_weight: Any, is_positive: np.ndarray, owner: str) -> np
     if not total <= LARGEST_TOTAL or 0 < total < 1 / LARGEST_TOTAL:
         much = "much" if total > 1 else "little"
         raise InputError(
-            f"sample_weight adds up to {total:.4g}, too {much} to compute with, expected {1 / LARGEST_TOTAL:g} to "
+            f"sample_weight adds up to {total:.4g}, which is too {much}, expected {1 / LARGEST_TOTAL:g} to "
             f"{LARGEST_TOTAL:g}. Hint: divide the weights by their mean."
         )
     if not weight.any():
         raise InputError(
-            f"{owner} needs rows that weigh more than zero, but {every(len(weight), 'weight is', 'weights are')} 0. "
-            "Hint: leave sample_weight out to have all rows weigh 1."
+            f"{owner} needs rows with positive weight, but {every(len(weight), 'weight is', 'weights are')} 0. "
+            "Hint: leave sample_weight out to give all rows weight 1."
         )
     for kind, rows in (("positive", is_positive), ("negative", ~is_positive)):
         if weight[rows].sum() <= total * NEGLIGIBLE:
@@ -175,7 +175,7 @@ def check_weights(sample_weight: Any, is_positive: np.ndarray, owner: str) -> np
 
 
 def warn_of_light_weights(n_cases: float, min_samples_leaf: int, weight: np.ndarray | None) -> None:
-    """Warn where the weights add up to too few cases for any condition."""
+    """Warn if the weights add up to too few cases for any condition."""
     if (
         weight is not None
         and n_cases < 2 * min_samples_leaf
@@ -183,22 +183,22 @@ def warn_of_light_weights(n_cases: float, min_samples_leaf: int, weight: np.ndar
     ):
         warn_caller(
             f"The weights add up to {n_cases:.4g} cases, too few for min_samples_leaf={min_samples_leaf}: the model "
-            "will have no conditions. Hint: weights are copies of rows; scale them so that a usual case weighs 1."
+            "will have no conditions. Hint: weights are copies of rows; scale them so that a typical case has weight 1."
         )
 
 
 def warn_of_common_text_label(classes: np.ndarray, positive_index: int, pos_label: Any, rate: float) -> None:
-    """Warn where the later of two words was taken as the rare class but is the common one."""
+    """Warn if the default positive label, the later of two words, is the common one."""
     if pos_label is None and classes.dtype.kind in "OU" and rate > 0.6:
         positive, other = classes[positive_index], classes[1 - positive_index]
         warn_caller(
-            f"{str(positive)!r} is taken as the label to look for, as the later of the two, but {100 * rate:.0f} % of "
-            f"the cases have it. Hint: pass pos_label={str(other)!r} to look for the others."
+            f"{str(positive)!r} is taken as the positive label, as the later of the two, but {100 * rate:.0f} % of "
+            f"the cases have it. Hint: pass pos_label={str(other)!r} if the other one is the rare outcome."
         )
 
 
 def check_finite(matrix: np.ndarray, columns: Sequence[Column]) -> None:
-    """Raise ValueError where an encoded table holds infinite values, naming the first such column."""
+    """Raise ValueError, naming the first column, if an encoded table holds infinite values."""
     for rows in row_blocks(*matrix.shape):
         infinite = np.isinf(matrix[rows])
         if infinite.any():
@@ -216,10 +216,10 @@ def _count_missing(labels: np.ndarray) -> int:
 
 
 def _to_numpy(values: Any) -> np.ndarray:
-    """Array of a list, a numpy array or a column of any data frame library."""
+    """Return a list, a numpy array or a column of any data frame library as an array."""
     if hasattr(values, "to_numpy") and not hasattr(values, "to_pylist"):
         values = values.to_numpy()
-    return np.asarray(values)  # of a pyarrow column too, also where it has missing values
+    return np.asarray(values)  # also for a pyarrow column, even with missing values
 
 
 def check_known_labels(labels: np.ndarray, classes: np.ndarray, owner: str) -> None:
@@ -233,7 +233,7 @@ def check_known_labels(labels: np.ndarray, classes: np.ndarray, owner: str) -> N
 
 
 def missing_columns_text(missing: Sequence[str], known: Sequence[str], where: str) -> str:
-    """Words for columns that a model needs and a table lacks, all named, those with a similar name in the table first.
+    """Return the message for columns that a table lacks; those with a similar name in the table come first.
 
     Examples
     --------
@@ -258,7 +258,7 @@ def missing_columns_text(missing: Sequence[str], known: Sequence[str], where: st
 
 
 def _plain(label: Any) -> Any:
-    """A label as Python writes it, not as numpy does."""
+    """Return a label as a Python value, for its repr."""
     return label.item() if isinstance(label, np.generic) else label
 
 

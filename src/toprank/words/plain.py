@@ -1,4 +1,4 @@
-"""Values as JSON holds them."""
+"""Values for JSON."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 
 def plain(value: Any) -> Any:
-    """Return a value as JSON can hold it: numpy as Python, what is not a finite number as None.
+    """Return a value that JSON can hold: numpy types as Python types, non-finite numbers as None.
 
     Examples
     --------

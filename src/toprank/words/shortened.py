@@ -1,4 +1,4 @@
-"""What short texts leave out, for the one line at their end that says so."""
+"""What short texts leave out, for the last line that says so."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from toprank.words.wording import EXACT, SHORT, WEIGHT_DIGITS, Term, category_si
 
 
 def is_rounded(value: float, digits: int = SHORT.digits) -> bool:
-    """Tell whether the number that a short text shows is another one.
+    """Return True if a short text shows a rounded number.
 
     Examples
     --------
@@ -27,14 +27,14 @@ def is_rounded(value: float, digits: int = SHORT.digits) -> bool:
 
 
 def is_cut(labels: Sequence[Category]) -> bool:
-    """Tell whether a short text lists only some of these names, or not as they are."""
+    """Return True if a short text cuts this list or some of its names."""
     return len(labels) > len(labels[: SHORT.names]) or any(
         isinstance(label, str) and SHORT.label(label) not in (label, EXACT.label(label)) for label in labels
     )
 
 
 def shortenings(tree: Tree, columns: Sequence[Column], nodes: Sequence[int]) -> list[str]:
-    """Words for what the short questions of these nodes leave out: 3 lists, 2 sums, 1 number, missing values."""
+    """Return what the short questions of these nodes leave out, in words: 3 lists, 2 sums, 1 number, missing values."""
     n_lists = n_sums = n_numbers = 0
     hides_missing = False
     for node in nodes:
@@ -58,7 +58,7 @@ def shortenings(tree: Tree, columns: Sequence[Column], nodes: Sequence[int]) -> 
 
 
 def _is_short(columns: Sequence[Column], terms: Sequence[Term]) -> bool:
-    """Tell whether a sum has more terms than are listed, rounded weights, or missing values that count as others."""
+    """Return True if a sum has unlisted terms, rounded weights, or fills for missing values."""
     return len(terms) > len(terms[: SHORT.names]) or any(
         is_rounded(term.weight, WEIGHT_DIGITS)
         or term.fill is not None
@@ -68,7 +68,7 @@ def _is_short(columns: Sequence[Column], terms: Sequence[Term]) -> bool:
 
 
 def shortened_lines(parts: Sequence[str]) -> list[str]:
-    """Last lines of a short text: what it leaves out, and how to get all; none where it leaves out nothing.
+    """Return the last lines of a short text: what it leaves out, and how to get it; none if nothing is left out.
 
     Examples
     --------

@@ -1,7 +1,7 @@
 """Conditions in words: numbers, ranges, lists of categories, weighted sums.
 
 The wording is the same wherever a condition is shown: in reasons, rules and text trees. `Detail` says how much of it
-is shown: `SHORT` to be read, `EXACT` to be applied. What a whole path says is put together elsewhere.
+is shown: `SHORT` for reading, `EXACT` for applying. Whole paths are put together elsewhere.
 """
 
 from __future__ import annotations
@@ -29,19 +29,19 @@ from toprank.words.numbers import (
 from toprank.words.visible import visible
 
 PLAIN = 10_000
-"""Numbers in conditions below this have no separator: they may be years."""
+"""Numbers in conditions below this have no thousands separator: they may be years."""
 
 WEIGHT_DIGITS = 3
 """Significant digits of a weight or of points, in short."""
 
 PLAIN_NAME = re.compile(r"[^\W\d][\w./-]*(?: \w[\w./-]*)*")
-"""Words that can stand in an exact text as they are, unless one of them is a word of the text."""
+"""Names that need no quotes in an exact text, unless they contain one of its own words."""
 
 WORDS = frozenset({
     "above", "all", "and", "any", "false", "inf", "infinity", "is", "leaf", "missing", "nan", "neither", "no", "none",
     "nor", "not", "of", "or", "true", "x", "yes",
 })  # fmt: skip
-"""Words of the texts themselves, and words that Python reads as values."""
+"""Words of the texts themselves, and Python's names of values."""
 
 
 @dataclass(frozen=True)
@@ -51,12 +51,12 @@ class Detail:
     Attributes
     ----------
     names : int or None
-        Names, or terms of a sum, that are listed before the rest is counted; None lists all.
+        Names, or terms of a sum, to list before the rest is counted; None lists all.
     characters : int or None
-        Characters of a category's name before it is cut off, in quotes where it could be taken for several. None gives
-        names as they are, in quotes (as in JSON) where they could be taken for something else.
+        Characters of a category's name before it is cut off; in quotes if it could be read as several names. None gives
+        full names, in quotes (as in JSON) if they are ambiguous.
     digits : int
-        Significant digits of a number where they suffice; 17 are all, written as Python reads them.
+        Significant digits of a number, if these suffice; 17 are all, written as in Python.
 
     Examples
     --------
@@ -72,23 +72,23 @@ class Detail:
 
     @property
     def is_exact(self) -> bool:
-        """True where a text is to be applied: nothing is left out."""
+        """True if nothing is left out, so that the text can be applied."""
         return self.digits == EXACT_DIGITS
 
     def number(self, value: float, digits: int | None = None) -> str:
-        """Return a number, in short with as many digits as are given."""
+        """Return a number; in short form with the given number of digits."""
         return repr(float(value)) if self.is_exact else number_text(value, digits or self.digits)
 
     def count(self, number: int) -> str:
-        """Return a whole number, in short with thousands separators."""
+        """Return a whole number; in short form with thousands separators."""
         return str(int(number)) if self.is_exact else f"{number:,}"
 
     def name(self, name: str) -> str:
-        """Return the name of a column: never cut off, as it says what to look at."""
+        """Return the name of a column, never cut off."""
         return _quoted(name) if self.is_exact else one_line(name)
 
     def label(self, label: Category) -> str:
-        """Return the name of a category or class, in short on one line and cut off where it is very long."""
+        """Return the name of a category or class; in short form on one line and cut off if very long."""
         if self.is_exact:
             return _quoted(label) if isinstance(label, str) else repr(label)
         quote = isinstance(label, str) and is_ambiguous(label)
@@ -99,14 +99,14 @@ class Detail:
 
 
 SHORT = Detail()
-"""To be read: in reasons, pictures and on a terminal."""
+"""For reading: in reasons, plots and on a terminal."""
 
 EXACT = Detail(names=None, characters=None, digits=EXACT_DIGITS)
-"""To be applied: whoever answers the questions of an exact text ends in the leaf that the model finds."""
+"""For applying: answering the questions of an exact text leads to the same leaf as the model."""
 
 
 def _quoted(name: str) -> str:
-    """Return a name, in quotes as in JSON where it could be taken for something else."""
+    """Return a name, in quotes as in JSON if it is ambiguous."""
     if PLAIN_NAME.fullmatch(name) and WORDS.isdisjoint(name.lower().split()):
         return name
     return _in_quotes(name)
@@ -118,7 +118,7 @@ def _in_quotes(name: str) -> str:
 
 
 def is_ambiguous(name: str) -> bool:
-    """Tell whether a name in a list could be taken for several, or has spaces at an end, which nobody sees.
+    """Return True if a name in a list could be read as several, or has invisible spaces at an end.
 
     Examples
     --------
@@ -129,7 +129,7 @@ def is_ambiguous(name: str) -> bool:
 
 
 def _consistent(bounds: Sequence[float], value: float | None, detail: Detail) -> tuple[list[str], str]:
-    """Bounds and value, where they are not shown with all digits with as many as tell them apart."""
+    """Return bounds and value as text; in short form with enough digits to differ."""
     if detail.is_exact:
         return [detail.number(bound) for bound in bounds], "" if value is None else detail.number(value)
     for digits in range(detail.digits, EXACT_DIGITS + 1):
@@ -153,24 +153,24 @@ def range_text(
     nothing: str = "missing",
     column: Column | None = None,
 ) -> str:
-    """Words for `low < name <= high`; with a value, that value and the bounds it meets.
+    """Return `low < name <= high` in words; with a value, that value and the bounds it meets.
 
     Parameters
     ----------
     name : str
-        Words for what is looked at: the name of a column, as `Detail.name` gives it, or a sum.
+        Name of a column, as returned by `Detail.name`, or a sum.
     low, high : float
-        Infinite where open. Where low >= high no number qualifies.
+        Infinite if open. If low >= high, no number qualifies.
     missing : bool
         Whether a missing value qualifies.
     value : float or None
         The value of one case, NaN for missing.
     detail : Detail
-        In exact words each range says which way missing values go.
+        In exact form each range says which way missing values go.
     nothing : str
-        What a value that is no number is called; "" where there is none. See `sum_gap`.
+        Word for a value that is not a number; "" if there is none. See `sum_gap`.
     column : Column or None
-        A column of dates, of which bounds and value are days since 1970-01-01, and are written as dates.
+        A date column: bounds and value are days since 1970-01-01, and are written as dates.
 
     Examples
     --------
@@ -204,14 +204,14 @@ def range_text(
 
 
 def one_line(label: Category) -> str:
-    """Return a name on one line, its control characters as escapes; numbers as numbers, nothing as ''."""
+    """Return a name on one line, with control characters escaped; numbers as numbers, None as ''."""
     if isinstance(label, float):
         return decimal_text(rounded(label, EXACT_DIGITS))
     return visible(" ".join(str(label).split())) or "''"
 
 
 def names_text(labels: Sequence[Category], *others: str, detail: Detail = SHORT) -> str:
-    """Words for a choice, then `others`: a; a or b; a, b or c; in short one of 5 (a, b, c, ...).
+    """Return a choice of names, then `others`: a; a or b; a, b or c; in short form one of 5 (a, b, c, ...).
 
     Examples
     --------
@@ -223,7 +223,7 @@ def names_text(labels: Sequence[Category], *others: str, detail: Detail = SHORT)
 
 
 def exclusion_text(labels: Sequence[Category], detail: Detail = SHORT) -> str:
-    """Words for what is ruled out: not a; neither a nor b; none of a, b and c; in short not one of 5 (a, b, c, ...)."""
+    """Return an exclusion: not a; neither a nor b; none of a, b and c; in short form not one of 5 (a, b, c, ...)."""
     if _is_long(labels, detail):
         return f"not {_group(labels, detail)}"
     names = [detail.label(label) for label in labels]
@@ -239,22 +239,22 @@ def _is_long(labels: Sequence[Category], detail: Detail) -> bool:
 
 
 def _group(labels: Sequence[Category], detail: Detail) -> str:
-    """Words for many names: one of 12 (a, b, c, ...)."""
+    """Return many names in short form: one of 12 (a, b, c, ...)."""
     return f"one of {len(labels):,} ({', '.join(map(detail.label, labels[: detail.names]))}, ...)"
 
 
 def labels_of(column: Column, codes: Collection[int]) -> list[Category]:
-    """Categories that the codes stand for, in the order of the codes."""
+    """Return the categories of the codes, in the order of the codes."""
     return [label for code in sorted(codes) for label in column.labels(code)]
 
 
 def category_text(
     column: Column, codes: Collection[int], missing: bool, value: float | None = None, detail: Detail = SHORT
 ) -> str:
-    """Words for a choice of categories; the rest is named where it is shorter. With a value, that value.
+    """Return a choice of categories in words, by the excluded ones if these are fewer. With a value, that value.
 
-    In exact words the rest is named where missing values qualify, the choice where they do not: so a category that is
-    in neither list is answered as the model does, which takes it for missing.
+    In exact form the excluded ones are named if missing values qualify, else the choice: so an unknown category, which
+    the model treats as missing, gets the right answer.
 
     Parameters
     ----------
@@ -299,21 +299,21 @@ def category_text(
 
 
 def category_sides(column: Column, codes: Collection[int]) -> tuple[list[Category], list[Category]]:
-    """Categories that the codes stand for, and the others."""
+    """Return the categories of the codes, and the others."""
     n = len(column.categories or ())
     inside = labels_of(column, [code for code in codes if code < n])
     return inside, labels_of(column, set(range(n)).difference(codes))
 
 
 class Term(NamedTuple):
-    """One term of a weighted sum: a number, or 1 where a row has one category and 0 where it does not.
+    """One term of a weighted sum: a number, or 1 if the row has one category and 0 if not.
 
     Attributes
     ----------
     feature : int
     weight : float
     fill : float or None
-        What a missing number counts as; None where it makes the sum missing.
+        What a missing number counts as; None if it makes the sum missing.
     code : int or None
         The category; None for a number.
     """
@@ -325,12 +325,12 @@ class Term(NamedTuple):
 
     @property
     def makes_missing(self) -> bool:
-        """True where the sum of a row that lacks the value is missing."""
+        """True if a missing value makes the sum missing."""
         return self.fill is None and self.code is None
 
 
 def sum_terms(tree: Tree, node: int) -> tuple[Term, ...]:
-    """Terms of a node's weighted sum, in the order in which they are added up."""
+    """Return the terms of a node's weighted sum, in the order of summation."""
     own = slice(tree.oblique_at[node], tree.oblique_at[node + 1])
     arrays = (tree.oblique_feature, tree.oblique_weight, tree.oblique_fill, tree.oblique_code)
     return tuple(
@@ -340,9 +340,9 @@ def sum_terms(tree: Tree, node: int) -> tuple[Term, ...]:
 
 
 def sum_gap(terms: Sequence[Term], detail: Detail = SHORT) -> str:
-    """Return what a weighted sum that is no number is called: "missing" where it may lack a value, else "".
+    """Return the word for a weighted sum that is not a number: "missing" if it may lack a value, else "".
 
-    In exact words "undefined" where it lacks none, but huge terms may overflow both ways.
+    In exact form "undefined" if nothing can be missing, but huge terms may overflow both ways.
     """
     if any(term.makes_missing for term in terms):
         return "missing"
@@ -351,9 +351,9 @@ def sum_gap(terms: Sequence[Term], detail: Detail = SHORT) -> str:
 
 
 def term_text(column: Column, term: Term, detail: Detail = SHORT) -> str:
-    """Words for a term without its sign: 0.8 x age; 0.5 x (sector is retail).
+    """Return a term without its sign in words: 0.8 x age; 0.5 x (sector is retail).
 
-    In exact words it says what a missing number counts as, where that is a number.
+    In exact form it says what a missing number counts as, if that is a number.
     """
     what = detail.name(column.name)
     if term.code is not None:
@@ -364,9 +364,9 @@ def term_text(column: Column, term: Term, detail: Detail = SHORT) -> str:
 
 
 def projection_text(summands: Sequence[Column], terms: Sequence[Term], detail: Detail = SHORT) -> str:
-    """Words for a weighted sum, in the order of its terms: 0.8 x turnover_gap - 0.3 x age.
+    """Return a weighted sum in words, in the order of its terms: 0.8 x turnover_gap - 0.3 x age.
 
-    `summands` has the column of each term. Trees hold the term that moves their rows most first; the weight alone is
+    `summands` has the column of each term. Trees store the term that moves their rows most first; the weight alone is
     misleading: it depends on the unit of the column.
 
     Examples
@@ -387,7 +387,7 @@ def projection_text(summands: Sequence[Column], terms: Sequence[Term], detail: D
 
 
 def hits_text(positive: float, total: float, base_rate: float) -> str:
-    """Words for what a group held in training: 118 of 402 positive (29.4 %, lift 14.7)."""
+    """Return the training figures of a group in words: 118 of 402 positive (29.4 %, lift 14.7)."""
     words = f"{number_text(positive)} of {number_text(total)} positive"
     if total <= 0:
         return words

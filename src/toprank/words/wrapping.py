@@ -1,4 +1,4 @@
-"""Texts broken into lines, with what belongs together kept on one line."""
+"""Wraps text into lines without splitting what belongs together."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import re
 import textwrap
 
 GLUE = "\0"
-"""Stands for a space at which a line is not broken."""
+"""A space at which lines do not wrap."""
 
 BOUND = re.compile(r"(?<=[<>=]) (?=[\d-])| (?=%)")
-"""Spaces behind a sign of comparison or before %."""
+"""Spaces after a comparison sign or before %."""
 
 
 def wrapped(text: str, width: int, indent: str = "", further: str | None = None) -> list[str]:
-    """Lines of a text, broken neither before % nor behind a sign of comparison nor at `GLUE`.
+    """Return the lines of a text, never wrapped before %, after a comparison sign or at `GLUE`.
 
     Parameters
     ----------

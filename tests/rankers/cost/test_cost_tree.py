@@ -201,7 +201,7 @@ def test_the_summary_says_what_predict_does():
     X, y = make_cases(400)
     model = CostTree(max_depth=3, cv=0).fit(X, y)
     called = model.predict(X) == 1
-    assert f"calls {called.sum()} training cases positive, {(called & (y == 1)).sum()} of them" in model.summary()
+    assert f"flags {called.sum()} training cases at lowest cost, {(called & (y == 1)).sum()} of them" in model.summary()
     assert "budget 30 cases" in model.set_params(budget=30).fit(X, y).summary()
 
 

@@ -89,21 +89,21 @@ def test_two_classes_are_a_tao_tree():
     [
         (
             {"a": 1.0, "b": 2.0, "c": 3.0},
-            "or missing, got a dict. Hint: the order is that of classes_, here [0, 1, 2].",
+            "or missing, got a dict. Hint: the classes are ordered as in classes_, here [0, 1, 2].",
         ),
         ({1.0, 2.0, 3.0}, "got a set. Hint"),
         ([[0.0, 1.0, 1.0], [1.0, 0.0], [1.0, 1.0, 0.0]], "got rows of different lengths. Hint"),
-        (["1", "2", "3"], "got values that are no numbers. Hint"),
-        ([None, 1.0, 2.0], "got values that are no numbers. Hint"),
-        ([1.0, 2.0], "costs must be 3 numbers, one a class, or a matrix of shape (3, 3)"),
+        (["1", "2", "3"], "got values that are not numbers. Hint"),
+        ([None, 1.0, 2.0], "got values that are not numbers. Hint"),
+        ([1.0, 2.0], "costs must be 3 numbers, one per class, or a matrix of shape (3, 3)"),
         ([1.0, 2.0], "got an array of shape (2,). Hint"),
         (np.ones((2, 3)), "got an array of shape (2, 3). Hint"),
         ([1.0, -1.0, 1.0], "none of them negative or missing, got -1. Hint"),
         ([1.0, np.nan, 1.0], "got nan. Hint"),
         ([1.0, np.inf, 1.0], "got inf. Hint"),
-        ([0.0, 0.0, 0.0], "costs must hold a number above 0, or no mistake matters, but all of them are 0. Hint"),
+        ([0.0, 0.0, 0.0], "costs must hold a number above 0, but all of them are 0. Hint"),
         (np.zeros((3, 3)), "costs must hold a number above 0"),
-        (np.ones((3, 3)), "costs must be 0 on the diagonal, where nothing is mistaken, got [1.0, 1.0, 1.0]. Hint"),
+        (np.ones((3, 3)), "costs must be 0 on the diagonal (correct predictions), got [1.0, 1.0, 1.0]. Hint"),
         ("cheap", "The 'costs' parameter of TAOClassifier must be"),
         (3.0, "The 'costs' parameter of TAOClassifier must be"),
     ],
@@ -124,14 +124,14 @@ def test_labels_and_weights_that_do_not_fit_are_refused():
         (y + 0.5, "TAOClassifier.fit needs classes, but y holds numbers with fractions"),
         (np.where(y == 1, np.inf, y), "contains infinity"),
         (np.where(y == 1, np.nan, y), "10 of 30 labels are missing"),
-        (y[:-1], "needs one label a row"),
+        (y[:-1], "needs one label per row"),
         (None, "requires y to be passed"),
     ):
         with pytest.raises(ValueError, match=complaint):
             TAOClassifier().fit(X, bad)
     with pytest.raises(ValueError, match=r"(?i)weights .* (non-)?zero"):
         TAOClassifier().fit(X, y, np.zeros(30))
-    with pytest.raises(ValueError, match="all weights together are inf"):
+    with pytest.raises(ValueError, match="the weights add up to inf"):
         TAOClassifier().fit(X, y, np.full(30, 1e308))
 
 
@@ -440,7 +440,7 @@ def test_starts_that_do_not_fit_are_refused():
         X.rename(columns={"v": "u"}),
     ):
         with pytest.raises(
-            ValueError, match="must know the 4 columns of X and their categories, but this TAOClassifier"
+            ValueError, match="must have the 4 columns of X and their categories, but this TAOClassifier"
         ):
             TAOClassifier(init=first).fit(other, y)
     with pytest.raises(ValueError, match="must be a tree over the 2 columns of X, got one over 4"):
@@ -456,5 +456,5 @@ def test_starts_that_do_not_fit_are_refused():
                 TAOClassifier(init=model).fit(numbers, y)
     with pytest.raises(ValueError, match="The 'init' parameter of TAOClassifier must be"):
         TAOClassifier(init=X).fit(X, y)
-    with pytest.raises(ValueError, match="must be at most 12 where a start is random"):
+    with pytest.raises(ValueError, match="must be at most 12 for random starts"):
         TAOClassifier(init="random", max_depth=13).fit(numbers, y)

@@ -134,7 +134,7 @@ def test_more_starts_never_end_higher():
 @pytest.mark.parametrize("how", [{"init": "random"}, {"n_init": 2}])
 def test_random_starts_are_not_too_deep(how):
     X, y = diagonal(60)
-    words = r"'max_depth' parameter of TAOTree must be at most 12 where a start is random, .* Got 13 instead.* Hint"
+    words = r"'max_depth' parameter of TAOTree must be at most 12 for random starts, .* Got 13 instead.* Hint"
     with pytest.raises(ValueError, match=words):
         TAOTree(max_depth=13, **how).fit(X, y)
     assert TAOTree(max_depth=13, cv=0).fit(X, y).n_leaves_ > 1
@@ -197,7 +197,7 @@ def test_starts_that_do_not_fit_are_refused():
     X, y = diagonal()
     with pytest.raises(NotFittedError, match="init of a TAOTree must be fitted, but this TAOTree is not"):
         TAOTree(init=TAOTree(cv=0), cv=0).fit(X, y)
-    with pytest.raises(ValueError, match="must know the 3 columns of X and their categories"):
+    with pytest.raises(ValueError, match="must have the 3 columns of X and their categories"):
         TAOTree(init=TAOTree(cv=0).fit(X[:, :2], y), cv=0).fit(X, y)
     with pytest.raises(ValueError, match="a tree over the 3 columns of X, got one over 2"):
         TAOTree(init=TAOTree(cv=0).fit(X[:, :2], y).tree_, cv=0).fit(X, y)
@@ -206,7 +206,7 @@ def test_starts_that_do_not_fit_are_refused():
             init=MetaAP(criterion="ap", ccp_alpha=0.0, max_depth=3, leaf_depth=3, min_samples_leaf=1, cv=0).fit(X, y),
             cv=0,
         ).fit(X, y)
-    with pytest.raises(ValueError, match="must know the 3 columns"):
+    with pytest.raises(ValueError, match="must have the 3 columns"):
         TAOTree(init=LogisticRegression().fit(X, y), cv=0).fit(X, y)
 
 

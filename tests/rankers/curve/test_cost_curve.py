@@ -283,7 +283,7 @@ def test_a_very_light_case_does_not_make_the_path_endless(table):
         ({"depths": [2.5]}, r"depths of a CostOptimalCurve must be ints from 1 to 20, got 2\.5\. Hint"),
         ({"depths": [2, 30]}, r"depths of a CostOptimalCurve must be ints from 1 to 20, got 30\. Hint"),
         ({"alphas": [-1]}, r"alphas of a CostOptimalCurve must be numbers of 0 or more, got -1\. Hint"),
-        ({"base": TAOTree(pos_label=0, cv=0)}, r"The base of a CostOptimalCurve has a pos_label of its own.*Hint"),
+        ({"base": TAOTree(pos_label=0, cv=0)}, r"The base of a CostOptimalCurve sets pos_label.*Hint"),
     ],
 )
 def test_what_cannot_be_tried_is_refused(table, how, message):
@@ -569,7 +569,7 @@ def test_wishes_that_make_no_sense_are_refused(curve, wish, message):
 
 def test_docs_say_what_weights_are_to_intervals_and_where_sums_win():
     page = (Path(__file__).parents[3] / "docs/choosing-errors.md").read_text(encoding="utf-8")
-    assert "Intervals take weights as counts of cases" in Selection.__doc__
+    assert "Intervals treat weights as counts" in Selection.__doc__
     assert "**Weights are counts of cases** to the intervals" in page
     assert "(results/cost_curve/quality.md)" in page.partition("## Oblique or axis-aligned?")[2].partition("\n## ")[0]
 

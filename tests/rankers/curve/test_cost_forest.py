@@ -288,7 +288,7 @@ def test_files_bring_back_everything(fitted, tmp_path):
         ("labels", lambda a: np.full_like(a, 2), "leaves lack labels"),
         ("tree_at", lambda a: a + 1, "members and trees do not fit"),
         ("tree_at", lambda a: a[:, 1:], "do not fit together"),
-        ("base_point", lambda a: np.array(99), "base point is none of its points"),
+        ("base_point", lambda a: np.array(99), "base point is not one of its points"),
         ("points_false_positives", lambda a: a[1:], "needs a cost ratio"),
     ],
 )

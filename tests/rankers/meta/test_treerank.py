@@ -404,7 +404,9 @@ def test_what_needs_a_tree_is_refused_with_a_sentence(read, tmp_path, monkeypatc
     monkeypatch.chdir(tmp_path)
     X, y = diagonal(200)
     model = TreeRank(leaf_ranker=LogisticRegression(), max_depth=2, cv=0).fit(X, y)
-    with pytest.raises(ValueError, match=r"parted by classifiers, so it has no conditions.*Hint: use leaf_ranker"):
+    with pytest.raises(
+        ValueError, match=r"split by classifiers, so it has no readable conditions.*Hint: use leaf_ranker"
+    ):
         read(model, X)
     assert not list(tmp_path.iterdir())
 

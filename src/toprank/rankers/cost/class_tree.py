@@ -1,4 +1,4 @@
-"""`ClassTree`: a tree whose leaves carry one of several classes; labels, words and plain values are read off it."""
+"""`ClassTree`: a tree whose leaves have one of several classes, with labels, rules, text and plain values."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ ARRAYS: dict[str, Any] = {
     "costs": np.float64,
     "objective_path": np.float64,
 }
-"""Fitted arrays of a `ClassTree` beside those of its tree."""
+"""Fitted arrays of a `ClassTree` besides those of its tree."""
 
 FIGURES = ("n", "of_class", "share", "share_low", "share_high", "coverage")
 """Figures of a leaf in `rules`."""
 
 
 class ClassTree(ClassifierMixin, OneTree, BinnedReader):
-    """Base of the classifiers that are one tree: a subclass finds the tree and the classes of its leaves in `fit`."""
+    """Base of the single-tree classifiers; a subclass finds the tree and the classes of its leaves in `fit`."""
 
     classes_: np.ndarray
     data_hash_: str
@@ -56,12 +56,12 @@ class ClassTree(ClassifierMixin, OneTree, BinnedReader):
     # --- labels -------------------------------------------------------------------------------------------------
 
     def predict(self, X: Any) -> np.ndarray:
-        """Class of each row: the label of its leaf, the cheapest one for the training cases there."""
+        """Return the class of each row: the label of its leaf, which has the lowest cost on its training cases."""
         leaf = self.apply(X)
         return self.classes_[self.label_[leaf]]
 
     def predict_proba(self, X: Any) -> np.ndarray:
-        """Share of each class among the training cases of a row's leaf, float64 (n, K)."""
+        """Return the share of each class among the training cases of a row's leaf, float64 (n, K)."""
         leaf = self.apply(X)
         counts = self.class_counts_[leaf]
         return counts / counts.sum(axis=1, keepdims=True)
@@ -69,12 +69,12 @@ class ClassTree(ClassifierMixin, OneTree, BinnedReader):
     # --- text ---------------------------------------------------------------------------------------------------
 
     def rules(self, *, exact: bool = False) -> Any:
-        """One row per leaf, from left to right: the conditions in words and the cases it had in training.
+        """Return one row per leaf, from left to right: its conditions in words and its training cases.
 
         Parameters
         ----------
         exact : bool, default False
-            Write the conditions out in full, as `to_text` does.
+            Write the conditions in full, as in `to_text`.
 
         Returns
         -------
@@ -95,7 +95,7 @@ class ClassTree(ClassifierMixin, OneTree, BinnedReader):
         return make_frame(rule_table(self.rule_list(), exact=exact), self._backend)
 
     def rule_list(self) -> list[ClassRule]:
-        """The rules as data, from left to right: conditions as objects, and the figures of each leaf.
+        """Return the rules as data, from left to right: conditions as objects, and the figures of each leaf.
 
         Examples
         --------
@@ -130,7 +130,7 @@ class ClassTree(ClassifierMixin, OneTree, BinnedReader):
         return Way(tuple(condition for condition in conditions if not condition.is_open))
 
     def summary(self) -> str:
-        """A few lines about the fitted model: size, training figures, classes."""
+        """Return a few lines about the fitted model: size, training figures, classes."""
         check_is_fitted(self)
         told = self._figures()
         n, wrong = told["n_cases"], told["n_wrong"]
@@ -141,19 +141,18 @@ class ClassTree(ClassifierMixin, OneTree, BinnedReader):
             f"{type(self).__name__}: {', '.join(sizes)}, depth {told['depth']}",
             f"trained on {plural(n, 'case')}, {plural(len(self.columns_), 'column')} "
             f"({sum(c.is_categorical for c in self.columns_)} categorical)",
-            f"{', '.join(counts)}; {number_text(wrong)} called wrongly ({percent_text(wrong / n)})"
+            f"{', '.join(counts)}; {number_text(wrong)} misclassified ({percent_text(wrong / n)})"
         ])  # fmt: skip
 
     def to_text(self, *, exact: bool = False) -> str:
-        """The whole tree as text, each leaf with its class and the training cases of every class.
+        """Return the whole tree as text, each leaf with its class and its training cases of every class.
 
         Parameters
         ----------
         exact : bool, default False
             False gives a text to read, in 100 columns: numbers are rounded, long lists and sums cut; its last line says
-            so. True gives a text to apply, one line per node: whoever answers its questions for a row ends in the leaf
-            that `apply` finds, and so in the class that `predict` gives. A category that training did not know counts
-            as missing.
+            so. True gives the full tree, one line per node: answering its questions for a row leads to the leaf of
+            `apply`, and so to the class of `predict`. A category that was not in training counts as missing.
 
         Examples
         --------
@@ -163,7 +162,7 @@ class ClassTree(ClassifierMixin, OneTree, BinnedReader):
         >>> print(TAOClassifier(max_depth=2, split="axis").fit(X, y).to_text())
         TAOClassifier: 3 leaves, 2 conditions, depth 2
         trained on 150 cases, 4 columns (0 categorical)
-        class 0: 50, class 1: 50, class 2: 50; 6 called wrongly (4 %)
+        class 0: 50, class 1: 50, class 2: 50; 6 misclassified (4 %)
         <BLANKLINE>
         petal width (cm) <= 0.8?
         |   yes: leaf 1: class 0, 50 of 50 cases (100 %)
@@ -186,7 +185,7 @@ class ClassTree(ClassifierMixin, OneTree, BinnedReader):
         return "\n".join(lines if exact else [*lines, *shortened_lines(self._shortenings())])
 
     def _leaf_text(self, node: int, number: int, detail: Detail) -> str:
-        """Words for a leaf: leaf 2: class red, 47 of 52 cases (90.4 %); class blue: 5."""
+        """Return a leaf in words: leaf 2: class red, 47 of 52 cases (90.4 %); class blue: 5."""
         counts, own = self.class_counts_[node], int(self.label_[node])
         names = [detail.label(label) for label in self.classes_.tolist()]
         n, total = number_text(counts[own]), number_text(counts.sum())
@@ -199,12 +198,12 @@ class ClassTree(ClassifierMixin, OneTree, BinnedReader):
         return f"{words}; {', '.join(listed)}" if listed else words
 
     def _other_classes(self, node: int) -> list[int]:
-        """Classes beside its own that a leaf had cases of, commonest first."""
+        """Return the other classes that a leaf had cases of, most common first."""
         counts, own = self.class_counts_[node], int(self.label_[node])
         return [i for i in np.argsort(-counts, kind="stable").tolist() if i != own and counts[i] > 0]
 
     def _shortenings(self) -> list[str]:
-        """Words for what a short text leaves out."""
+        """Return what a short text leaves out, in words."""
         leaves, names = np.flatnonzero(self.tree_.is_leaf).tolist(), self.classes_.tolist()
         cut = any(is_cut([names[i] for i in self._other_classes(node)]) for node in leaves)
         cut |= any(is_cut([names[i]]) for i in self.label_[leaves].tolist())
@@ -214,9 +213,9 @@ class ClassTree(ClassifierMixin, OneTree, BinnedReader):
     # --- files and plain values ---------------------------------------------------------------------------------
 
     def to_dict(self) -> dict[str, Any]:
-        """The fitted model as plain values, for a JSON file; `from_dict` gives it back.
+        """Return the fitted model as plain values, for a JSON file; `from_dict` restores it.
 
-        A fitted model to start from and a `random_state` that is no number become None.
+        A fitted `init` and a `random_state` that is not a number become None.
         """
         check_is_fitted(self)
         learned = {name: getattr(self, f"{name}_").tolist() for name in ARRAYS}
@@ -224,7 +223,7 @@ class ClassTree(ClassifierMixin, OneTree, BinnedReader):
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Self:
-        """Model of a dictionary that `to_dict` made; checked.
+        """Return the model of a dictionary made by `to_dict`, checked.
 
         Examples
         --------
@@ -240,16 +239,16 @@ class ClassTree(ClassifierMixin, OneTree, BinnedReader):
             misfit = model._learn(Tree.from_dict(data["tree"]), data)
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise InputError(
-                f"Not a valid {cls.__name__}: {error!r}. Hint: use a dictionary that `to_dict` made."
+                f"Not a valid {cls.__name__}: {error!r}. Hint: use a dictionary made by `to_dict`."
             ) from error
         if misfit:
             raise InputError(
-                f"Not a valid {cls.__name__}: its {misfit} do not fit. Hint: use a dictionary that `to_dict` made."
+                f"Not a valid {cls.__name__}: its {misfit} do not fit. Hint: use a dictionary made by `to_dict`."
             )
         return model
 
     def _figures(self) -> dict[str, Any]:
-        """Figures of the fitted model for its file."""
+        """Return figures of the fitted model for its file."""
         counts = self.class_counts_[0]
         leaves = np.flatnonzero(self.tree_.is_leaf)
         of_others = np.arange(len(counts)) != self.label_[leaves, None]
@@ -264,21 +263,21 @@ class ClassTree(ClassifierMixin, OneTree, BinnedReader):
         }
 
     def _to_arrays(self) -> dict[str, np.ndarray]:
-        """Arrays of the fitted model for a file."""
+        """Return the arrays of the fitted model for a file."""
         check_depth(self.tree_)
         learned = {name: getattr(self, f"{name}_") for name in ARRAYS} | {"n_iter": np.array(self.n_iter_)}
         return {f"tree_{name}": array for name, array in self.tree_.to_arrays().items()} | learned
 
     def _from_arrays(self, arrays: dict[str, np.ndarray]) -> None:
-        """Take the fitted model from arrays of a file."""
+        """Restore the fitted model from the arrays of a file."""
         misfit = self._learn(Tree.from_arrays(without_prefix(arrays, "tree_")), arrays)
         if misfit:
             raise InputError(f"The model's {misfit} do not fit together.")
 
     def _learn(self, tree: Tree, learned: Mapping[str, Any]) -> str:
-        """Take a tree and what else was learned; the parts that do not fit together, in words, or nothing."""
+        """Set the tree and the other fitted arrays; return which of them do not fit together, in words, or nothing."""
         self.tree_, self.n_iter_ = tree, int(learned["n_iter"])
-        self._whole = None  # the finished tree alone is kept
+        self._whole = None  # only the final tree is kept
         for name, dtype in ARRAYS.items():
             setattr(self, f"{name}_", np.array(learned[name], dtype))
         n, k = len(tree), len(self.classes_)
@@ -306,7 +305,7 @@ class ClassTree(ClassifierMixin, OneTree, BinnedReader):
 
 
 def _reads(tree: Tree, columns: Sequence[Column]) -> bool:
-    """Tell whether a tree reads columns such as these."""
+    """Return True if a tree can read columns like these."""
     try:
         check_columns(tree, columns)
     except ValueError:
@@ -315,5 +314,5 @@ def _reads(tree: Tree, columns: Sequence[Column]) -> bool:
 
 
 def are_amounts(values: np.ndarray) -> bool:
-    """Whether all values are finite and none is negative."""
+    """Return True if all values are finite and none is negative."""
     return bool(np.all(np.isfinite(values) & (values >= 0)))

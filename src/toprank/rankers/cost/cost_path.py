@@ -1,6 +1,6 @@
-"""`fit_at_costs`: one model a cost ratio, of any classifier, by weights or by sampling; `CostPath` holds them.
+"""`fit_at_costs`: one model per cost ratio, of any classifier, by weights or by sampling; `CostPath` holds them.
 
-The baselines of the cost-optimal curve: CART and other classifiers fitted anew for each cost (section 5.3), and over-
+The baselines of the cost-optimal curve: CART and other classifiers refitted for each cost (section 5.3), and over-
 and undersampling and SMOTE at the same ratios (appendix F).
 """
 
@@ -30,7 +30,7 @@ WAYS = ("weight", "oversample", "undersample", "smote")
 """How a cost ratio reaches a classifier."""
 
 NEIGHBOURS = 5
-"""Rows of its class near which SMOTE sets a new row, as in its paper; fewer where the class has fewer."""
+"""Neighbours that SMOTE interpolates with, as in its paper; fewer if the class has fewer rows."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,9 +40,9 @@ class CostPath:
     Attributes
     ----------
     cost_ratios : float64 array of shape (m,)
-        What a false positive costs when a false negative costs 1: lambda of the paper.
+        Cost of a false positive, where a false negative costs 1: lambda of the paper.
     models : list of fitted classifiers
-        One a cost ratio.
+        One per cost ratio.
     pos_label : label of the positive class
     """
 
@@ -59,7 +59,7 @@ class CostPath:
 
     @property
     def n_leaves(self) -> np.ndarray | None:
-        """Leaves of each model, int64 (m,); None where the models are no trees."""
+        """Leaves of each model, int64 (m,); None if the models are not trees."""
         sizes = [_n_leaves(last_step(model)[1]) for model in self.models]
         return None if None in sizes else np.array(sizes, np.int64)
 
@@ -69,7 +69,7 @@ class CostPath:
         return np.stack([np.asarray(model.predict(as_read_by(model, table))) for model in self.models])
 
     def points(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> OperatingPoints:
-        """Errors of each model on these cases."""
+        """Return the errors of each model on these cases."""
         return OperatingPoints.of_labels(
             y, self.predict(X), cost_ratio=self.cost_ratios, sample_weight=sample_weight, pos_label=self.pos_label
         )
@@ -87,31 +87,31 @@ def fit_at_costs(
     random_state: Any = None,
     n_jobs: int | None = None,
 ) -> CostPath:
-    """One clone of a classifier a cost ratio.
+    """Fit one clone of a classifier per cost ratio.
 
     Parameters
     ----------
     estimator : classifier or Pipeline that ends in one
     X : array or data frame of shape (n, n_features)
     y : array of shape (n,)
-        Labels of two values.
+        Labels with two values.
     cost_ratios : array-like of shape (m,)
-        What a false positive costs when a false negative costs 1, more than 0; `cost_ratios_around` makes some.
+        Costs of a false positive, where a false negative costs 1; above 0. `cost_ratios_around` makes some.
     by : {"weight", "oversample", "undersample", "smote"}, default "weight"
-        weight: each row weighs what a mistake on it costs; a classifier with a parameter `fp_cost`, as `TAOTree` and
-        `CostTree` have, is told the cost itself. The others fit rows whose classes stand in the ratio that their
-        costs have, negatives * cost ratio to positives. oversample: rows of the class that counts more are repeated,
-        each as often as the others but for one time. undersample: rows of the class that counts less are dropped,
-        along a path always the same ones first. smote: rows of the class that counts more are added between
-        neighbours of that class, in the units of X; imbalanced-learn does it, and needs numbers without gaps.
+        weight: each row is weighted by the cost of a mistake on it; a classifier with a parameter `fp_cost`, such as
+        `TAOTree` and `CostTree`, gets the cost itself. The others fit rows sampled to the ratio of the costs, negatives
+        * cost ratio to positives. oversample: rows of the costlier class are repeated, all equally often give or take
+        one. undersample: rows of the cheaper class are dropped, the same ones first along a path. smote: rows of the
+        costlier class are added between neighbours of that class, in the units of X, by imbalanced-learn, which needs
+        numbers without missing values.
     sample_weight : array-like of shape (n,), optional
         Weights of cases; a row keeps its weight when it is sampled.
     pos_label : optional
-        The positive label; by default the classifier's own `pos_label` where it has one, else the larger of the two.
+        The positive label; by default the classifier's own `pos_label` if it has one, else the larger of the two.
     random_state : int, RandomState or None
-        Rows that are sampled, the same each time for None.
+        Seed of the sampling, fixed for None.
     n_jobs : int or None
-        Models that are fitted at a time.
+        Models fitted in parallel.
 
     References
     ----------
@@ -155,7 +155,7 @@ def fit_at_costs(
 def cost_ratios_around(
     y: Any, n: int = 15, cost_factor: float = 1.5, *, sample_weight: ArrayLike | None = None, pos_label: Any = None
 ) -> np.ndarray:
-    """Rising cost ratios lambda_0 * cost_factor**j, j from -(n // 2), lambda_0 = positives / negatives: float64 (n,).
+    """Return ascending cost ratios lambda_0 * cost_factor**j, j from -(n // 2), lambda_0 = positives / negatives: (n,).
 
     At lambda_0 both classes cost the same in total, the base cost of section H.1.1; 1.5 is the paper's factor.
 
@@ -185,7 +185,7 @@ def cost_ratios_around(
 
 @dataclass(frozen=True)
 class _Task:
-    """What the fits of one path have in common."""
+    """What the fits of one path share."""
 
     estimator: Any
     X: Any
@@ -211,7 +211,7 @@ class _Task:
         return model.fit(X, y, **({} if weight is None else {f"{prefix}sample_weight": weight}))
 
     def _rows(self, ratio: float) -> tuple[Any, Any, np.ndarray | None]:
-        """Rows to fit on, their labels and weights."""
+        """Return the rows to fit on, their labels and weights."""
         if self.by == "weight" or ratio == 1.0:
             return self.X, self.y, self.weight
         if self.by == "smote":
@@ -221,15 +221,15 @@ class _Task:
         return take_rows(self.X, rows), take_rows(self.y, rows), weight
 
     def _with_new_rows(self, ratio: float) -> tuple[Any, Any]:
-        """All rows, and new ones of the class that counts more."""
+        """Return all rows, and new ones of the costlier class."""
         from imblearn.over_sampling import SMOTE
 
         grows = self.is_positive if ratio < 1 else ~self.is_positive
         n_rows = int(grows.sum())
         if n_rows == 1:
             raise InputError(
-                f"fit_at_costs with by='smote' sets new rows between two of a class, but at a cost ratio of {ratio:g} "
-                f"the {'positive' if ratio < 1 else 'negative'} class has one alone. Hint: use by='oversample'."
+                f"fit_at_costs with by='smote' puts new rows between two of a class, but at a cost ratio of {ratio:g} "
+                f"the {'positive' if ratio < 1 else 'negative'} class has only one. Hint: use by='oversample'."
             )
         wanted = {1: round(n_rows * max(ratio, 1 / ratio))}
         smote = SMOTE(sampling_strategy=wanted, k_neighbors=min(NEIGHBOURS, n_rows - 1), random_state=self.seed)
@@ -245,9 +245,9 @@ class _Task:
 
 
 def copies(is_positive: np.ndarray, ratio: float, by: str, seed: int) -> np.ndarray:
-    """How often each row is taken so that each class counts as its costs say: int64 (n,).
+    """Return how often to take each row so that the classes have the ratio of their costs: int64 (n,).
 
-    Along a path of ratios the same rows are the first to come, or the last to go.
+    Along a path of ratios the same rows are added first, or dropped last.
 
     Parameters
     ----------
@@ -276,7 +276,7 @@ def copies(is_positive: np.ndarray, ratio: float, by: str, seed: int) -> np.ndar
 
 
 def last_step(estimator: Any) -> tuple[str, Any]:
-    """What stands before the parameters of the last step of a pipeline, and that step; any other estimator itself."""
+    """Return the parameter prefix of the last step of a pipeline, and that step; any other estimator itself."""
     prefix = ""
     while hasattr(estimator, "steps"):
         name, estimator = estimator.steps[-1]
@@ -285,7 +285,7 @@ def last_step(estimator: Any) -> tuple[str, Any]:
 
 
 def _n_leaves(model: Any) -> int | None:
-    """Leaves of a tree; None of anything else."""
+    """Return the number of leaves of a tree; None for anything else."""
     if hasattr(model, "n_leaves_"):
         return int(model.n_leaves_)
     return int(model.get_n_leaves()) if hasattr(model, "get_n_leaves") else None
@@ -295,7 +295,7 @@ def _n_leaves(model: Any) -> int | None:
 
 
 def _check_ratios(cost_ratios: ArrayLike) -> np.ndarray:
-    """Cost ratios as floats above 0."""
+    """Return the cost ratios as floats above 0."""
     ratios = np.array(cost_ratios, np.float64)
     if ratios.ndim != 1 or len(ratios) == 0 or not (np.isfinite(ratios) & (ratios > 0)).all():
         raise InputError(
@@ -306,7 +306,7 @@ def _check_ratios(cost_ratios: ArrayLike) -> np.ndarray:
 
 
 def _check_numbers(X: Any) -> None:
-    """Raise an error where a column has values that are no numbers: SMOTE sets rows between others."""
+    """Raise an error if a column has values that are not numbers: SMOTE interpolates between rows."""
     if backend_of(X) is not None:
         frame = nw.from_native(X, eager_only=True)
         columns = [(f"column {c.name!r}", c.to_list()) for c in frame.iter_columns() if not c.dtype.is_numeric()]
@@ -324,7 +324,7 @@ def _check_numbers(X: Any) -> None:
 
 
 def _is_number(value: Any) -> bool:
-    """Whether a value of a table is a number, a text of one, or missing."""
+    """Return True if a value of a table is a number, the text of one, or missing."""
     try:
         float(np.nan if value is None else value)
     except (TypeError, ValueError):
@@ -333,7 +333,7 @@ def _is_number(value: Any) -> bool:
 
 
 def _check_way(estimator: Any, by: str, weight: np.ndarray | None) -> None:
-    """Raise an error where an estimator cannot be told the cost, or the weights, this way."""
+    """Raise an error if an estimator cannot take the cost, or the weights, this way."""
     last = last_step(estimator)[1]
     name = type(last).__name__
     parameters = inspect.signature(last.fit).parameters.values()
@@ -342,7 +342,7 @@ def _check_way(estimator: Any, by: str, weight: np.ndarray | None) -> None:
     if not takes_weight and (weight is not None or (by == "weight" and not has_cost)):
         raise InputError(
             f"fit_at_costs needs a classifier whose fit takes sample_weight, but that of {name} does not. "
-            "Hint: without weights of cases, by='oversample' needs none."
+            "Hint: by='oversample' works without weights."
         )
     if by == "smote":
         if weight is not None:

@@ -1,4 +1,4 @@
-"""`CostTree`: CART with costs, grown in full and cut back on what its mistakes cost."""
+"""`CostTree`: CART with misclassification costs, grown fully and pruned on the cost of its mistakes."""
 
 from __future__ import annotations
 
@@ -21,63 +21,61 @@ from toprank.tree.structure import Tree, parents_of
 from toprank.tree.weights import RowWeights, integer_weights
 
 PENALTIES_TRIED = 10_000
-"""Penalties that folds compare at most: all of them cost one pass through the held-out rows."""
+"""Most penalties that folds compare; together they take one pass over the held-out rows."""
 
 
 class CostTree(LabelledTree):
-    """A greedy tree for what false alarms and missed cases cost: CART, pruned on the weighted 0/1 loss.
+    """A greedy tree for given costs of false alarms and missed positives: CART, pruned on the weighted 0/1 loss.
 
-    The tree is grown in full by the Gini index, each case weighing what a mistake on it costs. Then it is cut back,
-    the weakest link first: the pruned tree makes fp_cost * false positives + fn_cost * false negatives + ccp_alpha *
-    (number of leaves) as small as any pruning of the full tree can. scikit-learn's trees are pruned on the Gini index
-    instead, which is not what the authors of CART do [2]_. The baseline of the paper of `TAOTree` [1]_, whose costs,
-    labels and scores it shares.
+    The tree is grown fully by the Gini index, with each case weighted by the cost of a mistake on it. Then the weakest
+    links are pruned: among all prunings of the full tree the result minimises fp_cost * false positives + fn_cost *
+    false negatives + ccp_alpha * (number of leaves). scikit-learn prunes on the Gini index instead, unlike the authors
+    of CART [2]_. This is the baseline in the paper of `TAOTree` [1]_, with the same costs, labels and scores.
 
     Parameters
     ----------
     max_depth : int or None
-        Conditions on a path at most; None = no limit.
+        Most conditions on a path; None = no limit.
     fp_cost : float or "balanced", default "balanced"
-        Cost of a false positive; balanced: such that all negatives together cost what all positives do.
+        Cost of a false positive; balanced: all negatives together cost as much as all positives.
     fn_cost : float, default 1.0
         Cost of a false negative.
     ccp_alpha : float or "cv", default "cv"
-        What a leaf costs, in the units of `fp_cost` and `fn_cost`: it stays where it saves more. 0 prunes nothing. "cv"
-        chooses the penalty of least cross-validated cost, and of equals the largest.
+        Penalty per leaf, in the unit of `fp_cost` and `fn_cost`; leaves that save less are pruned. 0 prunes nothing.
+        "cv" chooses the penalty with the lowest cross-validated cost; ties go to the largest.
     cv : int, splitter or iterable of splits, default 5
-        Folds for the hit rates of new cases and for ccp_alpha="cv"; an int means stratified folds. 0: rates are those
-        of training, and ccp_alpha="cv" takes 5 folds.
+        Folds for the hit rates of new cases and for ccp_alpha="cv"; an int means stratified folds. 0: training rates
+        only, and ccp_alpha="cv" uses 5 folds.
     leaf_score : {"margin", "constant"}, default "margin"
-        What orders the cases inside a leaf: the distance to the nearest threshold on the path, or nothing.
+        How rows are ordered inside a leaf: by the distance to the nearest threshold on the path, or not at all.
     min_samples_leaf : int, default 1
-        Least weight of a leaf, in cases of the kind that costs less.
+        Minimum weight of a leaf, in cases of the cheaper class.
     smoothing, smoothing_strength, splitter, max_bins, categorical_features, keep_columns, pos_label, n_jobs
         As in `MetaAP`.
     budget : int, float or None
-        Cases (int) or share of cases (float) that `predict` lets through; None: it gives the label that costs least.
+        Cases (int) or share of cases (float) that `predict` flags; None: it returns the label of lowest cost.
     cat_smooth, min_data_per_group, max_cat_threshold
         As in `MetaAP`.
     monotonic_cst : array-like of -1, 0, 1 per column, dict of names, or None
-        Columns of numbers along which the score may go one way only, as in scikit-learn: 1 = it never falls as the
-        column rises, -1 = it never rises. Needs leaf_score="constant".
-        Labels of the leaves follow.
+        Number columns in which the score must be monotone, as in scikit-learn: 1 = it never falls as the column rises,
+        -1 = it never rises. Needs leaf_score="constant". The labels of the leaves are monotone too.
     random_state : int, RandomState or None
-        Folds of ccp_alpha="cv", the same each time for None; nothing else is random.
+        Seed of the folds of ccp_alpha="cv", fixed for None; nothing else is random.
 
     Attributes
     ----------
     tree_ : Tree
     ccp_alpha_ : float
-        The penalty that was used.
+        The penalty used.
     ccp_path_ : dict
-        With ccp_alpha="cv": penalties tried and the cross-validated cost of each, as a share of what mistakes on all
-        cases would cost (NaN where too few rows allow no folds).
+        With ccp_alpha="cv": penalties tried and the cross-validated cost of each, as a share of the cost of mistakes on
+        all cases (NaN if there are too few rows for folds).
     objective_ : float
         fp_cost_ * n_fp_ + fn_cost * n_fn_ + ccp_alpha_ * n_leaves_.
     n_fp_, n_fn_ : float
-        Training cases that their leaves' labels call positive and negative by mistake.
+        False positives and false negatives among the training cases.
     fp_cost_ : float
-        The cost of a false positive that was used.
+        The cost of a false positive used.
 
     References
     ----------
@@ -157,8 +155,8 @@ class CostTree(LabelledTree):
         direction = read_directions(self.monotonic_cst, data.columns, data.is_categorical, "CostTree")
         if direction is not None and self.leaf_score != "constant":
             raise InputError(
-                f"CostTree keeps monotonic_cst with leaf_score='constant' only, but leaf_score is {self.leaf_score!r}, "
-                "whose scores change inside leaves. Hint: use leaf_score='constant'."
+                f"CostTree supports monotonic_cst only with leaf_score='constant', but leaf_score is "
+                f"{self.leaf_score!r}, whose scores change inside leaves. Hint: use leaf_score='constant'."
             )
         costs = self._set_costs()
         weights = integer_weights(data.is_positive, data.weight)
@@ -183,7 +181,7 @@ class CostTree(LabelledTree):
     def _choose_penalty(
         self, full: FullTree, data: BinnedCases, costs: np.ndarray, threads: Threads, direction: np.ndarray | None
     ) -> float:
-        """The penalty given, or the one of least cross-validated cost; of equals the largest."""
+        """Return the given penalty, or the one with the lowest cross-validated cost; ties go to the largest."""
         if self.ccp_alpha != "cv":
             return float(self.ccp_alpha)
         tried = penalties_to_try(full.penalty[np.isfinite(full.penalty)], PENALTIES_TRIED)
@@ -196,7 +194,8 @@ class CostTree(LabelledTree):
         for i, fold in enumerate(folds):
             weights = integer_weights(data.is_positive, fold.inside_weight)
             part = self._grow(data, self._weigh_by_cost(data, weights, costs), threads, direction)
-            # A leaf of a part of the cases must save that part of the penalty: penalties belong to sums of costs.
+            # Penalties are on the scale of total cost, so a tree on a share of the cases gets that share of the
+            # penalty.
             scaled = tried * (part.cost / full.cost)
             rows = fold.held_out
             leaf = part.tree.apply(data.X[rows], threads)
@@ -223,36 +222,36 @@ class CostTree(LabelledTree):
 
 @dataclass(frozen=True)
 class FullTree:
-    """A tree before pruning, its weights in units of cost, and the penalty at which each node becomes a leaf."""
+    """A tree before pruning, with weights in units of cost, and the penalty at which each node becomes a leaf."""
 
     tree: Tree
     penalty: np.ndarray
 
     @classmethod
     def of(cls, tree: Tree) -> FullTree:
-        """The weakest links of a tree for the weighted 0/1 loss."""
+        """Find the weakest links of a tree for the weighted 0/1 loss."""
         return cls(tree, link_penalties(tree.left, tree.right, -np.minimum(tree.positive, tree.negative)))
 
     @property
     def cost(self) -> float:
-        """What mistakes on all its cases would cost."""
+        """The cost of mistakes on all its cases."""
         return float(self.tree.positive[0] + self.tree.negative[0])
 
     def costs_of(self, leaf: np.ndarray, positive: np.ndarray, total: np.ndarray, penalties: np.ndarray) -> np.ndarray:
-        """What other rows cost in the pruned tree of each penalty, penalties rising.
+        """Return the cost of other rows in the pruned tree of each penalty; penalties are ascending.
 
         Parameters
         ----------
         leaf : int array of shape (n,)
             Leaf of this tree that each row reaches.
         positive, total : int64 arrays of shape (n,)
-            What a mistake on each row costs: `positive` is 0 for negatives.
+            Cost of a mistake on each row; `positive` is 0 for negatives.
         penalties : float64 array of shape (n_penalties,)
         """
         tree, n_penalties = self.tree, len(penalties)
         positive, total = (sums_of_nodes(tree, leaf, values) for values in (positive, total))
         cost = np.where(costs_less_as_positive(tree), total - positive, positive)
-        # A node is a leaf from its own penalty on, up to that of its parent.
+        # A node is a leaf from its own penalty up to its parent's.
         parent, penalty = parents_of(tree.left, tree.right), np.maximum(self.penalty, SMALLEST_PENALTY)
         first = np.searchsorted(penalties, np.where(tree.is_leaf, 0.0, penalty))
         last = np.searchsorted(penalties, np.where(parent < 0, np.inf, penalty[parent]))
@@ -261,12 +260,12 @@ class FullTree:
 
 
 def costs_less_as_positive(tree: Tree) -> np.ndarray:
-    """Theorem 4.2: nodes whose positives cost as much as their negatives, or more."""
+    """Return the nodes whose positives cost at least as much as their negatives (theorem 4.2)."""
     return tree.positive >= tree.negative
 
 
 def sums_of_nodes(tree: Tree, leaf: np.ndarray, values: np.ndarray) -> np.ndarray:
-    """Sum of the rows' values in each node of a plain tree, by the leaves they reach: float64, exact for integers."""
+    """Return the sum of row values per node of a plain tree, from the leaf of each row: float64, exact for integers."""
     sums = np.bincount(leaf, values, len(tree)).tolist()
     left, right = tree.left.tolist(), tree.right.tolist()
     for node in np.flatnonzero(~tree.is_leaf)[::-1].tolist():  # children first
@@ -275,7 +274,7 @@ def sums_of_nodes(tree: Tree, leaf: np.ndarray, values: np.ndarray) -> np.ndarra
 
 
 def counted(tree: Tree, data: BinnedCases, weights: RowWeights, threads: Threads) -> Tree:
-    """The tree with cases instead of costs in its nodes."""
+    """Return the tree with cases instead of costs in its nodes."""
     leaf = tree.apply(data.X, threads)
     positive, total = (sums_of_nodes(tree, leaf, values) for values in (weights.positive, weights.total))
     return replace(tree, positive=positive * weights.unit, negative=(total - positive) * weights.unit)

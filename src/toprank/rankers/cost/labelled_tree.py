@@ -1,4 +1,4 @@
-"""`LabelledTree`: trees whose leaves carry the label that costs least; what `TAOTree` and `CostTree` share."""
+"""`LabelledTree`: trees whose leaves have the label of lowest cost; what `TAOTree` and `CostTree` share."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ BALANCED = "balanced"
 SHARED = ("min_samples_leaf", "smoothing", "smoothing_strength", "splitter", "max_bins", "categorical_features",
           "cat_smooth", "min_data_per_group", "max_cat_threshold", "keep_columns", "budget", "pos_label",
           "n_jobs")  # fmt: skip
-"""Parameters that all tree rankers have."""
+"""Parameters of all tree rankers."""
 
 LABELLED_CONSTRAINTS: dict[str, list[Any]] = {
     **{name: GROWTH_CONSTRAINTS[name] for name in SHARED},
@@ -38,22 +38,22 @@ LABELLED_CONSTRAINTS: dict[str, list[Any]] = {
     "fn_cost": [Interval(Real, 0, None, closed="neither")],
     "leaf_score": [StrOptions({"margin", "constant"})],
 }
-"""What scikit-learn checks of the parameters that all labelled trees share."""
+"""scikit-learn's checks of the parameters that all labelled trees share."""
 
 
 class LabelledTree(TreeRanker):
-    """Base of the trees whose leaves carry a label, chosen by what false positives and false negatives cost.
+    """Base of the trees whose leaves have a label, chosen by the costs of false positives and false negatives.
 
-    A subclass finds the tree and its labels in `_fit_model`, after `_set_costs`, and hands them to `_finish`.
+    A subclass finds the tree and its labels in `_fit_model`, after `_set_costs`, and passes them to `_finish`.
 
     Attributes
     ----------
     fp_cost_ : float
-        The cost of a false positive that was used.
+        The cost of a false positive used.
     n_fp_, n_fn_ : float
-        Training cases that their leaves' labels call positive and negative by mistake.
+        False positives and false negatives among the training cases.
     objective_ : float
-        What the subclass makes small, for the finished tree on the training data.
+        The objective of the subclass, for the final tree on the training data.
     """
 
     fp_cost: float | str
@@ -66,12 +66,12 @@ class LabelledTree(TreeRanker):
     # --- costs --------------------------------------------------------------------------------------------------
 
     def _set_costs(self) -> np.ndarray:
-        """Settle the cost of a false positive; the matrix of costs, a row a class, a column a label."""
+        """Set the cost of a false positive; return the cost matrix, one row per class, one column per label."""
         self.fp_cost_ = self._false_positive_cost()
         return np.array([[0.0, self.fp_cost_], [self.fn_cost, 0.0]])
 
     def _false_positive_cost(self) -> float:
-        """Lambda; the base cost of section H.1.1 gives both classes the same total cost."""
+        """Return lambda; the base cost of section H.1.1 gives both classes the same total cost."""
         if isinstance(self.fp_cost, str):
             return self.fn_cost * self.n_positives_ / (self.n_cases_ - self.n_positives_)
         return float(self.fp_cost)
@@ -79,7 +79,7 @@ class LabelledTree(TreeRanker):
     # --- growing ------------------------------------------------------------------------------------------------
 
     def _weigh_by_cost(self, data: BinnedCases, weights: RowWeights, costs: np.ndarray) -> RowWeights:
-        """What a mistake on each row costs, in integer units."""
+        """Return the cost of a mistake on each row, in integer units."""
         total, whole, unit = integer_costs(weights.total, costs, FIXED_POINT_BITS)
         total = total * np.where(data.is_positive, whole[1, 0], whole[0, 1])
         return RowWeights(np.where(data.is_positive, total, 0), total, unit * weights.unit, (costs[1, 0], costs[0, 1]))
@@ -88,7 +88,7 @@ class LabelledTree(TreeRanker):
         self, data: BinnedCases, costly: RowWeights, max_depth: int | None, least: float, threads: Threads,
         direction: np.ndarray | None = None,
     ) -> Tree:  # fmt: skip
-        """A greedy tree by the Gini index; each row weighs what a mistake on it costs, a leaf `least` units or more."""
+        """Grow a greedy tree by the Gini index, rows weighted by the cost of a mistake, leaves of `least` or more."""
         min_leaf = max(1, math.ceil(min(least, costly.sum_of_total)))
         splitter = data.splitter(costly, threads)
         categories = category_search(self).rules(costly)
@@ -96,7 +96,7 @@ class LabelledTree(TreeRanker):
         return flatten_tree(grow(splitter, splitter.root(), limits), costly.unit, data.is_categorical)
 
     def _finish(self, tree: Tree, label: np.ndarray, data: BinnedCases, direction: np.ndarray | None = None) -> None:
-        """Leaf order, rates and scores of a tree, whose leaves have labels 0 and 1; its mistakes."""
+        """Set leaf order, rates and scores of a tree whose leaves have labels 0 and 1, and count its mistakes."""
         parent = parents_of(np.where(tree.is_leaf, -1, tree.left), tree.right)
         rates = smoothed_rates(
             tree.positive, tree.positive + tree.negative, parent, self.smoothing, self.smoothing_strength
@@ -114,7 +114,7 @@ class LabelledTree(TreeRanker):
     # --- labels -------------------------------------------------------------------------------------------------
 
     def predict(self, X: Any) -> np.ndarray:
-        """Class of each row: the label of its leaf, which costs least at `fp_cost` and `fn_cost`.
+        """Return the class of each row: the label of its leaf, of lowest cost at `fp_cost` and `fn_cost`.
 
         With a `budget`, positive above its cutoff instead, as in all rankers.
         """
@@ -130,7 +130,7 @@ class LabelledTree(TreeRanker):
             return super()._line_in_words()
         hits = self.n_positives_ - self.n_fn_
         called = plural(round(hits + self.n_fp_), "training case")
-        return f"calls {called} positive, {hits:,.0f} of them rightly, as costs least: expect fewer hits"
+        return f"flags {called} at lowest cost, {hits:,.0f} of them correctly: expect fewer hits"
 
     # --- files --------------------------------------------------------------------------------------------------
 

@@ -1,4 +1,4 @@
-"""`TAOClassifier`: a tree for two or more classes, all of whose nodes are optimised for what mistakes cost."""
+"""`TAOClassifier`: a tree for two or more classes, optimised as a whole for given costs of mistakes."""
 
 from __future__ import annotations
 
@@ -40,10 +40,10 @@ from toprank.words.numbers import number_text
 
 
 class TAOClassifier(ClassTree):
-    """A small tree for two or more classes, optimised as a whole for what mistakes cost.
+    """A small tree for two or more classes, optimised as a whole for given costs of mistakes.
 
     Tree alternating optimisation, as in `TAOTree`, for labels instead of a ranking: section 4.1 of the paper. Numbers,
-    categories and missing values stand in weighted sums as they do there.
+    categories and missing values enter weighted sums in the same way.
 
     Parameters
     ----------
@@ -51,20 +51,20 @@ class TAOClassifier(ClassTree):
 keep_columns, n_jobs, random_state
         As in `TAOTree`.
     costs : "balanced", array of shape (K,) or (K, K), or None, default None
-        Cost of a mistake on a case of each class, in the order of `classes_`, or of calling a case of class i (row)
-        class j (column). None: 1 each. balanced: such that all classes cost the same in total.
+        Cost of a mistake on a case of each class, in the order of `classes_`, or of predicting class j (column) for a
+        case of class i (row). None: 1 each. balanced: all classes cost the same in total.
     init : {"cart", "random"}, fitted tree or None, default "cart"
-        Where to begin. cart, or None: a greedy tree (Gini index, cases weighted by their costs). random: random
-        conditions in a complete tree. A fitted `TAOClassifier` or another model of one tree over the same columns, or
-        its `tree_`: that one, whose shape then counts instead of max_depth; clones keep it.
+        Initial tree. cart, or None: a greedy tree (Gini index, cases weighted by their costs). random: random
+        conditions in a complete tree. A fitted `TAOClassifier` or another single-tree model on the same columns, or its
+        `tree_`: a warm start from it, whose shape replaces max_depth; clones keep it.
 
     Attributes
     ----------
     tree_ : Tree
-        Conditions and leaves. Leaves are numbered from left to right; this is no ranking, and they share one rate.
-        The last class counts as the positive one.
+        Conditions and leaves. Leaves are numbered from left to right; this is not a ranking, and they share one rate.
+        The last class counts as positive.
     label_ : int64 array of shape (n_nodes,)
-        Class of each leaf of `tree_` as a position in `classes_`, -1 inside.
+        Class of each leaf of `tree_` as a position in `classes_`, -1 at inner nodes.
     class_counts_ : float64 array of shape (n_nodes, K)
         Training weight of each class that reached each node.
     columns_ : list of Column
@@ -137,7 +137,7 @@ keep_columns, n_jobs, random_state
         self.random_state = random_state
 
     def __sklearn_clone__(self) -> Self:
-        """An unfitted copy; a fitted tree to start from stays fitted."""
+        """Return an unfitted copy; a fitted `init` stays fitted."""
         copies = {name: clone(value, safe=False) for name, value in self.get_params(deep=False).items()
                   if name != "init"}  # fmt: skip
         return type(self)(init=self.init, **copies)
@@ -145,7 +145,7 @@ keep_columns, n_jobs, random_state
     # --- fitting ------------------------------------------------------------------------------------------------
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Learn labels from past cases.
+        """Fit to past cases.
 
         Parameters
         ----------
@@ -175,12 +175,12 @@ keep_columns, n_jobs, random_state
                 self.data_hash_ = data.fingerprint()
                 self._fit_model(data, label, threads)
         except BaseException:
-            self._reset()  # a fit that fails leaves nothing half-made behind
+            self._reset()  # so that a failed fit leaves no fitted attributes
             raise
         return self
 
     def _read_labels(self, y: Any, sample_weight: Any, n_rows: int) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
-        """Rows that have weight, and of these their class, as a position in `classes_`, and their weight."""
+        """Return the rows with weight, their classes as positions in `classes_`, and their weights."""
         owner = f"{type(self).__name__}.fit"
         check_no_measurements(y, owner)
         labels = check_labels(y, n_rows, owner)
@@ -191,8 +191,8 @@ keep_columns, n_jobs, random_state
                 total = weight.sum()
             if not 0 < total < np.inf:
                 raise InputError(
-                    f"{owner} needs a sample_weight that adds up to a number above zero, but all weights together are "
-                    f"{total:g}. Hint: 1 is the weight of a usual case."
+                    f"{owner} needs a sample_weight with a positive, finite sum, but the weights add up to "
+                    f"{total:g}. Hint: 1 is the weight of an ordinary case."
                 )
         rows = np.flatnonzero(integer_weights(np.zeros(n_rows, bool), weight).total)
         self.classes_, label = np.unique(labels[rows], return_inverse=True)
@@ -213,7 +213,7 @@ keep_columns, n_jobs, random_state
             if best is None or found.objective_path[-1] < best.objective_path[-1]:
                 best, self.n_iter_ = found, n_iter
         assert best is not None
-        # Branches that no case takes are kept here: another cost may need them.
+        # Keep branches that no case takes: another cost may need them.
         self._whole = best.tree
         small = pruned(best.tree, problem)
         self.tree_ = number_leaves(to_tree(small, problem))
@@ -226,7 +226,7 @@ keep_columns, n_jobs, random_state
         self.objective_path_ = np.array([*best.objective_path, self.objective_])
 
     def _cost_matrix(self, class_weight: np.ndarray) -> np.ndarray:
-        """Cost of calling a case of class i class j."""
+        """Return the cost of predicting class j for a case of class i."""
         n = len(self.classes_)
         if self.costs is None:
             costs = np.ones(n)
@@ -237,7 +237,7 @@ keep_columns, n_jobs, random_state
         return np.where(np.eye(n, dtype=bool), 0.0, costs[:, None] if costs.ndim == 1 else costs)
 
     def _given_costs(self, n: int) -> np.ndarray:
-        """Costs that the user gave, for n classes: float64 (n,) or (n, n)."""
+        """Return the user's costs for n classes: float64 (n,) or (n, n)."""
         costs: np.ndarray = np.zeros(())
         found = "rows of different lengths"
         try:
@@ -249,31 +249,31 @@ keep_columns, n_jobs, random_state
             if given.dtype.kind in "biuf":
                 costs = given.astype(np.float64)
             else:
-                found = "values that are no numbers" if given.ndim else f"a {type(self.costs).__name__}"
+                found = "values that are not numbers" if given.ndim else f"a {type(self.costs).__name__}"
         bad = costs[~(np.isfinite(costs) & (costs >= 0))]
         if costs.shape not in ((n,), (n, n)) or len(bad):
             raise InputError(
-                f"costs must be {n} numbers, one a class, or a matrix of shape ({n}, {n}), none of them negative or "
+                f"costs must be {n} numbers, one per class, or a matrix of shape ({n}, {n}), none of them negative or "
                 f"missing, got {number_text(bad[0]) if len(bad) else found}. "
-                f"Hint: the order is that of classes_, here {reprlib.repr(self.classes_.tolist())}."
+                f"Hint: the classes are ordered as in classes_, here {reprlib.repr(self.classes_.tolist())}."
             )
         if costs.ndim == 2 and np.diag(costs).any():
             diagonal = reprlib.repr(np.diag(costs).tolist())
             raise InputError(
-                f"costs must be 0 on the diagonal, where nothing is mistaken, got {diagonal}. "
-                "Hint: row i, column j is what calling a case of class i class j costs."
+                f"costs must be 0 on the diagonal (correct predictions), got {diagonal}. "
+                "Hint: row i, column j is the cost of predicting class j for a case of class i."
             )
         if n > 1 and not costs.any():
             raise InputError(
-                "costs must hold a number above 0, or no mistake matters, but all of them are 0. "
-                "Hint: None is a cost of 1 for every mistake."
+                "costs must hold a number above 0, but all of them are 0. "
+                "Hint: None means a cost of 1 for every mistake."
             )
         return costs
 
     # --- where to begin -----------------------------------------------------------------------------------------
 
     def _starts(self, problem: CostProblem) -> Iterator[AlternatingTree]:
-        """Trees to begin with."""
+        """Return the initial trees."""
         if problem.n_classes == 1:
             yield AlternatingTree(np.array([-1]), np.array([-1]), [None])
             return
@@ -291,7 +291,7 @@ keep_columns, n_jobs, random_state
             yield random_tree(problem, self.max_depth, random)
 
     def _given_trees(self, problem: CostProblem) -> list[AlternatingTree]:
-        """The tree of another model, after a look at its columns; whole, and pruned where that is cheaper."""
+        """Return the tree of another model, with its columns checked; pruned if that costs less."""
         whole, tree = None, self.init
         if not isinstance(tree, Tree):
             self._check_init()
@@ -304,15 +304,15 @@ keep_columns, n_jobs, random_state
         if whole is None:
             return [tree_of(tree, problem)]
         whole = whole.copy()
-        whole.label = np.minimum(whole.label, problem.n_classes - 1)  # it may know more classes
-        if self.init.data_hash_ != self.data_hash_:  # fits belong to the columns as they were standardised
+        whole.label = np.minimum(whole.label, problem.n_classes - 1)  # it may have more classes
+        if self.init.data_hash_ != self.data_hash_:  # fits depend on how columns were standardised
             whole.fits = [None] * len(whole)
-        begin = Alternation(problem, whole).objective_path[0]  # labels its leaves, too
+        begin = Alternation(problem, whole).objective_path[0]  # also labels its leaves
         small = pruned(whole, problem)
         return [whole] if begin <= small.objective(problem) else [whole, small]
 
     def _check_init(self) -> None:
-        """Raise ValueError where the model to begin with is not fitted, not one tree, or knows other columns."""
+        """Raise ValueError if `init` is not fitted, is not a single tree, or has other columns."""
         model, kind = self.init, type(self.init).__name__
         check_is_fitted(model, msg="The init of a TAOClassifier must be fitted, but this %(name)s is not. "
                                    "Hint: fit it.")  # fmt: skip
@@ -325,14 +325,14 @@ keep_columns, n_jobs, random_state
         renamed = all(each is not None for each in names) and list(names[0]) != list(names[1])  # type: ignore[arg-type]
         if renamed or [c.categories for c in model.columns_] != [c.categories for c in self.columns_]:
             raise InputError(
-                f"The init of a TAOClassifier must know the {len(self.columns_)} columns of X and their categories, "
-                f"but this {kind} knows others. Hint: fit both on the same columns."
+                f"The init of a TAOClassifier must have the {len(self.columns_)} columns of X and their categories, "
+                f"but this {kind} has others. Hint: fit both on the same columns."
             )
 
     def _greedy_tree(self, problem: CostProblem) -> AlternatingTree:
-        """scikit-learn's tree on codes instead of values, so that thresholds are between values here, too."""
+        """Grow scikit-learn's tree on codes instead of values, so that thresholds lie between values here too."""
         rows = problem.rows
-        scaled = np.ldexp(self.costs_, -int(np.frexp(self.costs_.max())[1]))  # their size does not matter here
+        scaled = np.ldexp(self.costs_, -int(np.frexp(self.costs_.max())[1]))  # their scale does not matter here
         mean_cost = scaled.sum(axis=1) / (problem.n_classes - 1)
         weight = rows.weight * rows.unit * mean_cost[rows.label]
         codes = np.array(rows.codes, np.float64).T
@@ -363,7 +363,7 @@ keep_columns, n_jobs, random_state
 
 
 def check_no_measurements(y: Any, owner: str) -> None:
-    """Raise ValueError where y holds numbers that no classes have: fractions or infinities."""
+    """Raise ValueError if y holds numbers that cannot be classes: fractions or infinities."""
     values = np.asarray(y)
     if values.dtype.kind != "f" or np.isnan(values).any():
         return
@@ -380,7 +380,7 @@ def check_no_measurements(y: Any, owner: str) -> None:
 
 
 def number_leaves(tree: Tree) -> Tree:
-    """The tree with its leaves numbered from left to right; nothing is ranked, so all have the rate of the root."""
+    """Return the tree with leaves numbered from left to right; without a ranking, all have the rate of the root."""
     leaf = np.where(tree.is_leaf, np.cumsum(tree.is_leaf) - 1, -1)
     n = int(tree.is_leaf.sum())
     total = tree.positive[0] + tree.negative[0]
@@ -393,10 +393,10 @@ def number_leaves(tree: Tree) -> Tree:
 def category_places(
     codes: np.ndarray, label: np.ndarray, weight: np.ndarray, n_categories: int, n_classes: int
 ) -> np.ndarray:
-    """Place of each category on a line, such that a threshold parts categories with unlike shares of the classes.
+    """Return the place of each category on a line, where a threshold separates categories with different class shares.
 
-    The line is the first principal component of the shares (Coppersmith, Hong, Hosking, 1999); of two classes it is
-    the share of one, which is the best order there is.
+    The line is the first principal component of the shares (Coppersmith, Hong, Hosking, 1999); for two classes it is
+    the share of one, which is the optimal order.
 
     Parameters
     ----------
@@ -407,7 +407,7 @@ def category_places(
     Returns
     -------
     place : float64 array of shape (n_categories,)
-        0, 1, ...; categories of equal shares lie side by side, those without weight have the shares of all.
+        0, 1, ...; categories with equal shares are adjacent, those without weight get the overall shares.
 
     Examples
     --------

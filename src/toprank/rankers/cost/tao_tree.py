@@ -1,4 +1,4 @@
-"""`TAOTree`: one tree, all of whose nodes are optimised for what false alarms and missed cases cost."""
+"""`TAOTree`: one tree, optimised as a whole for given costs of false alarms and missed positives."""
 
 from __future__ import annotations
 
@@ -28,82 +28,81 @@ from toprank.tree.tao.starts import random_tree, tree_of
 from toprank.tree.weights import integer_weights
 
 DEEPEST = 20
-"""Conditions on a path at most, whatever the start."""
+"""Most conditions on a path, for any start."""
 
 DEEPEST_RANDOM = 12
-"""The same for random starts: these are complete trees, with 2 ** max_depth leaves."""
+"""The same for random starts, which are complete trees with 2 ** max_depth leaves."""
 
 
 class TAOTree(LabelledTree):
-    """A small tree of weighted sums, optimised as a whole for what false alarms and missed cases cost.
+    """A small tree of weighted sums, optimised as a whole for given costs of false alarms and missed positives.
 
     Greedy trees choose a condition once, by an impurity. Here all conditions and labels of a tree of fixed shape are
-    improved in turn, the others held fixed, so that fp_cost * false positives + fn_cost * false negatives + alpha *
-    (L1 norm of all weights), eq. (3) of the paper, falls with every change (tree alternating optimisation). Branches
-    that no case takes and conditions that change no label disappear at the end.
+    improved in turn, with the others fixed, and every change lowers fp_cost * false positives + fn_cost * false
+    negatives + alpha * (L1 norm of all weights), eq. (3) of the paper (tree alternating optimisation). Branches that no
+    case takes and conditions that change no label are removed at the end.
 
-    Weighted sums are of numbers and of categories, one-hot: a term counts 1 where a case has its category, else 0. A
-    condition on one column, of numbers or of categories, takes their place wherever that makes the objective lower. In
-    a sum a missing number counts as the mean of its column, unless it costs less to send all cases that lack a number
-    of it to one side; a missing or unknown category is none of the categories. The 32 most frequent categories of a
-    column may stand in sums, those of 0.2 % of the cases and more, unless noise could explain all of them; of two
-    categories, the rarer one alone. Numbers
-    are standardised for the fit and for the norm, categories stay 0 and 1, and each term takes n numbers in memory;
+    Weighted sums combine numbers and one-hot categories (1 if the case has the category, else 0). A condition on one
+    column, numeric or categorical, replaces a sum if that lowers the objective. In a sum a missing number counts as the
+    mean of its column, unless it costs less to send all cases that lack one of its numbers to one side; a missing or
+    unknown category counts 0 everywhere. Sums use at most the 32 most frequent categories of a column, those with at
+    least 0.2 % of the cases, unless noise could explain all of them; of two categories, only the rarer one. Numbers are
+    standardised for the fit and for the norm, categories stay 0 and 1, and each term takes n numbers in memory; the
     weights of `tree_` are in original units. A condition on one column has a norm of 1.
 
-    A node is decided by its care points, the cases for which it matters where they go. The direction of a sum is fitted
-    on at most 100,000 of them, drawn at random; its threshold is the best one on all.
+    A node is fitted on its care points, the cases whose cost depends on which way they go. The direction of a sum is
+    fitted on at most 100,000 of them, drawn at random; its threshold is the best one on all.
 
     Parameters
     ----------
     split : {"oblique", "axis"}, default "oblique"
         Weighted sums of columns, or conditions on one column only.
     max_depth : int, default 4
-        Conditions on a path at most, up to 20; up to 12 where a start is random.
+        Most conditions on a path, up to 20; up to 12 with random starts.
     alpha : float, default 1.0
-        What a weight of 1 on a standardised column, or on a category, costs: larger values give fewer columns and fewer
+        Cost of a weight of 1 on a standardised column or on a category; larger values give fewer columns and fewer
         conditions.
     fp_cost : float or "balanced", default "balanced"
-        Cost of a false positive, lambda of the paper; balanced: such that all negatives together cost what all
-        positives do, its base cost.
+        Cost of a false positive, lambda of the paper; balanced: all negatives together cost as much as all
+        positives, the base cost of the paper.
     fn_cost : float, default 1.0
         Cost of a false negative.
     max_iter : int, default 20
-        Passes over the tree at most; it ends earlier where nothing changes.
+        Most passes over the tree; it stops early if nothing changes.
     init : {"cart", "random"}, fitted tree or None, default "cart"
-        Where to begin. cart, or None: a greedy tree (Gini index, cases weighted by their costs). random: random
-        conditions in a complete tree, as in the paper. A fitted `TAOTree` or `RankingTree`, or its `tree_`: that one,
-        whose shape then counts instead of max_depth; clones keep it.
+        Initial tree. cart, or None: a greedy tree (Gini index, cases weighted by their costs). random: random
+        conditions in a complete tree, as in the paper. A fitted `TAOTree` or `RankingTree`, or its `tree_`: a warm
+        start from it, whose shape replaces max_depth; clones keep it.
     n_init : int, default 1
-        Starts, of which the one with the lowest objective is kept; all but the first are random.
+        Number of starts; the result with the lowest objective is kept. All but the first are random.
     leaf_score : {"margin", "constant"}, default "margin"
-        What orders the cases inside a leaf: the distance to the nearest threshold on the path, or nothing.
+        How rows are ordered inside a leaf: by the distance to the nearest threshold on the path, or not at all.
     min_samples_leaf : int, default 5
-        Least weight of a leaf of the greedy tree of init="cart", in cases of average cost.
+        Minimum weight of a leaf of the greedy tree of init="cart", in cases of average cost.
     smoothing, smoothing_strength, splitter, max_bins
         As in `MetaAP`; conditions on one column are exact with splitter="exact", and on bins otherwise.
     categorical_features, keep_columns, cat_smooth, min_data_per_group, max_cat_threshold, pos_label, n_jobs
         As in `MetaAP`.
     budget : int, float or None
-        Cases (int) or share of cases (float) that `predict` lets through; None: it gives the label that costs least.
+        Cases (int) or share of cases (float) that `predict` flags; None: it returns the label of lowest cost.
     cv : int, splitter or iterable of splits, default 5
-        Folds for the hit rates of new cases; 0 = none, rates are then those of training.
+        Folds for the hit rates of new cases; 0 = training rates only.
     random_state : int, RandomState or None
-        Random starts and folds, the same each time for None.
+        Seed of random starts and folds, fixed for None.
 
     Attributes
     ----------
     tree_ : Tree
     objective_ : float
-        Eq. (3) for the finished tree on the training data.
+        Eq. (3) of the final tree on the training data.
     objective_path_ : float64 array
         The objective at the start, after every accepted change, and after pruning; it never rises.
     n_iter_ : int
         Passes made.
     n_fp_, n_fn_ : float
-        Training cases that their leaves' labels call positive and negative by mistake.
+        False positives and false negatives among the training cases.
     fp_cost_ : float
-        The cost of a false positive that was used.
+        The cost of a false positive used.
 
     References
     ----------
@@ -186,7 +185,7 @@ class TAOTree(LabelledTree):
         self.random_state = random_state
 
     def __sklearn_clone__(self) -> Self:
-        """An unfitted copy; a fitted tree to start from stays fitted."""
+        """Return an unfitted copy; a fitted `init` stays fitted."""
         copies = {name: clone(value, safe=False) for name, value in self.get_params(deep=False).items()
                   if name != "init"}  # fmt: skip
         return type(self)(init=self.init, **copies)
@@ -209,8 +208,8 @@ class TAOTree(LabelledTree):
     def _keep(
         self, tree: AlternatingTree, objective_path: list[float], problem: CostProblem, data: BinnedCases
     ) -> None:
-        """Take a tree as the result; `objective_path` holds the objectives on the way to it."""
-        # Branches that no case takes are kept here: another cost may need them.
+        """Set a tree as the result; `objective_path` holds the objectives on the way to it."""
+        # Keep branches that no case takes: another cost may need them.
         self._whole: AlternatingTree | None = tree
         small = pruned(tree, problem)
         self._finish(to_tree(small, problem), small.label, data)
@@ -218,9 +217,9 @@ class TAOTree(LabelledTree):
         self.objective_path_ = np.array([*objective_path, self.objective_])
 
     def _with_threshold(self, node: int, threshold: float, fp_cost: float, data: BinnedCases) -> Self:
-        """The fitted tree with another threshold at one node of `tree_`, and the labels that its leaves have.
+        """Return the fitted tree with another threshold at one node of `tree_`; its leaves keep their labels.
 
-        Its leaves need not have the labels that cost least; `fp_cost` is what it is said to be for.
+        These labels need not be those of lowest cost; `fp_cost` is the cost to report for the tree.
         """
         other = copy(self).set_params(fp_cost=fp_cost)
         problem = other._problem(other._set_costs(), data, Threads())
@@ -231,7 +230,7 @@ class TAOTree(LabelledTree):
         return other
 
     def _alternating(self, problem: CostProblem) -> AlternatingTree:
-        """`tree_` with its labels, node by node."""
+        """Return `tree_` with its labels per node."""
         tree = tree_of(self.tree_, problem)
         tree.label = np.where(self.tree_.is_leaf, self._label, 0).astype(np.int64)
         return tree
@@ -245,15 +244,15 @@ class TAOTree(LabelledTree):
         is_random = self.n_init > 1 or (isinstance(self.init, str) and self.init == "random")
         if is_random and self.max_depth > DEEPEST_RANDOM:
             raise InputError(
-                f"The 'max_depth' parameter of {type(self).__name__} must be at most {DEEPEST_RANDOM} where a start is "
-                f"random, which is a complete tree. Got {self.max_depth} instead, so 2 ** {self.max_depth} leaves. "
+                f"The 'max_depth' parameter of {type(self).__name__} must be at most {DEEPEST_RANDOM} for random "
+                f"starts, which are complete trees. Got {self.max_depth} instead, so 2 ** {self.max_depth} leaves. "
                 "Hint: init='cart' with n_init=1 has no random start."
             )
 
     def _starts(
         self, problem: CostProblem, data: BinnedCases, costs: np.ndarray, threads: Threads
     ) -> Iterator[AlternatingTree]:
-        """Trees to begin with."""
+        """Return the initial trees."""
         random = np.random.default_rng(
             check_random_state(0 if self.random_state is None else self.random_state).randint(2**31)
         )
@@ -268,27 +267,27 @@ class TAOTree(LabelledTree):
             yield random_tree(problem, self.max_depth, random)
 
     def _first_tree(self, data: BinnedCases, costs: np.ndarray, threads: Threads) -> Tree:
-        """The greedy tree of init="cart"."""
+        """Return the greedy tree of init="cart"."""
         weights = integer_weights(data.is_positive, data.weight)
         costly = self._weigh_by_cost(data, weights, costs)
         average = costly.sum_of_total / (weights.sum_of_total * weights.unit)
         return self._greedy_tree(data, costly, self.max_depth, self.min_samples_leaf * average, threads)
 
     def _given_tree(self, problem: CostProblem) -> AlternatingTree:
-        """The tree of another model, after a look at its columns."""
+        """Return the tree of another model, with its columns checked."""
         tree = self.init
         if not isinstance(tree, Tree):
             check_is_fitted(tree, msg="The init of a TAOTree must be fitted, but this %(name)s is not. Hint: fit it.")
             theirs = [column.categories for column in getattr(tree, "columns_", [])]
             if theirs != [column.categories for column in self.columns_]:
                 raise InputError(
-                    f"The init of a TAOTree must know the {len(self.columns_)} columns of X and their categories, but "
-                    f"this {type(tree).__name__} knows others. Hint: fit both on the same columns."
+                    f"The init of a TAOTree must have the {len(self.columns_)} columns of X and their categories, but "
+                    f"this {type(tree).__name__} has others. Hint: fit both on the same columns."
                 )
             whole = getattr(tree, "_whole", None)
             if whole is not None:
                 whole = whole.copy()
-                # Fits belong to the columns as they were standardised; a copy that learns from a fold has no hash.
+                # Fits depend on how columns were standardised; a copy fitted on a fold has no hash.
                 if tree.data_hash_ != getattr(self, "data_hash_", None):
                     whole.fits = [None] * len(whole)
                 return whole
@@ -310,12 +309,12 @@ class TAOTree(LabelledTree):
         super()._from_arrays(arrays)
         self.objective_path_, self.n_iter_ = arrays["objective_path"], int(arrays["n_iter"])
         if self.objective_path_.ndim != 1 or not np.isfinite(self.objective_path_).all():
-            raise InputError("The model's objectives are no numbers.")
-        self._whole = None  # files hold the finished tree alone
+            raise InputError("The model's objectives are not numbers.")
+        self._whole = None  # files hold only the final tree
 
 
 def distinct_rows(data: BinnedCases, categories: CategorySearch) -> DistinctRows:
-    """Distinct rows of the training data; found once for all costs."""
+    """Return the distinct rows of the training data, computed once for all costs."""
     return data.once(("distinct rows", categories), lambda: DistinctRows.of(
         data.X, data.is_positive, integer_weights(data.is_positive, data.weight), data.is_categorical, data.codes,
         categories,

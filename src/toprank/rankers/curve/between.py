@@ -1,9 +1,9 @@
-"""Trees between those of two costs: a neighbour's with one threshold moved.
+"""Trees between those of two costs: a neighbour with one threshold moved.
 
-The trees that cost ratios lead to are corners of a hull, and between two of them there may be a wide gap. The
-constrained form of the problem, the fewest false negatives at no more than so many false positives (appendix B of the
-paper), has solutions there as well. They are looked for among the trees that differ from a neighbour in one threshold:
-all of these are known from one sort a node.
+The trees of cost ratios are corners of a hull, and there may be a wide gap between two of them. The constrained form
+of the problem, the fewest false negatives for a given limit on false positives (appendix B of the paper), has
+solutions there too. They are searched among the trees that differ from a neighbour in one threshold, which one sort
+per node finds.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from toprank.tree.tao.moves import Move, Moves, undominated, with_threshold
 from toprank.tree.tao.problem import CostProblem
 
 SLACK = 1e-9
-"""What rounding may add to a number of parts, or to a share."""
+"""Tolerance for rounding in a number of parts, or in a share."""
 
 MOST_PARTS = 2.0**40
-"""Parts of a gap at most; there are no more than false positives in it that differ."""
+"""Most parts of a gap; there are never more than distinct false positives in it."""
 
 
 class Place(NamedTuple):
-    """Where a tree stands between two neighbours of a path.
+    """Where a tree lies between two neighbours of a path.
 
     Attributes
     ----------
@@ -48,7 +48,7 @@ class Place(NamedTuple):
 
 
 class FoundTree(NamedTuple):
-    """Which tree of a path to move a threshold of, by its position, and how."""
+    """The tree of a path, by its position, whose threshold to move, and how."""
 
     at: int
     move: Move
@@ -61,9 +61,9 @@ class Between:
     Attributes
     ----------
     models : list of TAOTree
-        Costs of a false positive ascending.
+        By ascending cost of a false positive.
     data : BinnedCases
-        That the models were fitted on.
+        The data that the models were fitted on.
     problem : CostProblem
         Of `data`, at some cost.
     trees : list of AlternatingTree
@@ -80,17 +80,17 @@ class Between:
 
     @classmethod
     def of(cls, models: Sequence[TAOTree], data: BinnedCases, threads: Threads) -> Between:
-        """What it takes to find trees between these models, which were fitted on `data`."""
+        """Prepare the search between these models, which were fitted on `data`."""
         problem = models[0]._problem(np.array([[0.0, 1.0], [1.0, 0.0]]), data, Threads())
         trees = [model._alternating(problem) for model in models]
         return cls(models, data, problem, trees, threads.run(lambda tree: Moves.of(tree, problem), trees))
 
     def fill(self, gap: int, max_point_gap: float) -> list[FoundTree]:
-        """Trees between a model and the next one, false positives falling.
+        """Return the trees between a model and the next one, by falling false positives.
 
-        The gap is parted evenly in false positives, into parts no wider than `max_point_gap` in either error rate.
-        Where one part ends the tree is taken that misses the fewest positives at no more false positives; trees that
-        do not miss fewer than the next model are left out.
+        The gap is divided evenly in false positives, into parts no wider than `max_point_gap` in either error rate.
+        The end of each part limits the false positives, and the tree with the fewest missed positives within the limit
+        is taken; trees that do not miss fewer than the next model are left out.
         """
         many, few = self.moves[gap].now, self.moves[gap + 1].now
         width = many.false_positives - few.false_positives
@@ -102,7 +102,7 @@ class Between:
         at, index, fp, fn = self._best_moves[gap]
         is_between = (fp < many.false_positives) & (fn < few.false_negatives)
         at, index, fp = at[is_between], index[is_between], fp[is_between]
-        # The first part whose end allows so many false positives, and the last one whose end allows no better tree.
+        # The first part whose end allows this many false positives, and the last one whose end allows no better tree.
         first = np.ceil((fp - few.false_positives) * (n_parts / width) - SLACK)
         last = np.append(first[1:] - 1, n_parts - 1)
         is_taken = np.maximum(first, 1) <= np.minimum(last, n_parts - 1)
@@ -110,9 +110,9 @@ class Between:
         return [FoundTree(which, self.moves[which][place]) for which, place in taken][::-1]
 
     def find(self, place: Place) -> FoundTree | None:
-        """The tree that misses the fewest positives at no more false positives than a place has; None where none is.
+        """Return the tree with the fewest missed positives within the false positives of a place; None without one.
 
-        For places of a path that was found on other rows.
+        For places of a path fitted on other rows.
         """
         most = place.rate * self._classes[1] * (1 + SLACK)
         at, index, fp, _ = self._best_moves[place.gap]
@@ -120,20 +120,20 @@ class Between:
         return None if allowed < 0 else FoundTree(int(at[allowed]), self.moves[at[allowed]][int(index[allowed])])
 
     def place(self, gap: int, found: FoundTree) -> Place:
-        """Where a tree that `fill` found stands."""
+        """Return the place of a tree that `fill` found."""
         return Place(gap, found.move.mistakes.false_positives / max(self._classes[1], 1))
 
     def moved(self, found: FoundTree, position: np.ndarray) -> Moved:
-        """How a tree that was found comes from another one, whose position in the whole path is given."""
+        """Return how a found tree comes from another one, whose position in the whole path is given."""
         before = float(self.models[found.at].tree_.threshold[found.move.node])
         return Moved(int(position[found.at]), before, found.move.threshold)
 
     def fitted(self, found: FoundTree, ratio: float) -> TAOTree:
-        """The model of a tree that was found; a cost between those of its neighbours says where it stands."""
+        """Return the model of a found tree; its cost lies between those of its neighbours."""
         return self.models[found.at]._with_threshold(found.move.node, found.move.threshold, ratio, self.data)
 
     def votes(self, place: Place, matrix: np.ndarray) -> np.ndarray:
-        """Whether the tree for a place calls each row positive, bool (n,); where there is none, the next model."""
+        """Return whether the tree for a place, or else the next model, flags each row, bool (n,)."""
         found = self.find(place)
         if found is None:
             return votes_of(self.models[place.gap + 1], matrix, Threads())
@@ -142,16 +142,16 @@ class Between:
 
     @cached_property
     def _classes(self) -> tuple[int, int]:
-        """Weight of the positives and of the negatives."""
+        """Return the weight of the positives and of the negatives."""
         rows = self.problem.rows
         positives = int(rows.weight[rows.label == 1].sum())
         return positives, int(rows.weight.sum()) - positives
 
     @cached_property
     def _best_moves(self) -> list[tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]]:
-        """Of each gap: moves of its two models that none of these dominates, false positives ascending, misses falling.
+        """Return, per gap, the undominated moves of its two models, by ascending false positives and falling misses.
 
-        Position of the tree, of the move among its moves, and the mistakes; of equals those of the first model.
+        Position of the tree, of the move among its moves, and the mistakes; ties go to the first model.
         """
         found = []
         for both in pairwise(range(len(self.moves))):
@@ -171,12 +171,12 @@ class FilledPath:
     Attributes
     ----------
     ratios : float64 array of shape (n,)
-        Costs of a false positive, ascending; of a tree between two costs, a number between them.
+        Costs of a false positive, ascending; for a tree between two costs, a number between them.
     trees : list of TAOTree
     moved : list of Moved or None
-        Of trees between two costs, how they come from others.
+        How trees between two costs come from others.
     places : list of Place
-        Of the trees between two costs; positions are those among the trees of costs.
+        Places of the trees between two costs; positions count only the trees of costs.
     """
 
     ratios: np.ndarray
@@ -193,7 +193,7 @@ class FilledPath:
         max_point_gap: float | None,
         threads: Threads,
     ) -> FilledPath:
-        """Fill the gaps of a path that was found on `data`; max_point_gap = None leaves them."""
+        """Fill the gaps of a path fitted on `data`; max_point_gap = None leaves them."""
         if max_point_gap is None:
             return cls(ratios, list(trees), [None] * len(trees), [])
         between = Between.of(trees, data, threads)
@@ -216,10 +216,10 @@ class FilledPath:
 
     @property
     def is_between(self) -> np.ndarray:
-        """Trees between two costs, bool (n,)."""
+        """Return which trees lie between two costs, bool (n,)."""
         return np.array([each is not None for each in self.moved])
 
     @property
     def at_costs(self) -> list[TAOTree]:
-        """The trees of costs alone."""
+        """Return only the trees of costs."""
         return [tree for tree, is_between in zip(self.trees, self.is_between, strict=True) if not is_between]

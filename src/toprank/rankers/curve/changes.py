@@ -1,4 +1,4 @@
-"""Which rules come and go between two points of a cost-optimal curve."""
+"""The rule diff between two points of a cost-optimal curve."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ORDER = ("goes", "comes", "changes", "stays")
 
 @dataclass(frozen=True)
 class RuleChange:
-    """A rule of one tree beside that of another; None where one of them has no such rule."""
+    """A rule of one tree next to that of another; None if one of them has no such rule."""
 
     before: Rule | None
     after: Rule | None
@@ -31,13 +31,13 @@ class RuleChange:
 
     @property
     def rule(self) -> Rule:
-        """The rule of the later tree, where it has one."""
+        """The rule of the later tree, if it has one, else that of the earlier one."""
         rule = self.before if self.after is None else self.after
         assert rule is not None
         return rule
 
     def to_dict(self) -> dict[str, Any]:
-        """A row of the table of changes, as plain values; NaN where a figure does not exist."""
+        """Return a row of the table of changes, as plain values; NaN if a figure does not exist."""
         out = {
             "change": self.kind,
             "rule": self.rule.text(),
@@ -50,9 +50,9 @@ class RuleChange:
 
 
 def positive_rules(tree: TAOTree) -> list[Rule]:
-    """Rules of the leaves that a tree calls positive, best first, with their figures on the training data.
+    """Return the rules of the positive leaves of a tree, best first, with their figures on the training data.
 
-    Leaves whose rules read the same are rules of their own: their `leaf` tells them apart.
+    Leaves whose rules read the same are separate rules, with different `leaf`.
     """
     ends = np.flatnonzero(tree.tree_.is_leaf)
     called = np.bincount(tree.tree_.leaf[ends], tree._label[ends] == 1, tree.tree_.n_leaves) > 0
@@ -61,11 +61,11 @@ def positive_rules(tree: TAOTree) -> list[Rule]:
 
 
 def rule_changes(before: TAOTree, after: TAOTree) -> list[RuleChange]:
-    """Rules for positives of two trees, side by side: those that go first, then those that come, change and stay.
+    """Return the rule diff of two trees for positives: first the rules that go, then those that come, change and stay.
 
-    A rule stays where the other tree has one that reads the same. It changes where the other has one that asks for the
-    same columns on the same sides, and for the same categories, with other numbers; of weighted sums the columns in
-    them count, not their weights. All others come or go.
+    A rule stays if the other tree has one that reads the same. It changes if the other has one on the same columns, the
+    same sides and the same categories, with other numbers; for weighted sums only the columns must match, not the
+    weights. All others come or go.
     """
     old, new = positive_rules(before), positive_rules(after)
     partner: dict[int, int] = {}
@@ -82,7 +82,7 @@ def rule_changes(before: TAOTree, after: TAOTree) -> list[RuleChange]:
 
 
 def changes_table(changes: Sequence[RuleChange]) -> dict[str, list[Any]]:
-    """Columns change, rule (of the later tree, where it has one), rule_before, and the figures before and after."""
+    """Return the columns change, rule (of the later tree, if it has one), rule_before, and figures before and after."""
     names = ["change", "rule", "rule_before", *(f"{name}_{when}" for name in FIGURES for when in ("before", "after"))]
     rows = [change.to_dict() for change in changes]
     return {name: [row[name] for row in rows] for name in names}
@@ -92,12 +92,12 @@ def changes_table(changes: Sequence[RuleChange]) -> dict[str, list[Any]]:
 
 
 def _shape(rule: Rule) -> Hashable:
-    """The ways of a rule, without their numbers."""
+    """Return the ways of a rule, without their numbers."""
     return frozenset(frozenset(_condition_shape(condition) for condition in way.conditions) for way in rule.ways)
 
 
 def _condition_shape(condition: Condition) -> Hashable:
-    """Columns, open sides, categories, and whether missing values qualify."""
+    """Return columns, open sides, categories, and whether missing values qualify."""
     features = frozenset(term.feature for term in condition.terms) if condition.terms else condition.feature
     missing = condition.missing and (condition.column.has_missing or condition.is_open)
     return features, condition.low > -np.inf, condition.high < np.inf, condition.codes, missing

@@ -1,4 +1,4 @@
-"""The choice of a point of a cost-optimal curve: for a budget, a ceiling of false alarms, a recall, a cost, a size."""
+"""The choice of a point of a cost-optimal curve: for a budget, a limit on false alarms, a recall, a cost, a size."""
 
 from __future__ import annotations
 
@@ -23,26 +23,26 @@ NUMBER = int | float | np.integer | np.floating
 FIGURES = ("false_positive_rate", "recall", "precision", "alerts", "cost")
 WISHES = ("max_fpr", "k", "cost_ratio", "min_recall")
 AS_GOOD = 0.98
-"""Share of the hits of the best cut that another one needs to be as good."""
+"""A cut with at least this share of the hits of the best cut counts as equally good."""
 
 TREE_OF = "tree of the curve"
-"""What a point is in error messages, unless a ranker says something else."""
+"""Name of a point in error messages; a ranker may replace it."""
 
 
 @dataclass(frozen=True)
 class Cut:
-    """Where the alerts of a tree end that has more of them than the budget.
+    """Where to end the alerts of a tree that has more of them than the budget.
 
     Attributes
     ----------
     threshold : float
-        Score of the curve from which on the tree's alerts are taken.
+        The tree's alerts with at least this score of the curve are taken.
     n_alerts : float
-        All alerts of the tree, of as many cases as there are training cases, as the budget counts them.
+        All alerts of the tree, per as many cases as in training, as the budget counts them.
     hits : float
-        Positives expected among the first alerts, of as many cases as there are training cases.
+        Positives expected among the first alerts, per as many cases as in training.
     whole_hits : float
-        The same for the best tree that fits into the budget whole; NaN where none does.
+        The same for the best tree that fits the budget whole; NaN if none does.
     """
 
     threshold: float
@@ -52,7 +52,7 @@ class Cut:
 
     def __str__(self) -> str:
         instead = (
-            "no tree has so few"
+            "no tree has that few"
             if math.isnan(self.whole_hits)
             else f"{self.hits:,.0f} hits expected, {self.whole_hits:,.0f} from the best whole tree that fits"
         )
@@ -61,30 +61,30 @@ class Cut:
 
 @dataclass(frozen=True, eq=False)
 class Selection:
-    """A point of a cost-optimal curve, why it was taken, and what to expect of it.
+    """A point of a cost-optimal curve, why it was chosen, and what to expect of it.
 
-    Intervals take weights as counts of cases: a case of weight 3 is three cases that agree. Weights that say something
-    else, such as amounts, make them too narrow or too wide.
+    Intervals treat weights as counts: a case of weight 3 is three equal cases. Weights of another kind, such as
+    amounts, make them too narrow or too wide.
 
     Attributes
     ----------
     position : int
-        In `path_`.
+        Position in `path_`.
     point : CurvePoint
     wish : str
-        What was asked for, in words.
+        The target, in words.
     judged_by : str
         The data behind all figures: "validation data", "cross-validation" or "training data".
     false_positive_rate, recall, precision : Interval
-        Shares of negatives called positive, of positives found, and of positives among those called positive (NaN
-        where there are none), with Wilson's intervals.
+        Shares of negatives flagged, of positives found, and of positives among the flagged (NaN if there are none),
+        with Wilson intervals.
     alerts : Interval
-        Cases called positive, of as many as there are training cases; where k was asked for, at most k of them.
+        Cases flagged, per as many cases as in training; at most k if k was given.
     cost : Interval
-        Cost a case, in units of a false negative, at the cost ratio asked for, else at that of the point: of a tree
+        Cost per case, in units of a false negative, at the given cost ratio, else at that of the point: for a tree
         between two costs, a number between them.
     cut : Cut or None
-        Where the alerts end, if only the first alerts of the tree are taken; None: all of them.
+        Where the alerts end, if only the first alerts of the tree are taken; None: all are.
     """
 
     position: int
@@ -104,7 +104,7 @@ class Selection:
         return self.point.tree
 
     def to_arrays(self) -> dict[str, np.ndarray]:
-        """The choice for a file."""
+        """Return the choice as arrays for a file."""
         figures = [getattr(self, name) for name in FIGURES]
         arrays = {"selection": np.array([self.position, *(end for f in figures for end in (f.value, f.low, f.high))]),
                   "selection_wish": np.array(self.wish)}  # fmt: skip
@@ -112,18 +112,18 @@ class Selection:
 
     @classmethod
     def from_arrays(cls, arrays: dict[str, np.ndarray], path: Sequence[CurvePoint], judged_by: str) -> Selection | None:
-        """The choice of a file; None where it has none."""
+        """Return the choice of a file; None if it has none."""
         if "selection" not in arrays:
             return None
         position, *ends = arrays["selection"].tolist()
         if position not in range(len(path)):
-            raise InputError("The model's choice is none of its points.")
+            raise InputError("The model's choice is not one of its points.")
         figures = [Interval(ends[i], ends[i + 1], ends[i + 2], LEVEL) for i in range(0, len(ends), 3)]
         cut = None
         if "selection_cut" in arrays:
             values = arrays["selection_cut"].tolist()
             if len(values) != len(fields(Cut)) or not math.isfinite(values[0]):
-                raise InputError("The model's choice has no sound end of its alerts.")
+                raise InputError("The model's choice has an invalid cut of its alerts.")
             cut = Cut(*values)
         named: dict[str, Any] = dict(zip(FIGURES, figures, strict=True))
         return cls(int(position), path[int(position)], str(arrays["selection_wish"]), judged_by, cut=cut, **named)
@@ -137,7 +137,7 @@ class Selection:
             f"{self.wish}: point {self.position}, {n_leaves} {'leaf' if n_leaves == 1 else 'leaves'}, {trained}",
             *([] if self.cut is None else [str(self.cut)]),
             f"by {self.judged_by}: {_in_words(self.recall)} of the positives found, "
-            f"{_in_words(self.false_positive_rate)} of the negatives called positive",
+            f"{_in_words(self.false_positive_rate)} of the negatives flagged",
             f"about {self.alerts.value:,.0f} alerts ({self.alerts.low:,.0f} to {self.alerts.high:,.0f}) among as many "
             f"cases as in training, {_in_words(self.precision)} of them positive",
         ])  # fmt: skip
@@ -168,35 +168,35 @@ def choose(
     of: str = TREE_OF,
     **wishes: Any,
 ) -> Selection:
-    """The point that a wish asks for, by the mistakes in `points`.
+    """Return the best point for a target, by the mistakes in `points`.
 
-    A budget k is met by a tree with at most k alerts, or by the first k alerts of a larger one, in the order of the
-    curve: whichever is expected to find more. Ties go to whole trees.
+    A budget k is met by a tree with at most k alerts, or by the first k alerts of a larger one in the order of the
+    curve, whichever is expected to find more. Ties go to whole trees.
 
     Parameters
     ----------
     owner : str
-        Method that is asked, for error messages.
+        Name of the calling method, for error messages.
     path : list of CurvePoint
     points : OperatingPoints
-        Mistakes of the trees of the path on the data to judge by.
+        Mistakes of the trees of the path on the data to judge on.
     judged_by : str
     n_cases : float
-        Of the training data: alerts are counted for so many.
+        Number of training cases; alerts are counted per this many.
     alerts : float64 array of shape (n_points,)
-        Cases that each tree calls positive, of n_cases: what a budget limits.
+        Cases that each tree flags, per n_cases: what a budget limits.
     has_alerts : bool array of shape (n_points,)
-        Whether a tree calls any training case positive.
+        Whether a tree flags any training case.
     base_ratio : float
-        Cost ratio that decides where only max_leaves is given.
+        Cost ratio to use if only max_leaves is given.
     counted, judged : TopCalls or None
-        The top of the ranking of the rows that alerts are counted on, and of those that `points` is about; None where
-        they are not known: then only whole trees are taken.
+        The top of the ranking of the rows that alerts are counted on, and of those behind `points`; None if unknown:
+        then only whole trees are considered.
     max_leaves : int, optional
     of : str
-        What a point is, for error messages.
+        Name of a point, for error messages.
     **wishes
-        max_fpr, k, cost_ratio, min_recall: one of them, or none where max_leaves is given.
+        max_fpr, k, cost_ratio, min_recall: one of them, or none if max_leaves is given.
     """
     asked = {name: value for name, value in wishes.items() if value is not None}
     if len(asked) > 1 or not (asked or max_leaves is not None):
@@ -213,7 +213,7 @@ def choose(
         is_fine, worth = found.is_fine, found.hits
     else:
         wish, is_fine, worth = _judge(owner, name, value, points)
-    if "cost_ratio" not in asked:  # who asks for alerts is not served by a tree that has none
+    if "cost_ratio" not in asked:  # a tree without alerts is no use to a user who wants alerts
         is_fine = is_fine & has_alerts
     size = np.array([point.tree.n_leaves_ for point in path])
     if max_leaves is not None:
@@ -225,11 +225,11 @@ def choose(
     among = has_alerts if max_leaves is None else has_alerts & (size <= max_leaves)
     _refuse_none(of, is_fine, wish, _nearest(name, points, alerts, among))
     best_whole, is_better = found.cuts_worth_taking(is_fine)
-    if is_better.any():  # of cuts that find about as much, that of the tree whose alerts the budget nearly takes
+    if is_better.any():  # among cuts that find about as much, prefer the tree whose alerts nearly fit the budget
         is_fine, worth = is_better, -whole.alerts
     else:
         is_fine = is_fine & ~found.is_cut
-    # Ties go to the smallest tree, then the one with the fewest false alarms, then one that belongs to a cost.
+    # Ties go to the smallest tree, then to the fewest false alarms, then to a tree of a cost.
     is_between = np.array([point.is_between for point in path])
     order = np.lexsort((is_between, found.alerts - found.hits, size, -worth, ~is_fine))
     at = int(order[0])
@@ -249,13 +249,13 @@ class _Offers:
     Attributes
     ----------
     alerts, hits : float64 arrays of shape (n_points,)
-        Of as many cases as there are training cases, all by the data to judge by.
+        Per as many cases as in training, all on the data to judge on.
     is_fine : bool array of shape (n_points,)
-        Whether it keeps to the budget.
+        Whether it fits the budget.
     is_cut : bool array of shape (n_points,)
         Whether only its first alerts are taken.
     threshold : float64 array of shape (n_points,)
-        Score at which these end; NaN for whole trees.
+        Score at which the alerts end; NaN for whole trees.
     """
 
     alerts: np.ndarray
@@ -290,9 +290,9 @@ class _Offers:
         return _Offers(alerts, hits, is_whole | is_cut, is_cut, threshold)
 
     def cuts_worth_taking(self, is_fine: np.ndarray) -> tuple[float, np.ndarray]:
-        """Hits of the best whole tree, NaN without one, and the cuts with more that are as good as the best cut.
+        """Return the hits of the best whole tree, NaN without one, and the cuts with more hits that match the best cut.
 
-        Which of many nearly equal cuts has the most hits is chance, so a small share fewer is as good.
+        Which of many nearly equal cuts has the most hits is chance, so slightly fewer hits count as equal.
         """
         is_cut, is_whole = is_fine & self.is_cut, is_fine & ~self.is_cut
         best_whole = float(self.hits[is_whole].max()) if is_whole.any() else math.nan
@@ -317,11 +317,11 @@ def _at_most(k: float, n_cases: float) -> str:
 
 
 def _judge(owner: str, name: str, value: Any, points: OperatingPoints) -> tuple[str, np.ndarray, np.ndarray]:
-    """A wish in words, which points fulfil it, and what each is worth."""
+    """Return a target in words, which points meet it, and the value of each."""
     fpr, recall = points.false_positive_rate, points.true_positive_rate
     if name == "max_fpr":
         limit = _check_number(owner, name, value, 0, 1)
-        return f"at most {percent_text(limit)} of the negatives called positive", fpr <= limit, recall
+        return f"at most {percent_text(limit)} of the negatives flagged", fpr <= limit, recall
     if name == "min_recall":
         limit = _check_number(owner, name, value, 0, 1)
         return f"at least {percent_text(limit)} of the positives found", recall >= limit, -fpr
@@ -344,9 +344,9 @@ def _check_leaves(owner: str, value: Any) -> int:
 
 
 def _nearest(name: str, points: OperatingPoints, alerts: np.ndarray, among: np.ndarray) -> str:
-    """How near the curve comes to a wish, in words; points without alerts are not `among` those that count."""
+    """Return how close the curve comes to a target, in words; `among` excludes points without alerts."""
     if not among.any():
-        return "those that small call no case positive"
+        return "no tree that small flags any case"
     if name == "max_fpr":
         return f"the lowest share, where there are alerts, is {percent_text(points.false_positive_rate[among].min())}"
     if name == "min_recall":
@@ -357,15 +357,15 @@ def _nearest(name: str, points: OperatingPoints, alerts: np.ndarray, among: np.n
 def _refuse_none(of: str, is_fine: np.ndarray, wish: str, nearest: str) -> None:
     if not is_fine.any():
         raise InputError(
-            f"No {of} fulfils the wish ({wish}): {nearest}. Hint: change the wish, or list cases with "
+            f"No {of} meets the target ({wish}): {nearest}. Hint: change the target, or list cases with "
             "top_k, which cuts the ranking anywhere."
         )
 
 
 def _figures(points: OperatingPoints, alerts: float, hits: float, n_cases: float, ratio: float) -> tuple[Interval, ...]:
-    """False positive rate, recall, precision, alerts and cost per case, with intervals.
+    """Return false positive rate, recall, precision, alerts and cost per case, with intervals.
 
-    `alerts` and the `hits` among them are of n_cases; intervals are as wide as the cases judged by make them.
+    `alerts` and the `hits` among them are per n_cases; the width of intervals depends on the cases judged on.
     """
     positives, negatives = points.positives, points.negatives
     total = positives + negatives

@@ -1,4 +1,4 @@
-"""`CostOptimalCurve`: a tree for every balance of false alarms and missed cases, and the choice among them."""
+"""`CostOptimalCurve`: a tree for every trade-off of false alarms and missed positives, and the choice of one."""
 
 from __future__ import annotations
 
@@ -51,73 +51,72 @@ OF_FOLDS = "cross-validation"
 
 
 class CostOptimalCurve(CurveRanker):
-    """A tree for every balance of false alarms and missed cases.
+    """A tree for every trade-off of false alarms and missed positives.
 
-    A ROC curve moves a threshold over one model. Here every point is a tree of its own, optimised for its own cost of
-    a false positive: a base tree at the cost that weighs both classes alike, then two paths of costs times and divided
-    by `cost_factor`, each tree started from its neighbour, until the training data have no false positive at one end
-    and no missed positive at the other (section 4 and figure 7 of the paper). `select` finds a point for a budget, a
-    ceiling or a cost, `at` returns its tree as a ranker, and `diff` says which rules change between two points.
+    A ROC curve moves a threshold over one model. Here every point is its own tree, optimised for its own cost of a
+    false positive: a base tree at the cost that weights both classes equally, then two paths of costs multiplied and
+    divided by `cost_factor`, with warm starts from the neighbour, until no training case is a false positive at one end
+    and none is missed at the other (section 4 and figure 7 of the paper). `select` finds a point for a budget, a limit
+    or a cost, `at` returns its tree as a ranker, and `diff` shows which rules change between two points.
 
-    Beyond the paper, a tree that is dearer at its own cost than another of the path is found anew from that one. And
-    where two neighbours are far apart, further trees stand between them: no cost leads there, but moving one threshold
-    of a neighbour does, and of all such trees the one is taken that misses the fewest positives at no more than a given
-    number of false positives.
+    Beyond the paper, a tree that another one beats at its own cost is refitted from that one. And if two neighbours are
+    far apart, further trees fill the gap. No cost leads to them; they come from moving one threshold of a neighbour,
+    and among such trees the one with the fewest missed positives for a given number of false positives is taken.
 
-    As a ranker the curve orders cases by the number of costs at which they are called positive, and inside by the mean
-    score of the trees of all costs: a case that is positive although false alarms are dear comes first.
+    As a ranker the curve orders cases by the number of costs at which they are flagged, and ties by the mean score of
+    the trees of all costs: a case that is flagged even if false alarms are expensive comes first.
 
     Parameters
     ----------
     base : TAOTree or None, default None
         Trees of the curve; None is `TAOTree()`. `TAOTree(split="axis")` gives plain thresholds. Its costs and its
-        budget do not count; pos_label, categorical_features and keep_columns are given to the curve.
+        budget are ignored; pos_label, categorical_features and keep_columns are parameters of the curve.
     cost_factor : float, default 1.5
-        Factor from one cost to the next, more than 1; smaller ones give more points.
+        Factor between neighbouring costs, above 1; smaller ones give more points.
     max_point_gap : float or None, default 0.02
-        How far apart two neighbours may be, as a share of the negatives called positive or of the positives missed in
-        training, before trees are put between them; None: no trees but those of costs, as in the paper.
+        Largest gap between two neighbours, as a share of the negatives flagged or of the positives missed in training,
+        before trees are put between them; None: only trees of costs, as in the paper.
     path_max_iter : int, default 1
-        Passes over each tree of the two paths at most, as `max_iter` of the base is for the base tree. More make trees
-        a little cheaper at their costs on the training data, and take longer.
+        Most passes over each tree of the two paths, like `max_iter` for the base tree. More passes lower the training
+        cost a little, and take longer.
     depths : list of int or None, default (1, 2, 3, 4)
-        Values of `max_depth` of which cross-validation of the base tree takes the best; None: the base's own.
+        Values of `max_depth` to choose from by cross-validation of the base tree; None: that of the base.
     alphas : list of float or None, default (0.3, 1, 3, 10)
         Values of `alpha`, likewise.
     cv : int, splitter or None, default 5
-        Folds for that choice and for the figures that `select` goes by; None: no folds.
+        Folds for that choice and for the figures that `select` uses; None: no folds.
     budget : int, float or None
-        Cases (int) or share of cases (float) that `predict` lets through, by the ranking; None: it gives the label of
-        the base point.
+        Cases (int) or share of cases (float) that `predict` flags, by the ranking; None: it returns the label of the
+        base point.
     categorical_features, keep_columns, pos_label, n_jobs
         As in `MetaAP`.
     random_state : int, RandomState or None
-        Folds, and random starts of the base tree, the same each time for None.
+        Seed of the folds and of random starts of the base tree, fixed for None.
     verbose : int, default 0
-        1 shows the progress on standard error.
+        1 shows progress on standard error.
 
     Attributes
     ----------
     path_ : list of CurvePoint
-        Costs of a false positive ascending, so from many alerts to few; `is_between` marks trees between two costs.
+        By ascending cost of a false positive, so from many alerts to few; `is_between` marks trees between two costs.
     base_point_ : int
         Position of the base tree in `path_`.
     points_, held_out_points_ : OperatingPoints
-        Mistakes on the training data; and on the validation data or out of fold, None where there are neither.
+        Mistakes on the training data; and on the validation data or out of fold, None without either.
     held_out_by_ : {"validation data", "cross-validation", "training data"}
-        What `select` goes by.
+        The figures that `select` uses.
     selected_ : Selection or None
-        The choice that a curve `with_choice` keeps, None for others.
+        The choice stored by `with_choice`, else None.
     oof_decision_function_ : float64 array of shape (n,) or None
-        Score of each training row by the curve that was fitted on the other folds, which has as many costs, so that
-        its scores are on the scale of `decision_function`; NaN for rows of no fold. None without folds, with
+        Score of each training row by the curve fitted on the other folds, which has as many costs, so that its
+        scores are on the scale of `decision_function`; NaN for rows in no fold. None without folds, with
         validation data, and after loading a file.
     oof_fold_ : int64 array of shape (n,) or None
-        Fold in which each row was held out, the last one where several were; -1 for rows of no fold.
+        Fold in which each row was held out, the last one if there are several; -1 for rows in no fold.
     max_depth_, alpha_ : int and float
-        As chosen for the trees.
+        The values chosen for the trees.
     grid_ : dict of list
-        Depths, penalties and held-out costs a case that the choice was made by, in units of a false negative.
+        Depths, penalties and held-out costs per case behind the choice, in units of a false negative.
 
     References
     ----------
@@ -188,7 +187,7 @@ class CostOptimalCurve(CurveRanker):
         self.random_state = random_state
         self.verbose = verbose
 
-    _judges_points = True  # False where only the ranking is wanted: no curves are fitted out of fold
+    _judges_points = True  # False if only the ranking is needed: no curves are fitted out of fold
 
     # --- fitting ------------------------------------------------------------------------------------------------
 
@@ -224,7 +223,7 @@ class CostOptimalCurve(CurveRanker):
         return lambda tree: tree._fit_prepared(data, self, threads)
 
     def _choose_start(self, folds: CurveFolds, ratio: float) -> Start:
-        """Depth and penalty whose base tree costs least out of fold (section H.1.2); of equals the smallest model."""
+        """Return depth and penalty of the lowest out-of-fold cost (section H.1.2); ties go to the smallest model."""
         tried = starts_to_try(self._base, self.depths, self.alphas)
         self.grid_: dict[str, list[float]] = {}
         if len(tried) == 1:
@@ -241,9 +240,9 @@ class CostOptimalCurve(CurveRanker):
         return tried[int(np.argmin(costs))]
 
     def _out_of_fold(self, folds: CurveFolds, start: Start, path: FilledPath, base_point: int) -> Calls | None:
-        """What curves that were fitted on other folds call the cases of each; None without folds.
+        """Return the labels of each fold's cases by curves fitted on the other folds; None without folds.
 
-        What a tree of one leaf calls any case is known, whatever those of the folds do.
+        A tree with a single leaf gives every case its label, whatever the trees of the folds do.
         """
         if not len(folds) or not self._judges_points:
             return None
@@ -261,7 +260,7 @@ class CostOptimalCurve(CurveRanker):
 
     @property
     def trees_(self) -> list[Tree]:  # type: ignore[override]
-        """The trees of all costs, which order cases; those between two costs are in `path_` alone."""
+        """The trees of all costs, which order cases; those between two costs are only in `path_`."""
         return [model.tree_ for model in self._at_costs]
 
     @property
@@ -278,7 +277,7 @@ class CostOptimalCurve(CurveRanker):
 
     @property
     def _counts_own_alerts(self) -> bool:
-        return self.held_out_by_ == OF_FOLDS  # trees of folds may call others than the tree itself
+        return self.held_out_by_ == OF_FOLDS  # trees of folds may flag other cases than the tree itself
 
     def _call_at(self, position: int, matrix: np.ndarray, threads: Threads) -> np.ndarray:
         return votes_of(self.path_[position].tree, matrix, threads)
@@ -298,18 +297,18 @@ class CostOptimalCurve(CurveRanker):
     # --- reading ------------------------------------------------------------------------------------------------
 
     def diff(self, before: int | Selection, after: int | Selection) -> Any:
-        """Which rules for positives come, go, change their numbers or stay between two points; a frame as in fit.
+        """Return which rules for positives are added, dropped, changed or kept between two points; a frame as in fit.
 
         Parameters
         ----------
         before, after : int or Selection
-            Positions in `path_`, or what `select` returned.
+            Positions in `path_`, or results of `select`.
         """
         one, other = self._point(before), self._point(after)
         return make_frame(changes_table(rule_changes(one.tree, other.tree)), self._backend)
 
     def _point(self, which: int | Selection | None) -> CurvePoint:
-        """A point by its position or selection; None is the selected one, else the base."""
+        """Return a point by its position or selection; None means the selected one, else the base."""
         check_is_fitted(self)
         if which is None:
             return self.path_[self.base_point_] if self.selected_ is None else self.selected_.point
@@ -323,15 +322,15 @@ class CostOptimalCurve(CurveRanker):
         return self.path_[which]
 
     def rules(self, point: int | Selection | None = None, *, exact: bool = False) -> Any:
-        """Rules of one tree, best first, as those of `TAOTree`: the chosen one, else the base tree."""
+        """Return the rules of the chosen tree, else of the base tree, best first, as `TAOTree.rules`."""
         return self._point(point).tree.rules(exact=exact)
 
     def rule_list(self, point: int | Selection | None = None, *, exact: bool = False) -> list[Rule]:
-        """Rules of one tree as data, best first: of the selected one, before that of the base tree."""
+        """Return the rules of the chosen tree, else of the base tree, as data, best first."""
         return self._point(point).tree.rule_list(exact=exact)
 
     def to_text(self, point: int | Selection | None = None, *, exact: bool = False) -> str:
-        """One tree as text, as `TAOTree` gives it: the chosen one, else the base tree."""
+        """Return the chosen tree, else the base tree, as text, as `TAOTree.to_text`."""
         chosen = self._point(point)
         tree, label = chosen.tree.tree_, chosen.tree._label
         called = sorted({int(place) + 1 for place in tree.leaf[label == 1]})
@@ -354,10 +353,10 @@ class CostOptimalCurve(CurveRanker):
         }
 
     def to_plain(self) -> dict[str, Any]:
-        """What was learned as plain values: class, columns, trees of all costs, and the points of the path.
+        """Return the fitted model as plain values: class, columns, trees of all costs, and the points of the path.
 
-        A point has its cost ratio; how it comes from another one, where it stands between two costs; its tree, and the
-        nodes of that which are called positive. `selected` is the position of the chosen point, None without a choice.
+        A point has its cost ratio; if it lies between two costs, how it comes from another point; its tree, and the
+        positive nodes of the tree. `selected` is the position of the chosen point, None without a choice.
         """
         plain = super().to_plain()
         points = [
@@ -414,7 +413,7 @@ class CostOptimalCurve(CurveRanker):
 
 
 def _with_budget(tree: TAOTree, k: int | float) -> TAOTree:
-    """The fitted tree with a budget of its own; the cutoff is found among the training scores that its rates know."""
+    """Return the fitted tree with its own budget; the cutoff comes from the training scores kept for its rates."""
     tree.set_params(budget=k.item() if isinstance(k, np.generic) else k)
     rates, allowed = tree.rates_, cases_of_budget(tree.budget, tree.n_cases_, tree.n_positives_)
     above = rates.above * (tree.n_cases_ / rates.n_cases)
@@ -428,7 +427,7 @@ def _with_budget(tree: TAOTree, k: int | float) -> TAOTree:
 def _calls(
     trees: Sequence[TAOTree], is_between: np.ndarray, matrix: np.ndarray, threads: Threads
 ) -> tuple[np.ndarray, np.ndarray]:
-    """What each tree calls each row, and the score of each row, which trees between two costs have no part in."""
+    """Return the label of each row by each tree, and the score of each row, without trees between two costs."""
     called = np.empty((len(trees), len(matrix)), bool)
     for i in np.flatnonzero(is_between).tolist():
         called[i] = votes_of(trees[i], matrix, threads)

@@ -1,4 +1,4 @@
-"""`CostOptimalForest`: a bag of trees for every balance of false alarms and missed cases."""
+"""`CostOptimalForest`: bagged trees for every trade-off of false alarms and missed positives."""
 
 from __future__ import annotations
 
@@ -28,77 +28,76 @@ from toprank.tree.structure import Tree
 from toprank.words.counts import plural
 
 OUT_OF_BAG = "out-of-bag votes"
-"""What `select` goes by where there are no validation data."""
+"""What `select` uses without validation data."""
 
 
 class CostOptimalForest(CurveRanker):
-    """A bag of trees for every balance of false alarms and missed cases.
+    """Bagged trees for every trade-off of false alarms and missed positives.
 
-    Each member draws a bootstrap of the cases and follows a cost-optimal curve of its own: a base tree at the cost that
-    weighs both classes alike, then costs of a false positive times and divided by `cost_factor`, each tree started from
-    its neighbour, until its bootstrap has no false positive at one end and no missed positive at the other. At each
-    cost the forest calls positive what at least half of its members do. This is the extension to ensembles that the
+    Each member draws a bootstrap sample and follows its own cost-optimal curve: a base tree at the cost that weights
+    both classes equally, then costs of a false positive multiplied and divided by `cost_factor`, with warm starts from
+    the neighbour, until its sample has no false positive at one end and no missed positive at the other. At each cost
+    the forest flags the cases that at least half of its members flag. This is the extension to ensembles that the
     paper announces in its conclusion.
 
-    All members go over the same costs, from the lowest to the highest that any of them needs. One that has reached its
-    end keeps its last tree from there on: without a false positive, dearer ones leave what the tree costs as it is and
-    make no other tree cheaper, and likewise at the other end. Cases that a member did not draw are new to it, so their
-    votes tell the mistakes to expect at every cost, without cross-validation: `select` goes by them.
+    All members share the same costs, from the lowest to the highest that any of them needs. A member that has reached
+    its end keeps its last tree from there on: a tree without false positives costs the same when these get more
+    expensive, and no other tree gets cheaper; likewise at the other end. The out-of-bag votes show the mistakes to
+    expect at every cost without cross-validation, and `select` uses them.
 
-    As a ranker the forest orders cases by the votes of all members at all costs, and inside by the mean score of the
+    As a ranker the forest orders cases by the votes of all members at all costs, and ties by the mean score of the
     trees.
 
     Parameters
     ----------
     base : TAOTree or None, default None
         Trees of the forest; None is `TAOTree()`. `TAOTree(split="axis")` gives plain thresholds. Its costs and its
-        random_state do not count.
+        random_state are ignored.
     n_estimators : int, default 30
-        Members.
+        Number of members.
     cost_factor : float, default 1.5
-        Factor from one cost to the next, more than 1; smaller ones give more points.
+        Factor between neighbouring costs, above 1; smaller ones give more points.
     path_max_iter : int, default 1
-        Passes over each tree of a path at most, as in `CostOptimalCurve`.
+        Most passes over each tree of a path, as in `CostOptimalCurve`.
     max_samples : int, float or None, default None
-        Cases drawn for each member: a number, or a share; None = as many as there are. The penalty `alpha` of the base
-        weighs more with fewer cases.
+        Cases drawn per member: a number, or a share; None = as many as there are. The fewer the cases, the stronger the
+        penalty `alpha` of the base.
     max_features : {"sqrt", "log2"}, int, float or None, default None
-        Columns drawn at random for each member: a number, or a share; None = all.
+        Columns drawn at random per member: a number, or a share; None = all.
     budget : int, float or None
-        Cases (int) or share of cases (float) that `predict` lets through, by the ranking; None: it gives the label of
-        the base point.
+        Cases (int) or share of cases (float) that `predict` flags, by the ranking; None: it returns the label of the
+        base point.
     categorical_features, keep_columns, pos_label
         As in `MetaAP`.
     n_jobs : int or None
-        Members fitted side by side; results are the same for any number.
+        Members fitted in parallel; the results do not depend on it.
     random_state : int, RandomState or None
     verbose : int, default 0
-        1 shows the progress on standard error.
+        1 shows progress on standard error.
 
     Attributes
     ----------
     path_ : list of CurvePoint
-        Costs of a false positive ascending, so from many alerts to few; the `tree` of a point is a `Bag`.
+        By ascending cost of a false positive, so from many alerts to few; the `tree` of a point is a `Bag`.
     base_point_ : int
         Position of the base cost in `path_`.
     points_, held_out_points_ : OperatingPoints
-        Mistakes on the training data; and on the validation data, else by the votes of the members that did not draw a
-        case. None where all drew all cases of a class.
+        Mistakes on the training data; and on the validation data, else by out-of-bag votes. None if all members drew
+        all cases of a class.
     held_out_by_ : {"validation data", "out-of-bag votes", "training data"}
-        What `select` goes by.
+        The figures that `select` uses.
     selected_ : Selection or None
-        The choice that a curve `with_choice` keeps, None for others.
+        The choice stored by `with_choice`, else None.
     trees_ : list of Tree
-        Those of the first member, by ascending costs, then those of the next.
+        Those of the first member by ascending cost, then those of the next.
     oob_decision_function_ : float64 array of shape (n,)
-        Score of each training case by the members that did not draw it; NaN where all did.
+        Score of each training case by the members that did not draw it; NaN if all did.
     oof_decision_function_ : float64 array of shape (n,)
-        The same as `oob_decision_function_`, under the name that `CostOptimalCurve` has for scores by models that had
-        not seen a case.
+        Alias of `oob_decision_function_`, the name that `CostOptimalCurve` uses for held-out scores.
     oof_fold_ : None
-        Bags have no folds.
+        A forest has no folds.
     oob_score_ : float
-        Average precision of these scores; NaN where there are none of one class.
+        Average precision of these scores; NaN if a class has none.
 
     References
     ----------
@@ -138,7 +137,7 @@ class CostOptimalForest(CurveRanker):
     trees_: list[Tree]
     _what_a_point_is = "bag of trees of the forest"
     _labels: list[np.ndarray]  # of the nodes of each tree: 1 positive, 0 negative, -1 inside
-    _tree_at: np.ndarray  # int (n_estimators, n_points): which tree of a member stands at each cost
+    _tree_at: np.ndarray  # int (n_estimators, n_points): tree of each member at each cost
 
     def __init__(
         self,
@@ -188,7 +187,7 @@ class CostOptimalForest(CurveRanker):
         return self._judge_members(np.array(ratios), data, is_unseen, validation, threads)
 
     def _follow_path(self, data: BinnedCases, ratio: float, seed: int) -> Member:
-        """The curve of one member."""
+        """Fit the curve of one member."""
         rng = np.random.default_rng(seed)
         weight = draw_bootstrap(data, self.max_samples, rng)
         base = self._plain_base().set_params(random_state=seed)
@@ -199,7 +198,7 @@ class CostOptimalForest(CurveRanker):
 
         first = fit_start(base, Start(base.max_depth, base.alpha), ratio, fit)
         _, path, at = Follower(fit, self.path_max_iter).both_ways(first, ratio, self.cost_factor, Threads())
-        # Only what votes and explains is kept: a fitted tree holds much more, such as the fits of its nodes.
+        # Keep only what votes and explanations need: a fitted tree holds much more, such as the fits of its nodes.
         return Member(
             [tree.tree_ for tree in path],
             [tree._label for tree in path],
@@ -209,7 +208,7 @@ class CostOptimalForest(CurveRanker):
         )
 
     def _drawn(self, data: BinnedCases, weight: np.ndarray, base: TAOTree, rng: np.random.Generator) -> BinnedCases:
-        """Training data of a bootstrap; columns that were not drawn say nothing there."""
+        """Return the training data of a bootstrap sample; columns that were not drawn are constant."""
         rows = np.flatnonzero(weight)
         X = data.X[rows]
         n_columns = columns_wanted(self.max_features, X.shape[1])
@@ -227,7 +226,7 @@ class CostOptimalForest(CurveRanker):
         validation: tuple[np.ndarray, np.ndarray] | None,
         threads: Threads,
     ) -> Unseen | None:
-        """Mistakes on the training data by all members, and by those that did not draw a case."""
+        """Return the mistakes on the training data by all members, and out of bag."""
         by_all, by_others = self._tally(len(data.X)), self._tally(len(data.X))
         for i, new in enumerate(is_unseen):
             called, score = self._member_calls(i, data.X, threads)
@@ -258,7 +257,7 @@ class CostOptimalForest(CurveRanker):
         return Tally(n_points, n_rows, n_members)
 
     def _member_calls(self, member: int, matrix: np.ndarray, threads: Threads) -> tuple[np.ndarray, np.ndarray]:
-        """What a member calls each row at each cost, bool (n_points, n), and the mean of its scores, float64 (n,)."""
+        """Return a member's label of each row at each cost, bool (n_points, n), and its mean score, float64 (n,)."""
         places = self._tree_at[member]
         called, total = np.empty((len(places), len(matrix)), bool), np.zeros(len(matrix))
         for i in np.unique(places):
@@ -277,12 +276,12 @@ class CostOptimalForest(CurveRanker):
         return self.path_[position].tree.calls(matrix, threads)
 
     def _bag(self, position: int) -> Bag:
-        """The trees of one cost, by its position."""
+        """Return the trees of one cost, by its position."""
         chosen = self._tree_at[:, position]
         return Bag([self.trees_[i] for i in chosen], [self._labels[i] for i in chosen])
 
     def _tree_weights(self) -> np.ndarray:
-        """Number of costs that each tree stands for."""
+        """Return the number of costs at which each tree is used."""
         return np.bincount(self._tree_at.ravel()).astype(np.float64)
 
     def _how(self) -> str:
@@ -331,7 +330,7 @@ class CostOptimalForest(CurveRanker):
 
 @dataclass(frozen=True, eq=False)
 class Bag:
-    """The trees of a forest at one cost, one of each member; the `tree` of a `CurvePoint`.
+    """The trees of a forest at one cost, one per member; the `tree` of a `CurvePoint`.
 
     Attributes
     ----------
@@ -349,7 +348,7 @@ class Bag:
         return sum(int(tree.is_leaf.sum()) for tree in self.trees)
 
     def calls(self, matrix: np.ndarray, threads: Threads) -> np.ndarray:
-        """Whether at least half of the trees call a row positive, bool (n,)."""
+        """Return True for rows that at least half of the trees flag, bool (n,)."""
         n_calls = np.zeros(len(matrix), np.int64)
         for tree, label in zip(self.trees, self.labels, strict=True):
             n_calls += label[tree.apply(matrix, threads)] == 1
@@ -357,7 +356,7 @@ class Bag:
 
 
 class Member(NamedTuple):
-    """A member's trees by ascending costs, where the base tree is among them, and the cases that it did not draw."""
+    """A member's trees by ascending cost, the position of its base tree, and its out-of-bag cases."""
 
     trees: list[Tree]
     labels: list[np.ndarray]
@@ -367,13 +366,13 @@ class Member(NamedTuple):
 
 
 class Tally:
-    """Votes of members on rows, cost by cost, counted as they come.
+    """Running count of the members' votes on rows, per cost.
 
     Parameters
     ----------
     n_points, n_rows : int
     n_members : int
-        Of the whole forest: where only some vote on a row, its score is on the scale of those of all.
+        Members of the whole forest; rows with fewer votes are scored on the same scale.
 
     Examples
     --------
@@ -394,16 +393,16 @@ class Tally:
         self.n_votes = n_points * n_members
 
     def add(self, called: np.ndarray, score: np.ndarray, rows: Any = slice(None)) -> None:
-        """Count what a member calls some rows, bool (n_points, n), and its mean score for them, float64 (n,)."""
+        """Add a member's labels of some rows, bool (n_points, n), and its mean scores of them, float64 (n,)."""
         self.n_calls[:, rows] += called
         self.n_voters[rows] += 1
         self.total[rows] += score
 
     def result(self) -> tuple[np.ndarray, np.ndarray]:
-        """Whether at least half of those who voted call a row positive at each cost, bool (n_points, n), and its score.
+        """Return whether at least half of the votes on a row are positive per cost, bool (n_points, n), and its score.
 
-        Scores are in (0, 1]: by the share of positive votes, inside by the mean score; NaN where nobody voted, and
-        what such rows are called says nothing.
+        Scores are in (0, 1]: by the share of positive votes, ties by the mean score; NaN for rows without votes,
+        whose labels mean nothing.
         """
         with np.errstate(invalid="ignore"):
             share = self.n_calls.sum(axis=0) / (len(self.n_calls) * self.n_voters)
@@ -412,9 +411,9 @@ class Tally:
 
 
 def _side_by_side(members: Sequence[Member]) -> tuple[np.ndarray, int]:
-    """Number of the tree of each member at each cost, int32 (n_members, n_points), and the position of the base cost.
+    """Return the tree number of each member at each cost, int32 (n_members, n_points), and the base cost's position.
 
-    Before its first cost a member has its first tree, after its last one its last.
+    Before its first cost a member uses its first tree, after its last cost its last tree.
     """
     length = np.array([len(member.trees) for member in members])
     below = np.array([member.base_at for member in members])

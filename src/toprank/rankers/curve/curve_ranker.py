@@ -1,7 +1,7 @@
-"""`CurveRanker`: a model for every balance of false alarms and missed cases, and the choice among them.
+"""`CurveRanker`: a model for every trade-off of false alarms and missed positives, and the choice of one.
 
-What curves of trees and of bags of trees share: validation data, the mistakes of all points, the choice of one, and
-their place in files. How the models are found, and what they call a row, is for the subclass to say.
+What curves of trees and of bagged trees share: validation data, the mistakes of all points, the choice of one, and
+files. A subclass fits the models and labels rows with them.
 """
 
 from __future__ import annotations
@@ -32,19 +32,19 @@ from toprank.rankers.unseen import HeldOut, Unseen
 from toprank.rankers.validation import check_known_labels, check_labels
 
 OF_TRAINING, OF_VALIDATION = "training data", "validation data"
-"""What the figures of points may be taken from, whichever the ranker."""
+"""Sources of the figures of points that all curve rankers have."""
 
 
 @dataclass(frozen=True, eq=False)
 class Calls:
-    """What the models of a curve call cases whose class is known.
+    """The labels that the models of a curve give cases of known class.
 
     Attributes
     ----------
     is_positive : bool array of shape (n,)
     weight : float64 array of shape (n,) or None
     called : bool array of shape (n_points, n)
-        Whether each model calls each case positive.
+        Whether each model flags each case.
     score : float64 array of shape (n,)
     """
 
@@ -54,21 +54,21 @@ class Calls:
     score: np.ndarray
 
     def points(self, ratios: np.ndarray) -> OperatingPoints:
-        """Mistakes of the models, which were found at these costs."""
+        """Return the mistakes of the models, which were fitted at these costs."""
         return OperatingPoints.of_labels(
             self.is_positive, self.called, cost_ratio=ratios, sample_weight=self.weight, pos_label=True
         )
 
     def top(self) -> TopCalls:
-        """The cases at the top of the ranking."""
+        """Return the cases at the top of the ranking."""
         return TopCalls.from_calls(self.score, self.called, self.is_positive, self.weight)
 
 
 class CurveRanker(Ensemble):
-    """Base of the rankers that hold a model for every cost of a false positive.
+    """Base of the rankers with a model for every cost of a false positive.
 
-    A subclass finds the models in `_fit_model` and hands them to `_judge`; `_calls` and `_call_at` say what they make
-    of rows.
+    A subclass fits the models in `_fit_model` and passes them to `_judge`; `_calls` and `_call_at` label rows with
+    them.
 
     Attributes
     ----------
@@ -77,9 +77,9 @@ class CurveRanker(Ensemble):
     points_, held_out_points_ : OperatingPoints
     held_out_by_ : str
     selected_ : Selection or None
-        The choice that a curve `with_choice` keeps.
+        The choice stored by `with_choice`.
     oof_decision_function_ : float64 array of shape (n,) or None
-        Scores of the training rows by models that had not seen them, on the scale of `decision_function`.
+        Held-out scores of the training rows, on the scale of `decision_function`.
     oof_fold_ : int64 array of shape (n,) or None
         Fold in which each row was held out, -1 for none.
     """
@@ -95,8 +95,8 @@ class CurveRanker(Ensemble):
     oof_decision_function_: np.ndarray | None
     oof_fold_: np.ndarray | None
     _what_a_point_is: str = TREE_OF
-    _judged_top: TopCalls | None  # of the rows that figures are about
-    _seen_top: TopCalls | None  # of the training rows, where alerts are counted on these
+    _judged_top: TopCalls | None  # of the rows behind the figures
+    _seen_top: TopCalls | None  # of the training rows, if alerts are counted on these
 
     # --- what the base says -------------------------------------------------------------------------------------
 
@@ -112,16 +112,16 @@ class CurveRanker(Ensemble):
 
     @abstractmethod
     def _calls(self, matrix: np.ndarray, threads: Threads) -> tuple[np.ndarray, np.ndarray]:
-        """What each model calls each row, bool (n_points, n), and the score of each row, float64 (n,)."""
+        """Return whether each model flags each row, bool (n_points, n), and the score of each row, float64 (n,)."""
 
     @abstractmethod
     def _call_at(self, position: int, matrix: np.ndarray, threads: Threads) -> np.ndarray:
-        """What the model of one point calls each row, bool (n,)."""
+        """Return whether the model of one point flags each row, bool (n,)."""
 
     # --- fitting ------------------------------------------------------------------------------------------------
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, *, X_val: Any = None, y_val: Any = None) -> Self:
-        """Learn the curve from past cases.
+        """Fit to past cases.
 
         Parameters
         ----------
@@ -129,7 +129,7 @@ class CurveRanker(Ensemble):
         y : array of shape (n,)
         sample_weight : array of shape (n,), optional
         X_val, y_val : optional
-            Validation data, such as a later year: `select` then goes by them.
+            Validation data, such as a later year; `select` then uses them.
         """
         if (X_val is None) != (y_val is None):
             given, lacking = ("X_val", "y_val") if y_val is None else ("y_val", "X_val")
@@ -143,12 +143,12 @@ class CurveRanker(Ensemble):
             del self._validation
 
     def _plain_base(self) -> TAOTree:
-        """A copy of the base, with the random state of this model; what concerns the table is this model's own."""
+        """Return a copy of the base with the random state and the table settings of this model."""
         base = clone(self._base)
         for name in ("pos_label", "categorical_features", "keep_columns"):
             if getattr(base, name) is not None:
                 raise InputError(
-                    f"The base of a {type(self).__name__} has a {name} of its own, expected None. "
+                    f"The base of a {type(self).__name__} sets {name}, expected None. "
                     f"Hint: give {name} to the {type(self).__name__}."
                 )
         if self.random_state is not None:
@@ -156,7 +156,7 @@ class CurveRanker(Ensemble):
         return base.set_params(budget=None)
 
     def _read_validation(self) -> tuple[np.ndarray, np.ndarray] | None:
-        """Encoded validation data and which of them are positive; None where `fit` was given none."""
+        """Return the encoded validation data and which rows are positive; None if `fit` got none."""
         if self._validation is None:
             return None
         matrix = self._encode(self._validation[0])
@@ -164,7 +164,7 @@ class CurveRanker(Ensemble):
         if is_positive.all() or not is_positive.any():
             raise InputError(
                 f"{type(self).__name__}.fit needs validation data of both classes, but all {len(is_positive):,} "
-                f"outcomes in y_val are {'positive' if is_positive[0] else 'negative'}. Hint: take more cases."
+                f"outcomes in y_val are {'positive' if is_positive[0] else 'negative'}. Hint: use more cases."
             )
         return matrix, is_positive
 
@@ -177,9 +177,9 @@ class CurveRanker(Ensemble):
         source: str,
         moved: Sequence[Moved | None] | None = None,
     ) -> None:
-        """Mistakes of the models on the training data and on cases that they have not seen.
+        """Set the mistakes of the models on the training data and on held-out cases.
 
-        `source` says in words what the unseen cases are, `moved` how models between two costs come from neighbours.
+        `source` says in words what the held-out cases are, `moved` how models between two costs come from neighbours.
         """
         self.points_ = seen.points(ratios)
         self.held_out_points_ = None if unseen is None else unseen.points(ratios)
@@ -192,10 +192,10 @@ class CurveRanker(Ensemble):
     # --- scoring ------------------------------------------------------------------------------------------------
 
     def _cross_validate(self, data: BinnedCases, threads: Threads) -> None:
-        """Nothing: a curve that was not judged out of fold on the way is not judged at all."""
+        """Return nothing: a curve is judged out of fold during the fit or not at all."""
 
     def _unseen(self, calls: Calls | None, sizes: Sequence[int] = ()) -> Unseen | None:
-        """The unseen cases that the models were judged by; `sizes` are those of the folds, one after the other."""
+        """Return the held-out cases that the models were judged on; `sizes` are those of the folds in order."""
         if calls is None:
             return None
         weight = np.ones(len(calls.score)) if calls.weight is None else calls.weight
@@ -207,10 +207,10 @@ class CurveRanker(Ensemble):
         return self._calls(matrix, threads)[1]
 
     def predict(self, X: Any) -> np.ndarray:
-        """Class of each row: the label that the base point gives it; with a `budget`, positive above its cutoff.
+        """Return the class of each row: its label at the base point; with a `budget`, positive above its cutoff.
 
-        Of a curve `with_choice`, always the label of the chosen point. Where only the first alerts of a tree were
-        chosen (`selected_.cut`), rows that the curve scores below these are negative.
+        After `with_choice`, always the label of the chosen point. If only the first alerts of a tree were chosen
+        (`selected_.cut`), rows that the curve scores lower are negative.
         """
         check_is_fitted(self)
         if self.selected_ is None and self.budget is not None:
@@ -229,7 +229,7 @@ class CurveRanker(Ensemble):
     # --- choosing -----------------------------------------------------------------------------------------------
 
     def points(self, X: Any, y: Any, sample_weight: Any = None) -> OperatingPoints:
-        """Mistakes of every point of the curve on other data."""
+        """Return the mistakes of every point of the curve on other data."""
         matrix = self._encode(X)
         is_positive = self._are_positive(y, len(matrix), "points")
         with Threads(resolve_n_jobs(self.n_jobs)) as threads:
@@ -250,29 +250,29 @@ class CurveRanker(Ensemble):
         min_recall: float | None = None,
         max_leaves: int | None = None,
     ) -> Selection:
-        """The point of the curve that serves a wish best, with what to expect of it; the curve stays as it is.
+        """Return the best point of the curve for a target, with what to expect of it; the curve does not change.
 
-        `at` gives the ranker of that point, `with_choice` a curve that keeps the choice.
+        `at` returns the ranker of that point, `with_choice` a curve that keeps the choice.
 
-        All figures are those of the validation data where `fit` was given any, else of what `held_out_by_` says. Only
-        whether a tree keeps to a budget goes, by cross-validation, by the training cases that it calls positive
-        itself: the trees of folds are others. Ties go to the point with the fewest leaves.
+        All figures come from the data that `held_out_by_` names: the validation data if `fit` got any. The exception:
+        with cross-validation, whether a tree fits a budget depends on the training cases that it flags itself, as the
+        trees of folds are different ones. Ties go to the point with the fewest leaves.
 
         Parameters
         ----------
         max_fpr : float from 0 to 1
-            At most this share of the negatives is called positive; as many positives as possible are found.
+            At most this share of the negatives is flagged; as many positives as possible are found.
         k : int or float
-            At most so many alerts among as many cases as there are training cases, a float is a share of them; as many
-            positives as possible are found. Either by all alerts of a tree, or, where that finds more, by the first k
-            alerts of a larger tree, in the order of the curve: `cut` of the selection says where they end.
+            At most this many alerts per as many cases as in training; a float is a share of them. As many positives as
+            possible are found, either by all alerts of a tree or, if that finds more, by the first k alerts of a larger
+            tree in the order of the curve: `cut` of the selection says where they end.
         cost_ratio : float
-            A false positive costs so many false negatives; the costs together are least.
+            Cost of a false positive in false negatives; the total cost is as low as possible.
         min_recall : float from 0 to 1
             At least this share of the positives is found, with as few false positives as possible.
         max_leaves : int
-            Points with more leaves, in a forest those of all trees of a bag, are left out; goes with any of the others.
-            Alone: the best at the base cost.
+            Points with more leaves (in a forest, in all trees of a bag) are left out; can be combined with any of the
+            others. Alone: the best at the base cost.
 
         Returns
         -------
@@ -298,12 +298,12 @@ class CurveRanker(Ensemble):
         min_recall: float | None = None,
         max_leaves: int | None = None,
     ) -> Ranker:
-        """The fitted ranker of the point that `select` finds for the same arguments; the curve stays as it is.
+        """Return the fitted ranker of the point that `select` finds for the same arguments; the curve does not change.
 
-        Of a curve of trees it is the tree, which ranks by its own leaves: `predict` gives their labels. Where a budget
+        For a curve of trees it is the tree, which ranks by its own leaves: `predict` returns their labels. If a budget
         `k` takes only the first alerts of the tree (`cut` of the selection), `k` is its `budget`, and `predict` takes
-        the first by its own score instead of the curve's. Its rates are those of training: `select` says what to expect
-        of new cases. Of a forest it is the forest `with_choice`.
+        the first by the tree's score instead of the curve's. Its rates are training rates: `select` says what to expect
+        of new cases. For a forest it is the forest `with_choice`.
 
         Parameters
         ----------
@@ -330,11 +330,11 @@ class CurveRanker(Ensemble):
         return self._ranker_of(selection, k)
 
     def _ranker_of(self, selection: Selection, k: int | float | None) -> Ranker:
-        """The ranker of a chosen point; `k` is the budget that was asked for, if any."""
+        """Return the ranker of a chosen point; `k` is the given budget, if any."""
         return self.with_choice(selection)
 
     def with_choice(self, selection: Selection | None) -> Self:
-        """A copy of the curve that keeps a choice, in model files too; this curve stays as it is.
+        """Return a copy of the curve that keeps a choice, in model files too; this curve does not change.
 
         The copy predicts what the chosen point does, `rules`, `to_text` and displays show that point, and
         `toprank topk --chosen` lists its alerts.
@@ -342,7 +342,7 @@ class CurveRanker(Ensemble):
         Parameters
         ----------
         selection : Selection or None
-            What `select` of this curve returned; None: no choice.
+            Result of `select` of this curve; None: no choice.
         """
         check_is_fitted(self)
         if selection is not None and (
@@ -351,7 +351,7 @@ class CurveRanker(Ensemble):
             or selection.point is not self.path_[selection.position]
         ):
             raise InputError(
-                f"{type(self).__name__}.with_choice needs what select of the same curve returned, or None, "
+                f"{type(self).__name__}.with_choice needs a result of select of the same curve, or None, "
                 f"got {selection!r}. Hint: curve.with_choice(curve.select(k=200))."
             )
         other = copy(self)
@@ -360,24 +360,24 @@ class CurveRanker(Ensemble):
 
     @property
     def _counts_own_alerts(self) -> bool:
-        """Whether a budget goes by the alerts of the models on the training cases, and not by those held out."""
+        """Whether a budget limits the alerts on the training cases, not those on held-out cases."""
         return False
 
     @property
     def _alerts(self) -> np.ndarray:
-        """Cases that each model calls positive, of as many as there are training cases: float64 (n_points,)."""
+        """Return the cases that each model flags, per as many cases as in training: float64 (n_points,)."""
         if self._counts_own_alerts:
             return self.points_.alerts
         counted = self.points_ if self.held_out_points_ is None else self.held_out_points_
         return counted.alerts / (counted.positives + counted.negatives) * self.n_cases_
 
     def frame(self) -> Any:
-        """The path as a table: one row a point, with cost ratio, leaves, mistakes and shares; a frame as in fit.
+        """Return the path as a frame, as in fit: one row per point, with cost ratio, leaves, mistakes and shares.
 
-        `is_between`: whether a tree stands between those of two costs.
+        `is_between`: whether a tree lies between those of two costs.
 
-        Columns that begin with `held_out_` are by what `held_out_by_` says, and are left out where there is nothing
-        held out; the others are by the training data. So `is_dominated` and `held_out_is_dominated` may differ.
+        Columns that begin with `held_out_` come from the data that `held_out_by_` names, and are left out if nothing
+        was held out; the others come from the training data. So `is_dominated` and `held_out_is_dominated` may differ.
         """
         check_is_fitted(self)
         return make_frame(path_table(self.path_, self.points_, self.held_out_points_), self._backend)
@@ -385,7 +385,7 @@ class CurveRanker(Ensemble):
     # --- files --------------------------------------------------------------------------------------------------
 
     def _judged_to_arrays(self) -> dict[str, np.ndarray]:
-        """Mistakes of the points, and the choice among them."""
+        """Return the mistakes of the points, and the choice among them."""
         arrays = {"held_out_by": np.array(self.held_out_by_), "base_point": np.array(self.base_point_)}
         for prefix, points in (("points_", self.points_), ("held_out_points_", self.held_out_points_)):
             if points is not None:
@@ -399,10 +399,10 @@ class CurveRanker(Ensemble):
     def _judged_from_arrays(
         self, arrays: dict[str, np.ndarray], n_points: int, model_at: Callable[[int, OperatingPoints], Any]
     ) -> None:
-        """Take these from arrays of a file; `model_at` gives the model of a point, by its position and all mistakes."""
+        """Restore these from the arrays of a file; `model_at` returns a point's model, by position and all mistakes."""
         self.held_out_by_, self.base_point_ = str(arrays["held_out_by"]), int(arrays["base_point"])
         if not 0 <= self.base_point_ < n_points:
-            raise InputError("The model's base point is none of its points.")
+            raise InputError("The model's base point is not one of its points.")
         self.points_ = _points_of(without_prefix(arrays, "points_"), n_points)
         held_out = without_prefix(arrays, "held_out_points_")
         self.held_out_points_ = _points_of(held_out, n_points) if held_out else None

@@ -1,7 +1,7 @@
-"""Budgets between the trees of a cost-optimal curve: the first alerts of a tree, by the ranking of the curve.
+"""Budgets between the trees of a cost-optimal curve: the first alerts of a tree in the order of the curve.
 
-A budget of 50 alerts may lie between two trees. `TopCalls` keeps the rows at the top of the ranking and what every
-model of the curve calls them, so that the first 50 alerts of a larger tree can be counted and judged without the data.
+A budget of 50 alerts may lie between two trees. `TopCalls` keeps the rows at the top of the ranking and the label
+of each by every model of the curve, to count and judge the first 50 alerts of a larger tree without the data.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ import numpy as np
 from toprank.errors import InputError
 
 ROWS_KEPT = 10_000
-"""Rows at the top of the ranking that are kept, also in files: larger budgets are for whole trees."""
+"""Rows at the top of the ranking to keep, also in files; larger budgets use whole trees only."""
 
 ROUNDING = 1e-9
-"""Sums of weights may be off in the last bits, as a share."""
+"""Relative tolerance for sums of weights, which may be off in the last bits."""
 
 
 @dataclass(frozen=True, eq=False)
 class TopCalls:
-    """The first rows of a ranking, best first, and what each model of a curve calls them.
+    """The first rows of a ranking, best first, and their labels by each model of a curve.
 
     Attributes
     ----------
@@ -32,7 +32,7 @@ class TopCalls:
     is_positive : bool array of shape (n_rows,)
     weight : float64 array of shape (n_rows,)
     total : float
-        Weight of all rows, also of those further down, which are not kept.
+        Weight of all rows, including those further down that are not kept.
     """
 
     score: np.ndarray
@@ -45,17 +45,17 @@ class TopCalls:
     def from_calls(
         cls, score: np.ndarray, called: np.ndarray, is_positive: np.ndarray, weight: np.ndarray | None
     ) -> Self:
-        """Keep the first rows of these; rows without weight are no rows."""
+        """Keep the first of these rows; rows without weight are ignored."""
         all_weights = np.ones(len(score)) if weight is None else np.asarray(weight, np.float64)
         rows = np.flatnonzero(all_weights > 0)
         rows = rows[np.argsort(-score[rows], kind="stable")[:ROWS_KEPT]]
         return cls(score[rows], called[:, rows], is_positive[rows], all_weights[rows], float(all_weights.sum()))
 
     def first_alerts(self, position: int, k: float) -> tuple[float, float] | None:
-        """Weight of the first k alerts of a model, and of the positives among them; fewer where it has fewer.
+        """Return the weight of the first k alerts of a model, fewer if it has fewer, and of the positives among them.
 
-        The border may split rows that tie: then the positives are those to expect in a random order. None where the
-        border lies below the rows that are kept.
+        If the cut splits tied rows, the positives are those to expect in random order. None if the cut lies below the
+        kept rows.
         """
         alerts, hits, _ = self._by_score(position)
         if k > alerts[-1] * (1 + ROUNDING) and not self._is_whole:
@@ -64,9 +64,9 @@ class TopCalls:
         return n_alerts, float(np.interp(n_alerts, alerts, hits))
 
     def threshold(self, position: int, k: float) -> float:
-        """The lowest score that leaves at most k alerts of a model.
+        """Return the lowest score that leaves at most k alerts of a model.
 
-        NaN where not even its first alerts fit, and where the border lies below the rows that are kept.
+        NaN if even its first alerts do not fit, or if the cut lies below the kept rows.
         """
         alerts, _, score = self._by_score(position)
         n_fitting = int(np.searchsorted(alerts, k * (1 + ROUNDING), side="right")) - 1
@@ -75,11 +75,11 @@ class TopCalls:
 
     @property
     def _is_whole(self) -> bool:
-        """Whether all rows are kept."""
+        """True if all rows are kept."""
         return len(self.score) < ROWS_KEPT
 
     def _by_score(self, position: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Weight of the alerts and of the hits down to each score, both from 0, and the scores."""
+        """Return the weight of the alerts and of the hits down to each score, both from 0, and the scores."""
         rows = np.flatnonzero(self.called[position])
         score, weight = self.score[rows], self.weight[rows]
         last = np.flatnonzero(np.append(np.diff(score) != 0, True)) if len(rows) else np.zeros(0, np.int64)
@@ -89,13 +89,13 @@ class TopCalls:
     # --- files --------------------------------------------------------------------------------------------------
 
     def to_arrays(self) -> dict[str, np.ndarray]:
-        """The rows for a file."""
+        """Return the rows as arrays for a file."""
         return {"score": self.score, "called": np.packbits(self.called, axis=1), "is_positive": self.is_positive,
                 "weight": self.weight, "total": np.array(self.total)}  # fmt: skip
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, Any], n_points: int) -> Self:
-        """The rows of a file, checked."""
+        """Return the rows of a file, checked."""
         score, is_positive, weight = (arrays[name] for name in ("score", "is_positive", "weight"))
         n, packed, total = len(score), arrays["called"], float(arrays["total"])
         is_sound = (

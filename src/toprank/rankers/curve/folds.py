@@ -1,4 +1,4 @@
-"""Cross-validation of a cost-optimal curve: depth and penalty of its trees, and its mistakes on rows not seen."""
+"""Cross-validation of a cost-optimal curve: depth and penalty of its trees, and its mistakes on held-out rows."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from toprank.rankers.progress import progress
 
 
 class CurveFolds:
-    """Folds of training data, each with the trees that are fitted on the other folds.
+    """Folds of training data, each with the trees fitted on the other folds.
 
     Parameters
     ----------
     data : BinnedCases
     folds : list of (int array, int array)
-        Rows to learn from and held-out rows of each fold.
+        Training rows and held-out rows of each fold.
     base : TAOTree
         Not fitted.
     fitter : callable
-        fitter(data) -> what fits a tree on them.
+        fitter(data) returns what fits a tree on the data.
     path_max_iter : int
-        Passes over each tree of a path at most.
+        Most passes over each tree of a path.
     threads : Threads
-        Folds are worked on side by side.
+        Folds run in parallel.
     verbose : bool
     """
 
@@ -51,23 +51,23 @@ class CurveFolds:
 
     @property
     def rows(self) -> np.ndarray:
-        """Rows of all folds, one fold after the other."""
+        """Return the rows of all folds, one fold after the other."""
         return np.concatenate([held_out for _, held_out in self.folds])
 
     def by_row(self, score: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Scores of the rows of all folds as one per training row, and the fold of each.
+        """Return one score per training row from the scores of all folds, and the fold of each row.
 
         Parameters
         ----------
         score : float64 array of shape (n_held_out,)
-            In the order of `rows`; a row that several folds hold out gets the mean of its scores.
+            In the order of `rows`; a row held out several times gets the mean of its scores.
 
         Returns
         -------
         score : float64 array of shape (n,)
-            NaN for rows that no fold holds out.
+            NaN for rows that are never held out.
         fold : int64 array of shape (n,)
-            The last fold that holds a row out; -1 for none.
+            The last fold in which a row is held out; -1 for none.
         """
         n = len(self.data.X)
         total, times = np.bincount(self.rows, score, n), np.bincount(self.rows, minlength=n)
@@ -77,7 +77,7 @@ class CurveFolds:
         return np.where(times > 0, total / np.maximum(times, 1), np.nan), fold
 
     def costs(self, starts: Sequence[Start], ratio: float) -> np.ndarray:
-        """What a case costs out of fold with each start, in units of a false negative, float64 (n_starts,)."""
+        """Return the out-of-fold cost per case with each start, in units of a false negative, float64 (n_starts,)."""
 
         def judge(inside: np.ndarray, held_out: np.ndarray) -> list[float]:
             fit = self.fitter(subset(self.data, inside, self.base))
@@ -96,14 +96,14 @@ class CurveFolds:
     def votes(
         self, start: Start, ratios: np.ndarray, base_point: int, places: Sequence[Place] = ()
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """What paths over the given costs call the rows of all folds.
+        """Return the labels of the rows of all folds by paths over the given costs.
 
         Returns
         -------
         votes, score : bool array of shape (n_ratios, n) and float64 array of shape (n,)
-            As of `votes_and_scores`.
+            As in `votes_and_scores`.
         between : bool array of shape (n_places, n)
-            Likewise of trees at places between the costs.
+            The same for trees at places between the costs.
         """
 
         def judge(inside: np.ndarray, held_out: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

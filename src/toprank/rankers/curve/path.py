@@ -1,4 +1,4 @@
-"""The path of a cost-optimal curve: one tree a cost, each improved from its neighbour (figure 7 of the paper)."""
+"""The path of a cost-optimal curve: one tree per cost, each a warm start from its neighbour (figure 7 of the paper)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from toprank.words.wording import SHORT
 
 
 class Moved(NamedTuple):
-    """How the tree of a point comes from that of a neighbour: one threshold is another.
+    """How the tree of a point comes from that of a neighbour: by moving one threshold.
 
     Attributes
     ----------
@@ -51,20 +51,20 @@ class CurvePoint:
     Attributes
     ----------
     cost_ratio : float
-        What a false positive costs when a false negative costs 1: lambda of the paper. Of a tree between two costs, a
+        Cost of a false positive, where a false negative costs 1: lambda of the paper. For a tree between two costs, a
         number between them.
     tree : TAOTree
         Fitted at that cost; in a `CostOptimalForest` the `Bag` of that cost.
     false_positives, false_negatives : float
         On the training data.
     held_out_false_positives, held_out_false_negatives : float or None
-        On the validation data, or out of fold; None where there are neither.
+        On the validation data, or out of fold; None without either.
     is_dominated : bool
         Whether another tree of the curve makes no more mistakes of either kind on the training data, and fewer of one.
     held_out_is_dominated : bool or None
-        The same on the validation data, or out of fold; None where there are neither.
+        The same on the validation data, or out of fold; None without either.
     moved : Moved or None
-        How the tree comes from that of a neighbour, where it stands between those of two costs.
+        How the tree comes from a neighbour, if it lies between two costs.
     """
 
     cost_ratio: float
@@ -79,13 +79,13 @@ class CurvePoint:
 
     @property
     def is_between(self) -> bool:
-        """Whether the tree stands between those of two costs: one of them with a threshold moved."""
+        """Whether the tree lies between those of two costs: one of them with a threshold moved."""
         return self.moved is not None
 
 
 @dataclass(frozen=True)
 class Start:
-    """Size of the trees and penalty of their weights: what is chosen on the base tree."""
+    """Depth of the trees and penalty of their weights, both chosen on the base tree."""
 
     max_depth: int
     alpha: float
@@ -95,17 +95,17 @@ NEGLIGIBLE = 2.0**-WEIGHT_BITS
 """Share of the weight of a class below which its mistakes are none: lighter cases cost a tree nothing."""
 
 FitTree = Callable[[TAOTree], TAOTree]
-"""Fits a tree on one table, the preparation of which is shared."""
+"""Fits trees on one table, which is prepared only once."""
 
 
 def starts_to_try(base: TAOTree, depths: Sequence[int] | None, alphas: Sequence[float] | None) -> list[Start]:
-    """All pairs of a depth and a penalty, the smallest models first."""
+    """Return all pairs of a depth and a penalty, smallest models first."""
     all_depths = [base.max_depth] if depths is None else sorted({_check_depth(depth) for depth in depths})
     all_alphas = [base.alpha] if alphas is None else sorted({_check_alpha(alpha) for alpha in alphas}, reverse=True)
     for name, values in (("depths", all_depths), ("alphas", all_alphas)):
         if not values:
             raise InputError(
-                f"{name} of a CostOptimalCurve is empty. Hint: give values to try, or None for the base's own."
+                f"{name} of a CostOptimalCurve is empty. Hint: give values to try, or None for that of the base."
             )
     return [Start(*pair) for pair in product(all_depths, all_alphas)]
 
@@ -129,33 +129,33 @@ def _check_alpha(value: Any) -> float:
 
 
 def fit_start(base: TAOTree, start: Start, ratio: float, fit: FitTree) -> TAOTree:
-    """The base tree of a curve, at the base cost."""
+    """Return the base tree of a curve, at the base cost."""
     return fit(clone(base).set_params(max_depth=start.max_depth, alpha=start.alpha, fp_cost=ratio, fn_cost=1.0))
 
 
 @dataclass(frozen=True)
 class Follower:
-    """Finds the trees of a path, each from its neighbour.
+    """Fits the trees of a path, each with a warm start from its neighbour.
 
     Attributes
     ----------
     fit : callable
     max_iter : int
-        Passes over a tree at most. A neighbour's tree is nearly right already: one pass takes it most of the way, and
-        the next cost goes on from there.
+        Most passes over a tree. A neighbour's tree is nearly right already: one pass takes it most of the way, and the
+        next cost continues from there.
     """
 
     fit: FitTree
     max_iter: int
 
     def tree_at(self, ratio: float, start: TAOTree) -> TAOTree:
-        """The tree at another cost that is found from this one."""
+        """Return the tree at another cost, started from this one."""
         new = self.fit(clone(start).set_params(fp_cost=ratio, init=start, n_init=1, max_iter=self.max_iter))
-        # As the base has them; a tree that held its start would hold all those before it.
+        # As in the base; a tree that kept its start would keep all those before it.
         return new.set_params(init=start.init, max_iter=start.max_iter)
 
     def follow(self, base: TAOTree, ratios: Iterable[float], is_last: Callable[[TAOTree], bool]) -> list[TAOTree]:
-        """Trees at the costs, each started from the one before; ends with the first that is the last one.
+        """Return the trees at the costs, each started from the one before, up to the first that `is_last` accepts.
 
         Parameters
         ----------
@@ -177,10 +177,9 @@ class Follower:
     def both_ways(
         self, base: TAOTree, ratio: float, cost_factor: float, threads: Threads
     ) -> tuple[np.ndarray, list[TAOTree], int]:
-        """The whole path: costlier false positives until there are none, and cheaper ones until no positive is missed.
+        """Return the whole path: costlier false positives until there are none, cheaper ones until none is missed.
 
-        Trees beyond the first ones, seen from the base, that have reached this repeat them, and are left out; the base
-        stays.
+        Trees beyond the first one on each side that has reached its end repeat it and are left out; the base stays.
 
         Returns
         -------
@@ -197,7 +196,7 @@ class Follower:
         def one_way(sign: int) -> list[TAOTree]:
             if ends[sign](base):
                 return []
-            # One case costs more than all others of the other class long before the last of these.
+            # Long before the last of these, one case costs more than all cases of the other class.
             n_steps = math.ceil(2 * WEIGHT_BITS / math.log2(cost_factor))
             return self.follow(
                 base, (ratio * cost_factor ** (sign * step) for step in range(1, n_steps + 1)), ends[sign]
@@ -206,19 +205,19 @@ class Follower:
         up, down = threads.run(one_way, (1, -1))
         ratios = np.array([ratio * cost_factor**step for step in range(-len(down), len(up) + 1)])
         trees, at = self.settle([*reversed(down), base, *up], ratios), len(down)
-        # Trees that settled anew may have reached an end before the last one of their way did.
+        # Refitted trees may reach an end before the last one of their side does.
         first = next((i for i in range(at, -1, -1) if ends[-1](trees[i])), 0)
         last = next((i for i in range(at, len(trees)) if ends[1](trees[i])), len(trees) - 1)
         return ratios[first : last + 1], trees[first : last + 1], at - first
 
     def same_path(self, base: TAOTree, ratios: np.ndarray, at: int) -> list[TAOTree]:
-        """A path over given ascending costs from the one at position `at`, which is that of the base tree."""
+        """Return a path over given ascending costs, starting at position `at`, the cost of the base tree."""
         down = self.follow(base, ratios[:at][::-1], lambda tree: False)
         up = self.follow(base, ratios[at + 1 :], lambda tree: False)
         return self.settle([*reversed(down), base, *up], ratios)
 
     def settle(self, trees: Sequence[TAOTree], ratios: Sequence[float] | np.ndarray) -> list[TAOTree]:
-        """The trees of a path, each improved anew from another one where that is cheaper at its cost than itself.
+        """Return the trees of a path; a tree that another one beats at its own cost is refitted from that one.
 
         A path ends in a poor place where the tree it came from was one. What a tree costs at another's price is known
         from its mistakes and the norm of its weights, without a look at the data, so bad ones are found at once. Both
@@ -239,18 +238,18 @@ class Follower:
 
 
 def _cost_at(tree: TAOTree, ratio: float) -> float:
-    """Eq. (3) of a tree where a false positive costs `ratio` false negatives."""
+    """Return eq. (3) of a tree if a false positive costs `ratio` false negatives."""
     penalty = tree.objective_ - tree.fp_cost_ * tree.n_fp_ - tree.n_fn_
     return ratio * tree.n_fp_ + tree.n_fn_ + penalty
 
 
 def votes_of(tree: TAOTree, matrix: np.ndarray, threads: Threads) -> np.ndarray:
-    """What a tree of a path calls each row, bool (n,)."""
+    """Return whether a tree of a path flags each row, bool (n,)."""
     return tree._label[tree.tree_.apply(matrix, threads)] == 1
 
 
 def votes_and_scores(trees: Sequence[TAOTree], matrix: np.ndarray, threads: Threads) -> tuple[np.ndarray, np.ndarray]:
-    """What the trees of a path call each row, bool (n_trees, n), and the mean of their scores, float64 (n,)."""
+    """Return whether the trees of a path flag each row, bool (n_trees, n), and their mean score, float64 (n,)."""
     votes, total = np.empty((len(trees), len(matrix)), bool), np.zeros(len(matrix))
     for i, tree in enumerate(trees):
         score, leaf = tree.tree_.scores_and_leaves(matrix, threads)
@@ -260,10 +259,10 @@ def votes_and_scores(trees: Sequence[TAOTree], matrix: np.ndarray, threads: Thre
 
 
 def order_of(votes: np.ndarray, score: np.ndarray) -> np.ndarray:
-    """One score in (0, 1] a row: by the number of costs at which it is positive, inside by the mean score in (0, 1].
+    """Return one score in (0, 1] per row: by the number of costs at which it is flagged, ties by the mean score.
 
-    Where the positives of a cost are among those of all lower ones, this is the order of the costs at which rows turn
-    positive.
+    If the rows flagged at a cost are also flagged at all lower ones, this orders rows by the cost at which they are
+    first flagged.
     """
     return (votes.sum(axis=0) + (1 - 1e-9) * score) / (len(votes) + 1)
 
@@ -271,7 +270,7 @@ def order_of(votes: np.ndarray, score: np.ndarray) -> np.ndarray:
 def points_of_path(
     trees: Sequence[TAOTree], seen: OperatingPoints, held_out: OperatingPoints | None, moved: Sequence[Moved | None]
 ) -> list[CurvePoint]:
-    """Trees with their costs and mistakes, on the training data and on rows that they have not seen."""
+    """Return the trees with their costs and mistakes, on the training data and on held-out rows."""
     dominated, beaten = seen.is_dominated, None if held_out is None else held_out.is_dominated
     return [
         CurvePoint(
@@ -290,7 +289,7 @@ def points_of_path(
 
 
 def path_table(path: Sequence[CurvePoint], seen: OperatingPoints, held_out: OperatingPoints | None) -> dict[str, Any]:
-    """Columns of a table of the path, one row a point."""
+    """Return the columns of a table of the path, one row per point."""
     columns: dict[str, Any] = {
         "point": np.arange(len(path)),
         "cost_ratio": [point.cost_ratio for point in path],
@@ -312,7 +311,7 @@ def path_table(path: Sequence[CurvePoint], seen: OperatingPoints, held_out: Oper
 
 
 def subset(data: BinnedCases, rows: np.ndarray, base: TAOTree) -> BinnedCases:
-    """Training data of some rows."""
+    """Return the training data of some rows."""
     weight = None if data.weight is None else data.weight[rows]
     return BinnedCases(
         data.X[rows], data.is_positive[rows], weight, data.columns, splitter=base.splitter, max_bins=base.max_bins

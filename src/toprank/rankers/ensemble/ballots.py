@@ -1,4 +1,4 @@
-"""Ballots: what the trees of a forest say of rows, counted in memory that does not grow with the number of trees."""
+"""Out-of-bag votes, counted in memory that does not grow with the number of trees."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from toprank._core.threads import Threads
 from toprank.tree.structure import Tree
 
 BLOCK_VOTES = 2**20
-"""Votes held at a time where all votes on a row are needed at once."""
+"""Votes in memory at a time if all votes on a row are needed at once."""
 
 Rows = slice | np.ndarray
 Vote = Callable[[Tree, Rows, Threads], np.ndarray]
-"""What one tree says of some rows of a table."""
+"""Votes of one tree on some rows of a table."""
 
 
 class Ballot(Protocol):
-    """Out-of-bag votes: `cast` runs beside others, `count` one by one and in order, `result` at the end."""
+    """Out-of-bag votes: `cast` runs in parallel, `count` one tree at a time and in order, `result` at the end."""
 
     def cast(self, tree: Tree, unseen: np.ndarray) -> np.ndarray:
-        """What to count of a tree, given the positions of the rows that it did not see."""
+        """Return what to count of a tree, given the positions of its out-of-bag rows."""
         ...
 
     def count(self, tree: Tree, unseen: np.ndarray, cast: np.ndarray) -> None:
@@ -30,19 +30,19 @@ class Ballot(Protocol):
         ...
 
     def result(self, threads: Threads) -> tuple[np.ndarray, np.ndarray]:
-        """Score of each row, NaN without votes, and its number of votes."""
+        """Return the score of each row, NaN without votes, and its number of votes."""
         ...
 
 
 class MeanBallot:
-    """The mean of the votes on a row: one sum and one number a row."""
+    """The mean of the votes on a row: one sum and one count per row."""
 
     def __init__(self, vote: Vote, n_rows: int):
         self.vote = vote
         self.total, self.n_votes = np.zeros(n_rows), np.zeros(n_rows, np.int64)
 
     def cast(self, tree: Tree, unseen: np.ndarray) -> np.ndarray:
-        """Votes of one tree on the rows that it did not see."""
+        """Return the votes of one tree on its out-of-bag rows."""
         return self.vote(tree, unseen, Threads())
 
     def count(self, tree: Tree, unseen: np.ndarray, cast: np.ndarray) -> None:
@@ -51,13 +51,13 @@ class MeanBallot:
         self.n_votes[unseen] += 1
 
     def result(self, threads: Threads) -> tuple[np.ndarray, np.ndarray]:
-        """Mean of each row's votes, NaN without any, and their number."""
+        """Return the mean of each row's votes, NaN without any, and their number."""
         with np.errstate(invalid="ignore"):
             return self.total / self.n_votes, self.n_votes
 
 
 class MedianBallot:
-    """The median of the votes on a row: a bit a tree and row says who may vote; the votes come block by block."""
+    """The median of the votes on a row: one bit per tree and row for who may vote; votes are computed in blocks."""
 
     def __init__(self, vote: Vote, n_rows: int):
         self.vote, self.n_rows = vote, n_rows
@@ -65,18 +65,18 @@ class MedianBallot:
         self.may_vote: list[np.ndarray] = []
 
     def cast(self, tree: Tree, unseen: np.ndarray) -> np.ndarray:
-        """Which rows the tree may vote on, one bit a row."""
+        """Return which rows the tree may vote on, one bit per row."""
         may_vote = np.zeros(self.n_rows, bool)
         may_vote[unseen] = True
         return np.packbits(may_vote)
 
     def count(self, tree: Tree, unseen: np.ndarray, cast: np.ndarray) -> None:
-        """Keep the tree, and who may vote."""
+        """Keep the tree and which rows it may vote on."""
         self.trees.append(tree)
         self.may_vote.append(cast)
 
     def result(self, threads: Threads) -> tuple[np.ndarray, np.ndarray]:
-        """Median of each row's votes, NaN without any, and their number."""
+        """Return the median of each row's votes, NaN without any, and their number."""
         n_votes = np.zeros(self.n_rows, np.int64)
 
         def silence(votes: np.ndarray, rows: slice) -> None:
@@ -95,10 +95,10 @@ def median_votes(
     threads: Threads,
     silence: Callable[[np.ndarray, slice], None] | None = None,
 ) -> np.ndarray:
-    """Median over the trees of their votes on each row, float64 (n,), block by block.
+    """Return the median over the trees of their votes on each row, float64 (n,), computed in blocks.
 
-    `silence` may set votes to NaN, which leaves them out: it is given those of a block, (n_trees, n_rows), and its
-    rows, which begin at a multiple of eight.
+    `silence` may set votes to NaN to leave them out; it gets the votes of a block, (n_trees, n_rows), and its rows,
+    which begin at a multiple of eight.
     """
     size = max(8, BLOCK_VOTES // len(trees) // 8 * 8)
     out = np.empty(n_rows)
@@ -114,7 +114,7 @@ def median_votes(
 
 
 def median_of_present(votes: np.ndarray) -> np.ndarray:
-    """Median of each column without its NaN, float64 (n,); NaN where there is nothing else.
+    """Return the median of each column ignoring NaN, float64 (n,); NaN if there is nothing else.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""`Ensemble`: a ranker held by many trees; reasons by votes, rules, files."""
+"""`Ensemble`: a ranker made of many trees; reasons by votes, rules, files."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ from toprank.tree.structure import Tree, check_columns, check_depth
 from toprank.words.counts import plural
 
 PATH_ROWS = 5_000
-"""Training rows, drawn at random, whose paths tell how each leaf of a tree is usually reached."""
+"""Training rows, drawn at random, whose paths show how each leaf of a tree is usually reached."""
 
 
 class Ensemble(BinnedRanker):
-    """Base of the rankers that are many trees; a subclass grows them and turns their votes into a score.
+    """Base of the rankers made of many trees; a subclass grows them and turns their votes into a score.
 
     Attributes
     ----------
@@ -59,21 +59,21 @@ class Ensemble(BinnedRanker):
         return vote_reasons(self.trees_, self.columns_, matrix, n_reasons, weights, originals=originals, gain=gain)
 
     def _tree_weights(self) -> np.ndarray | None:
-        """Weight of each tree's vote; None = all alike."""
+        """Weight of each tree's vote; None = all equal."""
         return None
 
     def _how(self) -> str:
-        """What of the trees the score is, in words."""
+        """How the trees make the score, in words."""
         return "mean"
 
     # --- reading ------------------------------------------------------------------------------------------------
 
     @property
     def feature_importances_(self) -> np.ndarray:
-        """Mean over the trees of the share of gain that each column brought, float64 (n_features,); sums to 1."""
+        """Mean over the trees of each column's share of the gain, float64 (n_features,); sums to 1."""
         check_is_fitted(self)
         shares = np.sum([gain_importance(tree) for tree in self.trees_], axis=0)
-        return shares / shares.sum() if shares.any() else shares  # a tree without conditions has no say
+        return shares / shares.sum() if shares.any() else shares  # a tree without conditions does not count
 
     @property
     def n_leaves_(self) -> int:
@@ -89,25 +89,25 @@ class Ensemble(BinnedRanker):
         return f"{plural(len(self.trees_), 'tree')}, {plural(self.n_leaves_, 'leaf', 'leaves')} in all"
 
     def apply(self, X: Any) -> np.ndarray:
-        """Leaf node that each row reaches in each tree, int32 (n, n_trees)."""
+        """Return the leaf node that each row reaches in each tree, int32 (n, n_trees)."""
         matrix = self._encode(X)
         return np.column_stack([tree.apply(matrix) for tree in self.trees_])
 
     def decision_path(self, X: Any) -> tuple[sp.csr_array, np.ndarray]:
-        """Nodes on each row's paths: sparse indicator (n, nodes of all trees), and where each tree's nodes begin."""
+        """Return the nodes on each row's paths: sparse indicator (n, nodes of all trees), and each tree's start."""
         matrix = self._encode(X)
         offset = np.append(0, np.cumsum([len(tree) for tree in self.trees_]))
         return sp.hstack([path_indicator(tree, matrix) for tree in self.trees_], format="csr"), offset
 
     def rules(self, *, exact: bool = False) -> Any:
-        """One row per leaf of a tree, best first: tree, rule, n, positives, training_rate, lift; all of training.
+        """Return one row per leaf, best first: tree, rule, n, positives, training_rate, lift; all on training data.
 
-        With `exact`, rules are written out in full, with all ways into a leaf that are known.
+        With `exact`, rules are written in full, with all known ways into a leaf.
         """
         return make_frame(rule_table(self.rule_list(exact=exact), exact=exact), self._backend)
 
     def rule_list(self, *, exact: bool = False) -> list[Rule]:
-        """The rules of all trees as data, best first; the `tree` of a rule says which tree it belongs to.
+        """Return the rules of all trees as data, best first; the `tree` of a rule is the tree it belongs to.
 
         Examples
         --------
@@ -125,11 +125,11 @@ class Ensemble(BinnedRanker):
             for rule in leaf_rules(tree, self.columns_, paths, exact=exact)
         ]
         positives, n = np.array([(rule.positives, rule.n) for rule in rules]).T
-        low = proportion_interval(positives, n)[0]  # a few lucky cases are no best rule
+        low = proportion_interval(positives, n)[0]  # so that a few lucky cases do not make the best rule
         return [rules[i] for i in np.argsort(-low, kind="stable")]
 
     def explain(self, X: Any) -> list[VoteExplanation]:
-        """Why each row stands where it stands: what each column did for it, on average over the trees."""
+        """Explain the score of each row: the contribution of each column, averaged over the trees."""
         matrix = self._encode(X)
         score = self._score_rows(matrix, Threads())
         rate, how = self.rates_.at(score), (self._tree_weights(), self._how())
@@ -139,9 +139,9 @@ class Ensemble(BinnedRanker):
         )
 
     def to_text(self, tree: int = 0, *, exact: bool = False) -> str:
-        """One of the trees as text, below the summary of the model; the first is tree 0.
+        """Return one of the trees as text, after the summary of the model; the first is tree 0.
 
-        With `exact`, numbers have all digits and nothing is cut: the text finds the leaves that `apply` finds.
+        With `exact`, numbers have all digits and nothing is cut: the text leads to the same leaves as `apply`.
         """
         check_is_fitted(self)
         if not isinstance(tree, int | np.integer) or not 0 <= tree < len(self.trees_):
@@ -153,7 +153,7 @@ class Ensemble(BinnedRanker):
         return to_text(self.trees_[tree], self.columns_, title=title, exact=exact)
 
     def to_plain(self) -> dict[str, Any]:
-        """What was learned, as plain values for other programs: class, columns, trees. `save` keeps all of it."""
+        """Return the model as plain values for other programs: class, columns, trees. `save` keeps everything."""
         check_is_fitted(self)
         return {
             "class": type(self).__name__,
@@ -185,10 +185,10 @@ class Ensemble(BinnedRanker):
 
 
 def negatives_above(tree: Tree) -> np.ndarray:
-    """Share of the tree's negatives ranked above each place and above the end, float64 (n_places + 1,), from 0 to 1.
+    """Return the share of the tree's negatives above each place and the end, float64 (n_places + 1,), from 0 to 1.
 
-    These are alpha_0, ..., alpha_L of the TreeRank paper, in the weights that the tree was grown with. Where there
-    were no negatives all places but the end have 0.
+    These are alpha_0, ..., alpha_L of the TreeRank paper, in the weights that the tree was grown with. Without
+    negatives all places but the end have 0.
     """
     leaves = np.flatnonzero(tree.is_leaf)
     above = np.append(0.0, np.cumsum(np.bincount(tree.leaf[leaves], tree.negative[leaves], tree.n_leaves)))

@@ -1,4 +1,4 @@
-"""`Forest`: meta-trees on bootstraps; what MetaAPForest and TreeRankForest share."""
+"""`Forest`: bagged meta-trees; what MetaAPForest and TreeRankForest share."""
 
 from __future__ import annotations
 
@@ -30,17 +30,17 @@ from toprank.tree.scoring import Card, Scoring
 from toprank.tree.structure import Tree
 
 CARD_FOLDS = 3
-"""Folds of the scorecards that score rows out of bag."""
+"""Folds of the scorecards used for out-of-bag scores."""
 
 MAX_REDRAWS = 20
-"""Bootstraps drawn again at most where one missed a class altogether."""
+"""Most redraws of a bootstrap sample that lacks a class."""
 
 COLUMNS_DRAWN: list[Any] = [StrOptions({"sqrt", "log2"}), Interval(Integral, 1, None, closed="left"),
                             Interval(Real, 0, 1, closed="right"), None]  # fmt: skip
-"""What scikit-learn checks of a number of columns to draw."""
+"""scikit-learn's checks of a number of columns to draw."""
 
 ROWS_DRAWN: list[Any] = [Interval(Integral, 1, None, closed="left"), Interval(Real, 0, 1, closed="right"), None]
-"""What scikit-learn checks of a number of rows to draw."""
+"""scikit-learn's checks of a number of rows to draw."""
 
 
 @dataclass(frozen=True)
@@ -54,10 +54,10 @@ class Judgement:
 
 
 class Forest(Ensemble):
-    """Base of the forests of meta-trees: bootstraps, drawn columns, out-of-bag scores.
+    """Base of the forests of meta-trees: bootstrap samples, drawn columns, out-of-bag scores.
 
-    A subclass says how a meta-tree grows (`_growth`) and which measures judge it (`_judgements`). A tree's vote on a
-    row is its own score, the score of the forest the mean of the votes; a subclass may replace both.
+    A subclass defines how a meta-tree grows (`_growth`) and which measures judge it (`_judgements`). A tree's vote on a
+    row is its score, and the forest's score is the mean of the votes; a subclass may replace both.
     """
 
     _parameter_constraints: dict[str, list[Any]] = {
@@ -140,24 +140,24 @@ class Forest(Ensemble):
 
     @abstractmethod
     def _settings(self) -> GrowthSettings:
-        """How a meta-tree grows."""
+        """Return how a meta-tree grows."""
 
     def _grow(
         self, settings: GrowthSettings, data: BinnedCases, weight: np.ndarray, sampler: FeatureSampler | None
     ) -> tuple[MetaTree, float]:
-        """One meta-tree, and the unit of its weights."""
+        """Return one meta-tree and the unit of its weights."""
         return grow_meta(settings, data, weight, Threads(), sampler)
 
     def _vote(self, tree: Tree, score: np.ndarray) -> np.ndarray:
-        """What one tree says of rows that it gives these scores."""
+        """Return the votes of one tree on rows with these tree scores."""
         return score
 
     def _ballot(self, vote: Vote, n_rows: int) -> Ballot:
-        """What counts the votes on the rows that trees did not see."""
+        """Return the counter of out-of-bag votes."""
         return MeanBallot(vote, n_rows)
 
     def _voter(self, matrix: np.ndarray, points: np.ndarray | None) -> Vote:
-        """What trees say of the rows of a matrix, whose points on the scorecard inside leaves, if any, are known."""
+        """Return the votes of trees on the rows of a matrix, given their points on the scorecard, if there is one."""
 
         def vote(tree: Tree, rows: Rows, threads: Threads) -> np.ndarray:
             if points is None:
@@ -195,9 +195,10 @@ class Forest(Ensemble):
         return self._judge_out_of_bag(data, *ballot.result(threads))
 
     def _fit_scoring(self, data: BinnedCases) -> tuple[Scoring, np.ndarray | None]:
-        """What orders rows inside leaves, and the points of each row by a scorecard that has not seen it.
+        """Return the scoring inside leaves, and the points of each row by a scorecard that did not see it.
 
-        All trees share one scorecard, of all rows. Out of bag, a row has the points of a scorecard of other folds.
+        All trees share one scorecard, fitted on all rows. Out of bag, a row gets the points of one fitted on other
+        folds.
         """
         fit = partial(fit_leaf_score, self.leaf_score, data, C=1.0, categories=category_search(self))
         scoring = fit(data.weight)
@@ -211,13 +212,13 @@ class Forest(Ensemble):
         return scoring, points
 
     def _draw_weights(self, data: BinnedCases, rng: np.random.Generator) -> np.ndarray:
-        """Weights of one tree's rows: those of a bootstrap, or their own."""
+        """Return the row weights of one tree: those of a bootstrap sample, or their own."""
         if self.bootstrap:
             return draw_bootstrap(data, self.max_samples, rng)
         return np.ones(len(data.X)) if data.weight is None else data.weight
 
     def _feature_sampler(self, n_features: int, rng: np.random.Generator) -> FeatureSampler | None:
-        """Random choice of columns; None where all are allowed."""
+        """Return the random choice of columns; None if all are allowed."""
         n_per_split = columns_wanted(self.max_features, n_features)
         n_per_tree = columns_wanted(self.max_meta_features, n_features)
         if n_per_split is None and n_per_tree is None:
@@ -225,18 +226,18 @@ class Forest(Ensemble):
         return FeatureSampler(n_features, n_per_split, n_per_tree, rng)
 
     def _judge_out_of_bag(self, data: BinnedCases, score: np.ndarray, votes: np.ndarray) -> Unseen | None:
-        """Keep out-of-bag scores and what the measures say of them; returns the rows that have one."""
+        """Keep out-of-bag scores and their measures; return the rows that have one."""
         self.oob_decision_function_ = score
         weight = np.ones(len(votes)) if data.weight is None else data.weight
         rows = np.flatnonzero((votes > 0) & (weight > 0))
         positive = data.is_positive[rows]
-        has_both = 0 < positive.sum() < len(rows)  # else too few rows for any to be left out
+        has_both = 0 < positive.sum() < len(rows)  # else there are too few rows for any to be out of bag
         for judgement in self._judgements:
             value = float("nan")
             if has_both and self.bootstrap:
                 value = judgement.measure(positive, score[rows], sample_weight=weight[rows], pos_label=True)
             setattr(self, judgement.attribute, value)
-        if not self.bootstrap:  # no row was left out
+        if not self.bootstrap:  # no row is out of bag
             self.oob_decision_function_ = np.full(len(votes), np.nan)
             return None
         return Unseen([HeldOut(score[rows], positive, weight[rows])], OUT_OF_BAG)
@@ -250,7 +251,7 @@ class Forest(Ensemble):
         return total / len(self.trees_)
 
     def _points(self, matrix: np.ndarray) -> np.ndarray | None:
-        """Points of rows on the scorecard that all trees share; None without one."""
+        """Return the points of rows on the shared scorecard; None without one."""
         scoring = self.trees_[0].scoring
         return scoring.total(matrix) if isinstance(scoring, Card) else None
 
@@ -278,11 +279,11 @@ class Forest(Ensemble):
             setattr(self, judgement.attribute, float(arrays[judgement.attribute.rstrip("_")]))
         self.oob_decision_function_ = arrays["oob_decision_function"]
         if self.oob_decision_function_.ndim != 1 or self.oob_decision_function_.dtype != np.float64:
-            raise InputError("The model's out-of-bag scores are no scores.")
+            raise InputError("The model's out-of-bag scores are not valid.")
 
 
 def draw_bootstrap(data: BinnedCases, max_samples: int | float | None, rng: np.random.Generator) -> np.ndarray:
-    """Weights of the rows in one bootstrap: how often each was drawn, times its own weight; float64 (n,).
+    """Return the row weights of one bootstrap sample: how often each was drawn, times its own weight; float64 (n,).
 
     Parameters
     ----------

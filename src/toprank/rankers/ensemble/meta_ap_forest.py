@@ -1,4 +1,4 @@
-"""`MetaAPForest`: MetaAP trees on bootstraps, averaged."""
+"""`MetaAPForest`: bagged MetaAP trees."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ from toprank.rankers.growth import PUBLISHED_CATEGORIES, GrowthSettings
 
 
 class MetaAPForest(Forest):
-    """MetaAP trees on bootstraps of the training data; the score is the mean of theirs.
+    """MetaAP trees on bootstrap samples of the training data; the score is the mean over the trees.
 
     Parameters
     ----------
     n_estimators : int, default 100
     max_depth, leaf_depth : int or None
-        Meta-levels and depth of the inner trees; leaf_depth=None = max_depth, as published.
+        Levels of the meta-trees and depth of the inner trees; leaf_depth=None = max_depth, as published.
     criterion : {"entropy", "ap", "auc", "gini", "error"}, default "entropy"
         As in `MetaAP`.
     leaf_order : {"rate", "meta"}, default "rate"
         As in `MetaAP`.
     leaf_score : {"additive", "margin", "constant"}, default "additive"
-        What orders the rows inside a leaf of a tree; with "additive" all trees share one scorecard, as in `MetaAP`.
+        How rows are ordered inside a leaf of a tree; with "additive" all trees share one scorecard, as in `MetaAP`.
     max_features : {"sqrt", "log2"}, int, float or None, default 0.3
-        Columns drawn at random for each condition: a number, or a share; None = all, as published.
+        Columns drawn at random per condition: a number, or a share; None = all, as published.
     bootstrap : bool, default True
         Draw rows with replacement; False = every tree sees all rows.
     max_samples : int, float or None, default None
-        Rows drawn for each tree: a number, or a share; None = as many as there are.
+        Rows drawn per tree: a number, or a share; None = as many as there are.
     min_samples_leaf, min_samples_split, min_gain, max_leaf_nodes, smoothing, smoothing_strength, splitter, max_bins
         As in `MetaAP`.
     categorical_features, keep_columns, cat_smooth, min_data_per_group, budget, pos_label
@@ -40,7 +40,7 @@ class MetaAPForest(Forest):
     max_cat_threshold : int or None, default 32
         As in `MetaAP`; nobody reads all conditions of many trees, so the limit is higher.
     n_jobs : int or None
-        Trees grown side by side; results are the same for any number.
+        Trees grown in parallel; the results do not depend on it.
     random_state : int, RandomState or None
     verbose : int, default 0
         1 shows progress on standard error.
@@ -49,9 +49,9 @@ class MetaAPForest(Forest):
     ----------
     trees_ : list of Tree
     oob_decision_function_ : float64 array of shape (n,)
-        Mean score of the trees that did not see the row; NaN where all did, as with bootstrap=False.
+        Mean score of the trees that did not see the row; NaN if all did, as with bootstrap=False.
     oob_score_ : float
-        Average precision of these scores; NaN where there are none of one class.
+        Average precision of these scores; NaN if a class has none.
     feature_importances_ : float64 array of shape (n_features,)
 
     References
@@ -140,16 +140,16 @@ class MetaAPForest(Forest):
 
     @classmethod
     def paper(cls, depth: int, **parameters: Any) -> Self:
-        """MetaAPForest as published: 100 trees as `MetaAP.paper` grows them, on bootstraps as large as the table.
+        """MetaAPForest as published: 100 trees grown as in `MetaAP.paper`, on bootstrap samples as large as the table.
 
-        Every condition may be on any column, and the score is the mean of the trees' scores.
+        Every condition may use any column, and the score is the mean of the trees' scores.
 
         Parameters
         ----------
         depth : int
-            Meta-levels, and depth of the inner trees.
+            Levels of the meta-trees, and depth of the inner trees.
         **parameters
-            Of `MetaAPForest`; they replace the published ones. `splitter="hist"` is faster on long tables.
+            Parameters of `MetaAPForest` that replace the published ones. `splitter="hist"` is faster on long tables.
 
         Examples
         --------

@@ -14,14 +14,14 @@ PLACE = np.int16
 """Place in a tree: TreeRankBoost's trees have at most 2 ** 14 leaves."""
 
 CASES_A_CALL = 16
-"""Distinct cases that a thread takes at a time: each of them meets all negatives."""
+"""Distinct cases per batch of a thread; each is compared with all negatives."""
 
 
 @dataclass(frozen=True, eq=False)
 class PairRule:
-    """Trees that vote, and the negatives that cases are compared with, by their places in the trees.
+    """Voting trees, and the negatives to compare cases with, by their places in the trees.
 
-    Negatives that no tree tells apart are kept once, with their number: the score is exact.
+    Negatives with the same places in all trees are stored once, with their count; the score is exact.
 
     Attributes
     ----------
@@ -30,7 +30,7 @@ class PairRule:
     places : int16 array of shape (n_tuples, n_trees)
         Distinct places of the negatives, 0 is the top of a tree.
     count : int64 array of shape (n_tuples,)
-        Weight of the negatives that stand there, in integer units.
+        Weight of the negatives at these places, in integer units.
     """
 
     weight: np.ndarray
@@ -51,11 +51,11 @@ class PairRule:
         return cls(weight, distinct, total)
 
     def first(self, n_trees: int) -> PairRule:
-        """The rule of the first trees alone."""
+        """Return the rule of the first trees only."""
         return PairRule.of(self.weight[:n_trees], self.places[:, :n_trees], self.count)
 
     def scores(self, places: np.ndarray, threads: Threads) -> np.ndarray:
-        """Mean over the negatives of the sign of the vote, float64 (n,) in [-1, 1], ties counting 0.
+        """Return the mean over the negatives of the sign of the vote, float64 (n,) in [-1, 1]; ties count 0.
 
         Examples
         --------

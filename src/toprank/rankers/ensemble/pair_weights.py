@@ -12,17 +12,17 @@ import math
 import numpy as np
 
 LARGEST_STEP = 16.0
-"""Largest weight of a tree: reached where a tree puts no positive below a negative, so that J falls without end."""
+"""Largest weight of a tree, reached if the tree puts no positive below a negative, so that J has no minimum."""
 
 STEP_UNIT = 2.0**-32
-"""Weights of trees are whole multiples of this: sums of up to 2 ** 17 of them are exact, and so is every tie."""
+"""Weights of trees are multiples of this: sums of up to 2 ** 17 of them are exact, and so is every tie."""
 
 TOLERANCE = 1e-13
-"""Change of the step at which Newton's method ends."""
+"""Newton's method stops below this change of the step."""
 
 
 class PairWeights:
-    """Weights of cases as boosting goes on.
+    """Weights of the cases during boosting.
 
     Parameters
     ----------
@@ -51,7 +51,7 @@ class PairWeights:
         self.omega, log_criterion = np.zeros(len(self.score)), 0.0
         for rows, total, sign in zip(self._rows, self._sums, (1.0, -1.0), strict=True):
             exponent = sign * self.score[rows]
-            largest = exponent.max()  # taken out, so that nothing overflows
+            largest = exponent.max()  # factored out, so that nothing overflows
             mass = self.given[rows] * np.exp(exponent - largest)
             whole = math.fsum(mass)
             self.omega[rows] = mass / whole
@@ -60,25 +60,25 @@ class PairWeights:
 
     @property
     def smallest_pair(self) -> float:
-        """Least share of a pair in J: once J is below it, no exponential is above 1, and no pair is in wrong order."""
+        """Smallest share of a pair in J: once J is below it, no exponential exceeds 1, and all pairs are in order."""
         return math.prod(self.given[rows].min() / total for rows, total in zip(self._rows, self._sums, strict=True))
 
     def for_growing(self) -> np.ndarray:
-        """Weights to grow a tree with, float64 (n,): omega, each class with the sum that was given."""
+        """Return the weights to grow a tree with, float64 (n,): omega, scaled per class to the given sum."""
         if not self.score.any():
-            return self.given  # the first tree is that of the cases as they are, without rounding
+            return self.given  # the first tree uses the given weights, without rounding
         weight = np.zeros(len(self.omega))
         for rows, total in zip(self._rows, self._sums, strict=True):
             weight[rows] = self.omega[rows] * total
         return weight
 
     def by_place(self, place: np.ndarray, n_places: int) -> tuple[np.ndarray, np.ndarray]:
-        """Sum of omega+ and of omega- at each place of a tree."""
+        """Return the sums of omega+ and of omega- at each place of a tree."""
         negative, positive = (np.bincount(place[rows], self.omega[rows], n_places) for rows in self._rows)
         return positive, negative
 
     def moved(self, step: np.ndarray) -> PairWeights:
-        """The weights after S has grown by `step`, float64 (n,)."""
+        """Return the weights after adding `step` to S, float64 (n,)."""
         other = object.__new__(PairWeights)
         other.given, other._rows, other._sums = self.given, self._rows, self._sums
         other.score = self.score + step
@@ -87,9 +87,9 @@ class PairWeights:
 
 
 def best_step(value: np.ndarray, positive: np.ndarray, negative: np.ndarray) -> float:
-    """Step a that minimises Z(a) = (sum of positive exp(-a value)) (sum of negative exp(a value)), 0 <= a <= 16.
+    """Return the a that minimises Z(a) = (sum of positive exp(-a value)) (sum of negative exp(a value)), 0 <= a <= 16.
 
-    log Z is convex: its slope is the mean of the values under the tilted negatives less that under the tilted
+    log Z is convex: its slope is the mean of the values under the tilted negatives minus that under the tilted
     positives, its curvature the sum of their variances. Newton's method, kept inside a bracket of the root.
 
     Parameters
@@ -136,6 +136,6 @@ def best_step(value: np.ndarray, positive: np.ndarray, negative: np.ndarray) -> 
 
 
 def discordant_pairs(positive: np.ndarray, negative: np.ndarray) -> tuple[float, float]:
-    """Weighted rate of pairs whose negative ranks above the positive, and of pairs that tie; places best first."""
+    """Return the weighted rates of pairs with the negative above the positive, and of ties; places best first."""
     above = np.cumsum(negative) - negative
     return float((positive * above).sum()), float((positive * negative).sum())

@@ -1,4 +1,4 @@
-"""`TreeRankBoost`: small TreeRank trees, each on the pairs that those before it put in the wrong order."""
+"""`TreeRankBoost`: small TreeRank trees, each fitted to the pairs that the earlier ones order wrongly."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ from toprank.tree.structure import Tree
 from toprank.tree.weights import integer_weights
 
 PAIR_LIMIT = 2**18
-"""Distinct negatives times trees up to which output="auto" compares each case with all negatives: about a tenth of a
-millisecond a distinct case."""
+"""Largest product of distinct negatives and trees for which output="auto" compares each case with all negatives:
+about a tenth of a millisecond per distinct case."""
 
 SMALLEST_STEP = 1e-9
 """Weight of a tree at or below which boosting ends."""
 
 FIGURES_A_ROUND = ("weights", "errors", "strict_errors", "criterion")
-"""What is known of each round, in the names of files and, with an underscore, of attributes."""
+"""Figures per round: the names in files and, with an underscore, of attributes."""
 
 BLOCK_ROWS = 65_536
-"""Rows whose places in all trees are held at a time."""
+"""Rows whose places in all trees are in memory at a time."""
 
 
 class TreeRankBoost(Ensemble):
@@ -44,34 +44,34 @@ class TreeRankBoost(Ensemble):
 
     Each round grows a TreeRank tree on weighted cases, takes as its value s_m(x) the mean of its rule r_m(x, X') over
     the weighted negatives X', chooses the step a_m that lowers the exponential criterion of pairs most, and gives more
-    weight to positives that stand low and negatives that stand high. The criterion
+    weight to positives that rank low and negatives that rank high. The criterion
 
         J = mean over pairs of exp(-(S(positive) - S(negative))),  S = a_1 s_1 + a_2 s_2 + ...
 
-    never rises. The weights of section V-D of the paper are changed for that: as printed, positives and negatives are
-    moved the same way, by L_m in place of a_m. See "How TreeRankBoost works" in the documentation.
+    never rises. This needs a change to the weights of section V-D of the paper: as printed, positives and negatives
+    move the same way, by L_m instead of a_m. See "How TreeRankBoost works" in the documentation.
 
-    Expected hit rates come from three further models, each fitted without a third of the cases: boosting leaves hardly
-    a training pair in disorder, so what it makes of its own cases says nothing about new ones. They make up three
-    quarters of the time to fit, and depend on the order of the rows.
+    Expected hit rates come from three further models, each fitted without a third of the cases: boosting
+    orders almost all training pairs correctly, so its training scores say nothing about new cases. They take three
+    quarters of the fitting time, and depend on the order of the rows.
 
     Parameters
     ----------
     n_estimators : int, default 50
-        Rounds at most.
+        Most rounds.
     max_depth : int from 1 to 14, default 2
-        Meta-levels of a tree.
+        Levels of a meta-tree.
     leaf_depth : int or None, default 3
         Depth of the inner trees; None = max_depth.
     learning_rate : float in (0, 1], default 1.0
-        Part of the best step that is taken.
+        Share of the best step to take.
     output : {"auto", "pairs", "additive"}, default "auto"
         What a case scores. pairs: the mean over the training negatives of the sign of the vote, as published, ties
-        counting 0; exact. additive: S(x). auto: pairs where the distinct negatives times the trees are at most 2 ** 18,
+        counting 0; exact. additive: S(x). auto: pairs if the distinct negatives times the trees are at most 2 ** 18,
         else additive.
     leaf_order : {"meta", "rate", "training"}, default "meta"
         Order of a tree's cells: from left to right in the meta-tree, as published; by positive rate, shrunk along the
-        meta-tree; or by positive rate as it is.
+        meta-tree; or by the unshrunk positive rate.
     min_samples_leaf, min_samples_split, min_gain, max_leaf_nodes, smoothing, smoothing_strength, splitter, max_bins
         As in `TreeRank`; weights count as cases.
     categorical_features, keep_columns, cat_smooth, min_data_per_group, budget, pos_label
@@ -79,20 +79,20 @@ class TreeRankBoost(Ensemble):
     max_cat_threshold : int or None, default 32
         As in `TreeRank`; nobody reads all conditions of many trees, so the limit is higher.
     n_jobs : int or None
-        Threads; results are the same for any number.
+        Threads; the results do not depend on it.
     cv : int, splitter or iterable of splits, default 3
-        Folds for the hit rates of new cases; 0 = none, rates are then those of training.
+        Folds for the hit rates of new cases; 0 = training rates only.
     random_state : int, RandomState or None
-        Folds, the same each time for None; nothing else is random.
+        Seed of the folds, fixed for None; nothing else is random.
     verbose : int, default 0
         1 shows progress on standard error.
 
     Attributes
     ----------
     trees_ : list of Tree
-        Their weights of cases are those of their round.
+        The case weights in each are those of its round.
     weights_ : float64 array of shape (n_trees,)
-        a_m. Boosting ends early where none is left to find; without any, one tree of weight 0 is kept.
+        a_m. Boosting ends early if no step helps; if the first does not, one tree of weight 0 is kept.
     errors_ : float64 array of shape (n_trees,)
         Weighted rate of pairs in the wrong order at each round, ties counting one half: 1 - AUC of the round.
     strict_errors_ : float64 array of shape (n_trees,)
@@ -208,9 +208,9 @@ class TreeRankBoost(Ensemble):
         self._set_rule(np.column_stack(places), integer_weights(data.is_positive, data.weight).total[negatives])
 
     def _rounds(self, data: BinnedCases, threads: Threads) -> Iterator[tuple[Tree, np.ndarray, *tuple[float, ...]]]:
-        """Tree, places of the rows, step, error, strict error and criterion of each round, while there is one to find.
+        """Yield tree, places of the rows, step, error, strict error and criterion of each round.
 
-        Stops where no step lowers the criterion, and once it is so low that no pair can be in the wrong order.
+        Stops if no step lowers the criterion, or once it is so low that no pair can be in the wrong order.
         """
         settings = GrowthSettings.from_estimator(
             self,
@@ -228,7 +228,7 @@ class TreeRankBoost(Ensemble):
             positive, negative = weights.by_place(place, tree.n_leaves)
             strict, tied = discordant_pairs(positive, negative)
             step = self.learning_rate * best_step(value, positive, negative)
-            step = np.floor(step / STEP_UNIT) * STEP_UNIT  # a shorter step never does harm: log Z is convex
+            step = np.floor(step / STEP_UNIT) * STEP_UNIT  # a shorter step never hurts: log Z is convex
             moved = weights.moved(step * value[place])
             is_better = step > SMALLEST_STEP and moved.criterion < weights.criterion
             if not is_better and i > 0:
@@ -239,7 +239,7 @@ class TreeRankBoost(Ensemble):
                 return
 
     def _set_rule(self, places: np.ndarray, count: np.ndarray) -> None:
-        """Keep the negatives that cases are compared with, if they are."""
+        """Keep the negatives to compare cases with, if output is "pairs"."""
         self._rule: PairRule | None = None
         if self.output != "additive":
             rule = PairRule.of(self.weights_, places, count)
@@ -250,7 +250,7 @@ class TreeRankBoost(Ensemble):
 
     @property
     def output_(self) -> str:
-        """What cases score: "pairs" or "additive"."""
+        """Return what cases score: "pairs" or "additive"."""
         check_is_fitted(self)
         return "additive" if self._rule is None else "pairs"
 
@@ -263,18 +263,18 @@ class TreeRankBoost(Ensemble):
         return out
 
     def _places(self, matrix: np.ndarray, threads: Threads) -> np.ndarray:
-        """Place of each row in each tree, int16 (n, n_trees)."""
+        """Return the place of each row in each tree, int16 (n, n_trees)."""
         return np.column_stack([tree.leaf[tree.apply(matrix, threads)].astype(PLACE) for tree in self.trees_])
 
     def _sums(self, places: np.ndarray) -> np.ndarray:
-        """S of rows by their places in the first trees."""
+        """Return S of rows from their places in the first trees."""
         total = np.zeros(len(places))
         for weight, value, place in zip(self.weights_, self._values, places.T, strict=False):
             total += weight * value[place]
         return total
 
     def staged_decision_function(self, X: Any) -> Iterator[np.ndarray]:
-        """Scores after 1, 2, ... rounds: what a model of so many rounds and the same `output_` scores.
+        """Yield the scores after 1, 2, ... rounds, as a model with that many rounds and the same `output_` gives.
 
         Parameters
         ----------
@@ -304,7 +304,7 @@ class TreeRankBoost(Ensemble):
 
     @property
     def feature_importances_(self) -> np.ndarray:
-        """Share of gain that each column brought, weighted by the trees' steps, float64 (n_features,); sums to 1."""
+        """Share of each column in the gain, weighted by the trees' steps, float64 (n_features,); sums to 1."""
         check_is_fitted(self)
         shares = np.array([gain_importance(tree) for tree in self.trees_]) * self.weights_[:, None]
         total = shares.sum(axis=0)
@@ -349,14 +349,14 @@ class TreeRankBoost(Ensemble):
 
 
 def are_exact(count: np.ndarray) -> bool:
-    """Tell whether the sum of positive whole numbers is within what a vote can count, 2 ** 62."""
+    """Return True if positive integers sum to at most 2 ** 62, the most that a vote can count."""
     return float(count.astype(np.float64).sum()) < 2.0**62
 
 
 def values_of_places(tree: Tree) -> np.ndarray:
-    """Mean of a tree's rule over its weighted negatives at each place, float64 (n_places,) in [-1, 1].
+    """Return the mean of a tree's rule over its weighted negatives at each place, float64 (n_places,) in [-1, 1].
 
-    At place k the negatives below it count 1, those above it -1, those beside it 0: with alpha_k the share above,
+    At place k the negatives below it count 1, those above it -1, those level with it 0: with alpha_k the share above,
     (1 - alpha_{k+1}) - alpha_k.
     """
     above = negatives_above(tree)

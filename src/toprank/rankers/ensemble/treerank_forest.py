@@ -1,4 +1,4 @@
-"""`TreeRankForest`: TreeRank trees on bootstraps, by the mean or the median of what they say of a row."""
+"""`TreeRankForest`: bagged TreeRank trees, by the mean or the median of their scores."""
 
 from __future__ import annotations
 
@@ -23,37 +23,37 @@ from toprank.tree.structure import Tree
 
 
 class TreeRankForest(Forest):
-    """TreeRank trees on bootstraps of the training data: bagging, or with drawn columns a ranking forest.
+    """TreeRank trees on bootstrap samples of the training data: bagging, or a ranking forest if columns are drawn too.
 
-    A tree says of a row which share of its negatives does not rank above the row's cell; the score is the mean over
-    the trees (section V-C of the paper) or their median. A cell without negatives so ties with the cell below it.
+    A tree scores a row by the share of its negatives that do not rank above the row's cell; the forest takes the mean
+    over the trees (section V-C of the paper) or the median. So a cell without negatives ties with the cell below it.
 
     Parameters
     ----------
     n_estimators : int, default 100
     max_depth, leaf_depth : int or None
-        Meta-levels and depth of the inner trees; leaf_depth=None = max_depth.
+        Levels of the meta-trees and depth of the inner trees; leaf_depth=None = max_depth.
     leaf_ranker : {"tree", "stump", "oblique"}, default "tree"
-        How a cell is parted, as in `TreeRank`. Weighted sums follow slanted boundaries that trees need many steps for.
+        How a cell is split, as in `TreeRank`. Weighted sums follow slanted boundaries, for which trees need many steps.
     logistic_C : float, default 1.0
         Inverse penalty, C of the L1 logistic regression, of weighted sums.
     leaf_order : {"rate", "meta", "training"}, default "rate"
         Order of a tree's cells: by positive rate, strongly shrunk along the meta-tree; from left to right in the
-        meta-tree, as published; or by positive rate as it is.
+        meta-tree, as published; or by the unshrunk positive rate.
     leaf_score : {"additive", "margin", "constant"}, default "additive"
-        What orders the rows inside a cell of a tree: one scorecard that all trees share, as in `MetaAP`; the distance
-        to the conditions on the path; or nothing, as published.
+        How rows are ordered inside a cell of a tree: by one scorecard that all trees share, as in `MetaAP`; by the
+        distance to the conditions on the path; or not at all, as published.
     aggregation : {"mean", "median-rank"}, default "mean"
-        Mean over the trees, as published, or median: a row's rank among the negatives in the middle tree.
+        Mean over the trees, as published, or median: a row's rank among the negatives in the median tree.
     max_features : {"sqrt", "log2"}, int, float or None, default None
-        Columns drawn at random for each condition: a number, or a share of all columns; None = all, as published.
+        Columns drawn at random per condition: a number, or a share of all columns; None = all, as published.
     max_meta_features : {"sqrt", "log2"}, int, float or None, default None
-        Columns drawn once for each meta-node, to which its whole inner tree is confined; its conditions then draw
+        Columns drawn once per meta-node, which limit its whole inner tree; its conditions then draw
         from these.
     bootstrap : bool, default True
         Draw rows with replacement; False = every tree sees all rows.
     max_samples : int, float or None, default None
-        Rows drawn for each tree: a number, or a share; None = as many as there are.
+        Rows drawn per tree: a number, or a share; None = as many as there are.
     min_samples_leaf, min_samples_split, min_gain, max_leaf_nodes, smoothing, smoothing_strength, splitter, max_bins
         As in `TreeRank`.
     categorical_features, keep_columns, cat_smooth, min_data_per_group, budget, pos_label
@@ -61,7 +61,7 @@ class TreeRankForest(Forest):
     max_cat_threshold : int or None, default 32
         As in `TreeRank`; nobody reads all conditions of many trees, so the limit is higher.
     n_jobs : int or None
-        Trees grown side by side; results are the same for any number.
+        Trees grown in parallel; the results do not depend on it.
     random_state : int, RandomState or None
     verbose : int, default 0
         1 shows progress on standard error.
@@ -70,9 +70,9 @@ class TreeRankForest(Forest):
     ----------
     trees_ : list of Tree
     oob_decision_function_ : float64 array of shape (n,)
-        Score by the trees that did not see the row; NaN where all did, as with bootstrap=False.
+        Score by the trees that did not see the row; NaN if all did, as with bootstrap=False.
     oob_score_ : float
-        Area under the ROC curve of these scores; NaN where there are none of one class.
+        Area under the ROC curve of these scores; NaN if a class has none.
     oob_average_precision_ : float
         Their average precision.
     feature_importances_ : float64 array of shape (n_features,)
@@ -203,7 +203,7 @@ class TreeRankForest(Forest):
 
 
 def share_not_above(tree: Tree, score: np.ndarray) -> np.ndarray:
-    """Score s-tilde of remark 8 of rows by their tree scores: the share of negatives that does not rank above the cell.
+    """Return s-tilde of remark 8 from tree scores: the share of negatives that do not rank above the row's cell.
 
     With R_j the cells 0 to j, best first, a row in cell k is in R_j for j >= k, so the sum of remark 8 telescopes:
     the sum over j of (alpha_{j+1} - alpha_j) 1{x in R_j} = the sum over j >= k of the differences = 1 - alpha_k.

@@ -1,8 +1,8 @@
-"""Monotone constraints on plain trees: the score never falls, or never rises, along a column of numbers.
+"""Monotone constraints on plain trees: the score never falls, or never rises, along a number column.
 
-Two things keep it, as in scikit-learn's trees. A condition on a constrained column whose rates go the wrong way is not
-taken (`Limits.direction`). And the middle between the rates of its two sides bounds all rates below it, so that what
-other columns do further down cannot undo it.
+Two things ensure this, as in scikit-learn's trees. A split on a constrained column whose rates go the wrong way is
+rejected (`Limits.direction`). And the midpoint of the rates of its two sides bounds all rates below it, so that
+splits further down cannot undo it.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from toprank.tree.columns import Column
 from toprank.tree.structure import Tree
 
 MONOTONIC_CST: list[Any] = ["array-like", dict, None]
-"""What scikit-learn checks of the parameter."""
+"""scikit-learn's checks of the parameter."""
 
 
 def read_directions(given: Any, columns: Sequence[Column], is_categorical: np.ndarray, owner: str) -> np.ndarray | None:
-    """Direction of each column: int8 (n_features,), 1 = the score must not fall as it rises, -1 = must not rise.
+    """Return the direction of each column: int8 (n_features,), 1 = the score must not fall as it rises, -1 = not rise.
 
     Parameters
     ----------
@@ -34,7 +34,7 @@ def read_directions(given: Any, columns: Sequence[Column], is_categorical: np.nd
 
     Returns
     -------
-    direction : int8 array, or None where no column has one
+    direction : int8 array, or None if no column has one
     """
     if given is None:
         return None
@@ -71,12 +71,12 @@ def read_directions(given: Any, columns: Sequence[Column], is_categorical: np.nd
 
 
 def bounded_rates(tree: Tree, rate: np.ndarray, direction: np.ndarray | None) -> np.ndarray:
-    """Rates of the nodes of a plain tree, moved inside the bounds that the constrained conditions above them set.
+    """Return the node rates of a plain tree, clipped to the bounds set by the constrained splits above them.
 
     Parameters
     ----------
     tree : Tree
-        Its weights say the rates of both sides of a condition.
+        Its weights give the rates of both sides of a condition.
     rate : float array of shape (n_nodes,)
     direction : int8 array of shape (n_features,), or None for no constraints
 
@@ -98,7 +98,7 @@ def bounded_rates(tree: Tree, rate: np.ndarray, direction: np.ndarray | None) ->
         sides = [int(tree.left[node]), int(tree.right[node])]
         low[sides], high[sides] = low[node], high[node]
         towards = direction[tree.feature[node]] if tree.kind[node] == NUMERIC else 0
-        if towards == 0 or np.isinf(tree.threshold[node]):  # an infinite threshold parts values from missing ones
+        if towards == 0 or np.isinf(tree.threshold[node]):  # an infinite threshold separates values from missing ones
             continue
         middle = np.clip(raw[sides], low[node], high[node]).mean()
         lower, upper = sides if towards > 0 else sides[::-1]

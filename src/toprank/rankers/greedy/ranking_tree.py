@@ -31,63 +31,63 @@ class RankingTree(TreeRanker):
     Parameters
     ----------
     criterion : {"gini", "entropy", "ap", "auc"}, default "gini"
-        What a split gains.
+        Criterion for the splits.
     leaf_score : {"constant", "margin", "votes"}, default "constant"
-        constant: leaves by their smoothed positive rate, ties inside. margin: signed distance to the nearest threshold
-        on the path; positive in leaves with a majority of positives, negative in the others (the geometric score of
-        Alvarez & Bernard, 2005). votes: all leaves vote, a leaf counts `vote_decay` to the power of the conditions the
-        row breaks on the way to it (the confusion factor of Ling & Yan, 2003). Leaves that nothing orders share a place
-        in the ranking: with constant and votes those of equal rate; with margin those with a majority of positives one,
-        all others the second, as distances order rows across leaves. `rules`, the numbers of leaves in texts and
-        alerts, and `predict_proba` are about places (`n_places_`).
+        constant: the smoothed positive rate of the leaf; its rows tie. margin: signed distance to the nearest threshold
+        on the path, positive in leaves with a majority of positives, negative in the others (the geometric score of
+        Alvarez & Bernard, 2005). votes: all leaves vote; a leaf counts `vote_decay` to the power of the number of
+        conditions on its path that the row breaks (the confusion factor of Ling & Yan, 2003). Leaves that tie share a
+        place in the ranking: with constant and votes, those of equal rate; with margin, where distances order rows
+        across leaves, those with a majority of positives share the first place, all others the second. `rules`, the
+        leaf numbers in texts and alerts, and `predict_proba` refer to places (`n_places_`).
     distance : {"scaled", "raw"}, default "scaled"
-        Unit of the distance of leaf_score="margin": standard deviations of the column, or its own units, which makes
-        columns of large numbers count more; the baselines of the MetaAP paper are raw.
+        Unit of the distance of leaf_score="margin": standard deviations of the column, or its own unit, which gives
+        columns of large numbers more weight; the baselines of the MetaAP paper are raw.
     vote_decay : float from 0 to 1, default 0.3
-        What each broken condition leaves of a leaf's vote with leaf_score="votes"; 0 gives the leaf rate.
+        Factor by which each broken condition reduces a leaf's vote with leaf_score="votes"; 0 gives the leaf rate.
     max_depth : int or None, default 6
-        Conditions on a path at most; None = no limit.
+        Most conditions on a path; None = no limit.
     min_samples_leaf : int, default 5
-        Least weight of a leaf.
+        Minimum weight of a leaf.
     min_samples_split : int, default 2
-        Least weight of a node that may be split.
+        Minimum weight of a node to split.
     min_gain : float, default 0
-        Least gain of a split, as a share of the most that the criterion could gain at the root.
+        Minimum gain of a split, as a share of the largest possible gain at the root.
     max_leaf_nodes : int or None
         Grow best first up to this number of leaves.
     smoothing : {"hierarchical", "m-estimate"} or None
-        How leaf rates are pulled towards the rate above them.
+        How leaf rates are shrunk towards the rate of their parent.
     smoothing_strength : float
-        In cases.
-    splitter : {"hist", "exact", "midpoint"}
-        Bins, or every distinct value. Thresholds are the shortest decimals between two values; with "midpoint", which
-        is otherwise "exact", they lie midway, as in the papers.
+        Strength of the shrinkage, in cases.
+        splitter : {"hist", "exact", "midpoint"}
+        Split on bins or on every distinct value. Thresholds are the shortest decimals between two values; "midpoint"
+        is "exact" with thresholds midway, as in the papers.
     max_bins : int
     categorical_features : list of names, positions or a mask
-        Columns to treat as categories besides strings, booleans and category columns; text among them is not read as
+        Columns to treat as categories besides strings, booleans and category columns; their text is not read as
         dates or numbers.
     cat_smooth : float or None, default 10
-        Cases by which the rate of a category is pulled to that of its node before categories are ordered. A condition
-        on many categories is judged on other cases than those that ordered them, so that chance buys no gain; None
-        turns that off, too: categories by their training rate, as the papers have it.
+        Strength, in cases, of shrinking the rate of a category towards its node's before categories are ordered. Splits
+        on many categories are judged on other cases than those that ordered them, so that noise brings no gain. None
+        turns both off and orders categories by their training rate, as in the papers.
     min_data_per_group : int, default 10
-        Categories of fewer cases in a node go together.
+        Categories with fewer cases in a node are grouped.
     max_cat_threshold : int or None, default 3
-        Categories that a condition names at most; all others are on its other side. None = no limit.
+        Most categories that a condition names; all others go to the other side. None = no limit.
     monotonic_cst : array-like of -1, 0, 1 per column, dict of names, or None
-        Columns of numbers along which the score may go one way only, as in scikit-learn: 1 = it never falls as the
-        column rises, -1 = it never rises. Needs leaf_score="constant": other scores follow distances and votes.
+        Number columns in which the score must be monotone, as in scikit-learn: 1 = it never falls as the column rises,
+        -1 = it never rises. Needs leaf_score="constant", as other scores depend on distances and votes.
     keep_columns : list of names, positions, a mask, or "all"
-        Columns to learn from although they look like identifiers, free text or constants, which are left out.
+        Columns to keep even if they look like identifiers, free text or constants, which are otherwise left out.
     budget : int, float or None
-        Cases (int) or share of cases (float) that `predict` lets through; None = as many as training positives.
+        Cases (int) or share of cases (float) that `predict` flags; None = as many as training positives.
     pos_label : label of the positive class, default the larger one
     n_jobs : int or None
-        Threads; results are the same for any number.
+        Threads; the results do not depend on it.
     cv : int, splitter or iterable of splits, default 5
-        Folds for the hit rates of new cases; 0 = none, rates are then those of training.
+        Folds for the hit rates of new cases; 0 = training rates only.
     random_state : int, RandomState or None
-        Folds, the same each time for None; nothing else is random.
+        Seed of the folds, fixed for None; nothing else is random.
 
     References
     ----------
@@ -173,7 +173,7 @@ class RankingTree(TreeRanker):
         direction = read_directions(self.monotonic_cst, data.columns, data.is_categorical, "RankingTree")
         if direction is not None and self.leaf_score != "constant":
             raise InputError(
-                f"RankingTree keeps monotonic_cst with leaf_score='constant' only, but leaf_score is "
+                f"RankingTree supports monotonic_cst only with leaf_score='constant', but leaf_score is "
                 f"{self.leaf_score!r}, whose scores change inside leaves. Hint: use leaf_score='constant'."
             )
         settings = GrowthSettings.from_estimator(self, CRITERIA[self.criterion], self.max_depth)
@@ -185,7 +185,7 @@ class RankingTree(TreeRanker):
         if self.leaf_score == "votes":
             scoring = Votes(self.vote_decay)
         elif self.leaf_score == "margin":
-            # Two places in the ranking: leaves with a majority of positives, and the others; margins do the rest.
+            # Two places in the ranking: leaves with a majority of positives, and the others; margins order rows within.
             scale = data.column_scales() if self.distance == "scaled" else np.ones(data.X.shape[1])
             scoring = Margin(scale, MAJORITY)
             total = tree.positive + tree.negative
@@ -207,10 +207,10 @@ class RankingTree(TreeRanker):
         self._stages = Stages.from_arrays(stages, self.tree_) if stages else None
 
     def staged_decision_function(self, X: Any) -> Iterator[np.ndarray]:
-        """Scores for the depths 1, 2, ... up to `max_depth`: what a tree fitted with that `max_depth` would score.
+        """Yield the scores of trees with max_depth 1, 2, ... up to `max_depth`.
 
-        All depths are read off the one fitted tree, bit for bit as if it had been fitted anew; where growing stopped
-        earlier the last scores repeat. With max_depth=None there are as many as the tree has levels.
+        All depths come from the one fitted tree, with the same bits as a refit; if growing stopped early, the last
+        scores repeat. With max_depth=None there are as many as the tree has levels.
 
         Parameters
         ----------
@@ -223,7 +223,7 @@ class RankingTree(TreeRanker):
         Raises
         ------
         ValueError
-            Where `max_leaf_nodes` made the tree grow best first.
+            If the tree was grown best first, with `max_leaf_nodes`.
 
         Examples
         --------
@@ -241,7 +241,7 @@ class RankingTree(TreeRanker):
         if stages is None:
             raise InputError(
                 "RankingTree.staged_decision_function needs a tree that was grown level by level, but this one was "
-                "grown best first, with max_leaf_nodes: such trees do not contain one another. Hint: limit max_depth "
+                "grown best first, with max_leaf_nodes: such trees are not nested. Hint: limit max_depth "
                 "instead."
             )
         matrix = self._encode(X)
@@ -251,7 +251,7 @@ class RankingTree(TreeRanker):
             return stages.scores(self.tree_, matrix, threads)
 
     def _vote_in_stages(self, matrix: np.ndarray, stages: Stages) -> Iterator[np.ndarray]:
-        """Scores of each depth where all leaves vote: each depth is a tree of its own."""
+        """Yield the scores of each depth with leaf_score="votes", where each depth needs its own tree."""
         for stage in range(1, stages.n_stages + 1):
             if stage <= stages.n_distinct:
                 tree = truncated_tree(self.tree_, stages.depth, stage)
@@ -262,12 +262,12 @@ class RankingTree(TreeRanker):
 
 
 def _is_poor(positive: np.ndarray, total: np.ndarray) -> np.ndarray:
-    """Nodes without a majority of positives."""
+    """Return the nodes without a majority of positives."""
     return positive <= MAJORITY * total
 
 
 def _rich_and_poor(positive: np.ndarray, total: np.ndarray, position: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Position 0 for leaves with a majority of positives and 1 for the others, and both rates."""
+    """Return position 0 for leaves with a majority of positives and 1 for the others, and both rates."""
     is_leaf = position >= 0
     poor = _is_poor(positive, total)
     if poor[is_leaf].all() or not poor[is_leaf].any():

@@ -1,4 +1,4 @@
-"""`ClassifierTree`: a meta-tree whose nodes are parted by fitted classifiers. It ranks, but nobody can read it."""
+"""`ClassifierTree`: a meta-tree whose nodes are split by fitted classifiers. It ranks, but cannot be read."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from toprank.tree.scoring import TIES
 
 
 class ClassifierTree:
-    """Scores, leaves and weights of a meta-tree of classifiers, under the names that `Tree` has for them.
+    """Scores, leaves and weights of a meta-tree of classifiers, under the same names as in `Tree`.
 
-    Whatever else a `Tree` has, conditions above all, is refused with a sentence.
+    Anything else that a `Tree` has, conditions above all, raises an error.
 
     Attributes
     ----------
     is_leaf, positive, negative, leaf, score, rate
-        As in `Tree`, one entry a meta-node.
+        As in `Tree`, one entry per meta-node.
     """
 
     scoring = TIES
@@ -45,13 +45,13 @@ class ClassifierTree:
         if name.startswith("__"):
             raise AttributeError(name)
         raise InputError(
-            "This TreeRank is parted by classifiers, so it has no conditions that could be read: reasons, rules, text "
+            "This TreeRank is split by classifiers, so it has no readable conditions: reasons, rules, text "
             f"and files need them ({name!r} of a tree). Hint: use leaf_ranker='tree' or 'oblique', or top_k with "
             "reasons=0."
         )
 
     def apply(self, X: np.ndarray, threads: Threads | None = None) -> np.ndarray:
-        """Meta-leaf of each row of X: int32 (n,)."""
+        """Return the meta-leaf of each row of X: int32 (n,)."""
         out = np.zeros(len(X), NODE)
         stack = [(0, np.arange(len(X)))]
         while stack:
@@ -63,10 +63,10 @@ class ClassifierTree:
         return out
 
     def decision_function(self, X: np.ndarray, threads: Threads | None = None) -> np.ndarray:
-        """Score of each row of X, float64 (n,): that of its cell."""
+        """Return the score of each row of X, float64 (n,): that of its cell."""
         return self.score[self.apply(X)]
 
     def scores_and_leaves(self, X: np.ndarray, threads: Threads | None = None) -> tuple[np.ndarray, np.ndarray]:
-        """Score, float64 (n,), and meta-leaf, int32 (n,), of each row of X."""
+        """Return score, float64 (n,), and meta-leaf, int32 (n,), of each row of X."""
         leaf = self.apply(X)
         return self.score[leaf], leaf

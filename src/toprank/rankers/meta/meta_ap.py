@@ -30,78 +30,78 @@ from toprank.tree.meta.objectives import AVERAGE_PRECISION
 
 
 class MetaAP(MetaRanker):
-    """A readable tree of trees that puts positives at the very top, by optimising average precision.
+    """A readable tree of trees that optimises average precision, to put positives at the very top.
 
-    An inner tree is grown with the AP criterion; its cells are ordered by (1 - precision) / recall and cut in two where
-    the AP of the left part is largest; both parts are treated the same way, `max_depth` levels deep. The result is
-    flattened into one `Tree`, in which several paths may lead to the same leaf.
+    An inner tree is grown with the AP criterion; its cells are ordered by (1 - precision) / recall and split in two
+    where the AP of the left part is largest. Both parts are split in the same way, `max_depth` levels deep. The result
+    is flattened into one `Tree`, in which several paths may lead to the same leaf.
 
     Parameters
     ----------
     max_depth : int or None, default 4
-        Meta-levels; at most 2 ** max_depth leaves.
+        Levels of the meta-tree; at most 2 ** max_depth leaves.
     leaf_depth : int or None, default 4
         Depth of the inner trees; None = max_depth, as published.
     criterion : {"entropy", "ap", "auc", "gini", "error"}, default "entropy"
-        What the conditions of inner trees are chosen by; their cells are ordered and cut by AP in any case. "ap", as
-        published, asks for conditions that most of the positives meet. Where positives live in several small pockets
-        "entropy" and "auc" find more of them.
+        Criterion for the splits of inner trees; their cells are always ordered and cut by AP. "ap", as published,
+        favours conditions that most of the positives meet. If positives form several small clusters, "entropy" and
+        "auc" find more of them.
     leaf_order : {"rate", "meta"}, default "rate"
         Order of the leaves: by positive rate, strongly shrunk along the meta-tree, or from left to right in the
-        meta-tree, as published. The published order can leave a rich leaf behind poor ones where positives live in
-        several separate pockets.
+        meta-tree, as published. If positives form several clusters, the published order can rank a rich leaf below
+        poor ones.
     leaf_score : {"additive", "linear", "margin", "constant"}, default "additive"
-        What orders the rows inside a leaf; leaves are never crossed. constant: nothing. margin: distance to the
-        nearest threshold on the path, in standard deviations of the column. linear: one sparse scorecard shared by
-        all leaves (L1 logistic regression on standardised columns). additive: the same, where a number may also get
+        How rows are ordered inside a leaf; the order of the leaves stays. constant: all rows tie. margin: distance to
+        the nearest threshold on the path, in standard deviations of the column. linear: one sparse scorecard shared by
+        all leaves (L1 logistic regression on standardised columns). additive: the same, but a number may also get
         points for being above some of its quantiles.
     logistic_C : float, default 1.0
-        Inverse penalty of the scorecard: C of its L1 logistic regression.
+        Inverse penalty of the scorecard, C of its L1 logistic regression.
     ccp_alpha : float or "cv", default "cv"
         Cost-complexity pruning on AP: what a leaf must add to the training AP to stay. "cv" chooses the penalty by
         stratified cross-validation.
     cv : int, splitter or iterable of splits, default 5
-        Folds for the hit rates of new cases and for ccp_alpha="cv"; an int means stratified folds. 0: rates are those
-        of training, and ccp_alpha="cv" takes 5 folds.
+        Folds for the hit rates of new cases and for ccp_alpha="cv"; an int means stratified folds. 0: training rates
+        only, and ccp_alpha="cv" uses 5 folds.
     min_samples_leaf : int, default 20
-        Least weight of a cell of an inner tree.
+        Minimum weight of a cell of an inner tree.
     min_samples_split : int, default 2
-        Least weight of a node that may be split.
+        Minimum weight of a node to split.
     min_gain : float, default 0
-        Least gain of a split, as a share of the most that the criterion could gain at the root.
+        Minimum gain of a split, as a share of the largest possible gain at the root.
     stop_at_ap_loss : bool, default False
-        For criterion "ap": an inner tree stops where its best condition has less AP than the condition above it gave
-        this side, a rule of the published code. What it stops are mostly sides that are poor in positives.
+        For criterion "ap": do not split a node of an inner tree if the best split has less AP than its parent's
+        split gave this side, a rule of the published code. It mostly stops sides with few positives.
     max_leaf_nodes : int or None
         Grow inner trees best first up to this number of cells.
     smoothing : {"hierarchical", "m-estimate"} or None
-        How leaf rates are pulled towards the rate above them.
+        How leaf rates are shrunk towards the rate of their parent.
     smoothing_strength : float
-        In cases.
-    splitter : {"hist", "exact", "midpoint"}
-        Bins, or every distinct value. Thresholds are the shortest decimals between two values; with "midpoint", which
-        is otherwise "exact", they lie midway, as in the papers.
+        Strength of the shrinkage, in cases.
+        splitter : {"hist", "exact", "midpoint"}
+        Split on bins or on every distinct value. Thresholds are the shortest decimals between two values; "midpoint"
+        is "exact" with thresholds midway, as in the papers.
     max_bins : int
     categorical_features : list of names, positions or a mask
-        Columns to treat as categories besides strings, booleans and category columns; text among them is not read as
+        Columns to treat as categories besides strings, booleans and category columns; their text is not read as
         dates or numbers.
     cat_smooth : float or None, default 10
-        Cases by which the rate of a category is pulled to that of its node before categories are ordered. A condition
-        on many categories is judged on other cases than those that ordered them, so that chance buys no gain; None
-        turns that off, too: categories by their training rate, as the papers have it.
+        Strength, in cases, of shrinking the rate of a category towards its node's before categories are ordered. Splits
+        on many categories are judged on other cases than those that ordered them, so that noise brings no gain. None
+        turns both off and orders categories by their training rate, as in the papers.
     min_data_per_group : int, default 10
-        Categories of fewer cases in a node go together.
+        Categories with fewer cases in a node are grouped.
     max_cat_threshold : int or None, default 3
-        Categories that a condition names at most; all others are on its other side. None = no limit.
+        Most categories that a condition names; all others go to the other side. None = no limit.
     keep_columns : list of names, positions, a mask, or "all"
-        Columns to learn from although they look like identifiers, free text or constants, which are left out.
+        Columns to keep even if they look like identifiers, free text or constants, which are otherwise left out.
     budget : int, float or None
-        Cases (int) or share of cases (float) that `predict` lets through; None = as many as training positives.
+        Cases (int) or share of cases (float) that `predict` flags; None = as many as training positives.
     pos_label : label of the positive class, default the larger one
     n_jobs : int or None
-        Threads; results are the same for any number.
+        Threads; the results do not depend on it.
     random_state : int, RandomState or None
-        Folds of ccp_alpha="cv", the same each time for None; nothing else is random.
+        Seed of the folds of ccp_alpha="cv", fixed for None; nothing else is random.
 
     Attributes
     ----------
@@ -109,7 +109,7 @@ class MetaAP(MetaRanker):
     ccp_alpha_ : float
         The penalty used.
     ccp_path_ : dict
-        With ccp_alpha="cv": penalties tried and their cross-validated AP (NaN where too few rows allow no folds).
+        With ccp_alpha="cv": penalties tried and their cross-validated AP (NaN if there are too few rows for folds).
 
     References
     ----------
@@ -207,7 +207,7 @@ class MetaAP(MetaRanker):
 
         The published code orders rows inside a leaf by a distance scaled over the scored batch; `leaf_score="margin"`
         is its counterpart that depends on the row alone. It also stops inner trees by a rule that the paper does not
-        tell: `stop_at_ap_loss=True`.
+        mention: `stop_at_ap_loss=True`.
         """
         published = {"max_depth": depth, "leaf_depth": None, "criterion": "ap", "leaf_order": "meta",
                      "leaf_score": "margin", "ccp_alpha": 0.0, "min_samples_leaf": 1, "min_gain": -np.inf,
@@ -218,7 +218,7 @@ class MetaAP(MetaRanker):
         if self.stop_at_ap_loss and self.criterion != "ap":
             raise InputError(
                 f"MetaAP with stop_at_ap_loss=True needs conditions chosen by criterion='ap', but criterion is "
-                f"{self.criterion!r}, whose gains are no AP. Hint: use min_gain to stop inner trees early."
+                f"{self.criterion!r}, whose gains are not AP. Hint: use min_gain to stop inner trees early."
             )
         return GrowthSettings.from_estimator(
             self,

@@ -1,4 +1,4 @@
-"""`MetaRanker`: what MetaAP and TreeRank share, from a grown meta-tree to a finished, pruned one."""
+"""`MetaRanker`: what MetaAP and TreeRank share: grow, order, prune, flatten, score."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ from toprank.tree.scoring import Card, Scoring
 class GrownMeta:
     """A meta-tree and the unit of its integer weights.
 
-    Where rows were set aside to order its leaves: these rows, and the weights of all.
+    If rows were held out to order its leaves: these rows, and the weights of all.
     """
 
     meta: MetaTree
@@ -58,8 +58,8 @@ class GrownMeta:
 class MetaRanker(TreeRanker):
     """Base of the rankers that are a meta-tree.
 
-    A subclass says what it optimises and how it grows and prunes; finishing, stages and the choice of the penalty by
-    cross-validation stand here.
+    A subclass defines what it optimises and how it grows and prunes; flattening, stages and the choice of the penalty
+    by cross-validation are here.
     """
 
     _objective: ClassVar[Objective]
@@ -74,21 +74,21 @@ class MetaRanker(TreeRanker):
 
     @abstractmethod
     def _settings(self) -> GrowthSettings:
-        """How the meta-tree grows."""
+        """Return how the meta-tree grows."""
 
     @abstractmethod
     def _grow(
         self, settings: GrowthSettings, data: BinnedCases, weight: np.ndarray | None, threads: Threads
     ) -> GrownMeta:
-        """A meta-tree on the rows that have weight."""
+        """Return a meta-tree on the rows with weight."""
 
     @abstractmethod
     def _pruner(self, settings: GrowthSettings, grown: GrownMeta, data: BinnedCases) -> Pruner:
-        """What cuts the meta-tree back."""
+        """Return the pruner of the meta-tree."""
 
     @abstractmethod
     def _measure(self, is_positive: np.ndarray, score: np.ndarray, weight: np.ndarray) -> float:
-        """What a penalty is chosen by: larger is better."""
+        """Return the measure that a penalty is chosen by; larger is better."""
 
     # --- fitting ------------------------------------------------------------------------------------------------
 
@@ -108,28 +108,28 @@ class MetaRanker(TreeRanker):
         return unseen
 
     def _has_fixed_order(self, grown: GrownMeta) -> bool:
-        """True where the order of leaves cannot be read off the meta-tree."""
+        """True if the order of the leaves does not follow from the meta-tree."""
         return False
 
     def _finish(
         self, settings: GrowthSettings, grown: GrownMeta, data: BinnedCases, scoring: Scoring, order: LeafOrder
     ) -> tuple[Any, Any]:
-        """The tree, and the node at which each meta-node begins."""
+        """Return the tree, and the node at which each meta-node begins."""
         return finish_meta(settings, grown.meta, grown.unit, data.is_categorical, scoring, order)
 
     def _remember(
         self, settings: GrowthSettings, grown: GrownMeta, data: BinnedCases, scoring: Scoring, pruner: Pruner
     ) -> None:
-        """Keep what the fitted model offers beside its tree."""
+        """Set the fitted attributes besides the tree."""
 
     def _fit_scoring(self, data: BinnedCases, weight: np.ndarray | None) -> Scoring:
-        """What orders rows inside leaves, from the rows that have weight."""
+        """Return the scoring inside leaves, fitted on the rows with weight."""
         return fit_leaf_score(self.leaf_score, data, weight, self.logistic_C, category_search(self))
 
     def _choose_penalty(
         self, settings: GrowthSettings, data: BinnedCases, pruner: Pruner, threads: Threads
     ) -> tuple[float, Unseen | None]:
-        """The penalty given, or the one of best cross-validated measure, ties to the largest; and the held-out cases.
+        """Return the penalty, given or the best by cross-validation (ties go to the largest), and the held-out cases.
 
         The held-out cases of a fold are scored at the penalty that is best on the other folds, so that the
         penalty is not chosen by their own outcomes.
@@ -154,7 +154,7 @@ class MetaRanker(TreeRanker):
     def _pruned_trees(
         self, settings: GrowthSettings, data: BinnedCases, fold: Fold, tried: np.ndarray, threads: Threads
     ) -> list[Any]:
-        """The finished tree at each penalty, of the rows that a fold learns from."""
+        """Return the final tree at each penalty, on the training rows of a fold."""
         inside = fold.inside_weight
         grown = self._grow(settings, data, inside, threads)
         pruner, scoring = self._pruner(settings, grown, data), self._fit_scoring(data, inside)
@@ -168,7 +168,7 @@ class MetaRanker(TreeRanker):
         return [trees[size] for size in sizes]
 
     def _held_out_scores(self, data: BinnedCases, fold: Fold, trees: list[Any]) -> list[float]:
-        """The measure on the held-out rows of a fold for each tree."""
+        """Return the measure on the held-out rows of a fold for each tree."""
         rows, done = fold.held_out, {}
         X, scoring = data.X[rows], trees[0].scoring
         points = scoring.total(X) if isinstance(scoring, Card) else None  # the same for all sizes of the tree
@@ -183,19 +183,19 @@ class MetaRanker(TreeRanker):
 
     @property
     def nodes_(self) -> Any:
-        """Meta-nodes, parents first: node, parent, depth, is_leaf, n, positives, alpha, beta, auc_gain; a frame."""
+        """Meta-nodes as a frame, parents first: node, parent, depth, is_leaf, n, positives, alpha, beta, auc_gain."""
         columns = {name: values.tolist() for name, values in self._fitted_meta().table().items()}
         return make_frame(columns, self._backend)
 
     def subtree(self, nodes: Any) -> Self:
-        """A copy of the model whose ranking ends in the given meta-nodes; what stands below them is merged.
+        """Return a copy of the model whose ranking ends in the given meta-nodes; the nodes below are merged.
 
         Parameters
         ----------
         nodes : list of int
-            Meta-nodes, as `nodes_` numbers them. The cells of the copy are ordered as `leaf_order` says; where that
-            needs rows that were set aside, or where cells were merged, they stay where they are. `predict` of the copy
-            lets whole cells through and its hit rates are those of training, as the training rows are gone.
+            Meta-nodes, numbered as in `nodes_`. The cells of the copy are ordered by `leaf_order`; if that needs
+            held-out rows, or if cells were merged, they keep their order. `predict` of the copy flags whole cells, and
+            its hit rates are training rates, as the training rows are no longer available.
 
         Examples
         --------
@@ -216,7 +216,7 @@ class MetaRanker(TreeRanker):
         return part
 
     def _cutoff_and_rates_of_cells(self, tree: Any) -> tuple[Cutoff, HitRates]:
-        """The budget's cutoff and training rates where the training rows are gone: cells are let through as a whole."""
+        """Set the cutoff of the budget and training rates without the training rows: whole cells are flagged."""
         cells = np.flatnonzero(tree.is_leaf)
         score = tree.score[cells]
         if tree.scoring.stays_inside:
@@ -229,7 +229,7 @@ class MetaRanker(TreeRanker):
         return find_cutoff(k, self.n_cases_, *counted), rates_of_training(*counted)
 
     def node_classifier(self, node: int) -> NodeClassifier:
-        """What parts one meta-node: a classifier with `predict` (True = the better half) and `to_text`.
+        """Return what splits one meta-node: a classifier with `predict` (True = the better half) and `to_text`.
 
         Examples
         --------
@@ -245,8 +245,8 @@ class MetaRanker(TreeRanker):
         chosen = int(own.check([node], f"{type(self).__name__}.node_classifier")[0])
         if own.meta.is_leaf[chosen]:
             raise InputError(
-                f"{type(self).__name__}.node_classifier needs a meta-node that is parted, but {chosen} is a cell of "
-                "the ranking. Hint: `nodes_` tells them apart in its column is_leaf."
+                f"{type(self).__name__}.node_classifier needs a meta-node that is split, but {chosen} is a cell of "
+                "the ranking. Hint: see the column is_leaf of `nodes_`."
             )
         meta, left = own.meta, own.meta.left[chosen]
         negative = meta.total - meta.positive
@@ -260,12 +260,11 @@ class MetaRanker(TreeRanker):
     # --- stages -------------------------------------------------------------------------------------------------
 
     def staged_decision_function(self, X: Any) -> Iterator[np.ndarray]:
-        """Scores for the meta-depths 1, 2, ... up to `max_depth`: what a model of that `max_depth` would score.
+        """Yield the scores of models with max_depth 1, 2, ... up to `max_depth`.
 
-        All depths are read off the one fitted model, bit for bit as if it had been refitted with the same
-        `leaf_depth`. With leaf_depth=None the inner trees are as deep as the fitted `max_depth` says, after each stage.
-        Where growing stopped earlier the last scores repeat. With max_depth=None there are as many as the meta-tree
-        has levels.
+        All depths come from the one fitted model, with the same bits as a refit with the same `leaf_depth`. With
+        leaf_depth=None the inner trees have the depth of the fitted `max_depth` at every stage. If growing stopped
+        early, the last scores repeat. With max_depth=None there are as many as the meta-tree has levels.
 
         Parameters
         ----------
@@ -278,7 +277,7 @@ class MetaRanker(TreeRanker):
         Raises
         ------
         ValueError
-            Where the meta-tree was pruned, or where its order of leaves is not read off its own growing.
+            If the meta-tree was pruned, or if the order of its leaves does not follow from its growth.
 
         Examples
         --------
@@ -295,7 +294,7 @@ class MetaRanker(TreeRanker):
         if self._stages is None:
             raise InputError(
                 f"{type(self).__name__}.staged_decision_function needs a meta-tree that was not pruned, but this one "
-                f"was, at ccp_alpha {self.ccp_alpha_:.3g}: pruned trees do not contain those of lower depth. Hint: fit "
+                f"was, at ccp_alpha {self.ccp_alpha_:.3g}: pruned trees are not nested. Hint: fit "
                 "with ccp_alpha=0."
             )
         matrix = self._encode(X)

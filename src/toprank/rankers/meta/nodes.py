@@ -1,4 +1,4 @@
-"""`MetaNodes`: the meta-tree behind a fitted ranker, node by node: its table, its sub-trees, the rule at one node."""
+"""`MetaNodes`: inspection of a fitted meta-tree: its table of nodes, its sub-trees, the rule at one node."""
 
 from __future__ import annotations
 
@@ -22,28 +22,28 @@ from toprank.tree.scoring import TIES
 from toprank.tree.structure import Tree
 
 MAX_WEIGHT = 2**53
-"""Integer weights are exact in float64 up to here."""
+"""Integer weights are exact in float64 up to this."""
 
 ARRAYS = ("left", "right", "depth", "positive", "total", "entry")
 
 
 @dataclass(frozen=True)
 class MetaNodes:
-    """The meta-tree behind a finished tree: its nodes, and where each begins in the tree.
+    """The meta-tree behind a final tree: its nodes, and where each begins in the tree.
 
     Attributes
     ----------
     meta : MetaTree
-        Without inner trees: their conditions stand in `tree`. Of classifiers, with the rules themselves.
+        Without inner trees, as `tree` has their conditions; classifiers are kept as rules.
     unit : float
         Cases that a weight of 1 in `meta` stands for.
     settings : GrowthSettings
     tree : Tree or ClassifierTree
-        The finished tree.
+        The final tree.
     entry : int32 array of shape (n_meta_nodes,)
         Node of the tree at which each meta-node begins; empty for classifiers.
     order : LeafOrder or None
-        Order of the leaves, where it is not the one that `growth` gives.
+        Order of the leaves, if it is not the one of `settings`.
     """
 
     meta: MetaTree
@@ -57,23 +57,23 @@ class MetaNodes:
     def from_fit(
         cls, meta: MetaTree, unit: float, settings: GrowthSettings, tree: Any, entry: np.ndarray | None, order: Any
     ) -> MetaNodes:
-        """Of a meta-tree that has just been finished."""
-        if entry is None:  # parted by classifiers
+        """Make it from a meta-tree that has just been fitted."""
+        if entry is None:  # split by classifiers
             return cls(meta, unit, settings, tree, np.zeros(0, NODE), order)
         return cls(replace(meta, inner=[None] * len(meta.left)), unit, settings, tree, entry, order)
 
     def to_arrays(self) -> dict[str, np.ndarray]:
-        """Arrays by name, for a file; `from_arrays` gives an equal object back."""
+        """Return arrays by name, for a file; `from_arrays` restores an equal object."""
         nodes = {name: getattr(self.meta, name) for name in ARRAYS[:-1]} | {"entry": self.entry}
         order = {} if self.order is None else {"leaves": self.order.leaves, "place": self.order.place}
         return nodes | {"unit": np.array(self.unit)} | order
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, np.ndarray], settings: GrowthSettings, tree: Tree) -> MetaNodes:
-        """Of arrays that `to_arrays` made, for their tree; ValueError where they do not fit together."""
+        """Restore from arrays made by `to_arrays`, for their tree; ValueError if they do not fit together."""
         known = {*ARRAYS, "unit"}
         if not known <= set(arrays) or set(arrays) - known not in (set(), {"leaves", "place"}):
-            raise InputError("The model's meta-tree is not whole.")
+            raise InputError("The model's meta-tree is incomplete.")
         order = LeafOrder(arrays["leaves"], arrays["place"]) if "leaves" in arrays else None
         if not all(_rules(arrays, order, tree)):
             raise InputError("The model's meta-tree and its tree do not fit together.")
@@ -82,10 +82,10 @@ class MetaNodes:
         return cls(meta, float(arrays["unit"]), settings, tree, entry, order)
 
     def table(self) -> dict[str, np.ndarray]:
-        """One row a meta-node: node, parent, depth, is_leaf, n, positives, alpha, beta, auc_gain.
+        """Return one row per meta-node: node, parent, depth, is_leaf, n, positives, alpha, beta, auc_gain.
 
-        alpha and beta are the shares of all negatives and of all positives in the node; auc_gain is what its two
-        children add to the area under the ROC curve in its place.
+        alpha and beta are the shares of all negatives and of all positives in the node; auc_gain is the area under the
+        ROC curve that its two children add.
         """
         meta = self.meta
         parent = np.full(len(meta.left), -1)
@@ -101,7 +101,7 @@ class MetaNodes:
                 "auc_gain": gain}  # fmt: skip
 
     def check(self, nodes: Iterable[int], caller: str) -> np.ndarray:
-        """Meta-nodes of a list; raises ValueError where one does not exist."""
+        """Return the meta-nodes of a list; raises ValueError if one does not exist."""
         chosen = np.asarray(list(nodes) if isinstance(nodes, Iterable) else [nodes])
         n = len(self.meta.left)
         known = len(chosen) == 0 or (chosen.dtype.kind in "iu" and bool(np.all((chosen >= 0) & (chosen < n))))
@@ -112,7 +112,7 @@ class MetaNodes:
         return chosen.astype(NODE)
 
     def ending_in(self, nodes: np.ndarray) -> MetaNodes:
-        """The part that ends in the given meta-nodes."""
+        """Return the sub-tree that ends in the given meta-nodes."""
         ends = nodes[~self.meta.is_leaf[nodes]]
         meta, is_kept = self.meta.collapsed(ends), self.meta.is_above(ends)
         order = self.order and self._rearranged(ends, meta)
@@ -139,7 +139,7 @@ class MetaNodes:
         return isinstance(self.tree, ClassifierTree)
 
     def _rearranged(self, ends: np.ndarray, meta: MetaTree) -> LeafOrder:
-        """Leaves of a part where those of the whole stand; a node that was none, at the mean place of its leaves."""
+        """Return the leaf order of a sub-tree: leaves keep their place, a merged node gets its leaves' mean place."""
         assert self.order is not None
         whole, n = self.meta, len(self.meta.left)
         weight, place = np.zeros(n), np.zeros(n)
@@ -160,7 +160,7 @@ class MetaNodes:
         return LeafOrder(order, np.append(0, np.cumsum(~shares)))
 
     def rule_at(self, node: int) -> Tree | ClassifierRule:
-        """What parts one meta-node: a tree of two leaves, the better one at position 0, or a fitted classifier."""
+        """Return what splits one meta-node: a tree of two leaves, the better one first, or a fitted classifier."""
         if self._is_classifiers:
             return self.meta.inner[node]
         three = [node, int(self.meta.left[node]), int(self.meta.right[node])]
@@ -178,7 +178,7 @@ class MetaNodes:
 
 
 def _rules(arrays: Mapping[str, np.ndarray], order: LeafOrder | None, tree: Tree) -> Iterator[bool | np.bool]:
-    """Whether each invariant of a meta-tree in a file holds; a rule may rely on the rules before it."""
+    """Yield whether each invariant of a meta-tree in a file holds; a check may rely on the checks before it."""
     left, right, depth, positive, total, entry = (arrays[name] for name in ARRAYS)
     unit, shape = arrays["unit"], (len(left),) if left.ndim == 1 else (0,)
     yield shape[0] > 0 and all(a.shape == shape and a.dtype == NODE for a in (left, right, depth, entry))
@@ -198,7 +198,7 @@ def _rules(arrays: Mapping[str, np.ndarray], order: LeafOrder | None, tree: Tree
 
 
 def _is_order(order: LeafOrder, ends: np.ndarray) -> bool:
-    """True where an order of leaves names each of them once, with places 0, 1, ... that do not fall."""
+    """Return True if an order of leaves names each of them once, with places 0, 1, ... that do not fall."""
     leaves, place = order.leaves, order.place
     if leaves.ndim != 1 or place.shape != leaves.shape or {leaves.dtype.kind, place.dtype.kind} - set("iu"):
         return False
@@ -208,14 +208,14 @@ def _is_order(order: LeafOrder, ends: np.ndarray) -> bool:
 
 @dataclass(frozen=True)
 class NodeClassifier:
-    """What parts one meta-node of a ranker: which of the rows that reach it belong to the better half.
+    """What splits one meta-node of a ranker: which of the rows that reach it belong to the better half.
 
     Attributes
     ----------
     node : int
     rule : Tree or ClassifierRule
     alpha, beta : float
-        Shares of the node's negatives and positives that it calls positive, in training.
+        Shares of the node's negatives and positives in the better half, in training.
     """
 
     node: int
@@ -226,19 +226,19 @@ class NodeClassifier:
     encode: Callable[[Any], np.ndarray]
 
     def predict(self, X: Any) -> np.ndarray:
-        """True where a row belongs to the better half: bool (n,)."""
+        """Return True for rows in the better half: bool (n,)."""
         matrix = self.encode(X)
         if isinstance(self.rule, Tree):
             return self.rule.leaf[self.rule.apply(matrix)] == 0
         return self.rule.is_left(matrix)
 
     def to_text(self, *, exact: bool = False) -> str:
-        """The rule in words; with `exact`, in full."""
+        """Return the rule in words; with `exact`, in full."""
         title = f"node {self.node}: leaf 1 is the better half"
         if isinstance(self.rule, Tree):
             return to_text(self.rule, self.columns, title=title, exact=exact)
         called = "negative" if self.rule.turned else "positive"
-        return f"node {self.node}: the better half is what this classifier calls {called}\n{self.rule.model!r}"
+        return f"node {self.node}: the better half is what this classifier predicts as {called}\n{self.rule.model!r}"
 
     def __repr__(self) -> str:
         by = type(self.rule.model).__name__ if isinstance(self.rule, ClassifierRule) else self._size_in_words()

@@ -1,4 +1,4 @@
-"""From a grown meta-tree to a tree that ranks: the order of its leaves, their rates, the flattened tree."""
+"""From a grown meta-tree to a ranking tree: the order of its leaves, their rates, the flattened tree."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ from toprank.tree.scoring import Scoring
 from toprank.tree.structure import Tree
 
 ORDER_STRENGTH = 300.0
-"""Cases of hierarchical shrinkage behind leaf_order="rate": a leaf overtakes the order of the meta-tree only on
-evidence. Of 10, 30, 100, 300, 1000 this was the best on simulated and real tables together; the differences are
-small."""
+"""Strength, in cases, of the hierarchical shrinkage of leaf_order="rate": a leaf leaves the order of the meta-tree
+only with enough evidence. Of 10, 30, 100, 300, 1000 this was the best on simulated and real tables together; the
+differences are small."""
 
 
 @dataclass(frozen=True)
 class LeafOrder:
-    """Meta-leaves best first, and the place in the ranking of each: 0, 1, ... without gaps; several may share one."""
+    """Meta-leaves, best first, and the place of each in the ranking: 0, 1, ... without gaps; several may share one."""
 
     leaves: np.ndarray
     place: np.ndarray
 
     @classmethod
     def apart(cls, leaves: np.ndarray) -> LeafOrder:
-        """A place of its own for each leaf."""
+        """Return an order with one place per leaf."""
         return cls(leaves, np.arange(len(leaves)))
 
     @property
@@ -40,15 +40,15 @@ class LeafOrder:
 
 
 def order_leaves(settings: GrowthSettings, meta: MetaTree, unit: float) -> LeafOrder:
-    """The meta-leaves in the order that `leaf_order` asks for, each at a place of its own."""
+    """Return the meta-leaves in the order of `leaf_order`, one place each."""
     order = _order_nodes(settings, meta, unit)
     return LeafOrder.apart(order[meta.is_leaf[order]])
 
 
 def _order_nodes(settings: GrowthSettings, meta: MetaTree, unit: float) -> np.ndarray:
-    """All meta-nodes, best first: wherever the meta-tree ends, its leaves stand in this order.
+    """Return all meta-nodes, best first: wherever the meta-tree ends, its leaves are in this order.
 
-    The rate of a meta-node depends on what stands above it alone, so one order serves all depths.
+    The rate of a meta-node depends only on the node and its ancestors, so one order serves all depths.
     """
     order = np.array(meta.preorder())
     if settings.leaf_order == "meta":
@@ -67,7 +67,7 @@ def finish_meta(
     scoring: Scoring,
     order: LeafOrder | None = None,
 ) -> tuple[Tree, np.ndarray]:
-    """The flattened meta-tree with leaf order, scores and rates, and the node of it at which each meta-node begins."""
+    """Return the flattened meta-tree with leaf order, scores and rates, and the node at which each meta-node begins."""
     order = order or order_leaves(settings, meta, unit)
     tree, entry = flatten_meta_tree(meta, unit, is_categorical)
     return rank_leaves(settings, tree, meta, unit, entry, scoring, order), entry
@@ -82,19 +82,19 @@ def rank_leaves(
     scoring: Scoring,
     order: LeafOrder,
 ) -> Tree:
-    """A flattened meta-tree with leaf order, scores and rates; `entry` is where each meta-node begins in it."""
+    """Return a flattened meta-tree with leaf order, scores and rates; `entry` is where each meta-node begins."""
     position = np.full(len(tree), -1)
     position[entry[order.leaves]] = order.place
     return finish_tree(tree, position, place_rates(settings, meta, unit, order), scoring)
 
 
 def stages_of(settings: GrowthSettings, meta: MetaTree, unit: float, entry: np.ndarray) -> Stages:
-    """What the finished tree would be at every lower meta-depth, in the order of `order_leaves`."""
+    """Return the final tree at every lower meta-depth, in the order of `order_leaves`."""
     return Stages.of(entry, meta.depth, np.argsort(_order_nodes(settings, meta, unit)), settings.max_depth)
 
 
 def place_rates(settings: GrowthSettings, meta: MetaTree, unit: float, order: LeafOrder) -> np.ndarray:
-    """Smoothed rate of each place in the ranking; leaves that share one share the mean of their rates."""
+    """Return the smoothed rate of each place in the ranking; leaves that share one get the mean of their rates."""
     leaves, place = order.leaves, order.place
     rates, total = meta_rates(meta, unit, settings.smoothing, settings.smoothing_strength)[leaves], meta.total[leaves]
     if order.n_places == len(leaves):

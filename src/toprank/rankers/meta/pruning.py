@@ -1,4 +1,4 @@
-"""How much of a meta-tree to keep: pruners for both kinds of merges, and penalties to choose by."""
+"""Pruning of meta-trees: pruners for both kinds of merges, and the penalties to choose from."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from toprank.tree.meta.objectives import Objective
 from toprank.tree.meta.prune import collapse_penalties, prune
 
 PENALTIES_TRIED = 40
-"""Penalties that cross-validated pruning compares at most."""
+"""Most penalties that cross-validated pruning compares."""
 
 Arrange = Callable[[MetaTree], LeafOrder]
 
 
 class Pruner(Protocol):
-    """A grown meta-tree that can be cut back."""
+    """A grown meta-tree that can be pruned."""
 
     @property
     def steps(self) -> np.ndarray:
@@ -60,7 +60,7 @@ class SiblingPruner:
 
 @dataclass(frozen=True)
 class CellPruner:
-    """Merges of any neighbours in the ranking: leaves share a place, the conditions stay."""
+    """Merges of any neighbours in the ranking: leaves share a place, conditions stay."""
 
     meta: MetaTree
     arrange: Arrange
@@ -80,13 +80,13 @@ class CellPruner:
         return self._path.penalties
 
     def at(self, penalty: float) -> tuple[MetaTree, LeafOrder]:
-        """What is left at a penalty a leaf, and the places of its leaves."""
+        """Return the tree pruned at a penalty per leaf, and the places of its leaves."""
         if penalty <= 0:
             return self.meta, LeafOrder.apart(self._order)
         return self._without_idle_nodes(self._path.groups(penalty))
 
     def _without_idle_nodes(self, group: np.ndarray) -> tuple[MetaTree, LeafOrder]:
-        """The meta-tree without nodes all of whose leaves share a place, and the places of its leaves."""
+        """Return the meta-tree with nodes merged whose leaves all share a place, and the places of its leaves."""
         meta = self.meta
         place = np.full(len(meta.left), -1)
         place[self._order] = group
@@ -105,10 +105,10 @@ class CellPruner:
 
 
 def penalties_to_try(steps: np.ndarray, limit: int = PENALTIES_TRIED) -> np.ndarray:
-    """Penalties between the steps of a pruning sequence: 0, geometric means of neighbours, and the last step.
+    """Return penalties between the steps of a pruning sequence: 0, geometric means of neighbours, and the last step.
 
-    Where something is merged at any penalty above 0, however small, half of the first such step is one of them. Of
-    more than `limit` penalties so many are taken at equal distances.
+    If any penalty above 0 merges something, half of the first such step is included. More than `limit` penalties are
+    thinned evenly.
     """
     steps = np.unique(np.maximum(steps, 0.0))
     if len(steps) == 0:
@@ -123,13 +123,13 @@ def penalties_to_try(steps: np.ndarray, limit: int = PENALTIES_TRIED) -> np.ndar
 
 
 def best_penalty(tried: np.ndarray, scores: np.ndarray) -> float:
-    """The penalty of best mean score, (n_folds, n_tried); of equals the largest."""
+    """Return the penalty with the best mean of scores (n_folds, n_tried); ties go to the largest."""
     mean = scores.mean(axis=0)
     return float(tried[np.flatnonzero(mean >= mean.max() - 1e-12)[-1]])
 
 
 def checked_penalties(path: dict[str, np.ndarray], measure: str) -> dict[str, np.ndarray]:
-    """Penalties and their measure from a file; raise ValueError where they are not."""
+    """Return penalties and their measure from a file; raise ValueError if they are invalid."""
     shapes = {array.shape for array in path.values()}
     is_whole = path.keys() == {"ccp_alpha", measure} and len(shapes) == 1 and len(shapes.pop()) == 1
     if not is_whole or any(array.dtype != np.float64 for array in path.values()):

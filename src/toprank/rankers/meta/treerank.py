@@ -48,12 +48,11 @@ AUTO_DEPTH = "auto"
 
 
 class TreeRank(MetaRanker):
-    """A readable tree of trees that orders all cases, by optimising the area under the ROC curve.
+    """A readable tree of trees that optimises the area under the ROC curve, to order all cases.
 
-    Every cell of the ranking is parted in two where that adds most area (the entropic measure Lambda of section IV-A),
-    the richer part before the poorer one, `max_depth` levels deep: a piecewise-linear approximation of the optimal ROC
-    curve that adds a knot inside every piece. Where no subset adds area the cell stays whole; of equal subsets the
-    larger is taken (remark 10).
+    Every cell of the ranking is split in two where that adds most area (the entropic measure Lambda of section IV-A),
+    the richer part first, `max_depth` levels deep: a piecewise-linear approximation of the optimal ROC curve that adds
+    a knot inside every piece. If no subset adds area, the cell is not split; ties go to the larger subset (remark 10).
 
     Parameters
     ----------
@@ -63,29 +62,29 @@ class TreeRank(MetaRanker):
     leaf_depth : int or None, default 4
         Depth of the inner trees with leaf_ranker="tree"; None = max_depth.
     leaf_ranker : {"tree", "stump", "oblique"} or classifier, default "tree"
-        How a cell is parted. tree: an inner tree is grown, its cells are ordered by beta / alpha and merged into two
+        How a cell is split. tree: an inner tree is grown, its cells are ordered by beta / alpha and merged into two
         where beta - alpha is largest (the enriched rule of section VI). stump: one condition on one column (orthogonal
         splits). oblique: a sparse weighted sum of the numeric columns (L1 logistic regression, then the best threshold
-        along it), or one condition where that adds as much. A scikit-learn classifier whose fit takes sample_weight:
-        what it calls positive is the richer part; it sees numbers, categories as codes. Such a model ranks, but has no
-        tree: reasons, rules, text and files refuse, and rows of a cell tie whatever `leaf_score` says.
+        along it), or one condition if that adds as much. A scikit-learn classifier whose fit takes sample_weight:
+        what it predicts positive is the richer part; it sees numbers, and categories as codes. Such a model ranks, but
+        has no tree: it offers no reasons, rules, text or files, and rows of a cell tie whatever `leaf_score` is.
     criterion : {"auc", "error"}, default "auc"
-        What the conditions of inner trees are chosen by. auc: the area they add, the classes of the node weighed alike.
-        error: the mistakes made where one side is called positive and the other negative, the classes weighed alike in
-        the whole cell that the inner tree parts; MetaAP's authors compared with this one.
+        Criterion for the splits of inner trees. auc: the area they add, with the classes of the node weighted equally.
+        error: the mistakes if one side is predicted positive and the other negative, with the classes weighted equally
+        in the whole cell that the inner tree splits; MetaAP's authors compared with this one.
     leaf_order : {"rate", "meta", "training", "held-out", "growth"}, default "rate"
-        Order of the cells. meta: from left to right in the meta-tree, as in section IV-A. The others shake the tree
-        (section V-B): training: by beta / alpha, which maximises the training AUC over all permutations; held-out: by
-        the rate on `held_out_size` of the cases, which do not take part in growing (the rate of all cases counts as one
-        more case; which rows are drawn depends on their order); rate: by positive rate, strongly shrunk along the
-        meta-tree, as in `MetaAP`; growth: already while growing, a cell is parted where the area of all cells together
-        gains most, both parts moving to wherever they belong.
+        Order of the cells. meta: from left to right in the meta-tree, as in section IV-A. The others reorder the
+        cells ("shaking", section V-B). training: by beta / alpha, which maximises the training AUC over all
+        permutations. held-out: by the rate on `held_out_size` of the cases, which are not used for growing (the rate of
+        all cases counts as one more case; which rows are drawn depends on their order). rate: by positive rate,
+        strongly shrunk along the meta-tree, as in `MetaAP`. growth: already while growing; a cell is split where that
+        adds most area to all cells together, and both parts move to their place.
     held_out_size : float, default 0.3
         Share of the cases of each class that orders the cells with leaf_order="held-out".
     leaf_score : {"margin", "constant", "linear", "additive"}, default "margin"
-        What orders the rows inside a cell, as in `MetaAP`; constant = nothing, as published.
+        How rows are ordered inside a cell, as in `MetaAP`; constant = they tie, as published.
     logistic_C : float, default 1.0
-        Inverse penalty, C of the L1 logistic regression, of weighted sums, and of the linear score inside cells.
+        Inverse penalty, C of the L1 logistic regression, of weighted sums and of the linear score inside cells.
     pruning : {"siblings", "cells"}, default "siblings"
         What `ccp_alpha` merges: two parts of one cell (weakest link, remark 18), or any neighbours in the ranking
         (section V-A, solved exactly by dynamic programming).
@@ -93,20 +92,20 @@ class TreeRank(MetaRanker):
         Lambda of section V-A: what a cell must add to the training AUC to stay. "cv" chooses it by stratified
         cross-validation of the AUC on held-out folds.
     cv : int, splitter or iterable of splits, default 5
-        Folds for the hit rates of new cases and for ccp_alpha="cv"; an int means stratified folds. 0: rates are those
-        of training, and ccp_alpha="cv" takes 5 folds.
+        Folds for the hit rates of new cases and for ccp_alpha="cv"; an int means stratified folds. 0: training rates
+        only, and ccp_alpha="cv" uses 5 folds.
     min_samples_leaf, min_samples_split, min_gain, max_leaf_nodes, smoothing, smoothing_strength, splitter, max_bins
         As in `MetaAP`.
     categorical_features, keep_columns, cat_smooth, min_data_per_group, max_cat_threshold, budget, pos_label, n_jobs
         As in `MetaAP`.
     random_state : int, RandomState or None
-        Folds of ccp_alpha="cv" and rows of leaf_order="held-out", the same each time for None.
+        Seed of the folds of ccp_alpha="cv" and of the rows of leaf_order="held-out", fixed for None.
 
     Attributes
     ----------
     tree_ : Tree
     full_tree_ : Tree
-        The tree before pruning; `tree_` itself where nothing was pruned.
+        The tree before pruning; `tree_` itself if nothing was pruned.
     roc_ : RocCurve
         The training ROC curve of the cells; `roc_.alpha` and `roc_.beta` are its knots, `auc_` its area.
     importances_ : float64 array of shape (n_features,)
@@ -214,7 +213,7 @@ class TreeRank(MetaRanker):
 
     @classmethod
     def paper(cls, depth: int, **parameters: Any) -> Self:
-        """TreeRank as the MetaAP paper compares with it: one depth for both levels, down to single cases, unshaken."""
+        """TreeRank as compared in the MetaAP paper: one depth for both levels, down to single cases, no reordering."""
         published = {"max_depth": depth, "leaf_depth": None, "criterion": "error", "leaf_order": "meta",
                      "leaf_score": "constant", "min_samples_leaf": 1, "min_gain": -np.inf, "smoothing": None,
                      "splitter": "midpoint"}  # fmt: skip
@@ -251,7 +250,7 @@ class TreeRank(MetaRanker):
     def _grow_on_a_part(
         self, settings: GrowthSettings, data: BinnedCases, weight: np.ndarray | None, threads: Threads
     ) -> GrownMeta:
-        """A meta-tree on some of the rows, filled with all of them."""
+        """Grow a meta-tree on some of the rows, then fill it with all of them."""
         own = np.ones(len(data.X)) if weight is None else weight
         aside = self._set_aside(data.is_positive, own)
         growing = own.copy()
@@ -265,7 +264,7 @@ class TreeRank(MetaRanker):
         return GrownMeta(grown.meta.with_weights(*sums), weights.unit, aside, own)
 
     def _set_aside(self, is_positive: np.ndarray, weight: np.ndarray) -> np.ndarray:
-        """Rows that order the cells instead of growing them; of each class at least one row is left to grow on."""
+        """Draw the rows that order the cells and are not grown on; at least one row per class is left to grow on."""
         random = check_random_state(0 if self.random_state is None else self.random_state)
         chosen = []
         for of_class in (is_positive, ~is_positive):
@@ -286,9 +285,9 @@ class TreeRank(MetaRanker):
         return SiblingPruner(grown.meta, ROC_AREA, arrange)
 
     def _shaken(self, settings: GrowthSettings, grown: GrownMeta, data: BinnedCases, own: LeafOrder) -> LeafOrder:
-        """Cells by the positive rate of the rows that were set aside; the rate of all rows counts as one more case.
+        """Order the cells by the positive rate of the held-out rows; the rate of all rows counts as one more case.
 
-        So cells that no such row fell into, and cells that tie, stand where training would put them.
+        So cells without held-out rows, and cells that tie, keep the order of training.
         """
         aside, meta = grown.aside, grown.meta
         assert aside is not None
@@ -300,7 +299,7 @@ class TreeRank(MetaRanker):
         return LeafOrder.apart(own.leaves[np.argsort(-(positive + expected) / (total + 1.0), kind="stable")])
 
     def _leaves_of(self, settings: GrowthSettings, grown: GrownMeta, data: BinnedCases, rows: Any) -> np.ndarray:
-        """Meta-leaf of each of the rows."""
+        """Return the meta-leaf of each row."""
         own = order_leaves(settings, grown.meta, grown.unit)
         tree, _ = self._finish(settings, replace(grown, weight=None), data, TIES, own)
         return own.leaves[tree.leaf[tree.apply(data.X[rows])]]
@@ -311,7 +310,7 @@ class TreeRank(MetaRanker):
         if not isinstance(self.leaf_ranker, str):
             return ClassifierTree(grown.meta, grown.unit, settings, order), None
         tree, entry = super()._finish(settings, grown, data, scoring, order)
-        if grown.weight is not None:  # conditions know the rows that they grew on only
+        if grown.weight is not None:  # conditions know only the rows that they were grown on
             tree = recounted(tree, data.X, data.is_positive, grown.weight)
         return tree, entry
 
@@ -342,13 +341,13 @@ class TreeRank(MetaRanker):
         return super()._score_training_rows(data, threads)
 
     def staged_decision_function(self, X: Any) -> Iterator[np.ndarray]:
-        """Scores for the depths 1, 2, ... up to `max_depth`: what a model of that `max_depth` would score.
+        """Yield the scores of models with max_depth 1, 2, ... up to `max_depth`.
 
-        As in `MetaAP`; refused where cells are ordered by rows that were set aside, and where classifiers part them.
+        As in `MetaAP`; refused with leaf_order="held-out", and for cells split by classifiers.
         """
         check_is_fitted(self)
         if self.leaf_order == "held-out" or self._has_no_tree:
-            found = "leaf_order='held-out'" if self.leaf_order == "held-out" else "cells that classifiers part"
+            found = "leaf_order='held-out'" if self.leaf_order == "held-out" else "cells split by classifiers"
             raise InputError(
                 "TreeRank.staged_decision_function needs an order of cells that growing gives at every depth, but this "
                 f"model has {found}. Hint: use leaf_order='training' and leaf_ranker='tree', 'stump' or 'oblique'."
@@ -359,7 +358,7 @@ class TreeRank(MetaRanker):
 
     @property
     def roc_(self) -> RocCurve:
-        """Training ROC curve of the cells in their order: its knots are step 3 of the algorithm."""
+        """Training ROC curve of the cells in their order; its knots are those of step 3 of the algorithm."""
         check_is_fitted(self)
         ends = np.flatnonzero(self.tree_.is_leaf)
         place = self.tree_.leaf[ends]
@@ -373,7 +372,7 @@ class TreeRank(MetaRanker):
         return self.roc_.area
 
     def cell_scores(self, X: Any, scale: str = "level") -> np.ndarray:
-        """Score of each row's cell, float64 (n,): rows of one cell tie.
+        """Return the score of each row's cell, float64 (n,); rows of one cell tie.
 
         Parameters
         ----------
@@ -381,8 +380,8 @@ class TreeRank(MetaRanker):
         scale : {"level", "rate", "step"}
             level: s-tilde of remark 8, one minus the share of training negatives ranked before the cell, an estimate
             of H*(eta(x)); a cell without negatives ties with the next one. rate: eta-tilde, the positive rate of the
-            cell in training, without smoothing; it is not monotone where the order of cells is not by rate. step: s_D
-            of section IV-A, the number of cells from this one on; cells that were never parted count once.
+            cell in training, without smoothing; it is not monotone unless cells are ordered by rate. step: s_D
+            of section IV-A, the number of cells from this one on; cells that were never split count once.
 
         Examples
         --------
@@ -417,7 +416,7 @@ class TreeRank(MetaRanker):
 
     @property
     def feature_importances_(self) -> np.ndarray:
-        """Share of the total gain that each column's conditions brought, float64 (n_features,); 0 for classifiers."""
+        """Share of each column's conditions in the total gain, float64 (n_features,); 0 for classifiers."""
         check_is_fitted(self)
         return np.zeros(len(self.columns_)) if self._has_no_tree else gain_importance(self.tree_)
 
