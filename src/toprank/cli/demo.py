@@ -56,9 +56,10 @@ def demo(
     toprank demo --cases 200000 --seed 7 --out campaign
     """
     terminal = Terminal(as_json=as_json, quiet=quiet)
+    from toprank.budget import alerts_of_budget
     from toprank.cli.fit import compiling, rules_of
     from toprank.files.model_file import describe_model
-    from toprank.workflow.judging import default_k, gains, precision_interval
+    from toprank.workflow.judging import gains, precision_interval
 
     _check(cases, out, seed)
     with terminal.working("Simulating an audit campaign"):
@@ -66,7 +67,7 @@ def demo(
     with terminal.working(f"Fitting MetaAP on {campaign.history.height:,} cases{compiling()}"):
         model = fit_model(campaign.history)
     info = describe_model(model)
-    k = default_k(info, campaign.new.height)
+    k = alerts_of_budget(model.budget, model.cutoff_, model.n_cases_, campaign.new.height)
     with terminal.working(f"Ranking the {campaign.new.height:,} cases of {campaign.year}"):
         features = campaign.new.drop(LEFT_OUT)
         score, alerts = model.decision_function(features), make_alerts(model, campaign.new, k)
@@ -209,7 +210,8 @@ def next_commands(out: Path) -> list[str]:
     def file(name: str) -> str:
         return shlex.quote(str(out / name))
 
-    program = "toprank" if shutil.which("toprank") else shlex.quote(sys.argv[0])
+    started = "python -m toprank" if sys.argv[0].endswith("__main__.py") else shlex.quote(sys.argv[0])
+    program = "toprank" if shutil.which("toprank") else started
     return [
         f"{program} describe {file('model.toprank')}",
         f"{program} topk {file('model.toprank')} {file('new.csv')} --k 20 --id case_id",

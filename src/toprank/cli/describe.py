@@ -291,7 +291,7 @@ def _read_tree(path: Path, info: dict[str, Any], arrays: dict[str, np.ndarray], 
     from toprank.tree.columns import Column
     from toprank.tree.structure import Tree, check_columns
 
-    if info["figures"].get("n_trees"):
+    if info["figures"].get("n_trees") or not entry_of(info["class"]).has_leaves:
         return _Read()
     with damage_in(path):
         tree = Tree.from_arrays(without_prefix(arrays, "tree_"))

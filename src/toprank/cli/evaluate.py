@@ -53,7 +53,7 @@ def evaluate(
     toprank evaluate model.toprank checked.csv --label fraud --k 100 --k 500 --amount amount_eur
     """
     terminal = Terminal(as_json=as_json, quiet=quiet)
-    from toprank.cli.columns import as_labels, choose_positive, label_values, outcomes
+    from toprank.cli.columns import as_labels, check_outcomes, choose_positive, label_values, outcomes
     from toprank.cli.csv_text import CsvFormat
     from toprank.cli.reading import check_readable
     from toprank.cli.scoring import load_and_read
@@ -66,6 +66,8 @@ def evaluate(
     values = label_values(frame, label, table.name)
     found = outcomes(values, label, table.name)
     trained = ranker.classes_[ranker.positive_index_]
+    if positive is None:
+        check_outcomes(found, (ranker.classes_[1 - ranker.positive_index_], trained), label, table.name)
     is_positive = values == choose_positive(found, positive, label, table.name, trained=trained)
     depths = list(dict.fromkeys(choose_k(each, ranker, frame.height, table.name, terminal) for each in asked))
     worth = None if amount is None else _amounts(frame, amount, table.name)

@@ -226,7 +226,7 @@ def quality_of(model: Any) -> dict[str, Any]:
 
 def rules_of(model: Any) -> list[Rule]:
     """Return the rules of a tree, best first; none for a forest, which has too many to read."""
-    return [] if hasattr(model, "trees_") else model.rule_list()
+    return model.rule_list() if hasattr(model, "tree_") else []
 
 
 def report(model: Any, out: Path, judged: dict[str, Any], ids: str, terminal: Terminal) -> None:

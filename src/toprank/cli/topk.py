@@ -118,14 +118,12 @@ def read_k(text: str | None) -> int | float | None:
 
 def choose_k(k: int | float | None, model: Any, n_rows: int, file: str, terminal: Terminal) -> int:
     """Return the number of alerts: as requested, or the model's budget, with a note if that is too large."""
-    from toprank.files.model_file import describe_model
+    from toprank.budget import alerts_of_budget
     from toprank.metrics.at_k import cases_of_share
-    from toprank.workflow.judging import default_k
 
     if k is None:
-        info = describe_model(model)
-        note_large_budget(info["parameters"].get("budget"), n_rows, "the budget of the model", file, terminal)
-        return default_k(info, n_rows)
+        note_large_budget(model.budget, n_rows, "the budget of the model", file, terminal)
+        return alerts_of_budget(model.budget, model.cutoff_, model.n_cases_, n_rows)
     if isinstance(k, float):
         return int(cases_of_share(k, n_rows))
     if not 1 <= k <= n_rows:

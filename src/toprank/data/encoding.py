@@ -94,8 +94,9 @@ def _category_codes(column: Column, coded: Coded) -> np.ndarray:
     if is_unseen.any():
         unseen = [value for value, new in zip(coded.distinct, is_unseen.tolist(), strict=True) if new]
         warn_caller(
-            f"Column {column.name!r} holds {len(unseen):,} categories in {int(coded.counts[is_unseen].sum()):,} rows "
-            f"that training never saw, such as {min(unseen, key=str)!r}; they are scored like missing values."
+            f"Column {column.name!r} holds {plural(len(unseen), 'category', 'categories')} in "
+            f"{plural(int(coded.counts[is_unseen].sum()), 'row')} that training never saw, such as "
+            f"{min(unseen, key=str)!r}; they are scored like missing values."
         )
     return coded.mapped(found)
 

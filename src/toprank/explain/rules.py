@@ -60,6 +60,9 @@ class LeafRule:
         """Return all ways in one line, joined by "or"."""
         return " or ".join(self.way_texts(detail))
 
+    def __str__(self) -> str:
+        return f"leaf {self.leaf}: {self.text()}"
+
     def to_dict(self) -> dict[str, Any]:
         """Return plain values, ready for JSON: the figures, `rule` in words, and `ways` as lists of conditions.
 

@@ -104,10 +104,11 @@ class TreeRanker(OneTree, BinnedRanker):
 
     def _set_cutoff(self, data: BinnedCases, threads: Threads, unseen: Unseen | None) -> None:
         super()._set_cutoff(data, threads, unseen)
-        rows, self._leaf_rates = self.__dict__.pop("_training_rows", None), None
+        rows: tuple[np.ndarray, np.ndarray] | None = self.__dict__.pop("_training_rows", None)
+        self._leaf_rates = None
         if rows is not None and self.rates_.is_for_new_cases:
             weight = np.ones(len(data.X)) if data.weight is None else data.weight
-            self._leaf_rates = leaf_rates(self.tree_, self.rates_, *rows, weight)
+            self._leaf_rates = leaf_rates(self.tree_, self.rates_, rows[0], rows[1], weight)
 
     def _short_rules(self) -> Covers:
         """Return the short rules of the best leaves, found at the first call."""

@@ -162,7 +162,7 @@ def check_weights(sample_weight: Any, is_positive: np.ndarray, owner: str) -> np
         )
     if not weight.any():
         raise InputError(
-            f"{owner} needs rows with positive weight, but {every(len(weight), 'weight is', 'weights are')} 0. "
+            f"{owner} needs rows with a weight above zero, but {every(len(weight), 'weight is', 'weights are')} 0. "
             "Hint: leave sample_weight out to give all rows weight 1."
         )
     for kind, rows in (("positive", is_positive), ("negative", ~is_positive)):

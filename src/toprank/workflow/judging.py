@@ -8,9 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from toprank.budget import Cutoff, alerts_of_budget
+from toprank.budget import alerts_of_budget
 from toprank.errors import InputError
-from toprank.files.model_file import describe_model
 from toprank.metrics import (
     Interval,
     average_precision,
@@ -23,6 +22,7 @@ from toprank.metrics import (
     roc_auc,
 )
 from toprank.metrics.at_k import cases_of_share
+from toprank.rankers.alerts import count_of_alerts
 
 DEPTHS = (0.01, 0.02, 0.05, 0.10)
 MAX_RESAMPLES, MIN_RESAMPLES, ROWS_RESAMPLED = 1000, 100, 20_000_000
@@ -145,7 +145,9 @@ class Judgement:
         return out if self.chosen is None else out | {"chosen": self.chosen.to_dict()}
 
 
-def judge(model: Any, X: Any, y: Any, *, k: int | Sequence[int] | None = None, amount: Any = None) -> Judgement:
+def judge(
+    model: Any, X: Any, y: Any, *, k: int | float | Sequence[int | float] | None = None, amount: Any = None
+) -> Judgement:
     """Evaluate a fitted model on cases with known outcomes.
 
     Parameters
@@ -155,8 +157,8 @@ def judge(model: Any, X: Any, y: Any, *, k: int | Sequence[int] | None = None, a
         Cases that the model has not seen; otherwise the figures are optimistic.
     y : array of shape (n,)
         Their outcomes, in the labels that the model was trained with.
-    k : int, sequence of int or None
-        Numbers of cases to check; None = the model's budget.
+    k : int, float, sequence of these, or None
+        Numbers of cases to check, or shares of the cases; None = the model's budget.
     amount : array of shape (n,) or None
         What a case is worth if it is positive: adds the amounts found to `gains`.
 
@@ -180,8 +182,9 @@ def judge(model: Any, X: Any, y: Any, *, k: int | Sequence[int] | None = None, a
     is_positive = positives_of(model, y, "judge")
     score = model.decision_function(X)
     if k is None:
-        k = default_k(describe_model(model), len(score))
-    depths = [k] if isinstance(k, int | np.integer) else k
+        k = alerts_of_budget(model.budget, model.cutoff_, model.n_cases_, len(score))
+    asked = [k] if isinstance(k, int | float | np.number) else k
+    depths = [count_of_alerts(each, len(score)) for each in asked]
     return Judgement(
         n_cases=len(score),
         n_positives=int(is_positive.sum()),
@@ -260,9 +263,3 @@ def _called_cases(curve: Any, X: Any, is_positive: np.ndarray) -> CalledCases:
 def _share(part: int, whole: int, level: float = 0.95) -> Interval:
     low, high = proportion_interval(part, whole, level=level)
     return Interval(part / whole if whole else np.nan, float(low), float(high), level)
-
-
-def default_k(info: dict[str, Any], n_rows: int) -> int:
-    """Number of alerts that a model's budget allows for a table: a count, or a share of the rows."""
-    cutoff = Cutoff.from_dict(info["cutoff"])
-    return alerts_of_budget(info["parameters"].get("budget"), cutoff, info["figures"]["n_cases"], n_rows)

@@ -287,7 +287,13 @@ class ClassTree(ClassifierMixin, OneTree, BinnedReader):
             (_reads(tree, self.columns_), "tree and columns"),
             (len(tree) == 2 * tree.n_leaves - 1 and np.all(np.diff(tree.leaf[tree.is_leaf]) == 1), "tree and leaves"),
             (np.all((label >= 0) & (label < k)), "labels and classes"),
-            (counts.shape == (n, k) and are_amounts(counts) and np.all(counts.sum(axis=1) > 0), "counts and classes"),
+            (
+                counts.shape == (n, k)
+                and are_amounts(counts)
+                and 0 < counts.sum() <= 2**53
+                and np.all(counts.sum(axis=1) > 0),
+                "counts and classes",
+            ),
             (self.costs_.shape == (k, k) and are_amounts(self.costs_), "costs and classes"),
             (path.ndim == 1 and len(path) > 0 and are_amounts(path), "objectives"),
         ):

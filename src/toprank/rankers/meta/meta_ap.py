@@ -23,6 +23,7 @@ from toprank.rankers.growth import (
     grow_meta,
     grow_shared_meta,
 )
+from toprank.rankers.leaf_scores import LEAF_SCORES
 from toprank.rankers.meta.meta_ranker import GrownMeta, MetaRanker
 from toprank.rankers.meta.ordering import order_leaves
 from toprank.rankers.meta.pruning import Pruner, SiblingPruner
@@ -136,7 +137,7 @@ class MetaAP(MetaRanker):
         "leaf_depth": DEPTH,
         "criterion": [StrOptions(set(CRITERIA))],
         "leaf_order": [StrOptions({"rate", "meta"})],
-        "leaf_score": [StrOptions({"constant", "margin", "linear", "additive"})],
+        "leaf_score": [StrOptions(set(LEAF_SCORES))],
         "logistic_C": [Interval(Real, 0, None, closed="neither")],
         "ccp_alpha": CCP_ALPHA,
         "stop_at_ap_loss": ["boolean"],

@@ -186,7 +186,11 @@ def _rules(arrays: Mapping[str, np.ndarray], order: LeafOrder | None, tree: Tree
     yield unit.shape == () and unit.dtype == np.float64 and 0 < float(unit) < np.inf
     inner, ends = np.flatnonzero(left >= 0), np.flatnonzero(left < 0)
     first, second = left[inner], right[inner]
-    yield np.array_equal(np.sort(np.append(first, second)), np.arange(1, len(left))) and np.all(right[ends] < 0)
+    yield (
+        np.array_equal(np.sort(np.append(first, second)), np.arange(1, len(left)))
+        and np.all(left[ends] == -1)
+        and np.all(right[ends] == -1)
+    )
     yield np.all(first > inner) and np.all(second > inner)
     yield depth[0] == 0 and all(np.array_equal(depth[child], depth[inner] + 1) for child in (first, second))
     yield np.all((positive >= 0) & (positive <= total) & (total > 0)) and total[0] <= MAX_WEIGHT
@@ -200,10 +204,12 @@ def _rules(arrays: Mapping[str, np.ndarray], order: LeafOrder | None, tree: Tree
 def _is_order(order: LeafOrder, ends: np.ndarray) -> bool:
     """Return True if an order of leaves names each of them once, with places 0, 1, ... that do not fall."""
     leaves, place = order.leaves, order.place
-    if leaves.ndim != 1 or place.shape != leaves.shape or {leaves.dtype.kind, place.dtype.kind} - set("iu"):
+    if leaves.ndim != 1 or place.shape != leaves.shape or not leaves.dtype == place.dtype == np.int64:
+        return False
+    if not np.array_equal(np.sort(leaves), ends) or place.min() < 0 or place.max() >= len(ends):
         return False
     steps = place[1:] - place[:-1]
-    return np.array_equal(np.sort(leaves), ends) and place[0] == 0 and bool(np.all((steps == 0) | (steps == 1)))
+    return place[0] == 0 and bool(np.all((steps == 0) | (steps == 1)))
 
 
 @dataclass(frozen=True)

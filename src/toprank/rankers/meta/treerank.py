@@ -33,6 +33,7 @@ from toprank.rankers.growth import (
     grow_shared_meta,
 )
 from toprank.rankers.leaf_rates import recounted
+from toprank.rankers.leaf_scores import LEAF_SCORES
 from toprank.rankers.meta.classifier_tree import ClassifierTree
 from toprank.rankers.meta.cuts import CellRule
 from toprank.rankers.meta.meta_ranker import GrownMeta, MetaRanker
@@ -142,7 +143,7 @@ class TreeRank(MetaRanker):
         "criterion": [StrOptions({"auc", "error"})],
         "leaf_order": [StrOptions({"rate", "meta", "training", "held-out", "growth"})],
         "held_out_size": [Interval(Real, 0, 1, closed="neither")],
-        "leaf_score": [StrOptions({"constant", "margin", "linear", "additive"})],
+        "leaf_score": [StrOptions(set(LEAF_SCORES))],
         "logistic_C": [Interval(Real, 0, None, closed="neither")],
         "pruning": [StrOptions({"siblings", "cells"})],
         "ccp_alpha": CCP_ALPHA,
