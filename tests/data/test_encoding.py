@@ -181,7 +181,7 @@ def test_warnings_of_fit_point_to_the_caller():
     numbers = np.arange(300.0).reshape(-1, 1)
     for weight, labels, words in (
         (np.full(300, 1e-6), y, "weights add up to"),
-        (None, ["no", "yes", "yes"] * 100, "'yes' is taken as the label"),
+        (None, ["no", "yes", "yes"] * 100, "'yes' is taken as the positive label"),
     ):
         with pytest.warns(UserWarning, match=words) as caught:
             curve.set_params(keep_columns=None).fit(numbers, labels, sample_weight=weight)

@@ -101,7 +101,7 @@ def _ranking_of(model: Any) -> dict[str, Any]:
 def load(path: str | Path) -> Any:
     """Read a model that `save` wrote.
 
-    Raises ModelFileError if the file is not a toprank model, is damaged, or was written by a newer format.
+    Raises ModelFileError if the file is not a toprank model, is damaged, or has another format version.
     """
     path = Path(path)
     info, raw = _read_head(path)

@@ -44,7 +44,7 @@ class TableReader(BaseEstimator):
 
     def _reset(self) -> None:
         """Drop all fitted attributes."""
-        for name in vars(self).keys() - self.get_params(deep=False).keys():
+        for name in [name for name in vars(self) if name.endswith("_") or name == "_is_prepared"]:
             delattr(self, name)
 
     def _read(self, X: Any, reset: bool) -> Table:
