@@ -148,7 +148,7 @@ def test_columns_are_a_row_for_each_point():
         ({"matrix": np.zeros((0, 3))}, r"Got shape \(0, 3\)"),
         ({"matrix": [["a", 1, 2]]}, r"Hint: .* model.dependence\(X, features\) encodes a table"),
         ({"matrix": np.full((4, 3), np.nan)}, "Column 'age' has no finite value in the 4 rows.*Hint"),
-        ({"decide": lambda X: X}, r"must give one score per row, shape \(300,\). Got shape \(300, 3\)"),
+        ({"decide": lambda X: X}, r"must return one score per row, shape \(300,\). Got shape \(300, 3\)"),
     ],
 )
 def test_what_does_not_fit_is_refused_with_a_sentence(options, sentence):
