@@ -432,3 +432,10 @@ def test_interrupted_while_the_command_line_is_imported(monkeypatch):
     monkeypatch.setattr(sys, "meta_path", [Interrupting(), *sys.meta_path])
     done = run("--version")
     assert (done.code, done.out, done.err) == (130, "", "Interrupted.\n")
+
+
+def test_evaluate_refuses_outcomes_that_training_did_not_have(tmp_path):
+    model = fit_cases(tmp_path)
+    table = pl.read_csv(tmp_path / "history.csv").with_columns(fraud=pl.col("fraud") + 1)
+    table.write_csv(tmp_path / "shifted.csv")
+    assert "holds 2" in refused("evaluate", model, tmp_path / "shifted.csv", "--label", "fraud")

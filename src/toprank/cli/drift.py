@@ -68,6 +68,7 @@ def drift(
     toprank drift 2023.parquet 2024.parquet --level 0.01 -o cells.csv
     """
     terminal = Terminal(as_json=as_json, quiet=quiet)
+    terminal.keep_hint = ""
     from toprank.cli.csv_text import CsvFormat
     from toprank.cli.reading import check_readable
     from toprank.cli.writing import check_table_output, write_table

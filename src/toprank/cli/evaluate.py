@@ -66,9 +66,11 @@ def evaluate(
     values = label_values(frame, label, table.name)
     found = outcomes(values, label, table.name)
     trained = ranker.classes_[ranker.positive_index_]
-    if positive is None:
-        check_outcomes(found, (ranker.classes_[1 - ranker.positive_index_], trained), label, table.name)
     is_positive = values == choose_positive(found, positive, label, table.name, trained=trained)
+    if positive is None:
+        classes = ranker.classes_.tolist()
+        pair = classes[1 - ranker.positive_index_], classes[ranker.positive_index_]
+        check_outcomes(found, pair, label, table.name)
     depths = list(dict.fromkeys(choose_k(each, ranker, frame.height, table.name, terminal) for each in asked))
     worth = None if amount is None else _amounts(frame, amount, table.name)
     with terminal.working(f"Evaluating the ranking of {plural(frame.height, 'case')}"):

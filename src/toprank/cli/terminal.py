@@ -81,6 +81,9 @@ class Terminal:
         Print no progress, notes or hints.
     """
 
+    keep_hint = " Hint: --set keep_columns=NAME keeps a column."
+    """What a note on columns left out ends with; empty for a command without --set."""
+
     def __init__(self, *, as_json: bool = False, quiet: bool = False) -> None:
         self.as_json, self.quiet = as_json, quiet
         self.out, self.err = make_console(), make_console(stderr=True)
@@ -165,7 +168,7 @@ class Terminal:
         if issubclass(category, UserWarning) and not is_told:  # others are about code, not user data
             text = str(message)
             if left_out:  # reworded for the command line
-                text = f"{text.partition(' Hint:')[0]} Hint: --set keep_columns=NAME keeps a column."
+                text = f"{text.partition(' Hint:')[0]}{self.keep_hint}"
                 self.noted_columns.update(left_out)
             self.note(text)
 
