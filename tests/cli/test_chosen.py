@@ -48,7 +48,7 @@ def chosen(folder):
     return path, load(path)
 
 
-@pytest.mark.filterwarnings("ignore:Column 'sector' holds 1 categories:UserWarning")
+@pytest.mark.filterwarnings("ignore:Column 'sector' holds 1 category:UserWarning")
 def test_topk_lists_what_the_chosen_tree_calls_positive(folder, chosen, tmp_path):
     path, model = chosen
     table, out = pl.read_csv(folder / "history.csv").sample(250, seed=1), tmp_path / "alerts.csv"
@@ -63,7 +63,7 @@ def test_topk_lists_what_the_chosen_tree_calls_positive(folder, chosen, tmp_path
     common = ("topk", path, tmp_path / "new.csv", "--chosen", "--reasons", 2, "--id", "case_id")
     done = run(*common, "--keep", "fraud", "-o", out)
     assert done.code == 0
-    assert done.err.startswith("Note: Column 'sector' holds 1 categories in ")
+    assert done.err.startswith("Note: Column 'sector' holds 1 category in ")
     assert done.err.count("\n") == 1
     said = f"The {is_called.sum()} of 250 cases that the chosen tree flags"
     assert done.out.startswith(f"{said}; ")

@@ -229,7 +229,7 @@ def test_topk_notes_categories_that_training_never_saw(model, tmp_path):
     new = write_cases(tmp_path / "new.csv", lines=lines)
     done = run("topk", model, new, "--k", 2)
     assert done.code == 0
-    assert "Note: Column 'sector' holds 1 categories in 100 rows" in done.err
+    assert "Note: Column 'sector' holds 1 category in 100 rows" in done.err
     assert parsed(run("topk", model, new, "--k", 2, "--json"))["notes"]
     assert run("topk", model, new, "--k", 2, "--quiet").err == ""
 

@@ -113,7 +113,7 @@ def test_labels_of_score():
     ("weight", "sentence"),
     [
         (np.where(np.arange(40) < 2, -1.0, 1.0), r"must not be negative, but 2 weights are\. Hint: use 0"),
-        (np.zeros(40), r"MetaAP\.fit needs rows with positive weight, but all 40 weights are 0\. Hint:"),
+        (np.zeros(40), r"MetaAP\.fit needs rows with a weight above zero, but all 40 weights are 0\. Hint:"),
         (np.arange(40) % 4 != 0, r"every positive row is zero: only one class is left\. Hint:"),
         (np.arange(40) % 4 == 0, r"every negative row is zero"),
         (np.where(np.arange(40) % 4 == 0, 1e-30, 1.0), r"every positive row is zero"),
