@@ -81,7 +81,7 @@ def test_draws_agree_with_all_choices_for_every_table_of_the_same_margins(sizes,
 
 
 def test_the_p_value_of_draws_is_uniform_under_the_null_hypothesis():
-    rng, n = np.random.default_rng(4), 500
+    rng, n = np.random.default_rng(4), 2000
     leaf = np.repeat(np.arange(8), [10, 20, 15, 30, 25, 40, 30, 30])
     p_value = np.array([
         combined_p_value(-leaf.astype(float), leaf, rng.permutation(200) < 100, n_leaves=8, bound=1.0,

@@ -54,7 +54,7 @@ def companies(seed, n, web_shops=0.0):
     "sample", [gaussian, lambda seed: companies(seed, 150), lambda seed: gaussian(seed, n=25, d=2)],
     ids=["numbers", "ties, categories, missing", "exact"],
 )  # fmt: skip
-@pytest.mark.parametrize("n_tests", [40, pytest.param(200, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("n_tests", [100, pytest.param(200, marks=pytest.mark.slow)])
 def test_level(sample, n_tests):
     results = [
         two_sample_test(sample(2 * i), sample(2 * i + 1), random_state=i, n_permutations=199) for i in range(n_tests)
@@ -99,13 +99,13 @@ def test_a_table_does_not_differ_from_itself():
 @pytest.mark.parametrize(("n_more", "n_shared"), [(300, 200), (100, 50)])
 def test_level_where_rows_are_in_both_tables(n_more, n_shared):
     p_value = []
-    for i in range(25):
+    for i in range(40):
         rows = gaussian(i, n=200 + n_more)
         result = two_sample_test(rows[:200], rows[200 - n_shared :], random_state=i, n_permutations=199)
         assert result.n_shared == n_shared
         assert not result.is_same_table
         p_value.append(result.p_value)
-    assert np.mean(np.array(p_value) <= 0.05) <= 0.18  # 0.05 plus three standard errors
+    assert np.mean(np.array(p_value) <= 0.05) <= 0.15  # 0.05 plus three standard errors
     assert 0.25 < np.median(p_value) < 0.7  # a mirror image has an AUC below 1/2, and p-values near 1
 
 

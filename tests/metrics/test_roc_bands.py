@@ -27,11 +27,7 @@ def normal_curve(shift):
     return RocCurve(alpha, beta)
 
 
-N_BANDS = 120
-THREE_ERRORS = 3 * np.sqrt(0.95 * 0.05 / N_BANDS)
-
-
-def coverage(true, draw, n=N_BANDS, **options):
+def coverage(true, draw, n=300, **options):
     """Share of bands that hold the whole of the true curve."""
     return np.mean(
         [roc_band(*draw(), n_resamples=100, random_state=seed, **options).contains(true) for seed in range(n)]
@@ -46,26 +42,26 @@ def test_the_bootstrap_band_holds_the_whole_curve(n_positive, n_negative, shift)
     generator = np.random.default_rng(0)
     true = normal_curve(shift)
     found = coverage(true, lambda: normal_cases(generator, n_positive, n_negative, shift), grid=GRID)
-    assert 0.95 - THREE_ERRORS <= found < 1  # the whole curve, and no band that is wider than need be
+    assert 0.91 <= found <= 0.99
 
 
 def test_far_to_the_left_the_bootstrap_band_holds_too():
     """Rates at which none or one of the negatives is above the threshold."""
     generator = np.random.default_rng(1)
     grid = [0, 1e-4, 0.001, 0.003, 0.01, 0.02, 0.05, 0.1]
-    assert coverage(normal_curve(1.0), lambda: normal_cases(generator, 100, 300, 1.0), grid=grid) >= 0.95 - THREE_ERRORS
+    assert coverage(normal_curve(1.0), lambda: normal_cases(generator, 100, 300, 1.0), grid=grid) >= 0.93
 
 
 def test_the_pointwise_band_holds_each_point():
     generator = np.random.default_rng(2)
     true = normal_curve(1.0)(GRID)
     inside = np.zeros(len(GRID))
-    for seed in range(N_BANDS):
+    for seed in range(200):
         y, score = normal_cases(generator, 100, 200, 1.0)
         band = roc_band(y, score, simultaneous=False, grid=GRID, n_resamples=100, random_state=seed)
         inside += (band.low <= true) & (true <= band.high)
-    assert (inside / N_BANDS).min() >= 0.95 - THREE_ERRORS
-    assert 0.92 <= (inside / N_BANDS).mean() <= 0.99
+    assert (inside / 200).min() >= 0.89
+    assert 0.93 <= (inside / 200).mean() <= 0.99
 
 
 @pytest.mark.parametrize(("n_positive", "n_negative"), [(100, 300), (5, 20)])
@@ -88,7 +84,7 @@ def test_bands_hold_the_curve_of_tied_scores(method):
         parts = [generator.choice(5, 80, p=positive), generator.choice(5, 200, p=negative)]
         return np.arange(280) < 80, -np.concatenate(parts)
 
-    assert coverage(true, draw, grid=GRID, method=method) >= 0.95 - THREE_ERRORS
+    assert coverage(true, draw, grid=GRID, method=method) >= 0.91
 
 
 # --- shapes and laws ----------------------------------------------------------------------------------------

@@ -5,11 +5,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from cli_files import run
 from ranker_cases import make_cases
 from toprank import load
 from toprank.explain.reasons import Reason
 from toprank.rankers.base import RANKER_CONSTRAINTS, Ranker
-from toprank.register import BY_NAME, Entry
+from toprank.register import BY_COMMAND, BY_NAME, Entry
 
 
 class NearestCentre(Ranker):
@@ -70,6 +71,27 @@ def test_a_new_ranker_has_all_that_rankers_have(registered, tmp_path):
     loaded = load(tmp_path / "model.toprank")
     assert np.array_equal(loaded.decision_function(X), model.decision_function(X))
     assert loaded.top_k(X).equals(model.top_k(X))
+
+
+def test_the_command_line_takes_a_model_without_trees(registered, tmp_path, monkeypatch):
+    X, y = make_cases(600)
+    X.assign(label=y).to_csv(tmp_path / "cases.csv", index=False)
+    entry = Entry("NearestCentre", __name__, "other", "nearest-centre")
+    monkeypatch.setitem(BY_COMMAND, "nearest-centre", entry)
+    model, table = tmp_path / "model.toprank", tmp_path / "cases.csv"
+    for command, words in (
+        (("fit", table, "--label", "label", "--model", "nearest-centre", "-o", model), "NearestCentre"),
+        (("describe", model), "NearestCentre"),
+        (("describe", model, "--all"), "trained on"),
+        (("topk", model, table, "--k", 3), "near that of known positives"),
+        (("evaluate", model, table, "--label", "label"), "AP"),
+    ):
+        done = run(*command)
+        assert done.code == 0, done.err
+        assert words in done.out
+    refused = run("describe", model, "--exact")
+    assert (refused.code, refused.out) == (2, "")
+    assert "NearestCentre" in refused.err
 
 
 def test_a_new_ranker_refuses_bad_input_as_all_do():

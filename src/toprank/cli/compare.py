@@ -15,6 +15,7 @@ from toprank.cli.experiment import Jobs, check_packages, show_progress
 from toprank.cli.options import (
     AsJson,
     Debug,
+    Drop,
     Encoding,
     Ids,
     Label,
@@ -40,29 +41,33 @@ NOT_OF_THE_MODEL = ("n_jobs", "random_state")
 """Parameters that say how to fit, not which model: `fit` uses its own."""
 
 
+Budget = Annotated[
+    str | None,
+    typer.Option(metavar="CASES", help="Cases that can be checked: 500, 2% (default: as many as positives)."),
+]
+Methods = Annotated[
+    str | None, typer.Option(metavar="NAMES", help="Methods, separated by commas; 'all' for all of them.")
+]
+TestFile = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="Judge on the cases of this file, such as later ones, instead of folds."),
+]
+Folds = Annotated[
+    int | None,
+    typer.Option(metavar="N", min=2, help="Folds of the cross-validation (default: 5; large tables: one holdout)."),
+]
+
+
 def compare(
     table: Annotated[Path, typer.Argument(metavar="FILE", help="Past cases: CSV, TSV or Parquet.")],
     label: Label,
     id_columns: Ids = None,
-    drop: Annotated[
-        list[str] | None, typer.Option(metavar="COLUMNS", help="Columns to leave out: a,b; may be repeated.")
-    ] = None,
+    drop: Drop = None,
     positive: Positive = None,
-    budget: Annotated[
-        str | None,
-        typer.Option(metavar="CASES", help="Cases that can be checked: 500, 2% (default: as many as positives)."),
-    ] = None,
-    methods: Annotated[
-        str | None, typer.Option(metavar="NAMES", help="Methods, separated by commas; 'all' for all of them.")
-    ] = None,
-    test: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Judge on the cases of this file, such as later ones, instead of folds."),
-    ] = None,
-    folds: Annotated[
-        int | None,
-        typer.Option(metavar="N", min=2, help="Folds of the cross-validation (default: 5; large tables: one holdout)."),
-    ] = None,
+    budget: Budget = None,
+    methods: Methods = None,
+    test: TestFile = None,
+    folds: Folds = None,
     repeats: Annotated[int, typer.Option(metavar="N", min=1, help="Repeats of the cross-validation.")] = 1,
     minutes: Annotated[
         float, typer.Option(metavar="N", min=0.01, help="Approximate time limit; slower methods are left out.")
@@ -123,10 +128,14 @@ def compare(
     if fitted is not None and not (quiet or as_json):
         _print_next(board, fitted, command, terminal)
         if not fitted.is_readable:
-            entry, readable = readable_command(board, table, options, budget)
-            if entry is not None:
-                terminal.hint(f"\nOr, as a readable model, {entry.title}:")
-                terminal.out.print(f"  {readable}", style="dim", soft_wrap=True)
+            _print_readable(*readable_command(board, table, options, budget), terminal)
+
+
+def _print_readable(entry: Entry | None, command: str | None, terminal: Terminal) -> None:
+    """Print the command that fits the best readable model, where the recommended one is not readable."""
+    if entry is not None:
+        terminal.hint(f"\nOr, as a readable model, {entry.title}:")
+        terminal.out.print(f"  {command}", style="dim", soft_wrap=True)
 
 
 def _read_test(

@@ -16,6 +16,7 @@ from toprank.cli.errors import InputError
 from toprank.cli.options import (
     AsJson,
     Debug,
+    Drop,
     Encoding,
     Ids,
     Positive,
@@ -69,13 +70,29 @@ Jobs = Annotated[
 ]
 
 
+FromK = Annotated[
+    str | None,
+    typer.Option(metavar="CASES", help="Show how the rules differ from those of the tree for this many alerts."),
+]
+MaxLeaves = Annotated[
+    int | None,
+    typer.Option(metavar="N", min=1, help="Most leaves of the tree; alone, or with one of the options above."),
+]
+Split = Annotated[
+    str | None,
+    typer.Option(metavar="NAME", help="oblique: weighted sums (default); axis: one column per condition."),
+]
+Settings = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="NAME=VALUE", help="Set any parameter of the curve or its trees; may be repeated."),
+]
+
+
 def curve(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="Past cases: CSV, TSV or Parquet; or a saved curve.")],
     label: Annotated[str | None, typer.Option(metavar="COLUMN", help="Column with the outcome.")] = None,
     id_columns: Ids = None,
-    drop: Annotated[
-        list[str] | None, typer.Option(metavar="COLUMNS", help="Columns to leave out: a,b; may be repeated.")
-    ] = None,
+    drop: Drop = None,
     positive: Positive = None,
     k: Annotated[
         str | None, typer.Option("--k", "-k", metavar="CASES", help="At most this many alerts: 200, or a share: 2%.")
@@ -89,27 +106,13 @@ def curve(
     cost_ratio: Annotated[
         float | None, typer.Option(metavar="COST", help="Cost of a false alarm, where a missed positive costs 1.")
     ] = None,
-    max_leaves: Annotated[
-        int | None,
-        typer.Option(metavar="N", min=1, help="Most leaves of the tree; alone, or with one of the options above."),
-    ] = None,
-    from_k: Annotated[
-        str | None,
-        typer.Option(metavar="CASES", help="Show how the rules differ from those of the tree for this many alerts."),
-    ] = None,
+    max_leaves: MaxLeaves = None,
+    from_k: FromK = None,
     validation: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Other past cases, such as later ones, to judge the trees on.")
     ] = None,
-    split: Annotated[
-        str | None,
-        typer.Option(metavar="NAME", help="oblique: weighted sums (default); axis: one column per condition."),
-    ] = None,
-    settings: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--set", metavar="NAME=VALUE", help="Set any parameter of the curve or its trees; may be repeated."
-        ),
-    ] = None,
+    split: Split = None,
+    settings: Settings = None,
     plot: Annotated[Path | None, typer.Option(metavar="FILE", help="Plot of the curve: PNG, SVG or PDF.")] = None,
     plot_x: PlotAxis = None,
     out: Annotated[
@@ -412,7 +415,7 @@ def _print_curve(
 
     n_categorical = sum(column.is_categorical for column in model.columns_)
     rate = model.n_positives_ / model.n_cases_
-    hopeful = "" if model.held_out_points_ is not None else "; on the training data, which is optimistic"
+    caveat = "" if model.held_out_points_ is not None else "; on the training data, which is optimistic"
     terminal.show(Text(f"Cost-optimal curve of {file.name}", style="bold"), facts([
         ("trees", f"{number_of_trees(model)}, of depth {model.max_depth_} at most; weights cost {model.alpha_:g} "
                   "(alpha)"),
@@ -420,7 +423,7 @@ def _print_curve(
         ("columns", f"{len(model.columns_):,}, {n_categorical:,} of them categorical"),
         ("main columns", main_columns(describe_model(model)) or "none: no column separates the cases"),
         ("area", f"{judged_points(model).hull_area:.3f} under the hull of the curve; 0.5 = no better than chance"
-                 f"{hopeful}"),
+                 f"{caveat}"),
     ]))  # fmt: skip
     marked = {model.base_point_: "base tree"}
     for selection, word in ((start, "compared with"), (chosen, "chosen")):

@@ -127,6 +127,11 @@ def _print_exactly(path: Path, terminal: Terminal) -> None:
     from toprank.files.model_file import load, read_model_info
 
     info = read_model_info(path)
+    if not entry_of(info["class"]).has_leaves:
+        raise InputError(
+            f"--exact prints trees, but {path} holds a {info['class']}, which has none. "
+            f"Hint: use `toprank describe {path} --all`."
+        )
     with terminal.working(f"Loading {path.name}"):
         model = load(path)
     if entry_of(info["class"]).kind == "ensemble":

@@ -14,6 +14,7 @@ from toprank.cli.errors import InputError
 from toprank.cli.options import (
     AsJson,
     Debug,
+    Drop,
     Encoding,
     Ids,
     Label,
@@ -43,9 +44,7 @@ def fit(
     label: Label,
     out: Annotated[Path, typer.Option("--out", "-o", metavar="FILE", help="Model file to write.")],
     id_columns: Ids = None,
-    drop: Annotated[
-        list[str] | None, typer.Option(metavar="COLUMNS", help="Columns to leave out: a,b; may be repeated.")
-    ] = None,
+    drop: Drop = None,
     model: Annotated[str, typer.Option(metavar="NAME", help=f"{', '.join(BY_COMMAND)}.")] = "metaap",
     budget: Annotated[
         str | None,

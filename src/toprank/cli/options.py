@@ -29,6 +29,7 @@ Ids = Annotated[
         "--id", metavar="COLUMN", help="Column that identifies the case; copied to the output, not used as a feature."
     ),
 ]
+Drop = Annotated[list[str] | None, typer.Option(metavar="COLUMNS", help="Columns to leave out: a,b; may be repeated.")]
 Separator = Annotated[
     str | None,
     typer.Option("--sep", metavar="CHARACTER", help="Separator of a text file, such as ; or tab (default: detected)."),

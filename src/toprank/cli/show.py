@@ -123,7 +123,8 @@ def model_card(
         ("main columns", main_columns(info, card_shares) or "none: no column separates the cases"),
         ("budget", budget_text(Cutoff.from_dict(info["cutoff"])).removeprefix("budget ")),
     ]
-    return Group(Text(info["class"], style="bold"), facts([*rows, *more]))
+    known = [row for row in rows if row[1]]  # a ranker without trees has no size in leaves
+    return Group(Text(info["class"], style="bold"), facts([*known, *more]))
 
 
 def classifier_card(info: dict[str, Any], more: Sequence[tuple[str, str]] = ()) -> Group:

@@ -135,7 +135,7 @@ def spread(
     title: str = "",
     note: str = "",
 ) -> ShownTable:
-    """Table of one column a method from a frame of one row a method.
+    """Table of one column per method from a frame of one row per method.
 
     Parameters
     ----------

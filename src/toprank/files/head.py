@@ -115,9 +115,9 @@ def _entries(info: dict[str, Any], is_ranker: bool, has_leaves: bool) -> Iterato
         yield "importances", lambda: all(_is_number(v) and 0 <= v <= 1 + 1e-9 for v in shares), "shares from 0 to 1"
         yield "cutoff", lambda: isinstance(info["cutoff"], dict), "a set of named values"
     else:
-        told, classes = figures["class_counts"], info["classes"]["values"]
-        yield "figures", lambda: isinstance(told, list) and len(told) == len(classes), "a count of each class"
-        yield "figures", lambda: all(_is_count(n) for n in told), "a count of each class"
+        per_class, classes = figures["class_counts"], info["classes"]["values"]
+        yield "figures", lambda: isinstance(per_class, list) and len(counts) == len(classes), "a count of each class"
+        yield "figures", lambda: all(_is_count(n) for n in per_class), "a count of each class"
 
 
 def _check_cutoff(values: dict[str, Any]) -> None:

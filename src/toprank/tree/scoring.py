@@ -6,7 +6,7 @@ subclass `Scoring`; trees, files and texts use its methods and know no names.
 
 from __future__ import annotations
 
-from abc import ABC
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -89,9 +89,9 @@ class Scoring(ABC):
         """Unit of each column's distance to a threshold; empty if distances do not count."""
         return NO_MARGIN
 
+    @abstractmethod
     def finish(self, tree: Tree, block: np.ndarray, leaf: np.ndarray, out: np.ndarray) -> None:
         """Write the scores of rows with known leaf nodes; `out` holds their margins if there are units."""
-        raise NotImplementedError
 
     def points(self, X: np.ndarray) -> np.ndarray:
         """Points of each value of X, float64 of X's shape; all 0 if values have none."""

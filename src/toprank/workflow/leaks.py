@@ -70,7 +70,7 @@ def check_main_column(model: Any, X: Any, y: Any) -> LoneColumn | None:
     >>> column.name, column.gives_outcome_away
     ('closed_as', True)
     """
-    shares = model.feature_importances_
+    shares = model._importances()
     if not shares.any():
         shares = np.asarray(model._card_shares or [0.0])
     if not shares.any():

@@ -302,13 +302,6 @@ class ClassTree(ClassifierMixin, OneTree, BinnedReader):
         self.objective_ = float(path[-1])
         return ""
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
-        tags.input_tags.categorical = True
-        tags.input_tags.string = True
-        return tags
-
 
 def _reads(tree: Tree, columns: Sequence[Column]) -> bool:
     """Return True if a tree can read columns like these."""

@@ -36,7 +36,7 @@ from toprank.tree.weights import RowWeights
 
 @dataclass(frozen=True)
 class CellRule:
-    """How the cells of a ranking are parted, where whole levels of inner trees do not do it.
+    """How the cells of a ranking are split, if not by whole levels of inner trees.
 
     Attributes
     ----------
@@ -96,7 +96,7 @@ def grow_by_cuts(
     ----------
     weights : RowWeights
     limits : Limits
-        Lightest node that may be parted, and lightest child.
+        Lightest node that may be split, and lightest child.
     max_depth : int
     cutter : Cutter
     intercalates : bool

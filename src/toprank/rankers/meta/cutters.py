@@ -26,7 +26,7 @@ from toprank.tree.meta.objectives import ROC_AREA
 from toprank.tree.weights import RowWeights
 
 Worth = Callable[[np.ndarray, np.ndarray], np.ndarray]
-"""Area that is gained where a node is parted so that this positive and total weight stands on one side."""
+"""Area gained by a split that puts this positive and total weight on one side."""
 
 
 Rank = tuple[float, int]
@@ -35,7 +35,7 @@ Rank = tuple[float, int]
 
 @dataclass(frozen=True)
 class Found:
-    """How a node is parted: the rule, the rows on its left, richer, side, and what it is worth."""
+    """How a node is split: the rule, the rows on its left, richer side, and the area gained."""
 
     rule: Any
     is_left: np.ndarray
@@ -111,7 +111,7 @@ class StumpCutter:
     limits: Limits
 
     def cut(self, rows: np.ndarray, worth: Worth) -> Found | None:
-        """The best condition; of equals that with the larger richer side, of these that on the first column."""
+        """The best condition; ties go to the larger richer side, then to the first column."""
         return self.cut_by(np.flatnonzero(drawn_columns(self.data, self.limits)), rows, worth)
 
     def cut_by(self, features: np.ndarray, rows: np.ndarray, worth: Worth) -> Found | None:
@@ -235,7 +235,7 @@ class ObliqueCutter:
     def _along(self, rows: np.ndarray, feature: np.ndarray, weight: np.ndarray, worth: Worth) -> Found | None:
         """The best threshold on a weighted sum; missing values count as means, or their rows go to one side.
 
-        What is worth more, and of equals the means.
+        Whichever gains more; ties go to the means.
         """
         found = [self._filled(rows, feature, weight, self._means[feature], worth)]
         if np.isnan(self.data.X[rows][:, feature]).any():
