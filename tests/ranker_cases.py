@@ -14,6 +14,7 @@ from sklearn.base import clone
 
 from tables import tables
 from toprank import (
+    SGBAP,
     CostOptimalCurve,
     CostOptimalForest,
     CostTree,
@@ -57,6 +58,11 @@ RANKERS = {
     "boost": TreeRankBoost(n_estimators=3, cv=2, **SMALL),
     "additive-boost": TreeRankBoost(n_estimators=3, output="additive", cv=0, **SMALL),
 }
+WITHOUT_LEAVES = {
+    "sgbap": SGBAP(n_estimators=6, warm_up=2, learning_rate=0.3, cv=2, random_state=0),
+    "sgbap-sigmoid": SGBAP.paper("sigmoid", n_estimators=3, cv=0, random_state=0),
+}
+EVERY = RANKERS | WITHOUT_LEAVES
 FORESTS = ["forest", "treerank-forest", "median-rank"]
 ENSEMBLES = [*FORESTS, "boost", "additive-boost", "cost-curve", "cost-forest"]
 TREES = [kind for kind in RANKERS if kind not in ENSEMBLES]
@@ -78,9 +84,12 @@ UNDRAWN = TREES  # no bootstraps draw rows, and folds depend on what the rows ar
 
 def variant(kind, **parameters):
     """A ranker with other parameters, which are those of its base where it has none of that name."""
-    model = clone(RANKERS[kind])
+    model = clone(EVERY[kind])
     own = model.get_params(deep=False)
-    return model.set_params(**{name if name in own else f"base__{name}": value for name, value in parameters.items()})
+    given = {name if name in own else f"base__{name}": value for name, value in parameters.items()}
+    if kind in WITHOUT_LEAVES:
+        given = {name: value for name, value in given.items() if name in own}
+    return model.set_params(**given)
 
 
 def fewer(factor):

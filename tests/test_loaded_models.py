@@ -13,6 +13,7 @@ from sklearn.base import BaseEstimator
 from ranker_cases import make_cases
 from toprank import TAOTree, load
 from toprank.register import ENTRIES
+from toprank.tree.additive import AdditiveTrees
 from toprank.tree.structure import Tree
 
 X, Y = make_cases(300)
@@ -30,6 +31,7 @@ SETTINGS: dict[str, list[dict[str, Any]]] = {
     "CostTree": [{"cv": 0}],
     "RankingTree": [{"cv": 0}],
     "TAOClassifier": [{"max_depth": 2}],
+    "SGBAP": [{"n_estimators": 5, "cv": 2, "random_state": 0}, {"n_estimators": 3, "line_search": True, "cv": 0}],
 }
 CASES = [(entry, settings) for entry in ENTRIES for settings in SETTINGS[entry.name]]
 
@@ -74,6 +76,10 @@ def same(one: Any, other: Any) -> bool:
     if is_dataclass(one) and not isinstance(one, Tree):
         values = [[getattr(each, f.name) for f in fields(each)] for each in (one, other)]
         return type(one) is type(other) and same(*values)
+    if hasattr(one, "save_raw"):  # of XGBoost
+        return bool(one.save_raw("json") == other.save_raw("json"))
+    if isinstance(one, AdditiveTrees):
+        return all(np.array_equal(getattr(one, f.name), getattr(other, f.name)) for f in fields(one))
     if callable(one):
         return callable(other)
     return bool(one == other)

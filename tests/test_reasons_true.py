@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 from sklearn.base import clone
 
-from ranker_cases import RANKERS, variant
+from ranker_cases import EVERY, variant
 from reason_reader import ReasonReader, alert_problems
 from toprank import (
     CostOptimalCurve,
@@ -38,7 +38,8 @@ WHOLE = {
     "CostOptimalCurve": CostOptimalCurve(TAOTree(max_depth=3), depths=None, alphas=None, cv=2),
     "TAOTree": TAOTree(max_depth=3, cv=0),
 }
-SMALL = ["rate", "constant", "linear", "treerank", "oblique", "tao", "cost-curve", "forest", "treerank-forest"]
+SMALL = ["rate", "constant", "linear", "treerank", "oblique", "tao", "cost-curve", "forest", "treerank-forest",
+         "sgbap"]  # fmt: skip
 
 
 def simulated(n, seed, *, is_new=False):
@@ -85,7 +86,7 @@ def check_alerts(model, train, new, k, n_reasons=5):
 @pytest.mark.parametrize("kind", SMALL)
 def test_reasons_of_a_simulated_table_are_true(kind):
     (train, y), (new, _) = simulated(1500, 0), simulated(800, 1, is_new=True)
-    kinds = check_alerts(clone(RANKERS[kind]).fit(train, y), train, new, 300)
+    kinds = check_alerts(clone(EVERY[kind]).fit(train, y), train, new, 300)
     assert len(kinds) >= 3
     if kind == "linear":
         assert set(kinds) >= {"missing", "median", "usual range", "unseen", "pooled", "other category"}

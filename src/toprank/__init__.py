@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from toprank.drift import two_sample_test
     from toprank.errors import InputError
     from toprank.files.model_file import load
+    from toprank.rankers.boosting.sgbap import SGBAP
     from toprank.rankers.cost.cost_path import CostPath, cost_ratios_around, fit_at_costs
     from toprank.rankers.cost.cost_tree import CostTree
     from toprank.rankers.cost.tao_classifier import TAOClassifier
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "SGBAP",
     "CostOptimalCurve",
     "CostOptimalForest",
     "CostPath",

@@ -10,8 +10,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from ranker_cases import CLASSES, RANKERS, make_cases
+from ranker_cases import CLASSES, EVERY, RANKERS, WITHOUT_LEAVES, make_cases
 from toprank import (
+    SGBAP,
     CostOptimalCurve,
     CostOptimalForest,
     CostTree,
@@ -32,7 +33,10 @@ LINE_AT_ZERO = (
     "least. test_predict_is_the_score_above_the_cutoff and the tests after it check the rest"
 )
 FOR_COSTS = ["cost", "tao", "cost-curve", "cost-forest"]
-SIGNED = {"boost": (-1.001, 1), "additive-boost": (-np.inf, np.inf)}  # scores around 0
+SIGNED = {
+    "boost": (-1.001, 1),
+    **dict.fromkeys(["additive-boost", *WITHOUT_LEAVES], (-np.inf, np.inf)),
+}  # scores around 0
 DRAWS_ROWS = "bootstraps draw rows, so a row given twice is drawn otherwise than a row of weight 2"
 
 ANY_ORDER = (
@@ -51,7 +55,7 @@ def expected_failures(estimator):
     grows = not isinstance(estimator, TreeRank) or estimator.leaf_score == "linear"
     if grows:
         reasons["check_classifiers_classes"] = LINE_AT_ZERO
-    if isinstance(estimator, CostOptimalForest | MetaAPForest | TreeRankForest):
+    if isinstance(estimator, CostOptimalForest | MetaAPForest | TreeRankForest | SGBAP):
         reasons["check_sample_weight_equivalence_on_dense_data"] = DRAWS_ROWS
     return reasons
 
@@ -72,6 +76,7 @@ def expected_failures(estimator):
         TreeRank(cv=0),
         TreeRankForest(n_estimators=2),
         TreeRankBoost(n_estimators=2, cv=0),
+        SGBAP(n_estimators=3, cv=0),
     ],
     expected_failed_checks=expected_failures,
 )
@@ -96,11 +101,11 @@ def plain(blobs):
     return {kind: clone(RANKERS[kind]).fit(*blobs) for kind in CLASSES}
 
 
-@pytest.mark.parametrize("kind", RANKERS)
+@pytest.mark.parametrize("kind", EVERY)
 @pytest.mark.parametrize("budget", [None, 40], ids=str)
 def test_predict_is_the_score_above_the_cutoff(kind, budget):
     X, y = make_cases(300)
-    model = clone(RANKERS[kind]).set_params(budget=budget).fit(X, y)
+    model = clone(EVERY[kind]).set_params(budget=budget).fit(X, y)
     score = model.decision_function(X)
     assert score.shape == (300,)
     assert score.dtype == np.float64

@@ -13,6 +13,7 @@ from sklearn.base import clone
 from ranker_cases import (
     CLASSES,
     ENSEMBLES,
+    EVERY,
     FORMS,
     RANKERS,
     TREES,
@@ -50,7 +51,7 @@ HUGE_CONSTANT = Case({"number0": [1.7e308, None, None]}, np.array([0, 1, 0]), np
 # A score depends on the row and the model alone
 
 
-@pytest.mark.parametrize("kind", RANKERS)
+@pytest.mark.parametrize("kind", EVERY)
 @fewer(10)
 @given(case=cases(), data=st.data())
 @example(case=ONE_OF_EACH, data=None)
@@ -136,7 +137,7 @@ def test_a_common_weight_changes_nothing_where_nothing_counts_cases(kind, case, 
     assert weighted.n_cases_ == weight * len(case)
 
 
-@pytest.mark.parametrize("kind", RANKERS)
+@pytest.mark.parametrize("kind", EVERY)
 def test_one_thread_is_two_threads(kind, monkeypatch):
     monkeypatch.setattr(bin_mapper, "BLOCK_CELLS", 200)  # so that few rows make several pieces of work
     X, y = make_cases(400)
@@ -187,7 +188,7 @@ def test_the_place_inside_a_leaf_never_crosses_leaves(kind, case):
     assert np.all((score > 0) & (score <= 1))
 
 
-@pytest.mark.parametrize("kind", RANKERS)
+@pytest.mark.parametrize("kind", EVERY)
 @fewer(10)
 @given(case=cases())
 def test_rates_fall_along_the_ranking(kind, case):
@@ -200,7 +201,7 @@ def test_rates_fall_along_the_ranking(kind, case):
     assert np.all(np.diff(rate[np.argsort(-score, kind="stable"), 1]) <= 0)
 
 
-@pytest.mark.parametrize("kind", RANKERS)
+@pytest.mark.parametrize("kind", EVERY)
 @fewer(10)
 @given(case=cases(), data=st.data())
 @example(case=HUGE, data=None)
@@ -254,7 +255,7 @@ def test_rules_account_for_every_training_case(kind, case):
 # Categories
 
 
-@pytest.mark.parametrize("kind", RANKERS)
+@pytest.mark.parametrize("kind", EVERY)
 def test_an_unseen_category_is_scored_like_a_missing_value_with_a_warning(kind):
     X, y = make_cases(600)
     X.loc[::7, "place"] = None

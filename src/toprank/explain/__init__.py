@@ -11,7 +11,7 @@ from toprank.explain.paths import PathCounts, count_paths
 from toprank.explain.reasons import Reason, reasons
 from toprank.explain.rows import Explanation, Step, explain_rows
 from toprank.explain.rules import ClassRule, Rule, checked_leaf_rates, leaf_rules, leaf_table, rule_table
-from toprank.explain.votes import VoteExplanation, explain_votes, vote_reasons
+from toprank.explain.votes import VoteExplanation, explain_sums, explain_votes, sum_reasons, vote_reasons
 from toprank.explain.walk import TreeWalk, Visit
 
 __all__ = [
@@ -36,6 +36,7 @@ __all__ = [
     "checked_leaf_rates",
     "count_paths",
     "explain_rows",
+    "explain_sums",
     "explain_votes",
     "feature_contributions",
     "gain_importance",
@@ -46,5 +47,6 @@ __all__ = [
     "reasons",
     "rule_table",
     "side_condition",
+    "sum_reasons",
     "vote_reasons",
 ]

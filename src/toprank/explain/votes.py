@@ -17,6 +17,12 @@ from toprank.words.counts import plural
 from toprank.words.numbers import number_text, percent_text
 from toprank.words.plain import plain
 
+SUM = "sum"
+"""How boosted trees make a score."""
+
+MOST_STRETCHED = 10.0
+"""Contributions to a score are stretched to match the hit rate, but by no more than this factor."""
+
 
 @dataclass(frozen=True)
 class VoteExplanation:
@@ -48,7 +54,9 @@ class VoteExplanation:
         lines = [
             f"score {number_text(self.score, 6)}, {self.how} of {plural(self.n_trees, 'tree')}; hit rate of such "
             f"past cases {percent_text(self.rate)}, {number_text(self.lift, 3)} times the rate of all cases",
-            "columns, and what each adds to the log-odds of a positive, on average over the trees:",
+            "columns, and what each adds to the log-odds of a positive, on average over the trees:"
+            if self.how != SUM
+            else "columns, and what each adds to the score of the mean case:",
         ]
         return "\n".join(lines + step_lines(self.steps))
 
@@ -101,6 +109,21 @@ def explain_votes(
 ) -> list[VoteExplanation]:
     """Explain the score of each row in an ensemble; `weights` and `how` say how the trees vote."""
     contributions = mean_contributions(trees, columns, X, weights)
+    return explain_sums(contributions, columns, X, score, rate, base_rate, len(trees), how, originals)
+
+
+def explain_sums(
+    contributions: np.ndarray,
+    columns: Sequence[Column],
+    X: np.ndarray,
+    score: np.ndarray,
+    rate: np.ndarray,
+    base_rate: float,
+    n_trees: int,
+    how: str,
+    originals: Originals | None = None,
+) -> list[VoteExplanation]:
+    """Explain the score of each row by what each of its values contributes, float64 (n, n_features)."""
     named = originals_by_feature(columns, X, contributions != 0, originals)
     out = []
     for i in range(len(X)):
@@ -111,5 +134,25 @@ def explain_votes(
             if contributions[i, f] != 0
         )
         lift = float(rate[i] / base_rate)
-        out.append(VoteExplanation(float(score[i]), float(rate[i]), lift, len(trees), steps, how))
+        out.append(VoteExplanation(float(score[i]), float(rate[i]), lift, n_trees, steps, how))
     return out
+
+
+def sum_reasons(
+    contributions: np.ndarray,
+    columns: Sequence[Column],
+    X: np.ndarray,
+    n_reasons: int,
+    originals: Originals | None = None,
+    gain: np.ndarray | None = None,
+) -> list[list[Reason]]:
+    """Return the values that speak most for each row, of a score that is not in log-odds, strongest first.
+
+    A row's contributions are multiplied by one factor so that they add up to its gain in log-odds; without gains they
+    stay as they are. The other parameters are those of `toprank.explain.reasons`.
+    """
+    if gain is not None:
+        total = contributions.sum(axis=1)
+        factor = np.where((total > 0) & (gain > total), gain / np.where(total > 0, total, 1.0), 1.0)
+        contributions = contributions * np.minimum(factor, MOST_STRETCHED)[:, None]
+    return strongest(contributions, columns, X, n_reasons, originals, gain)

@@ -1,0 +1,195 @@
+"""`Rounds`: one booster that XGBoost grows, round by round, on gradients that are computed here."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.optimize import minimize_scalar
+
+from toprank._core.sampling import draw_rows
+from toprank.errors import InputError
+from toprank.rankers.boosting.losses import HERE, Here, Loss, Slopes
+
+FLOAT32_BITS = 24
+MOST_GAMMA = 16.0
+"""Longest step of the line search, in units of the tree's own."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How a booster is grown.
+
+    Attributes
+    ----------
+    parameters : dict
+        XGBoost's own.
+    loss_of : callable
+        loss_of(round) -> Loss, rounds counted from 0.
+    subsample : float
+        Share of the cases of each class that a round sees.
+    seed : int
+    line_search : bool
+        True: algorithm 1 of the paper, regression trees on the gradients, and the step along each tree that minimises
+        the loss. False: Newton steps, with the bound on the curvature.
+    """
+
+    parameters: dict[str, Any]
+    loss_of: Callable[[int], Loss]
+    subsample: float
+    seed: int
+    line_search: bool = False
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Encoded rows for XGBoost: float array (n, n_features), labels and weights, and "q" or "c" for each column."""
+
+    X: np.ndarray
+    is_positive: np.ndarray
+    weight: np.ndarray
+    types: list[str]
+    offset: int = 0  # rows before these, on other workers
+
+    def to_xgboost(self, parameters: dict[str, Any], like: Any = None) -> Any:
+        """The rows as XGBoost stores them; in the bins of another table, if one is given."""
+        xgboost = import_xgboost()
+        few = {"max_bin": parameters["max_bin"], "nthread": parameters["nthread"]}
+        return xgboost.QuantileDMatrix(
+            single_precision(self.X), feature_types=self.types, enable_categorical=True, ref=like, **few
+        )
+
+
+def import_xgboost() -> Any:
+    """The package XGBoost; raises ImportError, which names the extra, if it is not installed."""
+    try:
+        import xgboost
+    except ImportError:
+        raise ImportError(
+            "Boosting needs XGBoost, which is not installed. Hint: pip install 'toprank[boosting]'."
+        ) from None
+    return xgboost
+
+
+def single_precision(X: np.ndarray) -> np.ndarray:
+    """Rows as float32; numbers out of its range become its largest ones: no threshold tells them apart."""
+    most = float(np.finfo(np.float32).max)
+    with np.errstate(over="ignore"):
+        return np.clip(X, -most, most).astype(np.float32)  # NaN stays NaN
+
+
+class Rounds:
+    """A booster, its training rows, and optionally other rows that it scores after every round.
+
+    Attributes
+    ----------
+    n_rounds : int
+    score : float64 array of shape (n,)
+        Scores of the training rows.
+    """
+
+    def __init__(self, rows: Rows, settings: Settings, others: Rows | None = None, all_rows: Here = HERE):
+        self.settings, self.all_rows = settings, all_rows
+        self._train = rows.to_xgboost(settings.parameters)
+        self._others = None if others is None else others.to_xgboost(settings.parameters, self._train)
+        tables = [self._train] if self._others is None else [self._train, self._others]
+        self._booster = import_xgboost().Booster(settings.parameters, tables)
+        self._is_positive, self._weight, self._offset = rows.is_positive, rows.weight, rows.offset
+        sums = all_rows.total(np.array([self._weight.sum(), self._weight[self._is_positive].sum()]))
+        self._base = math.log(sums[1]) - math.log(sums[0] - sums[1])
+        self.n_rounds = 0
+        self.score = np.zeros(len(rows.X))
+        self._other_score = None if others is None else np.zeros(len(others.X))
+        self._gammas: list[float] = []
+
+    def step(self) -> None:
+        """Grow one more tree."""
+        loss, weight = self.settings.loss_of(self.n_rounds), self._draw()
+        slopes = loss.slopes(self.score + self._base, self._is_positive, weight, self.all_rows)
+        if self.settings.line_search:  # regression trees on the gradient
+            slopes = Slopes(slopes.gradient, weight)
+        gradient, curvature = in_fixed_point(slopes, self.all_rows)
+        before = self._margins() if self.settings.line_search else None
+        self._booster.boost(self._train, iteration=self.n_rounds, grad=gradient, hess=curvature)
+        self.n_rounds += 1
+        after = self._margins()
+        if before is None:
+            self.score = after[0]
+            self._other_score = after[1]
+        else:
+            self._search(loss, weight, [new - old for new, old in zip(after, before, strict=True) if new is not None])
+
+    def _draw(self) -> np.ndarray:
+        """Weights of the cases of this round, 0 for those that were not drawn; some of each class."""
+        if self.settings.subsample >= 1.0:
+            return self._weight
+        drawn = np.empty(len(self._weight), np.bool_)
+        draw_rows(self.settings.seed, self.n_rounds, self._offset, self.settings.subsample, drawn)
+        drawn &= self._weight > 0
+        counts = self.all_rows.total(np.array([(drawn & ~self._is_positive).sum(), (drawn & self._is_positive).sum()]))
+        for count, rows in zip(counts, (~self._is_positive, self._is_positive), strict=True):
+            if count == 0:  # a rare class, and bad luck: it takes part as a whole
+                drawn |= rows
+        return np.where(drawn, self._weight, 0.0)
+
+    def _margins(self) -> list[Any]:
+        """Scores of the training rows and of the others, as XGBoost adds them up."""
+        tables = (self._train, self._others)
+        return [
+            None if table is None else self._booster.predict(table, output_margin=True).astype(np.float64)
+            for table in tables
+        ]
+
+    def _search(self, loss: Loss, weight: np.ndarray, tree: list[np.ndarray]) -> None:
+        """Go along the new tree as far as the loss falls (gamma of algorithm 1)."""
+        kept = weight > 0
+        part = self.score[kept] + self._base, tree[0][kept], self._is_positive[kept], weight[kept]
+        found = minimize_scalar(
+            lambda gamma: loss.value(part[0] + gamma * part[1], part[2], part[3]), bounds=(0.0, MOST_GAMMA),
+            method="bounded", options={"xatol": 1e-3},
+        )  # fmt: skip
+        gamma = float(np.float32(found.x))
+        self._gammas.append(gamma)
+        self.score = self.score + gamma * tree[0]
+        if self._other_score is not None:
+            self._other_score = self._other_score + gamma * tree[1]
+
+    @property
+    def other_score(self) -> np.ndarray:
+        """Scores of the other rows, float64."""
+        assert self._other_score is not None
+        return self._other_score
+
+    def to_json(self) -> bytes:
+        """The booster as XGBoost writes it, with the steps of the line search in the leaves."""
+        raw = bytes(self._booster.save_raw("json"))
+        if not self._gammas:
+            return raw
+        model = json.loads(raw)
+        trees = model["learner"]["gradient_booster"]["model"]["trees"]
+        for tree, gamma in zip(trees, self._gammas, strict=True):
+            values = np.array(tree["split_conditions"], np.float32)
+            is_leaf = np.array(tree["left_children"]) == -1
+            values[is_leaf] *= np.float32(gamma)
+            tree["split_conditions"] = [float(str(value)) for value in values]
+        return json.dumps(model).encode()
+
+
+def in_fixed_point(slopes: Slopes, all_rows: Here = HERE) -> tuple[np.ndarray, np.ndarray]:
+    """Slopes as float32 in fixed point.
+
+    All of them are multiples of one power of 2, so XGBoost's sums, in double precision, are exact in any order: the
+    same trees grow with any number of threads and workers.
+    """
+    out = []
+    for values in (slopes.gradient, slopes.curvature):
+        most = float(all_rows.largest(np.array([np.abs(values).max(initial=0.0)]))[0])
+        if not math.isfinite(most):
+            raise InputError("The loss has no finite gradient. Hint: use a smaller learning rate or alpha.")
+        unit = math.ldexp(1.0, max(math.frexp(most)[1] - FLOAT32_BITS, -126))
+        out.append((np.rint(values / unit) * unit).astype(np.float32))
+    return out[0], out[1]

@@ -1,0 +1,171 @@
+"""`SGBAP`: stochastic gradient boosting on a smooth surrogate of average precision."""
+
+from __future__ import annotations
+
+from numbers import Integral, Real
+from typing import Any, Self
+
+from toprank._compat import Interval, StrOptions
+from toprank.rankers.boosting.booster import BOOSTER_CONSTRAINTS, Booster
+from toprank.rankers.boosting.losses import Blend, ExponentialAP, Logistic, Loss, SigmoidAP
+
+
+class SGBAP(Booster):
+    """Stochastic gradient boosting on average precision.
+
+    Trees are grown by XGBoost on the gradient of 1 - AP, in which a smooth function takes the place of "ranks at or
+    above". The first rounds lower the logistic loss, the others both losses together, which ranks better than either
+    alone; `SGBAP.paper()` is the published algorithm. The number of rounds is chosen by the average precision of
+    held-out cases.
+
+    Parameters
+    ----------
+    surrogate : {"exp", "sigmoid"}, default "exp"
+        "exp": exponentials (SGBAP of the paper); "sigmoid": sigmoids (SGBAPsig), nearer to AP, with gradients that
+        vanish more easily.
+    alpha : float, default 0.5
+        Steepness of the surrogate: the larger, the more the very top counts.
+    blend : float, default 0.5
+        Share of the surrogate in a round, the rest is the logistic loss. 1 = the surrogate alone.
+    warm_up : int, default 50
+        First rounds, which lower the logistic loss alone.
+    n_estimators : int, default 400
+        Most rounds; exactly so many with cv=0.
+    learning_rate : float, default 0.05
+    max_depth : int, default 4
+        Most conditions on a path of a tree.
+    min_child_weight, reg_lambda : float, default 1.0
+        XGBoost's penalties: least sum of curvature in a leaf, and what is added to it.
+    subsample : float, default 0.7
+        Share of the cases of each class that a round sees: gradients at the top would otherwise feed on themselves.
+    colsample_bytree : float, default 0.5
+        Share of the columns that a tree may use.
+    max_bin : int, default 256
+        Most bins of a number column.
+    early_stopping_rounds : int or None, default 50
+        Rounds without a gain in held-out average precision after which the folds stop.
+    line_search : bool, default False
+        True: algorithm 1 of the paper, with regression trees on the gradient and the best step along each tree. False:
+        Newton steps.
+    cv : int, splitter or iterable, default 5
+        Folds to choose the number of rounds and to estimate hit rates of new cases; 0 turns both off.
+    budget : int, float or None
+        Number or share of cases that can be checked; sets the cutoff of `predict`. None = the number of positives.
+    pos_label : label or None
+        The positive class; None = the larger of the two labels.
+    categorical_features, keep_columns : list or None
+        Columns to read as categories; columns to use although they look like identifiers.
+    device : str, default "cpu"
+        "cuda" grows the trees on a GPU.
+    on_interrupt : {"raise", "keep"}, default "raise"
+        "keep": Ctrl-C ends the fit with the rounds done so far.
+    n_jobs : int or None
+        Threads; -1 = all. The model does not depend on it.
+    random_state : int, RandomState or None
+    verbose : int
+        1 shows a progress line with the average precision of held-out cases.
+
+    Attributes
+    ----------
+    trees_ : AdditiveTrees
+    n_rounds_ : int
+    learning_curve_ : dict of arrays
+        Average precision and precision at k of held-out cases after each round.
+    booster_ : xgboost.Booster
+        The model for XGBoost's own tools.
+    rates_, cutoff_, columns_, classes_
+        As in all rankers.
+
+    Examples
+    --------
+    >>> from toprank import SGBAP
+    >>> from toprank.datasets import make_audit
+    >>> data = make_audit(2000, random_state=0)
+    >>> model = SGBAP(n_estimators=30, cv=0, budget=20).fit(data.X, data.y)
+    >>> alerts = model.top_k(data.X, 3)
+    >>> alerts.columns[:3].tolist(), len(alerts)
+    (['rank', 'row', 'score'], 3)
+    """
+
+    _parameter_constraints = {
+        **BOOSTER_CONSTRAINTS,
+        "surrogate": [StrOptions({"exp", "sigmoid"})],
+        "alpha": [Interval(Real, 0, None, closed="neither")],
+        "blend": [Interval(Real, 0, 1, closed="both")],
+        "warm_up": [Interval(Integral, 0, None, closed="left")],
+        "line_search": ["boolean"],
+    }
+
+    def __init__(
+        self,
+        surrogate: str = "exp",
+        *,
+        alpha: float = 0.5,
+        blend: float = 0.5,
+        warm_up: int = 50,
+        n_estimators: int = 400,
+        learning_rate: float = 0.05,
+        max_depth: int = 4,
+        min_child_weight: float = 1.0,
+        reg_lambda: float = 1.0,
+        subsample: float = 0.7,
+        colsample_bytree: float = 0.5,
+        max_bin: int = 256,
+        early_stopping_rounds: int | None = 50,
+        line_search: bool = False,
+        cv: Any = 5,
+        budget: int | float | None = None,
+        pos_label: Any = None,
+        categorical_features: Any = None,
+        keep_columns: Any = None,
+        device: str = "cpu",
+        on_interrupt: str = "raise",
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ):
+        self.surrogate = surrogate
+        self.alpha = alpha
+        self.blend = blend
+        self.warm_up = warm_up
+        self.n_estimators = n_estimators
+        self.learning_rate = learning_rate
+        self.max_depth = max_depth
+        self.min_child_weight = min_child_weight
+        self.reg_lambda = reg_lambda
+        self.subsample = subsample
+        self.colsample_bytree = colsample_bytree
+        self.max_bin = max_bin
+        self.early_stopping_rounds = early_stopping_rounds
+        self.line_search = line_search
+        self.cv = cv
+        self.budget = budget
+        self.pos_label = pos_label
+        self.categorical_features = categorical_features
+        self.keep_columns = keep_columns
+        self.device = device
+        self.on_interrupt = on_interrupt
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    @classmethod
+    def paper(cls, surrogate: str = "exp", **parameters: Any) -> Self:
+        """SGBAP as published: the surrogate alone from the first round, half of the cases a round, the line search.
+
+        The paper tunes the number of rounds, the depth and alpha by cross-validation; pass them as parameters.
+
+        Examples
+        --------
+        >>> SGBAP.paper("sigmoid", max_depth=3).line_search
+        True
+        """
+        published: dict[str, Any] = {"alpha": 1.0, "blend": 1.0, "warm_up": 0, "subsample": 0.5,
+                                     "colsample_bytree": 1.0, "line_search": True}  # fmt: skip
+        return cls(surrogate, **published | parameters)
+
+    def _loss_of(self, turn: int) -> Loss:
+        if turn < self.warm_up or self.blend == 0:
+            return Logistic()
+        surrogate = ExponentialAP(self.alpha) if self.surrogate == "exp" else SigmoidAP(self.alpha)
+        return surrogate if self.blend == 1 else Blend(surrogate, self.blend)

@@ -1,0 +1,215 @@
+"""`AdditiveTrees`: trees whose leaves have values that are added up, as boosting makes them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Self
+
+import numpy as np
+
+from toprank._core.additive import add_covers, shapley_values, sum_trees
+from toprank._core.dtypes import CATEGORY, CONDITION, LEAF, NODE, NUMERIC
+from toprank._core.threads import Threads
+from toprank.errors import InputError
+from toprank.tree.bin_mapper import as_block, row_blocks
+
+DTYPES: dict[str, Any] = {
+    "kind": np.uint8, "feature": NODE, "threshold": np.float64, "left": NODE, "right": NODE, "missing_left": np.uint8,
+    "category_at": NODE, "category_bits": np.uint64, "value": np.float32, "cover": np.float64, "gain": np.float64,
+    "root": NODE,
+}  # fmt: skip
+
+MAX_DEPTH = 100
+"""Most conditions on a path: the explanation of a row takes time in the cube of it."""
+
+
+@dataclass(frozen=True, eq=False)
+class AdditiveTrees:
+    """Trees in arrays with one entry per node, one tree after the other; conditions as in `Tree`.
+
+    Attributes
+    ----------
+    kind, feature, threshold, left, right, missing_left, category_at, category_bits
+        The conditions: `value <= threshold` or a category in a subset goes left.
+    value : float32
+        Leaves: what the leaf adds to the score; 0 inside.
+    cover : float64
+        Training weight that reached the node; of children it adds up to more than 0.
+    gain : float64
+        Gain of the condition; 0 at leaves.
+    root : int32 (n_trees,)
+        First node of each tree.
+    n_features : int
+    """
+
+    kind: np.ndarray
+    feature: np.ndarray
+    threshold: np.ndarray
+    left: np.ndarray
+    right: np.ndarray
+    missing_left: np.ndarray
+    category_at: np.ndarray
+    category_bits: np.ndarray
+    value: np.ndarray
+    cover: np.ndarray
+    gain: np.ndarray
+    root: np.ndarray
+    n_features: int
+
+    def __post_init__(self) -> None:
+        for name, dtype in DTYPES.items():
+            array = np.array(getattr(self, name), dtype, order="C")
+            array.flags.writeable = False
+            object.__setattr__(self, name, array)
+
+    def __len__(self) -> int:
+        return len(self.root)
+
+    def __repr__(self) -> str:
+        return f"AdditiveTrees({len(self):,} trees, {self.n_leaves:,} leaves, {self.n_features:,} features)"
+
+    @property
+    def is_leaf(self) -> np.ndarray:
+        """Nodes without a condition."""
+        return self.kind == LEAF
+
+    @property
+    def n_leaves(self) -> int:
+        """Number of leaves of all trees."""
+        return int(self.is_leaf.sum())
+
+    @cached_property
+    def conditions(self) -> np.ndarray:
+        """The nodes as traversal kernels read them."""
+        nodes = np.empty(len(self.kind), CONDITION)
+        for name in CONDITION.names or ():
+            nodes[name] = getattr(self, name)
+        return nodes
+
+    @cached_property
+    def leaf_paths(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Leaves, and the nodes on the path to each: int32 (n_leaves,), starts int64 (n_leaves + 1,), nodes int32."""
+        parent = np.full(len(self.kind), -1)
+        inner = np.flatnonzero(~self.is_leaf)
+        parent[self.left[inner]] = parent[self.right[inner]] = inner
+        leaves, paths = np.flatnonzero(self.is_leaf), []
+        for leaf in leaves.tolist():
+            path = [leaf]
+            while parent[path[-1]] >= 0:
+                path.append(int(parent[path[-1]]))
+            paths.append(path[::-1])
+        at = np.append(0, np.cumsum([len(path) for path in paths]))
+        return leaves.astype(NODE), at.astype(np.int64), np.array([n for path in paths for n in path], NODE)
+
+    @property
+    def depth(self) -> int:
+        """Largest number of conditions on a path."""
+        return int(np.diff(self.leaf_paths[1]).max(initial=1)) - 1
+
+    def first(self, n_trees: int) -> AdditiveTrees:
+        """The first trees."""
+        end = int(self.root[n_trees]) if n_trees < len(self) else len(self.kind)
+        kept = {name: getattr(self, name) if name == "category_bits" else getattr(self, name)[:end] for name in DTYPES}
+        return AdditiveTrees(**kept | {"root": self.root[:n_trees]}, n_features=self.n_features)
+
+    def decision_function(self, X: np.ndarray, threads: Threads | None = None) -> np.ndarray:
+        """Sum of the values of each row's leaves, float64 (n,); added in single precision, tree by tree."""
+        self._check_width(X)
+        total = np.zeros(len(X), np.float32)
+
+        def add(rows: slice) -> None:
+            block = as_block(X, rows)
+            sum_trees(block, self.conditions, self.category_bits, self.root, self.value, total[rows])
+
+        (threads or Threads()).run(add, row_blocks(*X.shape))
+        return total.astype(np.float64)
+
+    def contributions(self, X: np.ndarray) -> np.ndarray:
+        """Shapley values of each row's score, float64 (n, n_features): the score minus its mean, shared by feature.
+
+        The mean is over the training rows that are behind `cover`; a feature that is left out of a coalition is
+        averaged over the rows that reached the node.
+        """
+        self._check_width(X)
+        leaves, at, path = self.leaf_paths
+        out = np.zeros(X.shape)
+        for rows in row_blocks(*X.shape):
+            shapley_values(
+                as_block(X, rows), self.conditions, self.category_bits, leaves, at, path, self.value, self.cover,
+                max(self.depth, 1), out[rows],
+            )  # fmt: skip
+        return out
+
+    def mean_score(self) -> float:
+        """Mean score of the rows behind `cover`, tree by tree."""
+        leaf, total = self.is_leaf, self.cover[self.root]
+        tree = np.repeat(np.arange(len(self)), np.diff(np.append(self.root, len(self.kind))))
+        return float(np.sum(self.value[leaf] * self.cover[leaf] / total[tree[leaf]]))
+
+    def with_cover(self, X: np.ndarray, weight: np.ndarray) -> AdditiveTrees:
+        """The same trees with the weights of these rows as cover; sides that no row reached share what is there.
+
+        Parameters
+        ----------
+        X : float array of shape (n, n_features)
+        weight : float64 array of shape (n,)
+        """
+        cover = np.zeros(len(self.kind))
+        for rows in row_blocks(*X.shape):
+            block = as_block(X, rows)
+            add_covers(block, weight[rows], self.conditions, self.category_bits, self.root, cover)
+        return self.with_given_cover(cover + 1e-3 * weight.sum() / max(len(weight), 1))
+
+    def with_given_cover(self, cover: np.ndarray) -> AdditiveTrees:
+        """The same trees with other weights of nodes."""
+        arrays = {name: getattr(self, name) for name in DTYPES} | {"cover": cover}
+        return AdditiveTrees(**arrays, n_features=self.n_features)
+
+    def importances(self) -> np.ndarray:
+        """Share of each feature in the gain, float64 (n_features,); sums to 1, or is 0 without conditions."""
+        inner = ~self.is_leaf
+        gain = np.bincount(self.feature[inner], np.maximum(self.gain[inner], 0.0), self.n_features)
+        return gain / gain.sum() if gain.sum() > 0 else gain
+
+    def check(self) -> Self:
+        """Verify every invariant; return self, or raise ValueError with an explanation."""
+        for holds, rule in self._rules():
+            if not holds:
+                raise InputError(f"Not valid trees: they break the rule that {rule}. Hint: the data may be damaged.")
+        return self
+
+    def _rules(self) -> Iterator[tuple[bool | np.bool, str]]:
+        n = len(self.kind)
+        lengths = {len(getattr(self, name)) for name in DTYPES if name not in ("category_bits", "root")}
+        yield lengths == {n} and n > 0, "all arrays have one entry per node"
+        yield len(self.root) > 0 and self.root[0] == 0, "the first tree begins at the first node"
+        ends = np.append(self.root[1:], n)
+        yield np.all(self.root < ends) and np.all(ends <= n), "one tree follows the other"
+        yield np.all(np.isin(self.kind, (LEAF, NUMERIC, CATEGORY))), "conditions are on numbers or categories"
+        inner = np.flatnonzero(~self.is_leaf)
+        owner_end = np.repeat(ends, ends - self.root)
+        for child in (self.left[inner], self.right[inner]):
+            yield np.all((child > inner) & (child < owner_end[inner])), "children come after their parents"
+        children = np.concatenate((self.left[inner], self.right[inner]))
+        yield len(np.unique(children)) == len(children) == n - len(self.root), "every node but a root has one parent"
+        yield np.all((self.feature[inner] >= 0) & (self.feature[inner] < self.n_features)), "features are columns"
+        of_category = self.kind == CATEGORY
+        at = self.category_at[of_category]
+        yield self.category_bits.ndim == 2 and self.category_bits.shape[1:] == (4,), "sets of categories have 256 bits"
+        yield np.all((at >= 0) & (at < len(self.category_bits))), "sets of categories exist"
+        yield np.all(self.missing_left <= 1), "missing values go to one side"
+        yield not np.isnan(self.threshold[self.kind == NUMERIC]).any(), "thresholds are numbers"
+        yield np.isfinite(self.value).all() and np.isfinite(self.gain).all(), "values and gains are finite"
+        yield np.isfinite(self.cover).all() and np.all(self.cover >= 0), "weights are finite and not negative"
+        both = self.cover[self.left[inner]] + self.cover[self.right[inner]]
+        yield np.all(both > 0) and np.all(self.cover[self.root] > 0), "every condition was met by cases"
+        yield self.depth <= MAX_DEPTH, f"paths have at most {MAX_DEPTH} conditions"
+
+    def _check_width(self, X: np.ndarray) -> None:
+        if X.ndim != 2 or X.shape[1] != self.n_features:
+            raise InputError(
+                f"The trees have {self.n_features} columns, got an array of shape {X.shape}. "
+                "Hint: pass the encoded columns that they were grown on."
+            )
