@@ -1,0 +1,223 @@
+"""SGBAP: XGBoost's trees with our scores, rounds by folds, reasons that add up, interruptions."""
+
+import _thread
+import threading
+
+import numpy as np
+import pytest
+import xgboost
+
+from ranker_cases import make_cases
+from toprank import SGBAP, InputError, load
+from toprank.datasets import make_audit
+from toprank.metrics import average_precision
+from toprank.rankers.boosting import booster, rounds
+from toprank.rankers.boosting.booster import best_round
+from toprank.rankers.boosting.losses import ExponentialAP, Slopes
+from toprank.rankers.boosting.rounds import Rounds, in_fixed_point
+from toprank.rankers.boosting.xgboost_trees import largest_below, trees_from_json
+
+QUICK = {"n_estimators": 12, "warm_up": 4, "learning_rate": 0.2, "random_state": 0}
+
+
+@pytest.fixture(scope="module")
+def audit():
+    return make_audit(1500, random_state=3)
+
+
+@pytest.fixture(scope="module")
+def model(audit):
+    return SGBAP(cv=2, budget=30, **QUICK).fit(audit.X, audit.y)
+
+
+def table_for_xgboost(model, X):
+    types = ["c" if column.categories else "q" for column in model.columns_]
+    return xgboost.DMatrix(model._encode(X).astype(np.float32), feature_types=types, enable_categorical=True, nthread=1)
+
+
+def test_scores_are_those_of_xgboost_bit_for_bit(model, audit):
+    X = audit.X.copy()
+    X.loc[::5, "age_years"] = np.nan
+    X.loc[::7, "sector"] = None
+    theirs = model.booster_.predict(table_for_xgboost(model, X), output_margin=True)
+    assert np.array_equal(model.decision_function(X).astype(np.float32), theirs)
+
+
+def test_contributions_are_those_of_xgboost_for_its_own_weights(model, audit):
+    trees = trees_from_json(model._json, len(model.columns_))
+    theirs = model.booster_.predict(table_for_xgboost(model, audit.X), pred_contribs=True)
+    np.testing.assert_allclose(trees.contributions(model._encode(audit.X)), theirs[:, :-1], atol=1e-5)
+
+
+def test_thresholds_send_every_double_where_xgboost_sends_it():
+    rng = np.random.default_rng(0)
+    threshold = np.concatenate((rng.normal(size=200), [0.0, -0.0, 1e-45, 3e38, -3e38, 1.0, 2.0**24])).astype(np.float32)
+    limit = largest_below(threshold)
+    for value in (limit, np.nextafter(limit, np.inf), np.nextafter(limit, -np.inf), threshold.astype(float)):
+        assert np.array_equal(value <= limit, value.astype(np.float32) < threshold)
+
+
+def test_explanations_add_up_to_the_score(model, audit):
+    X = audit.X.head(20)
+    contributions = model.trees_.contributions(model._encode(X))
+    np.testing.assert_allclose(
+        contributions.sum(axis=1) + model.trees_.mean_score(), model.decision_function(X), atol=1e-5
+    )
+    explanation = model.explain(X)[0]
+    assert sum(step.contribution for step in explanation.steps) == pytest.approx(contributions[0].sum())
+    assert "sum of" in str(explanation)
+
+
+def test_it_ranks_better_than_chance_and_the_paper_too(audit):
+    new = make_audit(3000, random_state=8)
+    for model in (SGBAP(cv=0, **QUICK), SGBAP.paper(cv=0, n_estimators=10, random_state=0)):
+        precision = average_precision(new.y, model.fit(audit.X, audit.y).decision_function(new.X))
+        assert precision > 2.5 * np.mean(new.y)
+
+
+def test_the_number_of_rounds_is_the_best_of_the_learning_curve(model):
+    curve = model.learning_curve_
+    assert curve["round"].tolist() == list(range(1, len(curve["round"]) + 1))
+    assert model.n_rounds_ == best_round(curve["average_precision"])
+    assert np.all((curve["precision_at_k"] >= 0) & (curve["precision_at_k"] <= 1))
+
+
+def test_folds_stop_early(audit):
+    model = SGBAP(cv=2, early_stopping_rounds=3, **QUICK | {"n_estimators": 200, "learning_rate": 1.0})
+    model.fit(audit.X, audit.y)
+    assert len(model.learning_curve_["round"]) < 60
+
+
+def test_without_folds_there_are_as_many_rounds_as_asked_for(audit):
+    model = SGBAP(cv=0, **QUICK).fit(audit.X, audit.y)
+    assert model.n_rounds_ == 12
+    assert model.learning_curve_ == {}
+    assert not model.rates_.is_for_new_cases
+
+
+def test_every_step_of_the_line_search_lowers_the_loss():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(400, 3))
+    is_positive = X[:, 0] + rng.normal(size=400) > 1.5
+    model = SGBAP.paper(subsample=1.0, n_estimators=8)
+    settings = model._settings()
+    grown = Rounds(rounds.Rows(X, is_positive, np.ones(400), ["q"] * 3), settings)
+    values = [ExponentialAP().value(grown.score, is_positive, np.ones(400))]
+    for _ in range(8):
+        grown.step()
+        values.append(ExponentialAP().value(grown.score, is_positive, np.ones(400)))
+    assert np.all(np.diff(values) <= 1e-9)
+    assert values[-1] < 0.8 * values[0]
+    kept = trees_from_json(grown.to_json(), 3)
+    np.testing.assert_allclose(kept.decision_function(X), grown.score, atol=1e-4)
+
+
+def test_sums_of_slopes_are_exact_in_any_order():
+    rng = np.random.default_rng(0)
+    slopes = Slopes(rng.normal(size=5000) * rng.lognormal(size=5000) * 1e-7, rng.random(5000))
+    for values in in_fixed_point(slopes):
+        shuffled = rng.permutation(values.astype(np.float64))
+        assert np.cumsum(values.astype(np.float64))[-1] == np.cumsum(shuffled)[-1]
+        assert values.dtype == np.float32
+
+
+@pytest.mark.parametrize("surrogate", ["exp", "sigmoid"])
+def test_the_model_does_not_depend_on_threads(audit, surrogate):
+    models = [SGBAP(surrogate, cv=0, n_jobs=n, **QUICK).fit(audit.X, audit.y) for n in (1, 3)]
+    assert models[0]._json == models[1]._json
+
+
+def test_a_loaded_model_scores_and_explains_without_xgboost(model, audit, tmp_path, monkeypatch):
+    model.save(tmp_path / "model.toprank")
+
+    def refuse():
+        raise AssertionError("XGBoost was asked for")
+
+    monkeypatch.setattr(booster, "import_xgboost", refuse)
+    monkeypatch.setattr(rounds, "import_xgboost", refuse)
+    loaded = load(tmp_path / "model.toprank")
+    assert loaded.top_k(audit.X, 5).equals(model.top_k(audit.X, 5))
+
+
+def test_numbers_out_of_single_precision_are_ranked(audit):
+    X, y = make_cases(200)
+    X.loc[::3, "size"] = 1e300
+    model = SGBAP(cv=0, **QUICK).fit(X, y)
+    assert np.isfinite(model.decision_function(X)).all()
+    X.loc[::3, "size"] = 2e300
+    assert np.array_equal(model.decision_function(X), model.decision_function(X))
+
+
+def test_a_progress_line_tells_the_average_precision(audit, capsys):
+    SGBAP(cv=2, verbose=1, **QUICK).fit(audit.X, audit.y)
+    shown = capsys.readouterr().err
+    assert "average precision 0." in shown
+    assert "s left" in shown
+
+
+class StopsAfter:
+    """`Rounds` whose step raises KeyboardInterrupt once, after so many steps of all boosters."""
+
+    def __init__(self, monkeypatch, n_steps):
+        self.n_left, step = n_steps, Rounds.step
+
+        def interrupted(grown):
+            self.n_left -= 1
+            if self.n_left == -1:
+                raise KeyboardInterrupt
+            step(grown)
+
+        monkeypatch.setattr(Rounds, "step", interrupted)
+
+
+def test_an_interrupted_fit_leaves_nothing_behind(audit, monkeypatch):
+    StopsAfter(monkeypatch, 5)
+    model = SGBAP(cv=0, **QUICK)
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(audit.X, audit.y)
+    assert not hasattr(model, "trees_")
+
+
+def test_an_interrupted_fit_keeps_its_rounds_when_asked_to(audit, monkeypatch):
+    StopsAfter(monkeypatch, 5)
+    with pytest.warns(UserWarning, match="interrupted"):
+        model = SGBAP(cv=0, on_interrupt="keep", **QUICK).fit(audit.X, audit.y)
+    assert model.n_rounds_ == 5
+    assert len(model.top_k(audit.X, 3)) == 3
+
+
+def test_interrupted_folds_choose_among_the_rounds_so_far(audit, monkeypatch):
+    StopsAfter(monkeypatch, 13)  # the seventh round of the first of two folds
+    with pytest.warns(UserWarning, match="interrupted after 6 rounds"):
+        model = SGBAP(cv=2, on_interrupt="keep", **QUICK).fit(audit.X, audit.y)
+    assert len(model.learning_curve_["round"]) == 6
+    assert model.rates_.is_for_new_cases
+
+
+def test_a_real_interrupt_is_kept(audit):
+    timer = threading.Timer(1.5, _thread.interrupt_main)
+    timer.start()
+    try:
+        with pytest.warns(UserWarning, match="interrupted"):
+            model = SGBAP(cv=0, n_estimators=100_000, on_interrupt="keep").fit(audit.X, audit.y)
+    finally:
+        timer.cancel()
+    assert 0 < model.n_rounds_ < 100_000
+
+
+@pytest.mark.parametrize(
+    "text",
+    [b"", b"{}", b"[]", b"\xff", b'{"learner": {"learner_model_param": {"base_score": "1"}}}',
+     b'{"learner": {"learner_model_param": {"base_score": "0"}, "gradient_booster": {"model": {"trees": []}}}}'],
+    ids=str,
+)  # fmt: skip
+def test_what_is_no_booster_is_refused(text):
+    with pytest.raises((ValueError, KeyError, TypeError)):
+        trees_from_json(text, 3)
+
+
+def test_bad_settings_are_refused(audit):
+    with pytest.raises(ValueError, match="surrogate"):
+        SGBAP("hinge").fit(audit.X, audit.y)
+    with pytest.raises(InputError, match="device is 'tpu'"):
+        SGBAP(device="tpu").fit(audit.X, audit.y)
