@@ -9,48 +9,95 @@ UNIT = 2.0**38
 
 
 @kernel
-def exponentials(score, weight, is_positive, top_negative, top_positive, out):
-    """Write weight * exp(score - top of the class), and return the sums of both classes.
+def class_tops(score, weight, is_positive):
+    """Return the largest score of negatives and of positives with weight, -inf without any, and the largest weight.
 
-    Pre:  score float64 (n,); weight float64 (n,), at most 1; no score with weight is above the top of its class.
-    Post: out float64 (n,), at most 1. The sums are integers in units of 1/UNIT, so they add up the same in any order.
+    Pre:  score and weight float64 (n,); is_positive bool (n,).
+    """
+    negative = -np.inf
+    positive = -np.inf
+    heaviest = 0.0
+    for i in range(score.shape[0]):
+        if weight[i] > 0.0:
+            heaviest = max(heaviest, weight[i])
+            if is_positive[i]:
+                positive = max(positive, score[i])
+            else:
+                negative = max(negative, score[i])
+    return negative, positive, heaviest
+
+
+@kernel
+def below_top(score, weight, is_positive, alpha, top_negative, top_positive, out):
+    """Write alpha * (score - top of the class), -inf without weight.
+
+    Pre:  score and weight float64 (n,); is_positive bool (n,).
+    Post: out float64 (n,).
+    """
+    for i in range(score.shape[0]):
+        top = top_positive if is_positive[i] else top_negative
+        out[i] = alpha * (score[i] - top) if weight[i] > 0.0 else -np.inf
+
+
+@kernel
+def weigh_and_sum(values, weight, is_positive, heaviest):
+    """Multiply values by weight / heaviest, and return the sums of negatives and of positives.
+
+    The sums are integers in units of 1/UNIT, so they add up the same in any order.
+
+    Pre:  values float64 (n,), from 0 to 1; weight float64 (n,), at most `heaviest`.
     """
     negative = np.int64(0)
     positive = np.int64(0)
-    for i in range(score.shape[0]):
-        if weight[i] == 0.0:
-            out[i] = 0.0
-        elif is_positive[i]:
-            out[i] = weight[i] * np.exp(score[i] - top_positive)
-            positive += np.int64(out[i] * UNIT)
+    for i in range(values.shape[0]):
+        values[i] *= weight[i] / heaviest
+        if is_positive[i]:
+            positive += np.int64(values[i] * UNIT)
         else:
-            out[i] = weight[i] * np.exp(score[i] - top_negative)
-            negative += np.int64(out[i] * UNIT)
+            negative += np.int64(values[i] * UNIT)
     return negative, positive
 
 
 @kernel
-def add_to_grid(score, mass, start, step, grid):
-    """Share the mass of each score between the two nearest points of a grid, by distance.
+def signed_shares(values, is_positive, per_negative, per_positive, bound, gradient, curvature):
+    """Write values per class times a factor: as gradients, negative for positives, and as bounds on the curvature.
+
+    Pre:  values float64 (n,), not negative.
+    Post: gradient, curvature float64 (n,).
+    """
+    for i in range(values.shape[0]):
+        if is_positive[i]:
+            gradient[i] = -values[i] * per_positive
+            curvature[i] = bound * values[i] * per_positive
+        else:
+            gradient[i] = values[i] * per_negative
+            curvature[i] = bound * values[i] * per_negative
+
+
+@kernel
+def add_to_grid(score, mass, is_positive, start, step, grid):
+    """Share the mass of each score between the two nearest points of its class's grid, by distance.
 
     Scores outside go to its ends.
 
-    Pre:  score and mass float64 (n,); grid float64 (n_points,), points at start + step * i.
+    Pre:  score and mass float64 (n,); is_positive bool (n,).
+    Post: grid float64 (2, n_points), negatives first, points at start + step * i: added to.
     """
-    last = grid.shape[0] - 1
+    last = grid.shape[1] - 1
     for i in range(score.shape[0]):
         if mass[i] == 0.0:
             continue
+        own = np.int64(is_positive[i])
         place = (score[i] - start) / step
         if place <= 0.0:
-            grid[0] += mass[i]
+            grid[own, 0] += mass[i]
         elif place >= last:
-            grid[last] += mass[i]
+            grid[own, last] += mass[i]
         else:
             low = np.int64(place)
             share = place - low
-            grid[low] += mass[i] * (1.0 - share)
-            grid[low + 1] += mass[i] * share
+            grid[own, low] += mass[i] * (1.0 - share)
+            grid[own, low + 1] += mass[i] * share
 
 
 @kernel
@@ -71,3 +118,51 @@ def read_grid(score, start, step, grid, out):
             low = np.int64(place)
             share = place - low
             out[i] = grid[low] * (1.0 - share) + grid[low + 1] * share
+
+
+@kernel
+def negative_slopes(score, weight, is_positive, start, step, grid, alpha, gradient, curvature):
+    """Write the slopes of negatives: weight times a function of the score that is given on a grid.
+
+    Pre:  as in `read_grid`.
+    Post: gradient, curvature float64 (n,): alpha times the gradient; rows of positives are left alone.
+    """
+    last = grid.shape[0] - 1
+    for i in range(score.shape[0]):
+        if is_positive[i]:
+            continue
+        place = (score[i] - start) / step
+        if place <= 0.0:
+            value = grid[0]
+        elif place >= last:
+            value = grid[last]
+        else:
+            low = np.int64(place)
+            share = place - low
+            value = grid[low] * (1.0 - share) + grid[low + 1] * share
+        gradient[i] = weight[i] * max(value, 0.0)
+        curvature[i] = alpha * gradient[i]
+
+
+@kernel
+def largest_size(values):
+    """Return the largest absolute value, NaN if there is one among them."""
+    largest = 0.0
+    for i in range(values.shape[0]):
+        size = abs(values[i])
+        if not size <= largest:
+            largest = size
+            if largest != largest:
+                break
+    return largest
+
+
+@kernel
+def to_fixed_point(values, unit, out):
+    """Write each value as the nearest multiple of a power of 2.
+
+    Pre:  values float64 (n,), none of more than 2**24 units.
+    Post: out float32 (n,).
+    """
+    for i in range(values.shape[0]):
+        out[i] = np.rint(values[i] / unit) * unit

@@ -14,7 +14,16 @@ import numpy as np
 from scipy.fft import irfft, next_fast_len, rfft
 from scipy.special import expit
 
-from toprank._core.surrogates import UNIT, add_to_grid, exponentials, read_grid
+from toprank._core.surrogates import (
+    UNIT,
+    add_to_grid,
+    below_top,
+    class_tops,
+    negative_slopes,
+    read_grid,
+    signed_shares,
+    weigh_and_sum,
+)
 
 EXACT_PAIRS = 500_000
 """Up to this many pairs of a positive and another case, the sigmoid surrogate is summed pair by pair."""
@@ -110,18 +119,16 @@ class ExponentialAP(Loss):
         positives' sum: exponentials as shares of their own class, which never vanish or overflow. The second derivative
         is at most alpha times the size of the first.
         """
-        score = self.alpha * score
-        scale = float(all_rows.largest(np.array([weight.max(initial=0.0)]))[0])
-        has_weight = weight > 0
-        tops = np.array([score[has_weight & rows].max(initial=-np.inf) for rows in (~is_positive, is_positive)])
-        tops = all_rows.largest(tops)
-        share = np.empty(len(score))
-        sums = all_rows.total(np.array(exponentials(score, weight / scale, is_positive, *tops, share)))
-        with np.errstate(divide="ignore", invalid="ignore"):  # a class without cases
-            share /= np.where(is_positive, sums[1], sums[0]) / UNIT
-        share[~has_weight] = 0.0
-        share *= float(all_rows.total(np.array([weight.sum()]))[0]) / 2
-        return Slopes(np.where(is_positive, -share, share), max(self.alpha, 1.0) * share)
+        *tops, heaviest = all_rows.largest(np.array(class_tops(score, weight, is_positive)))
+        values = np.empty(len(score))
+        below_top(score, weight, is_positive, self.alpha, *tops, values)
+        np.exp(values, out=values)  # numpy's own takes several at a time
+        sums = all_rows.total(np.array(weigh_and_sum(values, weight, is_positive, heaviest)))
+        half = float(all_rows.total(np.array([weight.sum()]))[0]) / 2
+        factors = [half * UNIT / total if total > 0 else 0.0 for total in sums]
+        slopes = Slopes(np.empty(len(score)), np.empty(len(score)))
+        signed_shares(values, is_positive, *factors, max(self.alpha, 1.0), slopes.gradient, slopes.curvature)
+        return slopes
 
 
 def _log_sum(score: np.ndarray, weight: np.ndarray) -> float:
@@ -170,10 +177,9 @@ class SigmoidAP(Loss):
         own = weight[is_positive] / float(all_rows.total(np.array([weight[is_positive].sum()]))[0])
         ratio = rank.negative / rank.all
         pulls = own * (1.0 - ratio) / rank.all, own * ratio / rank.all
-        to_negatives, to_positives = self._spread(score, is_positive, pulls, rank, all_rows)
         gradient, curvature = np.zeros(len(score)), np.zeros(len(score))
-        down = weight[~is_positive] * to_negatives
-        gradient[~is_positive], curvature[~is_positive] = down, self.alpha * down
+        spread = self._spread_pairs if rank.grid is None else rank.grid.spread
+        to_positives = spread(score, is_positive, weight, pulls, all_rows, gradient, curvature)
         # A positive raises the precision at the positives below it, and loses negatives above itself.
         others = weight[is_positive] * to_positives
         above = own * rank.negative_slope / rank.all
@@ -211,10 +217,7 @@ class SigmoidAP(Loss):
         start, length = -ends[0] - reach, ends[0] + ends[1] + 2 * reach
         n_points = int(min(math.ceil(length / (GRID_STEP / self.alpha)), MAX_POINTS)) + 1
         grid = _Grid(start, length / (n_points - 1), n_points, self.alpha)
-        masses = [np.zeros(n_points), np.zeros(n_points)]
-        for mass, rows in zip(masses, (~is_positive, is_positive), strict=True):
-            grid.add(score[rows], weight[rows], mass)
-        masses = list(all_rows.total(np.array(masses)))
+        masses = all_rows.total(grid.masses(score, weight, is_positive))
         above = [grid.read(grid.above(mass), at) for mass in masses]
         slopes = [grid.read(grid.slope(mass), at) for mass in masses]
         slopes[1] -= weight[is_positive] * self.alpha / 4
@@ -222,25 +225,17 @@ class SigmoidAP(Loss):
         return _Sums(negative, negative + np.maximum(above[1], weight[is_positive] / 2), np.maximum(slopes[0], 0.0),
                      np.maximum(slopes[1], 0.0), grid)  # fmt: skip
 
-    def _spread(
-        self, score: np.ndarray, is_positive: np.ndarray, pulls: tuple[np.ndarray, np.ndarray], sums: _Sums,
-        all_rows: Here,
-    ) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
-        """Sums over all positives of their pulls times the sigmoid's slope: at negatives and at other positives."""
-        at = score[is_positive]
-        own = pulls[1] * self.alpha / 4
-        if sums.grid is None:
-            positives, _ = all_rows.gather(np.column_stack((at, *pulls)))
-            sigmoid = expit(self.alpha * (score[:, None] - positives[:, 0]))
-            slope = self.alpha * sigmoid * (1.0 - sigmoid)
-            to_positives = slope[is_positive] @ positives[:, 2]
-            return slope[~is_positive] @ positives[:, 1], np.maximum(to_positives - own, 0.0)
-        masses = [np.zeros(sums.grid.n_points), np.zeros(sums.grid.n_points)]
-        for mass, pull in zip(masses, pulls, strict=True):
-            sums.grid.add(at, pull, mass)
-        fields = [sums.grid.slope(mass) for mass in all_rows.total(np.array(masses))]
-        to_negatives = np.maximum(sums.grid.read(fields[0], score[~is_positive]), 0.0)
-        return to_negatives, np.maximum(sums.grid.read(fields[1], at) - own, 0.0)
+    def _spread_pairs(
+        self, score: np.ndarray, is_positive: np.ndarray, weight: np.ndarray, pulls: tuple[np.ndarray, np.ndarray],
+        all_rows: Here, gradient: np.ndarray, curvature: np.ndarray,
+    ) -> np.ndarray:  # fmt: skip
+        """As `_Grid.spread`, pair by pair."""
+        positives, _ = all_rows.gather(np.column_stack((score[is_positive], *pulls)))
+        sigmoid = expit(self.alpha * (score[:, None] - positives[:, 0]))
+        slope = self.alpha * sigmoid * (1.0 - sigmoid)
+        down = weight[~is_positive] * (slope[~is_positive] @ positives[:, 1])
+        gradient[~is_positive], curvature[~is_positive] = down, self.alpha * down
+        return np.maximum(slope[is_positive] @ positives[:, 2] - pulls[1] * self.alpha / 4, 0.0)
 
 
 @dataclass(frozen=True)
@@ -294,9 +289,25 @@ class _Grid:
     n_points: int
     alpha: float
 
-    def add(self, score: np.ndarray, mass: np.ndarray, grid: np.ndarray) -> None:
-        """Put masses on the grid."""
-        add_to_grid(np.ascontiguousarray(score), np.ascontiguousarray(mass), self.start, self.step, grid)
+    def masses(self, score: np.ndarray, mass: np.ndarray, is_positive: np.ndarray) -> np.ndarray:
+        """Masses of negatives and of positives on the points, float64 (2, n_points)."""
+        grid = np.zeros((2, self.n_points))
+        add_to_grid(score, mass, is_positive, self.start, self.step, grid)
+        return grid
+
+    def spread(
+        self, score: np.ndarray, is_positive: np.ndarray, weight: np.ndarray, pulls: tuple[np.ndarray, np.ndarray],
+        all_rows: Here, gradient: np.ndarray, curvature: np.ndarray,
+    ) -> np.ndarray:  # fmt: skip
+        """Sum the pulls of all positives, times the sigmoid's slope, at each case.
+
+        Write the slopes of negatives, and return the sum of the second pulls over the other positives at each positive.
+        """
+        at = score[is_positive]
+        masses = all_rows.total(np.array([self.masses(at, pull, np.zeros(len(at), np.bool_))[0] for pull in pulls]))
+        fields = [self.slope(mass) for mass in masses]
+        negative_slopes(score, weight, is_positive, self.start, self.step, fields[0], self.alpha, gradient, curvature)
+        return np.maximum(self.read(fields[1], at) - pulls[1] * self.alpha / 4, 0.0)
 
     def read(self, values: np.ndarray, score: np.ndarray) -> np.ndarray:
         """Values of a function of the grid's points at given scores."""

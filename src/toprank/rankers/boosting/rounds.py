@@ -12,6 +12,7 @@ import numpy as np
 from scipy.optimize import minimize_scalar
 
 from toprank._core.sampling import draw_rows
+from toprank._core.surrogates import largest_size, to_fixed_point
 from toprank.errors import InputError
 from toprank.rankers.boosting.losses import HERE, Here, Loss, Slopes
 
@@ -127,14 +128,16 @@ class Rounds:
         """Weights of the cases of this round, 0 for those that were not drawn; some of each class."""
         if self.settings.subsample >= 1.0:
             return self._weight
-        drawn = np.empty(len(self._weight), np.bool_)
-        draw_rows(self.settings.seed, self.n_rounds, self._offset, self.settings.subsample, drawn)
-        drawn &= self._weight > 0
-        counts = self.all_rows.total(np.array([(drawn & ~self._is_positive).sum(), (drawn & self._is_positive).sum()]))
+        drawn = np.empty(len(self._weight))
+        settings = self.settings
+        counts = draw_rows(
+            settings.seed, self.n_rounds, self._offset, settings.subsample, self._weight, self._is_positive, drawn
+        )
+        counts = self.all_rows.total(np.array(counts, np.float64))
         for count, rows in zip(counts, (~self._is_positive, self._is_positive), strict=True):
             if count == 0:  # a rare class, and bad luck: it takes part as a whole
-                drawn |= rows
-        return np.where(drawn, self._weight, 0.0)
+                drawn[rows] = self._weight[rows]
+        return drawn
 
     def _margins(self) -> list[Any]:
         """Scores of the training rows and of the others, as XGBoost adds them up."""
@@ -187,9 +190,11 @@ def in_fixed_point(slopes: Slopes, all_rows: Here = HERE) -> tuple[np.ndarray, n
     """
     out = []
     for values in (slopes.gradient, slopes.curvature):
-        most = float(all_rows.largest(np.array([np.abs(values).max(initial=0.0)]))[0])
+        most = float(all_rows.largest(np.array([largest_size(values)]))[0])
         if not math.isfinite(most):
             raise InputError("The loss has no finite gradient. Hint: use a smaller learning rate or alpha.")
         unit = math.ldexp(1.0, max(math.frexp(most)[1] - FLOAT32_BITS, -126))
-        out.append((np.rint(values / unit) * unit).astype(np.float32))
+        rounded = np.empty(len(values), np.float32)
+        to_fixed_point(values, unit, rounded)
+        out.append(rounded)
     return out[0], out[1]
