@@ -15,6 +15,7 @@ from toprank.plots.dependence import DependenceDisplay
 from toprank.plots.display import Display
 from toprank.plots.gains import GainsDisplay
 from toprank.plots.leaderboard import LeaderboardDisplay
+from toprank.plots.learning_curve import LearningCurveDisplay
 from toprank.plots.levels import DepthDisplay, ImbalanceDisplay
 from toprank.plots.panels import plot_panels
 from toprank.plots.roc import RocDisplay
@@ -32,6 +33,7 @@ __all__ = [
     "GainsDisplay",
     "ImbalanceDisplay",
     "LeaderboardDisplay",
+    "LearningCurveDisplay",
     "MethodStyle",
     "PrecisionAtKDisplay",
     "RocDisplay",

@@ -23,22 +23,22 @@ class SGBAP(Booster):
     surrogate : {"exp", "sigmoid"}, default "exp"
         "exp": exponentials (SGBAP of the paper); "sigmoid": sigmoids (SGBAPsig), nearer to AP, with gradients that
         vanish more easily.
-    alpha : float, default 0.5
+    alpha : float, default 0.7
         Steepness of the surrogate: the larger, the more the very top counts.
-    blend : float, default 0.5
+    blend : float, default 0.8
         Share of the surrogate in a round, the rest is the logistic loss. 1 = the surrogate alone.
     warm_up : int, default 50
         First rounds, which lower the logistic loss alone.
     n_estimators : int, default 400
         Most rounds; exactly so many with cv=0.
     learning_rate : float, default 0.05
-    max_depth : int, default 4
+    max_depth : int, default 6
         Most conditions on a path of a tree.
     min_child_weight, reg_lambda : float, default 1.0
         XGBoost's penalties: least sum of curvature in a leaf, and what is added to it.
-    subsample : float, default 0.7
+    subsample : float, default 0.8
         Share of the cases of each class that a round sees: gradients at the top would otherwise feed on themselves.
-    colsample_bytree : float, default 0.5
+    colsample_bytree : float, default 0.8
         Share of the columns that a tree may use.
     max_bin : int, default 256
         Most bins of a number column.
@@ -100,16 +100,16 @@ class SGBAP(Booster):
         self,
         surrogate: str = "exp",
         *,
-        alpha: float = 0.5,
-        blend: float = 0.5,
+        alpha: float = 0.7,
+        blend: float = 0.8,
         warm_up: int = 50,
         n_estimators: int = 400,
         learning_rate: float = 0.05,
-        max_depth: int = 4,
+        max_depth: int = 6,
         min_child_weight: float = 1.0,
         reg_lambda: float = 1.0,
-        subsample: float = 0.7,
-        colsample_bytree: float = 0.5,
+        subsample: float = 0.8,
+        colsample_bytree: float = 0.8,
         max_bin: int = 256,
         early_stopping_rounds: int | None = 50,
         line_search: bool = False,

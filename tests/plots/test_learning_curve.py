@@ -1,0 +1,37 @@
+"""Learning curves of boosters: data, drawing, refusals."""
+
+import numpy as np
+import pytest
+
+from plot_checks import assert_apart, assert_inside, texts_of
+from ranker_cases import make_cases
+from toprank import SGBAP, InputError, MetaAP
+from toprank.plots import LearningCurveDisplay
+
+
+@pytest.fixture(scope="module")
+def model():
+    return SGBAP(n_estimators=8, cv=2, random_state=0).fit(*make_cases(300))
+
+
+def test_it_shows_the_curve_of_a_booster(model):
+    display = LearningCurveDisplay.from_estimator(model)
+    assert display.chosen == model.n_rounds_
+    assert display.methods == ["average precision", "precision at k"]
+    np.testing.assert_array_equal(display.values["average precision"], model.learning_curve_["average_precision"])
+    again = LearningCurveDisplay.from_frame(display.frame(), chosen=display.chosen)
+    np.testing.assert_array_equal(again.values["precision at k"], display.values["precision at k"])
+
+
+def test_all_is_inside_and_nothing_overlaps(model):
+    figure = LearningCurveDisplay.from_estimator(model).plot().figure_
+    assert_inside(figure)
+    assert_apart(texts_of(figure))
+    assert f"after {model.n_rounds_} rounds" in figure.get_suptitle()
+
+
+def test_a_model_without_a_curve_is_refused():
+    X, y = make_cases(200)
+    for other in (MetaAP(cv=0).fit(X, y), SGBAP(n_estimators=2, cv=0).fit(X, y)):
+        with pytest.raises(InputError, match="no learning curve"):
+            LearningCurveDisplay.from_estimator(other)
