@@ -30,6 +30,18 @@ def exponentials(score, weight, is_positive, top_negative, top_positive, out):
 
 
 @kernel
+def sum_in_units(values, per_unit):
+    """Sum of values in whole units, each rounded down: the same in any order.
+
+    Pre:  values float64 (n,); values * per_unit is at most UNIT.
+    """
+    total = np.int64(0)
+    for i in range(values.shape[0]):
+        total += np.int64(values[i] * per_unit)
+    return total
+
+
+@kernel
 def add_to_grid(score, mass, start, step, grid):
     """Share the mass of each score between the two nearest points of a grid, by distance.
 

@@ -109,15 +109,19 @@ class Booster(Ranker):
         if folds:
             with self._interruptible("choosing the number of rounds"):
                 n_rounds, unseen = self._follow_folds(data, folds, settings)
-        rounds = Rounds(rows_of(data, data.weight), settings)
-        with self._interruptible("the last fit", lambda: rounds.n_rounds > 0):
-            for _ in progress(range(n_rounds), n_rounds, "trees", self.verbose > 0):
-                rounds.step()
-        self._take_json(rounds.to_json())
+        self._take_json(self._grow(data, settings, n_rounds))
         rows = data.sample(COVER_ROWS)
         weight = np.ones(len(rows)) if data.weight is None else data.weight[rows]
         self.trees_ = self.trees_.with_cover(data.X[rows], weight)
         return unseen
+
+    def _grow(self, data: Cases, settings: Settings, n_rounds: int) -> bytes:
+        """The final booster, as JSON, on all rows."""
+        rounds = Rounds(rows_of(data, data.weight), settings)
+        with self._interruptible("the last fit", lambda: rounds.n_rounds > 0):
+            for _ in progress(range(n_rounds), n_rounds, "trees", self.verbose > 0):
+                rounds.step()
+        return rounds.to_json()
 
     def _settings(self) -> Settings:
         """How each booster of the fit is grown."""

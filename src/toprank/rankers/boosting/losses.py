@@ -14,7 +14,7 @@ import numpy as np
 from scipy.fft import irfft, next_fast_len, rfft
 from scipy.special import expit
 
-from toprank._core.surrogates import UNIT, add_to_grid, exponentials, read_grid
+from toprank._core.surrogates import UNIT, add_to_grid, exponentials, read_grid, sum_in_units
 
 EXACT_PAIRS = 500_000
 """Up to this many pairs of a positive and another case, the sigmoid surrogate is summed pair by pair."""
@@ -37,6 +37,18 @@ class Here:
     def largest(self, values: np.ndarray) -> np.ndarray:
         """The maximum of an array over all processes, element by element."""
         return values
+
+    def sum(self, values: np.ndarray) -> float:
+        """The sum of non-negative numbers, one per row, over the rows of all processes.
+
+        It is in fixed point, so it does not depend on how the rows are spread.
+        """
+        most = float(self.largest(np.array([values.max(initial=0.0)]))[0])
+        if not 0 < most < math.inf:
+            return most
+        unit = math.frexp(most)[1]
+        whole = sum_in_units(np.ascontiguousarray(values), math.ldexp(UNIT, -unit))
+        return math.ldexp(float(self.total(np.array([whole]))[0]) / UNIT, unit)
 
     def gather(self, values: np.ndarray) -> tuple[np.ndarray, slice]:
         """The arrays of all processes in one, and where the own one is."""
@@ -120,7 +132,7 @@ class ExponentialAP(Loss):
         with np.errstate(divide="ignore", invalid="ignore"):  # a class without cases
             share /= np.where(is_positive, sums[1], sums[0]) / UNIT
         share[~has_weight] = 0.0
-        share *= float(all_rows.total(np.array([weight.sum()]))[0]) / 2
+        share *= all_rows.sum(weight) / 2
         return Slopes(np.where(is_positive, -share, share), max(self.alpha, 1.0) * share)
 
 
@@ -167,7 +179,7 @@ class SigmoidAP(Loss):
     def slopes(self, score: np.ndarray, is_positive: np.ndarray, weight: np.ndarray, all_rows: Here = HERE) -> Slopes:
         """Derivatives of the surrogate, times one factor; the bound on the curvature is proved in the documentation."""
         rank = self._sums(score, is_positive, weight, all_rows)
-        own = weight[is_positive] / float(all_rows.total(np.array([weight[is_positive].sum()]))[0])
+        own = weight[is_positive] / all_rows.sum(weight[is_positive])
         ratio = rank.negative / rank.all
         pulls = own * (1.0 - ratio) / rank.all, own * ratio / rank.all
         to_negatives, to_positives = self._spread(score, is_positive, pulls, rank, all_rows)
@@ -181,8 +193,8 @@ class SigmoidAP(Loss):
         gradient[is_positive] = along - above - others
         curvature[is_positive] = self.alpha * (above + 3.0 * along + 1.6 * others)
         # As with the exponentials, so that XGBoost's penalties mean the same: bounds add up to the weight of all cases.
-        sums = all_rows.total(np.array([curvature.sum(), weight.sum()]))
-        scale = sums[1] / sums[0] if sums[0] > 0 else 1.0
+        total = all_rows.sum(curvature)
+        scale = all_rows.sum(weight) / total if total > 0 else 1.0
         return Slopes(scale * gradient, scale * curvature)
 
     def _sums(self, score: np.ndarray, is_positive: np.ndarray, weight: np.ndarray, all_rows: Here) -> _Sums:
@@ -266,8 +278,8 @@ class Blend(Loss):
         """Slopes of the logistic loss, and those of the surrogate scaled so that it has its share of the curvature."""
         plain = Logistic().slopes(score, is_positive, weight, all_rows)
         top = self.surrogate.slopes(score, is_positive, weight, all_rows)
-        sums = all_rows.total(np.array([plain.curvature.sum(), top.curvature.sum()]))
-        scale = sums[0] / sums[1] * self.share / (1.0 - self.share) if sums[1] > 0 else 0.0
+        total = all_rows.sum(top.curvature)
+        scale = all_rows.sum(plain.curvature) / total * self.share / (1.0 - self.share) if total > 0 else 0.0
         return Slopes(plain.gradient + scale * top.gradient, plain.curvature + scale * top.curvature)
 
 

@@ -47,20 +47,30 @@ class Settings:
 
 @dataclass(frozen=True)
 class Rows:
-    """Encoded rows for XGBoost: float array (n, n_features), labels and weights, and "q" or "c" for each column."""
+    """Encoded rows for XGBoost: float array (n, n_features), labels and weights, and "q" or "c" for each column.
+
+    Attributes
+    ----------
+    runs : list of (int, int), or None
+        Of rows that are spread over workers: the number, in the whole table, of the first row of each run of rows that
+        follow one another, and how many there are. None: these rows are the whole table.
+    bins : xgboost.QuantileDMatrix or None
+        A table whose bins are used; None = quantiles of these rows.
+    """
 
     X: np.ndarray
     is_positive: np.ndarray
     weight: np.ndarray
     types: list[str]
-    offset: int = 0  # rows before these, on other workers
+    runs: list[tuple[int, int]] | None = None
+    bins: Any = None
 
     def to_xgboost(self, parameters: dict[str, Any], like: Any = None) -> Any:
         """The rows as XGBoost stores them; in the bins of another table, if one is given."""
         xgboost = import_xgboost()
         few = {"max_bin": parameters["max_bin"], "nthread": parameters["nthread"]}
         return xgboost.QuantileDMatrix(
-            single_precision(self.X), feature_types=self.types, enable_categorical=True, ref=like, **few
+            single_precision(self.X), feature_types=self.types, enable_categorical=True, ref=like or self.bins, **few
         )
 
 
@@ -98,9 +108,10 @@ class Rounds:
         self._others = None if others is None else others.to_xgboost(settings.parameters, self._train)
         tables = [self._train] if self._others is None else [self._train, self._others]
         self._booster = import_xgboost().Booster(settings.parameters, tables)
-        self._is_positive, self._weight, self._offset = rows.is_positive, rows.weight, rows.offset
-        sums = all_rows.total(np.array([self._weight.sum(), self._weight[self._is_positive].sum()]))
-        self._base = math.log(sums[1]) - math.log(sums[0] - sums[1])
+        self._is_positive, self._weight = rows.is_positive, rows.weight
+        self._runs = rows.runs or [(0, len(rows.X))]
+        sums = [all_rows.sum(self._weight[of_class]) for of_class in (self._is_positive, ~self._is_positive)]
+        self._base = math.log(sums[0]) - math.log(sums[1])
         self.n_rounds = 0
         self.score = np.zeros(len(rows.X))
         self._other_score = None if others is None else np.zeros(len(others.X))
@@ -128,7 +139,10 @@ class Rounds:
         if self.settings.subsample >= 1.0:
             return self._weight
         drawn = np.empty(len(self._weight), np.bool_)
-        draw_rows(self.settings.seed, self.n_rounds, self._offset, self.settings.subsample, drawn)
+        start = 0
+        for first, size in self._runs:
+            draw_rows(self.settings.seed, self.n_rounds, first, self.settings.subsample, drawn[start : start + size])
+            start += size
         drawn &= self._weight > 0
         counts = self.all_rows.total(np.array([(drawn & ~self._is_positive).sum(), (drawn & self._is_positive).sum()]))
         for count, rows in zip(counts, (~self._is_positive, self._is_positive), strict=True):
