@@ -50,8 +50,14 @@ class Here:
         whole = sum_in_units(np.ascontiguousarray(values), math.ldexp(UNIT, -unit))
         return math.ldexp(float(self.total(np.array([whole]))[0]) / UNIT, unit)
 
-    def gather(self, values: np.ndarray) -> tuple[np.ndarray, slice]:
-        """The arrays of all processes in one, and where the own one is."""
+    def gather(self, values: np.ndarray) -> tuple[np.ndarray, slice | np.ndarray]:
+        """Values of the rows of all processes, in the order of the table, and where the own rows are.
+
+        Parameters
+        ----------
+        values : float64 array of shape (n, n_values)
+            One row per row of this process.
+        """
         return values, slice(0, len(values))
 
 
@@ -178,6 +184,10 @@ class SigmoidAP(Loss):
 
     def slopes(self, score: np.ndarray, is_positive: np.ndarray, weight: np.ndarray, all_rows: Here = HERE) -> Slopes:
         """Derivatives of the surrogate, times one factor; the bound on the curvature is proved in the documentation."""
+        if all_rows is not HERE and self._is_exact(score, is_positive, all_rows):  # few rows: each process has them all
+            whole, here = all_rows.gather(np.column_stack((score, is_positive, weight)))
+            slopes = self.slopes(whole[:, 0].copy(), whole[:, 1] == 1, whole[:, 2].copy())
+            return Slopes(slopes.gradient[here], slopes.curvature[here])
         rank = self._sums(score, is_positive, weight, all_rows)
         own = weight[is_positive] / all_rows.sum(weight[is_positive])
         ratio = rank.negative / rank.all
@@ -197,10 +207,14 @@ class SigmoidAP(Loss):
         scale = all_rows.sum(weight) / total if total > 0 else 1.0
         return Slopes(scale * gradient, scale * curvature)
 
+    def _is_exact(self, score: np.ndarray, is_positive: np.ndarray, all_rows: Here) -> bool:
+        """Whether pairs are summed one by one."""
+        counts = all_rows.total(np.array([len(score), is_positive.sum()], np.float64))
+        return bool(counts[0] * counts[1] <= self.exact_pairs)
+
     def _sums(self, score: np.ndarray, is_positive: np.ndarray, weight: np.ndarray, all_rows: Here) -> _Sums:
         """Sums of sigmoids and of their derivatives over the cases above each positive."""
-        counts = all_rows.total(np.array([len(score), is_positive.sum()], np.float64))
-        if counts[0] * counts[1] <= self.exact_pairs:
+        if self._is_exact(score, is_positive, all_rows):
             return self._sums_of_pairs(score, is_positive, weight, all_rows)
         return self._sums_on_grid(score, is_positive, weight, all_rows)
 

@@ -160,8 +160,9 @@ class Rounds:
 
     def _search(self, loss: Loss, weight: np.ndarray, tree: list[np.ndarray]) -> None:
         """Go along the new tree as far as the loss falls (gamma of algorithm 1)."""
-        kept = weight > 0
-        part = self.score[kept] + self._base, tree[0][kept], self._is_positive[kept], weight[kept]
+        of_all, _ = self.all_rows.gather(np.column_stack((self.score + self._base, tree[0], self._is_positive, weight)))
+        kept = of_all[of_all[:, 3] > 0].T
+        part = kept[0].copy(), kept[1].copy(), kept[2] == 1, kept[3].copy()
         found = minimize_scalar(
             lambda gamma: loss.value(part[0] + gamma * part[1], part[2], part[3]), bounds=(0.0, MOST_GAMMA),
             method="bounded", options={"xatol": 1e-3},
