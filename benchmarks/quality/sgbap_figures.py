@@ -3,10 +3,10 @@
     python benchmarks/quality/sgbap_figures.py toy [--write]
     python benchmarks/quality/sgbap_figures.py imbalance --data ../shared/data [--runs 30] [--write]
 
-Figure 4, section 4.2: at each level, 2/3-1/3 splits; then the positives with the best mean rank among the test cases are
-taken out, for each method by itself, until the next share of positives is reached. The number of rounds of SGBAP and of
-logistic boosting is chosen by 5 folds of the training part, that of LambdaMART and RankBoost too; nothing else is tuned.
-Levels already done are kept in `--store` and not run again. `--write` stores tables and plots in docs/results/sgbap.
+Figure 4, section 4.2: at each level, 2/3-1/3 splits; then the positives with the best mean rank among the test cases
+are taken out, for each method by itself, until the next share of positives is reached. Each method chooses its number
+of rounds by 5 folds of the training part; nothing else is tuned. Levels already done are kept in `--store` and not run
+again. `--write` stores tables and plots in docs/results/sgbap.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from typing import Any
 
 import numpy as np
 from sklearn.model_selection import train_test_split
-from tables import load_table
 
+from tables import load_table
 from toprank import SGBAP, LambdaMART, LogisticBoost, RankBoost
 from toprank.metrics import average_precision, precision_at_k
 from toprank.plots import ImbalanceDisplay, save_figure
@@ -91,13 +91,13 @@ def run_imbalance(folder: Path, n_runs: int, store: Path) -> dict[str, dict[str,
     for name, make in METHODS.items():
         X, y = load_table("pima", folder)
         for share in SHARES:
-            n_kept = int(round(share / (1 - share) * (y == 0).sum()))
+            n_kept = round(share / (1 - share) * int((y == 0).sum()))
             key = f"{name} at {share}"
             if key in found:
                 taken = found[key]["taken"]
             else:
                 drop = max(int(y.sum()) - n_kept, 0)
-                taken = found[f"{name} before {share}"]["best"][:drop] if drop and f"{name} before {share}" in found else []
+                taken = found.get(f"{name} before {share}", {"best": []})["best"][:drop]
             kept = np.setdiff1d(np.arange(len(y)), taken)
             X, y = X.iloc[kept].reset_index(drop=True), y[kept]
             if key not in found:

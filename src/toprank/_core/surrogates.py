@@ -59,7 +59,19 @@ def weigh_and_sum(values, weight, is_positive, heaviest):
 
 
 @kernel
-def signed_shares(values, is_positive, per_negative, per_positive, bound, gradient, curvature):
+def sum_in_units(values, per_unit):
+    """Sum of values in whole units, each rounded down: the same in any order.
+
+    Pre:  values float64 (n,); values * per_unit is at most UNIT.
+    """
+    total = np.int64(0)
+    for i in range(values.shape[0]):
+        total += np.int64(values[i] * per_unit)
+    return total
+
+
+@kernel
+def signed_shares(values, per_negative, per_positive, bound, is_positive, gradient, curvature):
     """Write values per class times a factor: as gradients, negative for positives, and as bounds on the curvature.
 
     Pre:  values float64 (n,), not negative.

@@ -191,8 +191,7 @@ def _numbers_left_out(table: Table, judged: set[int]) -> dict[int, str]:
     positions = [i for i in sorted(judged) if table.is_numeric(i)]
     if not positions:
         return {}
-    block = table.block(positions)
-    head = block[:TEXT_SAMPLE].astype(np.float64)
+    head = table.head(positions, TEXT_SAMPLE).astype(np.float64)
     with np.errstate(invalid="ignore"):
         same = np.all((head == head[0]) | np.isnan(head) & np.isnan(head[0]), axis=0)
         whole = np.all(head == np.floor(head), axis=0)
@@ -200,13 +199,13 @@ def _numbers_left_out(table: Table, judged: set[int]) -> dict[int, str]:
     different = np.flatnonzero(whole)[np.all(ordered[1:] != ordered[:-1], axis=0)]
     reasons: dict[int, str] = {}
     for place in np.flatnonzero(same).tolist():
-        column = block[:, place]
+        column = table.numbers(positions[place])
         if np.all(np.isnan(column)):
             reasons[positions[place]] = EMPTY
         elif np.isfinite(column[0]) and np.all(column == column[0]):  # infinite values are an error elsewhere
             reasons[positions[place]] = CONSTANT
     for place in different.tolist():
-        if names_rows(table.names[positions[place]], block[:, place]):
+        if names_rows(table.names[positions[place]], table.numbers(positions[place])):
             reasons[positions[place]] = IDENTIFIER
     return reasons
 

@@ -163,6 +163,10 @@ class Table:
             matrix[:, place] = part
         return matrix
 
+    def head(self, positions: Sequence[int], n_rows: int) -> np.ndarray:
+        """First rows of columns stored as numbers, as a matrix of floats."""
+        return self.block(positions)[:n_rows]
+
     def write_numbers(self, positions: Sequence[int], matrix: np.ndarray, places: Sequence[int]) -> None:
         """Write columns stored as numbers into columns of a matrix in Fortran order, NaN = missing."""
         for i, place in zip(positions, places, strict=True):

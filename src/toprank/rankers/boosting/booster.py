@@ -25,7 +25,7 @@ from toprank.explain.votes import SUM
 from toprank.files.model_file import without_prefix
 from toprank.metrics import average_precision, precision_at_k
 from toprank.rankers.base import RANKER_CONSTRAINTS, Ranker
-from toprank.rankers.boosting.losses import Loss
+from toprank.rankers.boosting.losses import Here, Loss
 from toprank.rankers.boosting.rounds import Rounds, Rows, Settings, import_xgboost
 from toprank.rankers.boosting.xgboost_trees import trees_from_json
 from toprank.rankers.growth import CV
@@ -108,16 +108,20 @@ class Booster(Ranker):
         n_rounds, unseen = self.n_estimators, None
         if folds:
             with self._interruptible("choosing the number of rounds"):
-                n_rounds, unseen = self._follow_folds(data, folds, settings)
-        rounds = Rounds(rows_of(data, data.weight), settings)
-        with self._interruptible("the last fit", lambda: rounds.n_rounds > 0):
-            for _ in progress(range(n_rounds), n_rounds, "trees", self.verbose > 0):
-                rounds.step()
-        self._take_json(rounds.to_json())
+                n_rounds, unseen = self._follow_folds(data, folds, settings, Here(threads))
+        self._take_json(self._grow(data, settings, n_rounds, Here(threads)))
         rows = data.sample(COVER_ROWS)
         weight = np.ones(len(rows)) if data.weight is None else data.weight[rows]
         self.trees_ = self.trees_.with_cover(data.X[rows], weight)
         return unseen
+
+    def _grow(self, data: Cases, settings: Settings, n_rounds: int, all_rows: Here) -> bytes:
+        """The final booster, as JSON, on all rows."""
+        rounds = Rounds(rows_of(data, data.weight), settings, all_rows=all_rows)
+        with self._interruptible("the last fit", lambda: rounds.n_rounds > 0):
+            for _ in progress(range(n_rounds), n_rounds, "trees", self.verbose > 0):
+                rounds.step()
+        return rounds.to_json()
 
     def _settings(self) -> Settings:
         """How each booster of the fit is grown."""
@@ -130,13 +134,13 @@ class Booster(Ranker):
         }  # fmt: skip
         return Settings(parameters, self._loss_of, self.subsample, seed, self.line_search)
 
-    def _follow_folds(self, data: Cases, folds: list[Fold], settings: Settings) -> tuple[int, Unseen]:
+    def _follow_folds(self, data: Cases, folds: list[Fold], settings: Settings, all_rows: Here) -> tuple[int, Unseen]:
         """Boost in all folds side by side until held-out cases gain nothing more.
 
         Returns the number of rounds, and the held-out cases, each scored after as many rounds as are best for the other
         folds.
         """
-        runs = [FoldRun(data, fold, settings) for fold in folds]
+        runs = [FoldRun(data, fold, settings, all_rows) for fold in folds]
         patience = self.early_stopping_rounds or self.n_estimators
         steps = progress(range(self.n_estimators), self.n_estimators, "folds", self.verbose > 0, lambda: note)
         note = ""
@@ -276,13 +280,13 @@ KEPT = "{} were interrupted after {:,} rounds: the number of trees is the best s
 class FoldRun:
     """A booster of one fold, and how well it ranks the held-out cases after every round."""
 
-    def __init__(self, data: Cases, fold: Fold, settings: Settings):
+    def __init__(self, data: Cases, fold: Fold, settings: Settings, all_rows: Here):
         self._data, self._fold = data, fold
         inside, held_out = fold.inside, fold.held_out
         types = feature_types(data)
         self._rounds = Rounds(
             Rows(data.X[inside], data.is_positive[inside], fold.weight[inside], types), settings,
-            Rows(data.X[held_out], data.is_positive[held_out], fold.weight[held_out], types),
+            Rows(data.X[held_out], data.is_positive[held_out], fold.weight[held_out], types), all_rows,
         )  # fmt: skip
         self.precision: list[float] = []
         self.precision_at_k: list[float] = []

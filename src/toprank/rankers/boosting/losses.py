@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy.fft import irfft, next_fast_len, rfft
@@ -22,8 +24,10 @@ from toprank._core.surrogates import (
     negative_slopes,
     read_grid,
     signed_shares,
+    sum_in_units,
     weigh_and_sum,
 )
+from toprank._core.threads import Threads
 
 EXACT_PAIRS = 500_000
 """Up to this many pairs of a positive and another case, the sigmoid surrogate is summed pair by pair."""
@@ -31,13 +35,33 @@ EXACT_PAIRS = 500_000
 GRID_STEP = 1 / 64
 """Distance between the points of the grid of scores, times alpha; see `SigmoidAP.grid_error`."""
 
+CHUNK = 2**17
+"""Rows of one call of a kernel."""
+
 MAX_POINTS = 2**21
 REACH = 40.0
 """Scores that are this far apart, times alpha, are as good as infinitely far: the sigmoid is 0 or 1."""
 
 
 class Here:
-    """Sums over the rows of this process; `toprank.distributed` has one over all workers."""
+    """Sums over the rows of this process; `toprank.distributed` has one over all workers.
+
+    Attributes
+    ----------
+    threads : Threads
+        Who makes the passes over the rows.
+    has_all_rows : bool
+        False if other processes have rows too.
+    """
+
+    has_all_rows = True
+
+    def __init__(self, threads: Threads | None = None):
+        self.threads = threads or Threads()
+
+    def over(self, n_rows: int, function: Callable[[slice], Any]) -> list[Any]:
+        """Results of a function of a slice, over all rows of this process."""
+        return self.threads.run(function, [slice(at, min(at + CHUNK, n_rows)) for at in range(0, n_rows, CHUNK)])
 
     def total(self, values: np.ndarray) -> np.ndarray:
         """The sum of an array over all processes, element by element."""
@@ -47,8 +71,27 @@ class Here:
         """The maximum of an array over all processes, element by element."""
         return values
 
-    def gather(self, values: np.ndarray) -> tuple[np.ndarray, slice]:
-        """The arrays of all processes in one, and where the own one is."""
+    def sum(self, values: np.ndarray) -> float:
+        """The sum of non-negative numbers, one per row, over the rows of all processes.
+
+        It is in fixed point, so it does not depend on how the rows are spread.
+        """
+        most = float(self.largest(np.array([values.max(initial=0.0)]))[0])
+        if not 0 < most < math.inf:
+            return most
+        unit = math.frexp(most)[1]
+        values, per_unit = np.ascontiguousarray(values), math.ldexp(UNIT, -unit)
+        whole = sum(self.over(len(values), lambda rows: sum_in_units(values[rows], per_unit)))
+        return math.ldexp(float(self.total(np.array([whole]))[0]) / UNIT, unit)
+
+    def gather(self, values: np.ndarray) -> tuple[np.ndarray, slice | np.ndarray]:
+        """Values of the rows of all processes, in the order of the table, and where the own rows are.
+
+        Parameters
+        ----------
+        values : float64 array of shape (n, n_values)
+            One row per row of this process.
+        """
         return values, slice(0, len(values))
 
 
@@ -113,21 +156,27 @@ class ExponentialAP(Loss):
         return float(expit(logs[0] - logs[1]))
 
     def slopes(self, score: np.ndarray, is_positive: np.ndarray, weight: np.ndarray, all_rows: Here = HERE) -> Slopes:
-        """Derivatives divided by alpha L (1 - L), where L is the loss, and times half of the total weight.
+        """Derivatives divided by alpha L (1 - L), where L is the loss, and times half of the positives' weight.
 
         So divided, they are those of the log-odds of L, the logarithm of the negatives' sum minus that of the
         positives' sum: exponentials as shares of their own class, which never vanish or overflow. The second derivative
         is at most alpha times the size of the first.
         """
-        *tops, heaviest = all_rows.largest(np.array(class_tops(score, weight, is_positive)))
-        values = np.empty(len(score))
-        below_top(score, weight, is_positive, self.alpha, *tops, values)
-        np.exp(values, out=values)  # numpy's own takes several at a time
-        sums = all_rows.total(np.array(weigh_and_sum(values, weight, is_positive, heaviest)))
-        half = float(all_rows.total(np.array([weight.sum()]))[0]) / 2
+        n, values = len(score), np.empty(len(score))
+        found = all_rows.over(n, lambda rows: class_tops(score[rows], weight[rows], is_positive[rows]))
+        *tops, heaviest = all_rows.largest(np.array([(-np.inf, -np.inf, 0.0), *found]).max(axis=0))
+
+        def exponentials(rows: slice) -> tuple[int, int]:
+            below_top(score[rows], weight[rows], is_positive[rows], self.alpha, *tops, values[rows])
+            np.exp(values[rows], out=values[rows])  # numpy's own takes several at a time
+            return weigh_and_sum(values[rows], weight[rows], is_positive[rows], heaviest)
+
+        sums = all_rows.total(np.array([(0, 0), *all_rows.over(n, exponentials)]).sum(axis=0))
+        half = all_rows.sum(np.where(is_positive, weight, 0.0)) / 2
         factors = [half * UNIT / total if total > 0 else 0.0 for total in sums]
-        slopes = Slopes(np.empty(len(score)), np.empty(len(score)))
-        signed_shares(values, is_positive, *factors, max(self.alpha, 1.0), slopes.gradient, slopes.curvature)
+        slopes = Slopes(np.empty(n), np.empty(n))
+        parts, bound = (is_positive, slopes.gradient, slopes.curvature), max(self.alpha, 1.0)
+        all_rows.over(n, lambda rows: signed_shares(values[rows], *factors, bound, *(part[rows] for part in parts)))
         return slopes
 
 
@@ -173,8 +222,14 @@ class SigmoidAP(Loss):
 
     def slopes(self, score: np.ndarray, is_positive: np.ndarray, weight: np.ndarray, all_rows: Here = HERE) -> Slopes:
         """Derivatives of the surrogate, times one factor; the bound on the curvature is proved in the documentation."""
+        if not all_rows.has_all_rows and self._is_exact(
+            score, is_positive, all_rows
+        ):  # few: all processes have them all
+            whole, here = all_rows.gather(np.column_stack((score, is_positive, weight)))
+            slopes = self.slopes(whole[:, 0].copy(), whole[:, 1] == 1, whole[:, 2].copy())
+            return Slopes(slopes.gradient[here], slopes.curvature[here])
         rank = self._sums(score, is_positive, weight, all_rows)
-        own = weight[is_positive] / float(all_rows.total(np.array([weight[is_positive].sum()]))[0])
+        own = weight[is_positive] / all_rows.sum(weight[is_positive])
         ratio = rank.negative / rank.all
         pulls = own * (1.0 - ratio) / rank.all, own * ratio / rank.all
         gradient, curvature = np.zeros(len(score)), np.zeros(len(score))
@@ -186,15 +241,19 @@ class SigmoidAP(Loss):
         along = own * ratio * (rank.negative_slope + rank.positive_slope) / rank.all
         gradient[is_positive] = along - above - others
         curvature[is_positive] = self.alpha * (above + 3.0 * along + 1.6 * others)
-        # As with the exponentials, so that XGBoost's penalties mean the same: bounds add up to the weight of all cases.
-        sums = all_rows.total(np.array([curvature.sum(), weight.sum()]))
-        scale = sums[1] / sums[0] if sums[0] > 0 else 1.0
+        # As with the exponentials, so that XGBoost's penalties mean the same: bounds add up to the positives' weight.
+        total = all_rows.sum(curvature)
+        scale = all_rows.sum(weight[is_positive]) / total if total > 0 else 1.0
         return Slopes(scale * gradient, scale * curvature)
+
+    def _is_exact(self, score: np.ndarray, is_positive: np.ndarray, all_rows: Here) -> bool:
+        """Whether pairs are summed one by one."""
+        counts = all_rows.total(np.array([len(score), is_positive.sum()], np.float64))
+        return bool(counts[0] * counts[1] <= self.exact_pairs)
 
     def _sums(self, score: np.ndarray, is_positive: np.ndarray, weight: np.ndarray, all_rows: Here) -> _Sums:
         """Sums of sigmoids and of their derivatives over the cases above each positive."""
-        counts = all_rows.total(np.array([len(score), is_positive.sum()], np.float64))
-        if counts[0] * counts[1] <= self.exact_pairs:
+        if self._is_exact(score, is_positive, all_rows):
             return self._sums_of_pairs(score, is_positive, weight, all_rows)
         return self._sums_on_grid(score, is_positive, weight, all_rows)
 
@@ -261,8 +320,8 @@ class Blend(Loss):
         """Slopes of the logistic loss, and those of the surrogate scaled so that it has its share of the curvature."""
         plain = Logistic().slopes(score, is_positive, weight, all_rows)
         top = self.surrogate.slopes(score, is_positive, weight, all_rows)
-        sums = all_rows.total(np.array([plain.curvature.sum(), top.curvature.sum()]))
-        scale = sums[0] / sums[1] * self.share / (1.0 - self.share) if sums[1] > 0 else 0.0
+        total = all_rows.sum(top.curvature)
+        scale = all_rows.sum(plain.curvature) / total * self.share / (1.0 - self.share) if total > 0 else 0.0
         return Slopes(plain.gradient + scale * top.gradient, plain.curvature + scale * top.curvature)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +14,7 @@ from scipy.optimize import minimize_scalar
 from toprank._core.sampling import draw_rows
 from toprank._core.surrogates import largest_size, to_fixed_point
 from toprank.errors import InputError
-from toprank.rankers.boosting.losses import HERE, Here, Loss, Slopes
+from toprank.rankers.boosting.losses import CHUNK, HERE, Here, Loss, Slopes
 
 FLOAT32_BITS = 24
 MOST_GAMMA = 16.0
@@ -48,20 +48,30 @@ class Settings:
 
 @dataclass(frozen=True)
 class Rows:
-    """Encoded rows for XGBoost: float array (n, n_features), labels and weights, and "q" or "c" for each column."""
+    """Encoded rows for XGBoost: float array (n, n_features), labels and weights, and "q" or "c" for each column.
+
+    Attributes
+    ----------
+    runs : list of (int, int), or None
+        Of rows that are spread over workers: the number, in the whole table, of the first row of each run of rows that
+        follow one another, and how many there are. None: these rows are the whole table.
+    bins : xgboost.QuantileDMatrix or None
+        A table whose bins are used; None = quantiles of these rows.
+    """
 
     X: np.ndarray
     is_positive: np.ndarray
     weight: np.ndarray
     types: list[str]
-    offset: int = 0  # rows before these, on other workers
+    runs: list[tuple[int, int]] | None = None
+    bins: Any = None
 
     def to_xgboost(self, parameters: dict[str, Any], like: Any = None) -> Any:
         """The rows as XGBoost stores them; in the bins of another table, if one is given."""
         xgboost = import_xgboost()
         few = {"max_bin": parameters["max_bin"], "nthread": parameters["nthread"]}
         return xgboost.QuantileDMatrix(
-            single_precision(self.X), feature_types=self.types, enable_categorical=True, ref=like, **few
+            single_precision(self.X), feature_types=self.types, enable_categorical=True, ref=like or self.bins, **few
         )
 
 
@@ -99,9 +109,10 @@ class Rounds:
         self._others = None if others is None else others.to_xgboost(settings.parameters, self._train)
         tables = [self._train] if self._others is None else [self._train, self._others]
         self._booster = import_xgboost().Booster(settings.parameters, tables)
-        self._is_positive, self._weight, self._offset = rows.is_positive, rows.weight, rows.offset
-        sums = all_rows.total(np.array([self._weight.sum(), self._weight[self._is_positive].sum()]))
-        self._base = math.log(sums[1]) - math.log(sums[0] - sums[1])
+        self._is_positive, self._weight = rows.is_positive, rows.weight
+        self._pieces = pieces_of(rows.runs or [(0, len(rows.X))])
+        sums = [all_rows.sum(self._weight[of_class]) for of_class in (self._is_positive, ~self._is_positive)]
+        self._base = math.log(sums[0]) - math.log(sums[1])
         self.n_rounds = 0
         self.score = np.zeros(len(rows.X))
         self._other_score = None if others is None else np.zeros(len(others.X))
@@ -128,12 +139,14 @@ class Rounds:
         """Weights of the cases of this round, 0 for those that were not drawn; some of each class."""
         if self.settings.subsample >= 1.0:
             return self._weight
-        drawn = np.empty(len(self._weight))
-        settings = self.settings
-        counts = draw_rows(
-            settings.seed, self.n_rounds, self._offset, settings.subsample, self._weight, self._is_positive, drawn
-        )
-        counts = self.all_rows.total(np.array(counts, np.float64))
+        drawn, settings = np.empty(len(self._weight)), self.settings
+
+        def draw(first: int, rows: slice) -> tuple[int, int]:
+            cases = self._weight[rows], self._is_positive[rows], drawn[rows]
+            return draw_rows(settings.seed, self.n_rounds, first, settings.subsample, *cases)
+
+        found = self.all_rows.threads.run(draw, *zip(*self._pieces, strict=True)) if self._pieces else []
+        counts = self.all_rows.total(np.array([(0, 0), *found]).sum(axis=0))
         for count, rows in zip(counts, (~self._is_positive, self._is_positive), strict=True):
             if count == 0:  # a rare class, and bad luck: it takes part as a whole
                 drawn[rows] = self._weight[rows]
@@ -149,8 +162,9 @@ class Rounds:
 
     def _search(self, loss: Loss, weight: np.ndarray, tree: list[np.ndarray]) -> None:
         """Go along the new tree as far as the loss falls (gamma of algorithm 1)."""
-        kept = weight > 0
-        part = self.score[kept] + self._base, tree[0][kept], self._is_positive[kept], weight[kept]
+        of_all, _ = self.all_rows.gather(np.column_stack((self.score + self._base, tree[0], self._is_positive, weight)))
+        kept = of_all[of_all[:, 3] > 0].T
+        part = kept[0].copy(), kept[1].copy(), kept[2] == 1, kept[3].copy()
         found = minimize_scalar(
             lambda gamma: loss.value(part[0] + gamma * part[1], part[2], part[3]), bounds=(0.0, MOST_GAMMA),
             method="bounded", options={"xatol": 1e-3},
@@ -182,6 +196,22 @@ class Rounds:
         return json.dumps(model).encode()
 
 
+def pieces_of(runs: Sequence[tuple[int, int]]) -> list[tuple[int, slice]]:
+    """Runs of rows, given by the number of their first row and their size, in pieces that threads can share.
+
+    Examples
+    --------
+    >>> pieces_of([(40, 3), (0, 2)])
+    [(40, slice(0, 3, None)), (0, slice(3, 5, None))]
+    """
+    pieces, start = [], 0
+    for first, size in runs:
+        for at in range(0, size, CHUNK):
+            pieces.append((first + at, slice(start + at, start + min(at + CHUNK, size))))
+        start += size
+    return pieces
+
+
 def in_fixed_point(slopes: Slopes, all_rows: Here = HERE) -> tuple[np.ndarray, np.ndarray]:
     """Slopes as float32 in fixed point.
 
@@ -190,11 +220,16 @@ def in_fixed_point(slopes: Slopes, all_rows: Here = HERE) -> tuple[np.ndarray, n
     """
     out = []
     for values in (slopes.gradient, slopes.curvature):
-        most = float(all_rows.largest(np.array([largest_size(values)]))[0])
+        n, rounded = len(values), np.empty(len(values), np.float32)
+        sizes = [0.0, *all_rows.over(n, lambda rows, values=values: largest_size(values[rows]))]
+        most = float(all_rows.largest(np.array([np.max(sizes)]))[0])
         if not math.isfinite(most):
             raise InputError("The loss has no finite gradient. Hint: use a smaller learning rate or alpha.")
         unit = math.ldexp(1.0, max(math.frexp(most)[1] - FLOAT32_BITS, -126))
-        rounded = np.empty(len(values), np.float32)
-        to_fixed_point(values, unit, rounded)
+
+        def write(rows: slice, values: np.ndarray = values, out: np.ndarray = rounded, unit: float = unit) -> None:
+            to_fixed_point(values[rows], unit, out[rows])
+
+        all_rows.over(n, write)
         out.append(rounded)
     return out[0], out[1]

@@ -1,0 +1,349 @@
+"""Boosting on several workers at once: each grows the same trees on its rows, sums go through XGBoost's collective.
+
+The fit runs in one task per worker. Tasks wait for one another in every round, so they all end together: after the last
+round, when the user interrupts, or when one of them fails or its worker is gone.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from threading import Thread
+from typing import Any
+
+import numpy as np
+
+from toprank.distributed.partitions import Part, import_dask
+from toprank.rankers.boosting.losses import HERE, Here
+from toprank.rankers.boosting.rounds import Rounds, Rows, Settings, import_xgboost
+
+LOOK_EVERY = 0.2
+"""Seconds between two looks at the tasks."""
+
+COUNT_EVERY = 1.0
+"""Seconds between two looks at the workers."""
+
+START_SECONDS = 300
+"""Longest time for all tasks to find one another."""
+
+END_SECONDS = 30
+"""Longest time to wait for the tasks of a failed or interrupted fit."""
+
+
+class Workers(Here):
+    """Sums over the rows of all workers, by XGBoost's collective.
+
+    Parameters
+    ----------
+    numbers : int array of shape (n,)
+        Number of each row of this worker in the whole table.
+    """
+
+    has_all_rows = False
+
+    def __init__(self, numbers: np.ndarray):
+        super().__init__()
+        self._numbers = numbers
+
+    def total(self, values: np.ndarray) -> np.ndarray:
+        """The sum of an array over all workers, element by element."""
+        return self._reduce(values, "SUM")
+
+    def largest(self, values: np.ndarray) -> np.ndarray:
+        """The maximum of an array over all workers, element by element."""
+        return self._reduce(values, "MAX")
+
+    def _reduce(self, values: np.ndarray, operation: str) -> np.ndarray:
+        from xgboost import collective
+
+        return collective.allreduce(values, collective.Op[operation]).reshape(values.shape)
+
+    def gather(self, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Values of all rows, in the order of the table, and the numbers of the own rows."""
+        n_rows = int(self.total(np.array([len(self._numbers)]))[0])
+        whole = np.zeros((n_rows, values.shape[1]))
+        whole[self._numbers] = values
+        return self.total(whole), self._numbers  # all but one worker add 0
+
+
+@dataclass(frozen=True)
+class Task:
+    """What all workers need to know.
+
+    Attributes
+    ----------
+    name : str
+        Of the fit, unique.
+    settings : Settings
+    n_rounds : int
+    types : list of str
+        XGBoost's types of the columns.
+    reference : float32 array of shape (n, n_features)
+        A table with the bins of the whole one.
+    """
+
+    name: str
+    settings: Settings
+    n_rounds: int
+    types: list[str]
+    reference: np.ndarray
+
+
+# --- on a worker ------------------------------------------------------------------------------------------------
+
+DONE: dict[str, int] = {}
+"""Rounds done, by fit."""
+
+STOPPED: set[str] = set()
+"""Fits that are to end after the current round."""
+
+TRACKERS: dict[str, Any] = {}
+
+
+def grow(task: Task, parts: list[Part], first_numbers: list[int], rank: int, meeting: dict[str, Any]) -> bytes | None:
+    """Grow the booster on the rows of this worker, together with the others; the first worker returns its JSON.
+
+    `first_numbers` has the number of the first row of each part, `meeting` says where the workers meet; empty if there
+    is only one. None without a round.
+    """
+    DONE[task.name] = 0
+    try:
+        rows, numbers = _rows_of(parts, first_numbers, task)
+        with _collective(rank, meeting):
+            all_rows = Workers(numbers) if meeting else HERE
+            rounds = Rounds(rows, task.settings, all_rows=all_rows)
+            for _ in range(task.n_rounds):
+                if all_rows.largest(np.array([int(task.name in STOPPED)]))[0]:
+                    break
+                rounds.step()
+                DONE[task.name] = rounds.n_rounds
+            return rounds.to_json() if rank == 0 and rounds.n_rounds else None
+    finally:
+        DONE.pop(task.name, None)
+        STOPPED.discard(task.name)
+
+
+def _rows_of(parts: list[Part], first_numbers: list[int], task: Task) -> tuple[Rows, np.ndarray]:
+    """The rows with weight of all parts, and their numbers."""
+    kept = [part.kept for part in parts]
+    own = [np.ones(len(part.X)) if part.weight is None else part.weight.astype(np.float64) for part in parts]
+    runs = [(first, len(rows)) for first, rows in zip(first_numbers, kept, strict=True)]
+    reference = Rows(task.reference, np.zeros(0, bool), np.zeros(0), task.types)
+    rows = Rows(
+        np.concatenate([part.X[rows] for part, rows in zip(parts, kept, strict=True)]),
+        np.concatenate([part.is_positive[rows] for part, rows in zip(parts, kept, strict=True)]),
+        np.concatenate([weight[rows] for weight, rows in zip(own, kept, strict=True)]),
+        task.types, runs, reference.to_xgboost(task.settings.parameters),
+    )  # fmt: skip
+    return rows, np.concatenate([first + np.arange(size) for first, size in runs])
+
+
+@contextlib.contextmanager
+def _collective(rank: int, meeting: dict[str, Any]) -> Iterator[None]:
+    """Join the other workers, if there are any."""
+    if not meeting:
+        yield
+        return
+    from xgboost import collective
+
+    with collective.CommunicatorContext(**meeting, dmlc_task_id=f"{rank:06}"):
+        yield
+
+
+def start_tracker(name: str, n_workers: int, address: str) -> dict[str, Any]:
+    """Start the meeting point of a fit on this worker; return how to find it."""
+    from xgboost.tracker import RabitTracker
+
+    from distributed.comm import get_address_host
+
+    host = "127.0.0.1" if address.startswith("inproc") else get_address_host(address)
+    tracker = RabitTracker(n_workers=n_workers, host_ip=host, sortby="task", timeout=START_SECONDS)
+    tracker.start()
+    TRACKERS[name] = tracker
+    return tracker.worker_args()
+
+
+def end_fit(name: str) -> None:
+    """Close the meeting point of a fit that is over."""
+    if name not in DONE:
+        STOPPED.discard(name)
+    tracker = TRACKERS.pop(name, None)
+    if tracker is not None:  # closing it may wait for a worker that is gone
+        Thread(target=_close, args=(tracker,), daemon=True).start()
+
+
+def _close(tracker: Any) -> None:
+    with contextlib.suppress(import_xgboost().core.XGBoostError):  # tasks that still wait to meet get an error
+        tracker.free()
+
+
+def stop_fit(name: str) -> None:
+    """End a fit after the current round."""
+    STOPPED.add(name)
+
+
+def rounds_done(name: str) -> int:
+    """Number of rounds of a fit so far."""
+    return DONE.get(name, 0)
+
+
+# --- on the client ----------------------------------------------------------------------------------------------
+
+
+class WorkerLostError(RuntimeError):
+    """A worker left the cluster during a fit."""
+
+
+class Fit:
+    """One fit on the workers that hold the rows.
+
+    Parameters
+    ----------
+    client : distributed.Client
+    parts : list of Future
+        A `Part` each; they must be done.
+    first_numbers : list of int
+        Number of the first row with weight of each.
+    sizes : list of int
+        Number of rows of each; those without rows take no part.
+    """
+
+    def __init__(self, client: Any, parts: list[Any], first_numbers: list[int], sizes: list[int]):
+        self._client, self.name = client, f"toprank-{uuid.uuid4().hex}"
+        self._has = _by_worker(client, parts, first_numbers, sizes)
+        self._addresses = sorted(self._has)
+        self._futures: list[Any] = []
+
+    def run(self, settings: Settings, n_rounds: int, types: list[str], reference: np.ndarray,
+            show: Callable[[int], None]) -> bytes | None:  # fmt: skip
+        """Grow the booster; return its JSON, None if it was interrupted before the first round.
+
+        Ctrl-C ends it after the current round: then KeyboardInterrupt has the JSON, or None, as its argument.
+        """
+        task = Task(self.name, settings, n_rounds, types, reference)
+        with import_dask().MultiLock(self._addresses, client=self._client):  # two fits at once would wait for ever
+            try:
+                self._start(task)
+                self._wait(show)
+                return self._result()
+            except KeyboardInterrupt:
+                self._stop()
+                self._wait(show)
+                raise KeyboardInterrupt(self._result()) from None
+            except BaseException:
+                self._stop()
+                raise
+            finally:
+                self._end()
+
+    def _start(self, task: Task) -> None:
+        threads = self._client.nthreads(self._addresses)
+        gone = [address for address in self._addresses if address not in threads]
+        if gone:
+            raise _lost(gone)
+        meeting: dict[str, Any] = {}
+        if len(self._addresses) > 1:
+            first = self._addresses[0]
+            meeting = self._client.run(start_tracker, self.name, len(self._addresses), first, workers=[first])[first]
+        for rank, address in enumerate(self._addresses):
+            own = [each for each in self._has[address]]
+            parameters = task.settings.parameters | {"nthread": int(threads[address])}
+            for_worker = replace(task, settings=replace(task.settings, parameters=parameters))
+            self._futures.append(
+                self._client.submit(
+                    grow, for_worker, [part for part, _ in own], [first for _, first in own], rank, meeting,
+                    workers=[address], allow_other_workers=False, pure=False, key=f"{self.name}-{rank}",
+                )  # fmt: skip
+            )
+
+    def _wait(self, show: Callable[[int], None]) -> None:
+        """Wait until all tasks are done; raise an error if one of them failed, or its worker is gone."""
+        last = time.monotonic()
+        while any(future.status == "pending" for future in self._futures):
+            if any(future.status in ("error", "cancelled", "lost") for future in self._futures):
+                break
+            time.sleep(LOOK_EVERY)
+            if time.monotonic() - last >= COUNT_EVERY:
+                last = time.monotonic()
+                self._check_workers()
+                done = self._client.run(rounds_done, self.name, workers=self._addresses[:1], on_error="ignore")
+                show(max(done.values(), default=0))
+        self._check_failures()
+
+    def _check_workers(self) -> None:
+        """Raise WorkerLostError if a worker is gone."""
+        present = self._client.nthreads()
+        gone = [address for address, future in zip(self._addresses, self._futures, strict=True)
+                if address not in present and future.status != "finished"]  # fmt: skip
+        if gone:
+            raise _lost(gone)
+
+    def _check_failures(self) -> None:
+        """Raise the error of a task; one that its own rows caused before those of tasks that lost contact with it."""
+        if all(future.status == "finished" for future in self._futures):
+            return
+        self._await_ends()
+        errors = [future.exception() for future in self._futures if future.status == "error"]
+        for error in errors:
+            if not isinstance(error, import_xgboost().core.XGBoostError):
+                raise error
+        self._check_workers()
+        time.sleep(COUNT_EVERY)  # the scheduler may hear of a lost worker a little later than its partners
+        self._check_workers()
+        what = str(errors[0]).strip().splitlines()[-1] if errors else "a task was cancelled"
+        raise RuntimeError(
+            f"Fitting on {len(self._addresses)} workers failed: {what}. "
+            "Hint: look into the logs of the workers; a worker without memory or network is the usual cause."
+        )
+
+    def _await_ends(self) -> None:
+        """Give all tasks some time to end."""
+        end = time.monotonic() + END_SECONDS
+        while time.monotonic() < end and any(future.status == "pending" for future in self._futures):
+            time.sleep(LOOK_EVERY)
+            if set(self._addresses) - set(self._client.nthreads()):
+                return
+
+    def _result(self) -> bytes | None:
+        return self._futures[0].result()
+
+    def _stop(self) -> None:
+        self._on_those_present(stop_fit)
+
+    def _end(self) -> None:
+        """Leave nothing of the fit on the cluster; tasks that still wait for a lost worker give up."""
+        self._client.cancel(self._futures, force=True)
+        self._futures = []
+        self._on_those_present(end_fit)
+
+    def _on_those_present(self, function: Callable[[str], None]) -> None:
+        present = self._client.nthreads()
+        addresses = [address for address in self._addresses if address in present]
+        if addresses:
+            self._client.run(function, self.name, workers=addresses, on_error="ignore")
+
+
+def _by_worker(
+    client: Any, parts: list[Any], first_numbers: list[int], sizes: list[int]
+) -> dict[str, list[tuple[Any, int]]]:
+    """Parts with rows by the address of a worker that has them, each with the number of its first row."""
+    places = client.who_has(parts)
+    out: dict[str, list[tuple[Any, int]]] = {}
+    for part, first, size in zip(parts, first_numbers, sizes, strict=True):
+        if size:
+            addresses = sorted(places[part.key])
+            if not addresses:
+                raise _lost(["a worker"])
+            address = min(addresses, key=lambda each: (len(out.get(each, ())), each))
+            out.setdefault(address, []).append((part, first))
+    return out
+
+
+def _lost(addresses: list[str]) -> WorkerLostError:
+    return WorkerLostError(
+        f"Worker {', '.join(addresses)} left the cluster during the fit, which needs all of its rows. "
+        "Hint: fit again; if it happens again, look for lack of memory in the worker's log."
+    )
