@@ -22,7 +22,8 @@ from typing import Any
 import numpy as np
 import xgboost
 
-from toprank.rankers.boosting.losses import ExponentialAP, Logistic, Loss, SigmoidAP
+from toprank._core.threads import Threads
+from toprank.rankers.boosting.losses import ExponentialAP, Here, Logistic, Loss, SigmoidAP
 from toprank.rankers.boosting.rounds import Rounds, Rows, Settings
 
 HERE = Path(__file__).parent
@@ -50,14 +51,16 @@ def own_step(table: tuple[np.ndarray, np.ndarray], loss: Loss, given: dict[str, 
     """A round with a gradient of ours."""
     X, y = table
     rows = Rows(X, y, np.ones(len(X)), ["q"] * X.shape[1])
-    return Rounds(rows, Settings(given, lambda turn: loss, SHARE, 0)).step
+    threads = Threads(given["nthread"]).__enter__()
+    return Rounds(rows, Settings(given, lambda turn: loss, SHARE, 0), all_rows=Here(threads)).step
 
 
 def plain_step(table: tuple[np.ndarray, np.ndarray], given: dict[str, Any]) -> Callable[[], None]:
     """A round of XGBoost alone."""
     X, y = table
     train = xgboost.QuantileDMatrix(X, label=y, max_bin=given["max_bin"], nthread=given["nthread"])
-    own = given | {"objective": "binary:logistic", "base_score": 0.5, "subsample": SHARE}
+    own = {name: value for name, value in given.items() if name != "base_score"}  # that of the labels
+    own |= {"objective": "binary:logistic", "subsample": SHARE}
     booster = xgboost.Booster(own, [train])
     turn = iter(range(10**9))
     return lambda: booster.update(train, next(turn))

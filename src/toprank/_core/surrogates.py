@@ -32,7 +32,7 @@ def below_top(score, weight, is_positive, alpha, top_negative, top_positive, out
     """Write alpha * (score - top of the class), -inf without weight.
 
     Pre:  score and weight float64 (n,); is_positive bool (n,).
-    Post: out float64 (n,).
+    Post: out float32 (n,).
     """
     for i in range(score.shape[0]):
         top = top_positive if is_positive[i] else top_negative
@@ -45,7 +45,7 @@ def weigh_and_sum(values, weight, is_positive, heaviest):
 
     The sums are integers in units of 1/UNIT, so they add up the same in any order.
 
-    Pre:  values float64 (n,), from 0 to 1; weight float64 (n,), at most `heaviest`.
+    Pre:  values float32 (n,), from 0 to 1; weight float64 (n,), at most `heaviest`.
     """
     negative = np.int64(0)
     positive = np.int64(0)
@@ -74,8 +74,8 @@ def sum_in_units(values, per_unit):
 def signed_shares(values, per_negative, per_positive, bound, is_positive, gradient, curvature):
     """Write values per class times a factor: as gradients, negative for positives, and as bounds on the curvature.
 
-    Pre:  values float64 (n,), not negative.
-    Post: gradient, curvature float64 (n,).
+    Pre:  values float32 (n,), not negative.
+    Post: gradient, curvature float32 (n,).
     """
     for i in range(values.shape[0]):
         if is_positive[i]:
@@ -173,7 +173,7 @@ def largest_size(values):
 def to_fixed_point(values, unit, out):
     """Write each value as the nearest multiple of a power of 2.
 
-    Pre:  values float64 (n,), none of more than 2**24 units.
+    Pre:  values float32 (n,), none of more than 2**24 units.
     Post: out float32 (n,).
     """
     for i in range(values.shape[0]):

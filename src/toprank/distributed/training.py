@@ -254,8 +254,16 @@ class Fit:
             for_worker = replace(task, settings=replace(task.settings, parameters=parameters))
             self._futures.append(
                 self._client.submit(
-                    grow, for_worker, [part for part, _ in own], [first for _, first in own], rank, meeting,
-                    workers=[address], allow_other_workers=False, pure=False, key=f"{self.name}-{rank}",
+                    grow,
+                    for_worker,
+                    [part for part, _ in own],
+                    [first for _, first in own],
+                    rank,
+                    meeting,
+                    workers=[address],
+                    allow_other_workers=False,
+                    pure=False,
+                    key=f"{self.name}-{rank}",
                 )  # fmt: skip
             )
 

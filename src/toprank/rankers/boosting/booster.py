@@ -40,6 +40,9 @@ COVER_ROWS = 20_000
 SMOOTHED_ROUNDS = 10
 """Rounds on both sides that the learning curve is averaged over before its best round is chosen."""
 
+MOST_MORE_ROUNDS = 1.25
+"""The most by which rounds are multiplied from folds to all cases."""
+
 BOOSTER_CONSTRAINTS: dict[str, list[Any]] = {
     **RANKER_CONSTRAINTS,
     "n_estimators": [Interval(Integral, 1, None, closed="left")],
@@ -165,7 +168,7 @@ class Booster(Ranker):
         for i, run in enumerate(runs):
             others = np.delete(curves, i, axis=0) if len(runs) > 1 else curves
             parts.append(run.held_out(best_round(others.mean(axis=0))))
-        return best_round(curves.mean(axis=0)), Unseen(parts, by_folds(len(parts)))
+        return rounds_of_all(best_round(curves.mean(axis=0)), len(runs)), Unseen(parts, by_folds(len(parts)))
 
     @contextmanager
     def _interruptible(self, what: str, has_result: Callable[[], bool] = lambda: False) -> Iterator[None]:
@@ -317,6 +320,19 @@ def best_round(precision: np.ndarray) -> int:
     padded = np.pad(precision, width, mode="edge")
     smooth = np.convolve(padded, np.ones(2 * width + 1), "valid")
     return int(np.argmax(smooth)) + 1
+
+
+def rounds_of_all(n_rounds: int, n_folds: int) -> int:
+    """Rounds for all cases, where so many are best in folds that have a part of them.
+
+    More cases bear more trees; on the development tables a quarter more was better than none.
+
+    Examples
+    --------
+    >>> rounds_of_all(80, 5), rounds_of_all(80, 11)
+    (100, 88)
+    """
+    return round(n_rounds * min(n_folds / max(n_folds - 1, 1), MOST_MORE_ROUNDS))
 
 
 def feature_types(data: Cases) -> list[str]:

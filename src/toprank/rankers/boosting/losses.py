@@ -100,10 +100,17 @@ HERE = Here()
 
 @dataclass(frozen=True)
 class Slopes:
-    """First derivatives of a loss by each score, and positive bounds on the second ones: float64 (n,) both."""
+    """First derivatives of a loss by each score, and positive bounds on the second ones.
+
+    Both are float32 (n,), as XGBoost takes them.
+    """
 
     gradient: np.ndarray
     curvature: np.ndarray
+
+    def __post_init__(self) -> None:
+        for name in ("gradient", "curvature"):
+            object.__setattr__(self, name, getattr(self, name).astype(np.float32, copy=False))
 
 
 class Loss(ABC):
@@ -131,8 +138,16 @@ class Logistic(Loss):
 
     def slopes(self, score: np.ndarray, is_positive: np.ndarray, weight: np.ndarray, all_rows: Here = HERE) -> Slopes:
         """Derivatives of the sum of the losses, exact."""
-        rate = expit(score)
-        return Slopes(weight * (rate - is_positive), weight * (rate * (1.0 - rate)))
+        n = len(score)
+        slopes = Slopes(np.empty(n, np.float32), np.empty(n, np.float32))
+
+        def write(rows: slice) -> None:
+            rate, own = expit(score[rows].astype(np.float32)), weight[rows].astype(np.float32)
+            np.multiply(own, rate - is_positive[rows], out=slopes.gradient[rows])
+            np.multiply(own, rate * (1 - rate), out=slopes.curvature[rows])
+
+        all_rows.over(n, write)
+        return slopes
 
 
 @dataclass(frozen=True)
@@ -162,7 +177,7 @@ class ExponentialAP(Loss):
         positives' sum: exponentials as shares of their own class, which never vanish or overflow. The second derivative
         is at most alpha times the size of the first.
         """
-        n, values = len(score), np.empty(len(score))
+        n, values = len(score), np.empty(len(score), np.float32)
         found = all_rows.over(n, lambda rows: class_tops(score[rows], weight[rows], is_positive[rows]))
         *tops, heaviest = all_rows.largest(np.array([(-np.inf, -np.inf, 0.0), *found]).max(axis=0))
 
@@ -174,7 +189,7 @@ class ExponentialAP(Loss):
         sums = all_rows.total(np.array([(0, 0), *all_rows.over(n, exponentials)]).sum(axis=0))
         half = all_rows.sum(np.where(is_positive, weight, 0.0)) / 2
         factors = [half * UNIT / total if total > 0 else 0.0 for total in sums]
-        slopes = Slopes(np.empty(n), np.empty(n))
+        slopes = Slopes(np.empty(n, np.float32), np.empty(n, np.float32))
         parts, bound = (is_positive, slopes.gradient, slopes.curvature), max(self.alpha, 1.0)
         all_rows.over(n, lambda rows: signed_shares(values[rows], *factors, bound, *(part[rows] for part in parts)))
         return slopes
