@@ -51,7 +51,9 @@ ADDITIVE_CONSTRAINTS: dict[str, list[Any]] = {
 class Growing(Protocol):
     """Trees that grow round by round, and held-out rows that they score."""
 
-    n_rounds: int
+    @property
+    def n_rounds(self) -> int:
+        """Number of trees so far."""
 
     def step(self) -> None:
         """Grow one more tree."""
