@@ -91,10 +91,10 @@ def test_ties_do_not_know_the_labels():
 def test_drawn_pairs_agree_with_all_pairs_on_average():
     score, is_positive = make_scores(2000, 40, 3)
     weight = np.ones(2000)
-    whole = LambdaAP()._sums(score, is_positive, weight)[1]
+    whole = LambdaAP()._lambdas(score, is_positive, weight)[0]
     exact, stride = LambdaAP(0, 8000)._design(40, 1960)
     assert (exact, stride) == (100, 19)
-    parts = [LambdaAP(turn, 8000)._sums(score, is_positive, weight)[1] for turn in range(stride)]
+    parts = [LambdaAP(turn, 8000)._lambdas(score, is_positive, weight)[0] for turn in range(stride)]
     np.testing.assert_allclose(np.mean(parts, axis=0), whole, rtol=1e-9, atol=1e-12)
     assert not np.allclose(parts[0], whole, rtol=1e-3)
 

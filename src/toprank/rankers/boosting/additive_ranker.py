@@ -107,15 +107,19 @@ class AdditiveRanker(Ranker):
         if folds:
             with self._interruptible("choosing the number of rounds"):
                 n_rounds, unseen = self._follow_folds(data, folds, threads)
-        weight = np.ones(len(data.X)) if data.weight is None else data.weight.astype(np.float64)
+        self._grow(data, n_rounds, threads)
+        rows = data.sample(COVER_ROWS)
+        self.trees_ = self.trees_.with_cover(data.X[rows], weights_of(data)[rows])
+        return unseen
+
+    def _grow(self, data: Cases, n_rounds: int, threads: Threads) -> None:
+        """Grow the final trees on all rows, and keep them."""
+        weight = weights_of(data)
         growing = self._start(data, np.flatnonzero(weight > 0), weight, threads)
         with self._interruptible("the last fit", lambda: growing.n_rounds > 0):
             for _ in progress(range(n_rounds), n_rounds, "trees", self.verbose > 0):
                 growing.step()
         self._take(growing)
-        rows = data.sample(COVER_ROWS)
-        self.trees_ = self.trees_.with_cover(data.X[rows], weight[rows])
-        return unseen
 
     def _take(self, growing: Any) -> None:
         """Keep what has grown."""
@@ -237,6 +241,11 @@ def _curve_from(arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
 
 
 KEPT = "{} were interrupted after {:,} rounds: the number of trees is the best so far. Ctrl-C again ends the last fit."
+
+
+def weights_of(data: Cases) -> np.ndarray:
+    """Weights of all rows, float64."""
+    return np.ones(len(data.is_positive)) if data.weight is None else data.weight.astype(np.float64)
 
 
 class FoldRun:

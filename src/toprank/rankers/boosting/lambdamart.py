@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
-from toprank._core.lambdas import ap_lambdas
+from toprank._core.lambdas import ap_lambdas, ap_pair_loss
 from toprank.rankers.boosting.losses import HERE, Here, Loss, Slopes
 from toprank.rankers.boosting.plain_booster import PlainBooster
 
@@ -41,35 +42,38 @@ class LambdaAP(Loss):
     exact_pairs: int = EXACT_PAIRS
 
     def value(self, score: np.ndarray, is_positive: np.ndarray, weight: np.ndarray) -> float:
-        """The sum of the pairs' losses; each class with its mean weight as the unit."""
-        return self._sums(score, is_positive, weight)[0]
+        """The sum of the losses of all pairs; weights in units of their mean."""
+        rows = self._ranked(score, weight)
+        if len(np.unique(is_positive[rows])) < 2:
+            return 0.0
+        return float(ap_pair_loss(score[rows], weight[rows] / weight[rows].mean(), is_positive[rows]))
 
     def slopes(self, score: np.ndarray, is_positive: np.ndarray, weight: np.ndarray, all_rows: Here = HERE) -> Slopes:
         """Derivatives of the value with |delta AP| held fixed, times one factor."""
         cases, own = all_rows.gather(np.column_stack((score, is_positive, weight)))
-        _, gradient, curvature = self._sums(cases[:, 0], cases[:, 1] > 0, cases[:, 2])
+        gradient, curvature = self._lambdas(cases[:, 0], cases[:, 1] > 0, cases[:, 2])
         # As with the surrogates, so that XGBoost's penalties mean the same: curvatures add up to the weight.
         scale = cases[:, 2].sum() / curvature.sum() if curvature.any() else 1.0
         return Slopes(scale * gradient[own], scale * curvature[own])
 
-    def _sums(
-        self, score: np.ndarray, is_positive: np.ndarray, weight: np.ndarray
-    ) -> tuple[float, np.ndarray, np.ndarray]:
-        """The loss, its gradient and its curvature."""
+    def _lambdas(self, score: np.ndarray, is_positive: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Gradient and curvature of the value, float64 (n,) both."""
         gradient, curvature = np.zeros(len(score)), np.zeros(len(score))
-        rows = np.random.default_rng(0).permutation(len(score))
-        rows = rows[weight[rows] > 0]
-        rows = rows[np.argsort(-score[rows], kind="stable")]
+        rows = self._ranked(score, weight)
         positive = is_positive[rows]
         n_positives, n_negatives = int(positive.sum()), int((~positive).sum())
-        if not n_positives or not n_negatives:
-            return 0.0, gradient, curvature
-        exact, stride = self._design(n_positives, n_negatives)
-        parts = np.empty(len(rows)), np.empty(len(rows))
-        ranked = score[rows].astype(np.float64), weight[rows] / weight[rows].mean(), positive
-        loss = ap_lambdas(*ranked, exact, stride, self.turn, *parts)
-        gradient[rows], curvature[rows] = parts
-        return float(loss), gradient, curvature
+        if n_positives and n_negatives:
+            parts = np.empty(len(rows)), np.empty(len(rows))
+            units = weight[rows] / weight[rows].mean()
+            ap_lambdas(score[rows], units, positive, *self._design(n_positives, n_negatives), self.turn, *parts)
+            gradient[rows], curvature[rows] = parts
+        return gradient, curvature
+
+    def _ranked(self, score: np.ndarray, weight: np.ndarray) -> np.ndarray:
+        """Rows with weight, the highest score first; ties in an order that knows no labels."""
+        rows = _shuffled(len(score))
+        rows = rows[weight[rows] > 0]
+        return rows[np.argsort(-score[rows], kind="stable")]
 
     def _design(self, n_positives: int, n_negatives: int) -> tuple[int, int]:
         """How many of the highest negatives meet every positive, and every which one of the others does."""
@@ -80,6 +84,12 @@ class LambdaAP(Loss):
             return n_negatives, 1
         exact = affordable // 2
         return exact, -(-(n_negatives - exact) // (affordable - exact))
+
+
+@lru_cache(maxsize=4)
+def _shuffled(n: int) -> np.ndarray:
+    """Numbers of rows in random order, always the same one."""
+    return np.random.default_rng(0).permutation(n)
 
 
 class LambdaMART(PlainBooster):

@@ -158,6 +158,10 @@ class RankBoost(AdditiveRanker):
         n_columns = len(np.unique(self.trees_.feature[~self.trees_.is_leaf]))
         return f"{plural(len(self.trees_), 'weak ranking')} of {plural(n_columns, 'column')}"
 
+    def _figures(self) -> dict[str, Any]:
+        n = int(np.sum(self.trees_.gain > 0))  # checks for missing values are no conditions of their own
+        return {"n_leaves": 2 * n, "n_trees": len(self.trees_), "n_conditions": n}
+
     def _to_arrays(self) -> dict[str, np.ndarray]:
         trees = {f"trees_{name}": getattr(self.trees_, name) for name in DTYPES}
         return super()._to_arrays() | trees | {"pair_loss": self.pair_loss_}
