@@ -189,3 +189,20 @@ def test_columns_of_nothing_but_missing_values_rank_nobody():
     for kind in KINDS:
         model = clone(KINDS[kind]).set_params(n_estimators=10, keep_columns="all").fit(X, y)
         assert np.isfinite(model.decision_function(X)).all(), kind
+
+
+def test_a_comparison_without_xgboost_names_the_extra_and_goes_on(tmp_path, monkeypatch):
+    from toprank.experiment import registry
+
+    known = registry.find_spec
+    monkeypatch.setattr(registry, "find_spec", lambda name: None if name == "xgboost" else known(name))
+    monkeypatch.setitem(sys.modules, "xgboost", None)
+    X, y = make_cases(200)
+    X.assign(label=y).to_csv(tmp_path / "cases.csv", index=False)
+    done = run("compare", tmp_path / "cases.csv", "--label", "label", "--methods", "rankboost,sgbap,lambdamart-ap",
+               "--folds", 2, "--jobs", 1, "-o", tmp_path / "board")  # fmt: skip
+    assert done.code == 0, done.err
+    assert "RankBoost" in done.out
+    told = " ".join(done.out.split())
+    assert "SGBAP, LambdaMART-AP: pip install" in told
+    assert "toprank[boosting]" in told

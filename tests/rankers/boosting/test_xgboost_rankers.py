@@ -24,7 +24,7 @@ def test_scores_are_those_of_xgboost_alone(ranker, objective):
     X, y = make_numbers()
     model = ranker(**WHOLE, learning_rate=0.1).fit(X, y)
     theirs = xgboost.XGBRanker(
-        objective=objective, n_estimators=12, learning_rate=0.1, max_depth=4, min_child_weight=0, n_jobs=1,
+        objective=objective, n_estimators=12, learning_rate=0.1, max_depth=6, min_child_weight=0, n_jobs=1,
         lambdarank_pair_method="mean", lambdarank_num_pair_per_sample=1, random_state=model._settings().seed,
         base_score=0.0, tree_method="hist",
     ).fit(X, y, qid=np.zeros(len(y)))  # fmt: skip
@@ -35,7 +35,7 @@ def test_logistic_boosting_is_xgboosts_up_to_the_rounding_of_gradients():
     X, y = make_numbers()
     model = LogisticBoost(**WHOLE, learning_rate=0.1).fit(X, y)
     theirs = xgboost.XGBClassifier(
-        n_estimators=12, learning_rate=0.1, max_depth=4, base_score=float(y.mean()), n_jobs=1, tree_method="hist"
+        n_estimators=12, learning_rate=0.1, max_depth=6, base_score=float(y.mean()), n_jobs=1, tree_method="hist"
     ).fit(X, y)
     margin = theirs.predict(X, output_margin=True)
     base = np.log(y.mean() / (1 - y.mean()))

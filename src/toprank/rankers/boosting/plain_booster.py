@@ -18,11 +18,11 @@ class PlainBooster(Booster):
         *,
         n_estimators: int = 400,
         learning_rate: float = 0.05,
-        max_depth: int = 4,
+        max_depth: int = 6,
         min_child_weight: float = 1.0,
         reg_lambda: float = 1.0,
-        subsample: float = 0.7,
-        colsample_bytree: float = 0.5,
+        subsample: float = 0.8,
+        colsample_bytree: float = 0.8,
         max_bin: int = 256,
         early_stopping_rounds: int | None = 50,
         cv: Any = 5,
@@ -68,13 +68,13 @@ class LogisticBoost(PlainBooster):
     n_estimators : int, default 400
         Most rounds; exactly so many with cv=0.
     learning_rate : float, default 0.05
-    max_depth : int, default 4
+    max_depth : int, default 6
         Most conditions on a path of a tree.
     min_child_weight, reg_lambda : float, default 1.0
         XGBoost's penalties: least sum of curvature in a leaf, and what is added to it.
-    subsample : float, default 0.7
+    subsample : float, default 0.8
         Share of the cases that a round sees.
-    colsample_bytree : float, default 0.5
+    colsample_bytree : float, default 0.8
         Share of the columns that a tree may use.
     max_bin : int, default 256
         Most bins of a number column.
