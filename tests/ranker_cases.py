@@ -18,8 +18,13 @@ from toprank import (
     CostOptimalCurve,
     CostOptimalForest,
     CostTree,
+    LambdaMART,
+    LogisticBoost,
+    MAPBoost,
     MetaAP,
     MetaAPForest,
+    PairwiseBoost,
+    RankBoost,
     RankingTree,
     TAOTree,
     TreeRank,
@@ -61,6 +66,12 @@ RANKERS = {
 WITHOUT_LEAVES = {
     "sgbap": SGBAP(n_estimators=6, warm_up=2, learning_rate=0.3, cv=2, random_state=0),
     "sgbap-sigmoid": SGBAP.paper("sigmoid", n_estimators=3, cv=0, random_state=0),
+    "logistic-boost": LogisticBoost(n_estimators=4, cv=0, random_state=0),
+    "pairwise-boost": PairwiseBoost(n_estimators=4, cv=2, random_state=0),
+    "map-boost": MAPBoost(n_estimators=4, cv=0, random_state=0),
+    "lambdamart": LambdaMART(n_estimators=4, cv=0, random_state=0),
+    "rankboost": RankBoost(n_estimators=6, cv=2, random_state=0),
+    "rankboost-side": RankBoost(n_estimators=4, missing="side", cv=0),
 }
 EVERY = RANKERS | WITHOUT_LEAVES
 FORESTS = ["forest", "treerank-forest", "median-rank"]

@@ -31,6 +31,11 @@ SETTINGS: dict[str, list[dict[str, Any]]] = {
     "CostTree": [{"cv": 0}],
     "RankingTree": [{"cv": 0}],
     "TAOClassifier": [{"max_depth": 2}],
+    "LogisticBoost": [{"n_estimators": 4, "cv": 0}],
+    "PairwiseBoost": [{"n_estimators": 4, "cv": 0}],
+    "MAPBoost": [{"n_estimators": 4, "cv": 2}],
+    "LambdaMART": [{"n_estimators": 4, "cv": 0}],
+    "RankBoost": [{"n_estimators": 4, "cv": 2}, {"n_estimators": 3, "missing": "side", "cv": 0}],
     "SGBAP": [{"n_estimators": 5, "cv": 2, "random_state": 0}, {"n_estimators": 3, "line_search": True, "cv": 0}],
 }
 CASES = [(entry, settings) for entry in ENTRIES for settings in SETTINGS[entry.name]]

@@ -15,7 +15,11 @@ if TYPE_CHECKING:
     from toprank.drift import two_sample_test
     from toprank.errors import InputError
     from toprank.files.model_file import load
+    from toprank.rankers.boosting.lambdamart import LambdaMART
+    from toprank.rankers.boosting.plain_booster import LogisticBoost
+    from toprank.rankers.boosting.rankboost import RankBoost
     from toprank.rankers.boosting.sgbap import SGBAP
+    from toprank.rankers.boosting.xgboost_rankers import MAPBoost, PairwiseBoost
     from toprank.rankers.cost.cost_path import CostPath, cost_ratios_around, fit_at_costs
     from toprank.rankers.cost.cost_tree import CostTree
     from toprank.rankers.cost.tao_classifier import TAOClassifier
@@ -38,8 +42,13 @@ __all__ = [
     "CostPath",
     "CostTree",
     "InputError",
+    "LambdaMART",
+    "LogisticBoost",
+    "MAPBoost",
     "MetaAP",
     "MetaAPForest",
+    "PairwiseBoost",
+    "RankBoost",
     "RankingTree",
     "TAOClassifier",
     "TAOTree",

@@ -59,6 +59,11 @@ ENTRIES = (
     Entry("CostTree", "toprank.rankers.cost.cost_tree", "tree", "cost-tree"),
     Entry("RankingTree", "toprank.rankers.greedy.ranking_tree", "tree", "tree"),
     Entry("SGBAP", "toprank.rankers.boosting.sgbap", "other", "sgbap"),
+    Entry("LogisticBoost", "toprank.rankers.boosting.plain_booster", "other", "logistic-boost"),
+    Entry("PairwiseBoost", "toprank.rankers.boosting.xgboost_rankers", "other", "pairwise-boost"),
+    Entry("MAPBoost", "toprank.rankers.boosting.xgboost_rankers", "other", "map-boost"),
+    Entry("LambdaMART", "toprank.rankers.boosting.lambdamart", "other", "lambdamart"),
+    Entry("RankBoost", "toprank.rankers.boosting.rankboost", "other", "rankboost"),
     Entry("TAOClassifier", "toprank.rankers.cost.tao_classifier", "classes"),
 )
 """In the order of the command line's lists."""

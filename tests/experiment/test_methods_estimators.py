@@ -193,7 +193,7 @@ def test_groups_share_out_both_classes():
     assert np.array_equal(deal_out(label, 25_003, 0), np.zeros(25_003))
 
 
-@pytest.mark.parametrize("name", ["xgb-ranker", "xgb-map", "lightgbm-ranker", "catboost-ranker", "catboost-softmax"])
+@pytest.mark.parametrize("name", ["xgb-ranker", "xgb-ndcg", "lightgbm-ranker", "catboost-ranker", "catboost-softmax"])
 def test_rankers_learn_in_several_groups(name):
     method = find_method(name)
     if method.missing_packages:

@@ -16,8 +16,13 @@ from toprank import (
     CostOptimalCurve,
     CostOptimalForest,
     CostTree,
+    LambdaMART,
+    LogisticBoost,
+    MAPBoost,
     MetaAP,
     MetaAPForest,
+    PairwiseBoost,
+    RankBoost,
     RankingTree,
     TAOClassifier,
     TAOTree,
@@ -25,6 +30,7 @@ from toprank import (
     TreeRankBoost,
     TreeRankForest,
 )
+from toprank.rankers.boosting.booster import Booster
 
 LINE_AT_ZERO = (
     "asserts that predict says positive where decision_function > 0, and where predict_proba is above one half; a "
@@ -55,7 +61,7 @@ def expected_failures(estimator):
     grows = not isinstance(estimator, TreeRank) or estimator.leaf_score == "linear"
     if grows:
         reasons["check_classifiers_classes"] = LINE_AT_ZERO
-    if isinstance(estimator, CostOptimalForest | MetaAPForest | TreeRankForest | SGBAP):
+    if isinstance(estimator, CostOptimalForest | MetaAPForest | TreeRankForest | Booster):
         reasons["check_sample_weight_equivalence_on_dense_data"] = DRAWS_ROWS
     return reasons
 
@@ -77,6 +83,11 @@ def expected_failures(estimator):
         TreeRankForest(n_estimators=2),
         TreeRankBoost(n_estimators=2, cv=0),
         SGBAP(n_estimators=3, cv=0),
+        LogisticBoost(n_estimators=3, cv=0),
+        PairwiseBoost(n_estimators=3, cv=0),
+        MAPBoost(n_estimators=3, cv=0),
+        LambdaMART(n_estimators=3, cv=0),
+        RankBoost(n_estimators=3, cv=0),
     ],
     expected_failed_checks=expected_failures,
 )

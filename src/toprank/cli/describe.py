@@ -118,7 +118,8 @@ def _describe_model(path: Path, terminal: Terminal, limits: _Limits) -> None:
         terminal.heading(read.title)
         terminal.show(*read.lines)
     if not limits.all_facts:
-        terminal.hint(f"\n`toprank describe {path} --all` shows more; --exact prints the whole tree.")
+        exact = "; --exact prints the whole tree" if entry_of(info["class"]).has_leaves else ""
+        terminal.hint(f"\n`toprank describe {path} --all` shows more{exact}.")
 
 
 def _print_exactly(path: Path, terminal: Terminal) -> None:
@@ -129,7 +130,7 @@ def _print_exactly(path: Path, terminal: Terminal) -> None:
     info = read_model_info(path)
     if not entry_of(info["class"]).has_leaves:
         raise InputError(
-            f"--exact prints trees, but {path} holds a {info['class']}, which has none. "
+            f"--exact prints trees to read, but {path} holds a {info['class']}, which has none. "
             f"Hint: use `toprank describe {path} --all`."
         )
     with terminal.working(f"Loading {path.name}"):

@@ -31,9 +31,9 @@ from toprank.distributed.partitions import (
 )
 from toprank.distributed.training import Fit
 from toprank.errors import InputError, InputTypeError
-from toprank.rankers.boosting.booster import COVER_ROWS, feature_types
-from toprank.rankers.boosting.losses import Here
-from toprank.rankers.boosting.rounds import Settings, import_xgboost
+from toprank.rankers.boosting.additive_ranker import COVER_ROWS
+from toprank.rankers.boosting.booster import feature_types
+from toprank.rankers.boosting.rounds import import_xgboost
 from toprank.rankers.boosting.sgbap import SGBAP as LocalSGBAP
 from toprank.rankers.progress import progress
 from toprank.rankers.unseen import FOLD_ROWS, has_folds
@@ -140,15 +140,16 @@ class SGBAP(LocalSGBAP):
             wanted.append(sample_cases(data.is_positive, data.weight, FOLD_ROWS)[0] if is_number else np.arange(n))
         data.bring(np.unique(np.concatenate(wanted)))
 
-    def _grow(self, data: Cases, settings: Settings, n_rounds: int, all_rows: Here) -> bytes:
+    def _grow(self, data: Cases, n_rounds: int, threads: Threads) -> None:
         if not isinstance(data, PartitionedCases):
-            return super()._grow(data, settings, n_rounds, all_rows)
+            super()._grow(data, n_rounds, threads)
+            return
         types = feature_types(data)
         reference = reference_rows(data, types, self.max_bin)
         fit = Fit(data.parts.client, data.parts.futures, data.first_numbers, data.sizes.tolist())
         line = ProgressLine(n_rounds, self.verbose > 0)
         try:
-            found = fit.run(settings, n_rounds, types, reference, line.show)
+            found = fit.run(self._settings(), n_rounds, types, reference, line.show)
         except KeyboardInterrupt as interrupt:
             found = interrupt.args[0] if interrupt.args else None
             if self.on_interrupt != "keep" or found is None:
@@ -157,7 +158,7 @@ class SGBAP(LocalSGBAP):
         finally:
             line.close()
         assert found is not None
-        return found
+        self._take_json(found)
 
     def _score_training_rows(self, data: Any, threads: Threads) -> tuple[slice | np.ndarray, np.ndarray]:
         trees = data.parts.client.scatter(self.trees_, hash=False)

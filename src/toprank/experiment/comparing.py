@@ -21,12 +21,12 @@ from toprank.experiment.runner import Progress, default_workers, run
 from toprank.experiment.store import Store
 from toprank.rankers.validation import check_classes, check_labels
 
-CORE = ("metaap", "logistic-l1", "lightgbm", "cart", "treerank-forest", "metaap-forest", "cost-curve", "ebm")
+CORE = ("metaap", "logistic-l1", "sgbap", "lightgbm", "cart", "treerank-forest", "metaap-forest", "cost-curve", "ebm")
 """Compared first: this library's best models, and one baseline of each kind."""
 
 METHODS = (
     *CORE, "treerank", "treerank-pruned", "tree", "cost-tree", "tao", "xgboost", "hist-gradient-boosting", "catboost",
-    "random-forest", "treerank-boost",
+    "random-forest", "logistic-boost", "rankboost", "lambdamart-ap", "treerank-boost", "xgb-pairwise", "xgb-map",
 )  # fmt: skip
 """Compared by default, in the order in which they get time."""
 
@@ -39,6 +39,8 @@ SEARCHES: dict[str, dict[str, list[Any]]] = {
     "catboost": {"iterations": [50, 100, 200], "learning_rate": [0.1], "depth": [4, 6]},
     "random-forest": {"min_samples_leaf": [3, 10]},
     "ebm": {"interactions": [10], "outer_bags": [4]},
+    "xgb-pairwise": {"n_estimators": [50, 100, 200], "learning_rate": [0.05], "max_depth": [3, 6]},
+    "xgb-map": {"n_estimators": [50, 100, 200], "learning_rate": [0.05], "max_depth": [3, 6]},
 }
 """Values tried here instead of the registered ones: a comparison has minutes, not hours."""
 

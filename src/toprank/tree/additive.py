@@ -126,6 +126,16 @@ class AdditiveTrees:
         (threads or Threads()).run(add, row_blocks(*X.shape))
         return total.astype(np.float64)
 
+    def staged(self, X: np.ndarray) -> Iterator[np.ndarray]:
+        """Yield the scores after the first tree, the first two, and so on; float64 (n,) each."""
+        self._check_width(X)
+        total, parts = np.zeros(len(X), np.float32), row_blocks(*X.shape)
+        for tree in range(len(self)):
+            for rows in parts:
+                sum_trees(as_block(X, rows), self.conditions, self.category_bits, self.root[tree : tree + 1],
+                          self.value, total[rows])  # fmt: skip
+            yield total.astype(np.float64)
+
     def contributions(self, X: np.ndarray) -> np.ndarray:
         """Shapley values of each row's score, float64 (n, n_features): the score minus its mean, shared by feature.
 

@@ -12,7 +12,7 @@ from toprank import SGBAP, InputError, load
 from toprank.datasets import make_audit
 from toprank.metrics import average_precision
 from toprank.rankers.boosting import booster, rounds
-from toprank.rankers.boosting.booster import best_round
+from toprank.rankers.boosting.additive_ranker import best_round
 from toprank.rankers.boosting.losses import ExponentialAP, Slopes
 from toprank.rankers.boosting.rounds import Rounds, in_fixed_point
 from toprank.rankers.boosting.xgboost_trees import largest_below, trees_from_json

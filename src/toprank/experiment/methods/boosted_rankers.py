@@ -4,7 +4,8 @@ The libraries' defaults are made for search results (many short groups) and rank
 
 - XGBoost builds pairs with one of the first 32 rows only (lambdarank_pair_method="topk"). Here every row is paired with
   a random row of the other class in every round ("mean"), which costs no more than a pass over the rows. NDCG and MAP
-  give pairs so little weight that min_child_weight must be 0 for any split to be allowed.
+  give pairs so little weight that min_child_weight must be 0 for any split to be allowed. rank:pairwise and rank:map
+  are estimators of this library (`toprank.PairwiseBoost`, `toprank.MAPBoost`), registered in `own_boosters`.
 - LightGBM does the same with the first 30 rows (see `GroupRanker`), and refuses groups of more than 10,000 rows.
 - CatBoost's YetiRank lets the weight of pairs fade within about 30 rows. Its mode MAP does not, but its cost is
 quadratic in the rows of a group, at most 1,000 here. QuerySoftMax takes any number.
@@ -98,19 +99,9 @@ register_ranker(
     summary="XGBRanker as in the MetaAP paper: random pairs of equal weight, 100 trees.",
 )  # fmt: skip
 register_ranker(
-    "xgb-pairwise", "XGBoost pairwise", make_xgb_ranker("rank:pairwise"), "n_estimators",
-    {"n_estimators": ROUNDS} | XGBOOST_SPACE, packages=("xgboost",),
-    summary="XGBoost's current rank:pairwise, pairs over the whole list.",
-)  # fmt: skip
-register_ranker(
     "xgb-ndcg", "XGBoost NDCG", make_light_xgb_ranker("rank:ndcg"), "n_estimators",
     {"n_estimators": ROUNDS} | XGBOOST_SPACE, packages=("xgboost",),
     summary="XGBoost's rank:ndcg, pairs over the whole list.",
-)  # fmt: skip
-register_ranker(
-    "xgb-map", "XGBoost MAP", make_light_xgb_ranker("rank:map"), "n_estimators",
-    {"n_estimators": ROUNDS} | XGBOOST_SPACE, packages=("xgboost",),
-    summary="XGBoost's rank:map, pairs over the whole list.",
 )  # fmt: skip
 register_ranker(
     "lightgbm-ranker", "LightGBM lambdarank", make_lightgbm_ranker, "n_estimators",

@@ -15,6 +15,8 @@ from toprank._core.sampling import draw_rows
 from toprank._core.surrogates import largest_size, to_fixed_point
 from toprank.errors import InputError
 from toprank.rankers.boosting.losses import CHUNK, HERE, Here, Loss, Slopes
+from toprank.rankers.boosting.xgboost_trees import trees_from_json
+from toprank.tree.additive import AdditiveTrees
 
 FLOAT32_BITS = 24
 MOST_GAMMA = 16.0
@@ -180,6 +182,10 @@ class Rounds:
         """Scores of the other rows, float64."""
         assert self._other_score is not None
         return self._other_score
+
+    def trees(self) -> AdditiveTrees:
+        """The trees so far."""
+        return trees_from_json(self.to_json(), self._train.num_col())
 
     def to_json(self) -> bytes:
         """The booster as XGBoost writes it, with the steps of the line search in the leaves."""

@@ -1,0 +1,300 @@
+"""`AdditiveRanker`: a ranker whose score is a sum of trees, grown one per round."""
+
+from __future__ import annotations
+
+import warnings
+from abc import abstractmethod
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from numbers import Integral, Real
+from typing import Any, Protocol
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from toprank._compat import Interval, StrOptions
+from toprank._core.threads import Threads
+from toprank.data.cases import Cases
+from toprank.data.encoding import original_values
+from toprank.errors import InputError
+from toprank.explain import Reason, VoteExplanation, explain_sums, sum_reasons
+from toprank.explain.values import Originals
+from toprank.explain.votes import SUM
+from toprank.files.model_file import without_prefix
+from toprank.metrics import average_precision, precision_at_k
+from toprank.rankers.base import RANKER_CONSTRAINTS, Ranker
+from toprank.rankers.growth import CV
+from toprank.rankers.progress import progress
+from toprank.rankers.unseen import Fold, HeldOut, Unseen, by_folds, held_out_folds
+from toprank.tree.additive import AdditiveTrees
+from toprank.words.counts import plural
+
+COVER_ROWS = 20_000
+"""Training rows, drawn at random, that explanations take means over."""
+
+SMOOTHED_ROUNDS = 10
+"""Rounds on both sides that the learning curve is averaged over before its best round is chosen."""
+
+MOST_MORE_ROUNDS = 1.25
+"""The most by which rounds are multiplied from folds to all cases."""
+
+ADDITIVE_CONSTRAINTS: dict[str, list[Any]] = {
+    **RANKER_CONSTRAINTS,
+    "n_estimators": [Interval(Integral, 1, None, closed="left")],
+    "learning_rate": [Interval(Real, 0, None, closed="neither")],
+    "early_stopping_rounds": [Interval(Integral, 1, None, closed="left"), None],
+    "cv": CV,
+    "on_interrupt": [StrOptions({"raise", "keep"})],
+    "random_state": ["random_state"],
+    "verbose": ["verbose"],
+}
+"""scikit-learn's checks of the parameters that all sums of trees share."""
+
+
+class Growing(Protocol):
+    """Trees that grow round by round, and held-out rows that they score."""
+
+    @property
+    def n_rounds(self) -> int:
+        """Number of trees so far."""
+
+    def step(self) -> None:
+        """Grow one more tree."""
+
+    @property
+    def other_score(self) -> np.ndarray:
+        """Scores of the held-out rows so far, float64."""
+
+    def trees(self) -> AdditiveTrees:
+        """The trees so far."""
+
+
+class AdditiveRanker(Ranker):
+    """Base of the rankers that add up trees; a subclass says how they grow.
+
+    The number of rounds is chosen by the average precision of held-out cases, in the folds that also give the hit rates
+    of new cases.
+
+    Attributes
+    ----------
+    trees_ : AdditiveTrees
+    n_rounds_ : int
+        Number of trees.
+    learning_curve_ : dict of arrays
+        "round", and "average_precision" and "precision_at_k" of held-out cases after it, means over the folds; k is the
+        number of positives. Empty with cv=0.
+    """
+
+    n_estimators: int
+    early_stopping_rounds: int | None
+    on_interrupt: str
+    verbose: int
+    trees_: AdditiveTrees
+    learning_curve_: dict[str, np.ndarray]
+
+    # --- fitting ------------------------------------------------------------------------------------------------
+
+    @abstractmethod
+    def _start(
+        self, data: Any, rows: np.ndarray, weight: np.ndarray, threads: Threads, others: np.ndarray | None = None
+    ) -> Growing:
+        """Trees to grow on some rows of the table, all with weight; `others` are rows to score after every round.
+
+        `weight` is that of all rows, float64.
+        """
+
+    def _fit_model(self, data: Cases, threads: Threads) -> Unseen | None:
+        folds = held_out_folds(data, self.cv, self.random_state)
+        self.learning_curve_ = {}
+        n_rounds, unseen = self.n_estimators, None
+        if folds:
+            with self._interruptible("choosing the number of rounds"):
+                n_rounds, unseen = self._follow_folds(data, folds, threads)
+        self._grow(data, n_rounds, threads)
+        rows = data.sample(COVER_ROWS)
+        self.trees_ = self.trees_.with_cover(data.X[rows], weights_of(data)[rows])
+        return unseen
+
+    def _grow(self, data: Cases, n_rounds: int, threads: Threads) -> None:
+        """Grow the final trees on all rows, and keep them."""
+        weight = weights_of(data)
+        growing = self._start(data, np.flatnonzero(weight > 0), weight, threads)
+        with self._interruptible("the last fit", lambda: growing.n_rounds > 0):
+            for _ in progress(range(n_rounds), n_rounds, "trees", self.verbose > 0):
+                growing.step()
+        self._take(growing)
+
+    def _take(self, growing: Any) -> None:
+        """Keep what has grown."""
+        self.trees_ = growing.trees()
+
+    def _follow_folds(self, data: Cases, folds: list[Fold], threads: Threads) -> tuple[int, Unseen]:
+        """Boost in all folds side by side until held-out cases gain nothing more.
+
+        Returns the number of rounds, and the held-out cases, each scored after as many rounds as are best for the other
+        folds.
+        """
+        runs = [
+            FoldRun(data, fold, self._start(data, fold.inside, fold.weight, threads, fold.held_out)) for fold in folds
+        ]
+        patience = self.early_stopping_rounds or self.n_estimators
+        steps = progress(range(self.n_estimators), self.n_estimators, "folds", self.verbose > 0, lambda: note)
+        note = ""
+        try:
+            for turn in steps:
+                for run in runs:
+                    run.step()
+                precision = np.array([run.precision for run in runs]).mean(axis=0)
+                best = best_round(precision)
+                note = f"average precision {precision[-1]:.3f}, best {precision[best - 1]:.3f} after {best} rounds"
+                if turn + 1 - best >= patience:
+                    break
+        except KeyboardInterrupt:
+            if self.on_interrupt != "keep" or min(len(run.precision) for run in runs) == 0:
+                raise
+            warnings.warn(KEPT.format("the folds", min(len(run.precision) for run in runs)), stacklevel=2)
+        n_rounds = min(len(run.precision) for run in runs)
+        curves = np.array([run.precision[:n_rounds] for run in runs])
+        top = np.array([run.precision_at_k[:n_rounds] for run in runs])
+        self.learning_curve_ = _curve(curves.mean(axis=0), top.mean(axis=0))
+        parts = []
+        for i, run in enumerate(runs):
+            others = np.delete(curves, i, axis=0) if len(runs) > 1 else curves
+            parts.append(run.held_out(best_round(others.mean(axis=0))))
+        return rounds_of_all(best_round(curves.mean(axis=0)), len(runs)), Unseen(parts, by_folds(len(parts)))
+
+    @contextmanager
+    def _interruptible(self, what: str, has_result: Callable[[], bool] = lambda: False) -> Iterator[None]:
+        """Let Ctrl-C end a part of the fit, if the rounds done so far are to be kept."""
+        try:
+            yield
+        except KeyboardInterrupt:
+            if self.on_interrupt != "keep" or not has_result():
+                raise
+            warnings.warn(f"{what} was interrupted: the model has the trees grown so far.", stacklevel=2)
+
+    # --- scoring and explaining ---------------------------------------------------------------------------------
+
+    def _score_rows(self, matrix: np.ndarray, threads: Threads) -> np.ndarray:
+        return self.trees_.decision_function(matrix, threads)
+
+    def _reasons(
+        self, matrix: np.ndarray, n_reasons: int, originals: Originals, gain: np.ndarray | None
+    ) -> list[list[Reason]]:
+        return sum_reasons(self.trees_.contributions(matrix), self.columns_, matrix, n_reasons, originals, gain)
+
+    def explain(self, X: Any) -> list[VoteExplanation]:
+        """Explain the score of each row: what each column adds to it, as exact Shapley values of the trees."""
+        matrix = self._encode(X)
+        score = self._score_rows(matrix, Threads())
+        rate = self.rates_.at(score)
+        originals = original_values(X, self._input_names)
+        return explain_sums(
+            self.trees_.contributions(matrix), self.columns_, matrix, score, rate, self.base_rate_, len(self.trees_),
+            SUM, originals,
+        )  # fmt: skip
+
+    @property
+    def n_rounds_(self) -> int:
+        """Number of trees."""
+        check_is_fitted(self)
+        return len(self.trees_)
+
+    @property
+    def feature_importances_(self) -> np.ndarray:
+        """Share of each column in the gain of all conditions, float64 (n_features,); sums to 1."""
+        check_is_fitted(self)
+        return self.trees_.importances()
+
+    def staged_decision_function(self, X: Any) -> Iterator[np.ndarray]:
+        """Yield the scores after the first tree, the first two, and so on; float64 (n,) each."""
+        yield from self.trees_.staged(self._encode(X))
+
+    def _size_in_words(self) -> str:
+        return f"{plural(len(self.trees_), 'boosted tree')}, {plural(self.trees_.n_leaves, 'leaf', 'leaves')} in all"
+
+    def _figures(self) -> dict[str, Any]:
+        inner = ~self.trees_.is_leaf
+        return {"n_leaves": self.trees_.n_leaves, "n_trees": len(self.trees_), "n_conditions": int(inner.sum())}
+
+    # --- files --------------------------------------------------------------------------------------------------
+
+    def _to_arrays(self) -> dict[str, np.ndarray]:
+        curve = {f"curve_{name}": values for name, values in self.learning_curve_.items() if name != "round"}
+        return super()._to_arrays() | curve
+
+    def _from_arrays(self, arrays: dict[str, np.ndarray]) -> None:
+        super()._from_arrays(arrays)
+        self.learning_curve_ = _curve_from(without_prefix(arrays, "curve_"))
+
+
+def _curve(precision: np.ndarray, at_k: np.ndarray) -> dict[str, np.ndarray]:
+    return {"round": np.arange(1, len(precision) + 1), "average_precision": precision, "precision_at_k": at_k}
+
+
+def _curve_from(arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """The learning curve in the arrays of a file, checked; empty without one."""
+    if not arrays:
+        return {}
+    parts = [arrays[name] for name in ("average_precision", "precision_at_k")]
+    is_sound = len({part.shape for part in parts}) == 1 and all(part.ndim == 1 for part in parts)
+    if not is_sound or any(part.dtype != np.float64 or not np.all((part >= 0) & (part <= 1)) for part in parts):
+        raise InputError("Its learning curve is not a list of rates per round.")
+    return _curve(*parts)
+
+
+KEPT = "{} were interrupted after {:,} rounds: the number of trees is the best so far. Ctrl-C again ends the last fit."
+
+
+def weights_of(data: Cases) -> np.ndarray:
+    """Weights of all rows, float64."""
+    return np.ones(len(data.is_positive)) if data.weight is None else data.weight.astype(np.float64)
+
+
+class FoldRun:
+    """Trees of one fold, and how well they rank the held-out cases after every round."""
+
+    def __init__(self, data: Cases, fold: Fold, growing: Growing):
+        self._data, self._fold, self._growing = data, fold, growing
+        self.precision: list[float] = []
+        self.precision_at_k: list[float] = []
+
+    def step(self) -> None:
+        """One more round."""
+        self._growing.step()
+        held_out, score = self._fold.held_out, self._growing.other_score
+        is_positive, weight = self._data.is_positive[held_out], self._fold.weight[held_out]
+        self.precision_at_k.append(precision_at_k(is_positive, score, k=int(is_positive.sum())))
+        self.precision.append(average_precision(is_positive, score, sample_weight=weight))
+
+    def held_out(self, n_rounds: int) -> HeldOut:
+        """The held-out cases, scored after some rounds."""
+        trees = self._growing.trees().first(n_rounds)
+        return HeldOut.from_fold(self._data, self._fold, trees.decision_function)
+
+
+def best_round(precision: np.ndarray) -> int:
+    """Number of rounds after which a learning curve is highest, when averaged over neighbouring rounds.
+
+    Examples
+    --------
+    >>> best_round(np.array([0.2, 0.5, 0.9, 0.5, 0.2]))
+    3
+    """
+    width = min(SMOOTHED_ROUNDS, len(precision) // 5)
+    padded = np.pad(precision, width, mode="edge")
+    smooth = np.convolve(padded, np.ones(2 * width + 1), "valid")
+    return int(np.argmax(smooth)) + 1
+
+
+def rounds_of_all(n_rounds: int, n_folds: int) -> int:
+    """Rounds for all cases, where so many are best in folds that have a part of them.
+
+    More cases bear more trees; on the development tables a quarter more was better than none.
+
+    Examples
+    --------
+    >>> rounds_of_all(80, 5), rounds_of_all(80, 11)
+    (100, 88)
+    """
+    return round(n_rounds * min(n_folds / max(n_folds - 1, 1), MOST_MORE_ROUNDS))

@@ -1,0 +1,354 @@
+"""`RankBoost`: a sum of thresholds on single columns, boosted on pairs of a positive and a negative."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from toprank._compat import Interval, StrOptions
+from toprank._core.dtypes import CATEGORY, LEAF, NUMERIC
+from toprank._core.stumps import add_masses, best_stump, stump_values
+from toprank._core.threads import Threads
+from toprank.data.binned_cases import BinnedCases
+from toprank.errors import InputError
+from toprank.files.model_file import without_prefix
+from toprank.rankers.boosting.additive_ranker import ADDITIVE_CONSTRAINTS, AdditiveRanker
+from toprank.rankers.validation import check_finite
+from toprank.tree.additive import DTYPES, AdditiveTrees
+from toprank.tree.bin_mapper import BinMapper, row_blocks
+from toprank.words.counts import plural
+
+MOST_R = 1.0 - 2.0**-20
+"""Largest |r| that decides a weight: a weak ranking without mistakes would have an infinite one."""
+
+
+class RankBoost(AdditiveRanker):
+    """RankBoost for two classes: weak rankings are thresholds on one column.
+
+    Every round weights each pair of a positive and a negative by exp(score of the negative - score of the positive),
+    takes the threshold that agrees best with the weighted pairs, and adds it to the score. Weights of pairs are
+    products of weights of cases, so a round costs one pass over the table, not over the pairs. Needs no XGBoost.
+
+    Parameters
+    ----------
+    n_estimators : int, default 400
+        Most rounds; exactly so many with cv=0.
+    learning_rate : float, default 1.0
+        Factor on each round's weight; 1 as published.
+    max_bins : int, default 255
+        Most bins of a number column: thresholds lie between them.
+    missing : {"abstain", "side"}, default "abstain"
+        What a weak ranking says of a missing value. "abstain": nothing, it stands midway between the two sides. "side":
+        the side that agrees better with the pairs, as published.
+    early_stopping_rounds : int or None, default 50
+        Rounds without a gain in held-out average precision after which the folds stop.
+    cv : int, splitter or iterable, default 5
+        Folds to choose the number of rounds and to estimate hit rates of new cases; 0 turns both off.
+    budget, pos_label, categorical_features, keep_columns, on_interrupt, n_jobs, random_state, verbose
+        As in `SGBAP`. The model depends on random_state by the folds alone.
+
+    Attributes
+    ----------
+    trees_ : AdditiveTrees
+        The weak rankings; each adds half of its weight on one side and takes it away on the other.
+    pair_loss_ : float64 array of shape (n_rounds_,)
+        Mean of exp(score of the negative - score of the positive) over all training pairs after each round: at least
+        1 - AUC. It falls from round to round.
+    n_rounds_, learning_curve_
+        As in `SGBAP`.
+    rates_, cutoff_, columns_, classes_
+        As in all rankers.
+
+    Notes
+    -----
+    With h the weak ranking (1 above the threshold, 0 below) and r the weighted mean of h(positive) - h(negative) over
+    the pairs, the threshold with the largest |r| gets the weight alpha = 1/2 ln((1 + r) / (1 - r)), which multiplies
+    the loss by at most sqrt(1 - r^2). A category is compared with all others, as if its column were one of zeros and
+    ones.
+
+    References
+    ----------
+    .. [1] Freund, Iyer, Schapire, Singer. An efficient boosting algorithm for combining preferences. JMLR 4, 2003.
+
+    Examples
+    --------
+    >>> from toprank import RankBoost
+    >>> from toprank.datasets import make_audit
+    >>> data = make_audit(2000, random_state=0)
+    >>> model = RankBoost(n_estimators=30, cv=0, budget=20).fit(data.X, data.y)
+    >>> len(model.top_k(data.X)), bool(np.all(np.diff(model.pair_loss_) < 0))
+    (20, True)
+    """
+
+    _parameter_constraints = {
+        **ADDITIVE_CONSTRAINTS,
+        "max_bins": [Interval(Integral, 2, 255, closed="both")],
+        "missing": [StrOptions({"abstain", "side"})],
+    }
+
+    pair_loss_: np.ndarray
+
+    def __init__(
+        self,
+        *,
+        n_estimators: int = 400,
+        learning_rate: float = 1.0,
+        max_bins: int = 255,
+        missing: str = "abstain",
+        early_stopping_rounds: int | None = 50,
+        cv: Any = 5,
+        budget: int | float | None = None,
+        pos_label: Any = None,
+        categorical_features: Any = None,
+        keep_columns: Any = None,
+        on_interrupt: str = "raise",
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ):
+        self.n_estimators = n_estimators
+        self.learning_rate = learning_rate
+        self.max_bins = max_bins
+        self.missing = missing
+        self.early_stopping_rounds = early_stopping_rounds
+        self.cv = cv
+        self.budget = budget
+        self.pos_label = pos_label
+        self.categorical_features = categorical_features
+        self.keep_columns = keep_columns
+        self.on_interrupt = on_interrupt
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def _make_cases(
+        self, matrix: np.ndarray, is_positive: np.ndarray, weight: np.ndarray | None, threads: Threads
+    ) -> BinnedCases:
+        check_finite(matrix, self.columns_)
+        return BinnedCases(matrix, is_positive, weight, self.columns_, max_bins=self.max_bins, threads=threads)
+
+    @property
+    def _table_settings(self) -> tuple[Any, ...]:
+        return self.max_bins, *super()._table_settings
+
+    def _start(
+        self, data: Any, rows: np.ndarray, weight: np.ndarray, threads: Threads, others: np.ndarray | None = None
+    ) -> Stumps:
+        return Stumps(data, rows, weight[rows], threads, self.learning_rate, self.missing == "side", others)
+
+    def _take(self, growing: Any) -> None:
+        super()._take(growing)
+        self.pair_loss_ = np.array(growing.pair_loss)
+
+    def to_plain(self) -> dict[str, Any]:
+        """Return the model as plain values for other programs: class, columns, arrays of the trees."""
+        check_is_fitted(self)
+        return {
+            "class": type(self).__name__,
+            "columns": [column.to_dict() for column in self.columns_],
+            "trees": {name: getattr(self.trees_, name).tolist() for name in DTYPES},
+        }
+
+    def _size_in_words(self) -> str:
+        n_columns = len(np.unique(self.trees_.feature[~self.trees_.is_leaf]))
+        return f"{plural(len(self.trees_), 'weak ranking')} of {plural(n_columns, 'column')}"
+
+    def _figures(self) -> dict[str, Any]:
+        n = int(np.sum(self.trees_.gain > 0))  # checks for missing values are no conditions of their own
+        return {"n_leaves": 2 * n, "n_trees": len(self.trees_), "n_conditions": n}
+
+    def _to_arrays(self) -> dict[str, np.ndarray]:
+        trees = {f"trees_{name}": getattr(self.trees_, name) for name in DTYPES}
+        return super()._to_arrays() | trees | {"pair_loss": self.pair_loss_}
+
+    def _from_arrays(self, arrays: dict[str, np.ndarray]) -> None:
+        super()._from_arrays(arrays)
+        parts = without_prefix(arrays, "trees_")
+        for name, dtype in DTYPES.items():
+            if parts[name].dtype != dtype or parts[name].ndim != (2 if name == "category_bits" else 1):
+                raise InputError(f"Its trees have an array {name} of another type.")
+        trees = {name: parts[name] for name in DTYPES}
+        self.trees_ = AdditiveTrees(**trees, n_features=len(self.columns_)).check()
+        loss = arrays["pair_loss"]
+        if loss.dtype != np.float64 or loss.shape != (len(self.trees_),) or not np.all(loss >= 0):
+            raise InputError("Its losses are not one number per tree.")
+        self.pair_loss_ = loss
+
+
+@dataclass(frozen=True)
+class Stump:
+    """One weak ranking: values above a cut, or one category, against the others. Column -1: it says nothing."""
+
+    column: int
+    cut: int
+    below: float
+    above: float
+    missing: float
+    gain: float
+
+
+class Stumps:
+    """Weak rankings, chosen one by one on some rows of a table; see `Growing`.
+
+    Scores are sums in single precision, as those of the trees are.
+    """
+
+    def __init__(
+        self, data: BinnedCases, rows: np.ndarray, weight: np.ndarray, threads: Threads, learning_rate: float,
+        missing_side: bool, others: np.ndarray | None,
+    ):  # fmt: skip
+        self._mapper, self._threads = data.mapper, threads
+        self._learning_rate, self._missing_side = learning_rate, missing_side
+        self._codes, self._is_positive = data.binned.by_row[rows], data.is_positive[rows]
+        self._log_weight = np.log(weight)
+        self._log_total = sum(math.log(weight[own].sum()) for own in (self._is_positive, ~self._is_positive))
+        self._other_codes = None if others is None else data.binned.by_row[others]
+        width = self._mapper.n_bins.astype(np.int64) + 1
+        self._offsets, self._n_all_bins = np.cumsum(width) - width, int(width.sum())
+        self._score = np.zeros(len(rows), np.float32)
+        self._other_score = np.zeros(0 if others is None else len(others), np.float32)
+        self._stumps: list[Stump] = []
+        self.pair_loss: list[float] = []
+        self._set_masses()
+
+    @property
+    def n_rounds(self) -> int:
+        """Number of weak rankings."""
+        return len(self._stumps)
+
+    @property
+    def other_score(self) -> np.ndarray:
+        """Scores of the other rows, float64."""
+        return self._other_score.astype(np.float64)
+
+    def step(self) -> None:
+        """Choose one more weak ranking."""
+        best = np.zeros(4)
+        best_stump(self._masses(), self._offsets, self._mapper.n_bins, self._mapper.is_categorical,
+                   self._missing_side, best)  # fmt: skip
+        r, column = float(np.clip(best[0], -MOST_R, MOST_R)), int(best[1])
+        half = float(np.float32(self._learning_rate * math.atanh(r) / 2))  # atanh(r) = 1/2 ln((1 + r) / (1 - r))
+        middle = float(np.float32(2.0 * half * (best[3] - 0.5)))
+        stump = Stump(column, int(best[2]), -half, half, middle, -math.log1p(-r * r) / 2)
+        self._stumps.append(stump)
+        self._add(stump, self._codes, self._score)
+        if self._other_codes is not None:
+            self._add(stump, self._other_codes, self._other_score)
+        self._set_masses()
+        self.pair_loss.append(math.exp(min(self._log_loss, 700.0)))
+
+    def _set_masses(self) -> None:
+        """Weights of the cases for the next round, as integers: exp(-score) of positives, exp(score) of negatives."""
+        sign = np.where(self._is_positive, -1.0, 1.0)
+        power = self._log_weight + sign * self._score.astype(np.float64)
+        bits = min(52, 62 - len(power).bit_length())
+        self._mass = np.zeros(len(power), np.int64)
+        self._log_loss = -self._log_total
+        for rows in (self._is_positive, ~self._is_positive):
+            top = power[rows].max()
+            part = np.exp(power[rows] - top)
+            self._mass[rows] = np.rint(np.ldexp(part, bits)).astype(np.int64)
+            self._log_loss += float(top) + math.log(part.sum())
+
+    def _masses(self) -> np.ndarray:
+        """Mass of each bin, int64 (n_all_bins, 2)."""
+
+        def add(rows: slice) -> np.ndarray:
+            out = np.zeros((self._n_all_bins, 2), np.int64)
+            add_masses(self._codes[rows], self._offsets, self._is_positive[rows], self._mass[rows], out)
+            return out
+
+        return np.sum(self._threads.run(add, row_blocks(*self._codes.shape)), axis=0)
+
+    def _add(self, stump: Stump, codes: np.ndarray, score: np.ndarray) -> None:
+        """Add a weak ranking to scores."""
+        if stump.column >= 0:
+            values = np.array([stump.below, stump.above, stump.missing], np.float32)
+            stump_values(codes[:, stump.column], int(self._mapper.n_bins[stump.column]),
+                         bool(self._mapper.is_categorical[stump.column]), stump.cut, *values, score)  # fmt: skip
+
+    def trees(self) -> AdditiveTrees:
+        """The weak rankings as trees."""
+        parts = TreeArrays(self._mapper, self._missing_side)
+        for stump in self._stumps:
+            parts.add(stump)
+        return parts.to_trees()
+
+
+class TreeArrays:
+    """Weak rankings as nodes of trees: a leaf, a condition, or, if missing values abstain, two conditions."""
+
+    def __init__(self, mapper: BinMapper, missing_side: bool):
+        self._mapper, self._missing_side = mapper, missing_side
+        self._nodes: list[dict[str, Any]] = []
+        self._sets: list[np.ndarray] = []
+        self._roots: list[int] = []
+
+    def add(self, stump: Stump) -> None:
+        """Add one tree."""
+        at = len(self._nodes)
+        self._roots.append(at)
+        if stump.column < 0:
+            self._add_leaf(0.0)
+            return
+        is_category = bool(self._mapper.is_categorical[stump.column])
+        known_left = False
+        if not self._missing_side:  # missing values leave first
+            self._nodes.append(self._known(stump.column, is_category) | {"left": at + 1, "right": at + 2})
+            known_left = True
+        place = len(self._nodes)
+        if is_category:  # the category goes left
+            condition = self._category(stump.column, np.array([stump.cut]))
+            left, right = stump.above, stump.below
+        else:
+            condition = self._number(stump.column, self._threshold(stump))
+            left, right = stump.below, stump.above
+        first = place + (2 if known_left else 1)
+        missing_left = int(stump.missing == left)
+        self._nodes.append(
+            condition | {"left": first, "right": first + 1, "gain": stump.gain, "missing_left": missing_left}
+        )
+        if known_left:
+            self._add_leaf(stump.missing)
+        self._add_leaf(left)
+        self._add_leaf(right)
+
+    def _threshold(self, stump: Stump) -> float:
+        column, cut = np.array([stump.column]), np.array([stump.cut])
+        is_last = stump.cut + 1 >= int(self._mapper.n_bins[stump.column])
+        return float(self._mapper.thresholds(column, cut, np.array([-1]) if is_last else cut + 1)[0])
+
+    def _known(self, column: int, is_category: bool) -> dict[str, Any]:
+        """The condition that a value is there: a number, or a category of training."""
+        if is_category:
+            return self._category(column, np.arange(self._mapper.n_bins[column]))
+        return self._number(column, math.inf)
+
+    def _number(self, column: int, threshold: float) -> dict[str, Any]:
+        return {"kind": NUMERIC, "feature": column, "threshold": threshold}
+
+    def _category(self, column: int, categories: np.ndarray) -> dict[str, Any]:
+        bits = np.zeros(256, np.uint8)
+        bits[categories] = 1
+        self._sets.append(bits)
+        return {"kind": CATEGORY, "feature": column, "category_at": len(self._sets) - 1}
+
+    def _add_leaf(self, value: float) -> None:
+        self._nodes.append({"kind": LEAF, "value": value})
+
+    def to_trees(self) -> AdditiveTrees:
+        """All trees added so far."""
+        usual = {"feature": 0, "threshold": 0.0, "left": -1, "right": -1, "missing_left": 0, "category_at": -1,
+                 "value": 0.0, "cover": 1.0, "gain": 0.0}  # fmt: skip
+        arrays = {name: np.array([node.get(name, usual.get(name)) for node in self._nodes])
+                  for name in DTYPES if name not in ("category_bits", "root")}  # fmt: skip
+        bits = np.array(self._sets, np.uint8).reshape(-1, 256)
+        packed = np.packbits(bits, axis=1, bitorder="little").view(np.uint64).reshape(-1, 4)
+        return AdditiveTrees(
+            **arrays, category_bits=packed, root=np.array(self._roots), n_features=len(self._mapper.n_bins)
+        ).check()
