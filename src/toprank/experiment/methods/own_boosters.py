@@ -1,6 +1,7 @@
 """Boosted rankers of this library as methods: SGBAP, and the losses it is compared with.
 
-A trial fits exactly `n_estimators` trees (cv=0); their number is tuned like any other parameter, from one fit.
+With its defaults a ranker chooses its number of trees by folds of its own, as `SGBAP().fit` does. Methods with settings to
+try fit exactly `n_estimators` trees (cv=0), and their number is tuned like any other parameter, from one fit.
 """
 
 from __future__ import annotations
@@ -28,7 +29,8 @@ def make_boosted(ranker: Callable[..., Any], *given: Any, **fixed: Any) -> Calla
     """`make` of a boosted ranker with some parameters other than its defaults."""
 
     def make(random_state: Any = 0, n_jobs: int | None = 1, **setting: Any) -> Any:
-        return ranker(*given, **RANKING_ALONE | fixed | {"random_state": random_state, "n_jobs": n_jobs} | setting)
+        alone = RANKING_ALONE if "n_estimators" in setting else {}
+        return ranker(*given, **alone | fixed | {"random_state": random_state, "n_jobs": n_jobs} | setting)
 
     return make
 
@@ -55,12 +57,12 @@ XGBOOST: dict[str, Any] = {"packages": ("xgboost",)}
 
 register_boosted(
     "sgbap", "SGBAP", make_boosted(SGBAP),
-    "Boosting on average precision with exponentials, with the defaults of SGBAP().", {"n_estimators": ROUNDS},
+    "Boosting on average precision with exponentials, with the defaults of SGBAP().", {},
     **XGBOOST,
 )  # fmt: skip
 register_boosted(
     "sgbap-sigmoid", "SGBAP sigmoid", make_boosted(SGBAP, "sigmoid"),
-    "The same with sigmoids, with the defaults of SGBAP('sigmoid').", {"n_estimators": ROUNDS}, **XGBOOST,
+    "The same with sigmoids, with the defaults of SGBAP('sigmoid').", {}, **XGBOOST,
 )  # fmt: skip
 register_boosted(
     "sgbap-paper", "SGBAP as published", make_boosted(SGBAP.paper),
@@ -69,16 +71,16 @@ register_boosted(
 )  # fmt: skip
 register_boosted(
     "logistic-boost", "Logistic boosting", make_boosted(LogisticBoost),
-    "Boosting on the logistic loss, with the defaults of LogisticBoost().", {"n_estimators": ROUNDS}, **XGBOOST,
+    "Boosting on the logistic loss, with the defaults of LogisticBoost().", {}, **XGBOOST,
 )  # fmt: skip
 register_boosted(
     "lambdamart-ap", "LambdaMART-AP", make_boosted(LambdaMART),
     "Boosting on pairs, weighted by the change of average precision, with the defaults of LambdaMART().",
-    {"n_estimators": ROUNDS}, **XGBOOST,
+    {}, **XGBOOST,
 )  # fmt: skip
 register_boosted(
     "rankboost", "RankBoost", make_boosted(RankBoost),
-    "Thresholds on single columns, boosted on pairs (Freund et al. 2003).", {"n_estimators": ROUNDS},
+    "Thresholds on single columns, boosted on pairs (Freund et al. 2003).", {},
 )  # fmt: skip
 register_boosted(
     "xgb-pairwise", "XGBoost pairwise", make_boosted(PairwiseBoost, min_child_weight=1.0, **LIKE_XGBOOST),
