@@ -62,7 +62,7 @@ ENTRIES = (
     Entry("LogisticBoost", "toprank.rankers.boosting.plain_booster", "other", "logistic-boost"),
     Entry("PairwiseBoost", "toprank.rankers.boosting.xgboost_rankers", "other", "pairwise-boost"),
     Entry("MAPBoost", "toprank.rankers.boosting.xgboost_rankers", "other", "map-boost"),
-    Entry("LambdaMART", "toprank.rankers.boosting.lambdamart", "other", "lambdamart"),
+    Entry("LambdaMART", "toprank.rankers.boosting.lambdamart", "other", "lambdamart-ap"),
     Entry("RankBoost", "toprank.rankers.boosting.rankboost", "other", "rankboost"),
     Entry("TAOClassifier", "toprank.rankers.cost.tao_classifier", "classes"),
 )

@@ -155,7 +155,7 @@ def test_the_command_line_without_xgboost(without_xgboost, tmp_path):
     X, y = make_cases(100)
     X.assign(label=y).to_csv(tmp_path / "cases.csv", index=False)
     out = tmp_path / "model.toprank"
-    done = run("fit", tmp_path / "cases.csv", "--label", "label", "--model", "lambdamart", "-o", out)
+    done = run("fit", tmp_path / "cases.csv", "--label", "label", "--model", "lambdamart-ap", "-o", out)
     assert (done.code, out.exists()) == (2, False)
     assert "toprank[boosting]" in done.err
     assert "Traceback" not in done.err
