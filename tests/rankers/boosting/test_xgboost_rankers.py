@@ -1,11 +1,13 @@
 """PairwiseBoost and MAPBoost are XGBoost's rankers on one list, with copies for weights; LogisticBoost is plain."""
 
+import inspect
+
 import numpy as np
 import pytest
 import xgboost
 
 from ranker_cases import make_cases
-from toprank import LogisticBoost, MAPBoost, PairwiseBoost
+from toprank import SGBAP, LambdaMART, LogisticBoost, MAPBoost, PairwiseBoost
 from toprank.datasets import make_audit
 from toprank.rankers.boosting.rounds import Rows
 from toprank.rankers.boosting.xgboost_rankers import copies_of, repeated
@@ -93,3 +95,11 @@ def test_rows_of_equal_weight_are_not_copied():
     X = np.arange(6.0)[:, None]
     rows = repeated(Rows(X, np.arange(6) < 2, np.where(np.arange(6) < 2, 0.5, 19.9), ["q"]), 0)
     assert rows.X is X
+
+
+@pytest.mark.parametrize("ranker", [LogisticBoost, LambdaMART, PairwiseBoost, MAPBoost])
+def test_defaults_are_those_of_sgbap(ranker):
+    """So that a comparison shows the loss alone."""
+    own, theirs = (dict(inspect.signature(each).parameters) for each in (ranker, SGBAP))
+    other = {name for name in own if own[name].default != theirs[name].default}
+    assert other == (set() if ranker in (LogisticBoost, LambdaMART) else {"min_child_weight"})
