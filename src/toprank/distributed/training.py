@@ -106,8 +106,9 @@ def grow(task: Task, parts: list[Part], first_numbers: list[int], rank: int, mee
     `first_numbers` has the number of the first row of each part, `meeting` says where the workers meet; empty if there
     is only one. None without a round.
     """
-    rows, numbers = _rows_of(parts, first_numbers, task)
+    DONE[task.name] = 0
     try:
+        rows, numbers = _rows_of(parts, first_numbers, task)
         with _collective(rank, meeting):
             all_rows = Workers(numbers) if meeting else HERE
             rounds = Rounds(rows, task.settings, all_rows=all_rows)
@@ -119,6 +120,7 @@ def grow(task: Task, parts: list[Part], first_numbers: list[int], rank: int, mee
             return rounds.to_json() if rank == 0 and rounds.n_rounds else None
     finally:
         DONE.pop(task.name, None)
+        STOPPED.discard(task.name)
 
 
 def _rows_of(parts: list[Part], first_numbers: list[int], task: Task) -> tuple[Rows, np.ndarray]:
@@ -162,11 +164,17 @@ def start_tracker(name: str, n_workers: int, address: str) -> dict[str, Any]:
 
 
 def end_fit(name: str) -> None:
-    """Forget a fit that is over."""
-    STOPPED.discard(name)
+    """Close the meeting point of a fit that is over."""
+    if name not in DONE:
+        STOPPED.discard(name)
     tracker = TRACKERS.pop(name, None)
     if tracker is not None:  # closing it may wait for a worker that is gone
-        Thread(target=tracker.free, daemon=True).start()
+        Thread(target=_close, args=(tracker,), daemon=True).start()
+
+
+def _close(tracker: Any) -> None:
+    with contextlib.suppress(import_xgboost().core.XGBoostError):  # tasks that still wait to meet get an error
+        tracker.free()
 
 
 def stop_fit(name: str) -> None:
@@ -303,12 +311,10 @@ class Fit:
         self._on_those_present(stop_fit)
 
     def _end(self) -> None:
-        """Leave nothing of the fit on the cluster."""
-        pending = any(future.status == "pending" for future in self._futures)
+        """Leave nothing of the fit on the cluster; tasks that still wait for a lost worker give up."""
         self._client.cancel(self._futures, force=True)
         self._futures = []
-        if not pending:
-            self._on_those_present(end_fit)
+        self._on_those_present(end_fit)
 
     def _on_those_present(self, function: Callable[[str], None]) -> None:
         present = self._client.nthreads()
