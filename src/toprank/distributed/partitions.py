@@ -20,7 +20,6 @@ from toprank.tree.columns import Column
 def import_dask() -> Any:
     """The package `distributed`; raises ImportError, which names the extras, if it is not installed."""
     try:
-        import dask.array
         import distributed
     except ImportError:
         raise ImportError(

@@ -18,8 +18,8 @@ from toprank.distributed.bins import reference_rows
 from toprank.distributed.partitions import (
     Part,
     PartitionedCases,
-    Partitions,
     PartitionedTable,
+    Partitions,
     blocks_of,
     computed,
     current_client,
@@ -107,6 +107,9 @@ class SGBAP(LocalSGBAP):
     def _read_cases(self, raw: Partitions, y: Any, sample_weight: Any) -> PartitionedCases:
         """Learn the roles of columns, and encode each partition where it is."""
         sizes = np.array(raw.of(size_of), np.int64)
+        if sizes.sum() == 0:
+            raise InputError(f"SGBAP.fit needs rows, but all {len(sizes):,} partitions of X are empty (0 samples). "
+                             "Hint: did a filter drop them all?")  # fmt: skip
         table, head = PartitionedTable.from_parts(raw, sizes.tolist())
         self._read(head, reset=True)
         self._backend = backend_of(head)

@@ -152,9 +152,8 @@ def _collective(rank: int, meeting: dict[str, Any]) -> Iterator[None]:
 
 def start_tracker(name: str, n_workers: int, address: str) -> dict[str, Any]:
     """Start the meeting point of a fit on this worker; return how to find it."""
-    from xgboost.tracker import RabitTracker
-
     from distributed.comm import get_address_host
+    from xgboost.tracker import RabitTracker
 
     host = "127.0.0.1" if address.startswith("inproc") else get_address_host(address)
     tracker = RabitTracker(n_workers=n_workers, host_ip=host, sortby="task", timeout=START_SECONDS)
@@ -246,15 +245,14 @@ class Fit:
             first = self._addresses[0]
             meeting = self._client.run(start_tracker, self.name, len(self._addresses), first, workers=[first])[first]
         for rank, address in enumerate(self._addresses):
-            own = [each for each in self._has[address]]
+            parts, first_numbers = zip(*self._has[address], strict=True)
             parameters = task.settings.parameters | {"nthread": int(threads[address])}
             for_worker = replace(task, settings=replace(task.settings, parameters=parameters))
-            self._futures.append(
-                self._client.submit(
-                    grow, for_worker, [part for part, _ in own], [first for _, first in own], rank, meeting,
-                    workers=[address], allow_other_workers=False, pure=False, key=f"{self.name}-{rank}",
-                )  # fmt: skip
-            )
+            future = self._client.submit(
+                grow, for_worker, list(parts), list(first_numbers), rank, meeting, workers=[address], pure=False,
+                allow_other_workers=False, key=f"{self.name}-{rank}",
+            )  # fmt: skip
+            self._futures.append(future)
 
     def _wait(self, show: Callable[[int], None]) -> None:
         """Wait until all tasks are done; raise an error if one of them failed, or its worker is gone."""
