@@ -19,7 +19,7 @@ from toprank.distributed import SGBAP, training
 from toprank.distributed.bins import cut_values
 from toprank.distributed.training import WorkerLostError
 from toprank.errors import InputError, InputTypeError
-from toprank.rankers.boosting.rounds import Rows
+from toprank.rankers.boosting.rounds import Rounds, Rows
 
 da = pytest.importorskip("dask.array")
 dd = pytest.importorskip("dask.dataframe")
@@ -203,7 +203,7 @@ def test_what_needs_a_table_in_memory_says_so(client):
 # --- failures ---------------------------------------------------------------------------------------------------
 
 
-class BreaksDown(training.Rounds):
+class BreaksDown(Rounds):
     """Fails in the third round on the worker that does not have the first row."""
 
     def step(self):

@@ -31,11 +31,13 @@ from toprank.distributed.partitions import (
 )
 from toprank.distributed.training import Fit
 from toprank.errors import InputError, InputTypeError
+from toprank.metrics import average_precision
 from toprank.rankers.boosting.booster import COVER_ROWS, feature_types
 from toprank.rankers.boosting.rounds import Settings, import_xgboost
 from toprank.rankers.boosting.sgbap import SGBAP as LocalSGBAP
 from toprank.rankers.progress import progress
 from toprank.rankers.unseen import FOLD_ROWS, has_folds
+from toprank.rankers.validation import check_known_labels, check_labels, check_two_labels
 from toprank.tree.additive import AdditiveTrees
 from toprank.tree.bin_mapper import sample_rows
 from toprank.tree.usual import USUAL_ROWS, with_usual
@@ -185,32 +187,36 @@ class SGBAP(LocalSGBAP):
         """Return the average precision on (X, y); of Dask collections, scores and outcomes are sent to the client."""
         if not is_dask(X):
             return super().score(X, y, sample_weight)
-        import dask
+        from dask.base import compute
 
-        known = dask.compute(self.decision_function(X), y, sample_weight)
-        return _Scored(self, known[0]).score(None, known[1], known[2])
+        score, y, sample_weight = compute(self.decision_function(X), y, sample_weight)
+        labels = check_labels(y, len(score), "SGBAP.score")
+        check_known_labels(labels, self.classes_, "SGBAP.score")
+        check_two_labels(labels, "SGBAP.score")
+        is_positive = labels == self.classes_[self.positive_index_]
+        return average_precision(is_positive, score, sample_weight=sample_weight, pos_label=True)
 
     def _lazily(self, method: str, X: Any, width: tuple[int, ...], dtype: Any) -> Any:
         """A method of the local model for each partition."""
         if not is_dask(X):
             return getattr(super(), method)(X)
-        import dask
-        import dask.array
+        from dask.array import concatenate, from_delayed
+        from dask.delayed import delayed
 
-        model = dask.delayed(self.to_local(), pure=True)
+        model, score = delayed(self.to_local(), pure=True), delayed(score_block, pure=True)
         blocks = blocks_of(X)
         sizes = X.chunks[0] if hasattr(X, "chunks") else [np.nan] * len(blocks)
-        score = dask.delayed(score_block, pure=True)
         arrays = [
-            dask.array.from_delayed(score(block, model, method, width, dtype), (size, *width), dtype)
+            from_delayed(score(block, model, method, width, dtype), (size, *width), dtype)
             for block, size in zip(blocks, sizes, strict=True)
         ]
-        return dask.array.concatenate(arrays, allow_unknown_chunksizes=True)
+        return concatenate(arrays, allow_unknown_chunksizes=True)
 
     def to_local(self) -> LocalSGBAP:
         """Return the same model as a `toprank.SGBAP`, which needs no Dask."""
-        local = LocalSGBAP(**self.get_params(deep=False))
-        vars(local).update(vars(self))
+        local = LocalSGBAP()
+        for name, value in vars(self).items():
+            setattr(local, name, value)
         return local
 
     def _read(self, X: Any, reset: bool) -> Table:
@@ -220,17 +226,6 @@ class SGBAP(LocalSGBAP):
                 "and predict take Dask collections; for the rest pass X.compute(), or the rows with the best scores."
             )
         return super()._read(X, reset)
-
-
-class _Scored(LocalSGBAP):
-    """A fitted model whose scores are known."""
-
-    def __init__(self, model: SGBAP, score: np.ndarray):
-        vars(self).update(vars(model))
-        self._score = score
-
-    def decision_function(self, X: Any) -> np.ndarray:
-        return self._score
 
 
 def score_part(part: Part, trees: AdditiveTrees) -> np.ndarray:

@@ -152,7 +152,7 @@ def _collective(rank: int, meeting: dict[str, Any]) -> Iterator[None]:
 
 def start_tracker(name: str, n_workers: int, address: str) -> dict[str, Any]:
     """Start the meeting point of a fit on this worker; return how to find it."""
-    from distributed.comm import get_address_host
+    from distributed.comm.addressing import get_address_host
     from xgboost.tracker import RabitTracker
 
     host = "127.0.0.1" if address.startswith("inproc") else get_address_host(address)
