@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 
 from toprank.distributed import SGBAP
+from toprank.distributed.training import Workers
 from toprank.errors import InputError, InputTypeError
 
 da = pytest.importorskip("dask.array")
@@ -24,6 +25,14 @@ def test_no_client():
         SGBAP().fit(da.zeros((4, 2)), [0, 1, 0, 1])
     with pytest.raises(InputTypeError, match="client is a str"):
         SGBAP().fit(da.zeros((4, 2)), [0, 1, 0, 1], client="localhost")
+
+
+def test_sums_over_workers_do_not_overflow(monkeypatch):
+    collective = pytest.importorskip("xgboost.collective")
+    monkeypatch.setattr(collective, "allreduce", lambda values, op: (3 * values).ravel())  # three workers alike
+    large = np.array([2**62 + 2**40 + 12_345, 7, -5])
+    assert Workers(np.arange(2)).total(large).tolist() == [float(3 * int(each)) for each in large]
+    assert Workers(np.arange(2)).total(np.array([[0.5], [1.5]])).tolist() == [[1.5], [4.5]]
 
 
 @pytest.mark.parametrize("hidden", ["dask", "xgboost"])

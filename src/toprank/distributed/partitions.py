@@ -280,6 +280,13 @@ def computed(client: Any, blocks: list[Any], *others: Any) -> tuple[Partitions, 
     return Partitions(client, futures[: len(blocks)]), [next(found) if is_dask(other) else other for other in others]
 
 
+def sending_much() -> Any:
+    """Let outcomes and weights travel with the tasks, without Dask's warning: so they are never lost with a worker."""
+    import dask.config
+
+    return dask.config.set({"distributed.admin.large-graph-warning-threshold": "100 GB"})
+
+
 def size_of(block: Any) -> int:
     """Number of rows; raises InputTypeError unless it is an array or a frame of pandas."""
     if not isinstance(block, np.ndarray) and not hasattr(block, "iloc"):

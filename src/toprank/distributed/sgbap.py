@@ -27,6 +27,7 @@ from toprank.distributed.partitions import (
     import_dask,
     is_dask,
     missing_in,
+    sending_much,
     size_of,
 )
 from toprank.distributed.training import Fit
@@ -123,7 +124,8 @@ class SGBAP(LocalSGBAP):
         ends = np.cumsum(sizes)[:-1]
         weights = [None] * len(sizes) if weight is None else np.split(weight, ends)
         reader = self._unfitted_copy()
-        parts = raw.map(encode_part, np.split(is_positive, ends), weights, reader=reader)
+        with sending_much():
+            parts = raw.map(encode_part, np.split(is_positive, ends), weights, reader=reader)
         has_missing = np.any(parts.of(missing_in), axis=0)
         columns = [replace(c, has_missing=bool(m)) for c, m in zip(self.columns_, has_missing, strict=True)]
         return PartitionedCases(parts, sizes, is_positive, weight, columns)

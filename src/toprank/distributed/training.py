@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from toprank.distributed.partitions import Part, import_dask
+from toprank.errors import InputError
 from toprank.rankers.boosting.losses import HERE, Here
 from toprank.rankers.boosting.rounds import Rounds, Rows, Settings, import_xgboost
 
@@ -25,6 +26,9 @@ LOOK_EVERY = 0.2
 
 COUNT_EVERY = 1.0
 """Seconds between two looks at the workers."""
+
+MOST_ROWS = 2**24
+"""Rows whose exponentials one worker can sum without overflow (`toprank._core.surrogates.UNIT`)."""
 
 START_SECONDS = 300
 """Longest time for all tasks to find one another."""
@@ -46,8 +50,11 @@ class Workers(Here):
         self._numbers = numbers
 
     def total(self, values: np.ndarray) -> np.ndarray:
-        """The sum of an array over all workers, element by element."""
-        return self._reduce(values, "SUM")
+        """The sum of an array over all workers, element by element; of integers as float64, as they may be large."""
+        if values.dtype != np.int64:
+            return self._reduce(values, "SUM")
+        high, low = self._reduce(np.array([values >> 32, values & 0xFFFFFFFF]), "SUM")
+        return high * 2.0**32 + low
 
     def largest(self, values: np.ndarray) -> np.ndarray:
         """The maximum of an array over all workers, element by element."""
@@ -325,20 +332,29 @@ def _by_worker(
     client: Any, parts: list[Any], first_numbers: list[int], sizes: list[int]
 ) -> dict[str, list[tuple[Any, int]]]:
     """Parts with rows by the address of a worker that has them, each with the number of its first row."""
+    import_dask().wait(parts)  # those of a worker that was lost meanwhile are computed again
     places = client.who_has(parts)
     out: dict[str, list[tuple[Any, int]]] = {}
+    rows: dict[str, int] = {}
     for part, first, size in zip(parts, first_numbers, sizes, strict=True):
         if size:
-            addresses = sorted(places[part.key])
+            addresses = sorted(places.get(part.key, ()))
             if not addresses:
-                raise _lost(["a worker"])
+                raise _lost([])
             address = min(addresses, key=lambda each: (len(out.get(each, ())), each))
             out.setdefault(address, []).append((part, first))
+            rows[address] = rows.get(address, 0) + size
+            if rows[address] > MOST_ROWS:
+                raise InputError(
+                    f"Worker {address} holds more than {MOST_ROWS:,} rows, the most that one worker can sum exactly. "
+                    "Hint: use more workers, or client.rebalance()."
+                )
     return out
 
 
 def _lost(addresses: list[str]) -> WorkerLostError:
+    who = f"Worker {', '.join(addresses)}" if addresses else "A worker"
     return WorkerLostError(
-        f"Worker {', '.join(addresses)} left the cluster during the fit, which needs all of its rows. "
+        f"{who} left the cluster during the fit, which needs all of its rows. "
         "Hint: fit again; if it happens again, look for lack of memory in the worker's log."
     )
