@@ -17,7 +17,7 @@ def local_client(n_workers: int = 2, processes: bool = False) -> Iterator[Any]:
 
     with (
         LocalCluster(
-            n_workers=n_workers, threads_per_worker=1, processes=processes, dashboard_address=None, silence_logs=50
+            n_workers=n_workers, threads_per_worker=1, processes=processes, dashboard_address=":0", silence_logs=50
         ) as cluster,
         Client(cluster) as client,
     ):

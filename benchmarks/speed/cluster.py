@@ -41,7 +41,7 @@ def main() -> None:
     toprank.SGBAP(**settings).set_params(n_estimators=2).fit(X[:5000], y[:5000])  # compile
     print(f"{len(X):,} x {X.shape[1]}, {y.mean():.2%} positive, {arguments.rounds} rounds")
     print(f"one process: {seconds_of(alone, X, y):.1f} s", flush=True)
-    with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster, Client(cluster) as client:
+    with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as cluster, Client(cluster) as client:
         rows = client.persist(da.from_array(X, chunks=(len(X) // 8, X.shape[1])))
         SGBAP(**settings).set_params(n_estimators=2).fit(rows[:5000].rechunk((2500, -1)), y[:5000])
         print(f"two workers: {seconds_of(together, rows, y):.1f} s", flush=True)

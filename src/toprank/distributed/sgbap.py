@@ -60,7 +60,7 @@ class SGBAP(LocalSGBAP):
     >>> from toprank.distributed import SGBAP
     >>> data = make_audit(600, random_state=0)
     >>> X = dd.from_pandas(data.X, npartitions=3)
-    >>> with Client(n_workers=2, threads_per_worker=1, processes=False, dashboard_address=None) as client:
+    >>> with Client(n_workers=2, threads_per_worker=1, processes=False, dashboard_address=":0") as client:
     ...     model = SGBAP(n_estimators=5, cv=0).fit(X, data.y)
     ...     score = model.decision_function(X).compute()
     >>> model.n_rounds_, score.shape

@@ -250,7 +250,11 @@ class Fit:
         meeting: dict[str, Any] = {}
         if len(self._addresses) > 1:
             first = self._addresses[0]
-            meeting = self._client.run(start_tracker, self.name, len(self._addresses), first, workers=[first])[first]
+            try:
+                found = self._client.run(start_tracker, self.name, len(self._addresses), first, workers=[first])
+            except OSError:
+                raise _lost([first]) from None
+            meeting = found[first]
         for rank, address in enumerate(self._addresses):
             parts, first_numbers = zip(*self._has[address], strict=True)
             parameters = task.settings.parameters | {"nthread": int(threads[address])}
@@ -289,8 +293,9 @@ class Fit:
             return
         self._await_ends()
         errors = [future.exception() for future in self._futures if future.status == "error"]
+        out_of_touch = (import_xgboost().core.XGBoostError, import_dask().KilledWorker, OSError)
         for error in errors:
-            if not isinstance(error, import_xgboost().core.XGBoostError):
+            if not isinstance(error, out_of_touch):
                 raise error
         self._check_workers()
         time.sleep(COUNT_EVERY)  # the scheduler may hear of a lost worker a little later than its partners
