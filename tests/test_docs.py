@@ -125,8 +125,8 @@ def test_modules_and_functions_are_listed():
         assert getattr(toprank, name) is not None
 
 
-PUBLIC = ["toprank", "toprank.datasets", "toprank.drift", "toprank.experiment", "toprank.metrics", "toprank.plots",
-          "toprank.workflow"]  # fmt: skip
+PUBLIC = ["toprank", "toprank.datasets", "toprank.distributed", "toprank.drift", "toprank.experiment",
+          "toprank.metrics", "toprank.plots", "toprank.workflow"]  # fmt: skip
 HELD_OR_RETURNED = ["toprank.tree.structure.Tree", "toprank.tree.columns.Column", "toprank.tree.bin_mapper.BinMapper",
                     "toprank.budget.Cutoff", "toprank.explain.Explanation", "toprank.explain.VoteExplanation",
                     "toprank.explain.Dependence", "toprank.rankers.curve.choice.Selection"]  # fmt: skip

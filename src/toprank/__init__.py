@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from toprank.register import ENTRIES
 
 if TYPE_CHECKING:
-    from toprank import datasets, drift, experiment, explain, metrics, plots, workflow
+    from toprank import datasets, distributed, drift, experiment, explain, metrics, plots, workflow
     from toprank.drift import two_sample_test
     from toprank.errors import InputError
     from toprank.files.model_file import load
@@ -58,6 +58,7 @@ __all__ = [
     "__version__",
     "cost_ratios_around",
     "datasets",
+    "distributed",
     "drift",
     "experiment",
     "explain",
@@ -79,7 +80,7 @@ _HOME = {
     "two_sample_test": "toprank.drift",
 }
 
-_MODULES = ("datasets", "drift", "experiment", "explain", "metrics", "plots", "workflow")
+_MODULES = ("datasets", "distributed", "drift", "experiment", "explain", "metrics", "plots", "workflow")
 
 
 def __getattr__(name: str) -> Any:

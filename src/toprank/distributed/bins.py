@@ -7,8 +7,6 @@ whose distinct values are the cuts.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from toprank.distributed.partitions import Part, PartitionedCases

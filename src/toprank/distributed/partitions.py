@@ -20,7 +20,6 @@ from toprank.tree.columns import Column
 def import_dask() -> Any:
     """The package `distributed`; raises ImportError, which names the extras, if it is not installed."""
     try:
-        import dask.array
         import distributed
     except ImportError:
         raise ImportError(
@@ -279,6 +278,13 @@ def computed(client: Any, blocks: list[Any], *others: Any) -> tuple[Partitions, 
     futures = client.compute([*blocks, *lazy])
     found = iter(client.gather(futures[len(blocks) :]))
     return Partitions(client, futures[: len(blocks)]), [next(found) if is_dask(other) else other for other in others]
+
+
+def sending_much() -> Any:
+    """Let outcomes and weights travel with the tasks, without Dask's warning: so they are never lost with a worker."""
+    import dask.config
+
+    return dask.config.set({"distributed.admin.large-graph-warning-threshold": "100 GB"})
 
 
 def size_of(block: Any) -> int:

@@ -18,8 +18,8 @@ from toprank.distributed.bins import reference_rows
 from toprank.distributed.partitions import (
     Part,
     PartitionedCases,
-    Partitions,
     PartitionedTable,
+    Partitions,
     blocks_of,
     computed,
     current_client,
@@ -27,16 +27,19 @@ from toprank.distributed.partitions import (
     import_dask,
     is_dask,
     missing_in,
+    sending_much,
     size_of,
 )
 from toprank.distributed.training import Fit
 from toprank.errors import InputError, InputTypeError
+from toprank.metrics import average_precision
 from toprank.rankers.boosting.additive_ranker import COVER_ROWS
 from toprank.rankers.boosting.booster import feature_types
 from toprank.rankers.boosting.rounds import import_xgboost
 from toprank.rankers.boosting.sgbap import SGBAP as LocalSGBAP
 from toprank.rankers.progress import progress
 from toprank.rankers.unseen import FOLD_ROWS, has_folds
+from toprank.rankers.validation import check_known_labels, check_labels, check_two_labels
 from toprank.tree.additive import AdditiveTrees
 from toprank.tree.bin_mapper import sample_rows
 from toprank.tree.usual import USUAL_ROWS, with_usual
@@ -58,7 +61,7 @@ class SGBAP(LocalSGBAP):
     >>> from toprank.distributed import SGBAP
     >>> data = make_audit(600, random_state=0)
     >>> X = dd.from_pandas(data.X, npartitions=3)
-    >>> with Client(n_workers=2, threads_per_worker=1, processes=False, dashboard_address=None) as client:
+    >>> with Client(n_workers=2, threads_per_worker=1, processes=False, dashboard_address=":0") as client:
     ...     model = SGBAP(n_estimators=5, cv=0).fit(X, data.y)
     ...     score = model.decision_function(X).compute()
     >>> model.n_rounds_, score.shape
@@ -108,6 +111,9 @@ class SGBAP(LocalSGBAP):
     def _read_cases(self, raw: Partitions, y: Any, sample_weight: Any) -> PartitionedCases:
         """Learn the roles of columns, and encode each partition where it is."""
         sizes = np.array(raw.of(size_of), np.int64)
+        if sizes.sum() == 0:
+            raise InputError(f"SGBAP.fit needs rows, but all {len(sizes):,} partitions of X are empty (0 samples). "
+                             "Hint: did a filter drop them all?")  # fmt: skip
         table, head = PartitionedTable.from_parts(raw, sizes.tolist())
         self._read(head, reset=True)
         self._backend = backend_of(head)
@@ -119,7 +125,8 @@ class SGBAP(LocalSGBAP):
         ends = np.cumsum(sizes)[:-1]
         weights = [None] * len(sizes) if weight is None else np.split(weight, ends)
         reader = self._unfitted_copy()
-        parts = raw.map(encode_part, np.split(is_positive, ends), weights, reader=reader)
+        with sending_much():
+            parts = raw.map(encode_part, np.split(is_positive, ends), weights, reader=reader)
         has_missing = np.any(parts.of(missing_in), axis=0)
         columns = [replace(c, has_missing=bool(m)) for c, m in zip(self.columns_, has_missing, strict=True)]
         return PartitionedCases(parts, sizes, is_positive, weight, columns)
@@ -184,32 +191,36 @@ class SGBAP(LocalSGBAP):
         """Return the average precision on (X, y); of Dask collections, scores and outcomes are sent to the client."""
         if not is_dask(X):
             return super().score(X, y, sample_weight)
-        import dask
+        from dask.base import compute
 
-        known = dask.compute(self.decision_function(X), y, sample_weight)
-        return _Scored(self, known[0]).score(None, known[1], known[2])
+        score, y, sample_weight = compute(self.decision_function(X), y, sample_weight)
+        labels = check_labels(y, len(score), "SGBAP.score")
+        check_known_labels(labels, self.classes_, "SGBAP.score")
+        check_two_labels(labels, "SGBAP.score")
+        is_positive = labels == self.classes_[self.positive_index_]
+        return average_precision(is_positive, score, sample_weight=sample_weight, pos_label=True)
 
     def _lazily(self, method: str, X: Any, width: tuple[int, ...], dtype: Any) -> Any:
         """A method of the local model for each partition."""
         if not is_dask(X):
             return getattr(super(), method)(X)
-        import dask
-        import dask.array
+        from dask.array import concatenate, from_delayed
+        from dask.delayed import delayed
 
-        model = dask.delayed(self.to_local(), pure=True)
+        model, score = delayed(self.to_local(), pure=True), delayed(score_block, pure=True)
         blocks = blocks_of(X)
         sizes = X.chunks[0] if hasattr(X, "chunks") else [np.nan] * len(blocks)
-        score = dask.delayed(score_block, pure=True)
         arrays = [
-            dask.array.from_delayed(score(block, model, method, width, dtype), (size, *width), dtype)
+            from_delayed(score(block, model, method, width, dtype), (size, *width), dtype)
             for block, size in zip(blocks, sizes, strict=True)
         ]
-        return dask.array.concatenate(arrays, allow_unknown_chunksizes=True)
+        return concatenate(arrays, allow_unknown_chunksizes=True)
 
     def to_local(self) -> LocalSGBAP:
         """Return the same model as a `toprank.SGBAP`, which needs no Dask."""
-        local = LocalSGBAP(**self.get_params(deep=False))
-        vars(local).update(vars(self))
+        local = LocalSGBAP()
+        for name, value in vars(self).items():
+            setattr(local, name, value)
         return local
 
     def _read(self, X: Any, reset: bool) -> Table:
@@ -219,17 +230,6 @@ class SGBAP(LocalSGBAP):
                 "and predict take Dask collections; for the rest pass X.compute(), or the rows with the best scores."
             )
         return super()._read(X, reset)
-
-
-class _Scored(LocalSGBAP):
-    """A fitted model whose scores are known."""
-
-    def __init__(self, model: SGBAP, score: np.ndarray):
-        vars(self).update(vars(model))
-        self._score = score
-
-    def decision_function(self, X: Any) -> np.ndarray:
-        return self._score
 
 
 def score_part(part: Part, trees: AdditiveTrees) -> np.ndarray:

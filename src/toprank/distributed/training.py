@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from toprank.distributed.partitions import Part, import_dask
+from toprank.errors import InputError
 from toprank.rankers.boosting.losses import HERE, Here
 from toprank.rankers.boosting.rounds import Rounds, Rows, Settings, import_xgboost
 
@@ -25,6 +26,9 @@ LOOK_EVERY = 0.2
 
 COUNT_EVERY = 1.0
 """Seconds between two looks at the workers."""
+
+MOST_ROWS = 2**24
+"""Rows whose exponentials one worker can sum without overflow (`toprank._core.surrogates.UNIT`)."""
 
 START_SECONDS = 300
 """Longest time for all tasks to find one another."""
@@ -49,8 +53,11 @@ class Workers(Here):
         self._numbers = numbers
 
     def total(self, values: np.ndarray) -> np.ndarray:
-        """The sum of an array over all workers, element by element."""
-        return self._reduce(values, "SUM")
+        """The sum of an array over all workers, element by element; of integers as float64, as they may be large."""
+        if values.dtype != np.int64:
+            return self._reduce(values, "SUM")
+        high, low = self._reduce(np.array([values >> 32, values & 0xFFFFFFFF]), "SUM")
+        return high * 2.0**32 + low
 
     def largest(self, values: np.ndarray) -> np.ndarray:
         """The maximum of an array over all workers, element by element."""
@@ -155,9 +162,8 @@ def _collective(rank: int, meeting: dict[str, Any]) -> Iterator[None]:
 
 def start_tracker(name: str, n_workers: int, address: str) -> dict[str, Any]:
     """Start the meeting point of a fit on this worker; return how to find it."""
+    from distributed.comm.addressing import get_address_host
     from xgboost.tracker import RabitTracker
-
-    from distributed.comm import get_address_host
 
     host = "127.0.0.1" if address.startswith("inproc") else get_address_host(address)
     tracker = RabitTracker(n_workers=n_workers, host_ip=host, sortby="task", timeout=START_SECONDS)
@@ -247,25 +253,20 @@ class Fit:
         meeting: dict[str, Any] = {}
         if len(self._addresses) > 1:
             first = self._addresses[0]
-            meeting = self._client.run(start_tracker, self.name, len(self._addresses), first, workers=[first])[first]
+            try:
+                found = self._client.run(start_tracker, self.name, len(self._addresses), first, workers=[first])
+            except OSError:
+                raise _lost([first]) from None
+            meeting = found[first]
         for rank, address in enumerate(self._addresses):
-            own = [each for each in self._has[address]]
+            parts, first_numbers = zip(*self._has[address], strict=True)
             parameters = task.settings.parameters | {"nthread": int(threads[address])}
             for_worker = replace(task, settings=replace(task.settings, parameters=parameters))
-            self._futures.append(
-                self._client.submit(
-                    grow,
-                    for_worker,
-                    [part for part, _ in own],
-                    [first for _, first in own],
-                    rank,
-                    meeting,
-                    workers=[address],
-                    allow_other_workers=False,
-                    pure=False,
-                    key=f"{self.name}-{rank}",
-                )  # fmt: skip
-            )
+            future = self._client.submit(
+                grow, for_worker, list(parts), list(first_numbers), rank, meeting, workers=[address], pure=False,
+                allow_other_workers=False, key=f"{self.name}-{rank}",
+            )  # fmt: skip
+            self._futures.append(future)
 
     def _wait(self, show: Callable[[int], None]) -> None:
         """Wait until all tasks are done; raise an error if one of them failed, or its worker is gone."""
@@ -295,8 +296,9 @@ class Fit:
             return
         self._await_ends()
         errors = [future.exception() for future in self._futures if future.status == "error"]
+        out_of_touch = (import_xgboost().core.XGBoostError, import_dask().KilledWorker, OSError)
         for error in errors:
-            if not isinstance(error, import_xgboost().core.XGBoostError):
+            if not isinstance(error, out_of_touch):
                 raise error
         self._check_workers()
         time.sleep(COUNT_EVERY)  # the scheduler may hear of a lost worker a little later than its partners
@@ -338,20 +340,29 @@ def _by_worker(
     client: Any, parts: list[Any], first_numbers: list[int], sizes: list[int]
 ) -> dict[str, list[tuple[Any, int]]]:
     """Parts with rows by the address of a worker that has them, each with the number of its first row."""
+    import_dask().wait(parts)  # those of a worker that was lost meanwhile are computed again
     places = client.who_has(parts)
     out: dict[str, list[tuple[Any, int]]] = {}
+    rows: dict[str, int] = {}
     for part, first, size in zip(parts, first_numbers, sizes, strict=True):
         if size:
-            addresses = sorted(places[part.key])
+            addresses = sorted(places.get(part.key, ()))
             if not addresses:
-                raise _lost(["a worker"])
+                raise _lost([])
             address = min(addresses, key=lambda each: (len(out.get(each, ())), each))
             out.setdefault(address, []).append((part, first))
+            rows[address] = rows.get(address, 0) + size
+            if rows[address] > MOST_ROWS:
+                raise InputError(
+                    f"Worker {address} holds more than {MOST_ROWS:,} rows, the most that one worker can sum exactly. "
+                    "Hint: use more workers, or client.rebalance()."
+                )
     return out
 
 
 def _lost(addresses: list[str]) -> WorkerLostError:
+    who = f"Worker {', '.join(addresses)}" if addresses else "A worker"
     return WorkerLostError(
-        f"Worker {', '.join(addresses)} left the cluster during the fit, which needs all of its rows. "
+        f"{who} left the cluster during the fit, which needs all of its rows. "
         "Hint: fit again; if it happens again, look for lack of memory in the worker's log."
     )
