@@ -1,7 +1,7 @@
 """Boosted rankers of this library as methods: SGBAP, and the losses it is compared with.
 
-With its defaults a ranker chooses its number of trees by folds of its own, as `SGBAP().fit` does. Methods with settings to
-try fit exactly `n_estimators` trees (cv=0), and their number is tuned like any other parameter, from one fit.
+With its defaults a ranker chooses its number of trees by folds of its own, as `SGBAP().fit` does. Methods with
+settings to try fit exactly `n_estimators` trees (cv=0), and their number is tuned like any other, from one fit.
 """
 
 from __future__ import annotations

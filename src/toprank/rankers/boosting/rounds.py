@@ -224,18 +224,15 @@ def in_fixed_point(slopes: Slopes, all_rows: Here = HERE) -> tuple[np.ndarray, n
     All of them are multiples of one power of 2, so XGBoost's sums, in double precision, are exact in any order: the
     same trees grow with any number of threads and workers.
     """
-    out = []
-    for values in (slopes.gradient, slopes.curvature):
-        n, rounded = len(values), np.empty(len(values), np.float32)
-        sizes = [0.0, *all_rows.over(n, lambda rows, values=values: largest_size(values[rows]))]
-        most = float(all_rows.largest(np.array([np.max(sizes)]))[0])
-        if not math.isfinite(most):
-            raise InputError("The loss has no finite gradient. Hint: use a smaller learning rate or alpha.")
-        unit = math.ldexp(1.0, max(math.frexp(most)[1] - FLOAT32_BITS, -126))
+    return _fixed_point(slopes.gradient, all_rows), _fixed_point(slopes.curvature, all_rows)
 
-        def write(rows: slice, values: np.ndarray = values, out: np.ndarray = rounded, unit: float = unit) -> None:
-            to_fixed_point(values[rows], unit, out[rows])
 
-        all_rows.over(n, write)
-        out.append(rounded)
-    return out[0], out[1]
+def _fixed_point(values: np.ndarray, all_rows: Here) -> np.ndarray:
+    n, out = len(values), np.empty(len(values), np.float32)
+    sizes = [0.0, *all_rows.over(n, lambda rows: largest_size(values[rows]))]
+    most = float(all_rows.largest(np.array([np.max(sizes)]))[0])
+    if not math.isfinite(most):
+        raise InputError("The loss has no finite gradient. Hint: use a smaller learning rate or alpha.")
+    unit = math.ldexp(1.0, max(math.frexp(most)[1] - FLOAT32_BITS, -126))
+    all_rows.over(n, lambda rows: to_fixed_point(values[rows], unit, out[rows]))
+    return out
