@@ -208,7 +208,7 @@ class BreaksDown(Rounds):
 
     def step(self):
         super().step()
-        if self.n_rounds == 3 and self._pieces[0][0] > 0:
+        if self.n_rounds == 3 and self.all_rows._numbers[0] > 0:
             raise InputError("These rows are bad.")
 
 

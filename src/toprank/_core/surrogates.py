@@ -4,27 +4,29 @@ import numpy as np
 
 from toprank._core.jit import kernel
 
-UNIT = 2.0**38
-"""Exponentials of at most 1 are summed in units of 1/UNIT: exact in any order, for up to 2**24 rows."""
+UNIT = 2.0**32
+"""Exponentials of at most 1 are summed in units of 1/UNIT: exact in any order, for any number of rows."""
 
 
 @kernel
 def class_tops(score, weight, is_positive):
-    """Return the largest score of negatives and of positives with weight, -inf without any, and the largest weight.
+    """Return the largest score of negatives and of positives with weight, -inf without any, and their largest weights.
 
     Pre:  score and weight float64 (n,); is_positive bool (n,).
     """
-    negative = -np.inf
-    positive = -np.inf
-    heaviest = 0.0
+    top_negative = -np.inf
+    top_positive = -np.inf
+    heaviest_negative = 0.0
+    heaviest_positive = 0.0
     for i in range(score.shape[0]):
         if weight[i] > 0.0:
-            heaviest = max(heaviest, weight[i])
             if is_positive[i]:
-                positive = max(positive, score[i])
+                heaviest_positive = max(heaviest_positive, weight[i])
+                top_positive = max(top_positive, score[i])
             else:
-                negative = max(negative, score[i])
-    return negative, positive, heaviest
+                heaviest_negative = max(heaviest_negative, weight[i])
+                top_negative = max(top_negative, score[i])
+    return top_negative, top_positive, heaviest_negative, heaviest_positive
 
 
 @kernel
@@ -40,21 +42,22 @@ def below_top(score, weight, is_positive, alpha, top_negative, top_positive, out
 
 
 @kernel
-def weigh_and_sum(values, weight, is_positive, heaviest):
-    """Multiply values by weight / heaviest, and return the sums of negatives and of positives.
+def weigh_and_sum(values, weight, is_positive, heaviest_negative, heaviest_positive):
+    """Multiply values by their share of the largest weight of the class; return the sums of negatives and positives.
 
     The sums are integers in units of 1/UNIT, so they add up the same in any order.
 
-    Pre:  values float32 (n,), from 0 to 1; weight float64 (n,), at most `heaviest`.
+    Pre:  values float32 (n,), from 0 to 1; weight float64 (n,).
     """
     negative = np.int64(0)
     positive = np.int64(0)
     for i in range(values.shape[0]):
-        values[i] *= weight[i] / heaviest
         if is_positive[i]:
-            positive += np.int64(values[i] * UNIT)
-        else:
-            negative += np.int64(values[i] * UNIT)
+            values[i] *= weight[i] / heaviest_positive
+            positive += np.int64(values[i] * UNIT + 0.5)
+        elif weight[i] > 0.0:
+            values[i] *= weight[i] / heaviest_negative
+            negative += np.int64(values[i] * UNIT + 0.5)
     return negative, positive
 
 

@@ -27,7 +27,7 @@ LOOK_EVERY = 0.2
 COUNT_EVERY = 1.0
 """Seconds between two looks at the workers."""
 
-MOST_ROWS = 2**24
+MOST_ROWS = 2**30
 """Rows whose exponentials one worker can sum without overflow (`toprank._core.surrogates.UNIT`)."""
 
 START_SECONDS = 300

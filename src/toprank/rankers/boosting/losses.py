@@ -179,12 +179,14 @@ class ExponentialAP(Loss):
         """
         n, values = len(score), np.empty(len(score), np.float32)
         found = all_rows.over(n, lambda rows: class_tops(score[rows], weight[rows], is_positive[rows]))
-        *tops, heaviest = all_rows.largest(np.array([(-np.inf, -np.inf, 0.0), *found]).max(axis=0))
+        tops = all_rows.largest(np.array([(-np.inf, -np.inf, 0.0, 0.0), *found]).max(axis=0))
+
+        heaviest = np.where(tops[2:] > 0, tops[2:], 1.0)
 
         def exponentials(rows: slice) -> tuple[int, int]:
-            below_top(score[rows], weight[rows], is_positive[rows], self.alpha, *tops, values[rows])
+            below_top(score[rows], weight[rows], is_positive[rows], self.alpha, *tops[:2], values[rows])
             np.exp(values[rows], out=values[rows])  # numpy's own takes several at a time
-            return weigh_and_sum(values[rows], weight[rows], is_positive[rows], heaviest)
+            return weigh_and_sum(values[rows], weight[rows], is_positive[rows], *heaviest)
 
         sums = all_rows.total(np.array([(0, 0), *all_rows.over(n, exponentials)]).sum(axis=0))
         half = all_rows.sum(np.where(is_positive, weight, 0.0)) / 2
