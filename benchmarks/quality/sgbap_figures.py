@@ -64,7 +64,7 @@ def draw_toy(path: Path | None) -> None:
             ax.plot(theta, precise, color="#888888", linestyle=":", label="1 - AP")
             ax.plot(theta[np.argmin(value)], value.min(), "o", color="#0072b2")
             ax.set_xlabel("theta_1")
-            ax.legend(frameon=False, loc="lower left")
+            ax.legend(frameon=False, loc="upper right")
         figure.suptitle("Both surrogates are lowest where the average precision is highest: theta_1 > 0")
         path.parent.mkdir(parents=True, exist_ok=True)
         save_figure(figure, path)
