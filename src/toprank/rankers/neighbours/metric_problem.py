@@ -1,0 +1,375 @@
+"""Problem (3.1) of MLFP: its objective, gradient and constraint, for the three forms of the matrix, and the solver.
+
+The solver is an accelerated projected gradient method all of whose points are feasible: gradients are taken at, and
+steps lead to, convex combinations of projected points (Auslender and Teboulle, 2006). The hinge is smoothed for the
+gradients only. A step is taken only if it does not raise the exact objective; where none is left, the hinge is smoothed
+less. Strong convexity gives a lower bound on the optimum after every gradient, so the solver knows how far it is from it.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.linalg
+import scipy.sparse
+
+from toprank._core.threads import Threads
+from toprank._core.triplets import add_squared_differences, pair_products, triplet_losses
+from toprank.rankers.neighbours.triplets import Triplets
+
+CHUNK_ANCHORS = 512
+"""Anchors per call of a kernel: sums over chunks do not depend on the number of threads."""
+
+FIRST_WIDTH = 0.05
+LEAST_WIDTH = 1e-9
+"""Width of the smoothing at the start and at the end, as a share of the objective at the identity."""
+
+
+PATIENCE = 10
+"""Iterations over which a form that is not convex must gain something."""
+
+
+class MatrixForm(ABC):
+    """What the matrix M may be, and how its entries are stored: `variable`.
+
+    Attributes
+    ----------
+    rows : float64 array of shape (n, d)
+    is_convex : bool
+        Whether problem (3.1) is convex in the variable; only then is a lower bound on the optimum known.
+    """
+
+    is_convex = True
+
+    def __init__(self, rows: np.ndarray, threads: Threads):
+        self.rows, self.threads = rows, threads
+
+    @abstractmethod
+    def start(self) -> np.ndarray:
+        """Return the variable of the identity, or of what is nearest to it."""
+
+    @abstractmethod
+    def project(self, variable: np.ndarray) -> np.ndarray:
+        """Return the nearest variable whose matrix has all eigenvalues in [0, 1]."""
+
+    @abstractmethod
+    def map_rows(self, variable: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return two float64 arrays whose differences between two rows have M's squared distance as dot product."""
+
+    @abstractmethod
+    def gradient(self, variable: np.ndarray, triplets: Triplets, slope: np.ndarray) -> np.ndarray:
+        """Return the gradient of the sum of slope times squared distance over all pairs."""
+
+    @abstractmethod
+    def penalty(self, variable: np.ndarray) -> tuple[float, np.ndarray]:
+        """Return the squared Frobenius norm of M - I, and its gradient."""
+
+    @abstractmethod
+    def components(self, variable: np.ndarray) -> np.ndarray:
+        """Return L, float64 (rank, d), with M = L'L."""
+
+    def least_linear(self, gradient: np.ndarray) -> np.ndarray:
+        """Return the feasible variable at which the dot product with `gradient` is least."""
+        raise NotImplementedError
+
+
+class DiagonalForm(MatrixForm):
+    """M = diag(variable); the projection clips to [0, 1]."""
+
+    def start(self) -> np.ndarray:
+        return np.ones(self.rows.shape[1])
+
+    def project(self, variable: np.ndarray) -> np.ndarray:
+        return np.clip(variable, 0.0, 1.0)
+
+    def map_rows(self, variable: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        return self.rows, self.rows * variable
+
+    def gradient(self, variable: np.ndarray, triplets: Triplets, slope: np.ndarray) -> np.ndarray:
+        chunks = chunks_of(len(triplets.anchor))
+        parts = np.zeros((len(chunks), self.rows.shape[1]))
+        self.threads.run(
+            lambda i, chunk: add_squared_differences(
+                self.rows, triplets.anchor, triplets.partner_start, triplets.partner, slope, *chunk, parts[i]
+            ),
+            range(len(chunks)),
+            chunks,
+        )
+        return parts.sum(axis=0)
+
+    def penalty(self, variable: np.ndarray) -> tuple[float, np.ndarray]:
+        return float(np.sum((variable - 1.0) ** 2)), 2.0 * (variable - 1.0)
+
+    def components(self, variable: np.ndarray) -> np.ndarray:
+        return np.diag(np.sqrt(variable))
+
+    def least_linear(self, gradient: np.ndarray) -> np.ndarray:
+        return (gradient < 0.0).astype(np.float64)
+
+
+class FullForm(MatrixForm):
+    """M = variable, symmetric; the projection clips the eigenvalues to [0, 1]."""
+
+    def start(self) -> np.ndarray:
+        return np.eye(self.rows.shape[1])
+
+    def project(self, variable: np.ndarray) -> np.ndarray:
+        values, vectors = scipy.linalg.eigh((variable + variable.T) / 2)
+        return (vectors * np.clip(values, 0.0, 1.0)) @ vectors.T
+
+    def map_rows(self, variable: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        return self.rows, np.ascontiguousarray(self.rows @ variable)
+
+    def gradient(self, variable: np.ndarray, triplets: Triplets, slope: np.ndarray) -> np.ndarray:
+        return outer_products(self.rows, triplets, slope)
+
+    def penalty(self, variable: np.ndarray) -> tuple[float, np.ndarray]:
+        away = variable - np.eye(len(variable))
+        return float(np.sum(away**2)), 2.0 * away
+
+    def components(self, variable: np.ndarray) -> np.ndarray:
+        values, vectors = scipy.linalg.eigh((variable + variable.T) / 2)
+        root = np.sqrt(np.clip(values, 0.0, 1.0))[::-1, None] * vectors.T[::-1]
+        return root * np.where(root[np.arange(len(root)), np.abs(root).argmax(axis=1)] < 0, -1.0, 1.0)[:, None]
+
+    def least_linear(self, gradient: np.ndarray) -> np.ndarray:
+        values, vectors = scipy.linalg.eigh((gradient + gradient.T) / 2)
+        return (vectors * (values < 0.0)) @ vectors.T
+
+
+class LowRankForm(MatrixForm):
+    """M = variable' variable with few rows; the projection clips the singular values to 1. Not convex.
+
+    Attributes
+    ----------
+    rank : int
+    """
+
+    is_convex = False
+
+    def __init__(self, rows: np.ndarray, threads: Threads, rank: int, weight: np.ndarray):
+        super().__init__(rows, threads)
+        self.rank, self.weight = rank, weight
+
+    def start(self) -> np.ndarray:
+        """Return the projection on the first principal components: the distances that change least."""
+        centre = np.average(self.rows, axis=0, weights=self.weight)
+        centred = (self.rows - centre) * np.sqrt(self.weight)[:, None]
+        _, vectors = scipy.linalg.eigh(centred.T @ centred)
+        first = vectors[:, ::-1][:, : self.rank].T
+        return first * np.where(first[np.arange(len(first)), np.abs(first).argmax(axis=1)] < 0, -1.0, 1.0)[:, None]
+
+    def project(self, variable: np.ndarray) -> np.ndarray:
+        left, values, right = scipy.linalg.svd(variable, full_matrices=False)
+        return (left * np.minimum(values, 1.0)) @ right
+
+    def map_rows(self, variable: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        mapped = np.ascontiguousarray(self.rows @ variable.T)
+        return mapped, mapped
+
+    def gradient(self, variable: np.ndarray, triplets: Triplets, slope: np.ndarray) -> np.ndarray:
+        return 2.0 * variable @ outer_products(self.rows, triplets, slope)
+
+    def penalty(self, variable: np.ndarray) -> tuple[float, np.ndarray]:
+        inner = variable @ variable.T  # |L'L - I|^2 = |LL'|^2 - 2 tr LL' + d
+        value = float(np.sum(inner**2) - 2.0 * np.trace(inner) + self.rows.shape[1])
+        return value, 4.0 * (inner @ variable - variable)
+
+    def components(self, variable: np.ndarray) -> np.ndarray:
+        return variable
+
+
+def chunks_of(n_anchors: int) -> list[tuple[int, int]]:
+    """Return (start, stop) of runs of anchors."""
+    return [(s, min(s + CHUNK_ANCHORS, n_anchors)) for s in range(0, n_anchors, CHUNK_ANCHORS)]
+
+
+def outer_products(rows: np.ndarray, triplets: Triplets, slope: np.ndarray) -> np.ndarray:
+    """Return the sum of slope * (x_i - x_j)(x_i - x_j)' over all pairs, float64 (d, d)."""
+    n = len(rows)
+    one = np.repeat(triplets.anchor, np.diff(triplets.partner_start))
+    used = slope != 0.0
+    one, other, slope = one[used], triplets.partner[used], slope[used]
+    degree = np.bincount(one, slope, n) + np.bincount(other, slope, n)
+    laplacian = scipy.sparse.coo_array(
+        (np.concatenate((-slope, -slope, degree)),
+         (np.concatenate((one, other, np.arange(n))), np.concatenate((other, one, np.arange(n))))), (n, n),
+    ).tocsr()  # fmt: skip
+    out = rows.T @ (laplacian @ rows)
+    return (out + out.T) / 2
+
+
+@dataclass(frozen=True)
+class Solution:
+    """A solved problem.
+
+    Attributes
+    ----------
+    variable : float64 array
+        Feasible.
+    objective : list of float
+        Exact objective at the start and after every iteration; never rises.
+    gap : float or None
+        Upper bound on how far the objective is above its minimum; None if the form is not convex.
+    n_iter : int
+    has_converged : bool
+    """
+
+    variable: np.ndarray
+    objective: list[float]
+    gap: float | None
+    n_iter: int
+    has_converged: bool
+
+
+class MetricProblem:
+    """Minimise the losses of triplets + mu |M - I|^2 over matrices M with eigenvalues in [0, 1] (problem 3.1).
+
+    Parameters
+    ----------
+    triplets : Triplets
+        Their weights hold alpha, 1 - alpha and the normalisation.
+    form : MatrixForm
+    margin : float
+        1 - c.
+    mu : float
+    """
+
+    def __init__(self, triplets: Triplets, form: MatrixForm, margin: float, mu: float):
+        self.triplets, self.form, self.margin, self.mu = triplets, form, margin, mu
+
+    def losses(self, variable: np.ndarray, width: float) -> tuple[float, np.ndarray]:
+        """Return the loss of all triplets, and its derivative by the learned distance of each pair."""
+        t, threads = self.triplets, self.form.threads
+        rows, mapped = self.form.map_rows(variable)
+        learned, slope = np.empty(len(t.partner)), np.empty(len(t.partner))
+
+        def work(start: int, stop: int) -> float:
+            pair_products(rows, mapped, t.anchor, t.partner_start, t.partner, start, stop, learned)
+            found: float = triplet_losses(
+                t.side, t.anchor_weight, t.partner_start, t.partner_weight, learned, t.rival_start, t.rival,
+                t.weight_before, t.sum_before, self.margin, width, start, stop, slope,
+            )  # fmt: skip
+            return found
+
+        chunks = chunks_of(len(t.anchor))
+        parts = threads.run(work, *zip(*chunks, strict=True)) if chunks else []
+        return math.fsum(parts), slope
+
+    def value(self, variable: np.ndarray, width: float = 0.0) -> float:
+        """Return the objective, with a hinge smoothed over `width`; 0 is the hinge itself."""
+        return self.losses(variable, width)[0] + self.mu * self.form.penalty(variable)[0]
+
+    def value_and_gradient(self, variable: np.ndarray, width: float) -> tuple[float, np.ndarray]:
+        """Return the smoothed objective and its gradient."""
+        loss, slope = self.losses(variable, width)
+        away, away_gradient = self.form.penalty(variable)
+        gradient = self.form.gradient(variable, self.triplets, slope)
+        return loss + self.mu * away, gradient + self.mu * away_gradient
+
+    def lower_bound(self, at: np.ndarray, value: float, gradient: np.ndarray) -> float:
+        """Return a lower bound on the minimum: that of the strongly convex model of the smoothed objective at a point.
+
+        F(v) >= F(at) + gradient . (v - at) + mu |v - at|^2, and the smoothed objective is never above the exact one.
+        """
+        if not self.form.is_convex:
+            return -math.inf
+        if self.mu > 0.0:
+            best = self.form.project(at - gradient / (2.0 * self.mu))
+        else:
+            best = self.form.least_linear(gradient)
+        step = best - at
+        return value + float(np.sum(gradient * step)) + self.mu * float(np.sum(step * step))
+
+
+@dataclass
+class _State:
+    """The iterate x with its objectives, the point z of the accelerated method, and the weight theta of z."""
+
+    x: np.ndarray
+    exact: float
+    z: np.ndarray
+    theta: float = 1.0
+
+
+def solve(
+    problem: MetricProblem, tol: float, max_iter: int, watch: Callable[[np.ndarray, float], Any] = lambda x, value: None
+) -> Solution:
+    """Minimise from the identity.
+
+    Parameters
+    ----------
+    problem : MetricProblem
+    tol : float
+        Stops when the gap is at most this share of the objective at the start. A form that is not convex stops when
+        10 iterations gain less than that.
+    max_iter : int
+    watch : callable
+        watch(variable, exact objective), called with the start and after every iteration.
+    """
+    x = problem.form.start()
+    exact = problem.value(x)
+    watch(x, exact)
+    objective, lower = [exact], -math.inf
+    enough = tol * abs(exact)
+    width, least_width = FIRST_WIDTH * exact, LEAST_WIDTH * exact
+    total = problem.triplets.total_weight
+    width, least_width = (width / total, least_width / total) if total else (0.0, 0.0)
+    state, steepness, n_iter = _State(x, exact, x), 1.0, 0
+    has_converged = exact == 0.0 or total == 0.0
+    while not has_converged and n_iter < max_iter:
+        n_iter += 1
+        before = state.exact
+        y = (1.0 - state.theta) * state.x + state.theta * state.z
+        value, gradient = problem.value_and_gradient(y, width)
+        lower = max(lower, problem.lower_bound(y, value, gradient))
+        steepness = _step(problem, state, y, value, gradient, width, steepness)
+        objective.append(state.exact)
+        watch(state.x, state.exact)
+        gained, gap = before - state.exact, state.exact - lower
+        if problem.form.is_convex:
+            has_converged = gap <= enough
+            is_stuck = gained <= 0.0 or width * total > gap
+        else:
+            is_stuck = gained <= 0.0
+            earlier = objective[max(0, len(objective) - 1 - PATIENCE)]
+            has_converged = n_iter > PATIENCE and earlier - state.exact <= enough and width * total <= enough
+            is_stuck = is_stuck or (earlier - state.exact <= enough and n_iter > PATIENCE)
+        if is_stuck and not has_converged:
+            width = max(width / 2.0, least_width)
+            if gained <= 0.0:
+                state.z, state.theta = state.x, 1.0
+    gap = max(0.0, state.exact - lower) if problem.form.is_convex else None
+    if problem.form.is_convex and (not problem.triplets.total_weight or objective[0] == 0.0):
+        gap = 0.0
+    return Solution(state.x, objective, gap, n_iter, has_converged)
+
+
+def _step(
+    problem: MetricProblem, state: _State, y: np.ndarray, value: float, gradient: np.ndarray, width: float,
+    steepness: float,
+) -> float:  # fmt: skip
+    """Make one accelerated step; keep the old iterate if it is better. Return the steepness that held."""
+    theta = state.theta
+    steepness /= 1.5
+    while True:
+        z = problem.form.project(state.z - gradient / (theta * steepness))
+        x = (1.0 - theta) * state.x + theta * z
+        move = x - y
+        smooth = problem.value(x, width)
+        limit = value + float(np.sum(gradient * move)) + 0.5 * steepness * float(np.sum(move * move))
+        if smooth <= limit + 1e-12 * abs(value) or steepness > 1e30:
+            break
+        steepness *= 2.0
+    exact = problem.value(x)
+    if exact <= state.exact:
+        state.x, state.exact, state.z = x, exact, z
+        state.theta = 2.0 / (1.0 + math.sqrt(1.0 + 4.0 / theta**2))
+    else:
+        state.z, state.theta = state.x, 1.0  # restart without momentum
+    return steepness
