@@ -100,7 +100,7 @@ class PointSet:
     ):
         self.points = np.ascontiguousarray(points, np.float64)
         self.metric, self.power = metric, METRICS[metric]
-        self.algorithm = _algorithm_for(self.points, algorithm)
+        self.algorithm = algorithm_for(self.points.shape, algorithm)
         self.graph: np.ndarray | None = None
         if self.algorithm == "kd_tree":
             self._tree = KDTree(self.points, metric=metric)
@@ -175,9 +175,9 @@ class PointSet:
         )
 
 
-def _algorithm_for(points: np.ndarray, wanted: str) -> str:
-    """Return the search for a set of points: "kd_tree", "brute" or "approximate"."""
-    m, d = points.shape
+def algorithm_for(shape: tuple[int, ...], wanted: str) -> str:
+    """Return the search for points of a shape (m, d): "kd_tree", "brute" or "approximate"."""
+    m, d = shape
     if wanted == "approximate" and m > EXACT_POINTS:
         return "approximate"
     if wanted in ("kd_tree", "brute"):

@@ -14,7 +14,6 @@ The rules, per column:
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Self
 
@@ -128,6 +127,20 @@ class Space:
             at += width
         return out
 
+    def values(self, points: np.ndarray) -> np.ndarray:
+        """Return the encoded rows that points stand for, float64 (n, n_features); NaN in columns that carry nothing."""
+        out = np.full((len(points), len(self.scale)), np.nan)
+        at = 0
+        for f, width in enumerate(self._widths.tolist()):
+            own = points[:, at : at + width]
+            if width and self.n_categories[f]:
+                out[:, f] = np.where(own.any(axis=1), own.argmax(axis=1), np.nan)
+            elif width and self.scale[f] > 0:
+                is_missing = own[:, -1] > 0 if self.gap[f] > 0 else np.zeros(len(points), bool)
+                out[:, f] = np.where(is_missing, np.nan, own[:, 0] * self.scale[f] + self.centre[f])
+            at += width
+        return out
+
     def by_column(self, differences: np.ndarray) -> np.ndarray:
         """Return squared distances per column, float64 (n, n_features), of differences of points (n, n_dims)."""
         out = np.zeros((len(differences), len(self.scale)))
@@ -191,9 +204,3 @@ def _sums(which: np.ndarray, weight: np.ndarray, n: int) -> np.ndarray:
     """Return the weight of each distinct value, added up in an order that does not depend on that of the rows."""
     order = np.lexsort((weight, which))
     return np.bincount(which[order], weight[order], n)
-
-
-def dims_in_words(names: Sequence[str], space: Space) -> str:
-    """Return how many columns and coordinates a space has, in words."""
-    n_used = len(np.unique(space.column_of))
-    return f"{n_used} of {len(names)} columns, {space.n_dims} coordinates"
