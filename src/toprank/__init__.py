@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from toprank.rankers.greedy.ranking_tree import RankingTree
     from toprank.rankers.meta.meta_ap import MetaAP
     from toprank.rankers.meta.treerank import TreeRank
+    from toprank.rankers.neighbours.gamma_knn import GammaKNN
 
 __version__ = "0.1.0"
 
@@ -35,6 +36,7 @@ __all__ = [
     "CostOptimalForest",
     "CostPath",
     "CostTree",
+    "GammaKNN",
     "InputError",
     "MetaAP",
     "MetaAPForest",

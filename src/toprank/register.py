@@ -58,6 +58,7 @@ ENTRIES = (
     Entry("TAOTree", "toprank.rankers.cost.tao_tree", "tree", "tao"),
     Entry("CostTree", "toprank.rankers.cost.cost_tree", "tree", "cost-tree"),
     Entry("RankingTree", "toprank.rankers.greedy.ranking_tree", "tree", "tree"),
+    Entry("GammaKNN", "toprank.rankers.neighbours.gamma_knn", "other", "gamma-knn"),
     Entry("TAOClassifier", "toprank.rankers.cost.tao_classifier", "classes"),
 )
 """In the order of the command line's lists."""
