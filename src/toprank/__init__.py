@@ -28,10 +28,12 @@ if TYPE_CHECKING:
     from toprank.rankers.meta.meta_ap import MetaAP
     from toprank.rankers.meta.treerank import TreeRank
     from toprank.rankers.neighbours.gamma_knn import GammaKNN
+    from toprank.rankers.neighbours.mlfp import MLFP
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "MLFP",
     "CostOptimalCurve",
     "CostOptimalForest",
     "CostPath",

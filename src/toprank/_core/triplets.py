@@ -82,7 +82,7 @@ def triplet_losses(
 ):  # fmt: skip
     """Sum the losses of the triplets of anchors start to stop; write each pair's derivative by its learned distance.
 
-    Pre:  weight_before and sum_before as written by `cumulate_rivals`; width >= 0; slope float64, one value per partner.
+    Pre:  weight_before and sum_before by `cumulate_rivals`; width >= 0; slope float64, one value per partner.
     Cost: per partner two binary searches among the rivals, and the rivals in the smooth part.
     """
     total = 0.0

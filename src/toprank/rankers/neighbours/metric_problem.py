@@ -2,8 +2,8 @@
 
 The solver is an accelerated projected gradient method all of whose points are feasible: gradients are taken at, and
 steps lead to, convex combinations of projected points (Auslender and Teboulle, 2006). The hinge is smoothed for the
-gradients only. A step is taken only if it does not raise the exact objective; where none is left, the hinge is smoothed
-less. Strong convexity gives a lower bound on the optimum after every gradient, so the solver knows how far it is from it.
+gradients only. A step is taken only if it does not raise the exact objective; if none is left, the hinge is smoothed
+less. Strong convexity gives a lower bound on the minimum after every gradient, so the solver knows how far it is.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import scipy.sparse
 
 from toprank._core.threads import Threads
 from toprank._core.triplets import add_squared_differences, pair_products, triplet_losses
-from toprank.rankers.neighbours.triplets import Triplets
+from toprank.rankers.neighbours.triplets import Triplets, block_of_all
 
 CHUNK_ANCHORS = 512
 """Anchors per call of a kernel: sums over chunks do not depend on the number of threads."""
@@ -32,6 +32,10 @@ LEAST_WIDTH = 1e-9
 
 PATIENCE = 10
 """Iterations over which a form that is not convex must gain something."""
+
+
+RISK_DISTANCES = 4_000_000
+"""Distances held at once when all triplets are added up."""
 
 
 class MatrixForm(ABC):
@@ -82,15 +86,19 @@ class DiagonalForm(MatrixForm):
     """M = diag(variable); the projection clips to [0, 1]."""
 
     def start(self) -> np.ndarray:
+        """Return the variable of the identity."""
         return np.ones(self.rows.shape[1])
 
     def project(self, variable: np.ndarray) -> np.ndarray:
+        """Return the nearest feasible variable."""
         return np.clip(variable, 0.0, 1.0)
 
     def map_rows(self, variable: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return two arrays whose differences have the squared distance as dot product."""
         return self.rows, self.rows * variable
 
     def gradient(self, variable: np.ndarray, triplets: Triplets, slope: np.ndarray) -> np.ndarray:
+        """Return the gradient of the sum of slope times squared distance."""
         chunks = chunks_of(len(triplets.anchor))
         parts = np.zeros((len(chunks), self.rows.shape[1]))
         self.threads.run(
@@ -103,12 +111,15 @@ class DiagonalForm(MatrixForm):
         return parts.sum(axis=0)
 
     def penalty(self, variable: np.ndarray) -> tuple[float, np.ndarray]:
+        """Return |M - I|^2 and its gradient."""
         return float(np.sum((variable - 1.0) ** 2)), 2.0 * (variable - 1.0)
 
     def components(self, variable: np.ndarray) -> np.ndarray:
+        """Return L with M = L'L."""
         return np.diag(np.sqrt(variable))
 
     def least_linear(self, gradient: np.ndarray) -> np.ndarray:
+        """Return where the dot product with `gradient` is least."""
         return (gradient < 0.0).astype(np.float64)
 
 
@@ -116,28 +127,35 @@ class FullForm(MatrixForm):
     """M = variable, symmetric; the projection clips the eigenvalues to [0, 1]."""
 
     def start(self) -> np.ndarray:
+        """Return the variable of the identity."""
         return np.eye(self.rows.shape[1])
 
     def project(self, variable: np.ndarray) -> np.ndarray:
+        """Return the nearest feasible variable."""
         values, vectors = scipy.linalg.eigh((variable + variable.T) / 2)
         return (vectors * np.clip(values, 0.0, 1.0)) @ vectors.T
 
     def map_rows(self, variable: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return two arrays whose differences have the squared distance as dot product."""
         return self.rows, np.ascontiguousarray(self.rows @ variable)
 
     def gradient(self, variable: np.ndarray, triplets: Triplets, slope: np.ndarray) -> np.ndarray:
+        """Return the gradient of the sum of slope times squared distance."""
         return outer_products(self.rows, triplets, slope)
 
     def penalty(self, variable: np.ndarray) -> tuple[float, np.ndarray]:
+        """Return |M - I|^2 and its gradient."""
         away = variable - np.eye(len(variable))
         return float(np.sum(away**2)), 2.0 * away
 
     def components(self, variable: np.ndarray) -> np.ndarray:
+        """Return L with M = L'L."""
         values, vectors = scipy.linalg.eigh((variable + variable.T) / 2)
         root = np.sqrt(np.clip(values, 0.0, 1.0))[::-1, None] * vectors.T[::-1]
         return root * np.where(root[np.arange(len(root)), np.abs(root).argmax(axis=1)] < 0, -1.0, 1.0)[:, None]
 
     def least_linear(self, gradient: np.ndarray) -> np.ndarray:
+        """Return where the dot product with `gradient` is least."""
         values, vectors = scipy.linalg.eigh((gradient + gradient.T) / 2)
         return (vectors * (values < 0.0)) @ vectors.T
 
@@ -165,22 +183,27 @@ class LowRankForm(MatrixForm):
         return first * np.where(first[np.arange(len(first)), np.abs(first).argmax(axis=1)] < 0, -1.0, 1.0)[:, None]
 
     def project(self, variable: np.ndarray) -> np.ndarray:
+        """Return the nearest feasible variable."""
         left, values, right = scipy.linalg.svd(variable, full_matrices=False)
         return (left * np.minimum(values, 1.0)) @ right
 
     def map_rows(self, variable: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return two arrays whose differences have the squared distance as dot product."""
         mapped = np.ascontiguousarray(self.rows @ variable.T)
         return mapped, mapped
 
     def gradient(self, variable: np.ndarray, triplets: Triplets, slope: np.ndarray) -> np.ndarray:
+        """Return the gradient of the sum of slope times squared distance."""
         return 2.0 * variable @ outer_products(self.rows, triplets, slope)
 
     def penalty(self, variable: np.ndarray) -> tuple[float, np.ndarray]:
+        """Return |M - I|^2 and its gradient."""
         inner = variable @ variable.T  # |L'L - I|^2 = |LL'|^2 - 2 tr LL' + d
         value = float(np.sum(inner**2) - 2.0 * np.trace(inner) + self.rows.shape[1])
         return value, 4.0 * (inner @ variable - variable)
 
     def components(self, variable: np.ndarray) -> np.ndarray:
+        """Return L with M = L'L."""
         return variable
 
 
@@ -373,3 +396,26 @@ def _step(
     else:
         state.z, state.theta = state.x, 1.0  # restart without momentum
     return steepness
+
+
+def risk_of_all(
+    points: np.ndarray, is_positive: np.ndarray, weight: np.ndarray, components: np.ndarray, margin: float,
+    threads: Threads,
+) -> float:  # fmt: skip
+    """Return R_S of section 3.4: the losses of all triplets of training cases, divided by m^3.
+
+    Anchors are taken a few at a time, so that memory stays small.
+    """
+    mapped = points @ components.T
+    total = 0.0
+    size = max(1, RISK_DISTANCES // len(points))
+    for start in range(0, len(points), size):
+        anchors = slice(start, min(start + size, len(points)))
+        triplets, learned = block_of_all(points, mapped, is_positive, weight, anchors)
+        slope = np.empty(len(learned))
+        total += triplet_losses(
+            triplets.side, triplets.anchor_weight, triplets.partner_start, triplets.partner_weight, learned,
+            triplets.rival_start, triplets.rival, triplets.weight_before, triplets.sum_before, margin, 0.0, 0,
+            len(triplets.anchor), slope,
+        )  # fmt: skip
+    return total

@@ -172,11 +172,15 @@ class NeighbourRanker(Ranker):
     def _leave_out(self, data: Cases, points: np.ndarray, components: np.ndarray | None, threads: Threads) -> LeftOut:
         """Compare training rows with all other rows, or with those of the other folds."""
         if self.cv is None:
-            rows, weight = sample_cases(data.is_positive, data.weight, LEFT_OUT_ROWS)
-            own = np.ones(len(weight)) if data.weight is None else data.weight
-            evidence = self._evidence(self._known, points[rows], threads, rows)
-            return LeftOut(rows, data.is_positive[rows], weight[rows], own[rows], evidence, LEAVE_ONE_OUT)
+            return self._leave_one_out(data, points, threads)
         return self._leave_folds_out(data, points, components, threads, self.cv)
+
+    def _leave_one_out(self, data: Cases, points: np.ndarray, threads: Threads) -> LeftOut:
+        """Compare training rows with all other rows."""
+        rows, weight = sample_cases(data.is_positive, data.weight, LEFT_OUT_ROWS)
+        own = np.ones(len(weight)) if data.weight is None else data.weight
+        evidence = self._evidence(self._known, points[rows], threads, rows)
+        return LeftOut(rows, data.is_positive[rows], weight[rows], own[rows], evidence, LEAVE_ONE_OUT)
 
     def _leave_folds_out(
         self, data: Cases, points: np.ndarray, components: np.ndarray | None, threads: Threads, cv: Any
@@ -192,9 +196,8 @@ class NeighbourRanker(Ranker):
         found = []
         for fold in folds:
             inside = fold.inside
-            known = self._known_cases(
-                points[inside], data.is_positive[inside], fold.weight[inside], components, threads, inside
-            )
+            cases = points[inside], data.is_positive[inside], fold.weight[inside]
+            known = self._known_cases(*cases, self._metric_of_fold(*cases, components, threads), threads, inside)
             found.append(self._evidence(known, points[fold.held_out], threads, None))
         rows = np.concatenate([fold.held_out for fold in folds])
         weight = np.concatenate([fold.weight[fold.held_out] for fold in folds])
@@ -203,6 +206,16 @@ class NeighbourRanker(Ranker):
         )
         evidence = tuple(np.concatenate(parts) for parts in zip(*found, strict=True))
         return LeftOut(rows, data.is_positive[rows], weight, own, evidence, by_folds(len(folds)))
+
+    def _metric_of_fold(
+        self, points: np.ndarray, is_positive: np.ndarray, weight: np.ndarray, components: np.ndarray | None,
+        threads: Threads,
+    ) -> np.ndarray | None:  # fmt: skip
+        """Return the linear map for the points of a fold: learned again, if it is learned at all."""
+        if not hasattr(self.metric, "learn_components"):
+            return components
+        learned: np.ndarray = self.metric.learn_components(points, is_positive, weight, threads)
+        return learned
 
     def _measure_recall(self, points: np.ndarray, left_out: LeftOut, threads: Threads) -> float:
         """Return the share of the nearest negatives and positives that the search finds, the lower of both."""

@@ -16,6 +16,7 @@ from toprank.rankers.neighbours.search import PointSet
 MAX_RIVALS = 25_000_000
 """Most distances to rivals held at once; 24 bytes each."""
 
+
 @dataclass(frozen=True)
 class Triplets:
     """Anchors, the positives whose distance to them is learned, and the negatives they are compared with.
@@ -119,9 +120,23 @@ def make_triplets(
     )  # fmt: skip
 
 
-def nearest_lists(
-    points: np.ndarray, in_class: np.ndarray, weight: np.ndarray, k: int, threads: Threads
-) -> Lists:
+def distinct_cases(
+    points: np.ndarray, is_positive: np.ndarray, weight: np.ndarray | None
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return distinct points of each class in a fixed order, their classes, and how many cases each stands for.
+
+    So row order changes nothing, and weight 2 is the row twice. Points of weight 0 are left out.
+    """
+    weight = np.ones(len(points)) if weight is None else weight
+    points, is_positive, weight = points[weight > 0], is_positive[weight > 0], weight[weight > 0]
+    table = np.ascontiguousarray(np.column_stack((is_positive, points)) + 0.0)  # -0.0 is 0.0
+    distinct, which = np.unique(table, axis=0, return_inverse=True)
+    order = np.lexsort((weight, which.ravel()))
+    total = np.bincount(which.ravel()[order], weight[order], len(distinct))
+    return np.ascontiguousarray(distinct[:, 1:]), distinct[:, 0] > 0, total
+
+
+def nearest_lists(points: np.ndarray, in_class: np.ndarray, weight: np.ndarray, k: int, threads: Threads) -> Lists:
     """Return the k nearest rows of a class for each row.
 
     A row of weight 2 is two rows: it counts twice among the neighbours of others, and once among its own. Where weights
@@ -222,3 +237,26 @@ def choose_triplets(
         rng = np.random.default_rng(seed)
         partners, rivals = (sampled_lists(points, side, weight, n_sampled, rng) for side in (is_positive, ~is_positive))
     return make_triplets(is_positive, weight, partners, rivals, float(weight.sum()) ** 3 if per_case else None)
+
+
+def block_of_all(
+    points: np.ndarray, mapped: np.ndarray, is_positive: np.ndarray, weight: np.ndarray, anchors: slice
+) -> tuple[Triplets, np.ndarray]:
+    """Return all triplets of some anchors, divided by m^3, and the learned squared distances of their pairs."""
+    sides = np.flatnonzero(is_positive), np.flatnonzero(~is_positive)
+    alpha, m = weight[is_positive].sum() / weight.sum(), weight.sum()
+    learned = cdist(mapped[anchors], mapped[sides[0]], "sqeuclidean")
+    length = cdist(points[anchors], points[sides[1]], "sqeuclidean")
+    order = np.argsort(length, axis=1, kind="stable")
+    n = len(length)
+    start = [np.arange(n + 1) * len(side) for side in sides]
+    rival, rival_weight = np.take_along_axis(length, order, axis=1).ravel(), weight[sides[1]][order].ravel()
+    weight_before = np.empty(len(rival) + n)
+    sum_before = np.empty_like(weight_before)
+    cumulate_rivals(start[1], rival, rival_weight, weight_before, sum_before)
+    share = weight[anchors] * np.where(is_positive[anchors], 1.0 - alpha, alpha) / m**3
+    triplets = Triplets(
+        np.arange(n), np.where(is_positive[anchors], 1.0, -1.0), share, start[0], np.tile(sides[0], n),
+        np.tile(weight[sides[0]], n), start[1], rival, weight_before, sum_before, float(n * len(rival)),
+    )  # fmt: skip
+    return triplets, learned.ravel()
