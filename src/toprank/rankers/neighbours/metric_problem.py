@@ -2,8 +2,8 @@
 
 The solver is an accelerated projected gradient method all of whose points are feasible: gradients are taken at, and
 steps lead to, convex combinations of projected points (Auslender and Teboulle, 2006). The hinge is smoothed for the
-gradients only. A step is taken only if it does not raise the exact objective; if none is left, the hinge is smoothed
-less. Strong convexity gives a lower bound on the minimum after every gradient, so the solver knows how far it is.
+gradients only, less and less. A step that raises the smoothed objective is undone; the result is the iterate with the
+least exact objective. The gradients also give a lower bound on the minimum, so the solver knows how far it is from it.
 """
 
 from __future__ import annotations
@@ -12,11 +12,13 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
 import scipy.linalg
 import scipy.sparse
+from threadpoolctl import ThreadpoolController
 
 from toprank._core.threads import Threads
 from toprank._core.triplets import add_squared_differences, pair_products, triplet_losses
@@ -25,9 +27,11 @@ from toprank.rankers.neighbours.triplets import Triplets, block_of_all
 CHUNK_ANCHORS = 512
 """Anchors per call of a kernel: sums over chunks do not depend on the number of threads."""
 
-FIRST_WIDTH = 0.05
-LEAST_WIDTH = 1e-9
-"""Width of the smoothing at the start and at the end, as a share of the objective at the identity."""
+FIRST_WIDTH = 0.1
+"""Width of the smoothing at the start, as a share of the mean loss at the identity."""
+
+ROUNDING = 1e-12
+"""Share of the objective that counts as rounding."""
 
 
 PATIENCE = 10
@@ -207,6 +211,12 @@ class LowRankForm(MatrixForm):
         return variable
 
 
+@cache
+def linear_algebra() -> ThreadpoolController:
+    """Return the controller of the threads of linear algebra: more than one slow small matrices down."""
+    return ThreadpoolController()
+
+
 def chunks_of(n_anchors: int) -> list[tuple[int, int]]:
     """Return (start, stop) of runs of anchors."""
     return [(s, min(s + CHUNK_ANCHORS, n_anchors)) for s in range(0, n_anchors, CHUNK_ANCHORS)]
@@ -236,7 +246,7 @@ class Solution:
     variable : float64 array
         Feasible.
     objective : list of float
-        Exact objective at the start and after every iteration; never rises.
+        Least exact objective of the iterates so far, at the start and after every iteration; never rises.
     gap : float or None
         Upper bound on how far the objective is above its minimum; None if the form is not convex.
     n_iter : int
@@ -295,29 +305,62 @@ class MetricProblem:
         gradient = self.form.gradient(variable, self.triplets, slope)
         return loss + self.mu * away, gradient + self.mu * away_gradient
 
-    def lower_bound(self, at: np.ndarray, value: float, gradient: np.ndarray) -> float:
-        """Return a lower bound on the minimum: that of the strongly convex model of the smoothed objective at a point.
-
-        F(v) >= F(at) + gradient . (v - at) + mu |v - at|^2, and the smoothed objective is never above the exact one.
-        """
+    def least_of(self, model: LowerModel) -> float:
+        """Return the least value that a lower model has in the feasible set: a lower bound on the minimum."""
         if not self.form.is_convex:
             return -math.inf
         if self.mu > 0.0:
-            best = self.form.project(at - gradient / (2.0 * self.mu))
+            at = self.form.project(-model.slope / (2.0 * self.mu))
         else:
-            best = self.form.least_linear(gradient)
-        step = best - at
-        return value + float(np.sum(gradient * step)) + self.mu * float(np.sum(step * step))
+            at = self.form.least_linear(model.slope)
+        return model.constant + float(np.sum(model.slope * at)) + self.mu * float(np.sum(at * at))
+
+
+@dataclass(frozen=True)
+class LowerModel:
+    """constant + slope . v + mu |v|^2, nowhere above the objective.
+
+    The smoothed objective is nowhere above the exact one, and strong convexity says F(v) >= F(y) + F'(y) . (v - y) +
+    mu |v - y|^2. Averages of such models are such models.
+    """
+
+    constant: float
+    slope: np.ndarray
+
+    @classmethod
+    def at(cls, y: np.ndarray, value: float, gradient: np.ndarray, mu: float) -> LowerModel:
+        """Return the model at a point."""
+        constant = value - float(np.sum(gradient * y)) + mu * float(np.sum(y * y))
+        return cls(constant, gradient - 2.0 * mu * y)
+
+    def blend(self, other: LowerModel, share: float) -> LowerModel:
+        """Return (1 - share) * self + share * other."""
+        return LowerModel(
+            (1.0 - share) * self.constant + share * other.constant,
+            (1.0 - share) * self.slope + share * other.slope,
+        )
 
 
 @dataclass
 class _State:
-    """The iterate x with its objectives, the point z of the accelerated method, and the weight theta of z."""
+    """Where the accelerated method is.
+
+    x is the iterate and `smooth` its smoothed objective, z the point that gathers the steps, theta its weight, `model`
+    the average of the lower models on the way; `best` is the iterate with the least exact objective so far.
+    """
 
     x: np.ndarray
-    exact: float
+    smooth: float
     z: np.ndarray
+    best: np.ndarray
+    exact: float
     theta: float = 1.0
+    steepness: float = 1.0
+    model: LowerModel | None = None
+
+    def restart(self) -> None:
+        """Forget the momentum."""
+        self.z, self.theta = self.x, 1.0
 
 
 def solve(
@@ -333,69 +376,70 @@ def solve(
         10 iterations gain less than that.
     max_iter : int
     watch : callable
-        watch(variable, exact objective), called with the start and after every iteration.
+        watch(iterate, exact objective of the best iterate), called with the start and after every iteration.
     """
+    with linear_algebra().limit(limits=1, user_api="blas"):
+        return _solve(problem, tol, max_iter, watch)
+
+
+def _solve(problem: MetricProblem, tol: float, max_iter: int, watch: Callable[[np.ndarray, float], Any]) -> Solution:
     x = problem.form.start()
-    exact = problem.value(x)
+    exact, total = problem.value(x), problem.triplets.total_weight
     watch(x, exact)
-    objective, lower = [exact], -math.inf
-    enough = tol * abs(exact)
-    width, least_width = FIRST_WIDTH * exact, LEAST_WIDTH * exact
-    total = problem.triplets.total_weight
-    width, least_width = (width / total, least_width / total) if total else (0.0, 0.0)
-    state, steepness, n_iter = _State(x, exact, x), 1.0, 0
-    has_converged = exact == 0.0 or total == 0.0
-    while not has_converged and n_iter < max_iter:
-        n_iter += 1
-        before = state.exact
+    objective = [exact]
+    if exact == 0.0 or total == 0.0:  # no loss to lower, so that the penalty alone decides
+        return Solution(x, objective, 0.0 if problem.form.is_convex else None, 0, True)
+    enough, lower = tol * exact, -math.inf
+    # Smoothing lowers the objective by at most width * total / 2: half of what may be left at the end.
+    width, least_width = max(FIRST_WIDTH, tol) * exact / total, enough / total
+    state = _State(x, problem.value(x, width), x, x, exact)
+    has_converged = False
+    while not has_converged and len(objective) <= max_iter:
         y = (1.0 - state.theta) * state.x + state.theta * state.z
         value, gradient = problem.value_and_gradient(y, width)
-        lower = max(lower, problem.lower_bound(y, value, gradient))
-        steepness = _step(problem, state, y, value, gradient, width, steepness)
+        here = LowerModel.at(y, value, gradient, problem.mu)
+        state.model = here if state.model is None else state.model.blend(here, state.theta)
+        lower = max(lower, problem.least_of(here), problem.least_of(state.model))
+        _step(problem, state, y, value, gradient, width)
         objective.append(state.exact)
         watch(state.x, state.exact)
-        gained, gap = before - state.exact, state.exact - lower
         if problem.form.is_convex:
-            has_converged = gap <= enough
-            is_stuck = gained <= 0.0 or width * total > gap
+            has_converged, is_smooth = state.exact - lower <= enough, state.smooth - lower > width * total / 2.0
         else:
-            is_stuck = gained <= 0.0
-            earlier = objective[max(0, len(objective) - 1 - PATIENCE)]
-            has_converged = n_iter > PATIENCE and earlier - state.exact <= enough and width * total <= enough
-            is_stuck = is_stuck or (earlier - state.exact <= enough and n_iter > PATIENCE)
-        if is_stuck and not has_converged:
-            width = max(width / 2.0, least_width)
-            if gained <= 0.0:
-                state.z, state.theta = state.x, 1.0
+            is_smooth = len(objective) <= PATIENCE or objective[-1 - PATIENCE] - state.exact > enough
+            has_converged = not is_smooth and width <= least_width
+        if not is_smooth and width > least_width:
+            width = max(width / 4.0, least_width)
+            state.smooth = problem.value(state.x, width)
+            state.restart()
     gap = max(0.0, state.exact - lower) if problem.form.is_convex else None
-    if problem.form.is_convex and (not problem.triplets.total_weight or objective[0] == 0.0):
-        gap = 0.0
-    return Solution(state.x, objective, gap, n_iter, has_converged)
+    return Solution(state.best, objective, gap, len(objective) - 1, has_converged)
 
 
 def _step(
-    problem: MetricProblem, state: _State, y: np.ndarray, value: float, gradient: np.ndarray, width: float,
-    steepness: float,
-) -> float:  # fmt: skip
-    """Make one accelerated step; keep the old iterate if it is better. Return the steepness that held."""
+    problem: MetricProblem, state: _State, y: np.ndarray, value: float, gradient: np.ndarray, width: float
+) -> None:
+    """Make one accelerated step; one that raises the smoothed objective is undone and the momentum forgotten."""
     theta = state.theta
-    steepness /= 1.5
+    steepness = state.steepness / 1.5
     while True:
         z = problem.form.project(state.z - gradient / (theta * steepness))
         x = (1.0 - theta) * state.x + theta * z
         move = x - y
         smooth = problem.value(x, width)
         limit = value + float(np.sum(gradient * move)) + 0.5 * steepness * float(np.sum(move * move))
-        if smooth <= limit + 1e-12 * abs(value) or steepness > 1e30:
+        if smooth <= limit + ROUNDING * abs(value):
             break
         steepness *= 2.0
+    state.steepness = steepness
+    if smooth > state.smooth:
+        state.restart()
+        return
+    state.x, state.smooth, state.z = x, smooth, z
+    state.theta = 2.0 / (1.0 + math.sqrt(1.0 + 4.0 / theta**2))
     exact = problem.value(x)
-    if exact <= state.exact:
-        state.x, state.exact, state.z = x, exact, z
-        state.theta = 2.0 / (1.0 + math.sqrt(1.0 + 4.0 / theta**2))
-    else:
-        state.z, state.theta = state.x, 1.0  # restart without momentum
-    return steepness
+    if exact < state.exact:
+        state.best, state.exact = x, exact
 
 
 def risk_of_all(

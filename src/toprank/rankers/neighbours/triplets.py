@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
 from scipy.spatial.distance import cdist
@@ -89,7 +88,8 @@ class Lists:
 
 def segment_sums(values: np.ndarray, start: np.ndarray) -> np.ndarray:
     """Return the sums of values[start[i]:start[i + 1]], float64."""
-    return np.array([values[a:b].sum() for a, b in pairwise(start.tolist())], np.float64)
+    n = len(start) - 1
+    return np.bincount(np.repeat(np.arange(n), np.diff(start)), values, n)
 
 
 def make_triplets(
