@@ -17,3 +17,4 @@ from toprank.experiment.methods import boosting as boosting
 from toprank.experiment.methods import boosted_rankers as boosted_rankers
 from toprank.experiment.methods import balanced as balanced
 from toprank.experiment.methods import neighbours as neighbours
+from toprank.experiment.methods import metric_learning as metric_learning
