@@ -175,10 +175,19 @@ class KnownCases:
     positives, negatives : CaseSet
     components : float64 array of shape (p, n_dims) or None
         Linear map of a learned metric: distances to positives are measured after it, those to negatives before it.
+    synthetic : CaseSet or None
+        Positives that a sampler made up.
     """
 
-    def __init__(self, positives: CaseSet, negatives: CaseSet, components: np.ndarray | None = None):
+    def __init__(
+        self,
+        positives: CaseSet,
+        negatives: CaseSet,
+        components: np.ndarray | None = None,
+        synthetic: CaseSet | None = None,
+    ):
         self.positives, self.negatives, self.components = positives, negatives, components
+        self.synthetic = synthetic
 
     @classmethod
     def learn(
@@ -232,6 +241,22 @@ class KnownCases:
             out.append(found[:, 0])
         return out[0], out[1]
 
+    def distances_apart(
+        self, points: np.ndarray, votes: Votes, threads: Threads, own: np.ndarray | None = None
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return the distances to the nearest real and synthetic positives, (n, j) each, and to the deciding negative.
+
+        j is the number of positives that decide the vote; parameters as in `distances`.
+        """
+        assert self.synthetic is not None
+        image = mapped(points, self.components)
+        place = [None if own is None else positions_of(own, cases.rows) for cases in (self.positives, self.negatives)]
+        negative = self.negatives.at_count(points, np.array([votes.negatives]), threads, place[1])[:, 0]
+        real = self.positives.points.nearest(image, votes.positives, threads, place[0]).distance
+        if len(self.synthetic) == 0:
+            return real, np.full(real.shape, np.inf), negative
+        return real, self.synthetic.points.nearest(image, votes.positives, threads).distance, negative
+
     def nearest_positives(self, points: np.ndarray, k: int, threads: Threads) -> Neighbours:
         """Return the k nearest positives of each point."""
         return self.positives.points.nearest(mapped(points, self.components), min(k, len(self.positives)), threads)
@@ -243,6 +268,8 @@ class KnownCases:
 
 def positions_of(rows: np.ndarray, known: np.ndarray) -> np.ndarray:
     """Return the position of each row number in an increasing array of row numbers, -1 if it is not in it."""
+    if len(known) == 0:
+        return np.full(len(rows), -1)
     place = np.minimum(np.searchsorted(known, rows), len(known) - 1)
     return np.where(known[place] == rows, place, -1)
 

@@ -131,7 +131,7 @@ class NeighbourRanker(Ranker):
         self.recall_ = self._measure_recall(points, left_out, threads)
         self._learn_rule(left_out, points, threads)
         score = self._scores_of(left_out.evidence, points[left_out.rows])
-        if left_out.source == LEAVE_ONE_OUT and len(left_out.rows) == np.count_nonzero(weight):
+        if len(np.unique(left_out.rows)) == len(left_out.rows) == np.count_nonzero(weight):  # so was each row, once
             self._left_out_score = np.zeros(len(weight))
             self._left_out_score[left_out.rows] = score
         return Unseen(
