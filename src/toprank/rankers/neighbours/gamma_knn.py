@@ -120,7 +120,7 @@ class GammaKNN(NeighbourRanker):
     >>> model = GammaKNN(n_neighbors=3, budget=20).fit(data.X, data.y)
     >>> 0 < model.gamma_ < 1
     True
-    >>> model.top_k(data.X, 1, reasons=1)["reason_1"][0].startswith("near known positive")
+    >>> model.top_k(data.X, 1, reasons=1)["reason_1"].iloc[0].startswith("near known positive")
     True
     """
 
@@ -215,7 +215,7 @@ class GammaKNN(NeighbourRanker):
             return known.distances_apart(points, votes, threads, own)
         return (ratios(*known.distances(points, votes, threads, own)),)
 
-    def _learn_rule(self, left_out: LeftOut, points: np.ndarray, threads: Threads) -> None:
+    def _learn_rule(self, left_out: LeftOut, data: Cases, points: np.ndarray, threads: Threads) -> None:
         measure = self.scoring if callable(self.scoring) else MEASURES[self.scoring or "f1"]
         gamma, synthetic = (
             None if isinstance(given, str) else float(given) for given in (self.gamma, self.gamma_synthetic)

@@ -74,8 +74,19 @@ class CaseSet:
         """Number of cases."""
         return float(len(self)) if self.weight is None else float(self.weight.sum())
 
+    @property
+    def weights(self) -> np.ndarray:
+        """How many cases each point stands for, float64 (m,)."""
+        return np.ones(len(self)) if self.weight is None else self.weight
+
     def at_count(
-        self, queries: np.ndarray, counts: np.ndarray, threads: Threads, own: np.ndarray | None = None
+        self,
+        queries: np.ndarray,
+        counts: np.ndarray,
+        threads: Threads,
+        own: np.ndarray | None = None,
+        *,
+        is_bounded: bool = True,
     ) -> np.ndarray:
         """Return the distances within which each query has that many cases, float64 (n, n_counts).
 
@@ -83,13 +94,14 @@ class CaseSet:
         ----------
         queries : float64 array of shape (n, d)
         counts : increasing array of shape (n_counts,)
-            If there are fewer cases in all, the distance of the farthest.
         threads : Threads
         own : int64 array of shape (n,) or None
             Position of the query in this set, -1 if it is not in it: one case there is left out.
+        is_bounded : bool
+            If there are fewer cases in all, the distance of the farthest; if False, infinite.
         """
         if self.weight is None:
-            return self._at_rank(queries, counts, threads, own)
+            return self._at_rank(queries, counts, threads, own, is_bounded)
         out = np.full((len(queries), len(counts)), np.inf)
         depth, open_rows = int(counts[-1]) + 1, np.arange(len(queries))
         while len(open_rows):
@@ -106,15 +118,19 @@ class CaseSet:
                 # A case of count 0 was left out, so that the first place that reaches a count above 0 is a case.
                 place = np.argmax(reached >= enough[:, c : c + 1], axis=1)
                 distance = np.take_along_axis(found.distance, place[:, None], axis=1)[:, 0]
-                out[open_rows[done], c] = np.where(reached[:, -1] > 0, distance, np.inf)[done]
+                is_there = reached[:, -1] >= (np.finfo(float).tiny if is_bounded else counts[c])
+                out[open_rows[done], c] = np.where(is_there, distance, np.inf)[done]
             open_rows, depth = open_rows[~done], 2 * depth
         return out
 
-    def _at_rank(self, queries: np.ndarray, counts: np.ndarray, threads: Threads, own: np.ndarray | None) -> np.ndarray:
+    def _at_rank(
+        self, queries: np.ndarray, counts: np.ndarray, threads: Threads, own: np.ndarray | None, is_bounded: bool
+    ) -> np.ndarray:
         """The same with one case per point: the distances of the counts-th nearest."""
         found = self.points.nearest(queries, int(counts[-1]), threads, own)
         n_found = (found.position >= 0).sum(axis=1)
-        place = np.minimum(np.asarray(counts)[None, :], n_found[:, None]) - 1
+        most = n_found[:, None] if is_bounded else found.position.shape[1]
+        place = np.minimum(np.asarray(counts)[None, :], most) - 1
         distance = np.take_along_axis(found.distance, np.maximum(place, 0), axis=1)
         return np.where(place < 0, np.inf, distance)
 
