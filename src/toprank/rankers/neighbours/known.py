@@ -21,6 +21,9 @@ from toprank.errors import InputError
 from toprank.rankers.neighbours.search import Neighbours, PointSet, algorithm_for, mapped
 from toprank.rankers.neighbours.space import FARTHEST
 
+ENOUGH = 1 - 1e-9
+"""Ten cases of weight 0.1 are one case, although their sum is a bit less."""
+
 
 @dataclass(frozen=True)
 class Votes:
@@ -102,8 +105,8 @@ class CaseSet:
         """
         if self.weight is None:
             return self._at_rank(queries, counts, threads, own, is_bounded)
-        out = np.full((len(queries), len(counts)), np.inf)
-        depth, open_rows = int(counts[-1]) + 1, np.arange(len(queries))
+        out, counts = np.full((len(queries), len(counts)), np.inf), np.asarray(counts) * ENOUGH
+        depth, open_rows = int(np.ceil(counts[-1])) + 1, np.arange(len(queries))
         while len(open_rows):
             mine = None if own is None else own[open_rows]
             found = self.points.nearest(queries[open_rows], depth, threads)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Callable
 from numbers import Integral, Real
@@ -150,8 +151,10 @@ class LocalGammaKNN(NeighbourRanker):
         gamma = self._gamma_of_rows(data, points, threads)[is_known]
         cluster = nearest_centre(known, self.centres_, threads)
         weight = np.ones(len(known)) if own is None else own
-        sums, weights = (np.bincount(cluster, each, len(self.centres_)) for each in (gamma * weight, weight))
-        self.gammas_ = np.where(weights > 0, sums / np.maximum(weights, np.finfo(float).tiny), self.gamma_)
+        self.gammas_ = np.full(len(self.centres_), self.gamma_)
+        for c in np.unique(cluster).tolist():  # sums that do not depend on the order of the rows
+            here = cluster == c
+            self.gammas_[c] = math.fsum(gamma[here] * weight[here]) / math.fsum(weight[here])
 
     def _gamma_of_rows(self, data: Cases, points: np.ndarray, threads: Threads) -> np.ndarray:
         """Return the mean gamma of each training row over the folds that it trained (version 2), float64 (n,)."""
@@ -185,8 +188,9 @@ class LocalGammaKNN(NeighbourRanker):
         if points.shape[1] == 0:
             return np.zeros((1, 0))
         seed = check_random_state(0 if self.random_state is None else self.random_state).randint(2**31)
-        order = np.lexsort(points.T[::-1])  # so that the order of the rows means nothing
-        points, weight = points[order], None if weight is None else weight[order]
+        weight = np.ones(len(points)) if weight is None else weight
+        order = np.lexsort((weight, *points.T[::-1]))  # so that the order of the rows means nothing
+        points, weight = points[order], weight[order]
         n_clusters = min(self.n_clusters, len(np.unique(points, axis=0)))
         with warnings.catch_warnings(), threadpool_limits(1):  # threads would change the order of sums
             warnings.simplefilter("ignore", ConvergenceWarning)

@@ -276,7 +276,8 @@ class NeighbourRanker(Ranker):
 
     def _space_points(self, X: Any) -> np.ndarray:
         """Return the rows of a table as points."""
-        return self._space.points(self._encode(X))
+        matrix = self._encode(X)
+        return self._space.points(matrix)
 
     # --- reasons ------------------------------------------------------------------------------------------------
 
