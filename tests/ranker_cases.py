@@ -14,9 +14,12 @@ from sklearn.base import clone
 
 from tables import tables
 from toprank import (
+    KNN,
     CostOptimalCurve,
     CostOptimalForest,
     CostTree,
+    GammaKNN,
+    LocalGammaKNN,
     MetaAP,
     MetaAPForest,
     RankingTree,
@@ -57,6 +60,19 @@ RANKERS = {
     "boost": TreeRankBoost(n_estimators=3, cv=2, **SMALL),
     "additive-boost": TreeRankBoost(n_estimators=3, output="additive", cv=0, **SMALL),
 }
+NEIGHBOURS = {
+    "gamma-knn": GammaKNN(n_neighbors=3),
+    "gamma-knn-fixed": GammaKNN(n_neighbors=2, gamma=0.5, metric="manhattan", scaling="standard"),
+    "local-gamma-knn": LocalGammaKNN(n_neighbors=1, n_clusters=2, cv=2),
+    "local-gamma-knn-1": LocalGammaKNN(n_clusters=3, version=1, cv=2, scoring="g_mean"),
+    "knn": KNN(),
+    "knn-weighted": KNN(rule="weighted"),
+    "knn-class-weighted": KNN(rule="class_weighted", n_neighbors=2),
+    "knn-duplicated": KNN(rule="duplicated"),
+    "krnn": KNN(rule="krnn", n_neighbors=2),
+}
+"""Rankers without trees: what holds for them is tested in rankers/neighbours/."""
+
 FORESTS = ["forest", "treerank-forest", "median-rank"]
 ENSEMBLES = [*FORESTS, "boost", "additive-boost", "cost-curve", "cost-forest"]
 TREES = [kind for kind in RANKERS if kind not in ENSEMBLES]

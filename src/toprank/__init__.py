@@ -28,11 +28,14 @@ if TYPE_CHECKING:
     from toprank.rankers.meta.meta_ap import MetaAP
     from toprank.rankers.meta.treerank import TreeRank
     from toprank.rankers.neighbours.gamma_knn import GammaKNN
+    from toprank.rankers.neighbours.knn import KNN
+    from toprank.rankers.neighbours.local_gamma_knn import LocalGammaKNN
     from toprank.rankers.neighbours.mlfp import MLFP
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "KNN",
     "MLFP",
     "CostOptimalCurve",
     "CostOptimalForest",
@@ -40,6 +43,7 @@ __all__ = [
     "CostTree",
     "GammaKNN",
     "InputError",
+    "LocalGammaKNN",
     "MetaAP",
     "MetaAPForest",
     "RankingTree",

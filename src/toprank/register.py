@@ -59,6 +59,8 @@ ENTRIES = (
     Entry("CostTree", "toprank.rankers.cost.cost_tree", "tree", "cost-tree"),
     Entry("RankingTree", "toprank.rankers.greedy.ranking_tree", "tree", "tree"),
     Entry("GammaKNN", "toprank.rankers.neighbours.gamma_knn", "other", "gamma-knn"),
+    Entry("LocalGammaKNN", "toprank.rankers.neighbours.local_gamma_knn", "other", "local-gamma-knn"),
+    Entry("KNN", "toprank.rankers.neighbours.knn", "other", "knn"),
     Entry("MLFP", "toprank.rankers.neighbours.mlfp", "other", "mlfp"),
     Entry("TAOClassifier", "toprank.rankers.cost.tao_classifier", "classes"),
 )

@@ -169,3 +169,39 @@ def along_graph(queries, points, graph, entries, n_entries, width, left_out, pow
                 kept += 1
         distance[i, kept:] = np.inf
         position[i, kept:] = -1
+
+
+@kernel
+def count_within(queries, by_feature, weight, radius, is_open, power, count, beyond):
+    """Write the weight of the points within a radius of each query, and the distance of the nearest point beyond it.
+
+    Pre:  queries float64 (n, d); by_feature float64 (d, m), C order; weight float64 (m,); radius float64 (n,), a true
+          distance, not squared; is_open: points exactly at the radius are beyond it.
+    Post: count, beyond float64 (n,): beyond is infinite if there is no such point.
+    Cost: n * m * d additions, several points per instruction.
+    """
+    d, m = by_feature.shape
+    total = np.empty(BLOCK)
+    for i in range(queries.shape[0]):
+        inside, nearest = 0.0, np.inf
+        for start in range(0, m, BLOCK):
+            stop = min(start + BLOCK, m)
+            part = total[: stop - start]
+            part[:] = 0.0
+            for f in range(d):
+                value, column = queries[i, f], by_feature[f, start:stop]
+                if power == 2:
+                    for j in range(stop - start):
+                        gap = value - column[j]
+                        part[j] += gap * gap
+                else:
+                    for j in range(stop - start):
+                        part[j] += abs(value - column[j])
+            for j in range(stop - start):
+                at = np.sqrt(part[j]) if power == 2 else part[j]
+                if at < radius[i] or (at == radius[i] and not is_open):
+                    inside += weight[start + j]
+                elif at < nearest:
+                    nearest = at
+        count[i] = inside
+        beyond[i] = nearest

@@ -225,6 +225,4 @@ register(
            summary="Nearest rows, with a distance to positives that is learned from few of them.")
 )  # fmt: skip
 register_neighbours("gmml", "GMML", make_gmml, summary="Nearest rows in the metric of geometric mean metric learning.")
-register_neighbours(
-    "imbml", "ImbML", make_imbml, summary="Nearest rows in the metric of imbalanced metric learning."
-)
+register_neighbours("imbml", "ImbML", make_imbml, summary="Nearest rows in the metric of imbalanced metric learning.")

@@ -7,17 +7,28 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
+from sklearn.utils import check_random_state
 
-from toprank._compat import Interval, Options, StrOptions
+from toprank._compat import HasMethods, Interval, Options, StrOptions
 from toprank._core.threads import Threads
+from toprank.data.cases import Cases
 from toprank.errors import InputError
 from toprank.files.model_file import without_prefix
-from toprank.rankers.neighbours.known import KnownCases, Votes, ratios, shares
+from toprank.rankers.neighbours.known import CaseSet, KnownCases, Votes, ratios, shares
 from toprank.rankers.neighbours.neighbour_ranker import NEIGHBOUR_CONSTRAINTS, LeftOut, NeighbourRanker
+from toprank.rankers.neighbours.search import PointSet, mapped
+from toprank.rankers.neighbours.space import FARTHEST
+from toprank.rankers.neighbours.synthetic import joint_ratio, resample, tune_both
 from toprank.rankers.neighbours.tuning import MEASURES, GammaCurve, gamma_curve
 from toprank.words.numbers import number_text
 
 CV = "cv"
+
+SAMPLER_FOLDS = 10
+"""Folds in which gamma is tuned beside a sampler: a left-out row must not have helped to make up others."""
+
+LEAST_GAMMA = 1e-9
+"""Stands for gamma = 0 where gamma_synthetic is compared with it."""
 
 GAMMA = [Interval(Real, 0, None, closed="left"), Options(str, {CV})]
 
@@ -49,6 +60,11 @@ class GammaKNN(NeighbourRanker):
         A model file does not keep a callable; None stands for "f1".
     max_gamma : float, default 1.0
         Largest gamma to consider. The thesis keeps to [0, 1]: larger values overfit (section 2.5.1).
+    sampler : sampler of imbalanced-learn or None, default None
+        Makes up positives, such as SMOTE, in the scaled space. Training rows are then scored in 10 folds, or as `cv`
+        says, with a sampler fitted on the other folds. A model file does not keep it. It takes no sample weights.
+    gamma_synthetic : float or "cv", default "cv"
+        What distances to synthetic positives are multiplied by; "cv" tunes it, from 0 to 2, together with gamma.
     metric : {"euclidean", "manhattan"}, array of shape (p, n_dims) or object, default "euclidean"
         An array is a linear map L: distances to positives are Euclidean after it, those to negatives before it. An
         object has a method learn_components(points, is_positive, weight, threads) that returns such a map.
@@ -78,6 +94,8 @@ class GammaKNN(NeighbourRanker):
     Attributes
     ----------
     gamma_ : float
+    gamma_synthetic_ : float or None
+        None without a sampler.
     gamma_curve_ : GammaCurve or None
         The measure at every gamma; None if gamma was given.
     tuned_score_ : float
@@ -102,7 +120,7 @@ class GammaKNN(NeighbourRanker):
     >>> model = GammaKNN(n_neighbors=3, budget=20).fit(data.X, data.y)
     >>> 0 < model.gamma_ < 1
     True
-    >>> model.top_k(data.X, 1, reasons=1)["reason_1"][0].startswith("near known positive")
+    >>> model.top_k(data.X, 1, reasons=1)["reason_1"].iloc[0].startswith("near known positive")
     True
     """
 
@@ -111,6 +129,8 @@ class GammaKNN(NeighbourRanker):
         "gamma": GAMMA,
         "scoring": [StrOptions(set(MEASURES)), callable, None],
         "max_gamma": [Interval(Real, 0, None, closed="neither")],
+        "sampler": [HasMethods(["fit_resample", "get_params"]), None],
+        "gamma_synthetic": GAMMA,
     }
 
     gamma_curve_: GammaCurve | None
@@ -122,6 +142,8 @@ class GammaKNN(NeighbourRanker):
         gamma: float | str = CV,
         scoring: str | Callable[..., Any] | None = "f1",
         max_gamma: float = 1.0,
+        sampler: Any = None,
+        gamma_synthetic: float | str = CV,
         metric: Any = "euclidean",
         scaling: str | None = "minmax",
         category_distance: float = 2.0,
@@ -138,6 +160,8 @@ class GammaKNN(NeighbourRanker):
         self.gamma = gamma
         self.scoring = scoring
         self.max_gamma = max_gamma
+        self.sampler = sampler
+        self.gamma_synthetic = gamma_synthetic
         self.metric = metric
         self.scaling = scaling
         self.category_distance = category_distance
@@ -152,25 +176,74 @@ class GammaKNN(NeighbourRanker):
 
     # --- the vote -----------------------------------------------------------------------------------------------
 
+    def _known_cases(
+        self, points: np.ndarray, is_positive: np.ndarray, weight: np.ndarray | None, components: np.ndarray | None,
+        threads: Threads, rows: np.ndarray | None = None,
+    ) -> KnownCases:  # fmt: skip
+        if self.sampler is None:
+            return super()._known_cases(points, is_positive, weight, components, threads, rows)
+        rows = np.arange(len(points)) if rows is None else rows
+        is_known = np.ones(len(points), bool) if weight is None else weight > 0
+        if weight is not None and np.any(weight[is_known] != weight[is_known][0]):
+            raise InputError(
+                "GammaKNN with a sampler takes no sample weights, as samplers ignore them, but the weights differ. "
+                "Hint: leave sample_weight or sampler out."
+            )
+        seed = check_random_state(0 if self.random_state is None else self.random_state).randint(2**31)
+        drawn = resample(points[is_known], is_positive[is_known], self.sampler, seed)
+        real, made = ~drawn.is_synthetic | ~drawn.is_positive, drawn.is_synthetic & drawn.is_positive
+        origin = np.where(drawn.rows >= 0, rows[is_known][drawn.rows], -1)
+        known = super()._known_cases(
+            drawn.points[real], drawn.is_positive[real], None, components, threads, origin[real]
+        )
+        image = mapped(drawn.points[made], components)
+        known.synthetic = CaseSet(
+            PointSet(image, metric=self._metric_name), drawn.points[made], None, np.full(made.sum(), -1)
+        )
+        return known
+
+    def _leave_out(self, data: Cases, points: np.ndarray, components: np.ndarray | None, threads: Threads) -> LeftOut:
+        if self.sampler is None:
+            return super()._leave_out(data, points, components, threads)
+        return self._leave_folds_out(data, points, components, threads, SAMPLER_FOLDS if self.cv is None else self.cv)
+
     def _evidence(
         self, known: KnownCases, points: np.ndarray, threads: Threads, own: np.ndarray | None
     ) -> tuple[np.ndarray, ...]:
-        return (ratios(*known.distances(points, Votes.from_k(self.n_neighbors_), threads, own)),)
+        votes = Votes.from_k(self.n_neighbors_)
+        if known.synthetic is not None:
+            return known.distances_apart(points, votes, threads, own)
+        return (ratios(*known.distances(points, votes, threads, own)),)
 
-    def _learn_rule(self, left_out: LeftOut, points: np.ndarray, threads: Threads) -> None:
-        measure = MEASURES[self.scoring or "f1"] if not callable(self.scoring) else self.scoring
-        (ratio,) = left_out.evidence
-        high = self.max_gamma if isinstance(self.gamma, str) else max(float(self.gamma), np.finfo(float).tiny)
-        curve = gamma_curve(ratio, left_out.is_positive, left_out.weight, measure, high)
-        self.gamma_ = curve.best if isinstance(self.gamma, str) else float(self.gamma)
-        self.gamma_curve_ = curve if isinstance(self.gamma, str) else None
+    def _learn_rule(self, left_out: LeftOut, data: Cases, points: np.ndarray, threads: Threads) -> None:
+        measure = self.scoring if callable(self.scoring) else MEASURES[self.scoring or "f1"]
+        gamma, synthetic = (
+            None if isinstance(given, str) else float(given) for given in (self.gamma, self.gamma_synthetic)
+        )
+        known = left_out.is_positive, left_out.weight, measure
+        if len(left_out.evidence) > 1:
+            self.gamma_, self.gamma_synthetic_, curve = tune_both(
+                left_out.evidence, *known, self.max_gamma, gamma, synthetic
+            )
+        else:
+            high = self.max_gamma if gamma is None else max(gamma, np.finfo(float).tiny)
+            curve = gamma_curve(left_out.evidence[0], *known, high)
+            self.gamma_, self.gamma_synthetic_ = curve.best if gamma is None else gamma, None
+        self.gamma_curve_ = curve if gamma is None else None
         self.tuned_score_ = float(curve.at(np.array([self.gamma_]))[0])
 
+    def _ratio_of(self, evidence: tuple[np.ndarray, ...]) -> np.ndarray:
+        """Return the ratio that gamma must stay below for a row to be flagged."""
+        if self.gamma_synthetic_ is None:
+            return evidence[0]
+        real, synthetic, negative = evidence
+        return joint_ratio(real, synthetic, negative, self.gamma_synthetic_ / max(self.gamma_, LEAST_GAMMA))
+
     def _scores_of(self, evidence: tuple[np.ndarray, ...], points: np.ndarray) -> np.ndarray:
-        return shares(evidence[0])
+        return shares(self._ratio_of(evidence))
 
     def _flags_of(self, evidence: tuple[np.ndarray, ...], points: np.ndarray) -> np.ndarray:
-        return evidence[0] > self.gamma_
+        return self._ratio_of(evidence) > self.gamma_
 
     @property
     def fp_cost_(self) -> float:
@@ -200,24 +273,37 @@ class GammaKNN(NeighbourRanker):
         )
 
     def _figures(self) -> dict[str, Any]:
-        return super()._figures() | {"gamma": self.gamma_, "tuned_score": self.tuned_score_}
+        synthetic = {} if self.gamma_synthetic_ is None else {"gamma_synthetic": self.gamma_synthetic_}
+        return super()._figures() | {"gamma": self.gamma_, "tuned_score": self.tuned_score_} | synthetic
 
     def _to_arrays(self) -> dict[str, np.ndarray]:
-        curve = self.gamma_curve_
+        curve, synthetic = self.gamma_curve_, self._known.synthetic
         parts = {} if curve is None else {"start": curve.start, "stop": curve.stop, "value": curve.value}
-        rule = np.array([self.gamma_, self.tuned_score_])
-        return super()._to_arrays() | {"gamma": rule} | {f"curve_{name}": array for name, array in parts.items()}
+        out = super()._to_arrays() | {f"curve_{name}": array for name, array in parts.items()}
+        out["gamma"] = np.array([self.gamma_, self.tuned_score_])
+        if synthetic is not None and self.gamma_synthetic_ is not None:
+            out |= {"synthetic_places": synthetic.places, "synthetic_gamma": np.array([self.gamma_synthetic_])}
+        return out
 
     def _from_arrays(self, arrays: dict[str, np.ndarray]) -> None:
         super()._from_arrays(arrays)
         self.gamma_, self.tuned_score_ = arrays["gamma"].tolist()
         parts = without_prefix(arrays, "curve_")
         self.gamma_curve_ = GammaCurve(**parts) if parts else None
-        curve = list(parts.values())
-        if (
-            not np.all(np.isfinite(arrays["gamma"]))
-            or self.gamma_ < 0
-            or any(array.dtype != np.float64 or array.ndim != 1 or len(array) != len(curve[0]) for array in curve)
-            or (self.gamma_curve_ is not None and not np.all(np.diff(self.gamma_curve_.start) > 0))
-        ):
+        if not np.all(np.isfinite(arrays["gamma"])) or self.gamma_ < 0 or (
+            self.gamma_curve_ is not None and not self.gamma_curve_.is_valid
+        ):  # fmt: skip
             raise InputError("The model's gamma and its curve do not fit together.")
+        self.gamma_synthetic_ = None
+        if "synthetic_places" in arrays:
+            (self.gamma_synthetic_,) = arrays["synthetic_gamma"].tolist()
+            places = arrays["synthetic_places"]
+            if (
+                not 0 <= self.gamma_synthetic_ < np.inf or places.dtype != np.float64
+                or places.ndim != 2 or places.shape[1] != self._space.n_dims or not np.all(np.abs(places) <= FARTHEST)
+            ):  # fmt: skip
+                raise InputError("The model's synthetic cases and its columns do not fit together.")
+            image = mapped(places, self._known.components)
+            self._known.synthetic = CaseSet(
+                PointSet(image, metric=self._metric_name), places, None, np.full(len(places), -1)
+            )

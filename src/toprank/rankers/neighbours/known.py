@@ -21,6 +21,9 @@ from toprank.errors import InputError
 from toprank.rankers.neighbours.search import Neighbours, PointSet, algorithm_for, mapped
 from toprank.rankers.neighbours.space import FARTHEST
 
+ENOUGH = 1 - 1e-9
+"""Ten cases of weight 0.1 are one case, although their sum is a bit less."""
+
 
 @dataclass(frozen=True)
 class Votes:
@@ -74,8 +77,19 @@ class CaseSet:
         """Number of cases."""
         return float(len(self)) if self.weight is None else float(self.weight.sum())
 
+    @property
+    def weights(self) -> np.ndarray:
+        """How many cases each point stands for, float64 (m,)."""
+        return np.ones(len(self)) if self.weight is None else self.weight
+
     def at_count(
-        self, queries: np.ndarray, counts: np.ndarray, threads: Threads, own: np.ndarray | None = None
+        self,
+        queries: np.ndarray,
+        counts: np.ndarray,
+        threads: Threads,
+        own: np.ndarray | None = None,
+        *,
+        is_bounded: bool = True,
     ) -> np.ndarray:
         """Return the distances within which each query has that many cases, float64 (n, n_counts).
 
@@ -83,15 +97,16 @@ class CaseSet:
         ----------
         queries : float64 array of shape (n, d)
         counts : increasing array of shape (n_counts,)
-            If there are fewer cases in all, the distance of the farthest.
         threads : Threads
         own : int64 array of shape (n,) or None
             Position of the query in this set, -1 if it is not in it: one case there is left out.
+        is_bounded : bool
+            If there are fewer cases in all, the distance of the farthest; if False, infinite.
         """
         if self.weight is None:
-            return self._at_rank(queries, counts, threads, own)
-        out = np.full((len(queries), len(counts)), np.inf)
-        depth, open_rows = int(counts[-1]) + 1, np.arange(len(queries))
+            return self._at_rank(queries, counts, threads, own, is_bounded)
+        out, counts = np.full((len(queries), len(counts)), np.inf), np.asarray(counts) * ENOUGH
+        depth, open_rows = int(np.ceil(counts[-1])) + 1, np.arange(len(queries))
         while len(open_rows):
             mine = None if own is None else own[open_rows]
             found = self.points.nearest(queries[open_rows], depth, threads)
@@ -106,15 +121,19 @@ class CaseSet:
                 # A case of count 0 was left out, so that the first place that reaches a count above 0 is a case.
                 place = np.argmax(reached >= enough[:, c : c + 1], axis=1)
                 distance = np.take_along_axis(found.distance, place[:, None], axis=1)[:, 0]
-                out[open_rows[done], c] = np.where(reached[:, -1] > 0, distance, np.inf)[done]
+                is_there = reached[:, -1] >= (np.finfo(float).tiny if is_bounded else counts[c])
+                out[open_rows[done], c] = np.where(is_there, distance, np.inf)[done]
             open_rows, depth = open_rows[~done], 2 * depth
         return out
 
-    def _at_rank(self, queries: np.ndarray, counts: np.ndarray, threads: Threads, own: np.ndarray | None) -> np.ndarray:
+    def _at_rank(
+        self, queries: np.ndarray, counts: np.ndarray, threads: Threads, own: np.ndarray | None, is_bounded: bool
+    ) -> np.ndarray:
         """The same with one case per point: the distances of the counts-th nearest."""
         found = self.points.nearest(queries, int(counts[-1]), threads, own)
         n_found = (found.position >= 0).sum(axis=1)
-        place = np.minimum(np.asarray(counts)[None, :], n_found[:, None]) - 1
+        most = n_found[:, None] if is_bounded else found.position.shape[1]
+        place = np.minimum(np.asarray(counts)[None, :], most) - 1
         distance = np.take_along_axis(found.distance, np.maximum(place, 0), axis=1)
         return np.where(place < 0, np.inf, distance)
 
@@ -175,10 +194,19 @@ class KnownCases:
     positives, negatives : CaseSet
     components : float64 array of shape (p, n_dims) or None
         Linear map of a learned metric: distances to positives are measured after it, those to negatives before it.
+    synthetic : CaseSet or None
+        Positives that a sampler made up.
     """
 
-    def __init__(self, positives: CaseSet, negatives: CaseSet, components: np.ndarray | None = None):
+    def __init__(
+        self,
+        positives: CaseSet,
+        negatives: CaseSet,
+        components: np.ndarray | None = None,
+        synthetic: CaseSet | None = None,
+    ):
         self.positives, self.negatives, self.components = positives, negatives, components
+        self.synthetic = synthetic
 
     @classmethod
     def learn(
@@ -232,6 +260,22 @@ class KnownCases:
             out.append(found[:, 0])
         return out[0], out[1]
 
+    def distances_apart(
+        self, points: np.ndarray, votes: Votes, threads: Threads, own: np.ndarray | None = None
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return the distances to the nearest real and synthetic positives, (n, j) each, and to the deciding negative.
+
+        j is the number of positives that decide the vote; parameters as in `distances`.
+        """
+        assert self.synthetic is not None
+        image = mapped(points, self.components)
+        place = [None if own is None else positions_of(own, cases.rows) for cases in (self.positives, self.negatives)]
+        negative = self.negatives.at_count(points, np.array([votes.negatives]), threads, place[1])[:, 0]
+        real = self.positives.points.nearest(image, votes.positives, threads, place[0]).distance
+        if len(self.synthetic) == 0:
+            return real, np.full(real.shape, np.inf), negative
+        return real, self.synthetic.points.nearest(image, votes.positives, threads).distance, negative
+
     def nearest_positives(self, points: np.ndarray, k: int, threads: Threads) -> Neighbours:
         """Return the k nearest positives of each point."""
         return self.positives.points.nearest(mapped(points, self.components), min(k, len(self.positives)), threads)
@@ -243,6 +287,8 @@ class KnownCases:
 
 def positions_of(rows: np.ndarray, known: np.ndarray) -> np.ndarray:
     """Return the position of each row number in an increasing array of row numbers, -1 if it is not in it."""
+    if len(known) == 0:
+        return np.full(len(rows), -1)
     place = np.minimum(np.searchsorted(known, rows), len(known) - 1)
     return np.where(known[place] == rows, place, -1)
 

@@ -30,7 +30,7 @@ from toprank.rankers.neighbours.known import CaseSet, KnownCases
 from toprank.rankers.neighbours.nearby import Nearby, NeighbourExplanation, explain_by_neighbours, neighbour_reasons
 from toprank.rankers.neighbours.search import ALGORITHMS, METRICS, mapped
 from toprank.rankers.neighbours.space import SCALINGS, Space
-from toprank.rankers.unseen import HeldOut, Unseen, by_folds, held_out_folds
+from toprank.rankers.unseen import Fold, HeldOut, Unseen, by_folds, held_out_folds
 from toprank.words.counts import plural
 from toprank.words.plain import plain
 
@@ -117,6 +117,22 @@ class NeighbourRanker(Ranker):
         return self
 
     def _fit_model(self, data: Cases, threads: Threads) -> Unseen | None:
+        left_out, points = self._learn(data, threads)
+        score = self._scores_of(left_out.evidence, points[left_out.rows])
+        n_cases = len(data.X) if data.weight is None else np.count_nonzero(data.weight)
+        if len(np.unique(left_out.rows)) == len(left_out.rows) == n_cases:  # so was each row, once
+            self._left_out_score = np.zeros(len(data.X))
+            self._left_out_score[left_out.rows] = score
+        return self._unseen(data, left_out, score, threads)
+
+    def _unseen(self, data: Cases, left_out: LeftOut, score: np.ndarray, threads: Threads) -> Unseen | None:
+        """Return the rows that were left out as held-out cases."""
+        return Unseen(
+            [HeldOut(score, left_out.is_positive, left_out.weight, n_cases=left_out.n_cases)], left_out.source
+        )
+
+    def _learn(self, data: Cases, threads: Threads) -> tuple[LeftOut, np.ndarray]:
+        """Learn space, known cases and rule; return the rows that were left out, and all rows as points."""
         weight = np.ones(len(data.X)) if data.weight is None else data.weight
         self._space = Space.learn(
             data.X, data.n_categories, data.weight, scaling=self.scaling, category_distance=self.category_distance
@@ -129,14 +145,8 @@ class NeighbourRanker(Ranker):
         self._known = self._known_cases(points, data.is_positive, data.weight, components, threads)
         left_out = self._leave_out(data, points, components, threads)
         self.recall_ = self._measure_recall(points, left_out, threads)
-        self._learn_rule(left_out, points, threads)
-        score = self._scores_of(left_out.evidence, points[left_out.rows])
-        if left_out.source == LEAVE_ONE_OUT and len(left_out.rows) == np.count_nonzero(weight):
-            self._left_out_score = np.zeros(len(weight))
-            self._left_out_score[left_out.rows] = score
-        return Unseen(
-            [HeldOut(score, left_out.is_positive, left_out.weight, n_cases=left_out.n_cases)], left_out.source
-        )
+        self._learn_rule(left_out, data, points, threads)
+        return left_out, points
 
     def _learn_metric(self, points: np.ndarray, data: Cases, threads: Threads) -> np.ndarray | None:
         """Return the linear map of the metric towards positives, float64 (p, n_dims); None for plain distances."""
@@ -176,7 +186,7 @@ class NeighbourRanker(Ranker):
         return self._leave_folds_out(data, points, components, threads, self.cv)
 
     def _leave_one_out(self, data: Cases, points: np.ndarray, threads: Threads) -> LeftOut:
-        """Compare training rows with all other rows."""
+        """Compare training rows, or a sample of them, with all other rows."""
         rows, weight = sample_cases(data.is_positive, data.weight, LEFT_OUT_ROWS)
         own = np.ones(len(weight)) if data.weight is None else data.weight
         evidence = self._evidence(self._known, points[rows], threads, rows)
@@ -193,12 +203,7 @@ class NeighbourRanker(Ranker):
                 f"there are none with cv={cv!r}. Hint: use cv=None, which leaves one case out at a time, or a number "
                 "for gamma."
             )
-        found = []
-        for fold in folds:
-            inside = fold.inside
-            cases = points[inside], data.is_positive[inside], fold.weight[inside]
-            known = self._known_cases(*cases, self._metric_of_fold(*cases, components, threads), threads, inside)
-            found.append(self._evidence(known, points[fold.held_out], threads, None))
+        found = [self._compare_fold(fold, data, points, components, threads) for fold in folds]
         rows = np.concatenate([fold.held_out for fold in folds])
         weight = np.concatenate([fold.weight[fold.held_out] for fold in folds])
         own = np.concatenate(
@@ -206,6 +211,15 @@ class NeighbourRanker(Ranker):
         )
         evidence = tuple(np.concatenate(parts) for parts in zip(*found, strict=True))
         return LeftOut(rows, data.is_positive[rows], weight, own, evidence, by_folds(len(folds)))
+
+    def _compare_fold(
+        self, fold: Fold, data: Cases, points: np.ndarray, components: np.ndarray | None, threads: Threads
+    ) -> tuple[np.ndarray, ...]:
+        """Compare the held-out rows of a fold with its training rows."""
+        inside = fold.inside
+        cases = points[inside], data.is_positive[inside], fold.weight[inside]
+        known = self._known_cases(*cases, self._metric_of_fold(*cases, components, threads), threads, inside)
+        return self._evidence(known, points[fold.held_out], threads, None)
 
     def _metric_of_fold(
         self, points: np.ndarray, is_positive: np.ndarray, weight: np.ndarray, components: np.ndarray | None,
@@ -231,7 +245,7 @@ class NeighbourRanker(Ranker):
         """Return what the search finds about points, one entry per point; `own` as in `KnownCases.distances`."""
 
     @abstractmethod
-    def _learn_rule(self, left_out: LeftOut, points: np.ndarray, threads: Threads) -> None:
+    def _learn_rule(self, left_out: LeftOut, data: Cases, points: np.ndarray, threads: Threads) -> None:
         """Learn what turns evidence into decisions, from training rows that were left out of the search."""
 
     @abstractmethod
@@ -271,7 +285,8 @@ class NeighbourRanker(Ranker):
 
     def _space_points(self, X: Any) -> np.ndarray:
         """Return the rows of a table as points."""
-        return self._space.points(self._encode(X))
+        matrix = self._encode(X)
+        return self._space.points(matrix)
 
     # --- reasons ------------------------------------------------------------------------------------------------
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from sklearn.neighbors import KDTree
 
-from toprank._core.distances import along_graph, brute_force, map_rows, pair_distances
+from toprank._core.distances import along_graph, brute_force, count_within, map_rows, pair_distances
 from toprank._core.threads import Threads, cut_evenly
 from toprank.errors import InputError
 
@@ -138,6 +138,33 @@ class PointSet:
 
         threads.run(run, cut_evenly(n, threads.n_threads, CHUNK))
         return Neighbours(np.sqrt(distance) if self.power == 2 else distance, position)
+
+    def count_within(
+        self, queries: np.ndarray, radius: np.ndarray, weight: np.ndarray, threads: Threads, *, is_open: bool = False
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return the weight of the points within a radius of each query, and the distance of the nearest one beyond.
+
+        Parameters
+        ----------
+        queries : float64 array of shape (n, d)
+        radius : float64 array of shape (n,)
+        weight : float64 array of shape (m,)
+            Of the points.
+        threads : Threads
+        is_open : bool
+            Points exactly at the radius are beyond it.
+        """
+        by_feature = np.ascontiguousarray(self.points.T)
+        queries, n = np.ascontiguousarray(queries, np.float64), len(queries)
+        count, beyond = np.empty(n), np.empty(n)
+
+        def run(part: slice) -> None:
+            count_within(
+                queries[part], by_feature, weight, radius[part], is_open, self.power, count[part], beyond[part]
+            )
+
+        threads.run(run, cut_evenly(n, threads.n_threads, CHUNK))
+        return count, beyond
 
     def recall(self, queries: np.ndarray, k: int, threads: Threads, left_out: np.ndarray | None = None) -> float:
         """Return the share of the k nearest points that the search finds, measured on at most 500 of the queries."""

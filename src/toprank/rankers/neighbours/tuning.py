@@ -78,6 +78,17 @@ class GammaCurve:
         is_last = chosen == len(self.start) - 1
         return float(middle if is_last or middle < self.stop[chosen] else self.start[chosen])
 
+    @property
+    def is_valid(self) -> bool:
+        """True if the arrays fit together, for curves from a file."""
+        arrays = (self.start, self.stop, self.value)
+        return (
+            all(array.dtype == np.float64 and array.ndim == 1 and len(array) == len(self.start) for array in arrays)
+            and len(self.start) > 0
+            and bool(np.all(np.diff(self.start) > 0))
+            and bool(np.all(self.start <= self.stop))
+        )
+
     def at(self, gamma: np.ndarray) -> np.ndarray:
         """Return the measure at given gammas within the range of the curve."""
         return self.value[np.maximum(np.searchsorted(self.start, gamma, side="right") - 1, 0)]
