@@ -15,6 +15,7 @@ from sklearn.base import clone
 from tables import tables
 from toprank import (
     KNN,
+    MLFP,
     CostOptimalCurve,
     CostOptimalForest,
     CostTree,
@@ -70,6 +71,9 @@ NEIGHBOURS = {
     "knn-class-weighted": KNN(rule="class_weighted", n_neighbors=2),
     "knn-duplicated": KNN(rule="duplicated"),
     "krnn": KNN(rule="krnn", n_neighbors=2),
+    "mlfp": MLFP(cv=2, tol=0.01),
+    "mlfp-full": MLFP(form="full", n_neighbors=1, mu=0.1, tol=0.01, cv=2),
+    "mlfp-all": MLFP(triplets="all", mu=0.1, tol=0.01, cv=2, normalization="cases", scaling="minmax"),
 }
 """Rankers without trees: what holds for them is tested in rankers/neighbours/."""
 

@@ -3,12 +3,13 @@
     python benchmarks/quality/mlfp.py --data ../shared/data --published ../shared/reference/thesis_neighbours.csv \
         --out mlfp-results [--k 3 1] [--seeds 1 2 3 4 5] [--calls 400] [--jobs 2] [--write]
 
-A stratified 80/20 split per seed; numbers standardised by the training part; settings chosen by 10-fold cross-validation of
-the F-measure on the training part, all folds counted together; F-measure of the majority vote of k = 3 (or 1) neighbours on
-the test part. MLFP tunes mu and c in [0, 1] with `--calls` proposals of Optuna (the thesis: 400 of scikit-optimize), GMML
-20 values of t, ImbML `--imbml-calls` of its three parameters. LMNN and ITML (metric-learn) keep their defaults; LMNN, ITML and
-ImbML learn from at most 1,000 rows. Results are kept in one line per run, so a run that was stopped goes on where it was;
-seeds come first, so that all tables have a result early. `--write` stores the comparison in docs/results/mlfp.md.
+A stratified 80/20 split per seed; numbers standardised by the training part; settings chosen by 10-fold
+cross-validation of the F-measure on the training part, all folds counted together; F-measure of the majority vote of k = 3 (or 1)
+neighbours on the test part. MLFP tunes mu and c in [0, 1] with `--calls` proposals of Optuna (the thesis: 400 of
+scikit-optimize), GMML 20 values of t, ImbML `--imbml-calls` of its three parameters. LMNN and ITML (metric-learn) keep
+their defaults; LMNN, ITML and ImbML learn from at most 1,000 rows. Results are kept in one line per run, so a run that
+was stopped goes on where it was; seeds come first, so that all tables have a result early. `--write` stores the
+comparison in docs/results/mlfp.md.
 """
 
 from __future__ import annotations
@@ -221,9 +222,9 @@ def page(results: pd.DataFrame, options: argparse.Namespace, command: str) -> st
     lines = ["# MLFP beside the thesis", "",
              f"Protocol of section 3.5.1 (`benchmarks/quality/mlfp.py`), {date.today():%d %B %Y}, {machine}. Command:",
              "", f"    {command}", "",
-             f"Settings tried per split: MLFP {calls.get('MLFP')}, ImbML {calls.get('ImbML')}, GMML 20; the thesis tried "
-             "400, 400 and 20. LMNN and ITML keep their defaults and, like ImbML, learn from at most 1,000 rows. F-measure "
-             "on the test part, mean over splits; the best of ours in bold."]  # fmt: skip
+             f"Settings tried per split: MLFP {calls.get('MLFP')}, ImbML {calls.get('ImbML')}, GMML 20; the thesis "
+             "tried 400, 400 and 20. LMNN and ITML keep their defaults and, like ImbML, learn from at most 1,000 rows. "
+             "F-measure on the test part, mean over splits; the best of ours in bold."]  # fmt: skip
     for k in sorted(set(results["k"]), reverse=True):
         lines += ["", f"## k = {k}", "", *comparison(results, published_of(options.published, k), k)]
     seconds = results.groupby("method")["seconds"].mean()
@@ -247,7 +248,8 @@ def main() -> None:
     options = parser.parse_args()
     run(options)
     results = load_results(options.out / "runs.jsonl")
-    command = "python benchmarks/quality/mlfp.py --data ../shared/data --published ../shared/reference/thesis_neighbours.csv"
+    command = "python benchmarks/quality/mlfp.py --data ../shared/data"
+    command += " --published ../shared/reference/thesis_neighbours.csv"
     command += f" --calls {options.calls} --imbml-calls {options.imbml_calls} --write"
     text = page(results, options, command)
     if options.write:

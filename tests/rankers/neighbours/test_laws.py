@@ -13,7 +13,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from ranker_cases import FORMS, NEIGHBOURS, Case, cases, fewer, make_cases, scores_of
-from toprank import KNN, GammaKNN, LocalGammaKNN, load
+from toprank import KNN, MLFP, GammaKNN, LocalGammaKNN, load
 
 HUGE = Case({"number0": [-1.7e308] * 5 + [1.5e308]}, np.array([0, 0, 0, 0, 0, 1]), None)
 CONSTANT = Case({"number0": [3.0] * 4}, np.array([0, 1, 0, 0]), None)
@@ -32,7 +32,7 @@ def fit(kind, case, form="pandas"):
 
 
 @parametrize_with_checks(
-    [GammaKNN(), LocalGammaKNN(n_clusters=2, version=1, cv=2), KNN()],
+    [GammaKNN(), LocalGammaKNN(n_clusters=2, version=1, cv=2), KNN(), MLFP(cv=2)],
     expected_failed_checks=lambda estimator: {
         "check_dataframe_column_names_consistency": ANY_ORDER,
         "check_classifiers_train": VOTE,

@@ -1,4 +1,4 @@
-"""Learned metrics: MLFP of this library, and the closed form of GMML and ImbML as its baselines (thesis, section 3.5)."""
+"""Learned metrics: MLFP of this library, and GMML and ImbML, which the thesis compares it with (section 3.5)."""
 
 from __future__ import annotations
 

@@ -34,6 +34,9 @@ ROUNDING = 1e-12
 """Share of the objective that counts as rounding."""
 
 
+STEEPEST = 1e200
+"""Steps are not shortened any further."""
+
 PATIENCE = 10
 """Iterations over which a form that is not convex must gain something."""
 
@@ -156,7 +159,7 @@ class FullForm(MatrixForm):
         """Return L with M = L'L."""
         values, vectors = scipy.linalg.eigh((variable + variable.T) / 2)
         root = np.sqrt(np.clip(values, 0.0, 1.0))[::-1, None] * vectors.T[::-1]
-        return root * np.where(root[np.arange(len(root)), np.abs(root).argmax(axis=1)] < 0, -1.0, 1.0)[:, None]
+        return with_sign(root)
 
     def least_linear(self, gradient: np.ndarray) -> np.ndarray:
         """Return where the dot product with `gradient` is least."""
@@ -184,7 +187,7 @@ class LowRankForm(MatrixForm):
         centred = (self.rows - centre) * np.sqrt(self.weight)[:, None]
         _, vectors = scipy.linalg.eigh(centred.T @ centred)
         first = vectors[:, ::-1][:, : self.rank].T
-        return first * np.where(first[np.arange(len(first)), np.abs(first).argmax(axis=1)] < 0, -1.0, 1.0)[:, None]
+        return with_sign(first)
 
     def project(self, variable: np.ndarray) -> np.ndarray:
         """Return the nearest feasible variable."""
@@ -220,6 +223,14 @@ def linear_algebra() -> ThreadpoolController:
 def chunks_of(n_anchors: int) -> list[tuple[int, int]]:
     """Return (start, stop) of runs of anchors."""
     return [(s, min(s + CHUNK_ANCHORS, n_anchors)) for s in range(0, n_anchors, CHUNK_ANCHORS)]
+
+
+def with_sign(vectors: np.ndarray) -> np.ndarray:
+    """Return the rows with the sign that makes their largest entry positive: eigenvectors have any sign."""
+    if vectors.size == 0:
+        return vectors
+    largest = vectors[np.arange(len(vectors)), np.abs(vectors).argmax(axis=1)]
+    return vectors * np.where(largest < 0, -1.0, 1.0)[:, None]
 
 
 def outer_products(rows: np.ndarray, triplets: Triplets, slope: np.ndarray) -> np.ndarray:
@@ -388,7 +399,7 @@ def _solve(problem: MetricProblem, tol: float, max_iter: int, watch: Callable[[n
     watch(x, exact)
     objective = [exact]
     if exact == 0.0 or total == 0.0:  # no loss to lower, so that the penalty alone decides
-        return Solution(x, objective, 0.0 if problem.form.is_convex else None, 0, True)
+        return Solution(x, [exact, exact], 0.0 if problem.form.is_convex else None, 1, True)
     enough, lower = tol * exact, -math.inf
     # Smoothing lowers the objective by at most width * total / 2: half of what may be left at the end.
     width, least_width = max(FIRST_WIDTH, tol) * exact / total, enough / total
@@ -428,7 +439,7 @@ def _step(
         move = x - y
         smooth = problem.value(x, width)
         limit = value + float(np.sum(gradient * move)) + 0.5 * steepness * float(np.sum(move * move))
-        if smooth <= limit + ROUNDING * abs(value):
+        if smooth <= limit + ROUNDING * abs(value) or steepness > STEEPEST:
             break
         steepness *= 2.0
     state.steepness = steepness

@@ -29,7 +29,7 @@ from toprank.rankers.neighbours.metric_problem import (
     risk_of_all,
     solve,
 )
-from toprank.rankers.neighbours.neighbour_ranker import NEIGHBOUR_CONSTRAINTS, LeftOut, NeighbourRanker
+from toprank.rankers.neighbours.neighbour_ranker import LEAVE_ONE_OUT, NEIGHBOUR_CONSTRAINTS, LeftOut, NeighbourRanker
 from toprank.rankers.neighbours.search import mapped
 from toprank.rankers.neighbours.triplets import Triplets, choose_triplets, distinct_cases
 from toprank.rankers.neighbours.tuning import f1
@@ -165,7 +165,6 @@ class MLFP(TransformerMixin, NeighbourRanker):
     n_iter_: int
     n_triplets_: float
     vote_f1_: float
-    _has_folds: bool
 
     def __init__(
         self,
@@ -278,16 +277,16 @@ class MLFP(TransformerMixin, NeighbourRanker):
 
     # --- the vote -----------------------------------------------------------------------------------------------
 
-    def _fit_model(self, data: Cases, threads: Threads) -> Unseen | None:
-        unseen = super()._fit_model(data, threads)
-        return unseen if self._has_folds else None  # a metric that has seen a row says nothing about new ones
-
     def _leave_out(self, data: Cases, points: np.ndarray, components: np.ndarray | None, threads: Threads) -> LeftOut:
         """Compare the rows of each fold with those of the others; without folds, each row with all others."""
-        self._has_folds = has_folds(self.cv) and len(held_out_folds(data, self.cv, self.random_state)) > 0
-        if self._has_folds:
-            return self._leave_folds_out(data, points, components, threads, self.cv)
+        if has_folds(self.cv) and held_out_folds(data, self.cv, self.random_state):
+            return self._leave_folds_out(data, points, components, threads, 5 if self.cv is None else self.cv)
         return self._leave_one_out(data, points, threads)
+
+    def _unseen(self, data: Cases, left_out: LeftOut, score: np.ndarray, threads: Threads) -> Unseen | None:
+        if left_out.source == LEAVE_ONE_OUT:  # a metric that has seen a row says nothing about new ones
+            return None
+        return super()._unseen(data, left_out, score, threads)
 
     def _metric_of_fold(
         self, points: np.ndarray, is_positive: np.ndarray, weight: np.ndarray, components: np.ndarray | None,
@@ -300,7 +299,7 @@ class MLFP(TransformerMixin, NeighbourRanker):
     ) -> tuple[np.ndarray, ...]:
         return (ratios(*known.distances(points, Votes.from_k(self.n_neighbors_), threads, own)),)
 
-    def _learn_rule(self, left_out: LeftOut, points: np.ndarray, threads: Threads) -> None:
+    def _learn_rule(self, left_out: LeftOut, data: Cases, points: np.ndarray, threads: Threads) -> None:
         is_flagged, is_positive = self._flags_of(left_out.evidence, points), left_out.is_positive
         tp, fp, fn, tn = (
             np.array(math.fsum(left_out.weight[(is_flagged == flag) & (is_positive == label)]))
@@ -359,7 +358,7 @@ class MLFP(TransformerMixin, NeighbourRanker):
         if self.triplets != "all":
             why_not = f"The theorems are about all triplets, and this model has triplets={self.triplets!r}."
         elif self.form == "low_rank":
-            why_not = "The theorems need a convex problem, and form='low_rank' is none."
+            why_not = "The theorems need a convex problem, and form='low_rank' is not one."
         elif self.mu == 0.0:
             why_not = "The theorems need a penalty, and mu is 0."
         with Threads(resolve_n_jobs(self.n_jobs)) as threads:
