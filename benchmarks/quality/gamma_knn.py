@@ -173,7 +173,7 @@ def run_task(task: Task, folder: str) -> dict[str, Any]:
     elif task.method.startswith("local"):
         version, q = int(task.method.split("V")[1][0]), int(task.method.split("q=")[1])
         values = tuned(
-            part, lambda scoring: LocalGammaKNN(scoring=scoring, version=version, n_clusters=q, cv=2, **shared)
+            part, lambda scoring: LocalGammaKNN(scoring=scoring, version=version, n_clusters=q, cv=0, **shared)
         )
     elif task.method == "LMNN":
         values = in_learned_metric(part, k, task.seed)
