@@ -29,6 +29,9 @@ SETTINGS: dict[str, list[dict[str, Any]]] = {
     "TAOTree": [{"max_depth": 2, "cv": 0}],
     "CostTree": [{"cv": 0}],
     "RankingTree": [{"cv": 0}],
+    "GammaKNN": [{}, {"gamma": 0.5, "cv": 3}],
+    "LocalGammaKNN": [{"n_clusters": 2, "cv": 2}],
+    "KNN": [{"cv": 0}, {"rule": "krnn"}],
     "TAOClassifier": [{"max_depth": 2}],
 }
 CASES = [(entry, settings) for entry in ENTRIES for settings in SETTINGS[entry.name]]

@@ -1,10 +1,10 @@
 """gamma-kNN beside other votes of nearest neighbours: the protocol of section 2.5.1 of the thesis.
 
-    python benchmarks/quality/gamma_knn.py --data FOLDER [--reference CSV] [--sets NAME ...] [--methods NAME ...] [--jobs 2]
+    python benchmarks/quality/gamma_knn.py --data FOLDER [--reference CSV] [--sets NAME ...] [--methods NAME ...]
 
 Every data set is split 80/20 at random, stratified, five times; numbers are scaled to [-1, 1], learned on the training
-part; k is 1 and 3. What a method tunes, it tunes on the training part, once for each of the four measures. gamma is tuned
-over all values, by leave-one-out ("gamma-kNN"), or over the grid of the thesis by 10 folds ("gamma-kNN grid").
+part; k is 1 and 3. What a method tunes, it tunes on the training part, once for each of the four measures. gamma is
+tuned over all values, by leave-one-out ("gamma-kNN"), or over the grid of the thesis by 10 folds ("gamma-kNN grid").
 `OS` is the best of five oversamplers before plain kNN, `OS + gamma-kNN` the best before gamma-kNN with a gamma for
 synthetic positives; sampler and number of positives are chosen by 10 folds.
 
@@ -173,7 +173,7 @@ def run_task(task: Task, folder: str) -> dict[str, Any]:
     elif task.method.startswith("local"):
         version, q = int(task.method.split("V")[1][0]), int(task.method.split("q=")[1])
         values = tuned(
-            part, lambda scoring: LocalGammaKNN(scoring=scoring, version=version, n_clusters=q, cv=2, **shared)
+            part, lambda scoring: LocalGammaKNN(scoring=scoring, version=version, n_clusters=q, cv=0, **shared)
         )
     elif task.method == "LMNN":
         values = in_learned_metric(part, k, task.seed)

@@ -53,8 +53,8 @@ def write_page(lines: list[dict[str, Any]], sets: dict[str, str], reference: str
     ours, theirs = means(lines, sets), published(reference)
     n_sets = ours.groupby(["method", "k"])["dataset"].nunique()
     complete = [method for method in ours["method"].unique() if n_sets[method].min() == n_sets.max()]
-    text = [HEAD.format(date=datetime.now(UTC).date(), machine=f"{platform.machine()}, Python {platform.python_version()}",
-                        n_sets=ours["dataset"].nunique())]  # fmt: skip
+    machine = f"{platform.machine()}, Python {platform.python_version()}"
+    text = [HEAD.format(date=datetime.now(UTC).date(), machine=machine, n_sets=ours["dataset"].nunique())]
     used = ours["dataset"].unique()
     for k in sorted(ours["k"].unique()):
         mean = ours[(ours["k"] == k) & ours["method"].isin(complete)].pivot_table(

@@ -116,7 +116,7 @@ def _entries(info: dict[str, Any], is_ranker: bool, has_leaves: bool) -> Iterato
         yield "cutoff", lambda: isinstance(info["cutoff"], dict), "a set of named values"
     else:
         per_class, classes = figures["class_counts"], info["classes"]["values"]
-        yield "figures", lambda: isinstance(per_class, list) and len(counts) == len(classes), "a count of each class"
+        yield "figures", lambda: isinstance(per_class, list) and len(per_class) == len(classes), "a count of each class"
         yield "figures", lambda: all(_is_count(n) for n in per_class), "a count of each class"
 
 

@@ -139,7 +139,7 @@ def test_folds_tune_as_well_and_their_rows_are_held_out():
 
 
 def test_other_measures_and_ranges():
-    X, y = blobs(300, 30, shift=0.7)
+    X, y = blobs(600, 20, shift=0.7)
     models = {name: GammaKNN(scoring=name).fit(X, y) for name in MEASURES}
     assert models["g_mean"].gamma_ < models["f1"].gamma_, "the G-mean cares less about false positives"
     own = GammaKNN(scoring=lambda tp, fp, fn, tn: tp - 0.1 * fp).fit(X, y)

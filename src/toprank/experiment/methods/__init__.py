@@ -9,6 +9,7 @@ from __future__ import annotations
 # The order of imports is the order of registration, which is the order of lists and tables.
 # isort: off
 from toprank.experiment.methods import own as own
+from toprank.experiment.methods import gamma_neighbours as gamma_neighbours
 from toprank.experiment.methods import trees as trees
 from toprank.experiment.methods import forests as forests
 from toprank.experiment.methods import linear as linear

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from numbers import Real
 from typing import Any
 
@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from toprank._compat import HasMethods, Interval, Options, StrOptions
-from toprank._core.threads import Threads
+from toprank._core.threads import Threads, resolve_n_jobs
 from toprank.data.cases import Cases
 from toprank.errors import InputError
 from toprank.files.model_file import without_prefix
@@ -20,6 +20,7 @@ from toprank.rankers.neighbours.search import PointSet, mapped
 from toprank.rankers.neighbours.space import FARTHEST
 from toprank.rankers.neighbours.synthetic import joint_ratio, resample, tune_both
 from toprank.rankers.neighbours.tuning import MEASURES, GammaCurve, gamma_curve
+from toprank.rankers.unseen import has_folds
 from toprank.words.numbers import number_text
 
 CV = "cv"
@@ -77,7 +78,8 @@ class GammaKNN(NeighbourRanker):
         How neighbours are searched: "auto" is exact. "approximate" is faster on many rows and needs pynndescent;
         `recall_` says how many of the nearest it finds.
     cv : int, splitter, iterable of splits or None, default None
-        How training rows are scored: None leaves out one row at a time, an int is a number of folds.
+        How training rows are scored: None leaves out one row at a time, an int is a number of folds. 0 leaves out one
+        row at a time and gives no hit rates of new cases.
     budget : int, float or None
         Cases that can be checked: a count, a share, or None, by which `predict` follows the vote.
     pos_label : label or None
@@ -205,7 +207,9 @@ class GammaKNN(NeighbourRanker):
     def _leave_out(self, data: Cases, points: np.ndarray, components: np.ndarray | None, threads: Threads) -> LeftOut:
         if self.sampler is None:
             return super()._leave_out(data, points, components, threads)
-        return self._leave_folds_out(data, points, components, threads, SAMPLER_FOLDS if self.cv is None else self.cv)
+        return self._leave_folds_out(
+            data, points, components, threads, self.cv if self.cv is not None and has_folds(self.cv) else SAMPLER_FOLDS
+        )
 
     def _evidence(
         self, known: KnownCases, points: np.ndarray, threads: Threads, own: np.ndarray | None
@@ -238,6 +242,21 @@ class GammaKNN(NeighbourRanker):
             return evidence[0]
         real, synthetic, negative = evidence
         return joint_ratio(real, synthetic, negative, self.gamma_synthetic_ / max(self.gamma_, LEAST_GAMMA))
+
+    def _scores_by_k(self, X: Any, values: Sequence[int]) -> np.ndarray:
+        """Return the scores with each number of neighbours, float64 (n_values, n), from one search."""
+        points, known = self._space_points(X), self._known
+        most = int(max(1, self._most_neighbours(known.positives.total, known.negatives.total)))
+        votes = [Votes.from_k(min(k, most)) for k in values]
+        with Threads(resolve_n_jobs(self.n_jobs)) as threads:
+            near, far = (
+                cases.at_count(at, np.arange(1, max(counts) + 1), threads)[:, np.array(counts) - 1]
+                for cases, at, counts in (
+                    (known.positives, mapped(points, known.components), [vote.positives for vote in votes]),
+                    (known.negatives, points, [vote.negatives for vote in votes]),
+                )
+            )
+        return shares(ratios(near, far)).T
 
     def _scores_of(self, evidence: tuple[np.ndarray, ...], points: np.ndarray) -> np.ndarray:
         return shares(self._ratio_of(evidence))

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from scipy.stats import norm
 
 from toprank._compat import StrOptions
-from toprank._core.threads import Threads
+from toprank._core.threads import Threads, resolve_n_jobs
 from toprank.data.cases import Cases
 from toprank.rankers.neighbours.known import KnownCases, positions_of
 from toprank.rankers.neighbours.neighbour_ranker import NEIGHBOUR_CONSTRAINTS, LeftOut, NeighbourRanker
@@ -31,7 +32,7 @@ class KNN(NeighbourRanker):
     Parameters
     ----------
     n_neighbors : int, default 3
-        k. At most 2 m - 3 are used, where m is the number of cases of the smaller class (`n_neighbors_`).
+        k. All cases if there are fewer; all positives for "krnn" (`n_neighbors_`).
     rule : {"plain", "weighted", "class_weighted", "duplicated", "krnn"}, default "plain"
         - "plain": each of the k nearest cases has one vote;
         - "weighted": a case at distance d has 1 / d votes (Dudani, 1976); cases at distance 0 outvote all others;
@@ -100,38 +101,56 @@ class KNN(NeighbourRanker):
         self.random_state = random_state
         self.n_jobs = n_jobs
 
+    def _most_neighbours(self, n_positives: float, n_negatives: float) -> float:
+        return float(np.floor(n_positives if self.rule == "krnn" else n_positives + n_negatives))
+
     def _evidence(
         self, known: KnownCases, points: np.ndarray, threads: Threads, own: np.ndarray | None
     ) -> tuple[np.ndarray, ...]:
         """Return the share of the vote for the positives."""
-        n_positives, n_negatives = known.positives.total, known.negatives.total
+        return (self._shares(known, points, [self.n_neighbors_], threads, own)[0],)
+
+    def _shares(
+        self, known: KnownCases, points: np.ndarray, values: Sequence[int], threads: Threads, own: np.ndarray | None
+    ) -> np.ndarray:
+        """Return the share of the vote for the positives for each k, from one search, float64 (n_values, n)."""
+        totals = known.positives.total, known.negatives.total
         if self.rule == "krnn":
-            p, n = self._neighbourhoods(known, points, threads, own)
-            return (rare_class_share(p, n, n_positives, n_negatives),)
-        k = self.n_neighbors_
-        positive, negative = self._nearest_of_both(known, points, threads, own)
+            return np.array(
+                [rare_class_share(*self._neighbourhoods(known, points, k, threads, own), *totals) for k in values]
+            )
+        positive, negative = self._nearest_of_both(known, points, max(values), threads, own)
         if self.rule == "duplicated":
-            copies = max(1, round(n_negatives / n_positives))
-            positive = positive[:, np.arange(k) // copies]
+            copies = max(1, round(totals[1] / totals[0]))
+            positive = positive[:, np.arange(max(values)) // copies]
         elif self.rule == "class_weighted":
-            total, n_dims = n_positives + n_negatives, max(points.shape[1], 1)
-            positive = positive * (n_positives / total) ** (1 / n_dims)
-            negative = negative * (n_negatives / total) ** (1 / n_dims)
+            n_dims = max(points.shape[1], 1)
+            positive = positive * (totals[0] / sum(totals)) ** (1 / n_dims)
+            negative = negative * (totals[1] / sum(totals)) ** (1 / n_dims)
+        return np.array([self._share(positive[:, :k], negative[:, :k]) for k in values])
+
+    def _share(self, positive: np.ndarray, negative: np.ndarray) -> np.ndarray:
+        """Return the share of the vote for the positives, given the k nearest of each class, float64 (n, k) each."""
         # The i-th positive is among the k nearest if it comes before the (k - i + 1)-th negative.
-        is_near, is_near_negative = positive < negative[:, ::-1], negative <= positive[:, ::-1]
-        if self.rule != "weighted":
-            return (is_near.sum(axis=1) / k,)
-        votes = [
-            _inverse(np.where(near, distance, np.inf))
-            for near, distance in ((is_near, positive), (is_near_negative, negative))
-        ]
-        return (_weighted_share(*votes),)
+        near = positive < negative[:, ::-1], (negative <= positive[:, ::-1]) & np.isfinite(negative)
+        if self.rule == "weighted":
+            distances = [np.where(*pair, np.inf) for pair in zip(near, (positive, negative), strict=True)]
+            return _weighted_share(*map(_inverse, distances))
+        votes = [side.sum(axis=1) for side in near]
+        return votes[0] / np.maximum(votes[0] + votes[1], 1)
+
+    def _scores_by_k(self, X: Any, values: Sequence[int]) -> np.ndarray:
+        """Return the scores with each number of neighbours, float64 (n_values, n), from one search."""
+        points = self._space_points(X)
+        most = max(1, int(self._most_neighbours(self._known.positives.total, self._known.negatives.total)))
+        with Threads(resolve_n_jobs(self.n_jobs)) as threads:
+            return self._shares(self._known, points, [min(k, most) for k in values], threads, None)
 
     def _nearest_of_both(
-        self, known: KnownCases, points: np.ndarray, threads: Threads, own: np.ndarray | None
+        self, known: KnownCases, points: np.ndarray, k: int, threads: Threads, own: np.ndarray | None
     ) -> tuple[np.ndarray, ...]:
         """Return the distances to the k nearest positives and to the k nearest negatives, float64 (n, k) each."""
-        counts = np.arange(1, self.n_neighbors_ + 1)
+        counts = np.arange(1, k + 1)
         return tuple(
             cases.at_count(
                 mapped(points, image), counts, threads, None if own is None else positions_of(own, cases.rows),
@@ -141,12 +160,12 @@ class KNN(NeighbourRanker):
         )  # fmt: skip
 
     def _neighbourhoods(
-        self, known: KnownCases, points: np.ndarray, threads: Threads, own: np.ndarray | None
+        self, known: KnownCases, points: np.ndarray, k: int, threads: Threads, own: np.ndarray | None
     ) -> tuple[np.ndarray, np.ndarray]:
         """Return how many positives and negatives are in the neighbourhood of kRNN, float64 (n,) each."""
         image = mapped(points, known.components)
         place = [None if own is None else positions_of(own, cases.rows) for cases in (known.positives, known.negatives)]
-        radius = known.positives.at_count(image, np.array([self.n_neighbors_]), threads, place[0])[:, 0]
+        radius = known.positives.at_count(image, np.array([k]), threads, place[0])[:, 0]
         weights = [known.positives.weights, known.negatives.weights]
         n, following = known.negatives.points.count_within(points, radius, weights[1], threads)
         p, _ = known.positives.points.count_within(image, following, weights[0], threads, is_open=True)

@@ -55,8 +55,8 @@ class LocalGammaKNN(NeighbourRanker):
     metric, scaling, category_distance, algorithm, budget, pos_label, categorical_features, keep_columns
         See `GammaKNN`.
     cv : int, splitter, iterable of splits or None, default None
-        Folds in which the whole model is refitted to estimate the hit rates of new cases, 5 for None: scores depend on
-        the gammas, so the cases that these were tuned on would be too optimistic.
+        Folds in which the whole model is refitted to estimate the hit rates of new cases, 5 for None, none for 0:
+        scores depend on the gammas, so the cases that these were tuned on would be too optimistic.
     random_state : int, RandomState or None
         Seed of clusters, folds and the approximate search, fixed for None.
     n_jobs : int or None

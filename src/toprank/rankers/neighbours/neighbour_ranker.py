@@ -16,7 +16,7 @@ import numpy as np
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from toprank._compat import HasMethods, Interval, StrOptions
+from toprank._compat import HasMethods, Interval, Options, StrOptions
 from toprank._core.threads import Threads, resolve_n_jobs
 from toprank.data.cases import Cases, sample_cases
 from toprank.data.encoding import original_values
@@ -30,7 +30,7 @@ from toprank.rankers.neighbours.known import CaseSet, KnownCases
 from toprank.rankers.neighbours.nearby import Nearby, NeighbourExplanation, explain_by_neighbours, neighbour_reasons
 from toprank.rankers.neighbours.search import ALGORITHMS, METRICS, mapped
 from toprank.rankers.neighbours.space import SCALINGS, Space
-from toprank.rankers.unseen import Fold, HeldOut, Unseen, by_folds, held_out_folds
+from toprank.rankers.unseen import Fold, HeldOut, Unseen, by_folds, has_folds, held_out_folds
 from toprank.words.counts import plural
 from toprank.words.plain import plain
 
@@ -48,7 +48,7 @@ NEIGHBOUR_CONSTRAINTS: dict[str, list[Any]] = {
     "scaling": [StrOptions(set(SCALINGS)), None],
     "category_distance": [Interval(Real, 0, None, closed="left")],
     "algorithm": [StrOptions(set(ALGORITHMS))],
-    "cv": ["cv_object"],
+    "cv": ["cv_object", Options(Integral, {0})],
     "random_state": ["random_state"],
 }
 """scikit-learn's checks of the parameters that all rankers by neighbours share."""
@@ -126,7 +126,9 @@ class NeighbourRanker(Ranker):
         return self._unseen(data, left_out, score, threads)
 
     def _unseen(self, data: Cases, left_out: LeftOut, score: np.ndarray, threads: Threads) -> Unseen | None:
-        """Return the rows that were left out as held-out cases."""
+        """Return the rows that were left out as held-out cases; None for cv=0."""
+        if not has_folds(self.cv):
+            return None
         return Unseen(
             [HeldOut(score, left_out.is_positive, left_out.weight, n_cases=left_out.n_cases)], left_out.source
         )
@@ -138,15 +140,21 @@ class NeighbourRanker(Ranker):
             data.X, data.n_categories, data.weight, scaling=self.scaling, category_distance=self.category_distance
         )
         points = self._space.points(data.X)
-        smaller = min(weight[data.is_positive].sum(), weight[~data.is_positive].sum())
-        # With one more case of each class than the vote asks for, rows that are left out can still win or lose it.
-        self.n_neighbors_ = int(max(1, min(self.n_neighbors, 2 * np.floor(smaller) - 3)))
+        totals = weight[data.is_positive].sum(), weight[~data.is_positive].sum()
+        self.n_neighbors_ = int(max(1, min(self.n_neighbors, self._most_neighbours(*totals))))
         components = self._learn_metric(points, data, threads)
         self._known = self._known_cases(points, data.is_positive, data.weight, components, threads)
         left_out = self._leave_out(data, points, components, threads)
         self.recall_ = self._measure_recall(points, left_out, threads)
         self._learn_rule(left_out, data, points, threads)
         return left_out, points
+
+    def _most_neighbours(self, n_positives: float, n_negatives: float) -> float:
+        """Return the largest k that is of use with so many cases.
+
+        With one more case of each class than the vote asks for, rows that are left out can still win or lose it.
+        """
+        return float(2 * np.floor(min(n_positives, n_negatives)) - 3)
 
     def _learn_metric(self, points: np.ndarray, data: Cases, threads: Threads) -> np.ndarray | None:
         """Return the linear map of the metric towards positives, float64 (p, n_dims); None for plain distances."""
@@ -181,7 +189,7 @@ class NeighbourRanker(Ranker):
 
     def _leave_out(self, data: Cases, points: np.ndarray, components: np.ndarray | None, threads: Threads) -> LeftOut:
         """Compare training rows with all other rows, or with those of the other folds."""
-        if self.cv is None:
+        if self.cv is None or not has_folds(self.cv):
             return self._leave_one_out(data, points, threads)
         return self._leave_folds_out(data, points, components, threads, self.cv)
 
