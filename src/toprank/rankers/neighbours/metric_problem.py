@@ -12,16 +12,15 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
 from typing import Any
 
 import numpy as np
 import scipy.linalg
 import scipy.sparse
-from threadpoolctl import ThreadpoolController
 
 from toprank._core.threads import Threads
 from toprank._core.triplets import add_squared_differences, pair_products, triplet_losses
+from toprank.rankers.neighbours.search import linear_algebra
 from toprank.rankers.neighbours.triplets import Triplets, block_of_all
 
 CHUNK_ANCHORS = 512
@@ -212,12 +211,6 @@ class LowRankForm(MatrixForm):
     def components(self, variable: np.ndarray) -> np.ndarray:
         """Return L with M = L'L."""
         return variable
-
-
-@cache
-def linear_algebra() -> ThreadpoolController:
-    """Return the controller of the threads of linear algebra: more than one slow small matrices down."""
-    return ThreadpoolController()
 
 
 def chunks_of(n_anchors: int) -> list[tuple[int, int]]:

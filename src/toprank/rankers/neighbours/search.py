@@ -9,12 +9,15 @@ builds once; the graph is plain integers, so a model file keeps it, and every se
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache, cached_property
 from typing import Any
 
 import numpy as np
 from sklearn.neighbors import KDTree
+from threadpoolctl import ThreadpoolController
 
 from toprank._core.distances import along_graph, brute_force, count_within, map_rows, pair_distances
+from toprank._core.screening import nearest_candidates, screen
 from toprank._core.threads import Threads, cut_evenly
 from toprank.errors import InputError
 
@@ -41,8 +44,26 @@ WIDTH = 64
 CHUNK = 256
 """Fewest queries per thread."""
 
+SCREEN_SIZE, SCREEN_K = 20_000, 64
+"""Fewest numbers in a set of points, and most neighbours, at which brute force screens with a matrix product."""
+
+SCREEN_QUERIES, SCREEN_POINTS = 256, 2_048
+"""Queries and points per matrix product."""
+
+SCREEN_ROOM = 60
+"""Candidates kept per query, besides four per neighbour."""
+
+LARGEST = 1e30
+"""Squared norm up to which products in single precision cannot overflow."""
+
 RECALL_QUERIES = 500
 """Queries on which the recall of an approximate search is measured."""
+
+
+@cache
+def linear_algebra() -> ThreadpoolController:
+    """Return the controller of the threads of linear algebra: more than one slow down small matrices, and ours."""
+    return ThreadpoolController()
 
 
 @dataclass(frozen=True)
@@ -136,7 +157,8 @@ class PointSet:
         def run(part: slice) -> None:
             search(queries[part], left_out[part], distance[part], position[part])
 
-        threads.run(run, cut_evenly(n, threads.n_threads, CHUNK))
+        with linear_algebra().limit(limits=1, user_api="blas"):  # the threads are ours
+            threads.run(run, cut_evenly(n, threads.n_threads, CHUNK))
         return Neighbours(np.sqrt(distance) if self.power == 2 else distance, position)
 
     def count_within(
@@ -180,7 +202,44 @@ class PointSet:
     def _by_brute_force(
         self, queries: np.ndarray, left_out: np.ndarray, distance: np.ndarray, position: np.ndarray
     ) -> None:
-        brute_force(queries, self._by_feature, left_out, self.power, distance, position)
+        k = distance.shape[1]
+        is_screened = self.power == 2 and k <= SCREEN_K and queries.size and self.points.size >= SCREEN_SIZE
+        if is_screened and self._squares.max() < LARGEST:
+            for start in range(0, len(queries), SCREEN_QUERIES):
+                part = slice(start, start + SCREEN_QUERIES)
+                self._by_screening(queries[part], left_out[part], distance[part], position[part])
+        else:
+            brute_force(queries, self._by_feature, left_out, self.power, distance, position)
+
+    @cached_property
+    def _single(self) -> np.ndarray:
+        """The points in single precision, transposed."""
+        return np.ascontiguousarray(self.points.T, np.float32)
+
+    @cached_property
+    def _squares(self) -> np.ndarray:
+        """Squared norms of the points."""
+        return np.einsum("ij,ij->i", self.points, self.points)
+
+    def _by_screening(
+        self, queries: np.ndarray, left_out: np.ndarray, distance: np.ndarray, position: np.ndarray
+    ) -> None:
+        """Brute force in two steps, with the same result: a rounded matrix product leaves few candidates per query."""
+        n, k = distance.shape
+        square = np.einsum("ij,ij->i", queries, queries)
+        is_large = ~(square < LARGEST)  # its product would overflow
+        single = np.where(is_large[:, None], 0.0, queries).astype(np.float32)
+        slack = (queries.shape[1] + 16) * float(np.finfo(np.float32).eps)
+        upper, room = np.full((n, k), np.inf), 4 * k + SCREEN_ROOM
+        low, candidate = np.empty((n, room)), np.empty((n, room), np.int64)
+        n_candidates = np.where(is_large, room + 1, 0)
+        for start in range(0, len(self.points), SCREEN_POINTS):
+            product = single @ self._single[:, start : start + SCREEN_POINTS]
+            screen(product, square, self._squares, slack, left_out, start, upper, low, candidate, n_candidates)
+        nearest_candidates(queries, self.points, low, candidate, n_candidates, upper, distance, position)
+        for i in np.flatnonzero(n_candidates > room):
+            one = slice(i, i + 1)
+            brute_force(queries[one], self._by_feature, left_out[one], self.power, distance[one], position[one])
 
     def _by_tree(self, queries: np.ndarray, left_out: np.ndarray, distance: np.ndarray, position: np.ndarray) -> None:
         k = distance.shape[1]
