@@ -137,7 +137,10 @@ class Space:
                 out[:, f] = np.where(own.any(axis=1), own.argmax(axis=1), np.nan)
             elif width and self.scale[f] > 0:
                 is_missing = own[:, -1] > 0 if self.gap[f] > 0 else np.zeros(len(points), bool)
-                out[:, f] = np.where(is_missing, np.nan, own[:, 0] * self.scale[f] + self.centre[f])
+                largest = np.finfo(np.float64).max
+                with np.errstate(over="ignore"):
+                    value = np.clip(own[:, 0] * self.scale[f] + self.centre[f], -largest, largest)
+                out[:, f] = np.where(is_missing, np.nan, value)
             at += width
         return out
 
