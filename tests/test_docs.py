@@ -86,6 +86,16 @@ def test_the_example_of_columns_prints_what_the_page_shows(capsys):
     assert re.search(r"opened <= 2022-01-\d\d\?", printed)
 
 
+def test_examples_of_neighbours_run(capsys):
+    train, test = make_audit(2400, random_state=0).split()
+    names = {"X": train.X, "y": train.y, "X_new": test.X}
+    for block in blocks("docs/neighbours.md"):
+        exec(compile(block, "docs/neighbours.md", "exec"), names)
+    printed = capsys.readouterr().out
+    assert printed.startswith("near known positive row ")
+    assert "nearest known negatives:" in printed
+
+
 def test_examples_of_data_sets_run():
     names: dict[str, Any] = {}
     for block in blocks("docs/datasets.md"):

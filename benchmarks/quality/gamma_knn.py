@@ -23,7 +23,7 @@ from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -106,6 +106,18 @@ def tuned(part: Part, make: Callable[[str], Any]) -> dict[str, Any]:
     return out
 
 
+class Clustered(LocalGammaKNN):
+    """The local version with clusters that are found once for all measures."""
+
+    found: ClassVar[dict[tuple[int, int], np.ndarray]] = {}
+
+    def _centres(self, points: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
+        key = self.n_clusters, hash(points.tobytes())
+        if key not in self.found:
+            self.found[key] = super()._centres(points, weight)
+        return self.found[key]
+
+
 def on_grid(part: Part, k: int) -> dict[str, Any]:
     """Return the measures of gamma-kNN tuned as in the thesis: every tenth, by 10 folds."""
     out: dict[str, Any] = {}
@@ -171,10 +183,9 @@ def run_task(task: Task, folder: str) -> dict[str, Any]:
     elif task.method == "gamma-kNN grid":
         values = on_grid(part, k)
     elif task.method.startswith("local"):
+        Clustered.found.clear()
         version, q = int(task.method.split("V")[1][0]), int(task.method.split("q=")[1])
-        values = tuned(
-            part, lambda scoring: LocalGammaKNN(scoring=scoring, version=version, n_clusters=q, cv=0, **shared)
-        )
+        values = tuned(part, lambda scoring: Clustered(scoring=scoring, version=version, n_clusters=q, cv=0, **shared))
     elif task.method == "LMNN":
         values = in_learned_metric(part, k, task.seed)
     else:

@@ -101,5 +101,5 @@ Measured on {date} ({machine}) by
 python benchmarks/quality/gamma_knn.py --data FOLDER --reference thesis_neighbours.csv
 ```
 
-What is compared, and how each is tuned, is described in [`gamma_knn.py`](https://github.com/toprank/toprank/blob/main/benchmarks/quality/gamma_knn.py).
+What is compared, and how each is tuned, is said at the top of `benchmarks/quality/gamma_knn.py`.
 """

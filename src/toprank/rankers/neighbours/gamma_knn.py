@@ -136,6 +136,7 @@ class GammaKNN(NeighbourRanker):
     }
 
     gamma_curve_: GammaCurve | None
+    gamma_synthetic_: float | None
 
     def __init__(
         self,

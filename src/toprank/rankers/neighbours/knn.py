@@ -169,10 +169,8 @@ class KNN(NeighbourRanker):
         weights = [known.positives.weights, known.negatives.weights]
         n, following = known.negatives.points.count_within(points, radius, weights[1], threads)
         p, _ = known.positives.points.count_within(image, following, weights[0], threads, is_open=True)
-        if own is not None:
-            for count, at, weight, is_inside in zip(
-                (p, n), place, weights, (following > 0, radius >= 0), strict=True
-            ):  # the row itself, at distance 0
+        for count, at, weight, is_inside in zip((p, n), place, weights, (following > 0, radius >= 0), strict=True):
+            if at is not None:  # the row itself, at distance 0
                 count -= np.where((at >= 0) & is_inside, np.minimum(weight[at], 1.0), 0.0)
         return np.maximum(p, 0.0), np.maximum(n, 0.0)
 

@@ -236,7 +236,7 @@ class KnownCases:
             places = points[own]
             found = PointSet(mapped(places, image), metric=metric, algorithm=algorithm, seed=seed, n_jobs=n_jobs)
             sets.append(CaseSet(found, places, weight[own] if has_weight and weight is not None else None, rows[own]))
-        return cls(*sets, components)
+        return cls(sets[0], sets[1], components)
 
     def distances(
         self, points: np.ndarray, votes: Votes, threads: Threads, own: np.ndarray | None = None

@@ -138,6 +138,11 @@ class LocalGammaKNN(NeighbourRanker):
         return self._leave_one_out(data, points, threads)  # `cv` is for the rates
 
     def _learn_rule(self, left_out: LeftOut, data: Cases, points: np.ndarray, threads: Threads) -> None:
+        with threadpool_limits(1):  # threads of k-means would change the order of sums
+            self._learn_gammas(left_out, data, points, threads)
+
+    def _learn_gammas(self, left_out: LeftOut, data: Cases, points: np.ndarray, threads: Threads) -> None:
+        """Cluster the cases and tune a gamma for each cluster."""
         (ratio,) = left_out.evidence
         is_known = np.ones(len(points), bool) if data.weight is None else data.weight > 0
         own = None if data.weight is None else data.weight[is_known]
@@ -192,9 +197,9 @@ class LocalGammaKNN(NeighbourRanker):
         order = np.lexsort((weight, *points.T[::-1]))  # so that the order of the rows means nothing
         points, weight = points[order], weight[order]
         n_clusters = min(self.n_clusters, len(np.unique(points, axis=0)))
-        with warnings.catch_warnings(), threadpool_limits(1):  # threads would change the order of sums
+        with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
-            found = KMeans(n_clusters, n_init=3, random_state=seed).fit(points, sample_weight=weight)
+            found = KMeans(n_clusters, n_init=1, random_state=seed).fit(points, sample_weight=weight)
         return np.ascontiguousarray(found.cluster_centers_, np.float64)
 
     def _unseen(self, data: Cases, left_out: LeftOut, score: np.ndarray, threads: Threads) -> Unseen | None:
