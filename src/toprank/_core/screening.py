@@ -1,8 +1,9 @@
 """Candidates for nearest neighbours from a matrix product in single precision, with rigorous error bounds.
 
 |x - p|^2 = |x|^2 + |p|^2 - 2 x . p. A product of matrices gives all x . p fast, but rounded: by at most `slack` times
-(|x|^2 + |p|^2). So every distance lies between two bounds, and a point whose lower bound exceeds the k-th smallest upper
-bound is not among the k nearest. What is left are a few candidates per query, whose distances are then computed exactly.
+(|x|^2 + |p|^2). So every distance lies between two bounds, and a point whose lower bound exceeds the k-th smallest
+upper bound is not among the k nearest. What is left are a few candidates per query, whose distances are then computed
+exactly.
 """
 
 import numpy as np

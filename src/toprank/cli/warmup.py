@@ -36,6 +36,7 @@ def fits() -> Iterator[tuple[str, Callable[[], None]]]:
 
     from toprank import (
         KNN,
+        MLFP,
         CostOptimalCurve,
         GammaKNN,
         MetaAP,
@@ -105,6 +106,7 @@ def fits() -> Iterator[tuple[str, Callable[[], None]]]:
         "GammaKNN": lambda _: GammaKNN(metric=np.eye(4)),
         "GammaKNN, KD-tree": lambda _: GammaKNN(algorithm="kd_tree"),
         "KNN, kRNN": lambda _: KNN(rule="krnn"),
+        "MLFP": lambda _: MLFP(tol=0.1),
     }
     for model_name, make in neighbours.items():
         yield model_name, step(make, "", np.nan_to_num(numbers), None)

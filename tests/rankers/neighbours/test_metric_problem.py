@@ -167,8 +167,8 @@ def test_nearest_triplets_of_copies_and_weights():
     copies = np.repeat(np.arange(5), weight.astype(int))
     repeated = distinct_cases(points[copies], is_positive[copies], None)
     assert repeated[2].tolist() == distinct_cases(points, is_positive, weight)[2].tolist()
-    # Anchors are sorted by class, then by value: 3, 4, 9 are negative, 0, 1 positive. The positive at 0 has weight 2, so
-    # that it has one copy at distance 0 and the positive at 1; rivals of the anchor at 9 are its own two copies.
+    # Anchors are sorted by class, then by value: 3, 4, 9 are negative, 0, 1 positive. The positive at 0 has weight 2:
+    # its partners are one copy of itself and the positive at 1. The rivals of the anchor at 9 are two copies of itself.
     first = slice(*weighted.rival_start[2:4])
     assert weighted.rival[first].tolist() == [0.0]
     assert weighted.partner[slice(*weighted.partner_start[3:5])].tolist() == [3, 4]

@@ -13,8 +13,9 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from toprank.errors import InputError
-from toprank.experiment.methods.neighbours import NeighbourRanker, register_neighbours
+from toprank.experiment.methods.neighbours import AS_GIVEN, register_neighbours, rows_kept
 from toprank.experiment.registry import Method, register
+from toprank.rankers.neighbours.knn import KNN
 from toprank.rankers.neighbours.mlfp import MLFP
 
 RIDGE = 1e-3
@@ -202,7 +203,7 @@ def make_mlfp(random_state: Any = 0, n_jobs: int | None = 1, **setting: Any) -> 
 
 def make_gmml(random_state: Any = 0, n_jobs: int | None = 1, t: float = 0.5, **setting: Any) -> Pipeline:
     """Nearest neighbours in the metric of GMML."""
-    return Pipeline([("metric", GMML(t)), ("neighbours", NeighbourRanker(**{"n_jobs": n_jobs} | setting))])
+    return Pipeline([("metric", GMML(t)), ("neighbours", KNN(**AS_GIVEN | {"n_jobs": n_jobs} | setting))])
 
 
 def make_imbml(
@@ -211,17 +212,11 @@ def make_imbml(
 ) -> Pipeline:  # fmt: skip
     """Nearest neighbours in the metric of ImbML."""
     metric = ImbML(margin, penalty, a, random_state=random_state)
-    return Pipeline([("metric", metric), ("neighbours", NeighbourRanker(**{"n_jobs": n_jobs} | setting))])
-
-
-def known_cases(model: MLFP) -> tuple[int, str]:
-    """Training rows that the model keeps."""
-    known = model._known
-    return len(known.positives) + len(known.negatives), "rows"
+    return Pipeline([("metric", metric), ("neighbours", KNN(**AS_GIVEN | {"n_jobs": n_jobs} | setting))])
 
 
 register(
-    Method("mlfp", "MLFP", "neighbours", make_mlfp, {"mu": MU_VALUES, "c": C_VALUES}, "frame", size=known_cases,
+    Method("mlfp", "MLFP", "toprank", make_mlfp, {"mu": MU_VALUES, "c": C_VALUES}, "frame", size=rows_kept,
            summary="Nearest rows, with a distance to positives that is learned from few of them.")
 )  # fmt: skip
 register_neighbours("gmml", "GMML", make_gmml, summary="Nearest rows in the metric of geometric mean metric learning.")
