@@ -3,13 +3,13 @@
     python benchmarks/quality/mlfp.py --data ../shared/data --published ../shared/reference/thesis_neighbours.csv \
         --out mlfp-results [--k 3 1] [--seeds 1 2 3 4 5] [--calls 400] [--jobs 2] [--write]
 
-A stratified 80/20 split per seed; numbers standardised by the training part; settings chosen by 10-fold
-cross-validation of the F-measure on the training part, all folds counted together; F-measure of the majority vote of
-k = 3 (or 1) neighbours on the test part. MLFP tunes mu and c in [0, 1] with `--calls` proposals of Optuna (the
-thesis: 400 of scikit-optimize), GMML 20 values of t, ImbML `--imbml-calls` of its three parameters. LMNN and ITML (metric-learn) keep
-their defaults; LMNN, ITML and ImbML learn from at most 1,000 rows. Results are kept in one line per run, so a run that
-was stopped goes on where it was; seeds come first, so that all tables have a result early. `--write` stores the
-comparison in docs/results/mlfp.md.
+A stratified 80/20 split per seed; numbers standardised by the training part; settings chosen by 10-fold cross-
+validation of the F-measure on the training part, all folds counted together; F-measure of the majority vote of k = 3
+(or 1) neighbours on the test part. MLFP tunes mu and c in [0, 1] with `--calls` proposals of Optuna (the thesis: 400
+of scikit-optimize), GMML 20 values of t, ImbML `--imbml-calls` of its three parameters. LMNN and ITML (metric-learn)
+keep their defaults; LMNN, ITML and ImbML learn from at most 1,000 rows. Results are kept in one line per run, so a
+run that was stopped goes on where it was; seeds come first, so that all tables have a result early. `--write` stores
+the comparison in docs/results/mlfp.md.
 """
 
 from __future__ import annotations
