@@ -193,6 +193,8 @@ def published_of(path: Path, k: int) -> pd.DataFrame:
 def comparison(results: pd.DataFrame, published: pd.DataFrame, k: int) -> list[str]:
     """Lines of a Markdown table: ours and the published F-measures, per table and on average."""
     results = results[results["k"] == k]
+    methods_run = results.groupby(["table", "seed"])["method"].transform("nunique")
+    results = results[methods_run == results["method"].nunique()]  # the same splits for all
     ours = results.pivot_table(index="table", columns="method", values="f1")
     methods = [method for method in METHODS if method in ours]
     complete = ours[methods].dropna()

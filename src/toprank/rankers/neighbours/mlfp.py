@@ -320,7 +320,7 @@ class MLFP(TransformerMixin, NeighbourRanker):
 
         They hold for triplets="all" and a convex form, for cases drawn independently whose points lie within the
         radius of the training points; `applies` says whether the first two are so. They grow with the fourth power of
-        the radius and fall with the root of the number of cases: with a dozen columns, millions of cases are too few
+        the radius and fall with the root of the number of cases: with a dozen columns, ten million cases are too few
         for a bound below 1. Their use is in comparing: how much faster the misses are under control than the false
         alarms, and what a larger `mu` or fewer columns would buy.
 
