@@ -173,9 +173,10 @@ def use(model, X):
         model.summary()
     model.predict(X)
     model.predict_proba(X)
-    model.rules()
-    model.to_text()
-    model.to_text(exact=True)
+    if hasattr(model, "rules"):  # models with leaves
+        model.rules()
+        model.to_text()
+        model.to_text(exact=True)
     model.to_plain() if hasattr(model, "to_plain") else model.to_dict()
     for what in (lambda: model.nodes_, lambda: model.subtree([0]), lambda: model.node_classifier(0).predict(X)):
         with suppress(AttributeError, ValueError):  # models without a meta-tree, or of one leaf
