@@ -152,7 +152,9 @@ def tune_mlfp(
         tried: list[tuple[float, float, float]] = []
         trials = _trials(model, n_calls, storage, random_state)
         for trial, mu, c, known in show_progress(trials, n_calls, "MLFP", progress):
-            score = known if known is not None else float(measure(*sum(fold.counts(mu, c) for fold in folds)))
+            score = (
+                known if known is not None else float(measure(*np.sum([fold.counts(mu, c) for fold in folds], axis=0)))
+            )
             if trial is not None:
                 trial(score)
             tried.append((mu, c, score))
@@ -177,16 +179,16 @@ def _trials(
     The sampler of a trial is seeded by its number, so that an interrupted search ends as one that was not.
     """
     import optuna
+    from optuna.storages.journal import JournalFileBackend
 
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     kept = None
     if storage is not None:
-        backend = optuna.storages.journal.JournalFileBackend(str(storage))
-        kept = optuna.storages.JournalStorage(backend)
+        kept = optuna.storages.JournalStorage(JournalFileBackend(str(storage)))
     study = optuna.create_study(direction="maximize", storage=kept, study_name="mlfp", load_if_exists=True)
     done = [t for t in study.trials if t.state == optuna.trial.TrialState.COMPLETE]
     for earlier in done[:n_calls]:
-        yield None, earlier.params["mu"], earlier.params["c"], float(earlier.value)
+        yield None, earlier.params["mu"], earlier.params["c"], float(earlier.values[0])
     for number in range(len(done), n_calls):
         study.sampler = optuna.samplers.TPESampler(seed=random_state + number)
         if number == 0:

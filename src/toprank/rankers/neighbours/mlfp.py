@@ -343,7 +343,7 @@ class MLFP(TransformerMixin, NeighbourRanker):
         (True, True)
         """
         check_is_fitted(self)
-        if not (isinstance(delta, Real) and 0.0 < delta < 1.0):
+        if not isinstance(delta, int | float) or not 0.0 < delta < 1.0:
             raise InputError(f"MLFP.bound: delta must be a probability between 0 and 1, got {delta!r}. Hint: use 0.05.")
         sides = (self._known.positives, self._known.negatives)
         points = np.concatenate([side.places for side in sides])
