@@ -23,6 +23,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from datetime import date
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -99,7 +100,7 @@ def tuned_transformer(method: str, train: Numbers, k: int, seed: int, options: a
     if method in ("LMNN", "ITML"):
         return MetricTransformer(method.lower(), max_rows=SLOW_ROWS, random_state=seed), {}
     if method == "GMML":
-        scores = {t: pooled_f1(lambda t=t: GMML(t), train, k, seed) for t in np.linspace(0, 1, 20).tolist()}
+        scores = {t: pooled_f1(partial(GMML, t), train, k, seed) for t in np.linspace(0, 1, 20).tolist()}
         t = max(scores, key=scores.__getitem__)
         return GMML(t), {"t": t}
     import optuna

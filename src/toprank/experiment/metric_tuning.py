@@ -152,9 +152,8 @@ def tune_mlfp(
         tried: list[tuple[float, float, float]] = []
         trials = _trials(model, n_calls, storage, random_state)
         for trial, mu, c, known in show_progress(trials, n_calls, "MLFP", progress):
-            score = (
-                known if known is not None else float(measure(*np.sum([fold.counts(mu, c) for fold in folds], axis=0)))
-            )
+            counts = [fold.counts(mu, c) for fold in folds] if known is None else []
+            score = float(measure(*np.sum(counts, axis=0))) if known is None else known
             if trial is not None:
                 trial(score)
             tried.append((mu, c, score))
