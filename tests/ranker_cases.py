@@ -14,11 +14,15 @@ from sklearn.base import clone
 
 from tables import tables
 from toprank import (
+    KNN,
+    MLFP,
     SGBAP,
     CostOptimalCurve,
     CostOptimalForest,
     CostTree,
+    GammaKNN,
     LambdaMART,
+    LocalGammaKNN,
     LogisticBoost,
     MAPBoost,
     MetaAP,
@@ -63,7 +67,7 @@ RANKERS = {
     "boost": TreeRankBoost(n_estimators=3, cv=2, **SMALL),
     "additive-boost": TreeRankBoost(n_estimators=3, output="additive", cv=0, **SMALL),
 }
-WITHOUT_LEAVES = {
+BOOSTERS = {
     "sgbap": SGBAP(n_estimators=6, warm_up=2, learning_rate=0.3, cv=2, random_state=0),
     "sgbap-sigmoid": SGBAP.paper("sigmoid", n_estimators=3, cv=0, random_state=0),
     "logistic-boost": LogisticBoost(n_estimators=4, cv=0, random_state=0),
@@ -73,7 +77,23 @@ WITHOUT_LEAVES = {
     "rankboost": RankBoost(n_estimators=6, cv=2, random_state=0),
     "rankboost-side": RankBoost(n_estimators=4, missing="side", cv=0),
 }
-EVERY = RANKERS | WITHOUT_LEAVES
+EVERY = RANKERS | BOOSTERS
+NEIGHBOURS = {
+    "gamma-knn": GammaKNN(n_neighbors=3),
+    "gamma-knn-fixed": GammaKNN(n_neighbors=2, gamma=0.5, metric="manhattan", scaling="standard"),
+    "local-gamma-knn": LocalGammaKNN(n_neighbors=1, n_clusters=2, cv=2),
+    "local-gamma-knn-1": LocalGammaKNN(n_clusters=3, version=1, cv=2, scoring="g_mean"),
+    "knn": KNN(),
+    "knn-weighted": KNN(rule="weighted"),
+    "knn-class-weighted": KNN(rule="class_weighted", n_neighbors=2),
+    "knn-duplicated": KNN(rule="duplicated"),
+    "krnn": KNN(rule="krnn", n_neighbors=2),
+    "mlfp": MLFP(cv=2, tol=0.01),
+    "mlfp-full": MLFP(form="full", n_neighbors=1, mu=1.0, tol=0.1, cv=2),
+    "mlfp-all": MLFP(triplets="all", mu=0.1, tol=0.01, cv=2, normalization="cases", scaling="minmax"),
+}
+"""Rankers without trees, which are not in EVERY: what holds for them is tested in rankers/neighbours/."""
+
 FORESTS = ["forest", "treerank-forest", "median-rank"]
 ENSEMBLES = [*FORESTS, "boost", "additive-boost", "cost-curve", "cost-forest"]
 TREES = [kind for kind in RANKERS if kind not in ENSEMBLES]
@@ -98,7 +118,7 @@ def variant(kind, **parameters):
     model = clone(EVERY[kind])
     own = model.get_params(deep=False)
     given = {name if name in own else f"base__{name}": value for name, value in parameters.items()}
-    if kind in WITHOUT_LEAVES:
+    if kind in BOOSTERS:
         given = {name: value for name, value in given.items() if name in own}
     return model.set_params(**given)
 

@@ -43,6 +43,16 @@ def test_examples_of_choosing_errors_run():
     assert len(names["points"]) == 5
 
 
+def test_examples_of_mlfp_run(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    train, test = make_audit(800, random_state=0).split()
+    names: dict[str, Any] = {"X": train.X, "y": train.y, "X_new": test.X}
+    for block in blocks("docs/mlfp.md"):
+        exec(compile(block, "docs/mlfp.md", "exec"), names)
+    assert len(names["alerts"]) == 100
+    assert len(names["tuned"].tried) == 20
+
+
 def test_the_example_of_rules_as_data_runs(capsys):
     train, _ = make_audit(2400, random_state=0).split()
     names: dict[str, Any] = {"X": train.X, "y": train.y}
@@ -84,6 +94,16 @@ def test_the_example_of_columns_prints_what_the_page_shows(capsys):
     printed = capsys.readouterr().out
     assert [line.strip() for line in shown.splitlines()] == [line.strip() for line in printed.splitlines()][:6]
     assert re.search(r"opened <= 2022-01-\d\d\?", printed)
+
+
+def test_examples_of_neighbours_run(capsys):
+    train, test = make_audit(2400, random_state=0).split()
+    names = {"X": train.X, "y": train.y, "X_new": test.X}
+    for block in blocks("docs/neighbours.md"):
+        exec(compile(block, "docs/neighbours.md", "exec"), names)
+    printed = capsys.readouterr().out
+    assert printed.startswith("near known positive row ")
+    assert "nearest known negatives:" in printed
 
 
 def test_examples_of_data_sets_run():

@@ -30,6 +30,10 @@ SETTINGS: dict[str, list[dict[str, Any]]] = {
     "TAOTree": [{"max_depth": 2, "cv": 0}],
     "CostTree": [{"cv": 0}],
     "RankingTree": [{"cv": 0}],
+    "GammaKNN": [{}, {"gamma": 0.5, "cv": 3}],
+    "LocalGammaKNN": [{"n_clusters": 2, "cv": 2}],
+    "MLFP": [{"cv": 2}, {"form": "low_rank", "cv": 0}],
+    "KNN": [{"cv": 0}, {"rule": "krnn"}],
     "TAOClassifier": [{"max_depth": 2}],
     "LogisticBoost": [{"n_estimators": 4, "cv": 0}],
     "PairwiseBoost": [{"n_estimators": 4, "cv": 0}],
@@ -42,7 +46,8 @@ CASES = [(entry, settings) for entry in ENTRIES for settings in SETTINGS[entry.n
 
 ARGUMENTS: dict[str, tuple[Any, ...]] = {
     **dict.fromkeys(("decision_function", "predict", "predict_proba", "apply", "decision_path", "explain"), (NEW,)),
-    **dict.fromkeys(("staged_decision_function", "cell_scores"), (NEW,)),
+    **dict.fromkeys(("staged_decision_function", "cell_scores", "transform"), (NEW,)),
+    **dict.fromkeys(("get_mahalanobis_matrix", "bound"), ()),
     **dict.fromkeys(("rules", "rule_list", "to_text", "summary", "scorecard", "to_dict", "to_plain", "frame"), ()),
     "points": (X, Y), "diff": (0, 1),
     "score": (X, Y), "top_k": (NEW, 5), "dependence": (NEW, "size"), "subtree": ([1],), "node_classifier": (0,),
@@ -52,8 +57,8 @@ ARGUMENTS: dict[str, tuple[Any, ...]] = {
 WISHES = {"select", "at"}
 """Methods of a curve that take a wish by name."""
 
-NOT_READERS = {"fit", "save", "paper", "from_dict", "with_choice", "get_params", "set_params", "get_metadata_routing",
-               "set_fit_request", "set_score_request"}  # fmt: skip
+NOT_READERS = {"fit", "fit_transform", "learn_components", "set_output", "save", "paper", "from_dict", "with_choice",
+               "get_params", "set_params", "get_metadata_routing", "set_fit_request", "set_score_request"}  # fmt: skip
 """Methods that make or change a model, or are scikit-learn's own."""
 
 OF_TRAINING_ROWS = {"oob_decision_function_", "oof_decision_function_", "oof_fold_"}

@@ -32,17 +32,25 @@ if TYPE_CHECKING:
     from toprank.rankers.greedy.ranking_tree import RankingTree
     from toprank.rankers.meta.meta_ap import MetaAP
     from toprank.rankers.meta.treerank import TreeRank
+    from toprank.rankers.neighbours.gamma_knn import GammaKNN
+    from toprank.rankers.neighbours.knn import KNN
+    from toprank.rankers.neighbours.local_gamma_knn import LocalGammaKNN
+    from toprank.rankers.neighbours.mlfp import MLFP
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "KNN",
+    "MLFP",
     "SGBAP",
     "CostOptimalCurve",
     "CostOptimalForest",
     "CostPath",
     "CostTree",
+    "GammaKNN",
     "InputError",
     "LambdaMART",
+    "LocalGammaKNN",
     "LogisticBoost",
     "MAPBoost",
     "MetaAP",

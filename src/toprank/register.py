@@ -64,6 +64,10 @@ ENTRIES = (
     Entry("MAPBoost", "toprank.rankers.boosting.xgboost_rankers", "other", "map-boost"),
     Entry("LambdaMART", "toprank.rankers.boosting.lambdamart", "other", "lambdamart-ap"),
     Entry("RankBoost", "toprank.rankers.boosting.rankboost", "other", "rankboost"),
+    Entry("GammaKNN", "toprank.rankers.neighbours.gamma_knn", "other", "gamma-knn"),
+    Entry("LocalGammaKNN", "toprank.rankers.neighbours.local_gamma_knn", "other", "local-gamma-knn"),
+    Entry("KNN", "toprank.rankers.neighbours.knn", "other", "knn"),
+    Entry("MLFP", "toprank.rankers.neighbours.mlfp", "other", "mlfp"),
     Entry("TAOClassifier", "toprank.rankers.cost.tao_classifier", "classes"),
 )
 """In the order of the command line's lists."""

@@ -61,6 +61,10 @@ def test_fit_prints_the_model_and_writes_it(folder, tmp_path):
         ("tao", "TAOTree", ["max_depth=2", "split=axis"]),
         ("cost-tree", "CostTree", ["ccp_alpha=1.0"]),
         ("tree", "RankingTree", ["criterion=entropy", "max_leaf_nodes=none"]),
+        ("gamma-knn", "GammaKNN", ["n_neighbors=5", "scoring=g_mean"]),
+        ("mlfp", "MLFP", ["mu=0.1", "form=full"]),
+        ("local-gamma-knn", "LocalGammaKNN", ["n_clusters=2", "version=1"]),
+        ("knn", "KNN", ["rule=krnn"]),
     ],
 )
 def test_fit_knows_the_models_and_their_parameters(folder, tmp_path, name, expected, settings):

@@ -6,14 +6,14 @@ from sklearn.base import clone
 from sklearn.ensemble import AdaBoostClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
-from sklearn.neighbors import KNeighborsClassifier
 from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
+from toprank import KNN
 from toprank.experiment.methods.balance_cascade import BalanceCascade, threshold_of_share, votes
 from toprank.experiment.methods.boosters import GroupRanker, MarginRanker, deal_out
 from toprank.experiment.methods.distance_tree import DistanceTree
-from toprank.experiment.methods.neighbours import MetricTransformer, NeighbourRanker
+from toprank.experiment.methods.neighbours import MetricTransformer
 from toprank.experiment.registry import find_method
 from toprank.metrics import average_precision
 
@@ -252,27 +252,6 @@ def test_a_booster_needs_two_classes(kind):
 # --- neighbours ---------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("weights", ["uniform", "distance"])
-@pytest.mark.parametrize("k", [1, 4, 30])
-def test_neighbours_are_those_of_scikit_learn(weights, k):
-    X, y = make_table()
-    new = np.vstack((make_table(seed=1)[0][:50], X[:5]))  # the last ones are training rows: distance 0
-    ours = NeighbourRanker(k, weights).fit(X, y)
-    theirs = KNeighborsClassifier(k, weights=weights).fit(X, y)
-    assert np.allclose(ours.decision_function(new), theirs.predict_proba(new)[:, 1], rtol=1e-12)
-    assert np.array_equal(ours.predict(new), theirs.predict(new))
-
-
-def test_more_neighbours_than_rows_are_all_rows():
-    X, y = make_table(30, 6)
-    assert np.allclose(NeighbourRanker(101).fit(X, y).decision_function(X), 0.2)
-
-
-def test_copies_of_a_row_count_alone():
-    X, y = np.array([[0.0], [0.0], [0.0], [1.0]]), np.array([1, 1, 0, 0])
-    assert NeighbourRanker(4, "distance").fit(X, y).decision_function([[0.0]]) == pytest.approx(2 / 3)
-
-
 @pytest.mark.parametrize("algorithm", ["lmnn", "itml"])
 def test_a_learned_metric_turns_from_noise(algorithm):
     pytest.importorskip("metric_learn")
@@ -281,8 +260,8 @@ def test_a_learned_metric_turns_from_noise(algorithm):
     y = (X[:, 0] + X[:, 1] > 1.5).astype(int)
     metric = MetricTransformer(algorithm, random_state=0).fit(X[:200], y[:200])
     known, new = metric.transform(X[:200]), metric.transform(X[200:])
-    learned = roc_auc_score(y[200:], NeighbourRanker(9).fit(known, y[:200]).decision_function(new))
-    plain = roc_auc_score(y[200:], NeighbourRanker(9).fit(X[:200], y[:200]).decision_function(X[200:]))
+    learned = roc_auc_score(y[200:], KNN(n_neighbors=9, scaling=None).fit(known, y[:200]).decision_function(new))
+    plain = roc_auc_score(y[200:], KNN(n_neighbors=9, scaling=None).fit(X[:200], y[:200]).decision_function(X[200:]))
     assert learned > plain + 0.05
 
 

@@ -10,7 +10,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from ranker_cases import CLASSES, EVERY, RANKERS, WITHOUT_LEAVES, make_cases
+from ranker_cases import BOOSTERS, CLASSES, EVERY, RANKERS, make_cases
 from toprank import (
     SGBAP,
     CostOptimalCurve,
@@ -41,7 +41,7 @@ LINE_AT_ZERO = (
 FOR_COSTS = ["cost", "tao", "cost-curve", "cost-forest"]
 SIGNED = {
     "boost": (-1.001, 1),
-    **dict.fromkeys(["additive-boost", *WITHOUT_LEAVES], (-np.inf, np.inf)),
+    **dict.fromkeys(["additive-boost", *BOOSTERS], (-np.inf, np.inf)),
 }  # scores around 0
 DRAWS_ROWS = "bootstraps draw rows, so a row given twice is drawn otherwise than a row of weight 2"
 

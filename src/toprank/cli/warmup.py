@@ -34,7 +34,18 @@ def fits() -> Iterator[tuple[str, Callable[[], None]]]:
     """Yield small fits, with their names, that together use every kernel."""
     import polars as pl
 
-    from toprank import CostOptimalCurve, MetaAP, MetaAPForest, RankingTree, TAOTree, TreeRank, TreeRankBoost
+    from toprank import (
+        KNN,
+        MLFP,
+        CostOptimalCurve,
+        GammaKNN,
+        MetaAP,
+        MetaAPForest,
+        RankingTree,
+        TAOTree,
+        TreeRank,
+        TreeRankBoost,
+    )
 
     rng = np.random.default_rng(0)
     numbers = rng.normal(size=(N_ROWS, 4))
@@ -61,7 +72,8 @@ def fits() -> Iterator[tuple[str, Callable[[], None]]]:
             model.predict_proba(X)
             model.top_k(X, 5)
             model.explain(X[:5])
-            model.decision_path(X[:5])
+            if hasattr(model, "decision_path"):
+                model.decision_path(X[:5])
 
         return use
 
@@ -90,3 +102,11 @@ def fits() -> Iterator[tuple[str, Callable[[], None]]]:
     for model_name, make in others.items():
         for table_name, X in tables.items():
             yield f"{model_name}{table_name}", step(make, "hist", X, None)
+    neighbours: dict[str, Callable[[str], Any]] = {
+        "GammaKNN": lambda _: GammaKNN(metric=np.eye(4)),
+        "GammaKNN, KD-tree": lambda _: GammaKNN(algorithm="kd_tree"),
+        "KNN, kRNN": lambda _: KNN(rule="krnn"),
+        "MLFP": lambda _: MLFP(tol=0.1),
+    }
+    for model_name, make in neighbours.items():
+        yield model_name, step(make, "", np.nan_to_num(numbers), None)

@@ -1,4 +1,4 @@
-"""Nearest neighbours: plain, weighted by distance, and in a learned metric (LMNN, ITML)."""
+"""Nearest neighbours that vote by several rules, also in a learned metric (LMNN, ITML)."""
 
 from __future__ import annotations
 
@@ -6,76 +6,17 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin
-from sklearn.neighbors import NearestNeighbors
+from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from toprank.errors import InputError
 from toprank.experiment.methods.sizes import last_step
-from toprank.experiment.methods.threads import limited_threads
 from toprank.experiment.registry import Method, Sweep, register
+from toprank.rankers.neighbours.knn import KNN
 
 NEIGHBOURS = (1, 3, 5, 9, 15, 25, 41, 65, 101)
-
-
-class NeighbourRanker(ClassifierMixin, BaseEstimator):
-    """Rank by the share of positives among the nearest training rows.
-
-    Parameters
-    ----------
-    n_neighbors : int, default 5
-        All rows if there are fewer.
-    weights : {"uniform", "distance"}, default "uniform"
-        distance: a neighbour has weight 1 / distance; if some are at distance 0, only they count.
-    n_jobs : int or None
-
-    Attributes
-    ----------
-    classes_ : array of shape (2,)
-    search_ : NearestNeighbors
-    is_positive_ : float64 array of shape (n_train,)
-    """
-
-    def __init__(self, n_neighbors: int = 5, weights: str = "uniform", n_jobs: int | None = None):
-        self.n_neighbors = n_neighbors
-        self.weights = weights
-        self.n_jobs = n_jobs
-
-    def fit(self, X: Any, y: Any) -> NeighbourRanker:
-        """Store the rows."""
-        X, y = validate_data(self, X, y)
-        self.classes_, position = np.unique(y, return_inverse=True)
-        self.is_positive_ = (position == len(self.classes_) - 1).astype(np.float64)
-        self.search_ = NearestNeighbors(n_jobs=self.n_jobs).fit(X)
-        return self
-
-    def decision_function(self, X: Any) -> np.ndarray:
-        """Share of positives among the neighbours, float64 (n,)."""
-        return self.scores(X, [self.n_neighbors])[0]
-
-    def scores(self, X: Any, values: Sequence[int]) -> np.ndarray:
-        """Scores with each number of neighbours from one search, float64 (n_values, n)."""
-        check_is_fitted(self)
-        X = validate_data(self, X, reset=False)
-        counts = np.minimum(values, len(self.is_positive_))
-        with limited_threads(self.n_jobs):  # otherwise a brute-force search uses all cores
-            distance, neighbour = self.search_.kneighbors(X, int(counts.max()))
-        weight = np.ones_like(distance) if self.weights == "uniform" else _inverse(distance)
-        positive = np.cumsum(weight * self.is_positive_[neighbour], axis=1)
-        return (positive / np.cumsum(weight, axis=1))[:, counts - 1].T
-
-    def predict(self, X: Any) -> np.ndarray:
-        """The second class if it has more than half of the weight."""
-        is_second = self.decision_function(X) > 0.5
-        return self.classes_[np.where(is_second, len(self.classes_) - 1, 0)]
-
-
-def _inverse(distance: np.ndarray) -> np.ndarray:
-    """1 / distance; in rows with neighbours at distance 0: 1 for these and 0 for the others."""
-    is_here = distance == 0
-    weight = 1 / np.where(is_here, 1.0, distance)
-    return np.where(is_here.any(axis=1, keepdims=True), is_here, weight)
+AS_GIVEN: dict[str, Any] = {"scaling": None, "keep_columns": "all"}
 
 
 class MetricTransformer(TransformerMixin, BaseEstimator):
@@ -166,11 +107,11 @@ def _without_checks(learner: type) -> type:
     return Learner
 
 
-def make_neighbours(weights: str) -> Callable[..., NeighbourRanker]:
-    """`make` of nearest neighbours with given weights; nothing in them is random."""
+def make_neighbours(rule: str) -> Callable[..., KNN]:
+    """`make` of nearest neighbours that vote by a rule, on numbers that are scaled already."""
 
-    def make(random_state: Any = 0, n_jobs: int | None = 1, **setting: Any) -> NeighbourRanker:
-        return NeighbourRanker(**{"weights": weights, "n_jobs": n_jobs} | setting)
+    def make(random_state: Any = 0, n_jobs: int | None = 1, **setting: Any) -> KNN:
+        return KNN(**AS_GIVEN | {"rule": rule, "random_state": random_state, "n_jobs": n_jobs} | setting)
 
     return make
 
@@ -180,34 +121,49 @@ def make_learned(algorithm: str) -> Callable[..., Pipeline]:
 
     def make(random_state: Any = 0, n_jobs: int | None = 1, **setting: Any) -> Pipeline:
         metric = MetricTransformer(algorithm, random_state=random_state)
-        return Pipeline([("metric", metric), ("neighbours", NeighbourRanker(**{"n_jobs": n_jobs} | setting))])
+        return Pipeline([("metric", metric), ("neighbours", KNN(**AS_GIVEN | {"n_jobs": n_jobs} | setting))])
 
     return make
 
 
 def rows_kept(model: Any) -> tuple[int, str]:
     """Training rows that the model keeps."""
-    return len(last_step(model).is_positive_), "rows"
+    known = last_step(model)._known
+    return len(known.positives) + len(known.negatives), "rows"
 
 
 def scores_by_neighbours(model: Any, X: Any, values: Sequence[int]) -> np.ndarray:
     """Scores with each number of neighbours, float64 (n_values, n), from one search."""
     before = model[:-1].transform(X) if isinstance(model, Pipeline) else X
-    return last_step(model).scores(before, values)
+    return last_step(model)._scores_by_k(before, values)
+
+
+SWEEP = Sweep("n_neighbors", scores_by_neighbours)
+"""One search gives the scores for all numbers of neighbours."""
 
 
 def register_neighbours(name: str, title: str, make: Callable[..., Any], **others: Any) -> None:
-    """Register a method; one search gives the scores for all numbers of neighbours."""
-    sweep = Sweep("n_neighbors", scores_by_neighbours)
+    """Register a method that tries several numbers of neighbours."""
     register(
-        Method(name, title, "neighbours", make, {"n_neighbors": NEIGHBOURS}, "scaled", size=rows_kept, sweep=sweep,
+        Method(name, title, "neighbours", make, {"n_neighbors": NEIGHBOURS}, "scaled", size=rows_kept, sweep=SWEEP,
                **others)
     )  # fmt: skip
 
 
-register_neighbours("knn", "kNN", make_neighbours("uniform"), summary="Share of positives among the nearest rows.")
+register_neighbours("knn", "kNN", make_neighbours("plain"), summary="Share of positives among the nearest rows.")
 register_neighbours(
-    "knn-weighted", "kNN by distance", make_neighbours("distance"), summary="The same; nearer rows count more."
+    "knn-weighted", "kNN by distance", make_neighbours("weighted"), summary="The same; nearer rows count more."
+)
+register_neighbours(
+    "knn-class-weighted", "Class-weighted kNN", make_neighbours("class_weighted"),
+    summary="The same; distances shrink with the size of the class.",
+)  # fmt: skip
+register_neighbours(
+    "knn-duplicated", "Duplicated kNN", make_neighbours("duplicated"),
+    summary="The same; positives count as often as there are negatives per positive.",
+)  # fmt: skip
+register_neighbours(
+    "krnn", "kRNN", make_neighbours("krnn"), summary="Share of positives around the k nearest positives (Zhang et al.)."
 )
 register_neighbours(
     "lmnn", "LMNN", make_learned("lmnn"), packages=("metric_learn",),

@@ -1,0 +1,1 @@
+"""Rankers that compare a case with known cases: nearest positives against nearest negatives."""

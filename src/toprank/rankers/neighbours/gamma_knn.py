@@ -1,0 +1,329 @@
+"""`GammaKNN`: nearest neighbours with the distances to positives multiplied by gamma (Viola et al., 2019)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from numbers import Real
+from typing import Any
+
+import numpy as np
+from sklearn.utils import check_random_state
+
+from toprank._compat import HasMethods, Interval, Options, StrOptions
+from toprank._core.threads import Threads, resolve_n_jobs
+from toprank.data.cases import Cases
+from toprank.errors import InputError
+from toprank.files.model_file import without_prefix
+from toprank.rankers.neighbours.known import CaseSet, KnownCases, Votes, ratios, shares
+from toprank.rankers.neighbours.neighbour_ranker import NEIGHBOUR_CONSTRAINTS, LeftOut, NeighbourRanker
+from toprank.rankers.neighbours.search import PointSet, mapped
+from toprank.rankers.neighbours.space import FARTHEST
+from toprank.rankers.neighbours.synthetic import joint_ratio, resample, tune_both
+from toprank.rankers.neighbours.tuning import MEASURES, GammaCurve, gamma_curve
+from toprank.rankers.unseen import has_folds
+from toprank.words.numbers import number_text
+
+CV = "cv"
+
+SAMPLER_FOLDS = 10
+"""Folds in which gamma is tuned beside a sampler: a left-out row must not have helped to make up others."""
+
+LEAST_GAMMA = 1e-9
+"""Stands for gamma = 0 where gamma_synthetic is compared with it."""
+
+GAMMA = [Interval(Real, 0, None, closed="left"), Options(str, {CV})]
+
+
+class GammaKNN(NeighbourRanker):
+    """Nearest neighbours with a thumb on the scale: positives count as if they were nearer (algorithm 2.1).
+
+    A case is flagged if most of its k nearest known cases are positive, once all distances to positives are multiplied
+    by gamma; gamma = 1 is plain kNN, a smaller gamma flags more. The score is eta-hat of section 2.4.3,
+    d- / (d+ + d-), with the distances d+ and d- to the positive and to the negative that decide the vote: for k = 1 the
+    nearest of each class, for k = 3 the second nearest. It does not depend on gamma: a case is flagged if its score
+    exceeds gamma / (1 + gamma), which is the cost of a false positive that gamma stands for.
+
+    Training rows are scored without themselves (leave-one-out), from one search. These scores tune gamma, give the hit
+    rates of new cases and the cutoff of the budget. As no score depends on gamma, tuning it on the same rows does not
+    make the rates optimistic; the measure at the tuned gamma (`tuned_score_`) is.
+
+    Parameters
+    ----------
+    n_neighbors : int, default 3
+        k. At most 2 m - 3 are used, where m is the number of cases of the smaller class, so that a case that is left
+        out can still win the vote of the others (`n_neighbors_`).
+    gamma : float or "cv", default "cv"
+        "cv" finds the best of all values from 0 to `max_gamma`: decisions change only where gamma passes the ratio of
+        two distances, so all of them are compared.
+    scoring : {"f1", "g_mean", "g_measure", "balanced_accuracy", "average_precision"} or callable, default "f1"
+        What gamma is tuned for. "average_precision" is that of the decisions, as a ranking with two places. A callable
+        gets arrays of true positives, false positives, false negatives and true negatives and returns one value each.
+        A model file does not keep a callable; None stands for "f1".
+    max_gamma : float, default 1.0
+        Largest gamma to consider. The thesis keeps to [0, 1]: larger values overfit (section 2.5.1).
+    sampler : sampler of imbalanced-learn or None, default None
+        Makes up positives, such as SMOTE, in the scaled space. Training rows are then scored in 10 folds, or as `cv`
+        says, with a sampler fitted on the other folds. A model file does not keep it. It takes no sample weights.
+    gamma_synthetic : float or "cv", default "cv"
+        What distances to synthetic positives are multiplied by; "cv" tunes it, from 0 to 2, together with gamma.
+    metric : {"euclidean", "manhattan"}, array of shape (p, n_dims) or object, default "euclidean"
+        An array is a linear map L: distances to positives are Euclidean after it, those to negatives before it. An
+        object has a method learn_components(points, is_positive, weight, threads) that returns such a map.
+    scaling : {"minmax", "standard"} or None, default "minmax"
+        How numbers are scaled: to [-1, 1], to mean 0 and deviation 1, or not at all.
+    category_distance : float, default 2.0
+        Distance of two different categories; 2 is the whole range of a number after "minmax". Missing values: see
+        `toprank.rankers.neighbours.space`.
+    algorithm : {"auto", "kd_tree", "brute", "approximate"}, default "auto"
+        How neighbours are searched: "auto" is exact. "approximate" is faster on many rows and needs pynndescent;
+        `recall_` says how many of the nearest it finds.
+    cv : int, splitter, iterable of splits or None, default None
+        How training rows are scored: None leaves out one row at a time, an int is a number of folds. 0 leaves out one
+        row at a time and gives no hit rates of new cases.
+    budget : int, float or None
+        Cases that can be checked: a count, a share, or None, by which `predict` follows the vote.
+    pos_label : label or None
+        The positive outcome; None is the larger one.
+    categorical_features : list or None
+        Columns of numbers that are categories.
+    keep_columns : list, "all" or None
+        Columns to use although they look like identifiers.
+    random_state : int, RandomState or None
+        Seed of folds and of the approximate search, fixed for None.
+    n_jobs : int or None
+        Threads; no result depends on it.
+
+    Attributes
+    ----------
+    gamma_ : float
+    gamma_synthetic_ : float or None
+        None without a sampler.
+    gamma_curve_ : GammaCurve or None
+        The measure at every gamma; None if gamma was given.
+    tuned_score_ : float
+        The measure of left-out training rows at `gamma_`.
+    fp_cost_, fn_cost_ : float
+        The costs of a false positive and of a false negative that gamma stands for: they add up to 1.
+    n_neighbors_ : int
+        k as used.
+    recall_ : float
+        Share of the nearest cases that the search finds, 1.0 if it is exact.
+
+    References
+    ----------
+    R. Viola, R. Emonet, A. Habrard, G. Metzler, S. Riou, M. Sebban: An Adjusted Nearest Neighbor Algorithm Maximizing
+    the F-Measure from Imbalanced Data, ICTAI 2019.
+
+    Examples
+    --------
+    >>> from toprank import GammaKNN
+    >>> from toprank.datasets import make_audit
+    >>> data = make_audit(2000, random_state=0)
+    >>> model = GammaKNN(n_neighbors=3, budget=20).fit(data.X, data.y)
+    >>> 0 < model.gamma_ < 1
+    True
+    >>> model.top_k(data.X, 1, reasons=1)["reason_1"].iloc[0].startswith("near known positive")
+    True
+    """
+
+    _parameter_constraints: dict[str, list[Any]] = {
+        **NEIGHBOUR_CONSTRAINTS,
+        "gamma": GAMMA,
+        "scoring": [StrOptions(set(MEASURES)), callable, None],
+        "max_gamma": [Interval(Real, 0, None, closed="neither")],
+        "sampler": [HasMethods(["fit_resample", "get_params"]), None],
+        "gamma_synthetic": GAMMA,
+    }
+
+    gamma_curve_: GammaCurve | None
+    gamma_synthetic_: float | None
+
+    def __init__(
+        self,
+        *,
+        n_neighbors: int = 3,
+        gamma: float | str = CV,
+        scoring: str | Callable[..., Any] | None = "f1",
+        max_gamma: float = 1.0,
+        sampler: Any = None,
+        gamma_synthetic: float | str = CV,
+        metric: Any = "euclidean",
+        scaling: str | None = "minmax",
+        category_distance: float = 2.0,
+        algorithm: str = "auto",
+        cv: Any = None,
+        budget: int | float | None = None,
+        pos_label: Any = None,
+        categorical_features: Any = None,
+        keep_columns: Any = None,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+    ):
+        self.n_neighbors = n_neighbors
+        self.gamma = gamma
+        self.scoring = scoring
+        self.max_gamma = max_gamma
+        self.sampler = sampler
+        self.gamma_synthetic = gamma_synthetic
+        self.metric = metric
+        self.scaling = scaling
+        self.category_distance = category_distance
+        self.algorithm = algorithm
+        self.cv = cv
+        self.budget = budget
+        self.pos_label = pos_label
+        self.categorical_features = categorical_features
+        self.keep_columns = keep_columns
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+
+    # --- the vote -----------------------------------------------------------------------------------------------
+
+    def _known_cases(
+        self, points: np.ndarray, is_positive: np.ndarray, weight: np.ndarray | None, components: np.ndarray | None,
+        threads: Threads, rows: np.ndarray | None = None,
+    ) -> KnownCases:  # fmt: skip
+        if self.sampler is None:
+            return super()._known_cases(points, is_positive, weight, components, threads, rows)
+        rows = np.arange(len(points)) if rows is None else rows
+        is_known = np.ones(len(points), bool) if weight is None else weight > 0
+        if weight is not None and np.any(weight[is_known] != weight[is_known][0]):
+            raise InputError(
+                "GammaKNN with a sampler takes no sample weights, as samplers ignore them, but the weights differ. "
+                "Hint: leave sample_weight or sampler out."
+            )
+        seed = check_random_state(0 if self.random_state is None else self.random_state).randint(2**31)
+        drawn = resample(points[is_known], is_positive[is_known], self.sampler, seed)
+        real, made = ~drawn.is_synthetic | ~drawn.is_positive, drawn.is_synthetic & drawn.is_positive
+        origin = np.where(drawn.rows >= 0, rows[is_known][drawn.rows], -1)
+        known = super()._known_cases(
+            drawn.points[real], drawn.is_positive[real], None, components, threads, origin[real]
+        )
+        image = mapped(drawn.points[made], components)
+        known.synthetic = CaseSet(
+            PointSet(image, metric=self._metric_name), drawn.points[made], None, np.full(made.sum(), -1)
+        )
+        return known
+
+    def _leave_out(self, data: Cases, points: np.ndarray, components: np.ndarray | None, threads: Threads) -> LeftOut:
+        if self.sampler is None:
+            return super()._leave_out(data, points, components, threads)
+        return self._leave_folds_out(
+            data, points, components, threads, self.cv if self.cv is not None and has_folds(self.cv) else SAMPLER_FOLDS
+        )
+
+    def _evidence(
+        self, known: KnownCases, points: np.ndarray, threads: Threads, own: np.ndarray | None
+    ) -> tuple[np.ndarray, ...]:
+        votes = Votes.from_k(self.n_neighbors_)
+        if known.synthetic is not None:
+            return known.distances_apart(points, votes, threads, own)
+        return (ratios(*known.distances(points, votes, threads, own)),)
+
+    def _learn_rule(self, left_out: LeftOut, data: Cases, points: np.ndarray, threads: Threads) -> None:
+        measure = self.scoring if callable(self.scoring) else MEASURES[self.scoring or "f1"]
+        gamma, synthetic = (
+            None if isinstance(given, str) else float(given) for given in (self.gamma, self.gamma_synthetic)
+        )
+        known = left_out.is_positive, left_out.weight, measure
+        if len(left_out.evidence) > 1:
+            self.gamma_, self.gamma_synthetic_, curve = tune_both(
+                left_out.evidence, *known, self.max_gamma, gamma, synthetic
+            )
+        else:
+            high = self.max_gamma if gamma is None else max(gamma, np.finfo(float).tiny)
+            curve = gamma_curve(left_out.evidence[0], *known, high)
+            self.gamma_, self.gamma_synthetic_ = curve.best if gamma is None else gamma, None
+        self.gamma_curve_ = curve if gamma is None else None
+        self.tuned_score_ = float(curve.at(np.array([self.gamma_]))[0])
+
+    def _ratio_of(self, evidence: tuple[np.ndarray, ...]) -> np.ndarray:
+        """Return the ratio that gamma must stay below for a row to be flagged."""
+        if self.gamma_synthetic_ is None:
+            return evidence[0]
+        real, synthetic, negative = evidence
+        return joint_ratio(real, synthetic, negative, self.gamma_synthetic_ / max(self.gamma_, LEAST_GAMMA))
+
+    def _scores_by_k(self, X: Any, values: Sequence[int]) -> np.ndarray:
+        """Return the scores with each number of neighbours, float64 (n_values, n), from one search."""
+        points, known = self._space_points(X), self._known
+        most = int(max(1, self._most_neighbours(known.positives.total, known.negatives.total)))
+        votes = [Votes.from_k(min(k, most)) for k in values]
+        with Threads(resolve_n_jobs(self.n_jobs)) as threads:
+            near, far = (
+                cases.at_count(at, np.arange(1, max(counts) + 1), threads)[:, np.array(counts) - 1]
+                for cases, at, counts in (
+                    (known.positives, mapped(points, known.components), [vote.positives for vote in votes]),
+                    (known.negatives, points, [vote.negatives for vote in votes]),
+                )
+            )
+        return shares(ratios(near, far)).T
+
+    def _scores_of(self, evidence: tuple[np.ndarray, ...], points: np.ndarray) -> np.ndarray:
+        return shares(self._ratio_of(evidence))
+
+    def _flags_of(self, evidence: tuple[np.ndarray, ...], points: np.ndarray) -> np.ndarray:
+        return self._ratio_of(evidence) > self.gamma_
+
+    @property
+    def fp_cost_(self) -> float:
+        """Cost of a false positive, gamma / (1 + gamma): where the score exceeds it, flagging costs less."""
+        return self.gamma_ / (1.0 + self.gamma_)
+
+    @property
+    def fn_cost_(self) -> float:
+        """Cost of a false negative, 1 / (1 + gamma)."""
+        return 1.0 / (1.0 + self.gamma_)
+
+    # --- files and text -----------------------------------------------------------------------------------------
+
+    @property
+    def _measure_name(self) -> str:
+        return self.scoring if isinstance(self.scoring, str) else "measure"
+
+    def _size_in_words(self) -> str:
+        return f"{super()._size_in_words()}, gamma {number_text(self.gamma_)}"
+
+    def _line_in_words(self) -> str:
+        if self.budget is not None:
+            return super()._line_in_words()
+        return (
+            f"flags cases whose score exceeds {number_text(self.fp_cost_)}: {self._measure_name} "
+            f"{self.tuned_score_:.3f} on left-out training cases"
+        )
+
+    def _figures(self) -> dict[str, Any]:
+        synthetic = {} if self.gamma_synthetic_ is None else {"gamma_synthetic": self.gamma_synthetic_}
+        return super()._figures() | {"gamma": self.gamma_, "tuned_score": self.tuned_score_} | synthetic
+
+    def _to_arrays(self) -> dict[str, np.ndarray]:
+        curve, synthetic = self.gamma_curve_, self._known.synthetic
+        parts = {} if curve is None else {"start": curve.start, "stop": curve.stop, "value": curve.value}
+        out = super()._to_arrays() | {f"curve_{name}": array for name, array in parts.items()}
+        out["gamma"] = np.array([self.gamma_, self.tuned_score_])
+        if synthetic is not None and self.gamma_synthetic_ is not None:
+            out |= {"synthetic_places": synthetic.places, "synthetic_gamma": np.array([self.gamma_synthetic_])}
+        return out
+
+    def _from_arrays(self, arrays: dict[str, np.ndarray]) -> None:
+        super()._from_arrays(arrays)
+        self.gamma_, self.tuned_score_ = arrays["gamma"].tolist()
+        parts = without_prefix(arrays, "curve_")
+        self.gamma_curve_ = GammaCurve(**parts) if parts else None
+        if not np.all(np.isfinite(arrays["gamma"])) or self.gamma_ < 0 or (
+            self.gamma_curve_ is not None and not self.gamma_curve_.is_valid
+        ):  # fmt: skip
+            raise InputError("The model's gamma and its curve do not fit together.")
+        self.gamma_synthetic_ = None
+        if "synthetic_places" in arrays:
+            (self.gamma_synthetic_,) = arrays["synthetic_gamma"].tolist()
+            places = arrays["synthetic_places"]
+            if (
+                not 0 <= self.gamma_synthetic_ < np.inf or places.dtype != np.float64
+                or places.ndim != 2 or places.shape[1] != self._space.n_dims or not np.all(np.abs(places) <= FARTHEST)
+            ):  # fmt: skip
+                raise InputError("The model's synthetic cases and its columns do not fit together.")
+            image = mapped(places, self._known.components)
+            self._known.synthetic = CaseSet(
+                PointSet(image, metric=self._metric_name), places, None, np.full(len(places), -1)
+            )

@@ -1,0 +1,310 @@
+"""`KnownCases`: the training cases of each class as points, and how far a row is from either class.
+
+Algorithm 2.1 flags a row if at least k/2 of its k nearest cases are positive, after the distances to the positives are
+multiplied by gamma. With j = ceil(k/2), that is so if the j-th nearest positive comes before the (k - j + 1)-th nearest
+negative. Two distances per row therefore decide for every gamma at once: the row is flagged if
+
+    distance to the (k - j + 1)-th negative / distance to the j-th positive > gamma.
+
+For k = 1 that is the rule of section 2.4.3. A case of weight w counts as w cases at the same place.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+
+from toprank._core.threads import Threads
+from toprank.errors import InputError
+from toprank.rankers.neighbours.search import Neighbours, PointSet, algorithm_for, mapped
+from toprank.rankers.neighbours.space import FARTHEST
+
+ENOUGH = 1 - 1e-9
+"""Ten cases of weight 0.1 are one case, although their sum is a bit less."""
+
+
+@dataclass(frozen=True)
+class Votes:
+    """How many cases of each class decide a vote of k.
+
+    Attributes
+    ----------
+    positives, negatives : int
+        The vote is positive if that many positives come before that many negatives.
+    """
+
+    positives: int
+    negatives: int
+
+    @classmethod
+    def from_k(cls, k: int) -> Self:
+        """Return the votes of the k nearest cases; half of an even k is enough for a positive.
+
+        Examples
+        --------
+        >>> Votes.from_k(1), Votes.from_k(4)
+        (Votes(positives=1, negatives=1), Votes(positives=2, negatives=3))
+        """
+        positives = -(-k // 2)
+        return cls(positives, k - positives + 1)
+
+
+class CaseSet:
+    """Known cases of one class: points to search, how many cases each stands for, and their rows in training.
+
+    Attributes
+    ----------
+    points : PointSet
+        To search: the places of the cases, after the linear map of a learned metric.
+    places : float64 array of shape (m, n_dims)
+        The cases as points of the space.
+    weight : float64 array of shape (m,) or None
+        None for one case each.
+    rows : int64 array of shape (m,)
+        Row of each case in the training table.
+    """
+
+    def __init__(self, points: PointSet, places: np.ndarray, weight: np.ndarray | None, rows: np.ndarray):
+        self.points, self.places, self.weight, self.rows = points, places, weight, rows
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    @property
+    def total(self) -> float:
+        """Number of cases."""
+        return float(len(self)) if self.weight is None else float(self.weight.sum())
+
+    @property
+    def weights(self) -> np.ndarray:
+        """How many cases each point stands for, float64 (m,)."""
+        return np.ones(len(self)) if self.weight is None else self.weight
+
+    def at_count(
+        self,
+        queries: np.ndarray,
+        counts: np.ndarray,
+        threads: Threads,
+        own: np.ndarray | None = None,
+        *,
+        is_bounded: bool = True,
+    ) -> np.ndarray:
+        """Return the distances within which each query has that many cases, float64 (n, n_counts).
+
+        Parameters
+        ----------
+        queries : float64 array of shape (n, d)
+        counts : increasing array of shape (n_counts,)
+        threads : Threads
+        own : int64 array of shape (n,) or None
+            Position of the query in this set, -1 if it is not in it: one case there is left out.
+        is_bounded : bool
+            If there are fewer cases in all, the distance of the farthest; if False, infinite.
+        """
+        if self.weight is None:
+            return self._at_rank(queries, counts, threads, own, is_bounded)
+        out, counts = np.full((len(queries), len(counts)), np.inf), np.asarray(counts) * ENOUGH
+        depth, open_rows = int(np.ceil(counts[-1])) + 1, np.arange(len(queries))
+        while len(open_rows):
+            mine = None if own is None else own[open_rows]
+            found = self.points.nearest(queries[open_rows], depth, threads)
+            count = self._counted(found, mine)
+            is_all = depth >= len(self)
+            reached = np.cumsum(count, axis=1)
+            enough = (
+                np.minimum(counts, reached[:, -1:]) if is_all else np.broadcast_to(counts, (len(reached), len(counts)))
+            )
+            done = is_all | (reached[:, -1] >= counts[-1])
+            for c in range(len(counts)):
+                # A case of count 0 was left out, so that the first place that reaches a count above 0 is a case.
+                place = np.argmax(reached >= enough[:, c : c + 1], axis=1)
+                distance = np.take_along_axis(found.distance, place[:, None], axis=1)[:, 0]
+                is_there = reached[:, -1] >= (np.finfo(float).tiny if is_bounded else counts[c])
+                out[open_rows[done], c] = np.where(is_there, distance, np.inf)[done]
+            open_rows, depth = open_rows[~done], 2 * depth
+        return out
+
+    def _at_rank(
+        self, queries: np.ndarray, counts: np.ndarray, threads: Threads, own: np.ndarray | None, is_bounded: bool
+    ) -> np.ndarray:
+        """The same with one case per point: the distances of the counts-th nearest."""
+        found = self.points.nearest(queries, int(counts[-1]), threads, own)
+        n_found = (found.position >= 0).sum(axis=1)
+        most = n_found[:, None] if is_bounded else found.position.shape[1]
+        place = np.minimum(np.asarray(counts)[None, :], most) - 1
+        distance = np.take_along_axis(found.distance, np.maximum(place, 0), axis=1)
+        return np.where(place < 0, np.inf, distance)
+
+    def _counted(self, found: Neighbours, own: np.ndarray | None) -> np.ndarray:
+        """Return how many cases each neighbour counts for, float64 (n, k): one less for the query itself."""
+        assert self.weight is not None
+        count = np.where(found.position >= 0, self.weight[found.position], 0.0)
+        if own is not None:
+            is_own = (found.position == own[:, None]) & (own >= 0)[:, None]
+            count[is_own] = np.maximum(count[is_own] - 1.0, 0.0)
+        return count
+
+    # --- files --------------------------------------------------------------------------------------------------
+
+    def to_arrays(self) -> dict[str, np.ndarray]:
+        """Return the arrays of the set for a file."""
+        graph = np.zeros((0, 0), np.int32) if self.points.graph is None else self.points.graph
+        weight = np.zeros(0) if self.weight is None else self.weight
+        return {"places": self.places, "weight": weight, "rows": self.rows, "graph": graph}
+
+    @classmethod
+    def from_arrays(
+        cls, arrays: dict[str, np.ndarray], n_dims: int, components: np.ndarray | None, metric: str, algorithm: str
+    ) -> Self:
+        """Return the set of a file, checked before a kernel sees it."""
+        places, weight, rows, graph = (arrays[name] for name in ("places", "weight", "rows", "graph"))
+        m = len(places)
+        is_valid = (
+            places.dtype == weight.dtype == np.float64
+            and places.shape == (m, n_dims)
+            and m > 0
+            and bool(np.all(np.abs(places) <= FARTHEST))
+            and weight.shape in ((0,), (m,))
+            and bool(np.all(np.isfinite(weight) & (weight > 0)))
+            and rows.dtype == np.int64
+            and rows.shape == (m,)
+            and bool(np.all(rows >= -1))
+            and bool(np.all(np.diff(rows) >= 0))
+            and graph.dtype == np.int32
+            and (graph.shape == (0, 0) or (graph.ndim == 2 and len(graph) == m and graph.shape[1] > 0))
+            and bool(np.all((graph >= -1) & (graph < m)))
+        )
+        if not is_valid:
+            raise InputError("The model's known cases do not fit together.")
+        if (algorithm_for(places.shape, algorithm) == "approximate") != (graph.size > 0):
+            raise InputError("The model's known cases and their graph do not fit together.")
+        known = PointSet(
+            mapped(places, components), metric=metric, algorithm=algorithm, graph=graph if graph.size else None
+        )
+        return cls(known, places, weight if weight.size else None, rows)
+
+
+class KnownCases:
+    """Positives and negatives of the training data, as points of a space.
+
+    Attributes
+    ----------
+    positives, negatives : CaseSet
+    components : float64 array of shape (p, n_dims) or None
+        Linear map of a learned metric: distances to positives are measured after it, those to negatives before it.
+    synthetic : CaseSet or None
+        Positives that a sampler made up.
+    """
+
+    def __init__(
+        self,
+        positives: CaseSet,
+        negatives: CaseSet,
+        components: np.ndarray | None = None,
+        synthetic: CaseSet | None = None,
+    ):
+        self.positives, self.negatives, self.components = positives, negatives, components
+        self.synthetic = synthetic
+
+    @classmethod
+    def learn(
+        cls, points: np.ndarray, is_positive: np.ndarray, weight: np.ndarray | None, *, metric: str = "euclidean",
+        algorithm: str = "auto", components: np.ndarray | None = None, seed: int = 0, n_jobs: int = 1,
+        rows: np.ndarray | None = None,
+    ) -> Self:  # fmt: skip
+        """Return the known cases of training points; points of weight 0 are left out.
+
+        Parameters
+        ----------
+        points : float64 array of shape (n, n_dims)
+        is_positive : bool array of shape (n,)
+        weight : float64 array of shape (n,) or None
+        metric, algorithm, seed, n_jobs
+            See `PointSet`.
+        components : float64 array of shape (p, n_dims) or None
+        rows : int64 array of shape (n,) or None
+            Row of each point in the training table; None for their positions.
+        """
+        rows = np.arange(len(points)) if rows is None else rows
+        is_known = np.ones(len(points), bool) if weight is None else weight > 0
+        has_weight = weight is not None and bool(np.any(weight[is_known] != 1.0))
+        sets = []
+        for of_class, image in ((is_positive, components), (~is_positive, None)):
+            own = of_class & is_known
+            places = points[own]
+            found = PointSet(mapped(places, image), metric=metric, algorithm=algorithm, seed=seed, n_jobs=n_jobs)
+            sets.append(CaseSet(found, places, weight[own] if has_weight and weight is not None else None, rows[own]))
+        return cls(sets[0], sets[1], components)
+
+    def distances(
+        self, points: np.ndarray, votes: Votes, threads: Threads, own: np.ndarray | None = None
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return the distances to the deciding positive and to the deciding negative, both float64 (n,).
+
+        Parameters
+        ----------
+        points : float64 array of shape (n, n_dims)
+        votes : Votes
+        threads : Threads
+        own : int64 array of shape (n,) or None
+            Row of each point in the training table: it is left out of the search (leave-one-out).
+        """
+        out = []
+        for cases, image, count in (
+            (self.positives, self.components, votes.positives), (self.negatives, None, votes.negatives),
+        ):  # fmt: skip
+            place = None if own is None else positions_of(own, cases.rows)
+            found = cases.at_count(mapped(points, image), np.array([count]), threads, place)
+            out.append(found[:, 0])
+        return out[0], out[1]
+
+    def distances_apart(
+        self, points: np.ndarray, votes: Votes, threads: Threads, own: np.ndarray | None = None
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return the distances to the nearest real and synthetic positives, (n, j) each, and to the deciding negative.
+
+        j is the number of positives that decide the vote; parameters as in `distances`.
+        """
+        assert self.synthetic is not None
+        image = mapped(points, self.components)
+        place = [None if own is None else positions_of(own, cases.rows) for cases in (self.positives, self.negatives)]
+        negative = self.negatives.at_count(points, np.array([votes.negatives]), threads, place[1])[:, 0]
+        real = self.positives.points.nearest(image, votes.positives, threads, place[0]).distance
+        if len(self.synthetic) == 0:
+            return real, np.full(real.shape, np.inf), negative
+        return real, self.synthetic.points.nearest(image, votes.positives, threads).distance, negative
+
+    def nearest_positives(self, points: np.ndarray, k: int, threads: Threads) -> Neighbours:
+        """Return the k nearest positives of each point."""
+        return self.positives.points.nearest(mapped(points, self.components), min(k, len(self.positives)), threads)
+
+    def nearest_negatives(self, points: np.ndarray, k: int, threads: Threads) -> Neighbours:
+        """Return the k nearest negatives of each point."""
+        return self.negatives.points.nearest(points, min(k, len(self.negatives)), threads)
+
+
+def positions_of(rows: np.ndarray, known: np.ndarray) -> np.ndarray:
+    """Return the position of each row number in an increasing array of row numbers, -1 if it is not in it."""
+    if len(known) == 0:
+        return np.full(len(rows), -1)
+    place = np.minimum(np.searchsorted(known, rows), len(known) - 1)
+    return np.where(known[place] == rows, place, -1)
+
+
+def ratios(positive: np.ndarray, negative: np.ndarray) -> np.ndarray:
+    """Return negative / positive: a row is flagged by every gamma below it, float64 (n,), from 0 to infinity.
+
+    Rows at distance 0 from both classes, and rows that have no case of either class left, are as near to one as to
+    the other: 1.
+    """
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        out = negative / positive
+    return np.where(np.isnan(out), 1.0, out)
+
+
+def shares(ratio: np.ndarray) -> np.ndarray:
+    """Return eta-hat of section 2.4.3, d- / (d+ + d-), from 0 to 1: flagged if it exceeds gamma / (1 + gamma)."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.where(ratio > 1, 1.0 / (1.0 + 1.0 / ratio), ratio / (1.0 + ratio))

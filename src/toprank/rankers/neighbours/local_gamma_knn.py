@@ -1,0 +1,267 @@
+"""`LocalGammaKNN`: gamma-kNN with a gamma for each region of the space (sections 2.4.4 and 2.5.4)."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from sklearn.cluster import KMeans
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
+from threadpoolctl import threadpool_limits
+
+from toprank._compat import Interval, Options, StrOptions
+from toprank._core.threads import Threads
+from toprank.data.cases import Cases
+from toprank.errors import InputError
+from toprank.rankers.neighbours.known import KnownCases, Votes, ratios, shares
+from toprank.rankers.neighbours.neighbour_ranker import NEIGHBOUR_CONSTRAINTS, LeftOut, NeighbourRanker
+from toprank.rankers.neighbours.search import PointSet
+from toprank.rankers.neighbours.tuning import MEASURES, Measure, gamma_curve
+from toprank.rankers.unseen import HeldOut, Unseen, by_folds, held_out_folds
+from toprank.words.counts import plural
+from toprank.words.numbers import number_text
+
+FOLDS = 10
+"""Folds in which version 2 clusters and tunes, as in the thesis."""
+
+LEAST_GAMMA = 1e-9
+"""Keeps a gamma of 0 from giving all cases of a region the same score."""
+
+
+class LocalGammaKNN(NeighbourRanker):
+    """gamma-kNN with one gamma for each of several clusters of the training cases.
+
+    A row belongs to the cluster with the nearest centre (k-means) and takes its gamma; its neighbours are searched
+    among all known cases. The score is d- / (gamma d+ + d-): above one half, a row is flagged.
+
+    Parameters
+    ----------
+    n_neighbors : int, default 3
+        k. At most 2 m - 3 are used, where m is the number of cases of the smaller class (`n_neighbors_`).
+    n_clusters : int, default 5
+        Regions; at most as many as there are different cases.
+    version : {1, 2}, default 2
+        1 tunes the gamma of a cluster on its own cases, each left out of the search. 2 repeats clustering and tuning in
+        10 folds: the cases of a fold are compared with the others, and tune one gamma for each cluster of these. Every
+        case then has the gammas of the clusters it was in, and a final cluster gets the mean over its cases: gammas of
+        neighbouring clusters differ less, and few cases decide less.
+    scoring, max_gamma
+        See `GammaKNN`.
+    metric, scaling, category_distance, algorithm, budget, pos_label, categorical_features, keep_columns
+        See `GammaKNN`.
+    cv : int, splitter, iterable of splits or None, default None
+        Folds in which the whole model is refitted to estimate the hit rates of new cases, 5 for None, none for 0:
+        scores depend on the gammas, so the cases that these were tuned on would be too optimistic.
+    random_state : int, RandomState or None
+        Seed of clusters, folds and the approximate search, fixed for None.
+    n_jobs : int or None
+
+    Attributes
+    ----------
+    gamma_ : float
+        The best gamma for all cases together; used for clusters that lack one of the classes.
+    gammas_ : float64 array of shape (n_clusters,)
+    centres_ : float64 array of shape (n_clusters, n_dims)
+        In the scaled space.
+    n_neighbors_ : int
+        k as used.
+    recall_ : float
+        Share of the nearest cases that the search finds, 1.0 if it is exact.
+
+    Examples
+    --------
+    >>> from toprank import LocalGammaKNN
+    >>> from toprank.datasets import make_audit
+    >>> data = make_audit(2000, random_state=0)
+    >>> model = LocalGammaKNN(n_clusters=3, random_state=0).fit(data.X, data.y)
+    >>> model.gammas_.shape
+    (3,)
+    """
+
+    _parameter_constraints: dict[str, list[Any]] = {
+        **NEIGHBOUR_CONSTRAINTS,
+        "n_clusters": [Interval(Integral, 1, None, closed="left")],
+        "version": [Options(Integral, {1, 2})],
+        "scoring": [StrOptions(set(MEASURES)), callable, None],
+        "max_gamma": [Interval(Real, 0, None, closed="neither")],
+    }
+
+    def __init__(
+        self,
+        *,
+        n_neighbors: int = 3,
+        n_clusters: int = 5,
+        version: int = 2,
+        scoring: str | Callable[..., Any] | None = "f1",
+        max_gamma: float = 1.0,
+        metric: Any = "euclidean",
+        scaling: str | None = "minmax",
+        category_distance: float = 2.0,
+        algorithm: str = "auto",
+        cv: Any = None,
+        budget: int | float | None = None,
+        pos_label: Any = None,
+        categorical_features: Any = None,
+        keep_columns: Any = None,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+    ):
+        self.n_neighbors = n_neighbors
+        self.n_clusters = n_clusters
+        self.version = version
+        self.scoring = scoring
+        self.max_gamma = max_gamma
+        self.metric = metric
+        self.scaling = scaling
+        self.category_distance = category_distance
+        self.algorithm = algorithm
+        self.cv = cv
+        self.budget = budget
+        self.pos_label = pos_label
+        self.categorical_features = categorical_features
+        self.keep_columns = keep_columns
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+
+    # --- fitting ------------------------------------------------------------------------------------------------
+
+    @property
+    def _measure(self) -> Measure:
+        return self.scoring if callable(self.scoring) else MEASURES[self.scoring or "f1"]
+
+    def _leave_out(self, data: Cases, points: np.ndarray, components: np.ndarray | None, threads: Threads) -> LeftOut:
+        return self._leave_one_out(data, points, threads)  # `cv` is for the rates
+
+    def _learn_rule(self, left_out: LeftOut, data: Cases, points: np.ndarray, threads: Threads) -> None:
+        with threadpool_limits(1):  # threads of k-means would change the order of sums
+            self._learn_gammas(left_out, data, points, threads)
+
+    def _learn_gammas(self, left_out: LeftOut, data: Cases, points: np.ndarray, threads: Threads) -> None:
+        """Cluster the cases and tune a gamma for each cluster."""
+        (ratio,) = left_out.evidence
+        is_known = np.ones(len(points), bool) if data.weight is None else data.weight > 0
+        own = None if data.weight is None else data.weight[is_known]
+        known = points[is_known]
+        self.gamma_ = gamma_curve(ratio, left_out.is_positive, left_out.weight, self._measure, self.max_gamma).best
+        self.centres_ = self._centres(known, own)
+        if self.version == 1:
+            cluster = nearest_centre(points[left_out.rows], self.centres_, threads)
+            self.gammas_ = self._tune(ratio, left_out.is_positive, left_out.weight, cluster, self.gamma_, self.centres_)
+            return
+        gamma = self._gamma_of_rows(data, points, threads)[is_known]
+        cluster = nearest_centre(known, self.centres_, threads)
+        weight = np.ones(len(known)) if own is None else own
+        self.gammas_ = np.full(len(self.centres_), self.gamma_)
+        for c in np.unique(cluster).tolist():  # sums that do not depend on the order of the rows
+            here = cluster == c
+            self.gammas_[c] = math.fsum(gamma[here] * weight[here]) / math.fsum(weight[here])
+
+    def _gamma_of_rows(self, data: Cases, points: np.ndarray, threads: Threads) -> np.ndarray:
+        """Return the mean gamma of each training row over the folds that it trained (version 2), float64 (n,)."""
+        sums, counts = np.zeros(len(points)), np.zeros(len(points))
+        for fold in held_out_folds(data, FOLDS, self.random_state):
+            (ratio,) = self._compare_fold(fold, data, points, self._known.components, threads)
+            weight, is_positive = fold.weight[fold.held_out], data.is_positive[fold.held_out]
+            centres = self._centres(points[fold.inside], fold.weight[fold.inside])
+            cluster = nearest_centre(points[fold.held_out], centres, threads)
+            together = gamma_curve(ratio, is_positive, weight, self._measure, self.max_gamma).best
+            gammas = self._tune(ratio, is_positive, weight, cluster, together, centres)
+            sums[fold.inside] += gammas[nearest_centre(points[fold.inside], centres, threads)]
+            counts[fold.inside] += 1
+        return np.where(counts > 0, sums / np.maximum(counts, 1), self.gamma_)
+
+    def _tune(
+        self, ratio: np.ndarray, is_positive: np.ndarray, weight: np.ndarray, cluster: np.ndarray, together: float,
+        centres: np.ndarray,
+    ) -> np.ndarray:  # fmt: skip
+        """Return the best gamma of each cluster, float64 (n_clusters,); `together` where a class is absent."""
+        out = np.full(len(centres), together)
+        for c in range(len(centres)):
+            here = cluster == c
+            if 0 < is_positive[here].sum() < here.sum():
+                curve = gamma_curve(ratio[here], is_positive[here], weight[here], self._measure, self.max_gamma)
+                out[c] = curve.best
+        return out
+
+    def _centres(self, points: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
+        """Return the centres of the clusters of points, float64 (n_clusters, n_dims)."""
+        if points.shape[1] == 0:
+            return np.zeros((1, 0))
+        seed = check_random_state(0 if self.random_state is None else self.random_state).randint(2**31)
+        weight = np.ones(len(points)) if weight is None else weight
+        order = np.lexsort((weight, *points.T[::-1]))  # so that the order of the rows means nothing
+        points, weight = points[order], weight[order]
+        n_clusters = min(self.n_clusters, len(np.unique(points, axis=0)))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            found = KMeans(n_clusters, n_init=1, random_state=seed).fit(points, sample_weight=weight)
+        return np.ascontiguousarray(found.cluster_centers_, np.float64)
+
+    def _unseen(self, data: Cases, left_out: LeftOut, score: np.ndarray, threads: Threads) -> Unseen | None:
+        """Refit in folds: gammas must not have seen the cases that they are judged on."""
+        parts = []
+        for fold in held_out_folds(data, self.cv, self.random_state):
+            part = self._unfitted_copy()
+            part._learn(data.with_weight(fold.inside_weight), threads)
+            rows = fold.held_out
+            own = fold.weight if fold.own_weight is None else fold.own_weight
+            found = part._score_rows(data.X[rows], threads)
+            parts.append(HeldOut(found, data.is_positive[rows], fold.weight[rows], n_cases=own[rows]))
+        return Unseen(parts, by_folds(len(parts))) if parts else None
+
+    # --- scoring ------------------------------------------------------------------------------------------------
+
+    def _evidence(
+        self, known: KnownCases, points: np.ndarray, threads: Threads, own: np.ndarray | None
+    ) -> tuple[np.ndarray, ...]:
+        return (ratios(*known.distances(points, Votes.from_k(self.n_neighbors_), threads, own)),)
+
+    def _relative(self, evidence: tuple[np.ndarray, ...], points: np.ndarray) -> np.ndarray:
+        """Return the ratio of each row over the gamma of its cluster: flagged above 1."""
+        gamma = self.gammas_[nearest_centre(points, self.centres_, Threads(1))]
+        return evidence[0] / np.maximum(gamma, LEAST_GAMMA)
+
+    def _scores_of(self, evidence: tuple[np.ndarray, ...], points: np.ndarray) -> np.ndarray:
+        return shares(self._relative(evidence, points))
+
+    def _flags_of(self, evidence: tuple[np.ndarray, ...], points: np.ndarray) -> np.ndarray:
+        return self._relative(evidence, points) > 1.0
+
+    # --- files and text -----------------------------------------------------------------------------------------
+
+    def _size_in_words(self) -> str:
+        low, high = number_text(self.gammas_.min()), number_text(self.gammas_.max())
+        return f"{super()._size_in_words()}, gamma {low} to {high} in {plural(len(self.gammas_), 'cluster')}"
+
+    def _line_in_words(self) -> str:
+        return super()._line_in_words() if self.budget is not None else "flags cases whose score exceeds 0.5"
+
+    def _figures(self) -> dict[str, Any]:
+        return super()._figures() | {"gamma": self.gamma_, "gammas": self.gammas_.tolist()}
+
+    def _to_arrays(self) -> dict[str, np.ndarray]:
+        rule = {"gamma": np.array([self.gamma_]), "gammas": self.gammas_, "centres": self.centres_}
+        return super()._to_arrays() | rule
+
+    def _from_arrays(self, arrays: dict[str, np.ndarray]) -> None:
+        super()._from_arrays(arrays)
+        (self.gamma_,) = arrays["gamma"].tolist()
+        self.gammas_, self.centres_ = arrays["gammas"], arrays["centres"]
+        q = len(self.gammas_)
+        if (
+            q == 0 or self.gammas_.shape != (q,) or self.centres_.shape != (q, self._space.n_dims)
+            or self.gammas_.dtype != np.float64 or self.centres_.dtype != np.float64
+            or not np.all(np.isfinite(self.gammas_) & (self.gammas_ >= 0)) or not 0 <= self.gamma_ < np.inf
+            or not np.all(np.isfinite(self.centres_))
+        ):  # fmt: skip
+            raise InputError("The model's clusters and their gammas do not fit together.")
+
+
+def nearest_centre(points: np.ndarray, centres: np.ndarray, threads: Threads) -> np.ndarray:
+    """Return the cluster of each point, int64 (n,); ties go to the first."""
+    return PointSet(centres, algorithm="brute").nearest(points, 1, threads).position[:, 0]

@@ -1,0 +1,403 @@
+"""`MLFP`: a distance towards positives, learned from few of them (Viola et al., 2020)."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from sklearn.base import TransformerMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from toprank._compat import Interval, Options, StrOptions
+from toprank._core.threads import Threads, resolve_n_jobs
+from toprank.data.cases import Cases
+from toprank.errors import InputError
+from toprank.rankers.neighbours.bounds import MetricBound, evaluate_bound
+from toprank.rankers.neighbours.known import KnownCases, Votes, ratios, shares
+from toprank.rankers.neighbours.metric_problem import (
+    DiagonalForm,
+    FullForm,
+    LowRankForm,
+    MatrixForm,
+    MetricProblem,
+    Solution,
+    risk_of_all,
+    solve,
+)
+from toprank.rankers.neighbours.neighbour_ranker import LEAVE_ONE_OUT, NEIGHBOUR_CONSTRAINTS, LeftOut, NeighbourRanker
+from toprank.rankers.neighbours.search import mapped
+from toprank.rankers.neighbours.triplets import Triplets, choose_triplets, distinct_cases
+from toprank.rankers.neighbours.tuning import f1
+from toprank.rankers.unseen import Unseen, has_folds, held_out_folds
+from toprank.words.counts import plural
+
+FORMS = ("diagonal", "full", "low_rank")
+NORMALIZATIONS = ("triplets", "cases")
+
+ROUNDING = 1e-6
+"""How far the largest singular value in a file may exceed 1."""
+
+
+class MLFP(TransformerMixin, NeighbourRanker):
+    """Nearest neighbours with a distance towards positives that is learned (metric learning from few positives).
+
+    The distance to a negative is Euclidean. The distance to a positive is (x - x')' M (x - x') with a matrix M that
+    is positive semi-definite and has no eigenvalue above 1: positives only move nearer, along the directions that
+    matter least. M minimises (problem 3.1)
+
+        [(1 - alpha) sum of l_FN + alpha sum of l_FP] / normalisation + mu |M - I|^2
+
+    over two kinds of triplets. A positive x_i should be nearer to a positive x_j, by M, than to a negative x_k:
+    l_FN = [1 - c + D_M(x_i, x_j)^2 - D(x_i, x_k)^2]_+. A negative x_i should be nearer to a negative x_j than to a
+    positive x_k, by M: l_FP = [1 - c + D(x_i, x_j)^2 - D_M(x_i, x_k)^2]_+. alpha is the share of positives.
+
+    A case is flagged if most of its k nearest known cases are positive; its score is d- / (d+ + d-), as in `GammaKNN`,
+    with d+ measured by M. All iterates of the solver are feasible, and the objective never rises.
+
+    Parameters
+    ----------
+    n_neighbors : int, default 3
+        k: of the vote, and of the triplets with triplets="nearest".
+    mu : float, default 0.01
+        Weight of the penalty that keeps M near the identity. The thesis tunes it in [0, 1].
+    c : float, default 0.5
+        The margin is 1 - c. The thesis tunes it in [0, 1].
+    form : {"diagonal", "full", "low_rank"}, default "diagonal"
+        One weight per coordinate, as in the experiments of the thesis; any matrix; M = L'L where L has `n_components`
+        rows. The first two are convex problems. "low_rank" is not: it starts from principal components and ends in a
+        local minimum.
+    n_components : int or None, default None
+        Rows of L with form="low_rank"; None is half of the coordinates, rounded up.
+    triplets : {"nearest", "all", "sampled"}, default "nearest"
+        Which cases each case is compared with: its k nearest positives and negatives; all, as in (3.1), for tables of
+        up to about 5,000 rows; or `n_sampled` of each class, drawn at random.
+    n_sampled : int, default 10
+        Positives and negatives drawn per case with triplets="sampled".
+    normalization : {"triplets", "cases"}, default "triplets"
+        What the sums are divided by: the number of triplets, so that `mu` means the same on any table; or the cube of
+        the number of cases, 1/m^3, as in (3.1), whatever the triplets.
+    tol : float, default 1e-3
+        The solver stops when the objective is proved to be within this share of its first value of the minimum.
+    max_iter : int, default 500
+    scaling : {"standard", "minmax"} or None, default "standard"
+        How numbers are scaled: to mean 0 and deviation 1, to [-1, 1], or not at all.
+    category_distance : float, default 2.0
+        Distance of two different categories. Missing values: see `toprank.rankers.neighbours.space`.
+    algorithm : {"auto", "kd_tree", "brute", "approximate"}, default "auto"
+        How neighbours are searched when cases are scored; see `GammaKNN`. Triplets are always exact.
+    cv : int, splitter, iterable of splits or None, default 5
+        Folds that give the hit rates of new cases: each learns its own metric. None is 5 folds; 0 none: then rates are
+        those of the training cases, each scored without itself, by a metric that has seen it.
+    budget : int, float or None
+        Cases that can be checked: a count, a share, or None, by which `predict` follows the vote.
+    pos_label : label or None
+        The positive outcome; None is the larger one.
+    categorical_features : list or None
+        Columns of numbers that are categories.
+    keep_columns : list, "all" or None
+        Columns to use although they look like identifiers.
+    random_state : int, RandomState or None
+        Seed of folds, of sampled triplets and of the approximate search, fixed for None.
+    n_jobs : int or None
+        Threads; no result depends on it.
+
+    Attributes
+    ----------
+    components_ : float64 array of shape (rank, n_dims)
+        L, with M = L'L; all singular values are at most 1. Coordinates are those of the space: one per number, one per
+        category.
+    objective_ : float64 array
+        Objective at the identity and after every iteration; never rises.
+    gap_ : float or None
+        Upper bound on how far the objective is above the minimum; None for "low_rank".
+    n_iter_ : int
+    n_triplets_ : float
+    vote_f1_ : float
+        F-measure of the votes on left-out training cases.
+    n_neighbors_ : int
+        k of the vote as used; see `GammaKNN`.
+    recall_ : float
+        Share of the nearest cases that the search finds, 1.0 if it is exact.
+
+    References
+    ----------
+    R. Viola, R. Emonet, A. Habrard, G. Metzler, M. Sebban: Learning from Few Positives: a Provably Accurate Metric
+    Learning Algorithm to Deal with Imbalanced Data, IJCAI 2020.
+
+    Examples
+    --------
+    >>> from toprank import MLFP
+    >>> from toprank.datasets import make_audit
+    >>> data = make_audit(1000, random_state=0)
+    >>> model = MLFP(budget=20).fit(data.X, data.y)
+    >>> bool(model.components_.max() <= 1.0)
+    True
+    >>> bool(model.objective_[-1] < model.objective_[0])
+    True
+    >>> model.top_k(data.X, 1, reasons=1)["reason_1"][0].startswith("near known positive")
+    True
+    """
+
+    _parameter_constraints: dict[str, list[Any]] = {
+        **{name: checks for name, checks in NEIGHBOUR_CONSTRAINTS.items() if name != "metric"},
+        "cv": ["cv_object", Options(Integral, {0})],
+        "mu": [Interval(Real, 0, None, closed="left")],
+        "c": [Interval(Real, 0, 1, closed="both")],
+        "form": [StrOptions(set(FORMS))],
+        "n_components": [Interval(Integral, 1, None, closed="left"), None],
+        "triplets": [StrOptions({"nearest", "all", "sampled"})],
+        "n_sampled": [Interval(Integral, 1, None, closed="left")],
+        "normalization": [StrOptions(set(NORMALIZATIONS))],
+        "tol": [Interval(Real, 0, None, closed="neither")],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+    }
+
+    metric = "euclidean"  # towards negatives
+
+    components_: np.ndarray
+    objective_: np.ndarray
+    gap_: float | None
+    n_iter_: int
+    n_triplets_: float
+    vote_f1_: float
+
+    def __init__(
+        self,
+        *,
+        n_neighbors: int = 3,
+        mu: float = 0.01,
+        c: float = 0.5,
+        form: str = "diagonal",
+        n_components: int | None = None,
+        triplets: str = "nearest",
+        n_sampled: int = 10,
+        normalization: str = "triplets",
+        tol: float = 1e-3,
+        max_iter: int = 500,
+        scaling: str | None = "standard",
+        category_distance: float = 2.0,
+        algorithm: str = "auto",
+        cv: Any = 5,
+        budget: int | float | None = None,
+        pos_label: Any = None,
+        categorical_features: Any = None,
+        keep_columns: Any = None,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+    ):
+        self.n_neighbors = n_neighbors
+        self.mu = mu
+        self.c = c
+        self.form = form
+        self.n_components = n_components
+        self.triplets = triplets
+        self.n_sampled = n_sampled
+        self.normalization = normalization
+        self.tol = tol
+        self.max_iter = max_iter
+        self.scaling = scaling
+        self.category_distance = category_distance
+        self.algorithm = algorithm
+        self.cv = cv
+        self.budget = budget
+        self.pos_label = pos_label
+        self.categorical_features = categorical_features
+        self.keep_columns = keep_columns
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+
+    # --- the metric ---------------------------------------------------------------------------------------------
+
+    def learn_components(
+        self, points: np.ndarray, is_positive: np.ndarray, weight: np.ndarray | None, threads: Threads
+    ) -> np.ndarray:
+        """Return L for points of a space, float64 (rank, n_dims); this is what `GammaKNN(metric=MLFP())` calls.
+
+        Parameters
+        ----------
+        points : float64 array of shape (n, n_dims)
+        is_positive : bool array of shape (n,)
+        weight : float64 array of shape (n,) or None
+            Points of weight 0 are left out.
+        threads : Threads
+        """
+        return self._solve(points, is_positive, weight, threads)[0]
+
+    def _solve(
+        self, points: np.ndarray, is_positive: np.ndarray, weight: np.ndarray | None, threads: Threads
+    ) -> tuple[np.ndarray, Solution, Triplets]:
+        """Return L, the solution of problem (3.1), and its triplets."""
+        cases = distinct_cases(points, is_positive, weight)
+        triplets = choose_triplets(
+            *cases, threads, kind=self.triplets, n_neighbors=self.n_neighbors, n_sampled=self.n_sampled,
+            seed=self._seed, per_case=self.normalization == "cases",
+        )  # fmt: skip
+        form = self._make_form(cases[0], cases[2], threads)
+        solution = solve(MetricProblem(triplets, form, 1.0 - self.c, self.mu), self.tol, self.max_iter)
+        if not solution.has_converged:
+            warnings.warn(
+                f"MLFP stopped after max_iter={self.max_iter} iterations, before its objective was within "
+                f"tol={self.tol} of the minimum. Hint: raise max_iter, tol or mu.",
+                ConvergenceWarning,
+                stacklevel=2,
+            )
+        return form.components(solution.variable), solution, triplets
+
+    def _make_form(self, points: np.ndarray, weight: np.ndarray, threads: Threads) -> MatrixForm:
+        n_dims = points.shape[1]
+        if self.form == "low_rank":
+            rank = -(-n_dims // 2) if self.n_components is None else self.n_components
+            return LowRankForm(points, threads, min(rank, n_dims), weight)
+        return (DiagonalForm if self.form == "diagonal" else FullForm)(points, threads)
+
+    @property
+    def _seed(self) -> int:
+        seed: int = check_random_state(0 if self.random_state is None else self.random_state).randint(2**31)
+        return seed
+
+    def _learn_metric(self, points: np.ndarray, data: Cases, threads: Threads) -> np.ndarray:
+        components, solution, triplets = self._solve(points, data.is_positive, data.weight, threads)
+        self.components_, self.objective_ = components, np.array(solution.objective)
+        self.gap_, self.n_iter_, self.n_triplets_ = solution.gap, solution.n_iter, triplets.n_triplets
+        return components
+
+    def get_mahalanobis_matrix(self) -> np.ndarray:
+        """Return M = L'L, float64 (n_dims, n_dims), in the coordinates of the space."""
+        check_is_fitted(self)
+        return self.components_.T @ self.components_
+
+    def transform(self, X: Any) -> np.ndarray:
+        """Return rows after the map L, float64 (n, rank): Euclidean distances there are the learned distances."""
+        return mapped(self._space_points(X), self.components_)
+
+    # --- the vote -----------------------------------------------------------------------------------------------
+
+    def _leave_out(self, data: Cases, points: np.ndarray, components: np.ndarray | None, threads: Threads) -> LeftOut:
+        """Compare the rows of each fold with those of the others; without folds, each row with all others."""
+        if has_folds(self.cv) and held_out_folds(data, self.cv, self.random_state):
+            return self._leave_folds_out(data, points, components, threads, 5 if self.cv is None else self.cv)
+        return self._leave_one_out(data, points, threads)
+
+    def _unseen(self, data: Cases, left_out: LeftOut, score: np.ndarray, threads: Threads) -> Unseen | None:
+        if left_out.source == LEAVE_ONE_OUT:  # a metric that has seen a row says nothing about new ones
+            return None
+        return super()._unseen(data, left_out, score, threads)
+
+    def _metric_of_fold(
+        self, points: np.ndarray, is_positive: np.ndarray, weight: np.ndarray, components: np.ndarray | None,
+        threads: Threads,
+    ) -> np.ndarray | None:  # fmt: skip
+        return self.learn_components(points, is_positive, weight, threads)
+
+    def _evidence(
+        self, known: KnownCases, points: np.ndarray, threads: Threads, own: np.ndarray | None
+    ) -> tuple[np.ndarray, ...]:
+        return (ratios(*known.distances(points, Votes.from_k(self.n_neighbors_), threads, own)),)
+
+    def _learn_rule(self, left_out: LeftOut, data: Cases, points: np.ndarray, threads: Threads) -> None:
+        is_flagged, is_positive = self._flags_of(left_out.evidence, points), left_out.is_positive
+        tp, fp, fn, tn = (
+            np.array(math.fsum(left_out.weight[(is_flagged == flag) & (is_positive == label)]))
+            for flag, label in ((True, True), (True, False), (False, True), (False, False))
+        )
+        self.vote_f1_ = float(f1(tp, fp, fn, tn))
+
+    def _scores_of(self, evidence: tuple[np.ndarray, ...], points: np.ndarray) -> np.ndarray:
+        return shares(evidence[0])
+
+    def _flags_of(self, evidence: tuple[np.ndarray, ...], points: np.ndarray) -> np.ndarray:
+        return evidence[0] > 1.0
+
+    # --- guarantees ---------------------------------------------------------------------------------------------
+
+    def bound(self, delta: float = 0.05) -> MetricBound:
+        """Return the bounds of theorems 2 and 3 on the loss and on the mistakes of new cases.
+
+        They hold for triplets="all" and a convex form, for cases drawn independently whose points lie within the
+        radius of the training points; `applies` says whether the first two are so. They grow with the fourth power of
+        the radius and fall with the root of the number of cases: with a dozen columns, ten million cases are too few
+        for a bound below 1. Their use is in comparing: how much faster the misses are under control than the false
+        alarms, and what a larger `mu` or fewer columns would buy.
+
+        Parameters
+        ----------
+        delta : float, default 0.05
+            Probability with which a bound may fail, between 0 and 1.
+
+        Returns
+        -------
+        MetricBound
+
+        Examples
+        --------
+        >>> from toprank import MLFP
+        >>> from toprank.datasets import make_audit
+        >>> data = make_audit(300, random_state=0)
+        >>> bound = MLFP(triplets="all", mu=1.0, c=0.0, cv=0).fit(data.X, data.y).bound(0.05)
+        >>> bound.applies, bound.fn_rate < bound.fp_rate
+        (True, True)
+        """
+        check_is_fitted(self)
+        if not isinstance(delta, int | float) or not 0.0 < delta < 1.0:
+            raise InputError(f"MLFP.bound: delta must be a probability between 0 and 1, got {delta!r}. Hint: use 0.05.")
+        sides = (self._known.positives, self._known.negatives)
+        points = np.concatenate([side.places for side in sides])
+        weight = np.concatenate([np.ones(len(side)) if side.weight is None else side.weight for side in sides])
+        is_positive = np.arange(len(points)) < len(sides[0])
+        points, is_positive, weight = distinct_cases(points, is_positive, weight)
+        m = float(weight.sum())
+        alpha = float(weight[is_positive].sum() / m)
+        # Divided by the number of triplets, which is alpha (1 - alpha) m^3, the penalty counts for that much less.
+        mu = self.mu * (alpha * (1.0 - alpha) if self.normalization == "triplets" else 1.0)
+        why_not = ""
+        if self.triplets != "all":
+            why_not = f"The theorems are about all triplets, and this model has triplets={self.triplets!r}."
+        elif self.form == "low_rank":
+            why_not = "The theorems need a convex problem, and form='low_rank' is not one."
+        elif self.mu == 0.0:
+            why_not = "The theorems need a penalty, and mu is 0."
+        with Threads(resolve_n_jobs(self.n_jobs)) as threads:
+            risk = risk_of_all(points, is_positive, weight, self.components_, 1.0 - self.c, threads)
+        return evaluate_bound(
+            delta=float(delta), empirical_risk=risk, m=m, alpha=alpha, mu=mu, c=float(self.c),
+            radius=float(np.sqrt(np.square(points).sum(axis=1).max())), why_not=why_not,
+        )  # fmt: skip
+
+    # --- files and text -----------------------------------------------------------------------------------------
+
+    def _size_in_words(self) -> str:
+        rank, n_dims = self.components_.shape
+        kind = {"diagonal": "one weight per coordinate", "full": "a full matrix", "low_rank": f"rank {rank}"}[self.form]
+        return f"{super()._size_in_words()}, a learned distance in {plural(n_dims, 'coordinate')} ({kind})"
+
+    def _line_in_words(self) -> str:
+        if self.budget is not None:
+            return super()._line_in_words()
+        return f"flags cases whose score exceeds 0.5: f1 {self.vote_f1_:.3f} on left-out training cases"
+
+    def _figures(self) -> dict[str, Any]:
+        return super()._figures() | {"objective": float(self.objective_[-1]), "gap": self.gap_, "n_iter": self.n_iter_}
+
+    def _to_arrays(self) -> dict[str, np.ndarray]:
+        gap = np.nan if self.gap_ is None else self.gap_
+        figures = np.array([gap, self.n_triplets_, self.vote_f1_])
+        return super()._to_arrays() | {"objective": self.objective_, "metric_figures": figures}
+
+    def _from_arrays(self, arrays: dict[str, np.ndarray]) -> None:
+        super()._from_arrays(arrays)
+        components, objective, figures = self._known.components, arrays["objective"], arrays["metric_figures"]
+        if (
+            components is None or objective.dtype != np.float64 or objective.ndim != 1 or not len(objective)
+            or not np.all(np.isfinite(objective)) or not np.all(np.diff(objective) <= 0.0)
+            or figures.dtype != np.float64 or figures.shape != (3,) or not np.all(np.isfinite(figures[1:]))
+            or (components.size and np.linalg.norm(components, 2) > 1.0 + ROUNDING)
+        ):  # fmt: skip
+            raise InputError("The model's metric does not fit its parameters: no singular value may exceed 1.")
+        self.components_, self.objective_, self.n_iter_ = components, objective, len(objective) - 1
+        gap, self.n_triplets_, self.vote_f1_ = figures.tolist()
+        self.gap_ = None if np.isnan(gap) else gap

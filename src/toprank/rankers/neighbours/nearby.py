@@ -1,0 +1,241 @@
+"""Reasons by neighbours: the known cases near a row, how far they are, and what differs most, in words and as data."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from toprank.explain.reasons import LEAST_STRENGTH, MOST_STRENGTH, Reason
+from toprank.explain.values import Originals, originals_by_feature, value_of, value_text
+from toprank.metrics.hit_rates import HitRates
+from toprank.rankers.neighbours.known import CaseSet
+from toprank.rankers.neighbours.search import Neighbours
+from toprank.rankers.neighbours.space import Space
+from toprank.tree.columns import Category, Column
+from toprank.words.numbers import lift_text, number_text, percent_text
+from toprank.words.plain import plain
+from toprank.words.wording import SHORT
+
+DIFFERENCES = 3
+"""Most differences that an explanation lists per known case."""
+
+
+@dataclass(frozen=True)
+class Nearby:
+    """The nearest known cases of one class, for a batch of rows.
+
+    Attributes
+    ----------
+    found : Neighbours
+        Of each row, among `cases`.
+    cases : CaseSet
+    points : float64 array of shape (n, n_dims)
+        The rows.
+    space : Space
+    names : list of str or None
+        Names of the training rows.
+    """
+
+    found: Neighbours
+    cases: CaseSet
+    points: np.ndarray
+    space: Space
+    names: list[str] | None
+
+    def name_of(self, row: int) -> str:
+        """Return the name of a training row, or its number."""
+        return f"row {row:,}" if self.names is None else self.names[row]
+
+
+@dataclass(frozen=True)
+class NeighbourReason(Reason):
+    """A known positive that a case lies near.
+
+    `feature` and `value` are the column in which the two differ most, and the value of the case in it.
+
+    Attributes
+    ----------
+    row : int
+        Row of the known case in the training table.
+    distance : float
+    """
+
+    row: int = -1
+    distance: float = math.inf
+
+
+@dataclass(frozen=True)
+class Difference:
+    """One column in which a case and a known case differ, and the share of the squared distance that comes from it."""
+
+    feature: str
+    value: Category | None
+    known_value: Category | None
+    share: float
+    text: str
+
+
+@dataclass(frozen=True)
+class NearbyCase:
+    """One known case near a row.
+
+    Attributes
+    ----------
+    name : str
+        Its name, or "row 17" of the training table.
+    row : int
+    distance : float
+    differences : tuple of Difference
+        Largest first; none if the two are equal.
+    """
+
+    name: str
+    row: int
+    distance: float
+    differences: tuple[Difference, ...]
+
+    def __str__(self) -> str:
+        words = "; ".join(each.text for each in self.differences) or "equal in all columns"
+        return f"{self.name}, distance {number_text(self.distance)}: {words}"
+
+
+@dataclass(frozen=True)
+class NeighbourExplanation:
+    """Why one row has its score: the known positives and negatives nearest to it.
+
+    Attributes
+    ----------
+    score : float
+    rate : float
+        Hit rate of cases with that score; of new cases if `is_for_new_cases`, else of training.
+    lift : float
+        That rate over the share of positives in training.
+    is_for_new_cases : bool
+    positives, negatives : tuple of NearbyCase
+        Nearest first.
+    """
+
+    score: float
+    rate: float
+    lift: float
+    is_for_new_cases: bool
+    positives: tuple[NearbyCase, ...]
+    negatives: tuple[NearbyCase, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values, ready for JSON; non-finite numbers become None."""
+        return plain(asdict(self))
+
+    def __str__(self) -> str:
+        what = "expected hit rate" if self.is_for_new_cases else "training rate"
+        lines = [
+            f"score {number_text(self.score, 6)}, {what} {percent_text(self.rate)}, "
+            f"{lift_text(self.lift)} times that of all cases"
+        ]
+        for title, cases in (
+            ("nearest known positives:", self.positives),
+            ("nearest known negatives:", self.negatives),
+        ):
+            lines += [title, *(f"  {case}" for case in cases)]
+        return "\n".join(lines)
+
+
+def explain_by_neighbours(
+    near: tuple[Nearby, Nearby], columns: Sequence[Column], X: np.ndarray, originals: Originals | None,
+    score: np.ndarray, rates: HitRates, base_rate: float,
+) -> list[NeighbourExplanation]:  # fmt: skip
+    """Return an explanation of each row from its nearest positives and negatives."""
+    rate = rates.at(score)
+    sides = [nearby_cases(side, columns, X, originals, DIFFERENCES) for side in near]
+    return [
+        NeighbourExplanation(
+            float(score[i]),
+            float(rate[i]),
+            float(rate[i] / base_rate),
+            rates.is_for_new_cases,
+            sides[0][i],
+            sides[1][i],
+        )
+        for i in range(len(X))
+    ]
+
+
+def neighbour_reasons(
+    near: Nearby, columns: Sequence[Column], X: np.ndarray, originals: Originals | None, gain: np.ndarray | None
+) -> list[list[NeighbourReason]]:
+    """Return the nearest known positives of each row as reasons, nearest first.
+
+    The row's gain in log-odds (its hit rate against that of all cases) is shared by its reasons: a positive half as far
+    away gets twice the share. So the strengths of a row multiply to the factor by which its odds are raised.
+
+    Parameters
+    ----------
+    near : Nearby
+        Positives.
+    columns : sequence of Column
+    X : float array of shape (n, n_features)
+    originals : callable or None
+        See `toprank.explain.values.Originals`.
+    gain : float array of shape (n,) or None
+        None, if rates of new cases are not known, counts as a factor of 10.
+    """
+    gain = np.full(len(X), math.log(10)) if gain is None else gain
+    closeness = np.where(near.found.position >= 0, 1.0 / np.maximum(near.found.distance, 1e-9), 0.0)
+    share = closeness / closeness.sum(axis=1, keepdims=True)
+    with np.errstate(over="ignore", invalid="ignore"):
+        strength = np.exp(np.minimum(np.clip(gain, -700, 700)[:, None] * share, math.log(MOST_STRENGTH)))
+    found = nearby_cases(near, columns, X, originals, 1)
+    out = []
+    for i, cases in enumerate(found):
+        reasons = []
+        for place, case in enumerate(cases):
+            if strength[i, place] < LEAST_STRENGTH:
+                continue
+            text = f"near known positive {case.name} (distance {number_text(case.distance)}); "
+            most = case.differences[0] if case.differences else None
+            text += "equal in all columns" if most is None else f"differs most in {most.text}"
+            feature, value = (columns[0].name, None) if most is None else (most.feature, most.value)
+            reasons.append(
+                NeighbourReason(feature, value, float(strength[i, place]), text, row=case.row, distance=case.distance)
+            )
+        out.append(reasons)
+    return out
+
+
+def nearby_cases(
+    near: Nearby, columns: Sequence[Column], X: np.ndarray, originals: Originals | None, n_differences: int
+) -> list[tuple[NearbyCase, ...]]:
+    """Return the known cases of each row, nearest first, with the columns in which they differ most."""
+    out: list[list[NearbyCase]] = [[] for _ in range(len(X))]
+    named = originals_by_feature(columns, X, np.ones(X.shape, bool), originals)
+    for place in range(near.found.position.shape[1]):
+        at = near.found.position[:, place]
+        there = near.cases.places[np.maximum(at, 0)]
+        by_column = near.space.by_column(near.points - there)
+        values = near.space.values(there)
+        total = by_column.sum(axis=1)
+        order = np.argsort(-by_column, axis=1, kind="stable")[:, :n_differences]
+        for i in np.flatnonzero(at >= 0).tolist():
+            differences = tuple(
+                _difference(columns[f], float(X[i, f]), float(values[i, f]), named[f][i] if f in named else None,
+                            float(by_column[i, f] / total[i]))
+                for f in order[i].tolist() if by_column[i, f] > 0
+            )  # fmt: skip
+            row = int(near.cases.rows[at[i]])
+            out[i].append(NearbyCase(near.name_of(row), row, float(near.found.distance[i, place]), differences))
+    return [tuple(cases) for cases in out]
+
+
+def _difference(column: Column, value: float, known: float, original: Any, share: float) -> Difference:
+    """Return a difference in words: size = 3.2 instead of 2.9."""
+    name = SHORT.name(column.name)
+    own, other = (
+        value_text(column, each, given, with_usual=False) for each, given in ((value, original), (known, None))
+    )
+    bare = other.removeprefix(f"{name} = ") if other.startswith(f"{name} = ") else "missing"
+    text = own if own == other else f"{own} instead of {bare}"
+    return Difference(column.name, value_of(column, value, original), value_of(column, known), share, text)

@@ -1,0 +1,401 @@
+"""`NeighbourRanker`: what the rankers by neighbours share, from points to reasons and files.
+
+A subclass says what it needs to know about a row (`_evidence`: distances to known cases), how that becomes a score
+(`_scores_of`), and what it learns from rows that were left out of the search (`_learn_rule`).
+"""
+
+from __future__ import annotations
+
+import json
+from abc import abstractmethod
+from dataclasses import dataclass
+from numbers import Integral, Real
+from typing import Any, Self
+
+import numpy as np
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from toprank._compat import HasMethods, Interval, Options, StrOptions
+from toprank._core.threads import Threads, resolve_n_jobs
+from toprank.data.cases import Cases, sample_cases
+from toprank.data.encoding import original_values
+from toprank.data.shared_table import plain_table
+from toprank.errors import InputError
+from toprank.explain.reasons import Reason
+from toprank.explain.values import Originals
+from toprank.files.model_file import without_prefix
+from toprank.rankers.base import RANKER_CONSTRAINTS, Ranker
+from toprank.rankers.neighbours.known import CaseSet, KnownCases
+from toprank.rankers.neighbours.nearby import Nearby, NeighbourExplanation, explain_by_neighbours, neighbour_reasons
+from toprank.rankers.neighbours.search import ALGORITHMS, METRICS, mapped
+from toprank.rankers.neighbours.space import SCALINGS, Space
+from toprank.rankers.unseen import Fold, HeldOut, Unseen, by_folds, has_folds, held_out_folds
+from toprank.words.counts import plural
+from toprank.words.plain import plain
+
+LEFT_OUT_ROWS = 100_000
+"""Most training rows that are scored without themselves: all positives that fit in half of it, and random negatives.
+Their neighbours are searched among all rows."""
+
+LEAVE_ONE_OUT = "leave-one-out"
+"""How left-out rows were scored, in words: by all other rows."""
+
+NEIGHBOUR_CONSTRAINTS: dict[str, list[Any]] = {
+    **RANKER_CONSTRAINTS,
+    "n_neighbors": [Interval(Integral, 1, None, closed="left")],
+    "metric": [StrOptions(set(METRICS)), HasMethods("learn_components"), "array-like"],
+    "scaling": [StrOptions(set(SCALINGS)), None],
+    "category_distance": [Interval(Real, 0, None, closed="left")],
+    "algorithm": [StrOptions(set(ALGORITHMS))],
+    "cv": ["cv_object", Options(Integral, {0})],
+    "random_state": ["random_state"],
+}
+"""scikit-learn's checks of the parameters that all rankers by neighbours share."""
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """Training rows that were compared with other rows only.
+
+    Attributes
+    ----------
+    rows : int64 array of shape (n,)
+        Rows of the training table.
+    is_positive : bool array of shape (n,)
+    weight, n_cases : float64 arrays of shape (n,)
+        Weight of each row, in a sample also that of the rows it stands for; and the number of cases it is itself.
+    evidence : tuple of float64 arrays of shape (n, ...)
+    source : str
+        How they were left out, in words.
+    """
+
+    rows: np.ndarray
+    is_positive: np.ndarray
+    weight: np.ndarray
+    n_cases: np.ndarray
+    evidence: tuple[np.ndarray, ...]
+    source: str
+
+
+class NeighbourRanker(Ranker):
+    """Base of the rankers that compare a row with known cases."""
+
+    n_neighbors: int
+    metric: Any
+    scaling: str | None
+    category_distance: float
+    algorithm: str
+    n_neighbors_: int
+    recall_: float
+    _space: Space
+    _known: KnownCases
+    _case_names: list[str] | None = None
+    _left_out_score: np.ndarray | None = None
+
+    # --- fitting ------------------------------------------------------------------------------------------------
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Fit to past cases.
+
+        Parameters
+        ----------
+        X : array or data frame of shape (n, n_features), or a SharedTable of it
+            numpy, pandas, polars or pyarrow; categories and missing values as they are. The index of a pandas frame
+            names the known cases in reasons, if it is not just 0, 1, 2, ...
+        y : array of shape (n,)
+            The outcome: two values; the larger one (1, True, "yes") or `pos_label` is positive.
+        sample_weight : array of shape (n,), optional
+            Non-negative weights. Weight 2 is the row twice, weight 0 leaves it out.
+
+        Returns
+        -------
+        self
+        """
+        super().fit(X, y, sample_weight)
+        self._case_names = _index_names(plain_table(X))
+        return self
+
+    def _fit_model(self, data: Cases, threads: Threads) -> Unseen | None:
+        left_out, points = self._learn(data, threads)
+        score = self._scores_of(left_out.evidence, points[left_out.rows])
+        n_cases = len(data.X) if data.weight is None else np.count_nonzero(data.weight)
+        if len(np.unique(left_out.rows)) == len(left_out.rows) == n_cases:  # so was each row, once
+            self._left_out_score = np.zeros(len(data.X))
+            self._left_out_score[left_out.rows] = score
+        return self._unseen(data, left_out, score, threads)
+
+    def _unseen(self, data: Cases, left_out: LeftOut, score: np.ndarray, threads: Threads) -> Unseen | None:
+        """Return the rows that were left out as held-out cases; None for cv=0."""
+        if not has_folds(self.cv):
+            return None
+        return Unseen(
+            [HeldOut(score, left_out.is_positive, left_out.weight, n_cases=left_out.n_cases)], left_out.source
+        )
+
+    def _learn(self, data: Cases, threads: Threads) -> tuple[LeftOut, np.ndarray]:
+        """Learn space, known cases and rule; return the rows that were left out, and all rows as points."""
+        weight = np.ones(len(data.X)) if data.weight is None else data.weight
+        self._space = Space.learn(
+            data.X, data.n_categories, data.weight, scaling=self.scaling, category_distance=self.category_distance
+        )
+        points = self._space.points(data.X)
+        totals = weight[data.is_positive].sum(), weight[~data.is_positive].sum()
+        self.n_neighbors_ = int(max(1, min(self.n_neighbors, self._most_neighbours(*totals))))
+        components = self._learn_metric(points, data, threads)
+        self._known = self._known_cases(points, data.is_positive, data.weight, components, threads)
+        left_out = self._leave_out(data, points, components, threads)
+        self.recall_ = self._measure_recall(points, left_out, threads)
+        self._learn_rule(left_out, data, points, threads)
+        return left_out, points
+
+    def _most_neighbours(self, n_positives: float, n_negatives: float) -> float:
+        """Return the largest k that is of use with so many cases.
+
+        With one more case of each class than the vote asks for, rows that are left out can still win or lose it.
+        """
+        return float(2 * np.floor(min(n_positives, n_negatives)) - 3)
+
+    def _learn_metric(self, points: np.ndarray, data: Cases, threads: Threads) -> np.ndarray | None:
+        """Return the linear map of the metric towards positives, float64 (p, n_dims); None for plain distances."""
+        if isinstance(self.metric, str):
+            return None
+        if hasattr(self.metric, "learn_components"):
+            components = self.metric.learn_components(points, data.is_positive, data.weight, threads)
+        else:
+            components = np.asarray(self.metric, np.float64)
+        if components.ndim != 2 or components.shape[1] != points.shape[1] or not np.all(np.isfinite(components)):
+            raise InputError(
+                f"metric must be a finite matrix with one column per coordinate, (p, {points.shape[1]}), got the shape "
+                f"{components.shape}. Hint: a category has one coordinate per category."
+            )
+        return components
+
+    @property
+    def _metric_name(self) -> str:
+        """Name of the distance after the linear map, if there is one."""
+        return self.metric if isinstance(self.metric, str) else "euclidean"
+
+    def _known_cases(
+        self, points: np.ndarray, is_positive: np.ndarray, weight: np.ndarray | None, components: np.ndarray | None,
+        threads: Threads, rows: np.ndarray | None = None,
+    ) -> KnownCases:  # fmt: skip
+        """Return training points as known cases; `rows` are their rows in the training table."""
+        seed = check_random_state(0 if self.random_state is None else self.random_state).randint(2**31)
+        return KnownCases.learn(
+            points, is_positive, weight, metric=self._metric_name, algorithm=self.algorithm, components=components,
+            seed=seed, n_jobs=threads.n_threads, rows=rows,
+        )  # fmt: skip
+
+    def _leave_out(self, data: Cases, points: np.ndarray, components: np.ndarray | None, threads: Threads) -> LeftOut:
+        """Compare training rows with all other rows, or with those of the other folds."""
+        if self.cv is None or not has_folds(self.cv):
+            return self._leave_one_out(data, points, threads)
+        return self._leave_folds_out(data, points, components, threads, self.cv)
+
+    def _leave_one_out(self, data: Cases, points: np.ndarray, threads: Threads) -> LeftOut:
+        """Compare training rows, or a sample of them, with all other rows."""
+        rows, weight = sample_cases(data.is_positive, data.weight, LEFT_OUT_ROWS)
+        own = np.ones(len(weight)) if data.weight is None else data.weight
+        evidence = self._evidence(self._known, points[rows], threads, rows)
+        return LeftOut(rows, data.is_positive[rows], weight[rows], own[rows], evidence, LEAVE_ONE_OUT)
+
+    def _leave_folds_out(
+        self, data: Cases, points: np.ndarray, components: np.ndarray | None, threads: Threads, cv: Any
+    ) -> LeftOut:
+        """Compare the rows of each fold with those of the others."""
+        folds = held_out_folds(data, cv, self.random_state)
+        if not folds:
+            raise InputError(
+                f"{type(self).__name__}.fit needs folds with two distinct cases of each class to tune its rule, but "
+                f"there are none with cv={cv!r}. Hint: use cv=None, which leaves one case out at a time, or a number "
+                "for gamma."
+            )
+        found = [self._compare_fold(fold, data, points, components, threads) for fold in folds]
+        rows = np.concatenate([fold.held_out for fold in folds])
+        weight = np.concatenate([fold.weight[fold.held_out] for fold in folds])
+        own = np.concatenate(
+            [(fold.weight if fold.own_weight is None else fold.own_weight)[fold.held_out] for fold in folds]
+        )
+        evidence = tuple(np.concatenate(parts) for parts in zip(*found, strict=True))
+        return LeftOut(rows, data.is_positive[rows], weight, own, evidence, by_folds(len(folds)))
+
+    def _compare_fold(
+        self, fold: Fold, data: Cases, points: np.ndarray, components: np.ndarray | None, threads: Threads
+    ) -> tuple[np.ndarray, ...]:
+        """Compare the held-out rows of a fold with its training rows."""
+        inside = fold.inside
+        cases = points[inside], data.is_positive[inside], fold.weight[inside]
+        known = self._known_cases(*cases, self._metric_of_fold(*cases, components, threads), threads, inside)
+        return self._evidence(known, points[fold.held_out], threads, None)
+
+    def _metric_of_fold(
+        self, points: np.ndarray, is_positive: np.ndarray, weight: np.ndarray, components: np.ndarray | None,
+        threads: Threads,
+    ) -> np.ndarray | None:  # fmt: skip
+        """Return the linear map for the points of a fold: learned again, if it is learned at all."""
+        if not hasattr(self.metric, "learn_components"):
+            return components
+        learned: np.ndarray = self.metric.learn_components(points, is_positive, weight, threads)
+        return learned
+
+    def _measure_recall(self, points: np.ndarray, left_out: LeftOut, threads: Threads) -> float:
+        """Return the share of the nearest negatives and positives that the search finds, the lower of both."""
+        k, rows = max(self.n_neighbors_, 1), left_out.rows
+        queries = mapped(points[rows], self._known.components), points[rows]
+        sets = self._known.positives, self._known.negatives
+        return min(cases.points.recall(at, k, threads) for cases, at in zip(sets, queries, strict=True))
+
+    @abstractmethod
+    def _evidence(
+        self, known: KnownCases, points: np.ndarray, threads: Threads, own: np.ndarray | None
+    ) -> tuple[np.ndarray, ...]:
+        """Return what the search finds about points, one entry per point; `own` as in `KnownCases.distances`."""
+
+    @abstractmethod
+    def _learn_rule(self, left_out: LeftOut, data: Cases, points: np.ndarray, threads: Threads) -> None:
+        """Learn what turns evidence into decisions, from training rows that were left out of the search."""
+
+    @abstractmethod
+    def _scores_of(self, evidence: tuple[np.ndarray, ...], points: np.ndarray) -> np.ndarray:
+        """Return scores from evidence, float64 (n,)."""
+
+    @abstractmethod
+    def _flags_of(self, evidence: tuple[np.ndarray, ...], points: np.ndarray) -> np.ndarray:
+        """Return which rows the vote calls positive, bool (n,)."""
+
+    # --- scoring ------------------------------------------------------------------------------------------------
+
+    def _score_rows(self, matrix: np.ndarray, threads: Threads) -> np.ndarray:
+        points = self._space.points(matrix)
+        return self._scores_of(self._evidence(self._known, points, threads, None), points)
+
+    def _score_training_rows(self, data: Cases, threads: Threads) -> tuple[slice | np.ndarray, np.ndarray]:
+        """Score training rows without themselves: each is its own nearest neighbour."""
+        if self._left_out_score is not None:
+            score, self._left_out_score = self._left_out_score, None
+            return slice(None), score
+        rows = np.arange(len(data.X)) if len(data.X) <= LEFT_OUT_ROWS else data.sample(LEFT_OUT_ROWS)
+        points = self._space.points(data.X[rows])
+        return rows, self._scores_of(self._evidence(self._known, points, threads, rows), points)
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Return the class of each row by the vote of its neighbours.
+
+        With a `budget`, positive above its cutoff instead, as in all rankers.
+        """
+        if self.budget is not None:
+            return super().predict(X)
+        points = self._space_points(X)
+        with Threads(resolve_n_jobs(self.n_jobs)) as threads:
+            is_positive = self._flags_of(self._evidence(self._known, points, threads, None), points)
+        return self.classes_[np.where(is_positive, self.positive_index_, 1 - self.positive_index_)]
+
+    def _space_points(self, X: Any) -> np.ndarray:
+        """Return the rows of a table as points."""
+        matrix = self._encode(X)
+        return self._space.points(matrix)
+
+    # --- reasons ------------------------------------------------------------------------------------------------
+
+    def _reasons(self, matrix: np.ndarray, n_reasons: int, originals: Originals, gain: Any) -> list[list[Reason]]:
+        with Threads(resolve_n_jobs(self.n_jobs)) as threads:
+            near = self._nearby(self._space.points(matrix), n_reasons, threads)[0]
+        return [list(each) for each in neighbour_reasons(near, self.columns_, matrix, originals, gain)]
+
+    def explain(self, X: Any) -> list[NeighbourExplanation]:
+        """Explain the score of each row by the known positives and negatives nearest to it, and what differs most.
+
+        Returns
+        -------
+        list of NeighbourExplanation
+            Its text lists both sides; `positives` and `negatives` have the same as data.
+        """
+        matrix = self._encode(X)
+        originals = original_values(X, self._input_names)
+        with Threads(resolve_n_jobs(self.n_jobs)) as threads:
+            near = self._nearby(self._space.points(matrix), self.n_neighbors_, threads)
+            score = self._score_rows(matrix, threads)
+        return explain_by_neighbours(near, self.columns_, matrix, originals, score, self.rates_, self.base_rate_)
+
+    def _nearby(self, points: np.ndarray, k: int, threads: Threads) -> tuple[Nearby, Nearby]:
+        """Return the k nearest positives and negatives of each point, with what is needed to describe them."""
+        known = self._known
+        found = known.nearest_positives(points, k, threads), known.nearest_negatives(points, k, threads)
+        return tuple(
+            Nearby(near, cases, points, self._space, self._case_names)
+            for near, cases in zip(found, (known.positives, known.negatives), strict=True)
+        )  # type: ignore[return-value]
+
+    # --- files and text -----------------------------------------------------------------------------------------
+
+    def to_plain(self) -> dict[str, Any]:
+        """Return the model as plain values for other programs: class, columns, known cases. `save` keeps everything."""
+        check_is_fitted(self)
+        arrays = {name: array for name, array in self._to_arrays().items() if not name.startswith("hit_rates_")}
+        columns = [column.to_dict() for column in self.columns_]
+        return {"class": type(self).__name__, "columns": columns, **plain(arrays)}
+
+    def _size_in_words(self) -> str:
+        known = self._known
+        cases = f"{plural(len(known.positives), 'positive')} and {plural(len(known.negatives), 'negative')}"
+        recall = "" if self.recall_ == 1 else f", {self.recall_:.1%} of the nearest found"
+        return f"{plural(self.n_neighbors_, 'neighbour')} among {cases}{recall}"
+
+    def _figures(self) -> dict[str, Any]:
+        return {"n_neighbors": self.n_neighbors_, "recall": self.recall_}
+
+    def _to_arrays(self) -> dict[str, np.ndarray]:
+        known = self._known
+        parts = {"space_": self._space.to_arrays(), "positive_": known.positives.to_arrays(),
+                 "negative_": known.negatives.to_arrays()}  # fmt: skip
+        out = super()._to_arrays() | {
+            prefix + name: array for prefix, arrays in parts.items() for name, array in arrays.items()
+        }
+        out["neighbours"] = np.array([self.n_neighbors_, self.recall_], np.float64)
+        names = "" if self._case_names is None else json.dumps(self._case_names)
+        out["case_names"] = np.frombuffer(names.encode(), np.uint8)
+        if known.components is not None:
+            out["components"] = known.components
+        return out
+
+    def _from_arrays(self, arrays: dict[str, np.ndarray]) -> None:
+        super()._from_arrays(arrays)
+        n_categories = np.array([len(column.categories or ()) for column in self.columns_])
+        self._space = Space.from_arrays(without_prefix(arrays, "space_"), n_categories)
+        components = arrays.get("components")
+        n_dims = self._space.n_dims
+        if components is not None and (
+            components.dtype != np.float64 or components.ndim != 2 or components.shape[1] != n_dims
+            or not np.all(np.isfinite(components))
+        ):  # fmt: skip
+            raise InputError("The model's metric and its columns do not fit together.")
+        positives, negatives = (
+            CaseSet.from_arrays(without_prefix(arrays, prefix), n_dims, image, self._metric_name, self.algorithm)
+            for prefix, image in (("positive_", components), ("negative_", None))
+        )
+        self._known = KnownCases(positives, negatives, components)
+        n_neighbors, self.recall_ = arrays["neighbours"].tolist()
+        self.n_neighbors_ = int(n_neighbors)
+        if not 1 <= self.n_neighbors_ <= self.n_neighbors or not 0 <= self.recall_ <= 1:
+            raise InputError("The model's number of neighbours does not fit its parameters.")
+        self._case_names = _names_from(arrays["case_names"], max(positives.rows.max(), negatives.rows.max()))
+
+
+def _index_names(X: Any) -> list[str] | None:
+    """Return the names of the rows of a pandas frame; None if they are only numbered, or if X has no index."""
+    index = getattr(X, "index", None)
+    if index is None or callable(index) or not hasattr(X, "iloc"):
+        return None
+    names = [str(name) for name in index]
+    return None if names == [str(i) for i in range(len(names))] else names
+
+
+def _names_from(raw: np.ndarray, last_row: int) -> list[str] | None:
+    """Return the names of cases from a file, checked."""
+    if len(raw) == 0:
+        return None
+    names = json.loads(raw.tobytes().decode())
+    if not isinstance(names, list) or len(names) <= last_row or not all(isinstance(name, str) for name in names):
+        raise InputError("The model's names of cases do not fit its known cases.")
+    return names

@@ -1,0 +1,318 @@
+"""`PointSet`: the nearest of a set of points, exact or approximate, with or without the query itself.
+
+Whatever finds the neighbours, `_core/distances.py` computes their distances: all searches that find the same
+neighbours return the same bits, for one query and for many. Exact searches are a KD-tree where there are few
+dimensions and blocked brute force otherwise. The approximate search follows a graph of near neighbours that pynndescent
+builds once; the graph is plain integers, so a model file keeps it, and every search starts at the same points.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache, cached_property
+from typing import Any
+
+import numpy as np
+from sklearn.neighbors import KDTree
+from threadpoolctl import ThreadpoolController
+
+from toprank._core.distances import along_graph, brute_force, count_within, map_rows, pair_distances
+from toprank._core.screening import nearest_candidates, screen
+from toprank._core.threads import Threads, cut_evenly
+from toprank.errors import InputError
+
+METRICS = {"euclidean": 2, "manhattan": 1}
+"""Powers of the differences that distances add up, by name of the metric."""
+
+ALGORITHMS = ("auto", "kd_tree", "brute", "approximate")
+
+KD_POINTS = 400
+"""A KD-tree is faster than brute force from about this many points times 2 ** dimensions on (measured)."""
+
+EXACT_POINTS = 20_000
+"""Sets of at most this many points are always searched exactly."""
+
+GRAPH_DEGREE = 24
+"""Near neighbours per point in the graph of the approximate search."""
+
+N_ENTRIES, N_STARTS = 1_024, 16
+"""Points that a search along the graph compares a query with first, and how many of these it starts from."""
+
+WIDTH = 64
+"""Nearest points that a search along the graph keeps while it looks for nearer ones."""
+
+CHUNK = 256
+"""Fewest queries per thread."""
+
+SCREEN_SIZE, SCREEN_K = 20_000, 64
+"""Fewest numbers in a set of points, and most neighbours, at which brute force screens with a matrix product."""
+
+SCREEN_QUERIES, SCREEN_POINTS = 256, 2_048
+"""Queries and points per matrix product."""
+
+SCREEN_ROOM = 60
+"""Candidates kept per query, besides four per neighbour."""
+
+LARGEST = 1e30
+"""Squared norm up to which products in single precision cannot overflow."""
+
+RECALL_QUERIES = 500
+"""Queries on which the recall of an approximate search is measured."""
+
+
+@cache
+def linear_algebra() -> ThreadpoolController:
+    """Return the controller of the threads of linear algebra: more than one slow down small matrices, and ours."""
+    return ThreadpoolController()
+
+
+@dataclass(frozen=True)
+class Neighbours:
+    """The nearest points of each query, nearest first.
+
+    Attributes
+    ----------
+    distance : float64 array of shape (n, k)
+        Infinite where there are fewer than k points.
+    position : int64 array of shape (n, k)
+        Position in the set of points; -1 where there are fewer.
+    """
+
+    distance: np.ndarray
+    position: np.ndarray
+
+
+class PointSet:
+    """Points of one class, and how to search them.
+
+    Parameters
+    ----------
+    points : float64 array of shape (m, d)
+    metric : {"euclidean", "manhattan"}
+    algorithm : {"auto", "kd_tree", "brute", "approximate"}
+        "auto" is exact: a KD-tree where it is faster, or else brute force. "approximate" still searches sets of at most
+        20,000 points exactly.
+    seed : int
+        Of the graph of the approximate search.
+    graph : int32 array of shape (m, g) or None
+        A graph built before, for example that of a model file.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from toprank._core.threads import Threads
+    >>> points = PointSet(np.array([[0.0, 0.0], [3.0, 4.0], [6.0, 8.0]]))
+    >>> found = points.nearest(np.array([[0.0, 0.0]]), 2, Threads(1))
+    >>> found.distance.tolist(), found.position.tolist()
+    ([[0.0, 5.0]], [[0, 1]])
+    >>> points.nearest(np.array([[0.0, 0.0]]), 2, Threads(1), left_out=np.array([0])).distance.tolist()
+    [[5.0, 10.0]]
+    """
+
+    def __init__(
+        self,
+        points: np.ndarray,
+        *,
+        metric: str = "euclidean",
+        algorithm: str = "auto",
+        seed: int = 0,
+        n_jobs: int = 1,
+        graph: np.ndarray | None = None,
+    ):
+        self.points = np.ascontiguousarray(points, np.float64)
+        self.metric, self.power = metric, METRICS[metric]
+        self.algorithm = algorithm_for(self.points.shape, algorithm)
+        self.graph: np.ndarray | None = None
+        if self.algorithm == "kd_tree":
+            self._tree = KDTree(self.points, metric=metric)
+        elif self.algorithm == "approximate":
+            self.graph = near_graph(self.points, metric, seed, n_jobs) if graph is None else graph
+            self._entries = np.linspace(0, len(points) - 1, N_ENTRIES).astype(np.int64)
+        else:
+            self._by_feature = np.ascontiguousarray(self.points.T)
+
+    def __len__(self) -> int:
+        return len(self.points)
+
+    def nearest(self, queries: np.ndarray, k: int, threads: Threads, left_out: np.ndarray | None = None) -> Neighbours:
+        """Return the k nearest points of each query.
+
+        Parameters
+        ----------
+        queries : float64 array of shape (n, d)
+        k : int, at least 1
+        threads : Threads
+            The result is the same for any number of them.
+        left_out : int64 array of shape (n,) or None
+            Position of a point that the query must not find, usually itself; -1 for none.
+        """
+        n = len(queries)
+        queries = np.ascontiguousarray(queries, np.float64)
+        left_out = np.full(n, -1) if left_out is None else left_out.astype(np.int64)
+        distance, position = np.empty((n, k)), np.empty((n, k), np.int64)
+        search = {"kd_tree": self._by_tree, "brute": self._by_brute_force, "approximate": self._by_graph}[
+            self.algorithm
+        ]
+
+        def run(part: slice) -> None:
+            search(queries[part], left_out[part], distance[part], position[part])
+
+        with linear_algebra().limit(limits=1, user_api="blas"):  # the threads are ours
+            threads.run(run, cut_evenly(n, threads.n_threads, CHUNK))
+        return Neighbours(np.sqrt(distance) if self.power == 2 else distance, position)
+
+    def count_within(
+        self, queries: np.ndarray, radius: np.ndarray, weight: np.ndarray, threads: Threads, *, is_open: bool = False
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return the weight of the points within a radius of each query, and the distance of the nearest one beyond.
+
+        Parameters
+        ----------
+        queries : float64 array of shape (n, d)
+        radius : float64 array of shape (n,)
+        weight : float64 array of shape (m,)
+            Of the points.
+        threads : Threads
+        is_open : bool
+            Points exactly at the radius are beyond it.
+        """
+        by_feature = np.ascontiguousarray(self.points.T)
+        queries, n = np.ascontiguousarray(queries, np.float64), len(queries)
+        count, beyond = np.empty(n), np.empty(n)
+
+        def run(part: slice) -> None:
+            count_within(
+                queries[part], by_feature, weight, radius[part], is_open, self.power, count[part], beyond[part]
+            )
+
+        threads.run(run, cut_evenly(n, threads.n_threads, CHUNK))
+        return count, beyond
+
+    def recall(self, queries: np.ndarray, k: int, threads: Threads, left_out: np.ndarray | None = None) -> float:
+        """Return the share of the k nearest points that the search finds, measured on at most 500 of the queries."""
+        if self.algorithm != "approximate":
+            return 1.0
+        some = np.linspace(0, len(queries) - 1, min(len(queries), RECALL_QUERIES)).astype(np.int64)
+        left_out = None if left_out is None else left_out[some]
+        found = self.nearest(queries[some], k, threads, left_out).distance
+        exact = PointSet(self.points, metric=self.metric, algorithm="brute")
+        farthest = exact.nearest(queries[some], k, threads, left_out).distance[:, -1:]
+        return float(np.mean(found <= farthest))
+
+    def _by_brute_force(
+        self, queries: np.ndarray, left_out: np.ndarray, distance: np.ndarray, position: np.ndarray
+    ) -> None:
+        k = distance.shape[1]
+        is_screened = self.power == 2 and k <= SCREEN_K and queries.size and self.points.size >= SCREEN_SIZE
+        if is_screened and self._squares.max() < LARGEST:
+            for start in range(0, len(queries), SCREEN_QUERIES):
+                part = slice(start, start + SCREEN_QUERIES)
+                self._by_screening(queries[part], left_out[part], distance[part], position[part])
+        else:
+            brute_force(queries, self._by_feature, left_out, self.power, distance, position)
+
+    @cached_property
+    def _single(self) -> np.ndarray:
+        """The points in single precision, transposed."""
+        return np.ascontiguousarray(self.points.T, np.float32)
+
+    @cached_property
+    def _squares(self) -> np.ndarray:
+        """Squared norms of the points."""
+        return np.einsum("ij,ij->i", self.points, self.points)
+
+    def _by_screening(
+        self, queries: np.ndarray, left_out: np.ndarray, distance: np.ndarray, position: np.ndarray
+    ) -> None:
+        """Brute force in two steps, with the same result: a rounded matrix product leaves few candidates per query."""
+        n, k = distance.shape
+        square = np.einsum("ij,ij->i", queries, queries)
+        is_large = ~(square < LARGEST)  # its product would overflow
+        single = np.where(is_large[:, None], 0.0, queries).astype(np.float32)
+        slack = (queries.shape[1] + 16) * float(np.finfo(np.float32).eps)
+        upper, room = np.full((n, k), np.inf), 4 * k + SCREEN_ROOM
+        low, candidate = np.empty((n, room)), np.empty((n, room), np.int64)
+        n_candidates = np.where(is_large, room + 1, 0)
+        for start in range(0, len(self.points), SCREEN_POINTS):
+            product = single @ self._single[:, start : start + SCREEN_POINTS]
+            screen(product, square, self._squares, slack, left_out, start, upper, low, candidate, n_candidates)
+        nearest_candidates(queries, self.points, low, candidate, n_candidates, upper, distance, position)
+        for i in np.flatnonzero(n_candidates > room):
+            one = slice(i, i + 1)
+            brute_force(queries[one], self._by_feature, left_out[one], self.power, distance[one], position[one])
+
+    def _by_tree(self, queries: np.ndarray, left_out: np.ndarray, distance: np.ndarray, position: np.ndarray) -> None:
+        k = distance.shape[1]
+        n_found = min(k + 1, len(self.points))
+        found = self._tree.query(queries, n_found, return_distance=False).astype(np.int64)
+        length = np.empty(found.shape)
+        pair_distances(queries, self.points, found, self.power, length)
+        length[found == left_out[:, None]] = np.inf  # sorts last, and is cut off
+        order = np.lexsort((found, length), axis=1)[:, :k]
+        distance[:, order.shape[1] :], position[:, order.shape[1] :] = np.inf, -1
+        distance[:, : order.shape[1]] = np.take_along_axis(length, order, axis=1)
+        position[:, : order.shape[1]] = np.take_along_axis(found, order, axis=1)
+        position[np.isinf(distance)] = -1
+
+    def _by_graph(self, queries: np.ndarray, left_out: np.ndarray, distance: np.ndarray, position: np.ndarray) -> None:
+        width = max(WIDTH, 2 * distance.shape[1])
+        along_graph(
+            queries, self.points, self.graph, self._entries, N_STARTS, width, left_out, self.power, distance, position
+        )
+
+
+def algorithm_for(shape: tuple[int, ...], wanted: str) -> str:
+    """Return the search for points of a shape (m, d): "kd_tree", "brute" or "approximate"."""
+    m, d = shape
+    if wanted == "approximate" and m > EXACT_POINTS:
+        return "approximate"
+    if wanted in ("kd_tree", "brute"):
+        return wanted if d and m else "brute"
+    return "kd_tree" if d > 0 and m >= KD_POINTS * 2.0**d else "brute"
+
+
+def near_graph(points: np.ndarray, metric: str, seed: int, n_jobs: int = 1) -> np.ndarray:
+    """Return a graph of near neighbours, int32 (m, degree): near points of each point, -1 where there are fewer.
+
+    pynndescent finds the near neighbours; each point also gets some of the points whose near neighbour it is, so that a
+    search can leave a dense region as it came.
+    """
+    try:
+        from pynndescent import NNDescent
+    except ImportError:
+        raise InputError(
+            "algorithm='approximate' needs the package pynndescent, which is not installed. "
+            "Hint: pip install 'toprank[neighbours]', or use algorithm='auto'."
+        ) from None
+    built: Any = NNDescent(
+        points.astype(np.float32), metric=metric, n_neighbors=GRAPH_DEGREE, random_state=seed, n_jobs=n_jobs
+    )
+    near = built.neighbor_graph[0].astype(np.int32)
+    near[near == np.arange(len(points), dtype=np.int32)[:, None]] = -1
+    return np.hstack((near, _reversed(near, GRAPH_DEGREE // 2)))
+
+
+def _reversed(near: np.ndarray, degree: int) -> np.ndarray:
+    """Return up to `degree` points that have each point as a near neighbour, the nearest pairs first; -1 for none."""
+    m, g = near.shape
+    to, rank = near.T.ravel(), np.repeat(np.arange(g), m)
+    origin = np.tile(np.arange(m, dtype=np.int32), g)
+    is_edge = to >= 0
+    to, rank, origin = to[is_edge], rank[is_edge], origin[is_edge]
+    order = np.lexsort((origin, rank, to))
+    to, origin = to[order], origin[order]
+    first = np.searchsorted(to, np.arange(m))
+    place = np.arange(len(to)) - first[to]
+    out = np.full((m, degree), -1, np.int32)
+    is_kept = place < degree
+    out[to[is_kept], place[is_kept]] = origin[is_kept]
+    return out
+
+
+def mapped(points: np.ndarray, components: np.ndarray | None) -> np.ndarray:
+    """Return points after a linear map L of shape (p, d), each the same alone and in a batch; None keeps them."""
+    if components is None:
+        return points
+    out = np.empty((len(points), len(components)))
+    map_rows(np.ascontiguousarray(points), np.ascontiguousarray(components, np.float64), out)
+    return out

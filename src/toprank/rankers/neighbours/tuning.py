@@ -1,0 +1,128 @@
+"""The exact tuning of gamma: every decision of every gamma, from one sort.
+
+A row is flagged by every gamma below its ratio (`known.py`), so decisions change only where gamma passes the ratio of a
+row. Sorted ratios and running counts of positives and negatives give true and false positives for all gammas, and with
+them any measure of these counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+Measure = Callable[[np.ndarray, np.ndarray, np.ndarray, np.ndarray], np.ndarray]
+"""From true positives, false positives, false negatives and true negatives to a value: larger is better."""
+
+
+def f1(tp: np.ndarray, fp: np.ndarray, fn: np.ndarray, tn: np.ndarray) -> np.ndarray:
+    """F-measure: harmonic mean of precision and recall."""
+    return _ratio(2 * tp, 2 * tp + fp + fn)
+
+
+def g_measure(tp: np.ndarray, fp: np.ndarray, fn: np.ndarray, tn: np.ndarray) -> np.ndarray:
+    """G-measure: geometric mean of precision and recall."""
+    return np.sqrt(_ratio(tp, tp + fp) * _ratio(tp, tp + fn))
+
+
+def g_mean(tp: np.ndarray, fp: np.ndarray, fn: np.ndarray, tn: np.ndarray) -> np.ndarray:
+    """G-mean: geometric mean of the true positive and the true negative rate."""
+    return np.sqrt(_ratio(tp, tp + fn) * _ratio(tn, tn + fp))
+
+
+def balanced_accuracy(tp: np.ndarray, fp: np.ndarray, fn: np.ndarray, tn: np.ndarray) -> np.ndarray:
+    """Balanced accuracy: mean of the true positive and the true negative rate."""
+    return (_ratio(tp, tp + fn) + _ratio(tn, tn + fp)) / 2
+
+
+def average_precision(tp: np.ndarray, fp: np.ndarray, fn: np.ndarray, tn: np.ndarray) -> np.ndarray:
+    """Average precision of the decisions: of the ranking that has the flagged cases first, in ties."""
+    recall = _ratio(tp, tp + fn)
+    return recall * _ratio(tp, tp + fp) + (1 - recall) * _ratio(tp + fn, tp + fp + fn + tn)
+
+
+MEASURES: dict[str, Measure] = {
+    "f1": f1,
+    "g_mean": g_mean,
+    "g_measure": g_measure,
+    "balanced_accuracy": balanced_accuracy,
+    "average_precision": average_precision,
+}
+"""What gamma can be tuned for, by name."""
+
+
+@dataclass(frozen=True)
+class GammaCurve:
+    """A measure for every gamma.
+
+    Attributes
+    ----------
+    start, stop : float64 arrays of shape (n_intervals,)
+        All gammas from `start` up to, but not including, `stop` decide alike; the last interval includes its end.
+    value : float64 array of shape (n_intervals,)
+        The measure of these decisions.
+    """
+
+    start: np.ndarray
+    stop: np.ndarray
+    value: np.ndarray
+
+    @property
+    def best(self) -> float:
+        """The middle of the widest of the best intervals; ties go to the largest gamma."""
+        best = np.flatnonzero(self.value >= self.value.max() - 1e-12)
+        width = self.stop[best] - self.start[best]
+        chosen = best[len(best) - 1 - np.argmax(width[::-1])]
+        middle = (self.start[chosen] + self.stop[chosen]) / 2
+        is_last = chosen == len(self.start) - 1
+        return float(middle if is_last or middle < self.stop[chosen] else self.start[chosen])
+
+    @property
+    def is_valid(self) -> bool:
+        """True if the arrays fit together, for curves from a file."""
+        arrays = (self.start, self.stop, self.value)
+        return (
+            all(array.dtype == np.float64 and array.ndim == 1 and len(array) == len(self.start) for array in arrays)
+            and len(self.start) > 0
+            and bool(np.all(np.diff(self.start) > 0))
+            and bool(np.all(self.start <= self.stop))
+        )
+
+    def at(self, gamma: np.ndarray) -> np.ndarray:
+        """Return the measure at given gammas within the range of the curve."""
+        return self.value[np.maximum(np.searchsorted(self.start, gamma, side="right") - 1, 0)]
+
+
+def gamma_curve(
+    ratio: np.ndarray, is_positive: np.ndarray, weight: np.ndarray | None, measure: Measure, high: float = 1.0
+) -> GammaCurve:
+    """Return the measure of the decisions of every gamma from 0 to `high`.
+
+    Parameters
+    ----------
+    ratio : float64 array of shape (n,)
+        Of rows that were not among their own neighbours (`ratios`).
+    is_positive : bool array of shape (n,)
+    weight : float64 array of shape (n,) or None
+    measure : callable
+        See `Measure`.
+    high : float
+    """
+    weight = np.ones(len(ratio)) if weight is None else weight
+    order = np.lexsort((weight, is_positive, ratio))  # sums in an order that does not depend on that of the rows
+    ratio, is_positive, weight = ratio[order], is_positive[order], weight[order]
+    cuts = np.unique(ratio[(ratio > 0) & (ratio <= high)])
+    start = np.concatenate(([0.0], cuts))
+    below = np.searchsorted(ratio, start, side="right")  # rows that gamma = start does not flag
+    sums = [
+        np.concatenate(([0.0], np.cumsum(np.where(of_class, weight, 0.0)))) for of_class in (is_positive, ~is_positive)
+    ]
+    fn, tn = sums[0][below], sums[1][below]
+    tp, fp = sums[0][-1] - fn, sums[1][-1] - tn
+    return GammaCurve(start, np.append(cuts, high), measure(tp, fp, fn, tn))
+
+
+def _ratio(part: np.ndarray, whole: np.ndarray) -> np.ndarray:
+    """Return part / whole, 0 where the whole is 0."""
+    return np.divide(part, whole, out=np.zeros(np.shape(whole)), where=np.asarray(whole) > 0)

@@ -1,0 +1,92 @@
+"""Local gamma-kNN: both versions of section 2.5.4."""
+
+import numpy as np
+import pytest
+
+from toprank import GammaKNN, InputError, LocalGammaKNN, load
+from toprank._core.threads import Threads
+from toprank.rankers.neighbours.local_gamma_knn import nearest_centre
+
+
+def two_regions(n=400, seed=0):
+    """Two islands: on the first, positives are rare and mixed in; on the second they are apart and common."""
+    rng = np.random.default_rng(seed)
+    rare, common = rng.random(n) < 0.05, rng.random(n) < 0.4
+    first = rng.normal(size=(n, 2)) + 0.8 * rare[:, None]
+    second = rng.normal(size=(n, 2)) + 20 + 3 * common[:, None]
+    return np.concatenate((first, second)), np.concatenate((rare, common)).astype(int)
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_regions_have_gammas_of_their_own(version):
+    X, y = two_regions()
+    model = LocalGammaKNN(n_clusters=2, version=version, scoring="g_mean", random_state=0).fit(X, y)
+    cluster = nearest_centre(model._space_points(X), model.centres_, Threads(1))
+    assert len(np.unique(cluster[:400])) == len(np.unique(cluster[400:])) == 1
+    assert model.gammas_[cluster[0]] < model.gammas_[cluster[-1]], "positives are rarer in the first region"
+    score = model.decision_function(X)
+    assert np.array_equal(model.predict(X) == 1, score > 0.5)
+    alone = GammaKNN(gamma=float(model.gammas_[cluster[0]])).fit(X, y)
+    assert np.array_equal(model.predict(X[:400]), alone.predict(X[:400])), "neighbours are searched among all cases"
+
+
+def test_one_cluster_of_version_1_is_gamma_knn():
+    X, y = two_regions(100)
+    local, plain = LocalGammaKNN(n_clusters=1, version=1).fit(X, y), GammaKNN().fit(X, y)
+    assert local.gammas_.tolist() == [plain.gamma_]
+    assert np.array_equal(local.predict(X), plain.predict(X))
+
+
+def test_version_2_is_the_mean_of_what_the_folds_say():
+    X, y = two_regions(100)
+    model = LocalGammaKNN(n_clusters=1, version=2).fit(X, y)
+    low, high = LocalGammaKNN(n_clusters=1, version=1).fit(X, y).gamma_, 1.0
+    assert 0 < model.gammas_[0] <= high
+    assert model.gammas_[0] != low, "ten gammas of ten folds, averaged"
+
+
+def test_regions_without_positives_take_the_common_gamma():
+    X, y = two_regions(100)
+    y[100:] = 0
+    model = LocalGammaKNN(n_clusters=2, version=1, random_state=0).fit(X, y)
+    cluster = nearest_centre(model._space_points(X), model.centres_, Threads(1))
+    assert model.gammas_[cluster[-1]] == model.gamma_
+
+
+def test_rates_come_from_refits():
+    X, y = two_regions(150)
+    model = LocalGammaKNN(n_clusters=2).fit(X, y)
+    assert model.rates_.source == "5-fold cross-validation"
+    assert not LocalGammaKNN(n_clusters=2, cv=0).fit(X, y).rates_.is_for_new_cases
+
+
+def test_more_clusters_than_cases_and_constant_columns():
+    X, y = np.array([[0.0], [0.0], [1.0], [1.0]]), [0, 1, 0, 1]
+    assert len(LocalGammaKNN(n_clusters=9, cv=0).fit(X, y).gammas_) == 2
+    same = LocalGammaKNN(cv=0).fit(np.ones((9, 1)), np.arange(9) < 3)
+    assert same.gammas_.shape == (1,)
+    assert np.ptp(same.decision_function(np.ones((4, 1)))) == 0
+
+
+def test_damaged_clusters_are_refused(tmp_path):
+    from files.fuzz_models import packed, parts, write
+    from toprank.files.model_file import ModelFileError
+
+    X, y = two_regions(60)
+    path = tmp_path / "model.toprank"
+    LocalGammaKNN(n_clusters=3, cv=0).fit(X, y).save(path)
+    info, arrays = parts(path)
+    for name, array in (("gammas", arrays["gammas"][:1]), ("gammas", -arrays["gammas"]), ("gammas", np.zeros(0)),
+                        ("centres", arrays["centres"] * np.nan), ("centres", arrays["centres"][:, :1])):  # fmt: skip
+        write(tmp_path / "bad.toprank", info, packed(arrays | {name: array}))
+        with pytest.raises(ModelFileError):
+            load(tmp_path / "bad.toprank")
+
+
+def test_bad_parameters_are_refused():
+    X, y = two_regions(30)
+    for bad in ({"n_clusters": 0}, {"version": 3}, {"scoring": "accuracy"}):
+        with pytest.raises(ValueError, match=next(iter(bad))):
+            LocalGammaKNN(**bad).fit(X, y)
+    with pytest.raises(InputError, match="both classes"):
+        LocalGammaKNN().fit(X, np.zeros(60))
