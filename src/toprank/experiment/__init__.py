@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from toprank.experiment.comparing import compare
     from toprank.experiment.evidence import write_evidence
     from toprank.experiment.leaderboard import Leaderboard
+    from toprank.experiment.metric_tuning import MetricTuning, tune_mlfp
     from toprank.experiment.plan import Plan
     from toprank.experiment.prequential import PrequentialSplit
     from toprank.experiment.registry import Method, Sweep, find_method, list_methods, register
@@ -34,12 +35,15 @@ _HOMES = {
     "make_money_scorer": "column_scorers",
     "register": "registry",
     "run": "runner",
+    "tune_mlfp": "metric_tuning",
+    "MetricTuning": "metric_tuning",
     "write_evidence": "evidence",
 }
 
 __all__ = [
     "Leaderboard",
     "Method",
+    "MetricTuning",
     "Plan",
     "PrequentialSplit",
     "Store",
@@ -51,6 +55,7 @@ __all__ = [
     "make_money_scorer",
     "register",
     "run",
+    "tune_mlfp",
     "write_evidence",
 ]
 

@@ -131,7 +131,7 @@ def tune_mlfp(
     --------
     >>> from toprank import MLFP
     >>> from toprank.datasets import make_audit
-    >>> from toprank.experiment.metric_tuning import tune_mlfp
+    >>> from toprank.experiment import tune_mlfp
     >>> data = make_audit(500, random_state=0)
     >>> tuned = tune_mlfp(MLFP(), data.X, data.y, n_calls=5, cv=3)
     >>> len(tuned.tried), tuned.score == max(score for _, _, score in tuned.tried)

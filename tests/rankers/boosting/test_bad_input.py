@@ -10,12 +10,12 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 from cli_files import run
-from ranker_cases import WITHOUT_LEAVES, make_cases
+from ranker_cases import BOOSTERS, make_cases
 from toprank import SGBAP, InputError, LambdaMART, LogisticBoost, MAPBoost, PairwiseBoost, RankBoost, load
 from toprank.rankers.boosting.additive_ranker import AdditiveRanker
 from toprank.rankers.boosting.booster import Booster
 
-KINDS = {kind: model for kind, model in WITHOUT_LEAVES.items() if isinstance(model, AdditiveRanker)}
+KINDS = {kind: model for kind, model in BOOSTERS.items() if isinstance(model, AdditiveRanker)}
 GROWN = {kind: model for kind, model in KINDS.items() if isinstance(model, Booster)}
 CLASSES = [SGBAP, LogisticBoost, PairwiseBoost, MAPBoost, LambdaMART, RankBoost]
 
