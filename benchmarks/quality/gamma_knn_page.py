@@ -107,8 +107,8 @@ def paired_text(lines: list[dict[str, Any]]) -> list[str]:
     return ["## Split by split\n", PAIRED, *body, ""]
 
 
-PAIRED = """Mean difference from gamma-kNN on the same splits, also for methods that were not run on all of them ("local V2
-q=5" is `LocalGammaKNN` of version 2 with 5 clusters):
+PAIRED = """Mean difference from gamma-kNN on the same splits, also for methods that were not run on all of them ("local
+V2 q=5" is `LocalGammaKNN` of version 2 with 5 clusters):
 """
 
 
@@ -134,5 +134,13 @@ Measured on {date} ({machine}) by
 python benchmarks/quality/gamma_knn.py --data FOLDER --reference thesis_neighbours.csv
 ```
 
-What is compared, and how each is tuned, is said at the top of `benchmarks/quality/gamma_knn.py`.
+What is compared, and how each is tuned, is said at the top of `benchmarks/quality/gamma_knn.py`. The figures are drawn by
+`benchmarks/quality/gamma_knn_figures.py`.
+
+![Two points and a cloud](neighbours/figure_2_2.png)
+![Best gamma by imbalance](neighbours/figure_2_4.png)
+![Means](neighbours/figure_2_5.png)
+![Data set by data set](neighbours/figure_2_6.png)
+![Both gammas after SMOTE](neighbours/figure_2_7.png)
+![Positives missed](neighbours/figure_2_8.png)
 """
