@@ -134,8 +134,8 @@ Measured on {date} ({machine}) by
 python benchmarks/quality/gamma_knn.py --data FOLDER --reference thesis_neighbours.csv
 ```
 
-What is compared, and how each is tuned, is said at the top of `benchmarks/quality/gamma_knn.py`. The figures are drawn by
-`benchmarks/quality/gamma_knn_figures.py`.
+What is compared, and how each is tuned, is said at the top of `benchmarks/quality/gamma_knn.py`. The figures are drawn
+by `benchmarks/quality/gamma_knn_figures.py`.
 
 ![Two points and a cloud](neighbours/figure_2_2.png)
 ![Best gamma by imbalance](neighbours/figure_2_4.png)
