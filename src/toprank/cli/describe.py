@@ -118,7 +118,8 @@ def _describe_model(path: Path, terminal: Terminal, limits: _Limits) -> None:
         terminal.heading(read.title)
         terminal.show(*read.lines)
     if not limits.all_facts:
-        terminal.hint(f"\n`toprank describe {path} --all` shows more; --exact prints the whole tree.")
+        exact = "; --exact prints the whole tree" if entry_of(info["class"]).has_leaves else ""
+        terminal.hint(f"\n`toprank describe {path} --all` shows more{exact}.")
 
 
 def _print_exactly(path: Path, terminal: Terminal) -> None:
