@@ -47,6 +47,7 @@ def draw_boundaries(ax: Any, X: np.ndarray, y: np.ndarray, gammas: tuple[float, 
     paths = lines.get_paths()
     lines.remove()  # plain lines instead, which can be saved with their labels
     for gamma, path, colour in zip(gammas, paths, SHADES[-len(gammas) :], strict=True):
+        path.should_simplify = False
         for place, part in enumerate(path.to_polygons(closed_only=False)):
             label = f"gamma = {gamma}" if place == 0 else None
             ax.plot(*part.T, color=colour, linewidth=2.6 if gamma == 1.0 else 1.4, label=label)

@@ -67,6 +67,7 @@ def write_page(lines: list[dict[str, Any]], sets: dict[str, str], reference: str
         text += [f"## Means over {ours['dataset'].nunique()} data sets, k = {k}\n", table_text(mean), ""]
         if k == 3 and len(theirs):
             text += [PUBLISHED_3, table_text(_published_means(theirs, "3")), ""]
+    text += paired_text(lines)
     for measure in MEASURES:
         wide = ours[(ours["measure"] == measure) & (ours["k"] == 1) & ours["method"].isin(complete)].pivot_table(
             index="dataset", columns="method", values="value", sort=False
@@ -77,6 +78,38 @@ def write_page(lines: list[dict[str, Any]], sets: dict[str, str], reference: str
             wide["published gamma-kNN"] = own.set_index("dataset")["mean"].reindex(wide.index)
         text += [f"## {measure} by data set, k = 1\n", table_text(wide), ""]
     PAGE.write_text("\n".join(text).rstrip() + "\n", encoding="utf-8")
+
+
+def paired_text(lines: list[dict[str, Any]]) -> list[str]:
+    """Return what was not run on all splits beside gamma-kNN on the same splits."""
+    values = {
+        (line["method"], line["dataset"], line["seed"], line["k"]): line["values"] for line in lines
+    }  # fmt: skip
+    rows = []
+    for method in dict.fromkeys(name for name, *_ in values):
+        for k in (1, 3):
+            splits = [split for name, *split in values if name == method and split[2] == k]
+            both = [split for split in splits if ("gamma-kNN", *split) in values]
+            if method == "gamma-kNN" or not both:
+                continue
+            gain = [
+                sum(values[(method, *split)][m] - values[("gamma-kNN", *split)][m] for split in both) / len(both)
+                for m in MEASURES
+            ]
+            rows.append((f"{method}, k = {k}", len(both), len({name for name, *_ in both}), *gain))
+    frame = pd.DataFrame(rows, columns=["minus gamma-kNN", "splits", "data sets", *MEASURES])
+    frame = frame.set_index("minus gamma-kNN")
+    counts = [frame[name].astype(int).astype(str) for name in ("splits", "data sets")]
+    body = ["| minus gamma-kNN | splits | data sets | " + " | ".join(MEASURES) + " |", "|---|" + "---:|" * 6]
+    for i, name in enumerate(frame.index):
+        cells = [counts[0].iloc[i], counts[1].iloc[i], *(f"{frame[m].iloc[i]:+.4f}" for m in MEASURES)]
+        body.append(f"| {name} | " + " | ".join(cells) + " |")
+    return ["## Split by split\n", PAIRED, *body, ""]
+
+
+PAIRED = """Mean difference from gamma-kNN on the same splits, also for methods that were not run on all of them ("local
+V2 q=5" is `LocalGammaKNN` of version 2 with 5 clusters):
+"""
 
 
 def _published_means(theirs: pd.DataFrame, k: str) -> pd.DataFrame:
@@ -101,5 +134,13 @@ Measured on {date} ({machine}) by
 python benchmarks/quality/gamma_knn.py --data FOLDER --reference thesis_neighbours.csv
 ```
 
-What is compared, and how each is tuned, is said at the top of `benchmarks/quality/gamma_knn.py`.
+What is compared, and how each is tuned, is said at the top of `benchmarks/quality/gamma_knn.py`. The figures are drawn
+by `benchmarks/quality/gamma_knn_figures.py`.
+
+![Two points and a cloud](neighbours/figure_2_2.png)
+![Best gamma by imbalance](neighbours/figure_2_4.png)
+![Means](neighbours/figure_2_5.png)
+![Data set by data set](neighbours/figure_2_6.png)
+![Both gammas after SMOTE](neighbours/figure_2_7.png)
+![Positives missed](neighbours/figure_2_8.png)
 """

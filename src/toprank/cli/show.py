@@ -112,6 +112,7 @@ def model_card(
     figures = info["figures"]
     rate = figures["n_positives"] / figures["n_cases"]
     classes, positive = info["classes"]["values"], info["positive_index"]
+    no_columns = "none: no column separates the cases" if entry_of(info["class"]).has_leaves else ""
     rows = [
         ("size", curve_size(figures, is_chosen) if entry_of(info["class"]).kind == "curve" else model_size(figures)),
         (
@@ -120,7 +121,7 @@ def model_card(
         ),
         ("outcome", f"looks for {classes[positive]!r}, the other is {classes[1 - positive]!r}"),
         ("columns", columns_in_words(info)),
-        ("main columns", main_columns(info, card_shares) or "none: no column separates the cases"),
+        ("main columns", main_columns(info, card_shares) or no_columns),
         ("budget", budget_text(Cutoff.from_dict(info["cutoff"])).removeprefix("budget ")),
     ]
     known = [row for row in rows if row[1]]  # a ranker without trees has no size in leaves

@@ -123,7 +123,7 @@ def test_measures_are_those_of_scikit_learn():
 def test_left_out_rows_are_scored_as_by_a_model_without_them(k):
     X, y = blobs(60, 15)
     model = GammaKNN(n_neighbors=k, scaling=None).fit(X, y)
-    assert model.rates_.source == "leave-one-out"
+    assert model.rates_.source == "leave-one-out cross-validation"
     flagged = [vote(X[i], np.delete(X, i, 0), np.delete(y, i), k, model.gamma_) for i in range(60)]
     assert f1_score(y, flagged) == pytest.approx(model.tuned_score_)
     assert model.tuned_score_ == pytest.approx(model.gamma_curve_.value.max())

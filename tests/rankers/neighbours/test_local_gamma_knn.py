@@ -20,7 +20,8 @@ def two_regions(n=400, seed=0):
 @pytest.mark.parametrize("version", [1, 2])
 def test_regions_have_gammas_of_their_own(version):
     X, y = two_regions()
-    model = LocalGammaKNN(n_clusters=2, version=version, scoring="g_mean", random_state=0).fit(X, y)
+    settings = {"n_clusters": 2, "version": version, "scoring": "g_mean", "random_state": 0}
+    model = LocalGammaKNN(min_positives=1, **settings).fit(X, y)
     cluster = nearest_centre(model._space_points(X), model.centres_, Threads(1))
     assert len(np.unique(cluster[:400])) == len(np.unique(cluster[400:])) == 1
     assert model.gammas_[cluster[0]] < model.gammas_[cluster[-1]], "positives are rarer in the first region"
@@ -39,7 +40,7 @@ def test_one_cluster_of_version_1_is_gamma_knn():
 
 def test_version_2_is_the_mean_of_what_the_folds_say():
     X, y = two_regions(100)
-    model = LocalGammaKNN(n_clusters=1, version=2).fit(X, y)
+    model = LocalGammaKNN(n_clusters=1, version=2, min_positives=1).fit(X, y)
     low, high = LocalGammaKNN(n_clusters=1, version=1).fit(X, y).gamma_, 1.0
     assert 0 < model.gammas_[0] <= high
     assert model.gammas_[0] != low, "ten gammas of ten folds, averaged"
@@ -51,6 +52,13 @@ def test_regions_without_positives_take_the_common_gamma():
     model = LocalGammaKNN(n_clusters=2, version=1, random_state=0).fit(X, y)
     cluster = nearest_centre(model._space_points(X), model.centres_, Threads(1))
     assert model.gammas_[cluster[-1]] == model.gamma_
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_regions_with_few_positives_take_the_common_gamma(version):
+    X, y = two_regions(100)
+    model = LocalGammaKNN(n_clusters=2, version=version, min_positives=1000).fit(X, y)
+    assert model.gammas_ == pytest.approx([model.gamma_] * 2)
 
 
 def test_rates_come_from_refits():
@@ -85,7 +93,7 @@ def test_damaged_clusters_are_refused(tmp_path):
 
 def test_bad_parameters_are_refused():
     X, y = two_regions(30)
-    for bad in ({"n_clusters": 0}, {"version": 3}, {"scoring": "accuracy"}):
+    for bad in ({"n_clusters": 0}, {"version": 3}, {"min_positives": 0}, {"scoring": "accuracy"}):
         with pytest.raises(ValueError, match=next(iter(bad))):
             LocalGammaKNN(**bad).fit(X, y)
     with pytest.raises(InputError, match="both classes"):

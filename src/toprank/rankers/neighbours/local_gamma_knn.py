@@ -50,6 +50,9 @@ class LocalGammaKNN(NeighbourRanker):
         10 folds: the cases of a fold are compared with the others, and tune one gamma for each cluster of these. Every
         case then has the gammas of the clusters it was in, and a final cluster gets the mean over its cases: gammas of
         neighbouring clusters differ less, and few cases decide less.
+    min_positives : int, default 5
+        A cluster with fewer positives to tune on, or without negatives, takes the gamma of all cases together. The
+        thesis has no such limit (1): single positives then decide the gamma of a cluster.
     scoring, max_gamma
         See `GammaKNN`.
     metric, scaling, category_distance, algorithm, budget, pos_label, categorical_features, keep_columns
@@ -64,7 +67,7 @@ class LocalGammaKNN(NeighbourRanker):
     Attributes
     ----------
     gamma_ : float
-        The best gamma for all cases together; used for clusters that lack one of the classes.
+        The best gamma for all cases together; used for clusters with fewer than `min_positives` positives.
     gammas_ : float64 array of shape (n_clusters,)
     centres_ : float64 array of shape (n_clusters, n_dims)
         In the scaled space.
@@ -87,6 +90,7 @@ class LocalGammaKNN(NeighbourRanker):
         **NEIGHBOUR_CONSTRAINTS,
         "n_clusters": [Interval(Integral, 1, None, closed="left")],
         "version": [Options(Integral, {1, 2})],
+        "min_positives": [Interval(Integral, 1, None, closed="left")],
         "scoring": [StrOptions(set(MEASURES)), callable, None],
         "max_gamma": [Interval(Real, 0, None, closed="neither")],
     }
@@ -97,6 +101,7 @@ class LocalGammaKNN(NeighbourRanker):
         n_neighbors: int = 3,
         n_clusters: int = 5,
         version: int = 2,
+        min_positives: int = 5,
         scoring: str | Callable[..., Any] | None = "f1",
         max_gamma: float = 1.0,
         metric: Any = "euclidean",
@@ -114,6 +119,7 @@ class LocalGammaKNN(NeighbourRanker):
         self.n_neighbors = n_neighbors
         self.n_clusters = n_clusters
         self.version = version
+        self.min_positives = min_positives
         self.scoring = scoring
         self.max_gamma = max_gamma
         self.metric = metric
@@ -151,7 +157,7 @@ class LocalGammaKNN(NeighbourRanker):
         self.centres_ = self._centres(known, own)
         if self.version == 1:
             cluster = nearest_centre(points[left_out.rows], self.centres_, threads)
-            self.gammas_ = self._tune(ratio, left_out.is_positive, left_out.weight, cluster, self.gamma_, self.centres_)
+            self.gammas_ = self._tune(ratio, left_out.is_positive, left_out.weight, cluster, self.centres_)
             return
         gamma = self._gamma_of_rows(data, points, threads)[is_known]
         cluster = nearest_centre(known, self.centres_, threads)
@@ -169,21 +175,19 @@ class LocalGammaKNN(NeighbourRanker):
             weight, is_positive = fold.weight[fold.held_out], data.is_positive[fold.held_out]
             centres = self._centres(points[fold.inside], fold.weight[fold.inside])
             cluster = nearest_centre(points[fold.held_out], centres, threads)
-            together = gamma_curve(ratio, is_positive, weight, self._measure, self.max_gamma).best
-            gammas = self._tune(ratio, is_positive, weight, cluster, together, centres)
+            gammas = self._tune(ratio, is_positive, weight, cluster, centres)
             sums[fold.inside] += gammas[nearest_centre(points[fold.inside], centres, threads)]
             counts[fold.inside] += 1
         return np.where(counts > 0, sums / np.maximum(counts, 1), self.gamma_)
 
     def _tune(
-        self, ratio: np.ndarray, is_positive: np.ndarray, weight: np.ndarray, cluster: np.ndarray, together: float,
-        centres: np.ndarray,
-    ) -> np.ndarray:  # fmt: skip
-        """Return the best gamma of each cluster, float64 (n_clusters,); `together` where a class is absent."""
-        out = np.full(len(centres), together)
+        self, ratio: np.ndarray, is_positive: np.ndarray, weight: np.ndarray, cluster: np.ndarray, centres: np.ndarray
+    ) -> np.ndarray:
+        """Return the best gamma of each cluster, float64 (n_clusters,); that of all cases where positives are few."""
+        out = np.full(len(centres), self.gamma_)
         for c in range(len(centres)):
             here = cluster == c
-            if 0 < is_positive[here].sum() < here.sum():
+            if self.min_positives <= is_positive[here].sum() < here.sum():
                 curve = gamma_curve(ratio[here], is_positive[here], weight[here], self._measure, self.max_gamma)
                 out[c] = curve.best
         return out

@@ -38,7 +38,7 @@ LEFT_OUT_ROWS = 100_000
 """Most training rows that are scored without themselves: all positives that fit in half of it, and random negatives.
 Their neighbours are searched among all rows."""
 
-LEAVE_ONE_OUT = "leave-one-out"
+LEAVE_ONE_OUT = "leave-one-out cross-validation"
 """How left-out rows were scored, in words: by all other rows."""
 
 NEIGHBOUR_CONSTRAINTS: dict[str, list[Any]] = {
