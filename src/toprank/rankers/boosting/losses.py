@@ -128,6 +128,7 @@ class Loss(ABC):
         """Derivatives of the loss by each score, up to a factor that all of them share."""
 
 
+@dataclass(frozen=True)
 class Logistic(Loss):
     """Mean logistic loss."""
 
