@@ -1,8 +1,5 @@
 """SGBAP: XGBoost's trees with our scores, rounds by folds, reasons that add up, interruptions."""
 
-import _thread
-import threading
-
 import numpy as np
 import pytest
 import xgboost
@@ -195,17 +192,6 @@ def test_interrupted_folds_choose_among_the_rounds_so_far(audit, monkeypatch):
         model = SGBAP(cv=2, on_interrupt="keep", **QUICK).fit(audit.X, audit.y)
     assert len(model.learning_curve_["round"]) == 6
     assert model.rates_.is_for_new_cases
-
-
-def test_a_real_interrupt_is_kept(audit):
-    timer = threading.Timer(1.5, _thread.interrupt_main)
-    timer.start()
-    try:
-        with pytest.warns(UserWarning, match="interrupted"):
-            model = SGBAP(cv=0, n_estimators=100_000, on_interrupt="keep").fit(audit.X, audit.y)
-    finally:
-        timer.cancel()
-    assert 0 < model.n_rounds_ < 100_000
 
 
 @pytest.mark.parametrize(
