@@ -1,10 +1,10 @@
 """One round of SGBAP beside one of XGBoost's own binary:logistic: same table, same trees, side by side in one run.
 
-    python benchmarks/speed/boosting.py [--rows 2000000] [--columns 40] [--rounds 10] [--threads 1 2] [--devices cpu]
-                                        [--write]
+    python benchmarks/speed/boosting.py [--rows 2000000] [--columns 40] [--rounds 10] [--skip 2] [--threads 1 2]
+                                        [--devices cpu] [--write]
 
 The table has 0.2 % positives. Rounds of all methods alternate, so that other work on the machine falls on all of them;
-a figure is the median round, after two that are not counted. Depth 6, 256 bins, 80 % of the rows and of the columns a
+a figure is the median round, after `--skip` that are not counted. Depth 6, 256 bins, 80 % of the rows and of the columns a
 round. `--write` stores the table in `boosting.md`.
 """
 
@@ -27,7 +27,7 @@ from toprank.rankers.boosting.losses import ExponentialAP, Here, Logistic, Loss,
 from toprank.rankers.boosting.rounds import Rounds, Rows, Settings
 
 HERE = Path(__file__).parent
-SHARE, POSITIVES, UNCOUNTED = 0.8, 0.002, 2
+SHARE, POSITIVES = 0.8, 0.002
 LOSSES: dict[str, Loss] = {
     "logistic loss, our gradient": Logistic(), "SGBAP, exp": ExponentialAP(), "SGBAP, sigmoid": SigmoidAP()
 }  # fmt: skip
@@ -66,17 +66,19 @@ def plain_step(table: tuple[np.ndarray, np.ndarray], given: dict[str, Any]) -> C
     return lambda: booster.update(train, next(turn))
 
 
-def time_rounds(table: tuple[np.ndarray, np.ndarray], given: dict[str, Any], n_rounds: int) -> dict[str, float]:
-    """Median seconds of a round of each method."""
+def time_rounds(
+    table: tuple[np.ndarray, np.ndarray], given: dict[str, Any], n_rounds: int, n_skipped: int
+) -> dict[str, float]:
+    """Median seconds of a round of each method, after some that are not counted."""
     steps = {"XGBoost, binary:logistic": plain_step(table, given)}
     steps |= {name: own_step(table, loss, given) for name, loss in LOSSES.items()}
     spent: dict[str, list[float]] = {name: [] for name in steps}
-    for _ in range(n_rounds + UNCOUNTED):
+    for _ in range(n_rounds + n_skipped):
         for name, step in steps.items():
             start = time.perf_counter()
             step()
             spent[name].append(time.perf_counter() - start)
-    return {name: float(np.median(times[UNCOUNTED:])) for name, times in spent.items()}
+    return {name: float(np.median(times[n_skipped:])) for name, times in spent.items()}
 
 
 def main() -> None:
@@ -85,6 +87,7 @@ def main() -> None:
     parser.add_argument("--rows", type=int, nargs="+", default=[2_000_000])
     parser.add_argument("--columns", type=int, default=40)
     parser.add_argument("--rounds", type=int, default=10)
+    parser.add_argument("--skip", type=int, default=2, help="first rounds, which are not counted")
     parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
     parser.add_argument("--devices", nargs="+", default=["cpu"])
     parser.add_argument("--write", action="store_true")
@@ -95,7 +98,7 @@ def main() -> None:
         table = make_table(n, given.columns)
         for device in given.devices:
             for threads in given.threads:
-                times = time_rounds(table, parameters(threads, device), given.rounds)
+                times = time_rounds(table, parameters(threads, device), given.rounds, given.skip)
                 base = times["XGBoost, binary:logistic"]
                 for name, seconds in times.items():
                     ratio = f"{seconds / base:.2f}"
