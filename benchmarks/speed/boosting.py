@@ -4,7 +4,7 @@
                                         [--devices cpu] [--write]
 
 The table has 0.2 % positives. Rounds of all methods alternate, so that other work on the machine falls on all of them;
-a figure is the median round, after `--skip` that are not counted. Depth 6, 256 bins, 80 % of the rows and of the columns a
+a figure is the median round, after `--skip` that are not counted. Depth 6, 256 bins, 80 % of rows and columns a
 round. `--write` stores the table in `boosting.md`.
 """
 

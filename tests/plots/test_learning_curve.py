@@ -7,6 +7,7 @@ from plot_checks import assert_apart, assert_inside, texts_of
 from ranker_cases import make_cases
 from toprank import SGBAP, InputError, MetaAP
 from toprank.plots import LearningCurveDisplay
+from toprank.rankers.boosting.additive_ranker import best_round
 
 
 @pytest.fixture(scope="module")
@@ -16,7 +17,7 @@ def model():
 
 def test_it_shows_the_curve_of_a_booster(model):
     display = LearningCurveDisplay.from_estimator(model)
-    assert display.chosen == model.n_rounds_
+    assert display.chosen == best_round(model.learning_curve_["average_precision"])
     assert display.methods == ["average precision", "precision at k"]
     np.testing.assert_array_equal(display.values["average precision"], model.learning_curve_["average_precision"])
     again = LearningCurveDisplay.from_frame(display.frame(), chosen=display.chosen)
@@ -27,7 +28,7 @@ def test_all_is_inside_and_nothing_overlaps(model):
     figure = LearningCurveDisplay.from_estimator(model).plot().figure_
     assert_inside(figure)
     assert_apart(texts_of(figure))
-    assert f"after {model.n_rounds_} rounds" in figure.get_suptitle()
+    assert "Held-out cases are ranked best after" in figure.get_suptitle()
 
 
 def test_a_model_without_a_curve_is_refused():

@@ -9,55 +9,58 @@ UNIT = 2.0**32
 
 
 @kernel
-def class_tops(score, weight, is_positive):
-    """Return the largest score of negatives and of positives with weight, -inf without any, and their largest weights.
+def log_weighted(score, weight, alpha):
+    """Return alpha * score + log(weight), -inf without weight; most weights are 0 or 1."""
+    if weight == 1.0:
+        return alpha * score
+    if weight == 0.0:
+        return -np.inf
+    return alpha * score + np.log(weight)
+
+
+@kernel
+def class_tops(score, weight, is_positive, alpha):
+    """Return the largest alpha * score + log(weight) of negatives and of positives, -inf without any.
 
     Pre:  score and weight float64 (n,); is_positive bool (n,).
     """
     top_negative = -np.inf
     top_positive = -np.inf
-    heaviest_negative = 0.0
-    heaviest_positive = 0.0
     for i in range(score.shape[0]):
-        if weight[i] > 0.0:
-            if is_positive[i]:
-                heaviest_positive = max(heaviest_positive, weight[i])
-                top_positive = max(top_positive, score[i])
-            else:
-                heaviest_negative = max(heaviest_negative, weight[i])
-                top_negative = max(top_negative, score[i])
-    return top_negative, top_positive, heaviest_negative, heaviest_positive
+        value = log_weighted(score[i], weight[i], alpha)
+        if is_positive[i]:
+            top_positive = max(top_positive, value)
+        else:
+            top_negative = max(top_negative, value)
+    return top_negative, top_positive
 
 
 @kernel
 def below_top(score, weight, is_positive, alpha, top_negative, top_positive, out):
-    """Write alpha * (score - top of the class), -inf without weight.
+    """Write alpha * score + log(weight) minus the largest one of the class, -inf without weight.
 
     Pre:  score and weight float64 (n,); is_positive bool (n,).
-    Post: out float32 (n,).
+    Post: out float32 (n,), at most 0.
     """
     for i in range(score.shape[0]):
         top = top_positive if is_positive[i] else top_negative
-        out[i] = alpha * (score[i] - top) if weight[i] > 0.0 else -np.inf
+        out[i] = log_weighted(score[i], weight[i], alpha) - top if weight[i] > 0.0 else -np.inf
 
 
 @kernel
-def weigh_and_sum(values, weight, is_positive, heaviest_negative, heaviest_positive):
-    """Multiply values by their share of the largest weight of the class; return the sums of negatives and positives.
+def class_sums(values, is_positive):
+    """Return the sums of negatives and of positives, as integers in units of 1/UNIT: the same in any order.
 
-    The sums are integers in units of 1/UNIT, so they add up the same in any order.
-
-    Pre:  values float32 (n,), from 0 to 1; weight float64 (n,).
+    Pre:  values float32 (n,), from 0 to 1.
     """
     negative = np.int64(0)
     positive = np.int64(0)
     for i in range(values.shape[0]):
+        units = np.int64(values[i] * UNIT + 0.5)
         if is_positive[i]:
-            values[i] *= weight[i] / heaviest_positive
-            positive += np.int64(values[i] * UNIT + 0.5)
-        elif weight[i] > 0.0:
-            values[i] *= weight[i] / heaviest_negative
-            negative += np.int64(values[i] * UNIT + 0.5)
+            positive += units
+        else:
+            negative += units
     return negative, positive
 
 

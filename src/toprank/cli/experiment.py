@@ -218,9 +218,9 @@ def show_progress(terminal: Terminal) -> Iterator[Any]:
             if terminal.quiet or terminal.as_json or time.monotonic() - last[0] < SECONDS_BETWEEN_LINES:
                 return
             last[0] = time.monotonic()
-            minutes = progress.seconds_left / 60
             at = f"{progress.n_done:,} of {plural(progress.n_trials, 'trial')}"
-            terminal.err.print(f"{at}, about {minutes:.0f} min left")
+            left = f", about {progress.seconds_left / 60:.0f} min left" if progress.n_run else ""
+            terminal.err.print(at + left)
 
         yield line
         return

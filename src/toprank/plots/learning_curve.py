@@ -15,6 +15,7 @@ from toprank.plots.inputs import check_figures, check_series, read_columns, seri
 from toprank.plots.labels import name_lines
 from toprank.plots.lines import draw_lines, in_percent, line_figure, line_limits, write_axis_labels
 from toprank.plots.style import INK, SMALL_SIZE, MethodStyle, complete_styles, write_title
+from toprank.rankers.boosting.additive_ranker import best_round
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -33,7 +34,7 @@ class LearningCurveDisplay(Display):
     values : dict of str to array-like of shape (n_rounds,)
         Measures by name, as shares.
     chosen : int, optional
-        The number of trees of the model, marked in the plot.
+        The round after which held-out cases are ranked best, marked in the plot.
     title : str, optional
         Replaces the title; "" leaves it out.
 
@@ -63,7 +64,7 @@ class LearningCurveDisplay(Display):
                 f"{type(model).__name__} has no learning curve. Hint: fit a booster such as SGBAP, with cv=5."
             )
         values = {shown: curve[name] for name, shown in SHOWN.items()}
-        return cls(curve["round"], values, model.n_rounds_, title)
+        return cls(curve["round"], values, best_round(curve["average_precision"]), title)
 
     @classmethod
     def from_frame(cls, frame: Any, *, chosen: int | None = None, title: str | None = None) -> LearningCurveDisplay:
@@ -115,6 +116,6 @@ class LearningCurveDisplay(Display):
         ax.axvline(at, color=INK, linewidth=1.2, zorder=1.5)
         is_left = at > np.mean(ax.get_xlim())
         ax.annotate(
-            "chosen", xy=(at, ax.get_ylim()[0]), xytext=(-6 if is_left else 6, 6), textcoords="offset points",
-            ha="right" if is_left else "left", va="bottom", fontsize=SMALL_SIZE, gid="chosen",
+            "best", xy=(at, ax.get_ylim()[0]), xytext=(-6 if is_left else 6, 6), textcoords="offset points",
+            ha="right" if is_left else "left", va="bottom", fontsize=SMALL_SIZE, gid="best",
         )  # fmt: skip

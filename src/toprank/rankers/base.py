@@ -85,6 +85,7 @@ class Ranker(ClassifierMixin, TableReader):
     cv: Any = 0  # a ranker without this parameter estimates rates itself, or has none for new cases
     random_state: Any = None
     _cutoff_rows = 10_000_000  # training rows on which the cutoff of the budget is found
+    _fits_training_closely = False  # training cases score higher than new ones, so the cutoff is one of held-out cases
     _is_prepared = False  # part of another ranker, fitted on its table
 
     # --- fitting ------------------------------------------------------------------------------------------------
@@ -232,6 +233,9 @@ class Ranker(ClassifierMixin, TableReader):
         some = np.linspace(0, len(score) - 1, min(len(score), RATE_ROWS)).astype(np.int64)
         rates = None if unseen is None else unseen.hit_rates(score[some], weights[some])
         self.rates_ = rates or rates_of_training(score[some], is_positive[some], weights[some])
+        if unseen is not None and rates is not None and self._fits_training_closely:
+            score, is_positive, weight = unseen.on_scale(score[some], weights[some])
+            weights = weight
         cutoff = find_cutoff(k, self.n_cases_, score, is_positive, weight)
         if self.rates_.is_for_new_cases:
             above = score >= cutoff.threshold

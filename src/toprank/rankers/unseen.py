@@ -85,19 +85,26 @@ class Unseen:
         final, final_weight : float arrays of shape (n,)
         """
         parts = [part for part in self.parts if len(part.score)]
-        is_positive = np.concatenate([part.is_positive for part in parts]) if parts else np.zeros(0, bool)
+        score, is_positive, weight = self.on_scale(final, final_weight)
         if not 0 < is_positive.sum() < len(is_positive):
             return None
+        fold = np.repeat(np.arange(len(parts)), [len(part.score) for part in parts]) if len(parts) > 1 else None
+        n_cases = np.concatenate([part.weight if part.n_cases is None else part.n_cases for part in parts])
+        return fit_hit_rates(score, is_positive, weight, fold, np.unique(final), self.source, n_cases)
+
+    def on_scale(self, final: np.ndarray, final_weight: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Scores of the held-out cases on the scale of the final model, which are positive, and their weights."""
+        parts = [part for part in self.parts if len(part.score)]
+        if not parts:
+            return np.zeros(0), np.zeros(0, bool), np.zeros(0)
         scores = [
             part.score
             if part.seen is None or part.seen_weight is None
             else on_final_scale(part.score, part.seen, part.seen_weight, final, final_weight)
             for part in parts
         ]
-        fold = np.repeat(np.arange(len(parts)), [len(part.score) for part in parts]) if len(parts) > 1 else None
-        weight = np.concatenate([part.weight for part in parts])
-        n_cases = np.concatenate([part.weight if part.n_cases is None else part.n_cases for part in parts])
-        return fit_hit_rates(np.concatenate(scores), is_positive, weight, fold, np.unique(final), self.source, n_cases)
+        return (np.concatenate(scores), np.concatenate([part.is_positive for part in parts]),
+                np.concatenate([part.weight for part in parts]))  # fmt: skip
 
 
 def rates_of_training(score: np.ndarray, is_positive: np.ndarray, weight: np.ndarray) -> HitRates:

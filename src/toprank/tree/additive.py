@@ -105,8 +105,11 @@ class AdditiveTrees:
 
     @property
     def depth(self) -> int:
-        """Largest number of conditions on a path."""
-        return int(np.diff(self.leaf_paths[1]).max(initial=1)) - 1
+        """Largest number of conditions on a path; children come after their parents."""
+        depth, left, right = [0] * len(self.kind), self.left.tolist(), self.right.tolist()
+        for node in np.flatnonzero(~self.is_leaf).tolist():
+            depth[left[node]] = depth[right[node]] = depth[node] + 1
+        return max(depth)
 
     def first(self, n_trees: int) -> AdditiveTrees:
         """The first trees."""
@@ -192,8 +195,8 @@ class AdditiveTrees:
 
     def _rules(self) -> Iterator[tuple[bool | np.bool, str]]:
         n = len(self.kind)
-        lengths = {len(getattr(self, name)) for name in DTYPES if name not in ("category_bits", "root")}
-        yield lengths == {n} and n > 0, "all arrays have one entry per node"
+        shapes = {getattr(self, name).shape for name in DTYPES if name not in ("category_bits", "root")}
+        yield shapes == {(n,)} and n > 0 and self.root.ndim == 1, "all arrays have one entry per node"
         yield len(self.root) > 0 and self.root[0] == 0, "the first tree begins at the first node"
         ends = np.append(self.root[1:], n)
         yield np.all(self.root < ends) and np.all(ends <= n), "one tree follows the other"

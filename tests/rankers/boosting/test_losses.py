@@ -71,10 +71,8 @@ def test_weight_2_is_the_case_twice_and_weight_0_none(loss):
     times = weight.astype(int)
     twice = [np.repeat(values, times) for values in (score, is_positive)]
     kept = weight > 0
-    if isinstance(loss, SigmoidAP):  # a copy of a positive is another case, above itself by one half
-        kept &= ~(is_positive & (weight > 1))
     assert loss.slopes(score, is_positive, weight).gradient[weight == 0].tolist() == [0.0] * int((weight == 0).sum())
-    if not isinstance(loss, SigmoidAP):
+    if not isinstance(loss, SigmoidAP):  # to which a copy of a positive is another case, above it by one half
         one = loss.slopes(score, is_positive, weight).gradient
         two = loss.slopes(*twice, np.ones(times.sum())).gradient
         at = np.cumsum(times) - times
@@ -113,6 +111,14 @@ def test_weights_that_differ_by_a_million_millions(loss):
     slopes = loss.slopes(score, is_positive, weight)
     assert np.isfinite(slopes.gradient).all()
     assert np.abs(slopes.gradient).max() > 0
+
+
+def test_a_light_case_far_above_the_others_has_its_share():
+    score, is_positive = np.array([10.0, -40.0, 0.0, 1.0]), np.array([True, True, False, False])
+    gradient = ExponentialAP().slopes(score, is_positive, np.array([1e-12, 1.0, 1.0, 1.0])).gradient
+    np.testing.assert_allclose(gradient[:2], [-0.5, 0.0], atol=1e-6)
+    light = ExponentialAP().slopes(score, is_positive, np.array([1e-13, 1e-13, 1.0, 1.0])).gradient
+    assert light[:2].sum() == pytest.approx(-light[2:].sum())
 
 
 def test_the_sigmoid_comes_near_average_precision_as_it_gets_steeper():

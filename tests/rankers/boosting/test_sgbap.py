@@ -10,7 +10,7 @@ from toprank.datasets import make_audit
 from toprank.metrics import average_precision
 from toprank.rankers.boosting import booster, rounds
 from toprank.rankers.boosting.additive_ranker import best_round
-from toprank.rankers.boosting.losses import ExponentialAP, Slopes
+from toprank.rankers.boosting.losses import ExponentialAP, SigmoidAP, Slopes
 from toprank.rankers.boosting.rounds import Rounds, in_fixed_point
 from toprank.rankers.boosting.xgboost_trees import largest_below, trees_from_json
 
@@ -78,7 +78,7 @@ def test_it_ranks_far_better_than_chance_as_published_too(surrogate):
 def test_the_number_of_rounds_is_the_best_of_the_learning_curve(model):
     curve = model.learning_curve_
     assert curve["round"].tolist() == list(range(1, len(curve["round"]) + 1))
-    assert model.n_rounds_ == round(1.25 * best_round(curve["average_precision"]))
+    assert model.n_rounds_ == min(round(1.25 * best_round(curve["average_precision"])), model.n_estimators)
     assert np.all((curve["precision_at_k"] >= 0) & (curve["precision_at_k"] <= 1))
 
 
@@ -95,21 +95,66 @@ def test_without_folds_there_are_as_many_rounds_as_asked_for(audit):
     assert not model.rates_.is_for_new_cases
 
 
-def test_every_step_of_the_line_search_lowers_the_loss():
+def noisy_rows():
     rng = np.random.default_rng(0)
-    X = rng.normal(size=(400, 3))
-    is_positive = X[:, 0] + rng.normal(size=400) > 1.5
-    model = SGBAP.paper(subsample=1.0, n_estimators=8)
-    settings = model._settings()
-    grown = Rounds(rounds.Rows(X, is_positive, np.ones(400), ["q"] * 3), settings)
-    values = [ExponentialAP().value(grown.score, is_positive, np.ones(400))]
+    X = rng.normal(size=(2000, 3))
+    return X, 0.3 * X[:, 0] + rng.normal(size=2000) > 1.5
+
+
+def rounds_of(model, X, is_positive):
+    model.n_positives_ = float(is_positive.sum())
+    return Rounds(rounds.Rows(X, is_positive, np.ones(len(X)), ["q"] * X.shape[1]), model._settings())
+
+
+@pytest.mark.parametrize("loss", [ExponentialAP(), SigmoidAP()], ids=str)
+def test_a_step_of_the_line_search_is_the_best_along_its_tree(loss):
+    X, is_positive = noisy_rows()
+    model = SGBAP.paper("exp" if isinstance(loss, ExponentialAP) else "sigmoid", subsample=1.0, max_depth=1)
+    grown, weight = rounds_of(model, X, is_positive), np.ones(2000)
+    before, n_inside = loss.value(grown.score, is_positive, weight), 0
     for _ in range(8):
+        old = grown.score
         grown.step()
-        values.append(ExponentialAP().value(grown.score, is_positive, np.ones(400)))
-    assert np.all(np.diff(values) <= 1e-9)
-    assert values[-1] < 0.8 * values[0]
-    kept = trees_from_json(grown.to_json(), 3)
-    np.testing.assert_allclose(kept.decision_function(X), grown.score, atol=1e-4)
+        step = grown.score - old
+        at = [loss.value(old + factor * step, is_positive, weight) for factor in (0.9, 1.0, 1.1)]
+        is_longest = np.abs(step).max() > 0.99 * rounds.STEPS[1]
+        assert at[1] <= min(at[0], at[2] + is_longest) + 1e-6
+        n_inside += not is_longest
+        assert at[1] < before
+        before = at[1]
+    assert n_inside >= 3
+    np.testing.assert_allclose(trees_from_json(grown.to_json(), 3).decision_function(X), grown.score, atol=1e-4)
+
+
+def test_a_round_that_was_interrupted_does_not_count(monkeypatch):
+    X, is_positive = noisy_rows()
+    grown = rounds_of(SGBAP.paper(), X, is_positive)
+    for _ in range(2):
+        grown.step()
+
+    def interrupt(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(rounds, "minimize_scalar", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        grown.step()
+    assert grown.n_rounds == 2
+    assert len(grown.trees()) == 2
+    np.testing.assert_allclose(grown.trees().decision_function(X), grown.score, atol=1e-4)
+
+
+def test_as_many_new_cases_are_alerts_as_the_budget_says():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(6000, 8))
+    y = X[:, 0] + X[:, 1] + 2 * rng.normal(size=6000) > 5
+    model = SGBAP(cv=3, budget=0.03, n_estimators=60, random_state=0).fit(X[:3000], y[:3000])
+    assert 50 <= np.sum(model.predict(X[3000:]) == 1) <= 135  # 90 of 3,000
+
+
+def test_one_positive_is_enough_for_a_ranking():
+    X, y = make_cases(200)
+    y = np.arange(200) == 7
+    assert len(np.unique(SGBAP(cv=0, n_estimators=30).fit(X, y).decision_function(X))) > 5
 
 
 def test_sums_of_slopes_are_exact_in_any_order():
@@ -144,8 +189,9 @@ def test_numbers_out_of_single_precision_are_ranked(audit):
     X.loc[::3, "size"] = 1e300
     model = SGBAP(cv=0, **QUICK).fit(X, y)
     assert np.isfinite(model.decision_function(X)).all()
+    before = model.decision_function(X)
     X.loc[::3, "size"] = 2e300
-    assert np.array_equal(model.decision_function(X), model.decision_function(X))
+    assert np.array_equal(model.decision_function(X), before)
 
 
 def test_a_progress_line_tells_the_average_precision(audit, capsys):

@@ -66,7 +66,7 @@ register_boosted(
 )  # fmt: skip
 register_boosted(
     "sgbap-paper", "SGBAP as published", make_boosted(SGBAP.paper),
-    "SGBAP as published: the surrogate alone, half of the cases a round, line search.",
+    "SGBAP as published: the surrogate alone, half of the cases per round, line search.",
     {"n_estimators": ROUNDS, "max_depth": (2, 4, 6)}, **XGBOOST,
 )  # fmt: skip
 register_boosted(

@@ -85,6 +85,8 @@ class AdditiveRanker(Ranker):
         number of positives. Empty with cv=0.
     """
 
+    _fits_training_closely = True
+
     n_estimators: int
     early_stopping_rounds: int | None
     on_interrupt: str
@@ -108,8 +110,7 @@ class AdditiveRanker(Ranker):
         self.learning_curve_ = {}
         n_rounds, unseen = self.n_estimators, None
         if folds:
-            with self._interruptible("choosing the number of rounds"):
-                n_rounds, unseen = self._follow_folds(data, folds, threads)
+            n_rounds, unseen = self._follow_folds(data, folds, threads)
         self._grow(data, n_rounds, threads)
         rows = data.sample(COVER_ROWS)
         self.trees_ = self.trees_.with_cover(data.X[rows], weights_of(data)[rows])
@@ -119,7 +120,7 @@ class AdditiveRanker(Ranker):
         """Grow the final trees on all rows, and keep them."""
         weight = weights_of(data)
         growing = self._start(data, np.flatnonzero(weight > 0), weight, threads)
-        with self._interruptible("the last fit", lambda: growing.n_rounds > 0):
+        with self._interruptible("The last fit", lambda: growing.n_rounds > 0):
             for _ in progress(range(n_rounds), n_rounds, "trees", self.verbose > 0):
                 growing.step()
         self._take(growing)
@@ -146,13 +147,14 @@ class AdditiveRanker(Ranker):
                     run.step()
                 precision = np.array([run.precision for run in runs]).mean(axis=0)
                 best = best_round(precision)
-                note = f"average precision {precision[-1]:.3f}, best {precision[best - 1]:.3f} after {best} rounds"
+                after = plural(best, "round")
+                note = f", average precision {precision[-1]:.3f}, best {precision[best - 1]:.3f} after {after}"
                 if turn + 1 - best >= patience:
                     break
         except KeyboardInterrupt:
             if self.on_interrupt != "keep" or min(len(run.precision) for run in runs) == 0:
                 raise
-            warnings.warn(KEPT.format("the folds", min(len(run.precision) for run in runs)), stacklevel=2)
+            warnings.warn(KEPT.format(min(len(run.precision) for run in runs)), stacklevel=5)
         n_rounds = min(len(run.precision) for run in runs)
         curves = np.array([run.precision[:n_rounds] for run in runs])
         top = np.array([run.precision_at_k[:n_rounds] for run in runs])
@@ -161,17 +163,18 @@ class AdditiveRanker(Ranker):
         for i, run in enumerate(runs):
             others = np.delete(curves, i, axis=0) if len(runs) > 1 else curves
             parts.append(run.held_out(best_round(others.mean(axis=0))))
-        return rounds_of_all(best_round(curves.mean(axis=0)), len(runs)), Unseen(parts, by_folds(len(parts)))
+        n_of_all = min(rounds_of_all(best_round(curves.mean(axis=0)), len(runs)), self.n_estimators)
+        return n_of_all, Unseen(parts, by_folds(len(parts)))
 
     @contextmanager
-    def _interruptible(self, what: str, has_result: Callable[[], bool] = lambda: False) -> Iterator[None]:
+    def _interruptible(self, what: str, has_result: Callable[[], bool]) -> Iterator[None]:
         """Let Ctrl-C end a part of the fit, if the rounds done so far are to be kept."""
         try:
             yield
         except KeyboardInterrupt:
             if self.on_interrupt != "keep" or not has_result():
                 raise
-            warnings.warn(f"{what} was interrupted: the model has the trees grown so far.", stacklevel=2)
+            warnings.warn(f"{what} was interrupted: the model has the trees grown so far.", stacklevel=6)
 
     # --- scoring and explaining ---------------------------------------------------------------------------------
 
@@ -243,7 +246,10 @@ def _curve_from(arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     return _curve(*parts)
 
 
-KEPT = "{} were interrupted after {:,} rounds: the number of trees is the best so far. Ctrl-C again ends the last fit."
+KEPT = (
+    "The folds were interrupted after {:,} rounds: the number of trees is the best so far. Ctrl-C again ends the last "
+    "fit."
+)
 
 
 def weights_of(data: Cases) -> np.ndarray:

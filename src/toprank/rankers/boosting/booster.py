@@ -22,6 +22,9 @@ from toprank.rankers.boosting.rounds import Rounds, Rows, Settings, import_xgboo
 from toprank.rankers.boosting.xgboost_trees import trees_from_json
 from toprank.rankers.unseen import Unseen
 
+FEW_POSITIVES = 20
+"""With fewer positives, the least curvature of a leaf is lowered in proportion."""
+
 BOOSTER_CONSTRAINTS: dict[str, list[Any]] = {
     **ADDITIVE_CONSTRAINTS,
     "max_depth": [Interval(Integral, 1, 30, closed="both")],
@@ -74,10 +77,15 @@ class Booster(AdditiveRanker):
         parameters = {
             "tree_method": "hist", "device": self.device, "base_score": 0.0, "seed": seed, "verbosity": 0,
             "nthread": resolve_n_jobs(self.n_jobs), "max_bin": self.max_bin, "eta": self.learning_rate,
-            "max_depth": self.max_depth, "min_child_weight": self.min_child_weight, "reg_lambda": self.reg_lambda,
+            "max_depth": self.max_depth, "reg_lambda": self.reg_lambda,
+            # A handful of positives has little curvature in all, and trees should still grow.
+            "min_child_weight": min(self.min_child_weight, self.n_positives_ / FEW_POSITIVES),
             "colsample_bytree": self.colsample_bytree,
         }  # fmt: skip
-        return Settings(parameters, self._loss_of, self.subsample, seed, self.line_search)
+        if not self.line_search:
+            return Settings(parameters, self._loss_of, self.subsample, seed)
+        parameters |= {"eta": 1.0, "reg_lambda": 0.0}  # leaves are means of gradients, and steps are chosen
+        return Settings(parameters, self._loss_of, self.subsample, seed, True, self.learning_rate)
 
     def _take(self, growing: Any) -> None:
         self._take_json(growing.to_json())

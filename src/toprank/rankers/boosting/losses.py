@@ -20,12 +20,12 @@ from toprank._core.surrogates import (
     UNIT,
     add_to_grid,
     below_top,
+    class_sums,
     class_tops,
     negative_slopes,
     read_grid,
     signed_shares,
     sum_in_units,
-    weigh_and_sum,
 )
 from toprank._core.threads import Threads
 
@@ -179,15 +179,13 @@ class ExponentialAP(Loss):
         is at most alpha times the size of the first.
         """
         n, values = len(score), np.empty(len(score), np.float32)
-        found = all_rows.over(n, lambda rows: class_tops(score[rows], weight[rows], is_positive[rows]))
-        tops = all_rows.largest(np.array([(-np.inf, -np.inf, 0.0, 0.0), *found]).max(axis=0))
-
-        heaviest = np.where(tops[2:] > 0, tops[2:], 1.0)
+        found = all_rows.over(n, lambda rows: class_tops(score[rows], weight[rows], is_positive[rows], self.alpha))
+        tops = all_rows.largest(np.array([(-np.inf, -np.inf), *found]).max(axis=0))
 
         def exponentials(rows: slice) -> tuple[int, int]:
-            below_top(score[rows], weight[rows], is_positive[rows], self.alpha, *tops[:2], values[rows])
+            below_top(score[rows], weight[rows], is_positive[rows], self.alpha, *tops, values[rows])
             np.exp(values[rows], out=values[rows])  # numpy's own takes several at a time
-            return weigh_and_sum(values[rows], weight[rows], is_positive[rows], *heaviest)
+            return class_sums(values[rows], is_positive[rows])
 
         sums = all_rows.total(np.array([(0, 0), *all_rows.over(n, exponentials)]).sum(axis=0))
         half = all_rows.sum(np.where(is_positive, weight, 0.0)) / 2
@@ -227,6 +225,8 @@ class SigmoidAP(Loss):
     def grid_error(self) -> float:
         """The most by which a sum of sigmoids over cases is off on the grid, as a share of their total weight.
 
+        That is so unless the scores of positives lie more than MAX_POINTS * GRID_STEP / alpha apart.
+
         Linear interpolation of a function K between points at a distance d is off by d^2/8 max |K''|, and mass is
         shared between points with the same error; the second derivative of the sigmoid is at most
         alpha^2 / (6 sqrt(3)).
@@ -258,7 +258,7 @@ class SigmoidAP(Loss):
         above = own * rank.negative_slope / rank.all
         along = own * ratio * (rank.negative_slope + rank.positive_slope) / rank.all
         gradient[is_positive] = along - above - others
-        curvature[is_positive] = self.alpha * (above + 3.0 * along + 1.6 * others)
+        curvature[is_positive] = self.alpha * (above + 3.0 * along + others)
         # As with the exponentials, so that XGBoost's penalties mean the same: bounds add up to the positives' weight.
         total = all_rows.sum(curvature)
         scale = all_rows.sum(weight[is_positive]) / total if total > 0 else 1.0

@@ -19,8 +19,9 @@ from toprank.rankers.boosting.xgboost_trees import trees_from_json
 from toprank.tree.additive import AdditiveTrees
 
 FLOAT32_BITS = 24
-MOST_GAMMA = 16.0
-"""Longest step of the line search, in units of the tree's own."""
+STEPS = (1e-3, 4.0)
+"""Shortest and longest step of the line search, as the largest change of a score. A surrogate may fall for ever along a
+tree that parts the classes, so that there is no best step."""
 
 
 @dataclass(frozen=True)
@@ -34,11 +35,13 @@ class Settings:
     loss_of : callable
         loss_of(round) -> Loss, rounds counted from 0.
     subsample : float
-        Share of the cases of each class that a round sees.
+        Share of the cases that a round sees.
     seed : int
     line_search : bool
         True: algorithm 1 of the paper, regression trees on the gradients, and the step along each tree that minimises
         the loss. False: Newton steps, with the bound on the curvature.
+    shrinkage : float
+        What the steps of the line search are multiplied by; XGBoost does that itself with Newton steps.
     """
 
     parameters: dict[str, Any]
@@ -46,6 +49,7 @@ class Settings:
     subsample: float
     seed: int
     line_search: bool = False
+    shrinkage: float = 1.0
 
 
 @dataclass(frozen=True)
@@ -129,13 +133,13 @@ class Rounds:
         gradient, curvature = in_fixed_point(slopes, self.all_rows)
         before = self._margins() if self.settings.line_search else None
         self._booster.boost(self._train, iteration=self.n_rounds, grad=gradient, hess=curvature)
-        self.n_rounds += 1
         after = self._margins()
         if before is None:
             self.score = after[0]
             self._other_score = after[1]
         else:
             self._search(loss, weight, [new - old for new, old in zip(after, before, strict=True) if new is not None])
+        self.n_rounds += 1  # an interrupted round does not count
 
     def _draw(self) -> np.ndarray:
         """Weights of the cases of this round, 0 for those that were not drawn; some of each class."""
@@ -167,11 +171,12 @@ class Rounds:
         of_all, _ = self.all_rows.gather(np.column_stack((self.score + self._base, tree[0], self._is_positive, weight)))
         kept = of_all[of_all[:, 3] > 0].T
         part = kept[0].copy(), kept[1].copy(), kept[2] == 1, kept[3].copy()
+        size = max(float(np.abs(part[1]).max(initial=0.0)), np.finfo(np.float32).tiny)
         found = minimize_scalar(
-            lambda gamma: loss.value(part[0] + gamma * part[1], part[2], part[3]), bounds=(0.0, MOST_GAMMA),
-            method="bounded", options={"xatol": 1e-3},
+            lambda log: loss.value(part[0] + math.exp(log) / size * part[1], part[2], part[3]),
+            bounds=[math.log(step) for step in STEPS], method="bounded", options={"xatol": 1e-3},
         )  # fmt: skip
-        gamma = float(np.float32(found.x))
+        gamma = float(np.float32(self.settings.shrinkage * math.exp(found.x) / size))
         self._gammas.append(gamma)
         self.score = self.score + gamma * tree[0]
         if self._other_score is not None:
@@ -189,12 +194,14 @@ class Rounds:
 
     def to_json(self) -> bytes:
         """The booster as XGBoost writes it, with the steps of the line search in the leaves."""
-        raw = bytes(self._booster.save_raw("json"))
+        is_whole = self._booster.num_boosted_rounds() == self.n_rounds
+        booster = self._booster if is_whole else self._booster[: self.n_rounds]
+        raw = bytes(booster.save_raw("json"))
         if not self._gammas:
             return raw
         model = json.loads(raw)
         trees = model["learner"]["gradient_booster"]["model"]["trees"]
-        for tree, gamma in zip(trees, self._gammas, strict=True):
+        for tree, gamma in zip(trees, self._gammas[: self.n_rounds], strict=True):
             values = np.array(tree["split_conditions"], np.float32)
             is_leaf = np.array(tree["left_children"]) == -1
             values[is_leaf] *= np.float32(gamma)

@@ -30,14 +30,15 @@ class SGBAP(Booster):
     warm_up : int, default 50
         First rounds, which lower the logistic loss alone.
     n_estimators : int, default 400
-        Most rounds; exactly so many with cv=0.
+        Most trees; exactly so many with cv=0.
     learning_rate : float, default 0.05
     max_depth : int, default 6
         Most conditions on a path of a tree.
     min_child_weight, reg_lambda : float, default 1.0
         XGBoost's penalties: least sum of curvature in a leaf, and what is added to it.
     subsample : float, default 0.8
-        Share of the cases of each class that a round sees: gradients at the top would otherwise feed on themselves.
+        Share of the cases that a round sees, drawn one by one; some of each class. Gradients at the top would otherwise
+        feed on themselves.
     colsample_bytree : float, default 0.8
         Share of the columns that a tree may use.
     max_bin : int, default 256
@@ -151,9 +152,10 @@ class SGBAP(Booster):
 
     @classmethod
     def paper(cls, surrogate: str = "exp", **parameters: Any) -> Self:
-        """SGBAP as published: the surrogate alone from the first round, half of the cases a round, the line search.
+        """SGBAP as published: the surrogate alone from the first round, half of the cases per round, the line search.
 
-        The paper tunes the number of rounds, the depth and alpha by cross-validation; pass them as parameters.
+        The paper tunes the number of rounds, the depth and alpha by cross-validation; pass them as parameters. It names
+        no shrinkage: a learning_rate below 1 takes that share of each step.
 
         Examples
         --------
@@ -161,7 +163,7 @@ class SGBAP(Booster):
         True
         """
         published: dict[str, Any] = {"alpha": 1.0, "blend": 1.0, "warm_up": 0, "subsample": 0.5,
-                                     "colsample_bytree": 1.0, "line_search": True}  # fmt: skip
+                                     "learning_rate": 1.0, "colsample_bytree": 1.0, "line_search": True}  # fmt: skip
         return cls(surrogate, **published | parameters)
 
     def _loss_of(self, turn: int) -> Loss:

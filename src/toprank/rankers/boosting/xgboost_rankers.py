@@ -41,38 +41,40 @@ class ListRounds(Rounds):
 
 def repeated(rows: Rows, seed: int) -> Rows:
     """The rows, each as often as its weight says, with weight 1."""
-    copies = np.zeros(len(rows.X), np.int64)
-    for of_class in (rows.is_positive, ~rows.is_positive):
-        copies[of_class] = copies_of(rows.weight[of_class], seed)
+    copies = copies_of(rows.weight, rows.is_positive, seed)
     at = np.repeat(np.arange(len(copies)), copies)
     if len(at) == len(copies) and np.array_equal(at, np.arange(len(copies))):
         return replace(rows, weight=np.ones(len(copies)))
     return replace(rows, X=rows.X[at], is_positive=rows.is_positive[at], weight=np.ones(len(at)))
 
 
-def copies_of(weight: np.ndarray, seed: int) -> np.ndarray:
-    """How often each row of a class is repeated in place of its weight, int64 (n,); at least one row is.
+def copies_of(weight: np.ndarray, is_positive: np.ndarray, seed: int) -> np.ndarray:
+    """How often each row is repeated in place of its weight, int64 (n,); at least one row of each class is.
 
-    Small whole numbers are numbers of copies. Equal weights are one copy each: only ratios within a class matter to a
-    list. Otherwise rows are drawn in proportion to their weights at equal distances, so that a row of weight w gets
-    either of the two whole numbers next to its share.
+    Small whole numbers are numbers of copies, and equal weights are one copy each. Otherwise rows are drawn in
+    proportion to their weights at equal distances, so that a row gets either of the two whole numbers next to its
+    share; both classes have the same number of copies per unit of weight.
 
     Examples
     --------
-    >>> copies_of(np.array([1.0, 2.0, 0.0]), 0).tolist(), copies_of(np.array([0.1, 0.1]), 0).tolist()
-    ([1, 2, 0], [1, 1])
-    >>> copies_of(np.array([0.1, 0.3]), 0).tolist()
-    [2, 6]
+    >>> classes = np.array([True, True, False, False])
+    >>> copies_of(np.array([1.0, 2.0, 0.0, 1.0]), classes, 0).tolist()
+    [1, 2, 0, 1]
+    >>> copies_of(np.full(4, 0.1), classes, 0).tolist(), copies_of(np.array([0.1, 0.3, 0.1, 0.3]), classes, 0).tolist()
+    ([1, 1, 1, 1], [2, 6, 2, 6])
     """
     if np.all(weight == np.rint(weight)) and weight.sum() <= MOST_COPIES * len(weight):
         return weight.astype(np.int64)
     if np.all(weight == weight[0]):
         return np.ones(len(weight), np.int64)
-    n_draws = DRAWN_COPIES * len(weight)
-    place = np.cumsum(weight / weight.max())
+    copies, share = np.zeros(len(weight), np.int64), weight / weight.max()
     start = np.random.default_rng(seed).random()
-    passed = np.floor(place * (n_draws / place[-1]) + start)
-    return np.diff(passed, prepend=np.floor(start)).astype(np.int64)
+    for of_class in (is_positive, ~is_positive):
+        n_draws = max(1, round(DRAWN_COPIES * len(weight) * share[of_class].sum() / share.sum()))
+        place = np.cumsum(share[of_class])
+        passed = np.floor(place * (n_draws / place[-1]) + start)
+        copies[of_class] = np.diff(passed, prepend=np.floor(start)).astype(np.int64)
+    return copies
 
 
 class ListBooster(PlainBooster):
