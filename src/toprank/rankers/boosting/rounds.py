@@ -171,7 +171,7 @@ class Rounds:
         of_all, _ = self.all_rows.gather(np.column_stack((self.score + self._base, tree[0], self._is_positive, weight)))
         kept = of_all[of_all[:, 3] > 0].T
         part = kept[0].copy(), kept[1].copy(), kept[2] == 1, kept[3].copy()
-        size = max(float(np.abs(part[1]).max(initial=0.0)), np.finfo(np.float32).tiny)
+        size = max(float(np.abs(part[1]).max(initial=0.0)), float(np.finfo(np.float32).tiny))
         found = minimize_scalar(
             lambda log: loss.value(part[0] + math.exp(log) / size * part[1], part[2], part[3]),
             bounds=[math.log(step) for step in STEPS], method="bounded", options={"xatol": 1e-3},
