@@ -13,15 +13,11 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from toprank.errors import InputError
-from toprank.experiment.methods.neighbours import AS_GIVEN, register_neighbours, rows_kept
-from toprank.experiment.registry import Method, register
+from toprank.experiment.methods.neighbours import AS_GIVEN, register_neighbours
 from toprank.rankers.neighbours.knn import KNN
-from toprank.rankers.neighbours.mlfp import MLFP
 
 RIDGE = 1e-3
 """What GMML adds to the diagonal of its scatter matrices, as a share of their mean diagonal entry."""
-
-MU_VALUES, C_VALUES = (0.001, 0.01, 0.1), (0.0, 0.5, 0.9)
 
 
 class LinearMetric(TransformerMixin, BaseEstimator):
@@ -196,11 +192,6 @@ def nearest_pairs(
     return np.concatenate(differences), np.concatenate(weights), np.concatenate(similar)
 
 
-def make_mlfp(random_state: Any = 0, n_jobs: int | None = 1, **setting: Any) -> MLFP:
-    """MLFP with its defaults; a trial needs only the ranking, not the hit rates of new cases, which need folds."""
-    return MLFP(**{"cv": 0, "random_state": random_state, "n_jobs": n_jobs} | setting)
-
-
 def make_gmml(random_state: Any = 0, n_jobs: int | None = 1, t: float = 0.5, **setting: Any) -> Pipeline:
     """Nearest neighbours in the metric of GMML."""
     return Pipeline([("metric", GMML(t)), ("neighbours", KNN(**AS_GIVEN | {"n_jobs": n_jobs} | setting))])
@@ -215,9 +206,5 @@ def make_imbml(
     return Pipeline([("metric", metric), ("neighbours", KNN(**AS_GIVEN | {"n_jobs": n_jobs} | setting))])
 
 
-register(
-    Method("mlfp", "MLFP", "toprank", make_mlfp, {"mu": MU_VALUES, "c": C_VALUES}, "frame", size=rows_kept,
-           summary="Nearest rows, with a distance to positives that is learned from few of them.")
-)  # fmt: skip
 register_neighbours("gmml", "GMML", make_gmml, summary="Nearest rows in the metric of geometric mean metric learning.")
 register_neighbours("imbml", "ImbML", make_imbml, summary="Nearest rows in the metric of imbalanced metric learning.")

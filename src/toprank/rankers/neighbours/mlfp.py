@@ -139,7 +139,7 @@ class MLFP(TransformerMixin, NeighbourRanker):
     True
     >>> bool(model.objective_[-1] < model.objective_[0])
     True
-    >>> model.top_k(data.X, 1, reasons=1)["reason_1"][0].startswith("near known positive")
+    >>> model.top_k(data.X, 1, reasons=1)["reason_1"].iloc[0].startswith("near known positive")
     True
     """
 
