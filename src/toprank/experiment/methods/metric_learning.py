@@ -1,4 +1,4 @@
-"""Learned metrics: MLFP of this library, and GMML and ImbML, which the thesis compares it with (section 3.5)."""
+"""Learned metrics: GMML and ImbML, which the thesis compares MLFP with (section 3.5)."""
 
 from __future__ import annotations
 
