@@ -130,7 +130,7 @@ def _print_exactly(path: Path, terminal: Terminal) -> None:
     info = read_model_info(path)
     if not entry_of(info["class"]).has_leaves:
         raise InputError(
-            f"--exact prints trees to read, but {path} holds a model of class {info['class']}, which has no such trees. "
+            f"--exact prints trees to read, but {path} holds a model of class {info['class']}, which has none. "
             f"Hint: use `toprank describe {path} --all`."
         )
     with terminal.working(f"Loading {path.name}"):
