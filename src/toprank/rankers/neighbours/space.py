@@ -119,8 +119,7 @@ class Space:
                 out[np.flatnonzero(is_known), at + codes] = self.scale[f]
             elif width:
                 if self.scale[f] > 0:
-                    with np.errstate(over="ignore"):
-                        scaled = np.clip((column - self.centre[f]) / self.scale[f], -FARTHEST, FARTHEST)
+                    scaled = np.clip(_scaled(column, self.centre[f], self.scale[f]), -FARTHEST, FARTHEST)
                     out[:, at] = np.where(is_known, scaled, self.fill[f])
                 if self.gap[f] > 0:
                     out[~is_known, at + width - 1] = self.gap[f]
@@ -174,6 +173,13 @@ class Space:
         return space
 
 
+def _scaled(values: np.ndarray, centre: float, scale: float) -> np.ndarray:
+    """Return (values - centre) / scale; a difference that overflows is taken between halves, of which none does."""
+    with np.errstate(over="ignore"):
+        difference = values - centre
+        return np.where(np.isinf(difference), (values / 2 - centre / 2) / scale * 2, difference / scale)
+
+
 def _learn_number(
     values: np.ndarray, weight: np.ndarray, scaling: str | None, has_missing: bool
 ) -> tuple[float, float, float, float]:
@@ -190,7 +196,9 @@ def _learn_number(
         "standard": (middle + mean * half, deviation * half),
         None: (0.0, 1.0),
     }[scaling]
-    fill = (_median(values, weight) - centre) / scale
+    if scale == 0:  # the deviation of numbers next to 0 can vanish
+        return 0.0, 0.0, 0.0, float(has_missing)
+    fill = _scaled(np.array(_median(values, weight)), centre, scale)
     gap = deviation * half if scaling is None else 1.0
     return centre, scale, float(np.clip(fill, -FARTHEST, FARTHEST)), min(gap, FARTHEST) if has_missing else 0.0
 
