@@ -408,6 +408,6 @@ def _why_not_converged(solution: Solution, max_iter: int, tol: float) -> str:
     share = 0.0 if solution.gap is None else solution.gap / solution.objective[0]
     return (
         f"MLFP stopped after {plural(solution.n_iter, 'iteration')}: rounding hides what further steps would gain. Its "
-        f"objective is proved to be within {share:.2g} of the minimum, not within tol={tol} (shares of the objective at "
-        "the start). Hint: use scaling='standard', or raise tol."
+        f"objective is proved to be within {share:.2g} of the minimum, not within tol={tol} (both as shares of the "
+        "objective at the start). Hint: use scaling='standard', or raise tol."
     )
