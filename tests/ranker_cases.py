@@ -91,7 +91,7 @@ NEIGHBOURS = {
     "knn-duplicated": KNN(rule="duplicated"),
     "krnn": KNN(rule="krnn", n_neighbors=2),
     "mlfp": MLFP(cv=2, tol=0.01),
-    "mlfp-full": MLFP(form="full", n_neighbors=1, mu=1.0, tol=0.1, cv=2),
+    "mlfp-full": MLFP(form="full", n_neighbors=1, mu=0.1, tol=0.01, cv=2),
     "mlfp-all": MLFP(triplets="all", mu=0.1, tol=0.01, cv=2, normalization="cases", scaling="minmax"),
 }
 """Rankers without trees, which are not in EVERY: what holds for them is tested in rankers/neighbours/."""

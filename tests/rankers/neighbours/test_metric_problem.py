@@ -191,3 +191,24 @@ def test_triplets_without_a_loss_leave_the_identity():
     solution = solve(problem, 1e-3, 10)
     assert solution.variable.tolist() == [1.0, 1.0]
     assert (solution.gap, solution.has_converged) == (0.0, True)
+
+
+@pytest.mark.parametrize("form", ["diagonal", "full"])
+def test_rounding_ends_the_search_at_once_and_the_gap_stays_honest(form):
+    """A coordinate of 1e100 in one loss hides all others: no step changes the objective."""
+    points = np.array([[-0.5, 1.0], [-0.4, 0.0], [1e100, 1.0], [-0.6, 0.0]])
+    problem = make_problem(form, cases=(points, np.arange(4) == 3, np.array([1.0, 1, 1, 3])), mu=0.1, n_neighbors=1)
+    solution = solve(problem, 0.01, 500)
+    assert solution.n_iter < 10
+    assert (solution.has_converged, solution.is_stuck) == (False, True)
+    assert solution.gap > 0.01 * solution.objective[0]
+    assert np.linalg.eigvalsh(matrix_of(problem, solution.variable)) == pytest.approx([1.0, 1.0])
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("unit", [1e4, 1e30, 1e100])
+def test_any_unit_converges(form, unit):
+    points, is_positive, weight = make_points()
+    solution = solve(make_problem(form, cases=(np.clip(points * unit, -1e100, 1e100), is_positive, weight)), 0.01, 500)
+    assert solution.has_converged
+    assert solution.objective[-1] < 0.8 * solution.objective[0]

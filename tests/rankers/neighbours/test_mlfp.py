@@ -10,8 +10,10 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV
 
 from toprank import MLFP, GammaKNN, InputError, load
+from toprank._core.threads import Threads
 from toprank.experiment.metric_tuning import tune_mlfp
 from toprank.rankers.neighbours.bounds import evaluate_bound
+from toprank.rankers.neighbours.known import KnownCases, Votes, ratios
 
 
 def make_rare(n=240, n_positive=30, d=5, seed=0):
@@ -73,6 +75,55 @@ def test_the_constraint_never_adds_misses():
     assert missed[0] < missed[1]
 
 
+def random_metric(rng, d, largest):
+    """L of a matrix M = L'L with the given largest eigenvalue."""
+    turn, _ = np.linalg.qr(rng.normal(size=(d, d)))
+    eigenvalues = np.append(largest, rng.uniform(0.05, largest, d - 1))
+    return np.sqrt(eigenvalues)[:, None] * turn
+
+
+def test_no_eigenvalue_above_1_misses_less_and_alarms_more():
+    """Proposition 3, over samples of a population, with the metrics of MLFP and any others that it could find.
+
+    FN_M(x) <= FN(x) and FP_M(x) >= FP(x) hold for every query, not on average alone. With an eigenvalue above 1 they do
+    not: the constraint is what the proposition rests on.
+    """
+    rng = np.random.default_rng(0)
+    d, n_runs = 3, 60
+    queries = rng.normal(size=(50, d)) * 0.7 + 0.5
+    X, y = make_rare(300, 40, d)
+    learned = MLFP(form="full", mu=1e-3, cv=0).fit(X, y).components_
+    inside = [learned, *(random_metric(rng, d, 1.0) for _ in range(4))]
+    outside = random_metric(rng, d, 4.0)
+    alarmed = np.zeros((7, len(queries)))  # a positive query is missed in all other runs
+    for _ in range(n_runs):
+        y = np.repeat([1, 0], [8, 80])
+        X = rng.normal(size=(88, d)) + y[:, None]
+        for at, components in enumerate([np.eye(d), *inside, outside]):
+            known = KnownCases.learn(X, y == 1, None, components=components)
+            alarmed[at] += ratios(*known.distances(queries, Votes.from_k(1), Threads(1))) > 1.0
+    plain, others, wide = alarmed[0], alarmed[1:-1], alarmed[-1]
+    assert np.all(others >= plain), "FP rises and FN falls, query by query"
+    assert np.all(others.sum(axis=1) > 1.1 * plain.sum())
+    assert np.any(wide < plain), "not so with an eigenvalue above 1"
+
+
+def test_misses_have_the_probability_of_equation_3_2():
+    """FN_M = (1 - P(x' in the ellipsoid)) ** m+, for a query at 0 whose nearest negative is at eps."""
+    rng = np.random.default_rng(0)
+    eps, m, n_runs = 0.1, 6, 20_000
+    axes = np.array([1.0, 0.25])  # eigenvalues; the area of the ellipse is pi eps^2 / sqrt(their product)
+    positives = rng.uniform(-1, 1, (n_runs, m, 2))
+    missed = []
+    for eigenvalues in (axes, np.ones(2)):
+        nearest = np.sqrt((positives**2 @ eigenvalues).min(axis=1))
+        found = np.mean(ratios(nearest, np.full(n_runs, eps)) <= 1.0)
+        expected = (1 - np.pi * eps**2 / np.sqrt(eigenvalues.prod()) / 4) ** m
+        assert abs(found - expected) < 4 * np.sqrt(expected * (1 - expected) / n_runs)
+        missed.append(found)
+    assert missed[0] < missed[1]
+
+
 def test_it_is_a_metric_of_gamma_knn():
     X, y = make_rare()
     model = MLFP(cv=0).fit(X, y)
@@ -113,6 +164,14 @@ def test_all_triplets_of_too_many_rows_are_refused(monkeypatch):
 def test_too_few_iterations_are_reported():
     with pytest.warns(ConvergenceWarning, match="max_iter=1"):
         model = MLFP(max_iter=1, mu=1e-5, cv=0).fit(*make_rare())
+    assert model.gap_ > 1e-3 * model.objective_[0]
+
+
+def test_rounding_is_reported_as_such():
+    X = np.array([[-0.5, 1.0], [-0.4, 0.0], [1e100, 1.0], [-0.6, 0.0]])
+    with pytest.warns(ConvergenceWarning, match="rounding"):
+        model = MLFP(scaling=None, n_neighbors=1, mu=0.1, cv=0).fit(X, [0, 0, 0, 1], [1, 1, 1, 3])
+    assert model.n_iter_ < 10
     assert model.gap_ > 1e-3 * model.objective_[0]
 
 

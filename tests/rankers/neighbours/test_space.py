@@ -57,6 +57,29 @@ def test_huge_values_stay_finite():
         assert np.all(np.isfinite(Space.learn(rows, np.zeros(2, int), scaling=scaling).points(rows)))
 
 
+@pytest.mark.parametrize("scaling", ["minmax", "standard"])
+def test_a_difference_that_overflows_is_scaled_all_the_same(scaling):
+    huge = np.array([[-1.7e308], [-1.7e308], [1.5e308], [1.5e308], [1.5e308], [np.nan]])
+    points, small = (Space.learn(X, np.array([0]), scaling=scaling).points(X) for X in (huge, huge * 2.0**-900))
+    assert points == pytest.approx(small)
+    assert np.abs(points).max() < 2
+
+
+@pytest.mark.parametrize("scaling", ["minmax", "standard"])
+def test_weight_3_is_three_rows_to_the_last_bit(scaling):
+    rng = np.random.default_rng(0)
+    for _ in range(50):
+        X, weight = rng.normal(size=(12, 2)), rng.integers(1, 8, 12)
+        one = Space.learn(X, np.array([0, 0]), weight.astype(float), scaling=scaling)
+        other = Space.learn(np.repeat(X, weight, axis=0), np.array([0, 0]), scaling=scaling)
+        assert all(np.array_equal(array, other.to_arrays()[name]) for name, array in one.to_arrays().items())
+
+
+def test_a_deviation_that_vanishes_is_that_of_a_constant():
+    tiny = np.array([[0.0]] * 19 + [[1e-323]])
+    assert Space.learn(tiny, np.array([0]), scaling="standard").n_dims == 0
+
+
 def test_squared_distances_add_up_by_column():
     space = Space.learn(X, N_CATEGORIES)
     points = space.points(X)

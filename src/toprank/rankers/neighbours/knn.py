@@ -40,11 +40,7 @@ class KNN(NeighbourRanker):
           (Barandela et al., 2003);
         - "duplicated": every positive counts as often as there are negatives per positive, rounded; for k = 1 that is
           "plain";
-        - "krnn": k rare-class nearest neighbours (Zhang et al., 2017). The neighbourhood grows until it has k
-          positives, and on up to the next negative: p positives and n negatives. The score is
-          (p + 1 / m) / (p + n / c + 2 / m), where c is 1, or (p / n) / (m+ / m-) if positives are more frequent there
-          than anywhere: if the lower end of the Wilson interval of p / (p + n) is above the upper end of the normal
-          interval of m+ / m, both at 90 %.
+        - "krnn": k rare-class nearest neighbours, see the notes.
     metric, scaling, category_distance, algorithm, cv, budget, pos_label, categorical_features, keep_columns
         See `GammaKNN`. "krnn" counts all cases within a distance, which is always brute force.
     random_state : int, RandomState or None
@@ -57,6 +53,34 @@ class KNN(NeighbourRanker):
         k as used.
     recall_ : float
         Share of the nearest cases that the search finds, 1.0 if it is exact.
+
+    Notes
+    -----
+    "krnn" computes the following. The neighbourhood of a case grows until it has k positives, and on up to, but not
+    including, the next negative: p positives and n negatives. With m+ positives and m- negatives among the m training
+    cases, the score is
+
+        (p + 1 / m) / (p + n / c + 2 / m).
+
+    c is 1, unless positives are clearly more frequent in the neighbourhood than overall: if the lower end of the Wilson
+    interval of p / (p + n) is above the upper end of the normal interval of m+ / m, both at 90 %, c is
+    (p / n) / (m+ / m-).
+
+    This is not taken from the paper of Zhang et al. (2017), which was not available to us. The thesis of Viola
+    describes the rule in words; the equations and the level of the intervals are those that a public implementation
+    (gykovacs/krnn_with_spatial_features on GitHub) gives as equations 1 to 4 of the paper. We depart from it in two
+    places where its code contradicts its own formulas or the usual ones: n counts negatives, not all cases of the
+    neighbourhood, and the centre of the Wilson interval has z^2 / (2 r), not z^2 r / 2. So figures of "krnn" here can
+    differ from published ones.
+
+    References
+    ----------
+    S. A. Dudani: The Distance-Weighted k-Nearest-Neighbor Rule, IEEE Transactions on Systems, Man, and Cybernetics,
+    1976.
+    R. Barandela, J. S. Sánchez, V. García, E. Rangel: Strategies for learning in class imbalance problems, Pattern
+    Recognition, 2003.
+    X. Zhang, Y. Li, R. Kotagiri, L. Wu, Z. Tari, M. Cheriet: KRNN: k Rare-class Nearest Neighbour classification,
+    Pattern Recognition, 2017.
 
     Examples
     --------

@@ -2,8 +2,9 @@
 
 The solver is an accelerated projected gradient method all of whose points are feasible: gradients are taken at, and
 steps lead to, convex combinations of projected points (Auslender and Teboulle, 2006). The hinge is smoothed for the
-gradients only, less and less. A step that raises the smoothed objective is undone; the result is the iterate with the
-least exact objective. The gradients also give a lower bound on the minimum, so the solver knows how far it is from it.
+gradients only, less and less. A step that does not lower the smoothed objective is undone; the result is the iterate
+with the least exact objective. The gradients also give a lower bound on the minimum, so the solver knows how far it is
+from it. Where rounding hides what any step would gain, it stops at once and says so.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ ROUNDING = 1e-12
 """Share of the objective that counts as rounding."""
 
 
-STEEPEST = 1e200
+STEEPEST = 1e300
 """Steps are not shortened any further."""
 
 PATIENCE = 10
@@ -255,6 +256,8 @@ class Solution:
         Upper bound on how far the objective is above its minimum; None if the form is not convex.
     n_iter : int
     has_converged : bool
+    is_stuck : bool
+        Stopped because of rounding: no step lowers the objective any more, although the gap is not proved.
     """
 
     variable: np.ndarray
@@ -262,6 +265,7 @@ class Solution:
     gap: float | None
     n_iter: int
     has_converged: bool
+    is_stuck: bool = False
 
 
 class MetricProblem:
@@ -377,7 +381,7 @@ def solve(
     problem : MetricProblem
     tol : float
         Stops when the gap is at most this share of the objective at the start. A form that is not convex stops when
-        10 iterations gain less than that.
+        10 iterations gain less than that. Both also stop as soon as rounding hides what a step without momentum gains.
     max_iter : int
     watch : callable
         watch(iterate, exact objective of the best iterate), called with the start and after every iteration.
@@ -397,33 +401,37 @@ def _solve(problem: MetricProblem, tol: float, max_iter: int, watch: Callable[[n
     # Smoothing lowers the objective by at most width * total / 2: half of what may be left at the end.
     width, least_width = max(FIRST_WIDTH, tol) * exact / total, enough / total
     state = _State(x, problem.value(x, width), x, x, exact)
-    has_converged = False
-    while not has_converged and len(objective) <= max_iter:
+    has_converged = is_stuck = False
+    while not (has_converged or is_stuck) and len(objective) <= max_iter:
         y = (1.0 - state.theta) * state.x + state.theta * state.z
         value, gradient = problem.value_and_gradient(y, width)
         here = LowerModel.at(y, value, gradient, problem.mu)
         state.model = here if state.model is None else state.model.blend(here, state.theta)
         lower = max(lower, problem.least_of(here), problem.least_of(state.model))
-        _step(problem, state, y, value, gradient, width)
+        can_move = _step(problem, state, y, value, gradient, width)
         objective.append(state.exact)
         watch(state.x, state.exact)
         if problem.form.is_convex:
             has_converged, is_smooth = state.exact - lower <= enough, state.smooth - lower > width * total / 2.0
         else:
             is_smooth = len(objective) <= PATIENCE or objective[-1 - PATIENCE] - state.exact > enough
-            has_converged = not is_smooth and width <= least_width
-        if not is_smooth and width > least_width:
+            has_converged = not (is_smooth and can_move) and width <= least_width
+        is_stuck = not (can_move or has_converged) and width <= least_width
+        if not (is_smooth and can_move) and width > least_width:
             width = max(width / 4.0, least_width)
             state.smooth = problem.value(state.x, width)
             state.restart()
     gap = max(0.0, state.exact - lower) if problem.form.is_convex else None
-    return Solution(state.best, objective, gap, len(objective) - 1, has_converged)
+    return Solution(state.best, objective, gap, len(objective) - 1, has_converged, is_stuck)
 
 
 def _step(
     problem: MetricProblem, state: _State, y: np.ndarray, value: float, gradient: np.ndarray, width: float
-) -> None:
-    """Make one accelerated step; one that raises the smoothed objective is undone and the momentum forgotten."""
+) -> bool:
+    """Make one accelerated step; one that does not lower the smoothed objective is undone and the momentum forgotten.
+
+    Returns False if the step had no momentum: then the point is optimal, or rounding hides what can be gained.
+    """
     theta = state.theta
     steepness = state.steepness / 1.5
     while True:
@@ -436,14 +444,15 @@ def _step(
             break
         steepness *= 2.0
     state.steepness = steepness
-    if smooth > state.smooth:
+    if smooth >= state.smooth:
         state.restart()
-        return
+        return theta < 1.0
     state.x, state.smooth, state.z = x, smooth, z
     state.theta = 2.0 / (1.0 + math.sqrt(1.0 + 4.0 / theta**2))
     exact = problem.value(x)
     if exact < state.exact:
         state.best, state.exact = x, exact
+    return True
 
 
 def risk_of_all(

@@ -240,12 +240,7 @@ class MLFP(TransformerMixin, NeighbourRanker):
         form = self._make_form(cases[0], cases[2], threads)
         solution = solve(MetricProblem(triplets, form, 1.0 - self.c, self.mu), self.tol, self.max_iter)
         if not solution.has_converged:
-            warnings.warn(
-                f"MLFP stopped after max_iter={self.max_iter} iterations, before its objective was within "
-                f"tol={self.tol} of the minimum. Hint: raise max_iter, tol or mu.",
-                ConvergenceWarning,
-                stacklevel=2,
-            )
+            warnings.warn(_why_not_converged(solution, self.max_iter, self.tol), ConvergenceWarning, stacklevel=2)
         return form.components(solution.variable), solution, triplets
 
     def _make_form(self, points: np.ndarray, weight: np.ndarray, threads: Threads) -> MatrixForm:
@@ -401,3 +396,18 @@ class MLFP(TransformerMixin, NeighbourRanker):
         self.components_, self.objective_, self.n_iter_ = components, objective, len(objective) - 1
         gap, self.n_triplets_, self.vote_f1_ = figures.tolist()
         self.gap_ = None if np.isnan(gap) else gap
+
+
+def _why_not_converged(solution: Solution, max_iter: int, tol: float) -> str:
+    """Return why the solver stopped early, and what to do about it."""
+    if not solution.is_stuck:
+        return (
+            f"MLFP stopped after max_iter={max_iter} iterations, before its objective was within tol={tol} of the "
+            "minimum. Hint: raise max_iter, tol or mu."
+        )
+    share = 0.0 if solution.gap is None else solution.gap / solution.objective[0]
+    return (
+        f"MLFP stopped after {plural(solution.n_iter, 'iteration')}: rounding hides what further steps would gain. Its "
+        f"objective is proved to be within {share:.2g} of the minimum, not within tol={tol} (both as shares of the "
+        "objective at the start). Hint: use scaling='standard', or raise tol."
+    )

@@ -119,8 +119,7 @@ class Space:
                 out[np.flatnonzero(is_known), at + codes] = self.scale[f]
             elif width:
                 if self.scale[f] > 0:
-                    with np.errstate(over="ignore"):
-                        scaled = np.clip((column - self.centre[f]) / self.scale[f], -FARTHEST, FARTHEST)
+                    scaled = np.clip(_scaled(column, self.centre[f], self.scale[f]), -FARTHEST, FARTHEST)
                     out[:, at] = np.where(is_known, scaled, self.fill[f])
                 if self.gap[f] > 0:
                     out[~is_known, at + width - 1] = self.gap[f]
@@ -174,6 +173,13 @@ class Space:
         return space
 
 
+def _scaled(values: np.ndarray, centre: float, scale: float) -> np.ndarray:
+    """Return (values - centre) / scale; a difference that overflows is taken between halves, of which none does."""
+    with np.errstate(over="ignore"):
+        difference = values - centre
+        return np.where(np.isinf(difference), (values / 2 - centre / 2) / scale * 2, difference / scale)
+
+
 def _learn_number(
     values: np.ndarray, weight: np.ndarray, scaling: str | None, has_missing: bool
 ) -> tuple[float, float, float, float]:
@@ -183,16 +189,35 @@ def _learn_number(
     if half == 0:
         return 0.0, 0.0, 0.0, float(has_missing)
     unit = (values - middle) / half
-    mean = math.fsum(unit * weight) / math.fsum(weight)
-    deviation = math.sqrt(math.fsum(np.square(unit - mean) * weight) / math.fsum(weight))
+    mean = _weighted_sum(unit, weight) / math.fsum(weight)
+    deviation = math.sqrt(_weighted_sum(np.square(unit - mean), weight) / math.fsum(weight))
     centre, scale = {
         "minmax": (middle, half),
         "standard": (middle + mean * half, deviation * half),
         None: (0.0, 1.0),
     }[scaling]
-    fill = (_median(values, weight) - centre) / scale
+    if scale == 0:  # the deviation of numbers next to 0 can vanish
+        return 0.0, 0.0, 0.0, float(has_missing)
+    fill = _scaled(np.array(_median(values, weight)), centre, scale)
     gap = deviation * half if scaling is None else 1.0
     return centre, scale, float(np.clip(fill, -FARTHEST, FARTHEST)), min(gap, FARTHEST) if has_missing else 0.0
+
+
+def _weighted_sum(values: np.ndarray, weight: np.ndarray) -> float:
+    """Return the sum of values times weight, rounded once: with weight 3, to the bit that of three rows."""
+    product = values * weight
+    with np.errstate(over="ignore", invalid="ignore"):
+        (value_high, value_low), (weight_high, weight_low) = _halves(values), _halves(weight)
+        rest = value_high * weight_high - product
+        rest = rest + value_high * weight_low + value_low * weight_high + value_low * weight_low  # Dekker's product
+    return math.fsum(np.concatenate((product, np.where(np.isfinite(rest), rest, 0.0))))
+
+
+def _halves(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return numbers of 26 bits each that add up to the values (Veltkamp's split)."""
+    scaled = values * (2.0**27 + 1.0)
+    high = scaled - (scaled - values)
+    return high, values - high
 
 
 def _median(values: np.ndarray, weight: np.ndarray) -> float:
