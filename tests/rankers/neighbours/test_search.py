@@ -1,13 +1,15 @@
 """Searches against all pairs: exact ones find what these find, approximate ones nearly."""
 
 import builtins
+import sys
+import types
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from toprank import InputError
+from toprank import GammaKNN, InputError
 from toprank._core.threads import Threads
 from toprank.rankers.neighbours import search
 from toprank.rankers.neighbours.search import PointSet, mapped
@@ -29,6 +31,35 @@ def exact_graph(points, degree=12):
     own = np.arange(len(points))
     near = PointSet(points, algorithm="brute").nearest(points, degree, Threads(1), own).position.astype(np.int32)
     return np.hstack((near, search._reversed(near, degree // 2)))
+
+
+@pytest.fixture
+def fake_pynndescent(monkeypatch):
+    """A pynndescent that needs no compiler; as the real one, it refuses more threads than cores."""
+
+    class NNDescent:
+        def __init__(self, points, *, metric, n_neighbors, random_state, n_jobs):
+            if n_jobs > 2:
+                raise ValueError("The number of threads must be between 1 and 2")
+            near = PointSet(points, algorithm="brute").nearest(points, 3 * n_jobs, Threads(1)).position
+            self.neighbor_graph = near, None
+
+    monkeypatch.setitem(sys.modules, "pynndescent", types.SimpleNamespace(NNDescent=NNDescent))
+    monkeypatch.setattr(search, "EXACT_POINTS", 1_000)
+
+
+def rare_cases(n=1_500, n_positives=60):
+    rng = np.random.default_rng(0)
+    y = np.arange(n) < n_positives
+    return rng.normal(size=(n, 4)) + y[:, None], y
+
+
+def test_the_graph_does_not_depend_on_the_number_of_threads(fake_pynndescent):
+    one, two, many = (GammaKNN(algorithm="approximate", n_jobs=n_jobs).fit(*rare_cases()) for n_jobs in (1, 2, 64))
+    graphs = [model._known.negatives.points.graph for model in (one, two, many)]
+    assert graphs[0] is not None
+    assert np.array_equal(graphs[0], graphs[1])
+    assert np.array_equal(graphs[0], graphs[2])
 
 
 @settings(max_examples=60, deadline=None)

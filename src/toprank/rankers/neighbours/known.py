@@ -211,7 +211,7 @@ class KnownCases:
     @classmethod
     def learn(
         cls, points: np.ndarray, is_positive: np.ndarray, weight: np.ndarray | None, *, metric: str = "euclidean",
-        algorithm: str = "auto", components: np.ndarray | None = None, seed: int = 0, n_jobs: int = 1,
+        algorithm: str = "auto", components: np.ndarray | None = None, seed: int = 0,
         rows: np.ndarray | None = None,
     ) -> Self:  # fmt: skip
         """Return the known cases of training points; points of weight 0 are left out.
@@ -221,7 +221,7 @@ class KnownCases:
         points : float64 array of shape (n, n_dims)
         is_positive : bool array of shape (n,)
         weight : float64 array of shape (n,) or None
-        metric, algorithm, seed, n_jobs
+        metric, algorithm, seed
             See `PointSet`.
         components : float64 array of shape (p, n_dims) or None
         rows : int64 array of shape (n,) or None
@@ -234,7 +234,7 @@ class KnownCases:
         for of_class, image in ((is_positive, components), (~is_positive, None)):
             own = of_class & is_known
             places = points[own]
-            found = PointSet(mapped(places, image), metric=metric, algorithm=algorithm, seed=seed, n_jobs=n_jobs)
+            found = PointSet(mapped(places, image), metric=metric, algorithm=algorithm, seed=seed)
             sets.append(CaseSet(found, places, weight[own] if has_weight and weight is not None else None, rows[own]))
         return cls(sets[0], sets[1], components)
 

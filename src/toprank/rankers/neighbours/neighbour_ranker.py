@@ -184,7 +184,7 @@ class NeighbourRanker(Ranker):
         seed = check_random_state(0 if self.random_state is None else self.random_state).randint(2**31)
         return KnownCases.learn(
             points, is_positive, weight, metric=self._metric_name, algorithm=self.algorithm, components=components,
-            seed=seed, n_jobs=threads.n_threads, rows=rows,
+            seed=seed, rows=rows,
         )  # fmt: skip
 
     def _leave_out(self, data: Cases, points: np.ndarray, components: np.ndarray | None, threads: Threads) -> LeftOut:

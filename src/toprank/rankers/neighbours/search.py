@@ -119,7 +119,6 @@ class PointSet:
         metric: str = "euclidean",
         algorithm: str = "auto",
         seed: int = 0,
-        n_jobs: int = 1,
         graph: np.ndarray | None = None,
     ):
         self.points = np.ascontiguousarray(points, np.float64)
@@ -129,7 +128,7 @@ class PointSet:
         if self.algorithm == "kd_tree":
             self._tree = KDTree(self.points, metric=metric)
         elif self.algorithm == "approximate":
-            self.graph = near_graph(self.points, metric, seed, n_jobs) if graph is None else graph
+            self.graph = near_graph(self.points, metric, seed) if graph is None else graph
             self._entries = np.linspace(0, len(points) - 1, N_ENTRIES).astype(np.int64)
         else:
             self._by_feature = np.ascontiguousarray(self.points.T)
@@ -292,11 +291,11 @@ def algorithm_for(shape: tuple[int, ...], wanted: str) -> str:
     return "kd_tree" if d > 0 and m >= KD_POINTS * 2.0**d else "brute"
 
 
-def near_graph(points: np.ndarray, metric: str, seed: int, n_jobs: int = 1) -> np.ndarray:
+def near_graph(points: np.ndarray, metric: str, seed: int) -> np.ndarray:
     """Return a graph of near neighbours, int32 (m, degree): near points of each point, -1 where there are fewer.
 
     pynndescent finds the near neighbours; each point also gets some of the points whose near neighbour it is, so that a
-    search can leave a dense region as it came.
+    search can leave a dense region as it came. One thread builds it: the graph of pynndescent depends on their number.
     """
     try:
         from pynndescent import NNDescent
@@ -306,7 +305,7 @@ def near_graph(points: np.ndarray, metric: str, seed: int, n_jobs: int = 1) -> n
             "Hint: pip install 'toprank[neighbours]', or use algorithm='auto'."
         ) from None
     built: Any = NNDescent(
-        points.astype(np.float32), metric=metric, n_neighbors=GRAPH_DEGREE, random_state=seed, n_jobs=n_jobs
+        points.astype(np.float32), metric=metric, n_neighbors=GRAPH_DEGREE, random_state=seed, n_jobs=1
     )
     near = built.neighbor_graph[0].astype(np.int32)
     near[near == np.arange(len(points), dtype=np.int32)[:, None]] = -1
