@@ -26,7 +26,7 @@ from toprank.explain.reasons import Reason
 from toprank.explain.values import Originals
 from toprank.files.model_file import without_prefix
 from toprank.rankers.base import RANKER_CONSTRAINTS, Ranker
-from toprank.rankers.neighbours.known import CaseSet, KnownCases
+from toprank.rankers.neighbours.known import CaseSet, KnownCases, positions_of
 from toprank.rankers.neighbours.nearby import Nearby, NeighbourExplanation, explain_by_neighbours, neighbour_reasons
 from toprank.rankers.neighbours.search import ALGORITHMS, METRICS, mapped
 from toprank.rankers.neighbours.space import SCALINGS, Space
@@ -240,11 +240,17 @@ class NeighbourRanker(Ranker):
         return learned
 
     def _measure_recall(self, points: np.ndarray, left_out: LeftOut, threads: Threads) -> float:
-        """Return the share of the nearest negatives and positives that the search finds, the lower of both."""
+        """Return the share of the nearest negatives and positives that the search finds, the lower of both.
+
+        Rows are left out of their own search, as new cases are not in the graph.
+        """
         k, rows = max(self.n_neighbors_, 1), left_out.rows
         queries = mapped(points[rows], self._known.components), points[rows]
         sets = self._known.positives, self._known.negatives
-        return min(cases.points.recall(at, k, threads) for cases, at in zip(sets, queries, strict=True))
+        return min(
+            cases.points.recall(at, k, threads, positions_of(rows, cases.rows))
+            for cases, at in zip(sets, queries, strict=True)
+        )
 
     @abstractmethod
     def _evidence(
