@@ -346,6 +346,25 @@ def test_samplers_that_remove_rows_or_fail():
         GammaKNN(sampler=SMOTE()).fit(X, y, np.arange(200.0))
 
 
+@pytest.mark.parametrize("is_named", [True, False])
+def test_made_up_negatives_are_called_synthetic(is_named, tmp_path):
+    from imblearn.under_sampling import ClusterCentroids
+
+    X, y = blobs(120, 30)
+    frame = pd.DataFrame(X, index=[f"firm {i}" for i in range(120)] if is_named else None)
+    frame.columns = frame.columns.astype(str)
+    model = GammaKNN(sampler=ClusterCentroids(random_state=0)).fit(frame, y)
+    rows = model._known.negatives.rows
+    assert np.sum(rows == -1) > 10
+    model.save(tmp_path / "model.toprank")
+    for each in (model, load(tmp_path / "model.toprank")):
+        found = [case for explained in each.explain(frame) for case in explained.negatives]
+        assert {case.name for case in found if case.row == -1} == {"synthetic"}
+        names = {case.name for case in found if case.row >= 0}
+        assert names <= {f"firm {i}" if is_named else f"row {i}" for i in np.flatnonzero(y == 0)}
+        assert all(case.row >= 0 for explained in each.explain(frame) for case in explained.positives)
+
+
 # Reasons
 
 
