@@ -67,8 +67,7 @@ class _Fold:
         points, self.queries = space.points(data.X[inside]), space.points(data.X[held_out])
         is_positive, self.is_positive = data.is_positive[inside], data.is_positive[held_out]
         self.model, self.threads = model, threads
-        most = model._most_neighbours(is_positive.sum(), (~is_positive).sum())
-        votes = Votes.from_k(int(max(1, min(model.n_neighbors, most))))
+        votes = Votes.from_k(model._used_neighbours(is_positive.sum(), (~is_positive).sum()))
         cases = distinct_cases(points, is_positive, None)
         self.triplets = choose_triplets(
             *cases, threads, kind=model.triplets, n_neighbors=model.n_neighbors, n_sampled=model.n_sampled,

@@ -11,7 +11,7 @@ from sklearn.metrics import average_precision_score, balanced_accuracy_score, f1
 from sklearn.neighbors import KNeighborsClassifier
 
 from ranker_cases import make_cases
-from toprank import GammaKNN, InputError, load
+from toprank import KNN, GammaKNN, InputError, load
 from toprank._core.threads import Threads
 from toprank.rankers.neighbours import neighbour_ranker
 from toprank.rankers.neighbours.known import KnownCases, Votes, positions_of, ratios
@@ -439,6 +439,39 @@ def test_damaged_files_are_refused(tmp_path):
         write(tmp_path / "bad.toprank", info, packed({k: v for k, v in arrays.items() if k != name}))
         with pytest.raises(ModelFileError):
             load(tmp_path / "bad.toprank")
+
+
+@pytest.mark.parametrize("model", [GammaKNN(), KNN(), KNN(rule="krnn")])
+def test_a_file_with_more_neighbours_than_cases_is_refused(model, tmp_path):
+    from files.fuzz_models import packed, parts, write
+    from toprank.files.model_file import ModelFileError
+
+    path = tmp_path / "model.toprank"
+    model.fit(*blobs(60, 10)).save(path)
+    info, arrays = parts(path)
+    info["parameters"]["n_neighbors"] = 100_000
+    write(path, info, packed(arrays))
+    assert load(path).n_neighbors_ == 3
+    for k in (61, 1e5):
+        write(path, info, packed(arrays | {"neighbours": np.array([k, 1.0])}))
+        with pytest.raises(ModelFileError, match="number of neighbours"):
+            load(path)
+    info["parameters"]["n_neighbors"] = 10**11
+    write(path, info, packed(arrays | {"neighbours": np.array([1e11, 1.0])}))
+    with pytest.raises(ModelFileError, match=r"\[1, 100000\]"):
+        load(path)
+
+
+def test_k_fits_the_cases_that_a_sampler_leaves(tmp_path):
+    from imblearn.under_sampling import EditedNearestNeighbours
+
+    X, y = blobs(200, 60, shift=0.3)
+    cleaner = EditedNearestNeighbours(sampling_strategy="all", kind_sel="mode")
+    model = GammaKNN(n_neighbors=99, sampler=cleaner, cv=2).fit(X, y)
+    assert len(model._known.positives) < 40
+    assert model.n_neighbors_ == 2 * len(model._known.positives) - 3
+    model.save(tmp_path / "model.toprank")
+    assert np.array_equal(load(tmp_path / "model.toprank").decision_function(X), model.decision_function(X))
 
 
 def test_bad_parameters_are_refused():

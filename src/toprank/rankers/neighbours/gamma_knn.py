@@ -247,7 +247,7 @@ class GammaKNN(NeighbourRanker):
     def _scores_by_k(self, X: Any, values: Sequence[int]) -> np.ndarray:
         """Return the scores with each number of neighbours, float64 (n_values, n), from one search."""
         points, known = self._space_points(X), self._known
-        most = int(max(1, self._most_neighbours(known.positives.total, known.negatives.total)))
+        most = int(max(1, self._most_neighbours(*known.totals)))
         votes = [Votes.from_k(min(k, most)) for k in values]
         with Threads(resolve_n_jobs(self.n_jobs)) as threads:
             near, far = (

@@ -106,7 +106,7 @@ class CaseSet:
         if self.weight is None:
             return self._at_rank(queries, counts, threads, own, is_bounded)
         out, counts = np.full((len(queries), len(counts)), np.inf), np.asarray(counts) * ENOUGH
-        depth, open_rows = int(np.ceil(counts[-1])) + 1, np.arange(len(queries))
+        depth, open_rows = min(int(np.ceil(counts[-1])) + 1, len(self)), np.arange(len(queries))
         while len(open_rows):
             mine = None if own is None else own[open_rows]
             found = self.points.nearest(queries[open_rows], depth, threads)
@@ -123,7 +123,7 @@ class CaseSet:
                 distance = np.take_along_axis(found.distance, place[:, None], axis=1)[:, 0]
                 is_there = reached[:, -1] >= (np.finfo(float).tiny if is_bounded else counts[c])
                 out[open_rows[done], c] = np.where(is_there, distance, np.inf)[done]
-            open_rows, depth = open_rows[~done], 2 * depth
+            open_rows, depth = open_rows[~done], min(2 * depth, len(self))
         return out
 
     def _at_rank(
@@ -237,6 +237,11 @@ class KnownCases:
             found = PointSet(mapped(places, image), metric=metric, algorithm=algorithm, seed=seed)
             sets.append(CaseSet(found, places, weight[own] if has_weight and weight is not None else None, rows[own]))
         return cls(sets[0], sets[1], components)
+
+    @property
+    def totals(self) -> tuple[float, float]:
+        """Number of positives and of negatives, without synthetic positives."""
+        return self.positives.total, self.negatives.total
 
     def distances(
         self, points: np.ndarray, votes: Votes, threads: Threads, own: np.ndarray | None = None
