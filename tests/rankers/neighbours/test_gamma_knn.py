@@ -129,6 +129,21 @@ def test_left_out_rows_are_scored_as_by_a_model_without_them(k):
     assert model.tuned_score_ == pytest.approx(model.gamma_curve_.value.max())
 
 
+@pytest.mark.parametrize("is_sampled", [False, True])
+def test_gamma_0_flags_all_but_copies_of_negatives(is_sampled):
+    from imblearn.over_sampling import RandomOverSampler
+
+    X, y = blobs(60, 15)
+    X[20:40] = X[40:60]
+    settings = {"sampler": RandomOverSampler(random_state=0), "gamma_synthetic": 0.0} if is_sampled else {}
+    model = GammaKNN(n_neighbors=1, gamma=0.0, **settings).fit(X, y)
+    assert model.gamma_ == 0
+    expected = np.concatenate((np.ones(20), np.zeros(40)))
+    if not is_sampled:
+        assert model.tuned_score_ == pytest.approx(f1_score(y, expected))
+    assert model.predict(X).tolist() == [*np.ones(15), *np.zeros(45)]
+
+
 def test_folds_tune_as_well_and_their_rows_are_held_out():
     X, y = blobs(300, 60)
     one, folds = GammaKNN().fit(X, y), GammaKNN(cv=10).fit(X, y)

@@ -232,8 +232,7 @@ class GammaKNN(NeighbourRanker):
                 left_out.evidence, *known, self.max_gamma, gamma, synthetic
             )
         else:
-            high = self.max_gamma if gamma is None else max(gamma, np.finfo(float).tiny)
-            curve = gamma_curve(left_out.evidence[0], *known, high)
+            curve = gamma_curve(left_out.evidence[0], *known, self.max_gamma if gamma is None else gamma)
             self.gamma_, self.gamma_synthetic_ = curve.best if gamma is None else gamma, None
         self.gamma_curve_ = curve if gamma is None else None
         self.tuned_score_ = float(curve.at(np.array([self.gamma_]))[0])
