@@ -108,7 +108,7 @@ def along_graph(queries, points, graph, entries, n_entries, width, left_out, pow
 
     Pre:  queries float64 (n, d); points float64 (m, d); graph int32 (m, g): near points of each point, -1 where there
           are fewer; entries int64 (e,): distinct points; n_entries <= min(e, width); width > k.
-          left_out int64 (n,): a point that must not be among the results, -1 for none.
+          left_out int64 (n,): a point that the search neither finds nor passes through, -1 for none.
     Post: distance float64 (n, k) and position int64 (n, k): infinite and -1 where too few were reached.
     Cost: about n * (e + width * g) * d additions.
     """
@@ -121,7 +121,11 @@ def along_graph(queries, points, graph, entries, n_entries, width, left_out, pow
     for i in range(queries.shape[0]):
         first[:] = np.inf
         start[:] = -1
+        if left_out[i] >= 0:
+            seen[left_out[i]] = i
         for e in entries:
+            if e == left_out[i]:
+                continue
             total = 0.0
             for f in range(d):
                 gap = queries[i, f] - points[e, f]
@@ -164,7 +168,7 @@ def along_graph(queries, points, graph, entries, n_entries, width, left_out, pow
                     nearest[place], found[place], is_open[place] = total, near, True
         kept = 0
         for s in range(width):
-            if kept < k and found[s] >= 0 and found[s] != left_out[i]:
+            if kept < k and found[s] >= 0:
                 distance[i, kept], position[i, kept] = nearest[s], found[s]
                 kept += 1
         distance[i, kept:] = np.inf

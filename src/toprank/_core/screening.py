@@ -1,9 +1,10 @@
 """Candidates for nearest neighbours from a matrix product in single precision, with rigorous error bounds.
 
-|x - p|^2 = |x|^2 + |p|^2 - 2 x . p. A product of matrices gives all x . p fast, but rounded: by at most `slack` times
-(|x|^2 + |p|^2). So every distance lies between two bounds, and a point whose lower bound exceeds the k-th smallest
-upper bound is not among the k nearest. What is left are a few candidates per query, whose distances are then computed
-exactly.
+|x - p|^2 = |x|^2 + |p|^2 - 2 x . p. A product of matrices gives all x . p fast, but rounded: 2 x . p is off by at most
+`slack` times (|x|^2 + |p|^2), plus `floor` where numbers underflow. For d coordinates, |p| <= 1 and the smallest normal
+number u, each x_f, p_f and x_f p_f loses at most u, in all 2 d u (2 + |x|). So every distance lies between two bounds,
+and a point whose lower bound exceeds the k-th smallest upper bound is not among the k nearest. What is left are a few
+candidates per query, whose distances are then computed exactly.
 """
 
 import numpy as np
@@ -12,10 +13,11 @@ from toprank._core.jit import kernel
 
 
 @kernel
-def screen(product, query_square, point_square, slack, left_out, offset, upper, low, candidate, n_candidates):
+def screen(product, query_square, point_square, slack, floor, left_out, offset, upper, low, candidate, n_candidates):
     """Add the points of a block that may be among the nearest of each query to its candidates.
 
     Pre:  product float32 (n, b): queries times the points at offset, offset + 1, ...; squares float64.
+          slack: bound of the relative error; floor float64 (n,): bound of the absolute error, per query.
           left_out int64 (n,): a point that the query must not find, -1 for none.
           upper float64 (n, k): the smallest upper bounds so far, sorted, infinite at first.
           low float64 and candidate int64 (n, room): lower bounds and positions of the candidates.
@@ -28,10 +30,11 @@ def screen(product, query_square, point_square, slack, left_out, offset, upper, 
         for j in range(product.shape[1]):
             both = query_square[i] + point_square[offset + j]
             middle = both - 2.0 * product[i, j]
-            least = middle - slack * both
+            error = slack * both + floor[i]
+            least = middle - error
             if least > best[k - 1] or offset + j == left_out[i]:
                 continue
-            most = middle + slack * both
+            most = middle + error
             if most < best[k - 1]:
                 place = k - 1
                 while place > 0 and most < best[place - 1]:

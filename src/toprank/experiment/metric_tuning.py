@@ -6,7 +6,9 @@ one run of the solver and the distances to the positives.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -65,8 +67,7 @@ class _Fold:
         points, self.queries = space.points(data.X[inside]), space.points(data.X[held_out])
         is_positive, self.is_positive = data.is_positive[inside], data.is_positive[held_out]
         self.model, self.threads = model, threads
-        smaller = min(is_positive.sum(), (~is_positive).sum())
-        votes = Votes.from_k(int(max(1, min(model.n_neighbors, 2 * smaller - 3))))
+        votes = Votes.from_k(model._used_neighbours(is_positive.sum(), (~is_positive).sum()))
         cases = distinct_cases(points, is_positive, None)
         self.triplets = choose_triplets(
             *cases, threads, kind=model.triplets, n_neighbors=model.n_neighbors, n_sampled=model.n_sampled,
@@ -117,7 +118,7 @@ def tune_mlfp(
     scoring : {"f1", "g_mean", "g_measure", "balanced_accuracy", "average_precision"}, default "f1"
     storage : path or None
         File that keeps the trials. A later call with the same file goes on where this one stopped, and ends with the
-        same result as one that was not interrupted.
+        same result as one that was not interrupted. Calls that differ in more than `n_calls` need files of their own.
     progress : bool, default False
         Show a progress line on standard error.
     random_state : int, default 0
@@ -142,15 +143,18 @@ def tune_mlfp(
         raise InputTypeError(f"tune_mlfp tunes an MLFP, got {type(model).__name__}. Hint: pass MLFP().")
     if scoring not in MEASURES:
         raise InputError(f"scoring must be one of {', '.join(MEASURES)}, got {scoring!r}.")
+    optuna = _import_optuna()
     data, measure = _cases_of(model, X, y), MEASURES[scoring]
     splitter = check_cv(cv, data.is_positive, classifier=True)
     if hasattr(splitter, "shuffle"):
         splitter.shuffle, splitter.random_state = True, random_state
     splits = list(splitter.split(np.zeros((len(data.X), 1)), data.is_positive))
-    with Threads(resolve_n_jobs(model.n_jobs)) as threads:
+    search = _fingerprint(model, data, splits, scoring, random_state)
+    with _quiet(optuna), Threads(resolve_n_jobs(model.n_jobs)) as threads:
+        study = _open_study(optuna, storage, search)
         folds = [_Fold(model, data, inside, held_out, threads) for inside, held_out in splits]
         tried: list[tuple[float, float, float]] = []
-        trials = _trials(model, n_calls, storage, random_state)
+        trials = _trials(optuna, study, model, n_calls, random_state)
         for trial, mu, c, known in show_progress(trials, n_calls, "MLFP", progress):
             counts = [fold.counts(mu, c) for fold in folds] if known is None else []
             score = float(measure(*np.sum(counts, axis=0))) if known is None else known
@@ -170,21 +174,78 @@ def _cases_of(model: MLFP, X: Any, y: Any) -> Cases:
     return data
 
 
+def _import_optuna() -> Any:
+    """Return the package Optuna, which is an extra."""
+    try:
+        import optuna
+    except ImportError:
+        raise InputError(
+            "tune_mlfp needs the package optuna, which is not installed. Hint: pip install 'toprank[experiment]'."
+        ) from None
+    return optuna
+
+
+@contextmanager
+def _quiet(optuna: Any) -> Iterator[None]:
+    """Let Optuna log errors only, until the end of the block."""
+    before = optuna.logging.get_verbosity()
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    try:
+        yield
+    finally:
+        optuna.logging.set_verbosity(before)
+
+
+def _fingerprint(
+    model: MLFP, data: Cases, splits: list[tuple[np.ndarray, np.ndarray]], scoring: str, random_state: int
+) -> dict[str, str]:
+    """Return what the scores of a search depend on, by name: texts, and hashes of arrays."""
+    parameters = {
+        name: value for name, value in model.get_params(deep=False).items() if name not in ("n_jobs", "random_state")
+    }
+    return {
+        "data": _hash(data.X, data.is_positive, np.asarray(data.n_categories)),
+        "parameters": f"{parameters}, seed {model._seed}",
+        "cv": _hash(*(rows for split in splits for rows in split)),
+        "scoring": scoring,
+        "random_state": str(random_state),
+    }
+
+
+def _hash(*arrays: np.ndarray) -> str:
+    """Return a hash of the shapes, types and values of arrays."""
+    out = hashlib.sha256()
+    for array in arrays:
+        out.update(f"{array.shape}{array.dtype}".encode())
+        out.update(np.ascontiguousarray(array).tobytes())
+    return out.hexdigest()
+
+
+def _open_study(optuna: Any, storage: str | Path | None, search: dict[str, str]) -> Any:
+    """Return a new study, or that of a file if it is of the same search."""
+    kept = None
+    if storage is not None:
+        kept = optuna.storages.JournalStorage(optuna.storages.journal.JournalFileBackend(str(storage)))
+    study = optuna.create_study(direction="maximize", storage=kept, study_name="mlfp", load_if_exists=True)
+    earlier = study.user_attrs.get("search", {} if study.trials else search)
+    different = [name for name, value in search.items() if earlier.get(name) != value]
+    if different:
+        raise InputError(
+            f"storage {str(storage)!r} has the trials of another search: its {', '.join(different)} "
+            f"{'differs' if len(different) == 1 else 'differ'}. Hint: use another file, or delete this one to start "
+            "again."
+        )
+    study.set_user_attr("search", search)
+    return study
+
+
 def _trials(
-    model: MLFP, n_calls: int, storage: str | Path | None, random_state: int
+    optuna: Any, study: Any, model: MLFP, n_calls: int, random_state: int
 ) -> Iterator[tuple[Any, float, float, float | None]]:
     """Yield settings: how to report their score, mu, c, and the score if it is known from an earlier run.
 
     The sampler of a trial is seeded by its number, so that an interrupted search ends as one that was not.
     """
-    import optuna
-    from optuna.storages.journal import JournalFileBackend
-
-    optuna.logging.set_verbosity(optuna.logging.ERROR)
-    kept = None
-    if storage is not None:
-        kept = optuna.storages.JournalStorage(JournalFileBackend(str(storage)))
-    study = optuna.create_study(direction="maximize", storage=kept, study_name="mlfp", load_if_exists=True)
     done = [t for t in study.trials if t.state == optuna.trial.TrialState.COMPLETE]
     for earlier in done[:n_calls]:
         yield None, earlier.params["mu"], earlier.params["c"], float(earlier.values[0])

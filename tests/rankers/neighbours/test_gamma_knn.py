@@ -11,10 +11,10 @@ from sklearn.metrics import average_precision_score, balanced_accuracy_score, f1
 from sklearn.neighbors import KNeighborsClassifier
 
 from ranker_cases import make_cases
-from toprank import GammaKNN, InputError, load
+from toprank import KNN, GammaKNN, InputError, load
 from toprank._core.threads import Threads
 from toprank.rankers.neighbours import neighbour_ranker
-from toprank.rankers.neighbours.known import KnownCases, Votes, positions_of, ratios
+from toprank.rankers.neighbours.known import KnownCases, positions_of
 from toprank.rankers.neighbours.tuning import MEASURES, gamma_curve
 
 
@@ -129,6 +129,21 @@ def test_left_out_rows_are_scored_as_by_a_model_without_them(k):
     assert model.tuned_score_ == pytest.approx(model.gamma_curve_.value.max())
 
 
+@pytest.mark.parametrize("is_sampled", [False, True])
+def test_gamma_0_flags_all_but_copies_of_negatives(is_sampled):
+    from imblearn.over_sampling import RandomOverSampler
+
+    X, y = blobs(60, 15)
+    X[20:40] = X[40:60]
+    settings = {"sampler": RandomOverSampler(random_state=0), "gamma_synthetic": 0.0} if is_sampled else {}
+    model = GammaKNN(n_neighbors=1, gamma=0.0, **settings).fit(X, y)
+    assert model.gamma_ == 0
+    expected = np.concatenate((np.ones(20), np.zeros(40)))
+    if not is_sampled:
+        assert model.tuned_score_ == pytest.approx(f1_score(y, expected))
+    assert model.predict(X).tolist() == [*np.ones(15), *np.zeros(45)]
+
+
 def test_folds_tune_as_well_and_their_rows_are_held_out():
     X, y = blobs(300, 60)
     one, folds = GammaKNN().fit(X, y), GammaKNN(cv=10).fit(X, y)
@@ -165,34 +180,31 @@ def test_large_tables_are_left_out_by_sample(monkeypatch):
 
 
 def test_a_smaller_gamma_misses_less_and_a_larger_one_alarms_less():
-    """Propositions 1 and 2, over samples of a population: not on average alone, but for every query."""
-    rng = np.random.default_rng(0)
-    gammas = (0.3, 0.6, 1.0, 1.5, 2.5)
-    missed, alarmed = np.zeros((5, 60)), np.zeros((5, 60))
-    queries = rng.normal(size=(60, 3)) * 0.7 + 0.5
-    for _ in range(120):
-        y = np.repeat([1, 0], [8, 80])
-        X = rng.normal(size=(88, 3)) + y[:, None]
-        for g, gamma in enumerate(gammas):
-            known = KnownCases.learn(X, y == 1, None)
-            flagged = ratios(*known.distances(queries, Votes.from_k(1), Threads(1))) > gamma
-            missed[g] += ~flagged
-            alarmed[g] += flagged
-    assert np.all(np.diff(missed, axis=0) >= 0), "FN rises with gamma"
-    assert np.all(np.diff(alarmed, axis=0) <= 0), "FP falls with gamma"
-    assert missed[0].mean() < 0.8 * missed[2].mean()
-    assert alarmed[4].mean() < 0.5 * alarmed[2].mean()
+    """Propositions 1 and 2: against gamma = 1, on new cases."""
+    X, y = blobs(500, 50, d=3)
+    new, truth = blobs(1_500, 150, seed=1, d=3)
+    missed, alarmed = {}, {}
+    for gamma in (0.3, 0.6, 1.0, 1.5):
+        flagged = GammaKNN(n_neighbors=1, gamma=gamma).fit(X, y).predict(new)
+        missed[gamma], alarmed[gamma] = np.mean(flagged[truth == 1] == 0), np.mean(flagged[truth == 0] == 1)
+    assert missed[0.3] < missed[0.6] < missed[1.0] < missed[1.5]
+    assert alarmed[0.3] > alarmed[0.6] > alarmed[1.0] > alarmed[1.5]
 
 
-def test_misses_have_the_probability_of_equation_2_2():
-    """FN = (1 - P(x' within eps / gamma)) ** m+, for a query at 0 with its nearest negative at eps."""
+@pytest.mark.parametrize("gamma", [1.0, 0.5, 0.2])
+def test_misses_have_the_probability_of_equation_2_2(gamma):
+    """FN = (1 - P(x' within eps / gamma)) ** m+, for a query with its nearest negative at eps.
+
+    Many samples lie side by side on a line, too far apart to be neighbours of each other.
+    """
     rng = np.random.default_rng(0)
-    eps, m, n_runs = 0.05, 6, 20_000
-    nearest = np.abs(rng.uniform(-1, 1, (n_runs, m))).min(axis=1)
-    for gamma in (1.0, 0.5, 0.2):
-        found = np.mean(ratios(nearest, np.full(n_runs, eps)) <= gamma)
-        expected = (1 - eps / gamma) ** m
-        assert abs(found - expected) < 4 * np.sqrt(expected * (1 - expected) / n_runs)
+    eps, m, n_runs = 0.05, 6, 2_000
+    query = 10.0 * np.arange(n_runs)
+    positive = (query[:, None] + rng.uniform(-1, 1, (n_runs, m))).ravel()
+    X, y = np.concatenate((positive, query + eps))[:, None], np.repeat([1, 0], [m * n_runs, n_runs])
+    model = GammaKNN(n_neighbors=1, gamma=gamma, scaling=None, cv=0).fit(X, y)
+    found, expected = np.mean(model.predict(query[:, None]) == 0), (1 - eps / gamma) ** m
+    assert abs(found - expected) < 4 * np.sqrt(expected * (1 - expected) / n_runs)
 
 
 # Edge cases
@@ -204,8 +216,13 @@ def test_one_positive():
     assert model.n_neighbors_ == 1
     assert model.predict(X[:1])[0] == 1, "it lies on the known positive"
     assert model.tuned_score_ == 0, "left out, it has no other positive to be near to"
-    assert model.gamma_ == pytest.approx(model.gamma_)
-    assert len(model.top_k(X, 3, reasons=3)) == 3
+    assert np.all(model.gamma_curve_.value == 0), "whatever gamma is"
+    assert [case.row for case in model.explain(X[5:6])[0].positives] == [0]
+    assert model.top_k(X, 3, reasons=3)["reason_1"].tolist() == [""] * 3, "no rate is known to be above that of all"
+    new = np.vstack((X[0] + 1e-3, X[0] + 100))
+    assert np.argmax(model.decision_function(new)) == 0
+    fair = GammaKNN(n_neighbors=5, scoring="balanced_accuracy").fit(X, y).gamma_curve_
+    assert np.all(np.diff(fair.value) > 0), "it counts false positives, even if no positive is found"
 
 
 def test_k_larger_than_the_number_of_positives():
@@ -233,7 +250,9 @@ def test_constant_features_carry_nothing():
     assert np.array_equal(GammaKNN().fit(more, y).decision_function(new), GammaKNN().fit(X, y).decision_function(X))
     same = GammaKNN().fit(np.ones((20, 2)), np.arange(20) < 5)
     assert np.all(same.decision_function(np.ones((3, 2))) == 0.5)
-    assert same.top_k(np.ones((3, 2)), 2)["reason_1"].tolist()[0] in ("", *same.top_k(np.ones((3, 2)), 2)["reason_1"])
+    alerts = same.top_k(np.ones((3, 2)), 2)
+    assert alerts["hit_rate"].tolist() == [0.25, 0.25]
+    assert alerts["reason_1"].tolist() == ["", ""], "nothing speaks for a case at the rate of all cases"
 
 
 def test_weights_count_as_cases_and_fractions_as_parts_of_one():
@@ -346,6 +365,25 @@ def test_samplers_that_remove_rows_or_fail():
         GammaKNN(sampler=SMOTE()).fit(X, y, np.arange(200.0))
 
 
+@pytest.mark.parametrize("is_named", [True, False])
+def test_made_up_negatives_are_called_synthetic(is_named, tmp_path):
+    from imblearn.under_sampling import ClusterCentroids
+
+    X, y = blobs(120, 30)
+    frame = pd.DataFrame(X, index=[f"firm {i}" for i in range(120)] if is_named else None)
+    frame.columns = frame.columns.astype(str)
+    model = GammaKNN(sampler=ClusterCentroids(random_state=0)).fit(frame, y)
+    rows = model._known.negatives.rows
+    assert np.sum(rows == -1) > 10
+    model.save(tmp_path / "model.toprank")
+    for each in (model, load(tmp_path / "model.toprank")):
+        found = [case for explained in each.explain(frame) for case in explained.negatives]
+        assert {case.name for case in found if case.row == -1} == {"synthetic"}
+        names = {case.name for case in found if case.row >= 0}
+        assert names <= {f"firm {i}" if is_named else f"row {i}" for i in np.flatnonzero(y == 0)}
+        assert all(case.row >= 0 for explained in each.explain(frame) for case in explained.positives)
+
+
 # Reasons
 
 
@@ -420,6 +458,39 @@ def test_damaged_files_are_refused(tmp_path):
         write(tmp_path / "bad.toprank", info, packed({k: v for k, v in arrays.items() if k != name}))
         with pytest.raises(ModelFileError):
             load(tmp_path / "bad.toprank")
+
+
+@pytest.mark.parametrize("model", [GammaKNN(), KNN(), KNN(rule="krnn")])
+def test_a_file_with_more_neighbours_than_cases_is_refused(model, tmp_path):
+    from files.fuzz_models import packed, parts, write
+    from toprank.files.model_file import ModelFileError
+
+    path = tmp_path / "model.toprank"
+    model.fit(*blobs(60, 10)).save(path)
+    info, arrays = parts(path)
+    info["parameters"]["n_neighbors"] = 100_000
+    write(path, info, packed(arrays))
+    assert load(path).n_neighbors_ == 3
+    for k in (61, 1e5):
+        write(path, info, packed(arrays | {"neighbours": np.array([k, 1.0])}))
+        with pytest.raises(ModelFileError, match="number of neighbours"):
+            load(path)
+    info["parameters"]["n_neighbors"] = 10**11
+    write(path, info, packed(arrays | {"neighbours": np.array([1e11, 1.0])}))
+    with pytest.raises(ModelFileError, match=r"\[1, 100000\]"):
+        load(path)
+
+
+def test_k_fits_the_cases_that_a_sampler_leaves(tmp_path):
+    from imblearn.under_sampling import EditedNearestNeighbours
+
+    X, y = blobs(200, 60, shift=0.3)
+    cleaner = EditedNearestNeighbours(sampling_strategy="all", kind_sel="mode")
+    model = GammaKNN(n_neighbors=99, sampler=cleaner, cv=2).fit(X, y)
+    assert len(model._known.positives) < 40
+    assert model.n_neighbors_ == 2 * len(model._known.positives) - 3
+    model.save(tmp_path / "model.toprank")
+    assert np.array_equal(load(tmp_path / "model.toprank").decision_function(X), model.decision_function(X))
 
 
 def test_bad_parameters_are_refused():

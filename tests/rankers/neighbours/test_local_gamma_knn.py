@@ -6,6 +6,7 @@ import pytest
 from toprank import GammaKNN, InputError, LocalGammaKNN, load
 from toprank._core.threads import Threads
 from toprank.rankers.neighbours.local_gamma_knn import nearest_centre
+from toprank.rankers.neighbours.tuning import MEASURES, gamma_curve
 
 
 def two_regions(n=400, seed=0):
@@ -38,12 +39,26 @@ def test_one_cluster_of_version_1_is_gamma_knn():
     assert np.array_equal(local.predict(X), plain.predict(X))
 
 
-def test_version_2_is_the_mean_of_what_the_folds_say():
+def test_version_2_is_the_mean_of_what_the_folds_say(monkeypatch):
+    """With one cluster: ten gammas of ten folds, each by plain distances; a row has the mean of those it trained."""
+    folds, compare = [], LocalGammaKNN._compare_fold
+
+    def spy(model, fold, *rest):
+        folds.append(fold)
+        return compare(model, fold, *rest)
+
+    monkeypatch.setattr(LocalGammaKNN, "_compare_fold", spy)
     X, y = two_regions(100)
-    model = LocalGammaKNN(n_clusters=1, version=2, min_positives=1).fit(X, y)
-    low, high = LocalGammaKNN(n_clusters=1, version=1).fit(X, y).gamma_, 1.0
-    assert 0 < model.gammas_[0] <= high
-    assert model.gammas_[0] != low, "ten gammas of ten folds, averaged"
+    model = LocalGammaKNN(n_clusters=1, version=2, min_positives=1, cv=0).fit(X, y)
+    points, sums, counts = model._space_points(X), np.zeros(200), np.zeros(200)
+    assert len(folds) == 10
+    for fold in folds:
+        inside, out = points[fold.inside], points[fold.held_out]
+        near, far = (np.sort(np.linalg.norm(inside[y[fold.inside] == c] - out[:, None], axis=2))[:, 1] for c in (1, 0))
+        sums[fold.inside] += gamma_curve(far / near, y[fold.held_out] == 1, None, MEASURES["f1"]).best
+        counts[fold.inside] += 1
+    assert np.all(counts == 9)
+    assert model.gammas_ == pytest.approx([np.mean(sums / counts)])
 
 
 def test_regions_without_positives_take_the_common_gamma():

@@ -1,6 +1,7 @@
 """MLFP: the ranker, its prediction, its bounds, and what it does with odd tables."""
 
 import math
+import sys
 import warnings
 
 import numpy as np
@@ -305,6 +306,36 @@ def test_tuning_agrees_with_fits_and_can_be_resumed(tmp_path):
         tune_mlfp(GammaKNN(), X, y)
     with pytest.raises(InputError, match="scoring"):
         tune_mlfp(MLFP(), X, y, scoring="accuracy")
+
+
+def test_a_file_of_trials_belongs_to_one_search(tmp_path):
+    X, y = make_rare(60, 16)
+    kept = {"n_calls": 2, "cv": 2, "storage": tmp_path / "trials.log"}
+    first = tune_mlfp(MLFP(), X, y, **kept)
+    other = X.copy()
+    other[0, 0] += 1e-6
+    for what, model, table, more in (
+        ("data", MLFP(), other, {}), ("parameters", MLFP(n_neighbors=1), X, {}), ("cv", MLFP(), X, {"cv": 3}),
+        ("scoring", MLFP(), X, {"scoring": "g_mean"}), ("cv, random_state", MLFP(), X, {"random_state": 1}),
+    ):  # fmt: skip
+        with pytest.raises(InputError, match=rf"trials.log'? has the trials of another search: its {what} differ"):
+            tune_mlfp(model, table, y, **kept | more)
+    assert tune_mlfp(MLFP(n_jobs=2), X, y, **kept | {"n_calls": 3}).tried[:2] == first.tried
+
+
+def test_tuning_leaves_the_log_of_optuna_as_it_was(monkeypatch):
+    import optuna
+
+    before = optuna.logging.get_verbosity()
+    try:
+        optuna.logging.set_verbosity(optuna.logging.DEBUG)
+        tune_mlfp(MLFP(), *make_rare(60, 16), n_calls=1, cv=2)
+        assert optuna.logging.get_verbosity() == optuna.logging.DEBUG
+    finally:
+        optuna.logging.set_verbosity(before)
+    monkeypatch.setitem(sys.modules, "optuna", None)
+    with pytest.raises(InputError, match=r"optuna.*toprank\[experiment\]"):
+        tune_mlfp(MLFP(), *make_rare(60, 16))
 
 
 def test_the_progress_line_counts_trials(capsys):

@@ -34,6 +34,28 @@ def test_screening_changes_no_bit(k, decimals, monkeypatch):
     assert np.array_equal(screened.position, plain.position)
 
 
+@pytest.mark.parametrize("scale", [1e-170, 1e-90, 1e-22, 1e-19, 1e16, 1e90, 1e140])
+def test_screening_changes_no_bit_at_small_and_huge_scales(scale, monkeypatch):
+    """Squares of numbers below 1e-19 vanish in single precision, those below 1e-162 in double precision as well."""
+    rng = np.random.default_rng(0)
+    points, queries = rng.normal(size=(700, 13)) * scale, rng.normal(size=(80, 13)) * scale
+    screened, plain = both(points, queries, 3, None, monkeypatch)
+    assert np.array_equal(screened.distance, plain.distance)
+    assert np.array_equal(screened.position, plain.position)
+
+
+@pytest.mark.parametrize("tiny", [1e-15, 1e-22, 1e-40])
+def test_screening_changes_no_bit_where_small_and_large_points_meet(tiny, monkeypatch):
+    rng = np.random.default_rng(1)
+    points, queries = rng.normal(size=(700, 5)), rng.normal(size=(80, 5))
+    points[:350] *= tiny
+    queries[:40] *= tiny
+    queries[0] *= 1e300
+    screened, plain = both(points, queries, 3, None, monkeypatch)
+    assert np.array_equal(screened.distance, plain.distance)
+    assert np.array_equal(screened.position, plain.position)
+
+
 def test_fewer_points_than_neighbours_and_huge_points(monkeypatch):
     points = np.arange(12.0).reshape(4, 3)
     screened, plain = both(points, points, 6, None, monkeypatch)

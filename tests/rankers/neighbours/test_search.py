@@ -1,13 +1,16 @@
 """Searches against all pairs: exact ones find what these find, approximate ones nearly."""
 
 import builtins
+import sys
+import types
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from toprank import InputError
+from toprank import GammaKNN, InputError
+from toprank._core.distances import along_graph
 from toprank._core.threads import Threads
 from toprank.rankers.neighbours import search
 from toprank.rankers.neighbours.search import PointSet, mapped
@@ -29,6 +32,35 @@ def exact_graph(points, degree=12):
     own = np.arange(len(points))
     near = PointSet(points, algorithm="brute").nearest(points, degree, Threads(1), own).position.astype(np.int32)
     return np.hstack((near, search._reversed(near, degree // 2)))
+
+
+@pytest.fixture
+def fake_pynndescent(monkeypatch):
+    """A pynndescent that needs no compiler; as the real one, it refuses more threads than cores."""
+
+    class NNDescent:
+        def __init__(self, points, *, metric, n_neighbors, random_state, n_jobs):
+            if n_jobs > 2:
+                raise ValueError("The number of threads must be between 1 and 2")
+            near = PointSet(points, algorithm="brute").nearest(points, 3 * n_jobs, Threads(1)).position
+            self.neighbor_graph = near, None
+
+    monkeypatch.setitem(sys.modules, "pynndescent", types.SimpleNamespace(NNDescent=NNDescent))
+    monkeypatch.setattr(search, "EXACT_POINTS", 1_000)
+
+
+def rare_cases(n=1_500, n_positives=60):
+    rng = np.random.default_rng(0)
+    y = np.arange(n) < n_positives
+    return rng.normal(size=(n, 4)) + y[:, None], y
+
+
+def test_the_graph_does_not_depend_on_the_number_of_threads(fake_pynndescent):
+    one, two, many = (GammaKNN(algorithm="approximate", n_jobs=n_jobs).fit(*rare_cases()) for n_jobs in (1, 2, 64))
+    graphs = [model._known.negatives.points.graph for model in (one, two, many)]
+    assert graphs[0] is not None
+    assert np.array_equal(graphs[0], graphs[1])
+    assert np.array_equal(graphs[0], graphs[2])
 
 
 @settings(max_examples=60, deadline=None)
@@ -97,6 +129,29 @@ def test_the_approximate_search_reports_its_recall(metric, built, monkeypatch):
     assert np.all(found.distance >= exact.distance), "a search finds nothing nearer than the nearest"
     assert not np.any(found.position == own[:, None])
     assert PointSet(points, algorithm="brute").recall(points, 5, Threads(1)) == 1
+
+
+@pytest.mark.parametrize("entries", [[1], [0, 1]])
+def test_a_search_does_not_pass_through_the_point_that_is_left_out(entries):
+    """Points 1 and 2 meet only at point 0, which would be the entry as well."""
+    points, graph = np.array([[0.0], [1.0], [-2.0]]), np.array([[1, 2], [0, -1], [0, -1]], np.int32)
+    found = {}
+    for left_out in (-1, 0):
+        distance, position = np.empty((1, 2)), np.empty((1, 2), np.int64)
+        along_graph(
+            points[:1], points, graph, np.array(entries), 1, 3, np.array([left_out]), 2, distance, position
+        )  # fmt: skip
+        found[left_out] = position[0].tolist()
+    assert found == {-1: [0, 1], 0: [1, -1]}
+
+
+def test_the_recall_of_a_model_is_measured_on_rows_that_are_not_in_the_graph(fake_pynndescent):
+    X, y = rare_cases()
+    model = GammaKNN(algorithm="approximate", scaling=None).fit(X, y)
+    own = np.where(y, -1, np.cumsum(~y) - 1)
+    points = model._known.negatives.points
+    assert model.recall_ == points.recall(X, 3, Threads(1), own)
+    assert model.recall_ < points.recall(X, 3, Threads(1)), "a row that is in the graph finds its neighbours there"
 
 
 def test_a_graph_has_the_way_back():

@@ -40,12 +40,13 @@ class GammaKNN(NeighbourRanker):
     A case is flagged if most of its k nearest known cases are positive, once all distances to positives are multiplied
     by gamma; gamma = 1 is plain kNN, a smaller gamma flags more. The score is eta-hat of section 2.4.3,
     d- / (d+ + d-), with the distances d+ and d- to the positive and to the negative that decide the vote: for k = 1 the
-    nearest of each class, for k = 3 the second nearest. It does not depend on gamma: a case is flagged if its score
-    exceeds gamma / (1 + gamma), which is the cost of a false positive that gamma stands for.
+    nearest of each class, for k = 3 the second nearest. Without a sampler it does not depend on gamma. A case is
+    flagged if its score exceeds gamma / (1 + gamma), which is the cost of a false positive that gamma stands for.
 
     Training rows are scored without themselves (leave-one-out), from one search. These scores tune gamma, give the hit
     rates of new cases and the cutoff of the budget. As no score depends on gamma, tuning it on the same rows does not
-    make the rates optimistic; the measure at the tuned gamma (`tuned_score_`) is.
+    make the rates optimistic; the measure at the tuned gamma (`tuned_score_`) is. A sampler is the exception: scores
+    then depend on gamma_synthetic / gamma, tuned on the same rows, and the rates are slightly optimistic as well.
 
     Parameters
     ----------
@@ -231,8 +232,7 @@ class GammaKNN(NeighbourRanker):
                 left_out.evidence, *known, self.max_gamma, gamma, synthetic
             )
         else:
-            high = self.max_gamma if gamma is None else max(gamma, np.finfo(float).tiny)
-            curve = gamma_curve(left_out.evidence[0], *known, high)
+            curve = gamma_curve(left_out.evidence[0], *known, self.max_gamma if gamma is None else gamma)
             self.gamma_, self.gamma_synthetic_ = curve.best if gamma is None else gamma, None
         self.gamma_curve_ = curve if gamma is None else None
         self.tuned_score_ = float(curve.at(np.array([self.gamma_]))[0])
@@ -247,7 +247,7 @@ class GammaKNN(NeighbourRanker):
     def _scores_by_k(self, X: Any, values: Sequence[int]) -> np.ndarray:
         """Return the scores with each number of neighbours, float64 (n_values, n), from one search."""
         points, known = self._space_points(X), self._known
-        most = int(max(1, self._most_neighbours(known.positives.total, known.negatives.total)))
+        most = int(max(1, self._most_neighbours(*known.totals)))
         votes = [Votes.from_k(min(k, most)) for k in values]
         with Threads(resolve_n_jobs(self.n_jobs)) as threads:
             near, far = (

@@ -138,7 +138,7 @@ class KNN(NeighbourRanker):
         self, known: KnownCases, points: np.ndarray, values: Sequence[int], threads: Threads, own: np.ndarray | None
     ) -> np.ndarray:
         """Return the share of the vote for the positives for each k, from one search, float64 (n_values, n)."""
-        totals = known.positives.total, known.negatives.total
+        totals = known.totals
         if self.rule == "krnn":
             return np.array(
                 [rare_class_share(*self._neighbourhoods(known, points, k, threads, own), *totals) for k in values]
@@ -166,7 +166,7 @@ class KNN(NeighbourRanker):
     def _scores_by_k(self, X: Any, values: Sequence[int]) -> np.ndarray:
         """Return the scores with each number of neighbours, float64 (n_values, n), from one search."""
         points = self._space_points(X)
-        most = max(1, int(self._most_neighbours(self._known.positives.total, self._known.negatives.total)))
+        most = max(1, int(self._most_neighbours(*self._known.totals)))
         with Threads(resolve_n_jobs(self.n_jobs)) as threads:
             return self._shares(self._known, points, [min(k, most) for k in values], threads, None)
 

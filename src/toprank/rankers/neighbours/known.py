@@ -106,7 +106,7 @@ class CaseSet:
         if self.weight is None:
             return self._at_rank(queries, counts, threads, own, is_bounded)
         out, counts = np.full((len(queries), len(counts)), np.inf), np.asarray(counts) * ENOUGH
-        depth, open_rows = int(np.ceil(counts[-1])) + 1, np.arange(len(queries))
+        depth, open_rows = min(int(np.ceil(counts[-1])) + 1, len(self)), np.arange(len(queries))
         while len(open_rows):
             mine = None if own is None else own[open_rows]
             found = self.points.nearest(queries[open_rows], depth, threads)
@@ -123,7 +123,7 @@ class CaseSet:
                 distance = np.take_along_axis(found.distance, place[:, None], axis=1)[:, 0]
                 is_there = reached[:, -1] >= (np.finfo(float).tiny if is_bounded else counts[c])
                 out[open_rows[done], c] = np.where(is_there, distance, np.inf)[done]
-            open_rows, depth = open_rows[~done], 2 * depth
+            open_rows, depth = open_rows[~done], min(2 * depth, len(self))
         return out
 
     def _at_rank(
@@ -211,7 +211,7 @@ class KnownCases:
     @classmethod
     def learn(
         cls, points: np.ndarray, is_positive: np.ndarray, weight: np.ndarray | None, *, metric: str = "euclidean",
-        algorithm: str = "auto", components: np.ndarray | None = None, seed: int = 0, n_jobs: int = 1,
+        algorithm: str = "auto", components: np.ndarray | None = None, seed: int = 0,
         rows: np.ndarray | None = None,
     ) -> Self:  # fmt: skip
         """Return the known cases of training points; points of weight 0 are left out.
@@ -221,7 +221,7 @@ class KnownCases:
         points : float64 array of shape (n, n_dims)
         is_positive : bool array of shape (n,)
         weight : float64 array of shape (n,) or None
-        metric, algorithm, seed, n_jobs
+        metric, algorithm, seed
             See `PointSet`.
         components : float64 array of shape (p, n_dims) or None
         rows : int64 array of shape (n,) or None
@@ -234,9 +234,14 @@ class KnownCases:
         for of_class, image in ((is_positive, components), (~is_positive, None)):
             own = of_class & is_known
             places = points[own]
-            found = PointSet(mapped(places, image), metric=metric, algorithm=algorithm, seed=seed, n_jobs=n_jobs)
+            found = PointSet(mapped(places, image), metric=metric, algorithm=algorithm, seed=seed)
             sets.append(CaseSet(found, places, weight[own] if has_weight and weight is not None else None, rows[own]))
         return cls(sets[0], sets[1], components)
+
+    @property
+    def totals(self) -> tuple[float, float]:
+        """Number of positives and of negatives, without synthetic positives."""
+        return self.positives.total, self.negatives.total
 
     def distances(
         self, points: np.ndarray, votes: Votes, threads: Threads, own: np.ndarray | None = None

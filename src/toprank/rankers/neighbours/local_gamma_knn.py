@@ -46,10 +46,10 @@ class LocalGammaKNN(NeighbourRanker):
     n_clusters : int, default 5
         Regions; at most as many as there are different cases.
     version : {1, 2}, default 2
-        1 tunes the gamma of a cluster on its own cases, each left out of the search. 2 repeats clustering and tuning in
-        10 folds: the cases of a fold are compared with the others, and tune one gamma for each cluster of these. Every
-        case then has the gammas of the clusters it was in, and a final cluster gets the mean over its cases: gammas of
-        neighbouring clusters differ less, and few cases decide less.
+        1 tunes the gamma of a cluster on its own cases, each left out of the search alone (the thesis tunes in 10
+        folds). 2 repeats clustering and tuning in 10 folds: the cases of a fold are compared with the others, and tune
+        one gamma for each cluster of these. Every case then has the gammas of the clusters it was in, and a final
+        cluster gets the mean over its cases: gammas of neighbouring clusters differ less, and few cases decide less.
     min_positives : int, default 5
         A cluster with fewer positives to tune on, or without negatives, takes the gamma of all cases together. The
         thesis has no such limit (1): single positives then decide the gamma of a cluster.

@@ -13,7 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from toprank._compat import Interval, Options, StrOptions
+from toprank._compat import Interval, StrOptions
 from toprank._core.threads import Threads, resolve_n_jobs
 from toprank.data.cases import Cases
 from toprank.errors import InputError
@@ -145,7 +145,6 @@ class MLFP(TransformerMixin, NeighbourRanker):
 
     _parameter_constraints: dict[str, list[Any]] = {
         **{name: checks for name, checks in NEIGHBOUR_CONSTRAINTS.items() if name != "metric"},
-        "cv": ["cv_object", Options(Integral, {0})],
         "mu": [Interval(Real, 0, None, closed="left")],
         "c": [Interval(Real, 0, 1, closed="both")],
         "form": [StrOptions(set(FORMS))],

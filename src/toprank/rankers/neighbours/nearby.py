@@ -47,7 +47,9 @@ class Nearby:
     names: list[str] | None
 
     def name_of(self, row: int) -> str:
-        """Return the name of a training row, or its number."""
+        """Return the name of a training row, or its number; "synthetic" for a case that a sampler made up (row -1)."""
+        if row < 0:
+            return "synthetic"
         return f"row {row:,}" if self.names is None else self.names[row]
 
 
@@ -86,8 +88,9 @@ class NearbyCase:
     Attributes
     ----------
     name : str
-        Its name, or "row 17" of the training table.
+        Its name, or "row 17" of the training table; "synthetic" for a negative that a sampler made up.
     row : int
+        -1 for a synthetic case.
     distance : float
     differences : tuple of Difference
         Largest first; none if the two are equal.

@@ -26,7 +26,7 @@ from toprank.explain.reasons import Reason
 from toprank.explain.values import Originals
 from toprank.files.model_file import without_prefix
 from toprank.rankers.base import RANKER_CONSTRAINTS, Ranker
-from toprank.rankers.neighbours.known import CaseSet, KnownCases
+from toprank.rankers.neighbours.known import CaseSet, KnownCases, positions_of
 from toprank.rankers.neighbours.nearby import Nearby, NeighbourExplanation, explain_by_neighbours, neighbour_reasons
 from toprank.rankers.neighbours.search import ALGORITHMS, METRICS, mapped
 from toprank.rankers.neighbours.space import SCALINGS, Space
@@ -38,12 +38,15 @@ LEFT_OUT_ROWS = 100_000
 """Most training rows that are scored without themselves: all positives that fit in half of it, and random negatives.
 Their neighbours are searched among all rows."""
 
+MOST_NEIGHBOURS = 100_000
+"""Largest k: a vote of more takes memory and decides nothing."""
+
 LEAVE_ONE_OUT = "leave-one-out cross-validation"
 """How left-out rows were scored, in words: by all other rows."""
 
 NEIGHBOUR_CONSTRAINTS: dict[str, list[Any]] = {
     **RANKER_CONSTRAINTS,
-    "n_neighbors": [Interval(Integral, 1, None, closed="left")],
+    "n_neighbors": [Interval(Integral, 1, MOST_NEIGHBOURS, closed="both")],
     "metric": [StrOptions(set(METRICS)), HasMethods("learn_components"), "array-like"],
     "scaling": [StrOptions(set(SCALINGS)), None],
     "category_distance": [Interval(Real, 0, None, closed="left")],
@@ -141,13 +144,18 @@ class NeighbourRanker(Ranker):
         )
         points = self._space.points(data.X)
         totals = weight[data.is_positive].sum(), weight[~data.is_positive].sum()
-        self.n_neighbors_ = int(max(1, min(self.n_neighbors, self._most_neighbours(*totals))))
+        self.n_neighbors_ = self._used_neighbours(*totals)
         components = self._learn_metric(points, data, threads)
         self._known = self._known_cases(points, data.is_positive, data.weight, components, threads)
+        self.n_neighbors_ = min(self.n_neighbors_, self._used_neighbours(*self._known.totals))  # samplers remove cases
         left_out = self._leave_out(data, points, components, threads)
         self.recall_ = self._measure_recall(points, left_out, threads)
         self._learn_rule(left_out, data, points, threads)
         return left_out, points
+
+    def _used_neighbours(self, n_positives: float, n_negatives: float) -> int:
+        """Return k as used with so many cases."""
+        return int(max(1, min(self.n_neighbors, self._most_neighbours(n_positives, n_negatives))))
 
     def _most_neighbours(self, n_positives: float, n_negatives: float) -> float:
         """Return the largest k that is of use with so many cases.
@@ -184,7 +192,7 @@ class NeighbourRanker(Ranker):
         seed = check_random_state(0 if self.random_state is None else self.random_state).randint(2**31)
         return KnownCases.learn(
             points, is_positive, weight, metric=self._metric_name, algorithm=self.algorithm, components=components,
-            seed=seed, n_jobs=threads.n_threads, rows=rows,
+            seed=seed, rows=rows,
         )  # fmt: skip
 
     def _leave_out(self, data: Cases, points: np.ndarray, components: np.ndarray | None, threads: Threads) -> LeftOut:
@@ -240,11 +248,17 @@ class NeighbourRanker(Ranker):
         return learned
 
     def _measure_recall(self, points: np.ndarray, left_out: LeftOut, threads: Threads) -> float:
-        """Return the share of the nearest negatives and positives that the search finds, the lower of both."""
+        """Return the share of the nearest negatives and positives that the search finds, the lower of both.
+
+        Rows are left out of their own search, as new cases are not in the graph.
+        """
         k, rows = max(self.n_neighbors_, 1), left_out.rows
         queries = mapped(points[rows], self._known.components), points[rows]
         sets = self._known.positives, self._known.negatives
-        return min(cases.points.recall(at, k, threads) for cases, at in zip(sets, queries, strict=True))
+        return min(
+            cases.points.recall(at, k, threads, positions_of(rows, cases.rows))
+            for cases, at in zip(sets, queries, strict=True)
+        )
 
     @abstractmethod
     def _evidence(
@@ -377,8 +391,9 @@ class NeighbourRanker(Ranker):
         self._known = KnownCases(positives, negatives, components)
         n_neighbors, self.recall_ = arrays["neighbours"].tolist()
         self.n_neighbors_ = int(n_neighbors)
-        if not 1 <= self.n_neighbors_ <= self.n_neighbors or not 0 <= self.recall_ <= 1:
-            raise InputError("The model's number of neighbours does not fit its parameters.")
+        most = self._used_neighbours(*self._known.totals)
+        if not 1 <= self.n_neighbors_ <= most or not 0 <= self.recall_ <= 1:
+            raise InputError("The model's number of neighbours does not fit its parameters and its known cases.")
         self._case_names = _names_from(arrays["case_names"], max(positives.rows.max(), negatives.rows.max()))
 
 

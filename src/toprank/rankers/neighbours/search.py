@@ -54,7 +54,10 @@ SCREEN_ROOM = 60
 """Candidates kept per query, besides four per neighbour."""
 
 LARGEST = 1e30
-"""Squared norm up to which products in single precision cannot overflow."""
+"""Squared norm, in units of the largest point, up to which products in single precision cannot overflow."""
+
+SCREEN_RANGE = 1e-200, 1e200
+"""Squared norms of the largest point at which double precision is far from its ends, so that screening is exact."""
 
 RECALL_QUERIES = 500
 """Queries on which the recall of an approximate search is measured."""
@@ -116,7 +119,6 @@ class PointSet:
         metric: str = "euclidean",
         algorithm: str = "auto",
         seed: int = 0,
-        n_jobs: int = 1,
         graph: np.ndarray | None = None,
     ):
         self.points = np.ascontiguousarray(points, np.float64)
@@ -126,7 +128,7 @@ class PointSet:
         if self.algorithm == "kd_tree":
             self._tree = KDTree(self.points, metric=metric)
         elif self.algorithm == "approximate":
-            self.graph = near_graph(self.points, metric, seed, n_jobs) if graph is None else graph
+            self.graph = near_graph(self.points, metric, seed) if graph is None else graph
             self._entries = np.linspace(0, len(points) - 1, N_ENTRIES).astype(np.int64)
         else:
             self._by_feature = np.ascontiguousarray(self.points.T)
@@ -204,7 +206,7 @@ class PointSet:
     ) -> None:
         k = distance.shape[1]
         is_screened = self.power == 2 and k <= SCREEN_K and queries.size and self.points.size >= SCREEN_SIZE
-        if is_screened and self._squares.max() < LARGEST:
+        if is_screened and self._is_in_range:
             for start in range(0, len(queries), SCREEN_QUERIES):
                 part = slice(start, start + SCREEN_QUERIES)
                 self._by_screening(queries[part], left_out[part], distance[part], position[part])
@@ -212,30 +214,48 @@ class PointSet:
             brute_force(queries, self._by_feature, left_out, self.power, distance, position)
 
     @cached_property
+    def _largest(self) -> float:
+        """Largest squared norm of the points."""
+        return float(np.einsum("ij,ij->i", self.points, self.points).max())
+
+    @property
+    def _is_in_range(self) -> bool:
+        return SCREEN_RANGE[0] < self._largest < SCREEN_RANGE[1]
+
+    @cached_property
+    def _unit(self) -> float:
+        """A power of 2, so that no digit is lost, by which the points get norms of at most 1."""
+        return float(np.ldexp(1.0, -int(np.frexp(np.sqrt(self._largest))[1])))
+
+    @cached_property
     def _single(self) -> np.ndarray:
-        """The points in single precision, transposed."""
-        return np.ascontiguousarray(self.points.T, np.float32)
+        """The scaled points in single precision, transposed."""
+        return np.ascontiguousarray((self.points * self._unit).T, np.float32)
 
     @cached_property
     def _squares(self) -> np.ndarray:
-        """Squared norms of the points."""
-        return np.einsum("ij,ij->i", self.points, self.points)
+        """Squared norms of the scaled points."""
+        scaled = self.points * self._unit
+        return np.einsum("ij,ij->i", scaled, scaled)
 
     def _by_screening(
         self, queries: np.ndarray, left_out: np.ndarray, distance: np.ndarray, position: np.ndarray
     ) -> None:
         """Brute force in two steps, with the same result: a rounded matrix product leaves few candidates per query."""
-        n, k = distance.shape
-        square = np.einsum("ij,ij->i", queries, queries)
+        (n, k), d, single_precision = distance.shape, queries.shape[1], np.finfo(np.float32)
+        with np.errstate(over="ignore"):
+            scaled = queries * self._unit
+            square = np.einsum("ij,ij->i", scaled, scaled)
         is_large = ~(square < LARGEST)  # its product would overflow
-        single = np.where(is_large[:, None], 0.0, queries).astype(np.float32)
-        slack = (queries.shape[1] + 16) * float(np.finfo(np.float32).eps)
+        single = np.where(is_large[:, None], 0.0, scaled).astype(np.float32)
+        slack = (d + 16) * float(single_precision.eps)
+        floor = 4 * d * float(single_precision.tiny) * (1 + np.sqrt(square))
         upper, room = np.full((n, k), np.inf), 4 * k + SCREEN_ROOM
         low, candidate = np.empty((n, room)), np.empty((n, room), np.int64)
         n_candidates = np.where(is_large, room + 1, 0)
         for start in range(0, len(self.points), SCREEN_POINTS):
             product = single @ self._single[:, start : start + SCREEN_POINTS]
-            screen(product, square, self._squares, slack, left_out, start, upper, low, candidate, n_candidates)
+            screen(product, square, self._squares, slack, floor, left_out, start, upper, low, candidate, n_candidates)
         nearest_candidates(queries, self.points, low, candidate, n_candidates, upper, distance, position)
         for i in np.flatnonzero(n_candidates > room):
             one = slice(i, i + 1)
@@ -271,11 +291,11 @@ def algorithm_for(shape: tuple[int, ...], wanted: str) -> str:
     return "kd_tree" if d > 0 and m >= KD_POINTS * 2.0**d else "brute"
 
 
-def near_graph(points: np.ndarray, metric: str, seed: int, n_jobs: int = 1) -> np.ndarray:
+def near_graph(points: np.ndarray, metric: str, seed: int) -> np.ndarray:
     """Return a graph of near neighbours, int32 (m, degree): near points of each point, -1 where there are fewer.
 
     pynndescent finds the near neighbours; each point also gets some of the points whose near neighbour it is, so that a
-    search can leave a dense region as it came.
+    search can leave a dense region as it came. One thread builds it: the graph of pynndescent depends on their number.
     """
     try:
         from pynndescent import NNDescent
@@ -285,7 +305,7 @@ def near_graph(points: np.ndarray, metric: str, seed: int, n_jobs: int = 1) -> n
             "Hint: pip install 'toprank[neighbours]', or use algorithm='auto'."
         ) from None
     built: Any = NNDescent(
-        points.astype(np.float32), metric=metric, n_neighbors=GRAPH_DEGREE, random_state=seed, n_jobs=n_jobs
+        points.astype(np.float32), metric=metric, n_neighbors=GRAPH_DEGREE, random_state=seed, n_jobs=1
     )
     near = built.neighbor_graph[0].astype(np.int32)
     near[near == np.arange(len(points), dtype=np.int32)[:, None]] = -1

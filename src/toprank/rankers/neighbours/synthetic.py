@@ -114,6 +114,7 @@ def tune_both(
     result is at least as good as the best pair of the grid of the thesis. A gamma that is given stays as it is.
     """
     real, synthetic, negative = evidence
+    high = high if gamma is None else gamma
 
     def curve_of(moving: np.ndarray, fixed: np.ndarray, at: float, top: float) -> GammaCurve:
         return gamma_curve(ratio_beside(moving, fixed, negative, at), is_positive, weight, measure, top)
@@ -121,7 +122,7 @@ def tune_both(
     starts = GRID if gamma_synthetic is None else np.array([gamma_synthetic])
     best, pair, chosen = -np.inf, (1.0, 1.0), None
     for start in starts.tolist():
-        curve = curve_of(real, synthetic, start, high if gamma is None else max(gamma, np.finfo(float).tiny))
+        curve = curve_of(real, synthetic, start, high)
         own = curve.best if gamma is None else gamma
         value = float(curve.at(np.array([own]))[0])
         if value > best:
@@ -131,7 +132,7 @@ def tune_both(
         other = curve_of(synthetic, real, pair[0], MAX_SYNTHETIC)
         if float(other.value.max()) <= best + 1e-12:
             break
-        curve = curve_of(real, synthetic, other.best, high if gamma is None else max(gamma, np.finfo(float).tiny))
+        curve = curve_of(real, synthetic, other.best, high)
         own = curve.best if gamma is None else gamma
         best, pair, chosen = float(curve.at(np.array([own]))[0]), (own, other.best), curve
     return (*pair, chosen)

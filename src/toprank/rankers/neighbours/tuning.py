@@ -108,6 +108,7 @@ def gamma_curve(
     measure : callable
         See `Measure`.
     high : float
+        If 0, the curve is that one gamma.
     """
     weight = np.ones(len(ratio)) if weight is None else weight
     order = np.lexsort((weight, is_positive, ratio))  # sums in an order that does not depend on that of the rows
