@@ -33,6 +33,7 @@ def test_examples_run(page, tmp_path, monkeypatch):
     assert (names["model"].decision_function(test.X)[:10] > 0).all()
 
 
+@pytest.mark.slow
 def test_examples_of_choosing_errors_run():
     train, test = make_audit(2400, random_state=0).split()
     names = {"X": train.X, "y": train.y, "X_new": test.X, "X_test": test.X, "y_test": test.y}
@@ -43,6 +44,7 @@ def test_examples_of_choosing_errors_run():
     assert len(names["points"]) == 5
 
 
+@pytest.mark.slow
 def test_examples_of_mlfp_run(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     train, test = make_audit(800, random_state=0).split()

@@ -55,7 +55,10 @@ def installed(name: str) -> Method:
 
 
 def first_setting(method: Method) -> dict:
-    return {parameter: values[0] for parameter, values in method.space.items()} | FIRST.get(method.name, {})
+    first = {parameter: values[0] for parameter, values in method.space.items()}
+    if method.sweep is not None and method.sweep.parameter == "n_estimators" and method.family == "toprank":
+        first["n_estimators"] = 30  # instead of folds of its own
+    return first | FIRST.get(method.name, {})
 
 
 def fit_first(method: Method) -> Any:

@@ -85,6 +85,7 @@ def test_two_workers_grow_the_model_of_one_machine_with_empty_and_one_class_part
     assert loaded.top_k(X, 5).equals(expected.top_k(X, 5))
 
 
+@pytest.mark.slow
 def test_arrays_of_dask_in_any_chunks(client):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(900, 4))
@@ -191,6 +192,7 @@ def test_input_that_one_machine_refuses_is_refused(client):
         assert not hasattr(model, "classes_")
 
 
+@pytest.mark.slow
 def test_what_needs_a_table_in_memory_says_so(client):
     X, y = np.random.default_rng(0).normal(size=(60, 2)), np.arange(60) % 2
     array = da.from_array(X, chunks=(20, 2))
@@ -223,6 +225,7 @@ def large():
     return da.from_array(X, chunks=(5000, 5)), (X[:, 0] + rng.normal(size=len(X)) > 3).astype(int)
 
 
+@pytest.mark.slow
 def test_an_error_on_one_worker_ends_the_fit_on_all(client, large, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(training, "Rounds", BreaksDown)

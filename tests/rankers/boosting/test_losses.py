@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ranker_cases import fewer
 from toprank.metrics import average_precision
 from toprank.rankers.boosting.losses import HERE, Blend, ExponentialAP, Logistic, SigmoidAP
 
@@ -39,6 +40,7 @@ def derivatives(loss, score, is_positive, weight):
 
 
 @pytest.mark.parametrize("loss", LOSSES, ids=str)
+@fewer(3)
 @given(seed=st.integers(0, 10_000))
 def test_slopes_are_the_derivatives_up_to_one_factor(loss, seed):
     score, is_positive, weight = some_scores(25, seed)

@@ -86,7 +86,7 @@ def test_all_triplets_are_the_sum_of_the_thesis(form):
         total = m**3 if per_case else m_plus * (m - m_plus) * m
         expected = plain_objective(*cases, matrix_of(problem, variable), 0.1, 0.3, total)
         assert problem.value(variable) == pytest.approx(expected, rel=1e-10)
-    risk = risk_of_all(*cases, problem.form.components(variable), 0.7, ONE)
+    risk = risk_of_all(*cases, problem.form.components(variable), 0.7)
     assert risk == pytest.approx(plain_objective(*cases, matrix_of(problem, variable), 0.0, 0.3, m**3), rel=1e-10)
 
 

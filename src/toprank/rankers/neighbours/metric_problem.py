@@ -456,9 +456,8 @@ def _step(
 
 
 def risk_of_all(
-    points: np.ndarray, is_positive: np.ndarray, weight: np.ndarray, components: np.ndarray, margin: float,
-    threads: Threads,
-) -> float:  # fmt: skip
+    points: np.ndarray, is_positive: np.ndarray, weight: np.ndarray, components: np.ndarray, margin: float
+) -> float:
     """Return R_S of section 3.4: the losses of all triplets of training cases, divided by m^3.
 
     Anchors are taken a few at a time, so that memory stays small.

@@ -14,7 +14,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from toprank._compat import Interval, StrOptions
-from toprank._core.threads import Threads, resolve_n_jobs
+from toprank._core.threads import Threads
 from toprank.data.cases import Cases
 from toprank.errors import InputError
 from toprank.rankers.neighbours.bounds import MetricBound, evaluate_bound
@@ -355,8 +355,7 @@ class MLFP(TransformerMixin, NeighbourRanker):
             why_not = "The theorems need a convex problem, and form='low_rank' is not one."
         elif self.mu == 0.0:
             why_not = "The theorems need a penalty, and mu is 0."
-        with Threads(resolve_n_jobs(self.n_jobs)) as threads:
-            risk = risk_of_all(points, is_positive, weight, self.components_, 1.0 - self.c, threads)
+        risk = risk_of_all(points, is_positive, weight, self.components_, 1.0 - self.c)
         return evaluate_bound(
             delta=float(delta), empirical_risk=risk, m=m, alpha=alpha, mu=mu, c=float(self.c),
             radius=float(np.sqrt(np.square(points).sum(axis=1).max())), why_not=why_not,
