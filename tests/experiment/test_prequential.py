@@ -368,6 +368,7 @@ def test_missing_columns_labels_and_groups_are_a_sentence():
         PrequentialSplit(1, 0, 1, n_splits=0)
 
 
+@pytest.mark.slow
 def test_the_page_runs():
     page = Path(__file__).resolve().parents[2] / "docs" / "prequential.md"
     blocks = re.findall(r"^```python\n(.*?)^```", page.read_text(), re.DOTALL | re.MULTILINE)
