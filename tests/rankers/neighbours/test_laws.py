@@ -87,7 +87,7 @@ def test_the_order_of_training_rows_changes_nothing(kind, case, data):
     assert np.array_equal(one.predict(frame), other.predict(frame))
 
 
-@pytest.mark.parametrize("kind", [kind for kind in NEIGHBOURS if not kind.startswith("local")])
+@pytest.mark.parametrize("kind", [kind for kind in ONE_OF_EACH_KIND if not kind.startswith("local")])
 @fewer(8)
 @given(case=cases(weights=("whole",)))
 def test_weight_two_is_the_row_twice_and_weight_zero_no_row(kind, case):
