@@ -11,6 +11,16 @@ BLOCK = 64
 
 
 @kernel
+def next_node(condition, x, category_bits):
+    """Return the child that a value leads to."""
+    if condition["kind"] == NUMERIC:
+        side = number_side(x, condition["threshold"], condition["missing_left"])
+    else:
+        side = category_side(x, category_bits, condition["category_at"], condition["missing_left"])
+    return child_of(condition, side)
+
+
+@kernel
 def sum_trees(block, nodes, category_bits, root, value, out):
     """Add up the value of each row's leaf over the trees, in single precision and in the order of the trees.
 
@@ -26,11 +36,7 @@ def sum_trees(block, nodes, category_bits, root, value, out):
                 while nodes[node]["kind"] != LEAF:
                     condition = nodes[node]
                     x = block[i, condition["feature"]]
-                    if condition["kind"] == NUMERIC:
-                        side = number_side(x, condition["threshold"], condition["missing_left"])
-                    else:
-                        side = category_side(x, category_bits, condition["category_at"], condition["missing_left"])
-                    node = child_of(condition, side)
+                    node = next_node(condition, x, category_bits)
                 out[i] += value[node]
 
 
@@ -48,11 +54,7 @@ def add_covers(block, weight, nodes, category_bits, root, cover):
             while nodes[node]["kind"] != LEAF:
                 condition = nodes[node]
                 x = block[i, condition["feature"]]
-                if condition["kind"] == NUMERIC:
-                    side = number_side(x, condition["threshold"], condition["missing_left"])
-                else:
-                    side = category_side(x, category_bits, condition["category_at"], condition["missing_left"])
-                node = child_of(condition, side)
+                node = next_node(condition, x, category_bits)
                 cover[node] += weight[i]
 
 
@@ -82,11 +84,7 @@ def shapley_values(block, nodes, category_bits, leaf, path_at, path, value, cove
                 node, child = path[step], path[step + 1]
                 condition = nodes[node]
                 x = block[i, condition["feature"]]
-                if condition["kind"] == NUMERIC:
-                    side = number_side(x, condition["threshold"], condition["missing_left"])
-                else:
-                    side = category_side(x, category_bits, condition["category_at"], condition["missing_left"])
-                is_taken = child_of(condition, side) == child
+                is_taken = next_node(condition, x, category_bits) == child
                 share = cover[child] / (cover[condition["left"]] + cover[condition["right"]])
                 k = 0
                 while k < n and feature[k] != condition["feature"]:

@@ -119,23 +119,27 @@ def add_to_grid(score, mass, is_positive, start, step, grid):
 
 
 @kernel
+def between_points(grid, place):
+    """Return the value at a place between the points of a grid, by linear interpolation; its ends outside."""
+    last = grid.shape[0] - 1
+    if place <= 0.0:
+        return grid[0]
+    if place >= last:
+        return grid[last]
+    low = np.int64(place)
+    share = place - low
+    return grid[low] * (1.0 - share) + grid[low + 1] * share
+
+
+@kernel
 def read_grid(score, start, step, grid, out):
     """Write the value of a function given at the points of a grid at each score, by linear interpolation.
 
     Pre:  score float64 (n,); grid float64 (n_points,).
     Post: out float64 (n,); scores outside the grid have the value at its end.
     """
-    last = grid.shape[0] - 1
     for i in range(score.shape[0]):
-        place = (score[i] - start) / step
-        if place <= 0.0:
-            out[i] = grid[0]
-        elif place >= last:
-            out[i] = grid[last]
-        else:
-            low = np.int64(place)
-            share = place - low
-            out[i] = grid[low] * (1.0 - share) + grid[low + 1] * share
+        out[i] = between_points(grid, (score[i] - start) / step)
 
 
 @kernel
@@ -145,19 +149,10 @@ def negative_slopes(score, weight, is_positive, start, step, grid, alpha, gradie
     Pre:  as in `read_grid`.
     Post: gradient, curvature float64 (n,): alpha times the gradient; rows of positives are left alone.
     """
-    last = grid.shape[0] - 1
     for i in range(score.shape[0]):
         if is_positive[i]:
             continue
-        place = (score[i] - start) / step
-        if place <= 0.0:
-            value = grid[0]
-        elif place >= last:
-            value = grid[last]
-        else:
-            low = np.int64(place)
-            share = place - low
-            value = grid[low] * (1.0 - share) + grid[low + 1] * share
+        value = between_points(grid, (score[i] - start) / step)
         gradient[i] = weight[i] * max(value, 0.0)
         curvature[i] = alpha * gradient[i]
 

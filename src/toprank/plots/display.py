@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Display:
+class Display(ABC):
     """The data of a plot; `figure_` and `ax_` are set when it is drawn.
 
     Attributes
@@ -27,13 +28,13 @@ class Display:
     ax_: Any = field(init=False, default=None)
 
     @property
+    @abstractmethod
     def methods(self) -> list[str]:
         """Names of the methods, in the order given."""
-        raise NotImplementedError
 
+    @abstractmethod
     def columns(self) -> dict[str, Any]:
         """The data as columns by name, all of the same length."""
-        raise NotImplementedError
 
     def frame(self, backend: str | None = None) -> Any:
         """The data as a frame of the named library, or of the first one installed.
@@ -44,9 +45,9 @@ class Display:
         """
         return make_frame(self.columns(), backend)
 
+    @abstractmethod
     def plot(self, ax: Axes | None = None) -> Display:
         """Draw the data, on a new figure if no axes are given."""
-        raise NotImplementedError
 
     def _keep(self, ax: Axes) -> None:
         self._set(ax_=ax, figure_=ax.figure.figure)  # for a subfigure, the whole figure

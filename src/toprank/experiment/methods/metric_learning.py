@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,7 @@ RIDGE = 1e-3
 """What GMML adds to the diagonal of its scatter matrices, as a share of their mean diagonal entry."""
 
 
-class LinearMetric(TransformerMixin, BaseEstimator):
+class LinearMetric(TransformerMixin, BaseEstimator, ABC):
     """Base of metrics that map rows linearly.
 
     Attributes
@@ -41,8 +42,9 @@ class LinearMetric(TransformerMixin, BaseEstimator):
         self.components_ = self._learn(np.asarray(X, np.float64), label == 1)
         return self
 
+    @abstractmethod
     def _learn(self, X: np.ndarray, is_positive: np.ndarray) -> np.ndarray:
-        raise NotImplementedError
+        """Return the linear map."""
 
     def transform(self, X: Any) -> np.ndarray:
         """Rows after the linear map."""

@@ -272,15 +272,14 @@ class SigmoidAP(Loss):
     def _sums(self, score: np.ndarray, is_positive: np.ndarray, weight: np.ndarray, all_rows: Here) -> _Sums:
         """Sums of sigmoids and of their derivatives over the cases above each positive."""
         if self._is_exact(score, is_positive, all_rows):
-            return self._sums_of_pairs(score, is_positive, weight, all_rows)
+            return self._sums_of_pairs(score, is_positive, weight)
         return self._sums_on_grid(score, is_positive, weight, all_rows)
 
-    def _sums_of_pairs(self, score: np.ndarray, is_positive: np.ndarray, weight: np.ndarray, all_rows: Here) -> _Sums:
-        """Sums pair by pair, of cases of all processes."""
-        others, _ = all_rows.gather(np.column_stack((score, weight, is_positive)))
-        sigmoid = expit(self.alpha * (others[:, 0] - score[is_positive, None]))
+    def _sums_of_pairs(self, score: np.ndarray, is_positive: np.ndarray, weight: np.ndarray) -> _Sums:
+        """Sums pair by pair; all cases are in this process."""
+        sigmoid = expit(self.alpha * (score - score[is_positive, None]))
         slope = self.alpha * sigmoid * (1.0 - sigmoid)
-        masses = [np.where(others[:, 2] == sign, others[:, 1], 0.0) for sign in (0, 1)]
+        masses = [np.where(rows, weight, 0.0) for rows in (~is_positive, is_positive)]
         above, slopes = [sigmoid @ mass for mass in masses], [slope @ mass for mass in masses]
         own = weight[is_positive]
         slopes[1] -= own * self.alpha / 4  # a case is never above or below itself
@@ -306,13 +305,12 @@ class SigmoidAP(Loss):
         self, score: np.ndarray, is_positive: np.ndarray, weight: np.ndarray, pulls: tuple[np.ndarray, np.ndarray],
         all_rows: Here, gradient: np.ndarray, curvature: np.ndarray,
     ) -> np.ndarray:  # fmt: skip
-        """As `_Grid.spread`, pair by pair."""
-        positives, _ = all_rows.gather(np.column_stack((score[is_positive], *pulls)))
-        sigmoid = expit(self.alpha * (score[:, None] - positives[:, 0]))
+        """As `_Grid.spread`, pair by pair; all cases are in this process."""
+        sigmoid = expit(self.alpha * (score[:, None] - score[is_positive]))
         slope = self.alpha * sigmoid * (1.0 - sigmoid)
-        down = weight[~is_positive] * (slope[~is_positive] @ positives[:, 1])
+        down = weight[~is_positive] * (slope[~is_positive] @ pulls[0])
         gradient[~is_positive], curvature[~is_positive] = down, self.alpha * down
-        return np.maximum(slope[is_positive] @ positives[:, 2] - pulls[1] * self.alpha / 4, 0.0)
+        return np.maximum(slope[is_positive] @ pulls[1] - pulls[1] * self.alpha / 4, 0.0)
 
 
 @dataclass(frozen=True)
@@ -338,8 +336,8 @@ class Blend(Loss):
         """Slopes of the logistic loss, and those of the surrogate scaled so that it has its share of the curvature."""
         plain = Logistic().slopes(score, is_positive, weight, all_rows)
         top = self.surrogate.slopes(score, is_positive, weight, all_rows)
-        total = all_rows.sum(top.curvature)
-        scale = all_rows.sum(plain.curvature) / total * self.share / (1.0 - self.share) if total > 0 else 0.0
+        own, total = (all_rows.sum(slopes.curvature.astype(np.float64)) for slopes in (plain, top))
+        scale = own / total * self.share / (1.0 - self.share) if total > 0 else 0.0
         return Slopes(plain.gradient + scale * top.gradient, plain.curvature + scale * top.curvature)
 
 

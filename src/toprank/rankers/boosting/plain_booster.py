@@ -66,7 +66,7 @@ class LogisticBoost(PlainBooster):
     Parameters
     ----------
     n_estimators : int, default 400
-        Most rounds; exactly so many with cv=0.
+        Most trees; exactly so many with cv=0.
     learning_rate : float, default 0.05
     max_depth : int, default 6
         Most conditions on a path of a tree.

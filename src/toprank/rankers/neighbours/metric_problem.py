@@ -51,14 +51,15 @@ class MatrixForm(ABC):
     Attributes
     ----------
     rows : float64 array of shape (n, d)
-    is_convex : bool
-        Whether problem (3.1) is convex in the variable; only then is a lower bound on the optimum known.
     """
-
-    is_convex = True
 
     def __init__(self, rows: np.ndarray, threads: Threads):
         self.rows, self.threads = rows, threads
+
+    @property
+    def is_convex(self) -> bool:
+        """True for a `ConvexForm`."""
+        return isinstance(self, ConvexForm)
 
     @abstractmethod
     def start(self) -> np.ndarray:
@@ -84,12 +85,16 @@ class MatrixForm(ABC):
     def components(self, variable: np.ndarray) -> np.ndarray:
         """Return L, float64 (rank, d), with M = L'L."""
 
+
+class ConvexForm(MatrixForm):
+    """A form in which problem (3.1) is convex, so that a lower bound on its optimum is known."""
+
+    @abstractmethod
     def least_linear(self, gradient: np.ndarray) -> np.ndarray:
         """Return the feasible variable at which the dot product with `gradient` is least."""
-        raise NotImplementedError
 
 
-class DiagonalForm(MatrixForm):
+class DiagonalForm(ConvexForm):
     """M = diag(variable); the projection clips to [0, 1]."""
 
     def start(self) -> np.ndarray:
@@ -130,7 +135,7 @@ class DiagonalForm(MatrixForm):
         return (gradient < 0.0).astype(np.float64)
 
 
-class FullForm(MatrixForm):
+class FullForm(ConvexForm):
     """M = variable, symmetric; the projection clips the eigenvalues to [0, 1]."""
 
     def start(self) -> np.ndarray:
@@ -174,8 +179,6 @@ class LowRankForm(MatrixForm):
     ----------
     rank : int
     """
-
-    is_convex = False
 
     def __init__(self, rows: np.ndarray, threads: Threads, rank: int, weight: np.ndarray):
         super().__init__(rows, threads)
@@ -315,7 +318,7 @@ class MetricProblem:
 
     def least_of(self, model: LowerModel) -> float:
         """Return the least value that a lower model has in the feasible set: a lower bound on the minimum."""
-        if not self.form.is_convex:
+        if not isinstance(self.form, ConvexForm):
             return -math.inf
         if self.mu > 0.0:
             at = self.form.project(-model.slope / (2.0 * self.mu))
