@@ -1,0 +1,1 @@
+"""Points that add up: scorecards, red flags."""
