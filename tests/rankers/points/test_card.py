@@ -9,8 +9,15 @@ from hypothesis import strategies as st
 
 from toprank._core.threads import Threads
 from toprank.errors import InputError
-from toprank.rankers.points.card import Card, Shape
+from toprank.rankers.points.card import Card
+from toprank.rankers.points.card import Shape as TypedShape
 from toprank.tree.columns import Column
+
+
+def Shape(feature, edges, points, **rest):
+    """A shape from plain lists."""
+    return TypedShape(feature, edges, points, **rest)
+
 
 COLUMNS = [Column("age"), Column("spare"), Column("sector", ("retail", "catering", "transport")), Column("share")]
 CARD = Card(

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import groupby
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from toprank.tree.columns import RESOLUTIONS, Category, Column
 from toprank.words.numbers import EXACT_DIGITS, bound_decimal, decimal_text
 from toprank.words.wording import EXACT, PLAIN, SHORT, WEIGHT_DIGITS, Detail, names_text, one_line
+
+if TYPE_CHECKING:
+    from toprank.rankers.points.card import Shape
 
 GAP = "   "
 """Between the cells of a table."""
@@ -25,23 +28,12 @@ CELL = Detail(characters=24)
 """Names in the head of a table."""
 
 
-class Points(Protocol):
-    """Points of one feature, as in `Shape`."""
-
-    feature: int
-    edges: np.ndarray
-    points: np.ndarray
-    ends: np.ndarray
-    missing: float
-    is_categorical: bool
-
-
 Cell = tuple[str, str]
 """What a value is, and its points."""
 
 
 def card_lines(
-    shapes: Sequence[Points], columns: Sequence[Column], width: int, detail: Detail = SHORT, indent: str = ""
+    shapes: Sequence[Shape], columns: Sequence[Column], width: int, detail: Detail = SHORT, indent: str = ""
 ) -> list[str]:
     """Return the tables of some features, one below the other; names take the same width in all of them.
 
@@ -69,7 +61,7 @@ def card_lines(
     return lines
 
 
-def cells_of(shape: Points, column: Column, detail: Detail = SHORT) -> list[Cell]:
+def cells_of(shape: Shape, column: Column, detail: Detail = SHORT) -> list[Cell]:
     """Return the bins or categories of a feature in words, with their points; missing values last.
 
     Missing values are left out if training had none and they have no points.
@@ -99,7 +91,7 @@ def _span_text(first: float, last: float, detail: Detail) -> str:
     return low if low == high else f"{low} to {high}"
 
 
-def _bin_cells(shape: Points, column: Column, detail: Detail) -> list[Cell]:
+def _bin_cells(shape: Shape, column: Column, detail: Detail) -> list[Cell]:
     points = [
         _span_text(a, b, detail) for a, b in zip(shape.points.tolist(), shape.ends.tolist(), strict=True)
     ]  # fmt: skip
@@ -133,7 +125,7 @@ def edge_texts(edges: np.ndarray, column: Column, detail: Detail = SHORT) -> lis
     return texts
 
 
-def _category_cells(shape: Points, column: Column, detail: Detail) -> list[Cell]:
+def _category_cells(shape: Shape, column: Column, detail: Detail) -> list[Cell]:
     """Return categories, most points first; in short form those that share points share a cell."""
     by_points = sorted(range(len(shape.points)), key=lambda code: -shape.points[code])
     if detail.is_exact:
