@@ -30,6 +30,7 @@ SETTINGS: dict[str, list[dict[str, Any]]] = {
     "TAOTree": [{"max_depth": 2, "cv": 0}],
     "CostTree": [{"cv": 0}],
     "RankingTree": [{"cv": 0}],
+    "RedFlags": [{"cv": 3, "teacher": None}, {"cv": 0, "max_rules": 0, "points": None}],
     "GammaKNN": [{}, {"gamma": 0.5, "cv": 3}],
     "LocalGammaKNN": [{"n_clusters": 2, "cv": 2}],
     "MLFP": [{"cv": 2}, {"form": "low_rank", "cv": 0}],

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from toprank.rankers.neighbours.knn import KNN
     from toprank.rankers.neighbours.local_gamma_knn import LocalGammaKNN
     from toprank.rankers.neighbours.mlfp import MLFP
+    from toprank.rankers.points.red_flags import RedFlags
 
 __version__ = "0.1.0"
 
@@ -58,6 +59,7 @@ __all__ = [
     "PairwiseBoost",
     "RankBoost",
     "RankingTree",
+    "RedFlags",
     "TAOClassifier",
     "TAOTree",
     "TreeRank",

@@ -20,9 +20,9 @@ class Entry:
         Name of the class, in Python and in model files.
     module : str
         Module of the class.
-    kind : {"tree", "ensemble", "curve", "classes", "other"}
+    kind : {"tree", "ensemble", "curve", "classes", "points", "other"}
         One ranking tree; many of them; a tree for every trade-off of mistakes; a tree that predicts classes and does
-        not rank; a ranker without trees.
+        not rank; points that add up, printed on a page; a ranker without trees.
     command : str or None
         Name on the command line (`toprank fit --model`); None if it is not offered there.
     """
@@ -40,7 +40,12 @@ class Entry:
     @property
     def has_leaves(self) -> bool:
         """True for models made of trees."""
-        return self.kind != "other"
+        return self.kind not in ("points", "other")
+
+    @property
+    def has_page(self) -> bool:
+        """True for models whose `to_text` is short enough to print whole."""
+        return self.kind == "points"
 
     def load(self) -> Any:
         """The class itself."""
@@ -58,6 +63,7 @@ ENTRIES = (
     Entry("TAOTree", "toprank.rankers.cost.tao_tree", "tree", "tao"),
     Entry("CostTree", "toprank.rankers.cost.cost_tree", "tree", "cost-tree"),
     Entry("RankingTree", "toprank.rankers.greedy.ranking_tree", "tree", "tree"),
+    Entry("RedFlags", "toprank.rankers.points.red_flags", "points", "red-flags"),
     Entry("SGBAP", "toprank.rankers.boosting.sgbap", "other", "sgbap"),
     Entry("LogisticBoost", "toprank.rankers.boosting.plain_booster", "other", "logistic-boost"),
     Entry("PairwiseBoost", "toprank.rankers.boosting.xgboost_rankers", "other", "pairwise-boost"),

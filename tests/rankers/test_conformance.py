@@ -24,6 +24,7 @@ from toprank import (
     PairwiseBoost,
     RankBoost,
     RankingTree,
+    RedFlags,
     TAOClassifier,
     TAOTree,
     TreeRank,
@@ -88,6 +89,7 @@ def expected_failures(estimator):
         MAPBoost(n_estimators=3, cv=0),
         LambdaMART(n_estimators=3, cv=0),
         RankBoost(n_estimators=3, cv=0),
+        RedFlags(teacher=None, cv=0),
     ],
     expected_failed_checks=expected_failures,
 )

@@ -117,6 +117,9 @@ def _describe_model(path: Path, terminal: Terminal, limits: _Limits) -> None:
     if read.lines:
         terminal.heading(read.title)
         terminal.show(*read.lines)
+    if read.page:
+        terminal.heading("The model")
+        terminal.show(read.page)
     if not limits.all_facts:
         exact = "; --exact prints the whole tree" if entry_of(info["class"]).has_leaves else ""
         terminal.hint(f"\n`toprank describe {path} --all` shows more{exact}.")
@@ -128,9 +131,9 @@ def _print_exactly(path: Path, terminal: Terminal) -> None:
     from toprank.files.model_file import load, read_model_info
 
     info = read_model_info(path)
-    if not entry_of(info["class"]).has_leaves:
+    if not (entry_of(info["class"]).has_leaves or entry_of(info["class"]).has_page):
         raise InputError(
-            f"--exact prints trees to read, but {path} holds a model of class {info['class']}, which has none. "
+            f"--exact prints models to read, but {path} holds a model of class {info['class']}, which is too large. "
             f"Hint: use `toprank describe {path} --all`."
         )
     with terminal.working(f"Loading {path.name}"):
@@ -279,6 +282,7 @@ class _Read:
     title: str = ""
     lines: list[str] = field(default_factory=list)
     card_shares: list[float] | None = None
+    page: str = ""
 
 
 def _read_tree(path: Path, info: dict[str, Any], arrays: dict[str, np.ndarray], width: int, limits: _Limits) -> _Read:
@@ -297,6 +301,10 @@ def _read_tree(path: Path, info: dict[str, Any], arrays: dict[str, np.ndarray], 
     from toprank.tree.columns import Column
     from toprank.tree.structure import Tree, check_columns
 
+    if entry_of(info["class"]).has_page:
+        from toprank.files.model_file import load
+
+        return _Read(page=load(path).to_text())
     if info["figures"].get("n_trees") or not entry_of(info["class"]).has_leaves:
         return _Read()
     with damage_in(path):

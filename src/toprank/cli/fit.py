@@ -28,7 +28,7 @@ from toprank.cli.options import (
     split_names,
 )
 from toprank.cli.terminal import WIDTH, Terminal
-from toprank.register import BY_COMMAND
+from toprank.register import BY_COMMAND, entry_of
 from toprank.words.counts import plural
 from toprank.words.nearest import did_you_mean
 
@@ -257,6 +257,9 @@ def report(model: Any, out: Path, judged: dict[str, Any], ids: str, terminal: Te
     if rules:
         terminal.heading(rules_title(len(shown), model.tree_.n_leaves if card else len(rules)))
         terminal.show(rules_list(shown, width))
+    if entry_of(model).has_page:
+        terminal.heading("The model")
+        terminal.show(model.to_text())
     if card and inside:
         terminal.heading(CARD_TITLE)
         terminal.show(*card_lines(card, width))

@@ -35,10 +35,7 @@ def fits() -> Iterator[tuple[str, Callable[[], None]]]:
     import polars as pl
 
     from toprank import (
-        KNN,
-        MLFP,
         CostOptimalCurve,
-        GammaKNN,
         MetaAP,
         MetaAPForest,
         RankingTree,
@@ -102,11 +99,23 @@ def fits() -> Iterator[tuple[str, Callable[[], None]]]:
     for model_name, make in others.items():
         for table_name, X in tables.items():
             yield f"{model_name}{table_name}", step(make, "hist", X, None)
-    neighbours: dict[str, Callable[[str], Any]] = {
-        "GammaKNN": lambda _: GammaKNN(metric=np.eye(4)),
-        "GammaKNN, KD-tree": lambda _: GammaKNN(algorithm="kd_tree"),
-        "KNN, kRNN": lambda _: KNN(rule="krnn"),
-        "MLFP": lambda _: MLFP(tol=0.1),
+    for model_name, model in without_trees().items():
+        X = frame if model_name in ON_CATEGORIES else np.nan_to_num(numbers)
+        yield model_name, step(lambda _, model=model: model, "", X, None)
+
+
+ON_CATEGORIES = ("RedFlags",)
+"""Models whose kernels for categories are compiled too."""
+
+
+def without_trees() -> dict[str, Any]:
+    """Rankers without trees, by name."""
+    from toprank import KNN, MLFP, GammaKNN, RedFlags
+
+    return {
+        "RedFlags": RedFlags(teacher=None),
+        "GammaKNN": GammaKNN(metric=np.eye(4)),
+        "GammaKNN, KD-tree": GammaKNN(algorithm="kd_tree"),
+        "KNN, kRNN": KNN(rule="krnn"),
+        "MLFP": MLFP(tol=0.1),
     }
-    for model_name, make in neighbours.items():
-        yield model_name, step(make, "", np.nan_to_num(numbers), None)

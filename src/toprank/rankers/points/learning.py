@@ -1,0 +1,219 @@
+"""Learning red flags: rules one by one, each rule searched again, then the card, then all points together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from toprank._core.shapes import log_loss
+from toprank._core.threads import Threads
+from toprank.data.cases import Cases
+from toprank.rankers.points.bins import BinTable
+from toprank.rankers.points.rule_search import BinRule, RuleSearch, SearchLimits
+from toprank.rankers.points.shapes import HELD_OUT_SHARE, Grouped, Refit, boost_shapes, cut_shapes, refit
+from toprank.tree.columns import Column
+from toprank.tree.rows import find_equal_rows, row_hashes
+
+MAX_BINS = 32
+"""Bins of a number: thresholds lie between them."""
+
+BEAM_WIDTH = 15
+
+PRICE = 1.5
+"""Gain in log-likelihood that a condition must bring."""
+
+LEAST_WORTH = 2.25
+"""Log-likelihood that a rule must be worth in the whole model."""
+
+LEAST_ROWS, LEAST_POSITIVES = 8.0, 4.0
+
+
+@dataclass(frozen=True)
+class Limits:
+    """The size of the model: see `RedFlags`."""
+
+    max_rules: int
+    max_conditions: int
+    max_total_conditions: int
+    max_features: int
+    max_bins_per_feature: int
+
+
+@dataclass(frozen=True, eq=False)
+class Lesson:
+    """Cases to learn from.
+
+    Attributes
+    ----------
+    X : float64 array of shape (n, n_features)
+    is_positive : bool array of shape (n,)
+    weight, own_weight : float64 arrays of shape (n,)
+        Drawn cases also stand for others; `own_weight` does not count these.
+    columns : sequence of Column
+    """
+
+    X: np.ndarray
+    is_positive: np.ndarray
+    weight: np.ndarray
+    own_weight: np.ndarray
+    columns: Sequence[Column]
+
+    @classmethod
+    def from_cases(cls, data: Cases, rows: np.ndarray, weight: np.ndarray) -> Lesson:
+        """Distinct cases among some rows, in an order that does not depend on that of the table.
+
+        Weights of equal cases are added up: weight 2 is the row twice.
+        """
+        labelled = np.column_stack((data.X[rows], data.is_positive[rows]))
+        first, which = find_equal_rows(labelled)
+        own = np.ones(len(data.X)) if data.weight is None else data.weight
+        total, own_total = (np.bincount(which, each[rows], len(first)) for each in (weight, own))
+        X, is_positive = np.ascontiguousarray(labelled[first, :-1]), labelled[first, -1] > 0
+        return cls(X, is_positive, total, own_total, data.columns)
+
+    def __len__(self) -> int:
+        return len(self.X)
+
+    def take(self, rows: np.ndarray) -> Lesson:
+        """Some of the cases."""
+        return Lesson(self.X[rows], self.is_positive[rows], self.weight[rows], self.own_weight[rows], self.columns)
+
+    def cases(self) -> Cases:
+        """The cases as training data."""
+        return Cases(self.X, self.is_positive, self.weight, self.columns)
+
+
+@dataclass(frozen=True, eq=False)
+class Learned:
+    """Rules and shapes on bins, and the log-odds of each."""
+
+    table: BinTable
+    rules: list[BinRule]
+    grouped: list[Grouped]
+    points: Refit
+
+
+def learn(
+    lesson: Lesson, target: np.ndarray, limits: Limits, direction: np.ndarray, seed: int, threads: Threads
+) -> Learned:
+    """Learn rules and a card from cases and their soft targets, float64 (n,)."""
+    table = BinTable.from_rows(lesson.X, lesson.cases().n_categories, lesson.weight, MAX_BINS, threads)
+    school = School(table, lesson, target, limits, direction, seed, threads)
+    rules = school.find_rules() if limits.max_rules else []
+    grouped = school.make_card(rules) if limits.max_features else []
+    rules, points = school.prune(rules, grouped)
+    return Learned(table, rules, grouped, points.in_order(table, grouped, direction))
+
+
+class School:
+    """One table, and the steps of learning from it."""
+
+    def __init__(
+        self, table: BinTable, lesson: Lesson, target: np.ndarray, limits: Limits, direction: np.ndarray, seed: int,
+        threads: Threads,
+    ):  # fmt: skip
+        self._table, self._lesson, self._target, self._limits = table, lesson, target, limits
+        self._direction, self._seed, self._threads = direction, seed, threads
+        allowed = np.column_stack((direction <= 0, direction >= 0)).astype(np.uint8)
+        look = SearchLimits(limits.max_conditions, BEAM_WIDTH, PRICE, LEAST_ROWS, LEAST_POSITIVES)
+        self._search = RuleSearch(table, target, lesson.is_positive, lesson.weight, look, allowed, threads)
+
+    def refit(self, rules: Sequence[BinRule], grouped: Sequence[Grouped] = ()) -> Refit:
+        """Fit all terms together."""
+        holds = []
+        for rule in rules:
+            held = np.zeros(len(self._table), bool)
+            held[rule.rows] = True
+            holds.append(held)
+        group_of = [each.group[self._table.by_column[each.feature]] for each in grouped]
+        priors = [each.values for each in grouped]
+        return refit(holds, group_of, priors, self._target, self._lesson.weight, self._threads)
+
+    # --- rules --------------------------------------------------------------------------------------------------
+
+    def find_rules(self) -> list[BinRule]:
+        """Rules one by one, as long as they are worth their price; none if chance finds rules as good."""
+        if not self._search.is_better_than_luck(np.random.default_rng(self._seed)):
+            return []
+        rules: list[BinRule] = []
+        while len(rules) < self._limits.max_rules:
+            self._expect(self.refit(rules))
+            found = self._next_rule(rules)
+            if found is None or self._n_conditions([*rules, found]) > self._limits.max_total_conditions:
+                break
+            rules.append(found)
+        return self.prune(self._searched_again(rules), [])[0]
+
+    def _expect(self, points: Refit) -> None:
+        self._search.expect(1.0 / (1.0 + np.exp(-points.score)))
+
+    def _next_rule(self, rules: Sequence[BinRule]) -> BinRule | None:
+        """The best new rule, or the best rule inside one of the rules."""
+        best = self._search.best_rule()
+        for parent in rules:
+            is_free = not any(self._direction[f] for f in parent.masks)  # a correction could turn its direction around
+            if parent.parent is None and is_free and parent.n_conditions < self._limits.max_conditions:
+                inside = self._search.best_inside(parent)
+                if inside is not None and (best is None or inside.value > best.value):
+                    best = inside
+        return best
+
+    def _searched_again(self, rules: list[BinRule]) -> list[BinRule]:
+        """The rules, each taken out once and replaced by the best rule for its place if that is better."""
+        value = self._value(rules)
+        parents = {id(rule.parent) for rule in rules}
+        for place, rule in enumerate(rules):
+            if rule.parent is not None or id(rule) in parents:
+                continue
+            self._expect(self.refit([*rules[:place], *rules[place + 1 :]]))
+            other = self._search.best_rule()
+            trial = rules if other is None else [*rules[:place], other, *rules[place + 1 :]]
+            is_allowed = self._n_conditions(trial) <= self._limits.max_total_conditions
+            if trial is not rules and is_allowed and (value_of_trial := self._value(trial)) > value + 1e-9:
+                rules, value = trial, value_of_trial
+        return rules
+
+    def _value(self, rules: Sequence[BinRule]) -> float:
+        """Log-likelihood of the rules minus the price of their conditions."""
+        loss = log_loss(self.refit(rules).score, self._target, self._lesson.weight)
+        return -float(loss) - PRICE * self._n_conditions(rules)
+
+    def _n_conditions(self, rules: Sequence[BinRule]) -> int:
+        return sum(rule.n_conditions for rule in rules)
+
+    def prune(self, rules: list[BinRule], grouped: Sequence[Grouped]) -> tuple[list[BinRule], Refit]:
+        """Drop rules worth too little, the least first, and flags that lower the score; return the rest and its points.
+
+        A rule inside a dropped one stands on its own if it raises the score, else it goes too.
+        """
+        points = self.refit(rules, grouped)
+        while rules:
+            worth = points.worth.copy()
+            worth[[rule.parent is None and beta <= 0 for rule, beta in zip(rules, points.rules, strict=True)]] = -1.0
+            least = int(np.argmin(worth))
+            if worth[least] >= LEAST_WORTH:
+                break
+            dropped = rules[least]
+            kept = [(rule, beta) for rule, beta in zip(rules, points.rules, strict=True) if rule is not dropped]
+            rules = [
+                rule if rule.parent is not dropped else replace(rule, parent=None)
+                for rule, beta in kept
+                if rule.parent is not dropped or beta > 0
+            ]
+            points = self.refit(rules, grouped)
+        return rules, points
+
+    # --- card ---------------------------------------------------------------------------------------------------
+
+    def make_card(self, rules: Sequence[BinRule]) -> list[Grouped]:
+        """Shapes of the features that matter most beside the rules."""
+        lesson, offset = self._lesson, self.refit(rules).score
+        bag_of = (row_hashes(lesson.X, self._seed) % np.uint64(HELD_OUT_SHARE)).astype(np.int64)
+        shapes = boost_shapes(self._table, self._target, lesson.weight, offset, self._direction, bag_of, self._threads)
+        rate = 1.0 / (1.0 + np.exp(-offset))
+        limits = self._limits
+        return cut_shapes(
+            self._table, shapes, lesson.weight * rate * (1.0 - rate), limits.max_features, limits.max_bins_per_feature
+        )

@@ -1,0 +1,442 @@
+"""`RedFlags`: a few rules with points, and a card of points for the rest."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from toprank._compat import HasMethods, Interval, StrOptions
+from toprank._core.threads import Threads, resolve_n_jobs
+from toprank.data.cases import Cases, sample_cases
+from toprank.data.encoding import original_values
+from toprank.data.frames import make_frame
+from toprank.explain.reasons import Reason, kept_shares, strongest, typical_row
+from toprank.explain.rows import Step, value_step
+from toprank.explain.values import Originals, originals_by_feature
+from toprank.files.model_file import without_prefix
+from toprank.rankers.base import RANKER_CONSTRAINTS, Ranker
+from toprank.rankers.greedy.monotone import MONOTONIC_CST, read_directions
+from toprank.rankers.growth import CV
+from toprank.rankers.points.card import Card
+from toprank.rankers.points.explanation import PointsExplanation
+from toprank.rankers.points.flag_text import page
+from toprank.rankers.points.flags import TOP, Flag, Flags
+from toprank.rankers.points.learning import Learned, Lesson, Limits, learn
+from toprank.rankers.points.shapes import refit
+from toprank.rankers.points.teaching import Teacher, soft_targets
+from toprank.rankers.progress import progress
+from toprank.rankers.unseen import Fold, HeldOut, Unseen, by_folds, held_out_folds
+from toprank.words.counts import plural
+
+SEARCH_ROWS = 50_000
+"""Most cases that rules and shapes are learned from: all positives that fit in half of it, and random negatives,
+weighted up. Points are then fitted on all cases."""
+
+
+@dataclass(frozen=True, eq=False)
+class FlagsAndCard:
+    """A fitted model: rules and a card, both in points."""
+
+    flags: Flags
+    card: Card
+
+    def decision_function(self, matrix: np.ndarray, threads: Threads | None = None) -> np.ndarray:
+        """Return the score of each encoded row, float64 (n,)."""
+        return self.card.decision_function(matrix, threads) + self.flags.decision_function(matrix, threads)
+
+
+class RedFlags(Ranker):
+    """A few rules with points, and a small card of points for everything else: a model that fits on one page.
+
+    The score of a case is the sum of the points of the rules that hold for it and of the points of its values on the
+    card. Rules are found one by one, each where the cases have most positives beyond what the model expects so far;
+    a rule inside another corrects it ("if also ..."). Cases with shuffled labels would get no rule. What the rules do
+    not explain goes to the card. Outcomes are mixed with what a teacher, gradient boosting by default, predicts for
+    cases that it has not seen, so that rules follow what holds in general.
+
+    Parameters
+    ----------
+    max_rules : int, default 20
+        Most rules, those inside others included; 0 makes a scorecard.
+    max_conditions : int, default 4
+        Most conditions of a rule. A rule inside another counts with the conditions of both; both ends of a range count.
+    max_total_conditions : int, default 40
+        Most conditions of all rules together.
+    max_features : int, default 12
+        Most columns on the card; 0 makes a set of rules.
+    max_bins_per_feature : int, default 5
+        Most different points of a column on the card, missing values included.
+    points : int or None, default 10
+        Points per unit of log-odds: 10 points multiply the odds by 2.72. All points are whole numbers. None leaves
+        log-odds as they are.
+    teacher : "auto", None or classifier, default "auto"
+        Model whose predictions are mixed with the outcomes. "auto" is scikit-learn's gradient boosting. A classifier
+        must have `predict_proba`; it gets the encoded table: numbers with NaN, categories as codes. None learns from
+        the outcomes alone, which is faster and usually ranks a little worse.
+    monotonic_cst : array-like of -1, 0, 1 per column, dict of names, or None
+        1: the score must not fall as the column rises; -1: must not rise. Only numbers.
+    cv : int, splitter, list of splits or None, default 5
+        Folds of the whole procedure that hit rates of new cases come from; 0 turns them off.
+    budget : int, float or None
+        Cases that can be checked, as a count or a share: `predict` flags these.
+    pos_label, categorical_features, keep_columns
+        As in `MetaAP`.
+    n_jobs : int or None
+        Threads; the model is the same for any number.
+    random_state : int, RandomState or None
+        Seed of folds and of the test against luck; None means 0.
+    verbose : int, default 0
+        1 shows progress.
+
+    Attributes
+    ----------
+    flags_ : Flags
+        The rules with their points.
+    card_ : Card
+        Points of values, and the base of the score.
+    rates_ : HitRates
+        Hit rate by score, of new cases; with cv=0 of the training cases.
+
+    Examples
+    --------
+    >>> from toprank import RedFlags
+    >>> from toprank.datasets import make_audit
+    >>> data = make_audit(6000, random_state=0)
+    >>> model = RedFlags(teacher=None, cv=0, max_features=0).fit(data.X, data.y)
+    >>> model.flags_[0].points > 20
+    True
+    """
+
+    _parameter_constraints: dict[str, list[Any]] = {
+        **RANKER_CONSTRAINTS,
+        "max_rules": [Interval(Integral, 0, 60, closed="both")],
+        "max_conditions": [Interval(Integral, 1, 10, closed="both")],
+        "max_total_conditions": [Interval(Integral, 1, None, closed="left")],
+        "max_features": [Interval(Integral, 0, None, closed="left")],
+        "max_bins_per_feature": [Interval(Integral, 2, 32, closed="both")],
+        "points": [Interval(Integral, 1, None, closed="left"), None],
+        "teacher": [StrOptions({"auto"}), HasMethods(["fit", "predict_proba"]), None],
+        "monotonic_cst": MONOTONIC_CST,
+        "cv": CV,
+        "random_state": ["random_state"],
+        "verbose": ["verbose"],
+    }
+
+    flags_: Flags
+    card_: Card
+
+    def __init__(
+        self,
+        *,
+        max_rules: int = 20,
+        max_conditions: int = 4,
+        max_total_conditions: int = 40,
+        max_features: int = 12,
+        max_bins_per_feature: int = 5,
+        points: int | None = 10,
+        teacher: Any = "auto",
+        monotonic_cst: Any = None,
+        cv: Any = 5,
+        budget: int | float | None = None,
+        pos_label: Any = None,
+        categorical_features: Any = None,
+        keep_columns: Any = None,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ):
+        self.max_rules = max_rules
+        self.max_conditions = max_conditions
+        self.max_total_conditions = max_total_conditions
+        self.max_features = max_features
+        self.max_bins_per_feature = max_bins_per_feature
+        self.points = points
+        self.teacher = teacher
+        self.monotonic_cst = monotonic_cst
+        self.cv = cv
+        self.budget = budget
+        self.pos_label = pos_label
+        self.categorical_features = categorical_features
+        self.keep_columns = keep_columns
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    # --- fitting ------------------------------------------------------------------------------------------------
+
+    def _fit_model(self, data: Cases, threads: Threads) -> Unseen | None:
+        direction = read_directions(self.monotonic_cst, data.columns, data.is_categorical, "RedFlags")
+        if direction is None:
+            direction = np.zeros(len(data.columns), np.int8)
+        lesson = self._lesson(data)
+        folds = [
+            replace(fold, own_weight=lesson.own_weight)
+            for fold in held_out_folds(lesson.cases(), self.cv, self.random_state, len(lesson))
+        ]
+        seed = check_random_state(0 if self.random_state is None else self.random_state).randint(2**31)
+        target, targets = self._targets(lesson, folds, data.is_categorical, threads)
+        parts = []
+        for fold, own in progress(list(zip(folds, targets, strict=True)), len(folds), "folds", self.verbose > 0):
+            model = self._model(
+                learn(lesson.take(fold.inside), own[fold.inside], self._limits, direction, seed, threads)
+            )
+            parts.append(HeldOut.from_fold(lesson.cases(), fold, model.decision_function))
+        learned = learn(lesson, target, self._limits, direction, seed, threads)
+        if len(lesson) >= SEARCH_ROWS:
+            learned = self._refitted(learned, data, threads)
+        model = self._model(learned)
+        self.flags_, self.card_ = _with_figures(model.flags, data), model.card
+        return Unseen(parts, by_folds(len(parts))) if parts else None
+
+    def _lesson(self, data: Cases) -> Lesson:
+        """The cases to learn from: distinct ones, unless given folds refer to rows of the table."""
+        if self.cv is None or isinstance(self.cv, int | np.integer):
+            return Lesson.from_cases(data, *sample_cases(data.is_positive, data.weight, SEARCH_ROWS))
+        weight = np.ones(len(data.X)) if data.weight is None else data.weight
+        return Lesson(data.X, data.is_positive, weight, weight, data.columns)
+
+    def _targets(
+        self, lesson: Lesson, folds: list[Fold], is_categorical: np.ndarray, threads: Threads
+    ) -> tuple[np.ndarray, list[np.ndarray]]:
+        """Soft targets for all cases and for each fold."""
+        if self.teacher is None:
+            own = lesson.is_positive.astype(np.float64)
+            return own, [own] * len(folds)
+        teacher = Teacher(None if self.teacher == "auto" else self.teacher, is_categorical)
+        return soft_targets(lesson, teacher, folds, self.random_state, threads)
+
+    @property
+    def _limits(self) -> Limits:
+        return Limits(self.max_rules, self.max_conditions, self.max_total_conditions, self.max_features,
+                      self.max_bins_per_feature)  # fmt: skip
+
+    @property
+    def _scale(self) -> float:
+        """Points per unit of log-odds."""
+        return 1.0 if self.points is None else float(self.points)
+
+    def _model(self, learned: Learned) -> FlagsAndCard:
+        """Rules and a card in points, from log-odds on bins."""
+        table, found = learned.table, learned.points
+        beta = found.rules * self._scale
+        shapes, base = [], found.base * self._scale
+        for each, values in zip(learned.grouped, found.groups, strict=True):
+            points = values * self._scale
+            usual = float(points[each.usual])  # it gets no points, so that points say what is unusual
+            base += usual
+            shapes.append(each.to_shape(table, (np.round(points - usual) + 0.0) if self.points else points - usual))
+        card = Card(tuple(shape for shape in shapes if shape.largest > 0), base, self._scale)
+        if self.points is not None:
+            beta, card = np.round(beta) + 0.0, replace(card, base=float(np.round(base)) + 0.0)
+        flags = []
+        places = {id(rule): place for place, rule in enumerate(learned.rules)}
+        for rule, value in zip(learned.rules, beta.tolist(), strict=True):
+            conditions = tuple(table.condition(f, mask, self.columns_[f]) for f, mask in rule.masks.items())
+            inside = TOP if rule.parent is None else places[id(rule.parent)]
+            flags.append(Flag(conditions, value, inside))
+        return FlagsAndCard(_in_print_order(flags, len(self.columns_)), card)
+
+    def _refitted(self, learned: Learned, data: Cases, threads: Threads) -> Learned:
+        """The same rules and groups of bins, with log-odds fitted on all rows of the table."""
+        unscaled = FlagsAndCard(
+            Flags(tuple(
+                Flag(tuple(learned.table.condition(f, mask, self.columns_[f]) for f, mask in rule.masks.items()), 1.0)
+                for rule in learned.rules
+            ), len(self.columns_)),
+            Card(tuple(
+                each.to_shape(learned.table, np.arange(len(each.values), dtype=np.float64)) for each in learned.grouped
+            )),
+        )  # fmt: skip
+        holds = list(unscaled.flags.holds(data.X).T)
+        groups = unscaled.card.contributions(data.X)
+        group_of = [groups[:, each.feature].astype(np.int64) for each in learned.grouped]
+        weight = np.ones(len(data.X)) if data.weight is None else data.weight
+        priors = [each.values for each in learned.grouped]
+        points = refit(holds, group_of, priors, data.is_positive.astype(np.float64), weight, threads)
+        return replace(learned, points=points)
+
+    def _set_cutoff(self, data: Any, threads: Threads, unseen: Unseen | None) -> None:
+        super()._set_cutoff(data, threads, unseen)
+        if not self.rates_.is_for_new_cases or not len(self.flags_):
+            return
+        rows, score = self._score_training_rows(data, threads)
+        holds = self.flags_.holds(data.X[rows])
+        weight = np.ones(len(score)) if data.weight is None else data.weight[rows]
+        flags = []
+        for flag, held in zip(self.flags_, holds.T, strict=True):
+            held = held & (weight > 0)
+            rate = self.rates_.of_group(score[held], weight[held])[0] if held.any() else np.nan
+            flags.append(replace(flag, hit_rate=rate))
+        self.flags_ = Flags(tuple(flags), len(self.columns_))
+
+    # --- scoring and explaining ---------------------------------------------------------------------------------
+
+    def _score_rows(self, matrix: np.ndarray, threads: Threads) -> np.ndarray:
+        return FlagsAndCard(self.flags_, self.card_).decision_function(matrix, threads)
+
+    def _reasons(
+        self, matrix: np.ndarray, n_reasons: int, originals: Originals, gain: np.ndarray | None
+    ) -> list[list[Reason]]:
+        """Rules that hold, with the flags inside them, and values on the card, strongest first."""
+        typical = self.card_.contributions(typical_row(self.columns_)[None])
+        card = (self.card_.contributions(matrix) - typical) / self._scale
+        holds = self.flags_.holds(matrix)
+        tops = [place for place, flag in enumerate(self.flags_) if flag.inside == TOP]
+        around = [place if flag.inside == TOP else flag.inside for place, flag in enumerate(self.flags_)]
+        points = np.array([flag.points for flag in self.flags_]).reshape(-1) / self._scale
+        rules = np.zeros((len(matrix), len(self.flags_)))
+        for place, top in enumerate(around):
+            rules[:, top] += holds[:, place] * points[place]
+        share = np.ones(len(matrix)) if gain is None else kept_shares(np.hstack((card, rules)), gain)
+        on_card = strongest(card * share[:, None], self.columns_, matrix, n_reasons, originals)
+        out = []
+        for row, found in enumerate(on_card):
+            flagged = [
+                self._flag_reason(place, matrix[row], float(rules[row, place] * share[row]))
+                for place in tops
+                if holds[row, place] and rules[row, place] > 0
+            ]
+            every = sorted([*flagged, *found], key=lambda reason: -reason.strength)
+            out.append(every[:n_reasons])
+        return out
+
+    def _flag_reason(self, place: int, row: np.ndarray, log_odds: float) -> Reason:
+        """One rule that holds as a reason: its conditions with the values of the row."""
+        flag = self.flags_[place]
+        names = ", ".join(condition.column.name for condition in flag.conditions)
+        text = ", ".join(condition.text(float(row[condition.feature])) for condition in flag.conditions)
+        return Reason(names, None, float(min(np.exp(log_odds), 1000.0)), text)
+
+    def explain(self, X: Any) -> list[PointsExplanation]:
+        """Explain the score of each row: the rules that hold and the points of its values; they add up to the score."""
+        matrix = self._encode(X)
+        with Threads(resolve_n_jobs(self.n_jobs)) as threads:
+            score = self._score_rows(matrix, threads)
+        rate = self.rates_.at(score)
+        holds, card = self.flags_.holds(matrix), self.card_.contributions(matrix)
+        originals = originals_by_feature(self.columns_, matrix, card != 0, original_values(X, self._input_names))
+        out = []
+        for i in range(len(matrix)):
+            steps = [
+                Step("red flag", place + 1, flag.points, f"red flag {place + 1}: {flag.text()}")
+                for place, flag in enumerate(self.flags_)
+                if holds[i, place]
+            ]
+            steps += [
+                value_step(
+                    self.columns_[f], matrix[i, f], float(card[i, f]), originals[f][i] if f in originals else None
+                )
+                for f in np.flatnonzero(card[i]).tolist()
+            ]
+            steps.sort(key=lambda step: -step.contribution)
+            lift = float(rate[i] / self.base_rate_)
+            out.append(PointsExplanation(float(score[i]), self.card_.base, float(rate[i]), lift, tuple(steps)))
+        return out
+
+    @property
+    def feature_importances_(self) -> np.ndarray:
+        """Share of each column in all points, float64 (n_features,): those of a rule are shared by its columns.
+
+        Points count by the training cases that have them; a card's by the spread between its bins.
+        """
+        check_is_fitted(self)
+        out = np.zeros(len(self.columns_))
+        for flag in self.flags_:
+            share = min(flag.n / self.n_cases_, 1.0)
+            for condition in flag.conditions:
+                out[condition.feature] += abs(flag.points) * np.sqrt(share * (1 - share)) / len(flag.conditions)
+        for shape in self.card_.shapes:
+            out[shape.feature] += float(np.std(shape.points))
+        total = out.sum()
+        return out / total if total > 0 else out
+
+    # --- files and text -----------------------------------------------------------------------------------------
+
+    def rules(self) -> Any:
+        """Return the rules as a frame: rule, points, n, positives, hit_rate, inside (number of the flag around it)."""
+        check_is_fitted(self)
+        return make_frame(
+            {
+                "number": list(range(1, len(self.flags_) + 1)),
+                "rule": [flag.text() for flag in self.flags_],
+                "points": [flag.points for flag in self.flags_],
+                "inside": [flag.inside + 1 if flag.inside != TOP else 0 for flag in self.flags_],
+                "n": [flag.n for flag in self.flags_],
+                "positives": [flag.positives for flag in self.flags_],
+                "hit_rate": [flag.hit_rate for flag in self.flags_],
+            },
+            self._backend,
+        )
+
+    def to_text(self, *, exact: bool = False) -> str:
+        """Return the whole model on a page: rules with their points and hits, then the card.
+
+        Parameters
+        ----------
+        exact : bool, default False
+            Numbers with all their digits, and every category.
+        """
+        check_is_fitted(self)
+        return page(self.flags_, self.card_, self.columns_, self.rates_, self.base_rate_, exact=exact)
+
+    def to_plain(self) -> dict[str, Any]:
+        """Return the model as plain values for other programs: class, columns, rules, card. `save` keeps everything."""
+        check_is_fitted(self)
+        return {
+            "class": type(self).__name__,
+            "columns": [column.to_dict() for column in self.columns_],
+            "rules": [flag.to_dict() for flag in self.flags_],
+            "card": {name: array.tolist() for name, array in self.card_.to_arrays().items()},
+        }
+
+    def _size_in_words(self) -> str:
+        rules = f"{plural(len(self.flags_), 'rule')} with {plural(self.flags_.n_conditions, 'condition')}"
+        return f"{rules}, a card of {plural(len(self.card_), 'column')}"
+
+    def _figures(self) -> dict[str, Any]:
+        return {
+            "n_rules": len(self.flags_),
+            "n_conditions": self.flags_.n_conditions,
+            "n_card_columns": len(self.card_),
+        }
+
+    def _to_arrays(self) -> dict[str, np.ndarray]:
+        parts = {"flags_": self.flags_.to_arrays(), "card_": self.card_.to_arrays()}
+        own = {prefix + name: array for prefix, arrays in parts.items() for name, array in arrays.items()}
+        return super()._to_arrays() | own
+
+    def _from_arrays(self, arrays: dict[str, np.ndarray]) -> None:
+        super()._from_arrays(arrays)
+        self.flags_ = Flags.from_arrays(without_prefix(arrays, "flags_"), self.columns_)
+        self.card_ = Card.from_arrays(without_prefix(arrays, "card_"), self.columns_)
+
+
+def _in_print_order(flags: list[Flag], n_features: int) -> Flags:
+    """Rules with the most points first, each followed by the flags inside it; those without points are dropped.
+
+    A flag inside a dropped one stands on its own.
+    """
+    kept = [place for place, flag in enumerate(flags) if flag.points]
+    tops = [place for place in kept if flags[place].inside not in kept]
+    order = []
+    for top in sorted(tops, key=lambda place: (-flags[place].points, place)):
+        order += [top, *(place for place in kept if flags[place].inside == top)]
+    position = {old: new for new, old in enumerate(order)}
+    return Flags(tuple(replace(flags[i], inside=position.get(flags[i].inside, TOP)) for i in order), n_features)
+
+
+def _with_figures(flags: Flags, data: Cases) -> Flags:
+    """The rules with the training cases for which they hold."""
+    if not len(flags):
+        return flags
+    holds = flags.holds(data.X)
+    weight = np.ones(len(data.X)) if data.weight is None else data.weight
+    counts = zip(flags, weight @ holds, (weight * data.is_positive) @ holds, strict=True)
+    return Flags(
+        tuple(replace(flag, n=float(n), positives=float(positives)) for flag, n, positives in counts), flags.n_features
+    )

@@ -1,0 +1,339 @@
+"""Search for rules: a beam of conditions on bins, each condition then chosen again, and rules inside rules."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from toprank._core.rule_search import (
+    IS_KNOWN,
+    IS_MISSING,
+    SLOTS,
+    add_rule_sums,
+    best_conditions,
+    keep_rows,
+)
+from toprank._core.threads import Threads
+from toprank.rankers.points.bins import BinTable
+
+MOST_NAMED = 3
+"""Most categories that a condition names."""
+
+THRESHOLDS = math.log(64)
+"""Log of the conditions that a number offers; categories that offer more choices pay the difference."""
+
+PRICE_OF_MISSING = 0.5
+"""Price of "or missing", in log-likelihood."""
+
+FIXED_POINT_BITS = 60
+"""Weights are scaled so that the sum over all rows takes at most this many bits."""
+
+NULL_DRAWS = 9
+"""Times that labels are shuffled, to see what the best rule gains by luck."""
+
+NULL_QUANTILE = 3.14
+"""Standard deviations above the mean of the 99 % quantile of a Gumbel distribution."""
+
+
+@dataclass(frozen=True, eq=False)
+class BinRule:
+    """A rule on bins.
+
+    Attributes
+    ----------
+    masks : dict of int to bool array
+        Codes that qualify, by feature; missing values last.
+    rows : int32 array
+        Rows for which it holds, ascending.
+    value : float
+        Gain in log-likelihood minus the price of its conditions, those of its parent apart.
+    price : float
+        Price of all its conditions.
+    n_conditions : int
+        With those of its parent.
+    parent : BinRule or None
+        The rule inside which it was found.
+    """
+
+    masks: dict[int, np.ndarray] = field(default_factory=dict)
+    rows: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int32))
+    value: float = -np.inf
+    price: float = 0.0
+    n_conditions: int = 0
+    parent: BinRule | None = None
+
+    @property
+    def key(self) -> tuple[tuple[int, bytes], ...]:
+        """What two equal rules have in common."""
+        return tuple((f, self.masks[f].tobytes()) for f in sorted(self.masks))
+
+
+@dataclass(frozen=True)
+class SearchLimits:
+    """How rules may look.
+
+    Attributes
+    ----------
+    max_conditions : int
+        Most conditions of a rule, those of its parent included.
+    width : int
+        Rules that are kept at every step.
+    price : float
+        Gain in log-likelihood that a condition must bring.
+    min_samples, min_positives : float
+        Least weight of all rows and of positives in a rule.
+    """
+
+    max_conditions: int
+    width: int
+    price: float
+    min_samples: float
+    min_positives: float
+
+
+class RuleSearch:
+    """Searches rules for rows that have more positives than a model expects.
+
+    Parameters
+    ----------
+    table : BinTable
+    target : float64 array of shape (n,)
+        Share of a positive that each row has, 0 to 1.
+    is_positive : bool array of shape (n,)
+    weight : float64 array of shape (n,)
+        All above 0.
+    limits : SearchLimits
+    allowed : uint8 array of shape (n_features, 2)
+        Whether "at most" and "above" may be asked of each feature.
+    threads : Threads
+    """
+
+    def __init__(
+        self,
+        table: BinTable,
+        target: np.ndarray,
+        is_positive: np.ndarray,
+        weight: np.ndarray,
+        limits: SearchLimits,
+        allowed: np.ndarray,
+        threads: Threads,
+    ):
+        self._table, self._limits, self._allowed, self._threads = table, limits, allowed, threads
+        self._target, self._is_positive, self._weight = target, is_positive, weight
+        bits = FIXED_POINT_BITS - math.ceil(math.log2(max(float(weight.sum()), 1e-300)))
+        self._scale = 2.0 ** min(bits, 1000)
+        self._price = self._prices()
+        self.all_rows = np.arange(len(table), dtype=np.int32)
+        self._values = np.zeros((len(table), 4), np.int64)
+
+    def expect(self, rate: np.ndarray) -> None:
+        """Set the rate that the present model expects of each row, float64 (n,)."""
+        self._values = self._fixed(self._target, rate, self._is_positive)
+
+    def _fixed(self, target: np.ndarray, rate: np.ndarray, is_positive: np.ndarray) -> np.ndarray:
+        """Channels of the sums in fixed point."""
+        w = self._weight
+        channels = np.column_stack((w * target, w * rate, w, w * is_positive))
+        return np.round(channels * self._scale).astype(np.int64)
+
+    def _prices(self) -> np.ndarray:
+        """Price of a condition on a feature that the rule does not use yet, by feature and slot."""
+        table, price = self._table, np.full((self._table.n_features, SLOTS), self._limits.price)
+        for f in range(table.n_features):
+            if table.is_categorical[f]:
+                price[f, :MOST_NAMED] += [self._surcharge(f, m) for m in range(1, MOST_NAMED + 1)]
+            else:
+                price[f, 2:4] += PRICE_OF_MISSING
+        return price
+
+    def _surcharge(self, feature: int, n_named: int) -> float:
+        """What naming so many categories costs more than a threshold."""
+        n = int(self._table.n_bins[feature])
+        return max(0.0, math.log(max(math.comb(n, min(n_named, n)), 1)) - THRESHOLDS)
+
+    # --- one condition ------------------------------------------------------------------------------------------
+
+    def _sums(self, rows: np.ndarray, values: np.ndarray) -> np.ndarray:
+        """Sums over some rows by bin, int64 (total_bins, 4)."""
+        table = self._table
+        parts = np.array_split(rows, max(1, min(self._threads.n_threads, len(rows) // 8192)))
+
+        def add(part: np.ndarray) -> np.ndarray:
+            out = np.zeros((int(table.at[-1]), 4), np.int64)
+            add_rule_sums(table.codes, part, values, table.at, out)
+            return out
+
+        total: np.ndarray = np.add.reduce(self._threads.run(add, parts))
+        return total
+
+    def _candidates(self, rule: BinRule, values: np.ndarray, either_sign: bool) -> Candidates:
+        """The best conditions to add to a rule, by feature and slot."""
+        table, limits = self._table, self._limits
+        d = table.n_features
+        found = Candidates(rule, np.full((d, SLOTS), -np.inf), np.zeros((d, SLOTS), np.int64),
+                           np.zeros((d, SLOTS, 4), np.int64), np.full((d, 3), -1))  # fmt: skip
+        is_free = self._allowed.min(axis=1, keepdims=True)  # a rule that may lower the score asks nothing of the others
+        allowed = self._allowed * is_free if either_sign else self._allowed
+        best_conditions(
+            self._sums(rule.rows, values), table.at, table.is_categorical, 1.0 / self._scale,
+            np.array([limits.min_samples, limits.min_positives]), either_sign, allowed, MOST_NAMED,
+            found.gains, found.cuts, found.sums, found.named,
+        )  # fmt: skip
+        return found
+
+    def _mask(self, found: Candidates, feature: int, slot: int) -> np.ndarray:
+        """Codes of a feature that qualify in the rule with one more condition."""
+        n = int(self._table.n_bins[feature])
+        mask = np.zeros(n + 1, bool)
+        if slot == IS_MISSING:
+            mask[n] = True
+        elif slot == IS_KNOWN:
+            mask[:n] = True
+        elif self._table.is_categorical[feature]:
+            mask[found.named[feature, : slot + 1]] = True
+        else:
+            cut = int(found.cuts[feature, slot])
+            mask[: cut + 1] = slot % 2 == 0
+            mask[cut + 1 : n] = slot % 2 == 1
+            mask[n] = slot > 1
+        known = found.rule.masks.get(feature)
+        return mask if known is None else mask & known
+
+    def _price_of(self, masks: dict[int, np.ndarray]) -> tuple[float, int]:
+        """Price and number of conditions."""
+        total, count = 0.0, 0
+        for f, mask in masks.items():
+            n, named = self._table.n_conditions(f, mask), int(mask[:-1].sum())
+            count += n
+            total += n * self._limits.price
+            if self._table.is_categorical[f]:
+                total += self._surcharge(f, named) if named <= MOST_NAMED else 0.0
+            elif mask[-1] and named:
+                total += PRICE_OF_MISSING
+        return total, count
+
+    def _extended(self, found: Candidates, feature: int, slot: int) -> BinRule:
+        """The rule with one more condition, without its rows."""
+        rule = found.rule
+        masks = {**rule.masks, feature: self._mask(found, feature, slot)}
+        price, n_conditions = self._price_of(masks)
+        value = float(found.gains[feature, slot]) - price + (0.0 if rule.parent is None else rule.parent.price)
+        return BinRule(masks, rule.rows, value, price, n_conditions, rule.parent)
+
+    def _with_rows(self, rule: BinRule, rows: np.ndarray, features: Sequence[int]) -> BinRule:
+        """The rule with those of `rows` that meet its conditions on some features."""
+        for feature in features:
+            kept = np.empty(len(rows), np.int32)
+            n = keep_rows(self._table.codes, rows, feature, rule.masks[feature].view(np.uint8), kept)
+            rows = kept[:n].copy()
+        return replace(rule, rows=rows)
+
+    # --- whole rules --------------------------------------------------------------------------------------------
+
+    def best_rule(self) -> BinRule | None:
+        """The best rule on all rows; None if none is worth its price."""
+        return self._search(BinRule(rows=self.all_rows), self._values, False)
+
+    def best_inside(self, parent: BinRule) -> BinRule | None:
+        """The best rule for some of the rows of another, which have more or fewer positives than the rest of it."""
+        return self._search(replace(parent, parent=parent, value=-np.inf), self._values, True)
+
+    def _search(self, start: BinRule, values: np.ndarray, either_sign: bool) -> BinRule | None:
+        """The best rule that a beam finds from a start, refined; None if none is worth its price."""
+        beam, best, seen = [start], None, set()
+        for _ in range(self._limits.max_conditions - start.n_conditions):
+            every = self._threads.run(lambda rule: self._candidates(rule, values, either_sign), beam)
+            offers = sorted(
+                (-value, i, f, slot) for i, found in enumerate(every) for value, f, slot in self._offers(found)
+            )
+            beam, sums = [], set()
+            for _, i, f, slot in offers:
+                if len(beam) == self._limits.width:
+                    break
+                rows_key = every[i].sums[f, slot].tobytes()
+                if rows_key in sums:
+                    continue
+                sums.add(rows_key)
+                rule = self._extended(every[i], f, slot)
+                if rule.key not in seen:
+                    seen.add(rule.key)
+                    beam.append(self._with_rows(rule, every[i].rule.rows, [f]))
+            leader = max(beam, key=lambda rule: rule.value, default=None)
+            if leader is not None and (best is None or leader.value > best.value):
+                best = leader
+        if best is None or best.value <= 0:
+            return None
+        return self._refined(best, start, values, either_sign)
+
+    def _offers(self, found: Candidates) -> list[tuple[float, int, int]]:
+        """Value, feature and slot of each condition that the rule has room for."""
+        rule, most = found.rule, self._limits.max_conditions
+        spent = rule.price - (0.0 if rule.parent is None else rule.parent.price)
+        value = found.gains - spent - self._price
+        if rule.n_conditions >= most:
+            value[:] = -np.inf
+        for f in rule.masks:  # a tighter bound on a feature used before takes no further condition
+            for slot in np.flatnonzero(np.isfinite(found.gains[f])).tolist():
+                extended = self._extended(found, f, slot)
+                value[f, slot] = extended.value if extended.n_conditions <= most else -np.inf
+        features, slots = np.nonzero(np.isfinite(value))
+        return list(zip(value[features, slots].tolist(), features.tolist(), slots.tolist(), strict=True))
+
+    def _refined(self, rule: BinRule, start: BinRule, values: np.ndarray, either_sign: bool) -> BinRule:
+        """The rule with each condition freed in turn and chosen again, as long as that raises its value."""
+        while True:
+            before = rule
+            for feature in [f for f in rule.masks if f not in start.masks]:
+                if feature in rule.masks:
+                    rule = self._chosen_again(rule, feature, start, values, either_sign)
+            if rule is before:
+                return rule
+
+    def _chosen_again(
+        self, rule: BinRule, feature: int, start: BinRule, values: np.ndarray, either_sign: bool
+    ) -> BinRule:
+        """The rule with the best condition in place of its conditions on one feature."""
+        masks = {f: mask for f, mask in rule.masks.items() if f != feature}
+        price, n_conditions = self._price_of(masks)
+        less = BinRule(masks, start.rows, -np.inf, price, n_conditions, rule.parent)
+        less = self._with_rows(less, start.rows, [f for f in masks if f not in start.masks])
+        found = self._candidates(less, values, either_sign)
+        value, f, slot = max(self._offers(found), default=(-np.inf, -1, -1))
+        if value <= rule.value + 1e-9:
+            return rule
+        return self._with_rows(self._extended(found, f, slot), less.rows, [f])
+
+    def is_better_than_luck(self, rng: np.random.Generator) -> bool:
+        """Whether the best rule for the labels gains more than the best rules for shuffled labels.
+
+        It compares with the 99 % quantile of a Gumbel distribution, which is that of the best of many, fitted to a few
+        shuffles.
+        """
+        rate = np.full(len(self._weight), np.average(self._is_positive, weights=self._weight))
+        start = BinRule(rows=self.all_rows)
+
+        values = self._fixed(self._is_positive, rate, self._is_positive)
+
+        def best_value(values: np.ndarray) -> float:
+            found = self._search(start, values, False)
+            return 0.0 if found is None else found.value
+
+        own = best_value(values)
+        if own <= 0:
+            return False
+        lucky = np.array([best_value(rng.permutation(values)) for _ in range(NULL_DRAWS)])  # weights go with labels
+        return bool(own > lucky.mean() + NULL_QUANTILE * lucky.std(ddof=1))
+
+
+@dataclass(frozen=True, eq=False)
+class Candidates:
+    """The best conditions to add to a rule, by feature and slot; arrays as in `best_conditions`."""
+
+    rule: BinRule
+    gains: np.ndarray
+    cuts: np.ndarray
+    sums: np.ndarray
+    named: np.ndarray

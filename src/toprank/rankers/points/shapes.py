@@ -1,0 +1,307 @@
+"""Shapes of a card: boosted on bins, cut into few groups of bins, and refitted together with rules."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+import numpy as np
+from sklearn.isotonic import isotonic_regression
+
+from toprank._core.shapes import (
+    add_newton_sums,
+    add_step,
+    best_step,
+    cut_into_groups,
+    log_loss,
+    rates_of,
+)
+from toprank._core.threads import Threads
+from toprank.rankers.points.bins import BinTable
+from toprank.rankers.points.card import Shape
+
+N_BAGS = 3
+"""Times that shapes are boosted, each time with another fifth of the rows held out; their mean is taken."""
+
+HELD_OUT_SHARE = 5
+"""One row in this many is held out of a bag, to end the boosting."""
+
+MOST_ROUNDS, PATIENCE = 200, 6
+"""Most passes over all features, and passes without a lower held-out loss after which boosting ends."""
+
+LEARNING_RATE = 0.15
+LEAST_CURVATURE = 2.0
+"""Least curvature on both sides of a step; about the variance that so many positives have."""
+
+STEP_RIDGE = 1.0
+
+LEAST_SPREAD = 0.02
+"""Features whose log-odds vary by less than this have no points."""
+
+PRIOR_RIDGE = 5.0
+"""How strongly the refit of all points is drawn towards the boosted shapes."""
+
+RULE_RIDGE = 1.0
+
+NEWTON_STEPS, LONGEST_STEP = 40, 2.0
+
+
+@dataclass(frozen=True, eq=False)
+class Grouped:
+    """A shape of one feature on groups of bins.
+
+    `group` is the group of each code, missing values last; `values` the log-odds of each group; `usual` the group of
+    the most frequent value.
+    """
+
+    feature: int
+    group: np.ndarray
+    values: np.ndarray
+    usual: int
+
+    def to_shape(self, table: BinTable, points: np.ndarray) -> Shape:
+        """The shape with the points of each group; neighbouring bins with equal points are merged."""
+        of_code = points[self.group]
+        if table.is_categorical[self.feature]:
+            return Shape(self.feature, np.zeros(0), of_code[:-1], float(of_code[-1]), is_categorical=True)
+        edges, bins = table.edges[self.feature], of_code[:-1]
+        is_edge = bins[1:] != bins[:-1]
+        return Shape(self.feature, edges[is_edge], bins[np.append(is_edge, True)], float(of_code[-1]))
+
+
+# --- boosting ---------------------------------------------------------------------------------------------------
+
+
+def boost_shapes(
+    table: BinTable,
+    target: np.ndarray,
+    weight: np.ndarray,
+    offset: np.ndarray,
+    direction: np.ndarray,
+    bag_of: np.ndarray,
+    threads: Threads,
+) -> np.ndarray:
+    """Log-odds of every bin of every feature, float64 (total_bins,), added to an offset.
+
+    Parameters
+    ----------
+    table : BinTable
+    target, weight, offset : float64 arrays of shape (n,)
+    direction : int8 array of shape (n_features,)
+        1 or -1: the shape must not fall, or not rise.
+    bag_of : int array of shape (n,)
+        Random numbers from 0 to 4: the fifth of the rows that a row belongs to.
+    threads : Threads
+    """
+    bags = threads.run(
+        lambda bag: _boost_bag(table, target, weight, offset, direction, bag_of == bag), list(range(N_BAGS))
+    )
+    mean: np.ndarray = sum(bags) / N_BAGS
+    return mean
+
+
+def _boost_bag(
+    table: BinTable, target: np.ndarray, weight: np.ndarray, offset: np.ndarray, direction: np.ndarray,
+    is_out: np.ndarray,
+) -> np.ndarray:  # fmt: skip
+    """Shapes of one bag, after the round whose loss on the rows that are out is lowest."""
+    inside, outside = np.where(is_out, 0.0, weight), np.where(is_out, weight, 0.0)
+    features = np.flatnonzero(table.n_bins > 0).tolist()
+    shapes = np.zeros(int(table.at[-1]))
+    score, rate = offset.copy(), np.empty(len(offset))
+    best, least, best_round = shapes.copy(), log_loss(score, target, outside), -1
+    for turn in range(MOST_ROUNDS if features else 0):
+        rates_of(score, rate)
+        codes, step = table.by_column[0], np.zeros(256)
+        for feature in features:
+            sums = np.empty((int(table.n_bins[feature]) + 1, 2))
+            add_step(codes, step, inside, target, score, rate, table.by_column[feature], sums)
+            codes, step = table.by_column[feature], _step_of(table, feature, sums, int(direction[feature]))
+            shapes[table.at[feature] : table.at[feature + 1]] += step
+        add_step(codes, step, inside, target, score, rate, codes, np.empty((256, 2)))
+        loss = log_loss(score, target, outside)
+        if loss < least:
+            best, least, best_round = shapes.copy(), loss, turn
+        elif turn - best_round >= PATIENCE:
+            break
+    return best
+
+
+def _step_of(table: BinTable, feature: int, sums: np.ndarray, direction: int) -> np.ndarray:
+    """The next step of a feature, one value per code."""
+    step = np.empty(len(sums))
+    if table.is_categorical[feature]:
+        order = np.argsort(sums[:, 0] / (sums[:, 1] + 10 * LEAST_CURVATURE), kind="stable")
+        n_ordered = len(order)
+    else:
+        order, n_ordered = np.arange(len(sums)), len(sums) - 1
+    best_step(sums, order, n_ordered, LEAST_CURVATURE, STEP_RIDGE, LEARNING_RATE, direction, step)
+    return step
+
+
+# --- cutting ----------------------------------------------------------------------------------------------------
+
+
+def cut_shapes(
+    table: BinTable, shapes: np.ndarray, curvature: np.ndarray, max_features: int, max_bins: int
+) -> list[Grouped]:
+    """The shapes that vary most, each cut into few groups of bins.
+
+    Parameters
+    ----------
+    table : BinTable
+    shapes : float64 array of shape (total_bins,)
+    curvature : float64 array of shape (n,)
+        Weight of each row in the log-likelihood.
+    max_features, max_bins : int
+        A missing value with points of its own takes one of the bins.
+    """
+    found = []
+    for feature in range(table.n_features):
+        value = shapes[table.at[feature] : table.at[feature + 1]]
+        mass = np.bincount(table.by_column[feature], curvature, len(value))
+        if mass.sum() <= 0:
+            continue
+        value = value - (mass * value).sum() / mass.sum()
+        spread = math.sqrt(float((mass * value**2).sum() / mass.sum()))
+        if spread >= LEAST_SPREAD:
+            found.append((-spread, feature, value, mass))
+    found.sort(key=lambda each: each[:2])
+    return [_grouped(table, feature, value, mass, max_bins) for _, feature, value, mass in found[:max_features]]
+
+
+def _grouped(table: BinTable, feature: int, value: np.ndarray, mass: np.ndarray, max_bins: int) -> Grouped:
+    """One shape cut into groups; a category that no row has joins the group of missing values."""
+    n = len(value) - 1
+    group = np.zeros(n + 1, np.int64)
+    has_missing = bool(mass[n] > 0)
+    if table.is_categorical[feature]:
+        present = np.flatnonzero(mass > 0)
+        present = present[np.argsort(value[present], kind="stable")]
+    else:
+        present = np.arange(n)
+    own = np.zeros(len(present), np.int64)
+    most = max_bins if table.is_categorical[feature] or not has_missing else max(max_bins - 1, 1)
+    cut_into_groups(value[present], mass[present], most, own)
+    group[present] = own
+    n_groups = int(own.max(initial=0)) + 1
+    if not table.is_categorical[feature] and has_missing:
+        group[n] = n_groups
+        n_groups += 1
+    elif not has_missing:
+        group[n] = group[int(np.argmax(mass))]
+    if table.is_categorical[feature]:
+        group[np.flatnonzero(mass <= 0)] = group[n] if has_missing else group[int(np.argmax(mass))]
+    total = np.bincount(group, mass, n_groups)
+    values = np.bincount(group, mass * value, n_groups) / np.where(total > 0, total, 1.0)
+    return Grouped(feature, group, values, int(group[int(np.argmax(mass))]))
+
+
+# --- refitting --------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Refit:
+    """A logistic model of 0/1 terms: a constant, rules, and groups of bins.
+
+    `worth` is the log-likelihood that each rule is worth, from the curvature at the optimum.
+    """
+
+    base: float
+    rules: np.ndarray
+    groups: list[np.ndarray]
+    worth: np.ndarray
+    score: np.ndarray
+
+    def in_order(self, table: BinTable, grouped: Sequence[Grouped], direction: np.ndarray) -> Refit:
+        """The same with the groups of monotone features in order: neighbours that are not get their mean."""
+        groups = list(self.groups)
+        for place, each in enumerate(grouped):
+            sign = int(direction[each.feature])
+            known = int(each.group[:-1].max()) + 1
+            if sign:
+                mass = np.bincount(each.group[table.by_column[each.feature]], minlength=len(groups[place]))[:known]
+                ordered = isotonic_regression(groups[place][:known], sample_weight=mass + 1e-9, increasing=sign > 0)
+                groups[place] = np.append(ordered, groups[place][known:])
+        return replace(self, groups=groups)
+
+
+def refit(
+    holds: Sequence[np.ndarray],
+    group_of: Sequence[np.ndarray],
+    priors: Sequence[np.ndarray],
+    target: np.ndarray,
+    weight: np.ndarray,
+    threads: Threads,
+) -> Refit:
+    """Fit all terms together by Newton's method: rules with a ridge, groups drawn towards their priors.
+
+    Parameters
+    ----------
+    holds : sequence of bool arrays of shape (n,)
+        For which rows each rule holds.
+    group_of : sequence of int arrays of shape (n,)
+        Group of each row, by feature.
+    priors : sequence of float64 arrays
+        Log-odds that the groups of each feature are drawn towards.
+    target, weight : float64 arrays of shape (n,)
+    threads : Threads
+    """
+    n_rules = len(holds)
+    first = 1 + n_rules + np.append(0, np.cumsum([len(prior) for prior in priors])).astype(np.int64)
+    active = _active_terms(holds, group_of, first, len(target))
+    prior = np.concatenate([np.zeros(1 + n_rules), *priors])
+    ridge = np.repeat([0.0, RULE_RIDGE, PRIOR_RIDGE], [1, n_rules, len(prior) - 1 - n_rules])
+    mean = float(np.average(target, weights=weight))
+    coefficients = prior.copy()
+    coefficients[0] = math.log(max(mean, 1e-12) / max(1 - mean, 1e-12))
+    curvature = np.eye(len(prior))
+    for _ in range(NEWTON_STEPS):
+        gradient, curvature = _newton_sums(active, weight, target, coefficients, threads)
+        gradient -= ridge * (coefficients - prior)
+        curvature[np.diag_indices_from(curvature)] += ridge + 1e-9
+        step = np.linalg.solve(curvature, gradient)
+        longest = float(np.abs(step).max())
+        coefficients += step * min(1.0, LONGEST_STEP / max(longest, 1e-300))
+        if longest < 1e-7:
+            break
+    variance = np.diag(np.linalg.inv(curvature))[1 : 1 + n_rules]
+    rules = coefficients[1 : 1 + n_rules]
+    groups = [coefficients[a:b] for a, b in pairwise(first.tolist())]
+    padded = np.append(coefficients, 0.0)
+    return Refit(float(coefficients[0]), rules, groups, rules**2 / (2 * variance), padded[active].sum(axis=1))
+
+
+def _active_terms(holds: Sequence[np.ndarray], group_of: Sequence[np.ndarray], first: np.ndarray, n: int) -> np.ndarray:
+    """Terms of each row in ascending order, padded with -1: int32 (n, most terms of a row)."""
+    width = 1 + (int(np.sum(holds, axis=0).max(initial=0)) if len(holds) else 0) + len(group_of)
+    active = np.full((n, width), -1, np.int32)
+    active[:, 0] = 0
+    place = np.ones(n, np.int64)
+    for term, held in enumerate(holds, start=1):
+        rows = np.flatnonzero(held)
+        active[rows, place[rows]] = term
+        place[rows] += 1
+    for group, start in zip(group_of, first.tolist(), strict=False):
+        active[np.arange(n), place] = start + group
+        place += 1
+    return active
+
+
+def _newton_sums(
+    active: np.ndarray, weight: np.ndarray, target: np.ndarray, coefficients: np.ndarray, threads: Threads
+) -> tuple[np.ndarray, np.ndarray]:
+    """Gradient and curvature; chunks of rows depend on the table alone, so that threads change nothing."""
+    size = 65_536
+    chunks = [slice(a, a + size) for a in range(0, len(active), size)]
+
+    def add(rows: slice) -> tuple[np.ndarray, np.ndarray]:
+        gradient, curvature = np.zeros(len(coefficients)), np.zeros((len(coefficients),) * 2)
+        add_newton_sums(active[rows], weight[rows], target[rows], coefficients, gradient, curvature)
+        return gradient, curvature
+
+    parts = threads.run(add, chunks)
+    gradient, upper = sum(part[0] for part in parts), sum(part[1] for part in parts)
+    return gradient, upper + np.triu(upper, 1).T

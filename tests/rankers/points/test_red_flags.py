@@ -1,0 +1,294 @@
+"""RedFlags: its limits hold, its points add up, it finds planted pockets, and noise gets no rule."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.metrics import average_precision_score
+
+from ranker_cases import cases, fewer, make_cases, scores_of
+from toprank import InputError, RedFlags, load
+from toprank.datasets import make_audit
+from toprank.rankers.points import red_flags
+from toprank.rankers.points.flags import TOP, Flag, Flags
+
+PLAIN = {"teacher": None, "cv": 0}
+
+
+@pytest.fixture(scope="module")
+def campaign():
+    return make_audit(16_000, random_state=3)
+
+
+@pytest.fixture(scope="module")
+def model(campaign):
+    return RedFlags(teacher=None, cv=3, random_state=0).fit(campaign.X, campaign.y)
+
+
+@pytest.fixture(scope="module")
+def matrix(model, campaign):
+    return model._encode(campaign.X)
+
+
+# What it finds
+
+
+def test_planted_pockets_are_found(model, matrix, campaign):
+    """Each of the three large pockets has a rule that holds for most of its frauds and for little else."""
+    columns = campaign.columns
+    pockets = {
+        "construction": (columns["sector"] == "construction") & (columns["subcontracting_share"] > 0.5)
+        & (columns["payroll_share"] < 0.15) & (columns["age_years"] < 4),
+        "importers": (columns["sector"] == "import-export") & (columns["vat_refund_share"] > 0.4)
+        & (columns["foreign_share"] > 0.5) & (columns["bank_account_months"] < 12),
+        "restaurants": (columns["sector"] == "hospitality") & (columns["cash_share"] > 0.5)
+        & (columns["card_terminals"] <= 1) & (columns["employees"] > 3),
+    }  # fmt: skip
+    holds = model.flags_.holds(matrix)
+    for name, pocket in pockets.items():
+        overlap = [(held & pocket).sum() / pocket.sum() for held in holds.T]
+        best = int(np.argmax(overlap))
+        assert overlap[best] > 0.75, name
+        assert model.flags_[best].points > 20, name
+        assert campaign.y[holds[:, best]].mean() > 8 * campaign.y.mean(), name
+
+
+def test_it_ranks_new_cases_better_than_its_card_alone(campaign):
+    new = make_audit(8_000, random_state=4)
+    whole = RedFlags(**PLAIN).fit(campaign.X, campaign.y)
+    card = RedFlags(**PLAIN, max_rules=0).fit(campaign.X, campaign.y)
+    assert len(card.flags_) == 0
+    precision = [average_precision_score(new.y, each.decision_function(new.X)) for each in (whole, card)]
+    assert precision[0] > precision[1] + 0.05
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_shuffled_labels_get_no_rule(seed):
+    data = make_audit(3_000, random_state=seed)
+    y = np.random.default_rng(seed).permutation(data.y)
+    assert len(RedFlags(cv=0, teacher=None, random_state=seed, max_features=0).fit(data.X, y).flags_) == 0
+
+
+def test_rates_of_new_cases_are_claimed_honestly(model):
+    new = make_audit(16_000, random_state=5)
+    top = np.argsort(-model.decision_function(new.X), kind="stable")[:320]
+    claimed = model.predict_proba(new.X)[top, 1].mean()
+    assert model.rates_.is_for_new_cases
+    assert abs(claimed - new.y[top].mean()) < 0.12
+
+
+def test_a_teacher_is_asked_about_cases_that_it_has_not_seen(campaign):
+    """A teacher that remembers its cases adds nothing but the base rate about others: no leak of the labels."""
+
+    class Parrot(RandomForestClassifier):
+        def predict_proba(self, X):
+            seen = {row.tobytes() for row in self.known}
+            assert not any(row.tobytes() in seen for row in np.ascontiguousarray(X))
+            return super().predict_proba(X)
+
+        def fit(self, X, y, sample_weight=None):
+            self.known = np.ascontiguousarray(X)
+            return super().fit(np.nan_to_num(X), y, sample_weight)
+
+    part = campaign.take(slice(0, 1500))
+    teacher = Parrot(n_estimators=3, random_state=0)
+    taught = RedFlags(teacher=teacher, cv=3, random_state=0).fit(part.X, part.y)
+    assert taught.rates_.is_for_new_cases
+
+
+# Limits
+
+
+@pytest.mark.parametrize("limits", [(3, 2, 5, 2, 3), (20, 4, 12, 4, 4), (0, 1, 1, 3, 2), (4, 3, 40, 0, 5)])
+def test_limits_hold_strictly(campaign, limits):
+    rules, conditions, total, features, bins = limits
+    model = RedFlags(
+        **PLAIN, max_rules=rules, max_conditions=conditions, max_total_conditions=total, max_features=features,
+        max_bins_per_feature=bins,
+    ).fit(campaign.X, campaign.y)  # fmt: skip
+    assert len(model.flags_) <= rules
+    assert all(flag.n_conditions <= conditions for flag in model.flags_)
+    assert model.flags_.n_conditions <= total
+    assert len(model.card_) <= features
+    for shape in model.card_.shapes:
+        assert len({*shape.points.tolist(), shape.missing}) <= bins
+    assert all(len(c.codes) <= 3 for flag in model.flags_ for c in flag.conditions if c.codes is not None)
+
+
+def test_points_are_whole_numbers_on_the_stated_scale(campaign):
+    part = campaign.take(slice(0, 6000))
+    whole = RedFlags(**PLAIN, points=10).fit(part.X, part.y)
+    exact = RedFlags(**PLAIN, points=None).fit(part.X, part.y)
+    assert np.array_equal(whole.decision_function(part.X), np.round(whole.decision_function(part.X)))
+    assert (whole.card_.scale, exact.card_.scale) == (10, 1)
+    assert [flag.points for flag in whole.flags_] == [round(10 * flag.points) for flag in exact.flags_]
+
+
+def test_monotone_columns_never_go_the_other_way(campaign):
+    part = campaign.take(slice(0, 8000))
+    directions = {"cash_share": 1, "age_years": -1, "vat_refund_share": 1}
+    model = RedFlags(**PLAIN, monotonic_cst=directions).fit(part.X, part.y)
+    matrix = model._encode(part.X)[:300]
+    for name, direction in directions.items():
+        feature = [column.name for column in model.columns_].index(name)
+        grid = np.linspace(*np.nanquantile(matrix[:, feature], [0, 1]), 40)
+        rows = np.repeat(matrix, len(grid), axis=0)
+        rows[:, feature] = np.tile(grid, len(matrix))
+        score = (model.flags_.decision_function(rows) + model.card_.decision_function(rows)).reshape(len(matrix), -1)
+        assert np.all(np.diff(score, axis=1) * direction >= 0), name
+
+
+# Laws
+
+
+ODD = {"max_rules": 4, "max_features": 3}
+
+
+@fewer(6)
+@given(case=cases(), data=st.data())
+def test_the_order_of_rows_changes_nothing_nor_do_copies(case, data):
+    order = np.array(data.draw(st.permutations(range(len(case)))))
+    first = RedFlags(**PLAIN, **ODD).fit(case.pandas(), case.y, case.weight)
+    frame = case.pandas()
+    score = scores_of(first, frame)
+    moved = case.take(order)
+    other = RedFlags(**PLAIN, **ODD).fit(moved.pandas(), moved.y, moved.weight)
+    assert np.array_equal(scores_of(other, frame), score)
+    assert np.array_equal(scores_of(first, frame.iloc[order]), score[order])
+    twice = case.take(np.repeat(np.arange(len(case)), 2))
+    weight = np.ones(len(case)) if case.weight is None else case.weight
+    doubled = RedFlags(**PLAIN, **ODD).fit(frame, case.y, 2 * weight)
+    copied = RedFlags(**PLAIN, **ODD).fit(twice.pandas(), twice.y, twice.weight)
+    assert np.array_equal(scores_of(doubled, frame), scores_of(copied, frame))
+
+
+def test_threads_and_a_teacher_change_no_bit():
+    X, y = make_cases(400)
+    one, two = (RedFlags(cv=3, n_jobs=n, random_state=0).fit(X, y) for n in (1, 2))
+    assert np.array_equal(one.decision_function(X), two.decision_function(X))
+    assert one.to_text() == two.to_text()
+    assert np.array_equal(one.predict_proba(X), two.predict_proba(X))
+
+
+def test_a_row_scores_the_same_alone(model, campaign):
+    frame = campaign.X.iloc[:50]
+    score = model.decision_function(frame)
+    assert [model.decision_function(frame.iloc[[i]])[0] for i in range(50)] == score.tolist()
+
+
+@pytest.mark.parametrize("n", [900, 300])
+def test_points_of_a_sample_are_fitted_on_all_rows(monkeypatch, n):
+    X, y = make_cases(900)
+    whole = RedFlags(**PLAIN, points=None).fit(X, y)
+    monkeypatch.setattr(red_flags, "SEARCH_ROWS", n)
+    sampled = RedFlags(**PLAIN, points=None).fit(X, y)
+    assert abs(np.average(sampled.predict_proba(X)[:, 1]) - y.mean()) < 0.02
+    assert np.corrcoef(sampled.decision_function(X), whole.decision_function(X))[0, 1] > 0.7
+
+
+# Reading it
+
+
+def test_points_of_an_explanation_add_up_to_the_score(model, campaign):
+    rows = campaign.X.iloc[:30]
+    for each, score in zip(model.explain(rows), model.decision_function(rows), strict=True):
+        assert each.base + sum(step.contribution for step in each.steps) == score
+        assert each.score == score
+
+
+def test_the_page_lists_every_rule_and_every_column_of_the_card(model):
+    text = model.to_text()
+    assert text.splitlines()[0] == f"score = {model.card_.base:.0f} + points; 10 points multiply the odds by 2.72"
+    for flag in model.flags_:
+        assert flag.conditions[0].text() in text.replace("\n             ", " ")
+    for feature in model.card_.features:
+        assert model.columns_[feature].name in text
+    assert len(text.splitlines()) < 75
+    assert max(map(len, text.splitlines())) <= 100
+
+
+def test_alerts_name_the_rules_that_hold(model, campaign):
+    alerts = model.top_k(campaign.X, 10, reasons=2)
+    assert (alerts["strength_1"] >= alerts["strength_2"].fillna(0)).all()
+    assert alerts["reason_1"].str.contains("sector = ").any()
+    assert alerts["hit_rate"].is_monotonic_decreasing
+
+
+def test_rules_as_a_frame(model):
+    rules = model.rules()
+    assert list(rules.columns) == ["number", "rule", "points", "inside", "n", "positives", "hit_rate"]
+    assert (rules["positives"] <= rules["n"]).all()
+    assert rules["hit_rate"].between(0, 1).all()
+
+
+def test_a_flag_inside_another_is_printed_below_it():
+    X, y = make_cases(1500)
+    x, z = X["size"].to_numpy(), np.nan_to_num(X["age"].to_numpy())
+    rng = np.random.default_rng(0)
+    y = (rng.random(len(x)) < np.where(x > 1, np.where(z > 20, 0.15, 0.8), 0.02)).astype(int)
+    model = RedFlags(**PLAIN, max_features=0).fit(X, y)
+    inside = [flag for flag in model.flags_ if flag.inside != TOP]
+    for place, flag in enumerate(model.flags_):
+        assert flag.inside < place
+    if inside:
+        assert "if also" in model.to_text()
+    assert average_precision_score(y, model.decision_function(X)) > 0.6
+
+
+# Files and bad input
+
+
+def test_a_file_keeps_everything(model, campaign, tmp_path):
+    model.save(tmp_path / "flags.toprank")
+    again = load(tmp_path / "flags.toprank")
+    assert again.to_text() == model.to_text()
+    assert again.flags_.flags == model.flags_.flags
+    assert np.array_equal(again.decision_function(campaign.X), model.decision_function(campaign.X))
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("condition_at", lambda a: a[::-1].copy()),
+        ("feature", lambda a: a + 1000),
+        ("feature", lambda a: a - 1000),
+        ("bits", lambda a: ~a),
+        ("low", lambda a: np.full_like(a, np.nan)),
+        ("points", lambda a: np.full_like(a, np.inf)),
+        ("inside", lambda a: np.full_like(a, 99)),
+        ("missing", lambda a: a + 7),
+        ("is_categorical", lambda a: 1 - a),
+        ("hit_rate", lambda a: a[:-1]),
+    ],
+)
+def test_damaged_arrays_are_refused(model, name, change):
+    arrays = model.flags_.to_arrays()
+    arrays[name] = change(arrays[name])
+    with pytest.raises(InputError, match="red flags"):
+        Flags.from_arrays(arrays, model.columns_)
+
+
+def test_a_teacher_without_rates_is_refused():
+    class Loud(RandomForestClassifier):
+        def predict_proba(self, X):
+            return 3 + super().predict_proba(np.nan_to_num(X))
+
+        def fit(self, X, y, sample_weight=None):
+            return super().fit(np.nan_to_num(X), y, sample_weight)
+
+    with pytest.raises(InputError, match="Loud"):
+        RedFlags(teacher=Loud(n_estimators=2), cv=0).fit(*make_cases(200))
+
+
+def test_an_empty_rule_is_refused():
+    with pytest.raises(InputError, match="asks for columns"):
+        Flags((Flag((), 3.0),), 2)
+
+
+@pytest.mark.parametrize("y", [[1] + [0] * 39, [1, 1] + [0] * 38, [0, 1] * 20])
+def test_very_few_positives_make_a_model(y):
+    X = pd.DataFrame({"a": np.arange(40.0), "b": ["x", "y"] * 20, "c": np.nan})
+    model = RedFlags().fit(X, y)
+    assert np.isfinite(model.decision_function(X)).all()
