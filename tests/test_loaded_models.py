@@ -51,6 +51,7 @@ ARGUMENTS: dict[str, tuple[Any, ...]] = {
     **dict.fromkeys(("get_mahalanobis_matrix", "bound"), ()),
     **dict.fromkeys(("rules", "rule_list", "to_text", "summary", "scorecard", "to_dict", "to_plain", "frame"), ()),
     "points": (X, Y), "diff": (0, 1),
+    "without_rule": (1, X, Y), "with_points": (1, 7, X, Y), "with_rule": ({"size": (">", 1)}, X, Y),
     "score": (X, Y), "top_k": (NEW, 5), "dependence": (NEW, "size"), "subtree": ([1],), "node_classifier": (0,),
 }  # fmt: skip
 """How each public method is called. A method that is not here, nor among those below, fails the test."""

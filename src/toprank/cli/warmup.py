@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -101,11 +102,15 @@ def fits() -> Iterator[tuple[str, Callable[[], None]]]:
             yield f"{model_name}{table_name}", step(make, "hist", X, None)
     for model_name, model in without_trees().items():
         X = frame if model_name in ON_CATEGORIES else np.nan_to_num(numbers)
-        yield model_name, step(lambda _, model=model: model, "", X, None)
+        yield model_name, step(partial(_given, model), "", X, None)
 
 
 ON_CATEGORIES = ("RedFlags",)
 """Models whose kernels for categories are compiled too."""
+
+
+def _given(model: Any, _: str) -> Any:
+    return model
 
 
 def without_trees() -> dict[str, Any]:

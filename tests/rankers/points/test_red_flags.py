@@ -292,3 +292,74 @@ def test_very_few_positives_make_a_model(y):
     X = pd.DataFrame({"a": np.arange(40.0), "b": ["x", "y"] * 20, "c": np.nan})
     model = RedFlags().fit(X, y)
     assert np.isfinite(model.decision_function(X)).all()
+
+
+# Changes by hand
+
+
+@pytest.fixture(scope="module")
+def new():
+    return make_audit(8_000, random_state=9)
+
+
+def test_a_dropped_rule_costs_what_the_change_says(model, new):
+    change = model.without_rule(1, new.X, new.y)
+    n_dropped = 1 + sum(flag.inside == 0 for flag in model.flags_)
+    assert len(change.model.flags_) == len(model.flags_) - n_dropped
+    assert change.before == pytest.approx(average_precision_score(new.y, model.decision_function(new.X)))
+    assert change.after == pytest.approx(average_precision_score(new.y, change.model.decision_function(new.X)))
+    value, low, high = change.difference
+    assert low <= value <= high < 0
+    assert change.hits_after < change.hits_before
+    assert change.model.rates_.source == red_flags.JUDGED
+    assert "dropped rule 1: " in str(change)
+    assert len(model.flags_) == len(model.rules())  # the model itself stays
+
+
+def test_points_that_are_fitted_again_make_up_for_a_dropped_rule(model, campaign, new):
+    kept = model.without_rule(1, new.X, new.y)
+    again = model.without_rule(1, new.X, new.y, refit_on=(campaign.X, campaign.y))
+    assert again.after > kept.after - 0.005
+    assert any(a.points != b.points for a, b in zip(kept.model.flags_, again.model.flags_, strict=True))
+    assert np.array_equal(again.model.decision_function(new.X), np.round(again.model.decision_function(new.X)))
+
+
+def test_other_points_move_the_cases_of_a_rule_alone(model, matrix, campaign, new):
+    old = model.flags_[0].points
+    change = model.with_points(1, old + 3, new.X, new.y)
+    moved = change.model.decision_function(campaign.X) - model.decision_function(campaign.X)
+    assert np.array_equal(moved, 3.0 * model.flags_[0].holds(matrix))
+
+
+def test_an_expert_adds_a_rule(model, campaign, new):
+    rule = {"sector": ["construction", "hospitality"], "age_years": (1, 5), "vat_gap": None}
+    change = model.with_rule(rule, new.X, new.y, points=4)
+    added = change.model.flags_[-1]
+    assert added.text() == "sector is construction or hospitality, 1 < age_years <= 5, vat_gap is missing"
+    fitted = model.with_rule({"cash_share": (">", 0.6)}, new.X, new.y, refit_on=(campaign.X, campaign.y))
+    assert fitted.model.flags_[-1].points != 0
+    assert fitted.model.flags_[-1].n > 0
+
+
+@pytest.mark.parametrize(
+    ("conditions", "words"),
+    [
+        ({"sektor": "x"}, "did you mean 'sector'"),
+        ({"sector": "builders"}, "no category 'builders'"),
+        ({"age_years": "young"}, "must have bounds"),
+        ({"age_years": (5, 2)}, "must have bounds"),
+        ({"age_years": ("<", 2)}, "must have bounds"),
+        ({}, "must be a dict"),
+    ],
+)
+def test_a_rule_that_makes_no_sense_is_refused(model, new, conditions, words):
+    with pytest.raises(InputError, match=words):
+        model.with_rule(conditions, new.X, new.y, points=1)
+
+
+def test_a_rule_without_points_or_a_wrong_number_is_refused(model, new):
+    with pytest.raises(InputError, match="points"):
+        model.with_rule({"age_years": (">", 3)}, new.X, new.y)
+    for number in (0, 99, True, "1"):
+        with pytest.raises(InputError, match="number must be"):
+            model.without_rule(number, new.X, new.y)

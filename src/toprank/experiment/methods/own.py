@@ -18,6 +18,7 @@ from toprank.rankers.ensemble.treerank_forest import TreeRankForest
 from toprank.rankers.greedy.ranking_tree import RankingTree
 from toprank.rankers.meta.meta_ap import MetaAP
 from toprank.rankers.meta.treerank import TreeRank
+from toprank.rankers.points.red_flags import RedFlags
 from toprank.tree.scoring import Card
 
 META_DEPTHS = (1, 2, 4)
@@ -109,6 +110,11 @@ def make_cost_tree(random_state: Any = 0, n_jobs: int | None = 1, **setting: Any
     return CostTree(**RANKING_ALONE | {"random_state": random_state, "n_jobs": n_jobs} | setting)
 
 
+def make_red_flags(random_state: Any = 0, n_jobs: int | None = 1, **setting: Any) -> RedFlags:
+    """Rules with points and a card."""
+    return RedFlags(**RANKING_ALONE | {"random_state": random_state, "n_jobs": n_jobs} | setting)
+
+
 def make_tree(random_state: Any = 0, n_jobs: int | None = 1, **setting: Any) -> RankingTree:
     """Greedy tree that maximises average precision; deterministic."""
     return RankingTree(**RANKING_ALONE | {"criterion": "ap", "n_jobs": n_jobs} | setting)
@@ -139,6 +145,12 @@ def size_of_ranker(ranker: Any) -> tuple[int, str]:
     if not n_conditions:
         return n_coefficients, "coefficients"
     return n_conditions + n_coefficients, "conditions and coefficients"
+
+
+def conditions_and_bins(ranker: RedFlags) -> tuple[int, str]:
+    """What a person has to read of rules and a card: conditions, and different points of the card."""
+    bins = sum(len(set(shape.points.tolist())) for shape in ranker.card_.shapes)
+    return ranker.flags_.n_conditions + bins, "conditions and bins"
 
 
 def leaves_of_ensemble(ranker: Any) -> tuple[int, str]:
@@ -178,6 +190,12 @@ def register_forest(name: str, title: str, make: Callable[..., Any], summary: st
     register(Method(name, title, "toprank", make, size=leaves_of_ensemble, summary=summary, **others))
 
 
+register(
+    Method(
+        "red-flags", "RedFlags", "toprank", make_red_flags, is_readable=True, size=conditions_and_bins,
+        summary="Rules with points and a card, with the defaults of RedFlags().",
+    )
+)  # fmt: skip
 register_tree(
     "metaap",
     "MetaAP",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from copy import copy
 from dataclasses import dataclass, replace
 from numbers import Integral
 from typing import Any
@@ -12,9 +14,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from toprank._compat import HasMethods, Interval, StrOptions
 from toprank._core.threads import Threads, resolve_n_jobs
+from toprank.budget import alerts_of_budget
 from toprank.data.cases import Cases, sample_cases
 from toprank.data.encoding import original_values
 from toprank.data.frames import make_frame
+from toprank.errors import InputError
 from toprank.explain.reasons import Reason, kept_shares, strongest, typical_row
 from toprank.explain.rows import Step, value_step
 from toprank.explain.values import Originals, originals_by_feature
@@ -23,6 +27,15 @@ from toprank.rankers.base import RANKER_CONSTRAINTS, Ranker
 from toprank.rankers.greedy.monotone import MONOTONIC_CST, read_directions
 from toprank.rankers.growth import CV
 from toprank.rankers.points.card import Card
+from toprank.rankers.points.card_text import points_text
+from toprank.rankers.points.editing import (
+    Change,
+    added_text,
+    judge_change,
+    refitted,
+    with_flag,
+    written_conditions,
+)
 from toprank.rankers.points.explanation import PointsExplanation
 from toprank.rankers.points.flag_text import page
 from toprank.rankers.points.flags import TOP, Flag, Flags
@@ -31,7 +44,11 @@ from toprank.rankers.points.shapes import refit
 from toprank.rankers.points.teaching import Teacher, soft_targets
 from toprank.rankers.progress import progress
 from toprank.rankers.unseen import Fold, HeldOut, Unseen, by_folds, held_out_folds
+from toprank.rankers.validation import check_known_labels, check_labels, check_two_labels
 from toprank.words.counts import plural
+
+JUDGED = "the cases that a change was judged on"
+"""Where the hit rates of a changed model come from."""
 
 SEARCH_ROWS = 50_000
 """Most cases that rules and shapes are learned from: all positives that fit in half of it, and random negatives,
@@ -354,6 +371,108 @@ class RedFlags(Ranker):
             out[shape.feature] += float(np.std(shape.points))
         total = out.sum()
         return out / total if total > 0 else out
+
+    # --- changes by hand ----------------------------------------------------------------------------------------
+
+    def without_rule(self, number: int, X: Any, y: Any, *, refit_on: Any = None) -> Change:
+        """Drop a rule, with those inside it, and judge the change.
+
+        Parameters
+        ----------
+        number : int
+            Of the rule, as printed: from 1.
+        X, y : table and outcomes
+            Cases to judge the change on, which the model was not trained on; its new hit rates come from them.
+        refit_on : tuple of table and outcomes, optional
+            Cases to fit the points of the other rules and of the card on again; by default they stay.
+
+        Returns
+        -------
+        Change
+            `model` is the changed model; its text says what the change costs. The model itself stays as it is.
+        """
+        place = self._place(number)
+        return self._changed(self.flags_.without(place), f"dropped rule {number}: {self.flags_[place].text()}", X, y,
+                             refit_on)  # fmt: skip
+
+    def with_points(self, number: int, points: float, X: Any, y: Any) -> Change:
+        """Give a rule other points, and judge the change; parameters as in `without_rule`."""
+        place = self._place(number)
+        old = self.flags_[place]
+        changed = [float(points) if i == place else flag.points for i, flag in enumerate(self.flags_)]
+        text = f"rule {number} has {points_text(float(points))} instead of {points_text(old.points)}: {old.text()}"
+        return self._changed(self.flags_.with_points(changed), text, X, y, None)
+
+    def with_rule(
+        self, conditions: Mapping[str, Any], X: Any, y: Any, *, points: float | None = None, refit_on: Any = None
+    ) -> Change:
+        """Add a rule that an expert knows, and judge the change.
+
+        Parameters
+        ----------
+        conditions : dict
+            Column names with ("<=", 3), (">", 3) or (2, 5) for a number, a name or a list of names for a category, None
+            for a missing value.
+        X, y, refit_on
+            As in `without_rule`.
+        points : float, optional
+            Points of the rule; without them, `refit_on` is needed to fit them.
+
+        Examples
+        --------
+        >>> from toprank import RedFlags
+        >>> from toprank.datasets import make_audit
+        >>> past, new = make_audit(6000, random_state=0).split()
+        >>> model = RedFlags(teacher=None, cv=0, max_rules=3).fit(past.X, past.y)
+        >>> change = model.with_rule({"sector": "construction", "age_years": ("<=", 2)}, new.X, new.y, points=5)
+        >>> len(change.model.flags_) - len(model.flags_), change.text
+        (1, 'added +5: sector is construction, age_years <= 2')
+        """
+        check_is_fitted(self)
+        if points is None and refit_on is None:
+            raise InputError(
+                "RedFlags.with_rule needs the points of the new rule, got neither points nor refit_on. "
+                "Hint: pass points=10, or refit_on=(X, y) with the training cases."
+            )
+        flag = Flag(written_conditions(conditions, self.columns_), 0.0 if points is None else float(points))
+        flags = with_flag(self.flags_, flag)
+        change = self._changed(flags, "", X, y, refit_on)
+        return replace(change, text=added_text(change.model.flags_[-1]))
+
+    def _place(self, number: int) -> int:
+        check_is_fitted(self)
+        if isinstance(number, bool) or not isinstance(number, int | np.integer) or not 1 <= number <= len(self.flags_):
+            raise InputError(
+                f"number must be that of a rule, from 1 to {len(self.flags_)}, got {number!r}. "
+                "Hint: to_text() numbers the rules."
+            )
+        return int(number) - 1
+
+    def _changed(self, flags: Flags, text: str, X: Any, y: Any, refit_on: Any) -> Change:
+        """A copy with other rules, judged on some cases."""
+        other = copy(self)
+        matrix, is_positive = self._cases_to_judge(X, y)
+        with Threads(resolve_n_jobs(self.n_jobs)) as threads:
+            other.flags_, other.card_ = flags, self.card_
+            if refit_on is not None:
+                past, past_positive = self._cases_to_judge(*refit_on)
+                other.flags_, other.card_ = refitted(flags, self.card_, past, past_positive, threads)
+                other.flags_ = _with_figures(other.flags_, Cases(past, past_positive, None, self.columns_))
+            score = other._score_rows(matrix, threads)
+            unseen = Unseen([HeldOut(score, is_positive, np.ones(len(score)))], JUDGED)
+            other._set_cutoff(Cases(matrix, is_positive, None, self.columns_), threads, unseen)
+            k = alerts_of_budget(self.budget, self.cutoff_, self.n_cases_, len(matrix))
+            judged = judge_change(self._score_rows(matrix, threads), score, is_positive, k)
+        before, after, difference, *hits = judged
+        return Change(other, before, after, difference, k, hits[0], hits[1], text)
+
+    def _cases_to_judge(self, X: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Encoded rows and which are positive, both classes present."""
+        matrix, owner = self._encode(X), type(self).__name__
+        labels = check_labels(y, len(matrix), owner)
+        check_known_labels(labels, self.classes_, owner)
+        check_two_labels(labels, owner)
+        return matrix, labels == self.classes_[self.positive_index_]
 
     # --- files and text -----------------------------------------------------------------------------------------
 

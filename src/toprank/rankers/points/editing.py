@@ -1,0 +1,176 @@
+"""Rules changed by hand: the conditions that an expert writes, points fitted again, and what a change costs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from toprank._core.threads import Threads
+from toprank.errors import InputError
+from toprank.explain.conditions import Condition
+from toprank.metrics import average_precision
+from toprank.rankers.points.card import Card, Shape
+from toprank.rankers.points.card_text import points_text
+from toprank.rankers.points.flags import Flag, Flags
+from toprank.rankers.points.shapes import refit
+from toprank.tree.columns import Column
+from toprank.words.nearest import did_you_mean
+
+RESAMPLES = 400
+"""Bootstrap samples of the cases that a change is judged on."""
+
+SIGNS = ("<=", ">")
+HOW = 'Hint: a number is ("<=", 3), (">", 3) or (2, 5), a category its name or a list of names, None is missing.'
+
+
+@dataclass(frozen=True, eq=False)
+class Change:
+    """A changed model, and what the change costs on the cases it was judged on.
+
+    Attributes
+    ----------
+    model : RedFlags
+        The changed model; its hit rates come from these cases.
+    before, after : float
+        Average precision of both models.
+    difference : tuple of three floats
+        after - before, and both ends of its 95 % interval: a bootstrap of the cases, the same for both models.
+    k, hits_before, hits_after : int
+        Positives among the k cases with the highest scores; k is the model's budget for so many cases.
+    text : str
+        What was changed, in words.
+    """
+
+    model: Any
+    before: float
+    after: float
+    difference: tuple[float, float, float]
+    k: int
+    hits_before: int
+    hits_after: int
+    text: str
+
+    def __str__(self) -> str:
+        value, low, high = self.difference
+        return "\n".join([
+            self.text,
+            f"average precision {self.before:.3f} before, {self.after:.3f} after: {value:+.3f} "
+            f"({low:+.3f} to {high:+.3f})",
+            f"hits among the first {self.k:,} cases: {self.hits_before:,} before, {self.hits_after:,} after",
+        ])  # fmt: skip
+
+
+def judge_change(
+    before: np.ndarray, after: np.ndarray, is_positive: np.ndarray, k: int
+) -> tuple[float, float, tuple[float, float, float], int, int]:
+    """Average precision of two sets of scores, their difference with its interval, and hits among the first k."""
+    scores = before, after
+    values = [average_precision(is_positive, score) for score in scores]
+    rng = np.random.default_rng(0)
+    differences = []
+    for _ in range(RESAMPLES):
+        rows = rng.integers(0, len(is_positive), len(is_positive))
+        if is_positive[rows].any():
+            one, other = (average_precision(is_positive[rows], score[rows]) for score in scores)
+            differences.append(other - one)
+    low, high = np.quantile(differences, [0.025, 0.975]).tolist()
+    hits = [int(is_positive[np.argsort(-score, kind="stable")[:k]].sum()) for score in scores]
+    return values[0], values[1], (values[1] - values[0], low, high), hits[0], hits[1]
+
+
+def written_conditions(given: Mapping[str, Any], columns: Sequence[Column]) -> tuple[Condition, ...]:
+    """Conditions from what an expert writes: column names with bounds or categories.
+
+    Examples
+    --------
+    >>> columns = [Column("age"), Column("sector", ("bar", "bank"))]
+    >>> [c.text() for c in written_conditions({"age": ("<=", 3), "sector": ["bar"]}, columns)]
+    ['age <= 3', 'sector is bar']
+    """
+    if not isinstance(given, Mapping) or not given:
+        raise InputError(f"A rule must be a dict of column names and conditions, got {given!r}. {HOW}")
+    names = [column.name for column in columns]
+    out = []
+    for name, wanted in given.items():
+        if name not in names:
+            raise InputError(
+                f"The rule asks for column {name!r}, which the model does not have.{did_you_mean(name, names)}"
+            )
+        feature = names.index(name)
+        make = _category_condition if columns[feature].is_categorical else _number_condition
+        out.append(make(feature, columns[feature], wanted))
+    return tuple(out)
+
+
+def _number_condition(feature: int, column: Column, wanted: Any) -> Condition:
+    if wanted is None:
+        return Condition(feature, column, low=np.inf, high=-np.inf)
+    is_pair = isinstance(wanted, tuple | list) and len(wanted) == 2
+    bounds = list(wanted) if is_pair else []
+    numbers = [value for value in bounds if isinstance(value, int | float) and not isinstance(value, bool)]
+    if is_pair and bounds[0] in SIGNS and len(numbers) == 1:
+        low, high = (-np.inf, float(numbers[0])) if bounds[0] == "<=" else (float(numbers[0]), np.inf)
+    elif len(numbers) == 2 and numbers[0] < numbers[1]:
+        low, high = float(numbers[0]), float(numbers[1])
+    else:
+        raise InputError(f"The condition on column {column.name!r} must have bounds, got {wanted!r}. {HOW}")
+    return Condition(feature, column, low=low, high=high, missing=False)
+
+
+def _category_condition(feature: int, column: Column, wanted: Any) -> Condition:
+    assert column.categories is not None
+    names = list(wanted) if isinstance(wanted, list | tuple | set) else [wanted]
+    codes = []
+    for name in names:
+        found = [code for code in range(len(column.categories)) if name in column.labels(code)]
+        if name is not None and not found:
+            known = [str(label) for label in column.categories]
+            raise InputError(
+                f"Column {column.name!r} has no category {name!r} in training.{did_you_mean(str(name), known)}"
+            )
+        codes += found
+    return Condition(feature, column, missing=None in names, codes=tuple(sorted(set(codes))))
+
+
+def refitted(
+    flags: Flags, card: Card, matrix: np.ndarray, is_positive: np.ndarray, threads: Threads
+) -> tuple[Flags, Card]:
+    """The same rules and bins with points fitted on some cases; whole points stay whole.
+
+    Bins are drawn towards the points that they have, rules towards none.
+    """
+    group_of, priors, ids = [], [], []
+    for shape in card.shapes:
+        distinct, which = np.unique(np.append(shape.points, shape.missing), return_inverse=True)
+        numbered = replace(shape, points=which[:-1].astype(np.float64), missing=float(which[-1]), ends=np.zeros(0))
+        group_of.append(Card((numbered,)).contributions(matrix)[:, shape.feature].astype(np.int64))
+        priors.append(distinct / card.scale)
+        ids.append(which)
+    weight = np.ones(len(matrix))
+    found = refit(list(flags.holds(matrix).T), group_of, priors, is_positive.astype(np.float64), weight, threads)
+    is_whole = all(np.array_equal(shape.points, np.round(shape.points)) for shape in card.shapes)
+    points = _scaled(found.rules, card.scale, is_whole)
+    shapes: list[Shape] = []
+    for shape, which, values in zip(card.shapes, ids, found.groups, strict=True):
+        own = _scaled(values, card.scale, is_whole)[which]
+        shapes.append(replace(shape, points=own[:-1], missing=float(own[-1]), ends=np.zeros(0)))
+    base = float(_scaled(np.array([found.base]), card.scale, is_whole)[0])
+    return flags.with_points(points.tolist()), Card(tuple(shapes), base, card.scale)
+
+
+def _scaled(log_odds: np.ndarray, scale: float, is_whole: bool) -> np.ndarray:
+    points = log_odds * scale
+    return np.round(points) + 0.0 if is_whole else points
+
+
+def with_flag(flags: Flags, flag: Flag) -> Flags:
+    """The flags with one more, at the end."""
+    return Flags((*flags, flag), flags.n_features)
+
+
+def added_text(flag: Flag) -> str:
+    """What was added, in words."""
+    return f"added {points_text(flag.points)}: {flag.text()}"
