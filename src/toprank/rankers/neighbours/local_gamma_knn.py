@@ -18,13 +18,12 @@ from toprank._compat import Interval, Options, StrOptions
 from toprank._core.threads import Threads
 from toprank.data.cases import Cases
 from toprank.errors import InputError
+from toprank.rankers.neighbours.facts import gammas_text, vote_text
 from toprank.rankers.neighbours.known import KnownCases, Votes, ratios, shares
 from toprank.rankers.neighbours.neighbour_ranker import NEIGHBOUR_CONSTRAINTS, LeftOut, NeighbourRanker
 from toprank.rankers.neighbours.search import PointSet
-from toprank.rankers.neighbours.tuning import MEASURES, Measure, gamma_curve
+from toprank.rankers.neighbours.tuning import MEASURES, Measure, decision_counts, gamma_curve
 from toprank.rankers.unseen import HeldOut, Unseen, by_folds, held_out_folds
-from toprank.words.counts import plural
-from toprank.words.numbers import number_text
 
 FOLDS = 10
 """Folds in which version 2 clusters and tunes, as in the thesis."""
@@ -71,6 +70,8 @@ class LocalGammaKNN(NeighbourRanker):
     gammas_ : float64 array of shape (n_clusters,)
     centres_ : float64 array of shape (n_clusters, n_dims)
         In the scaled space.
+    held_out_score_ : float or None
+        The measure of the decisions on the cases of held-out folds, by models fitted on the others; None for cv=0.
     n_neighbors_ : int
         k as used.
     recall_ : float
@@ -94,6 +95,8 @@ class LocalGammaKNN(NeighbourRanker):
         "scoring": [StrOptions(set(MEASURES)), callable, None],
         "max_gamma": [Interval(Real, 0, None, closed="neither")],
     }
+
+    held_out_score_: float | None
 
     def __init__(
         self,
@@ -208,6 +211,7 @@ class LocalGammaKNN(NeighbourRanker):
 
     def _unseen(self, data: Cases, left_out: LeftOut, score: np.ndarray, threads: Threads) -> Unseen | None:
         """Refit in folds: gammas must not have seen the cases that they are judged on."""
+        self.held_out_score_ = None
         parts = []
         for fold in held_out_folds(data, self.cv, self.random_state):
             part = self._unfitted_copy()
@@ -216,7 +220,15 @@ class LocalGammaKNN(NeighbourRanker):
             own = fold.weight if fold.own_weight is None else fold.own_weight
             found = part._score_rows(data.X[rows], threads)
             parts.append(HeldOut(found, data.is_positive[rows], fold.weight[rows], n_cases=own[rows]))
-        return Unseen(parts, by_folds(len(parts))) if parts else None
+        if not parts:
+            return None
+        counts = decision_counts(
+            np.concatenate([part.score > 0.5 for part in parts]), *(
+                np.concatenate([getattr(part, name) for part in parts]) for name in ("is_positive", "weight")
+            )
+        )  # fmt: skip
+        self.held_out_score_ = float(self._measure(*counts))
+        return Unseen(parts, by_folds(len(parts)))
 
     # --- scoring ------------------------------------------------------------------------------------------------
 
@@ -238,24 +250,30 @@ class LocalGammaKNN(NeighbourRanker):
 
     # --- files and text -----------------------------------------------------------------------------------------
 
-    def _size_in_words(self) -> str:
-        low, high = number_text(self.gammas_.min()), number_text(self.gammas_.max())
-        return f"{super()._size_in_words()}, gamma {low} to {high} in {plural(len(self.gammas_), 'cluster')}"
-
-    def _line_in_words(self) -> str:
-        return super()._line_in_words() if self.budget is not None else "flags cases whose score exceeds 0.5"
+    def _facts(self) -> dict[str, str]:
+        measure = self.scoring if isinstance(self.scoring, str) else "measure"
+        value = "" if self.held_out_score_ is None else f" {self.held_out_score_:.3f} on cases of held-out folds"
+        return {
+            "gamma": gammas_text(self.gammas_),
+            "tuned for": f"{measure}{value}",
+            "vote": vote_text(0.5, self.budget),
+        } | super()._facts()
 
     def _figures(self) -> dict[str, Any]:
         return super()._figures() | {"gamma": self.gamma_, "gammas": self.gammas_.tolist()}
 
     def _to_arrays(self) -> dict[str, np.ndarray]:
-        rule = {"gamma": np.array([self.gamma_]), "gammas": self.gammas_, "centres": self.centres_}
+        held_out = np.nan if self.held_out_score_ is None else self.held_out_score_
+        rule = {"gamma": np.array([self.gamma_]), "gammas": self.gammas_, "centres": self.centres_,
+                "held_out_score": np.array([held_out])}  # fmt: skip
         return super()._to_arrays() | rule
 
     def _from_arrays(self, arrays: dict[str, np.ndarray]) -> None:
         super()._from_arrays(arrays)
         (self.gamma_,) = arrays["gamma"].tolist()
         self.gammas_, self.centres_ = arrays["gammas"], arrays["centres"]
+        (held_out,) = arrays.get("held_out_score", np.array([np.nan])).tolist()
+        self.held_out_score_ = None if math.isnan(held_out) else float(held_out)
         q = len(self.gammas_)
         if (
             q == 0 or self.gammas_.shape != (q,) or self.centres_.shape != (q, self._space.n_dims)

@@ -7,6 +7,7 @@ them any measure of these counts.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -36,10 +37,15 @@ def balanced_accuracy(tp: np.ndarray, fp: np.ndarray, fn: np.ndarray, tn: np.nda
     return (_ratio(tp, tp + fn) + _ratio(tn, tn + fp)) / 2
 
 
+def recall(tp: np.ndarray, fp: np.ndarray, fn: np.ndarray, tn: np.ndarray) -> np.ndarray:
+    """Recall: the true positive rate."""
+    return _ratio(tp, tp + fn)
+
+
 def average_precision(tp: np.ndarray, fp: np.ndarray, fn: np.ndarray, tn: np.ndarray) -> np.ndarray:
     """Average precision of the decisions: of the ranking that has the flagged cases first, in ties."""
-    recall = _ratio(tp, tp + fn)
-    return recall * _ratio(tp, tp + fp) + (1 - recall) * _ratio(tp + fn, tp + fp + fn + tn)
+    found = recall(tp, fp, fn, tn)
+    return found * _ratio(tp, tp + fp) + (1 - found) * _ratio(tp + fn, tp + fp + fn + tn)
 
 
 MEASURES: dict[str, Measure] = {
@@ -113,15 +119,28 @@ def gamma_curve(
     weight = np.ones(len(ratio)) if weight is None else weight
     order = np.lexsort((weight, is_positive, ratio))  # sums in an order that does not depend on that of the rows
     ratio, is_positive, weight = ratio[order], is_positive[order], weight[order]
-    cuts = np.unique(ratio[(ratio > 0) & (ratio <= high)])
-    start = np.concatenate(([0.0], cuts))
+    start, stop = intervals(ratio, high)
     below = np.searchsorted(ratio, start, side="right")  # rows that gamma = start does not flag
     sums = [
         np.concatenate(([0.0], np.cumsum(np.where(of_class, weight, 0.0)))) for of_class in (is_positive, ~is_positive)
     ]
     fn, tn = sums[0][below], sums[1][below]
     tp, fp = sums[0][-1] - fn, sums[1][-1] - tn
-    return GammaCurve(start, np.append(cuts, high), measure(tp, fp, fn, tn))
+    return GammaCurve(start, stop, measure(tp, fp, fn, tn))
+
+
+def intervals(cuts: np.ndarray, high: float) -> tuple[np.ndarray, np.ndarray]:
+    """Return where the intervals of gammas from 0 to `high` that decide alike start and stop, both float64 (n,)."""
+    inside = np.unique(cuts[(cuts > 0) & (cuts <= high)])
+    return np.concatenate(([0.0], inside)), np.append(inside, high)
+
+
+def decision_counts(is_flagged: np.ndarray, is_positive: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, ...]:
+    """Return true positives, false positives, false negatives and true negatives, the same for any row order."""
+    return tuple(
+        np.array(math.fsum(weight[(is_flagged == flag) & (is_positive == label)]))
+        for flag, label in ((True, True), (True, False), (False, True), (False, False))
+    )
 
 
 def _ratio(part: np.ndarray, whole: np.ndarray) -> np.ndarray:
