@@ -88,7 +88,10 @@ def test_more_clusters_than_cases_and_constant_columns():
     assert len(LocalGammaKNN(n_clusters=9, cv=0).fit(X, y).gammas_) == 2
     same = LocalGammaKNN(cv=0).fit(np.ones((9, 1)), np.arange(9) < 3)
     assert same.gammas_.shape == (1,)
-    assert np.ptp(same.decision_function(np.ones((4, 1)))) == 0
+    assert same.gamma_ == 0.5
+    assert same.decision_function(np.ones((4, 1))) == pytest.approx([1 / (1 + same.gamma_)] * 4)  # flagged, as any case
+    assert same.predict(np.ones((4, 1))).tolist() == [True] * 4
+    assert GammaKNN(cv=0).fit(np.ones((9, 1)), np.arange(9) < 3).decision_function([[1.0]]) == 0.5
 
 
 def test_damaged_clusters_are_refused(tmp_path):
