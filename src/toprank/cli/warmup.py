@@ -39,6 +39,7 @@ def fits() -> Iterator[tuple[str, Callable[[], None]]]:
         MLFP,
         CostOptimalCurve,
         GammaKNN,
+        GammaKNNClassifier,
         MetaAP,
         MetaAPForest,
         RankingTree,
@@ -110,3 +111,9 @@ def fits() -> Iterator[tuple[str, Callable[[], None]]]:
     }
     for model_name, make in neighbours.items():
         yield model_name, step(make, "", np.nan_to_num(numbers), None)
+
+    def use_classes() -> None:
+        classes = label + (numbers[:, 1] > 1)
+        GammaKNNClassifier().fit(frame, classes).explain(frame[:5])
+
+    yield "GammaKNNClassifier", use_classes

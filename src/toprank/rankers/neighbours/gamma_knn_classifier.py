@@ -337,13 +337,14 @@ class GammaKNNClassifier(ClassifierMixin, TableReader):
         labels = self.classes_.tolist()
         out = []
         for i in range(len(points)):
-            order = sorted(np.flatnonzero(count[i]).tolist(), key=lambda c, i=i: (c != called[i], -count[i, c]))
+            order = np.lexsort((-count[i], np.arange(len(labels)) != called[i])).tolist()
             out.append(
                 VoteExplanation(
                     labels[called[i]],
                     tuple(
                         ClassVote(labels[c], int(count[i, c]), float(self.gammas_[c]), cases[c][i][: count[i, c]])
                         for c in order
+                        if count[i, c]
                     ),
                 )
             )
