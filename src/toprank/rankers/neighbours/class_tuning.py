@@ -13,22 +13,19 @@ decisions for all of its values. With two classes this is the rule of `known.py`
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from toprank._core.class_votes import class_votes
-from toprank.rankers.neighbours.tuning import GammaCurve, Measure, f1, intervals, recall
+from toprank.rankers.neighbours.tuning import GAIN, GammaCurve, Measure, climb, f1, intervals, recall
 
 LEAST_GAMMA = 1e-9
 """Smallest gamma: with 0, several classes would be at distance 0 from everywhere."""
 
 NEAREST = 1e-290
 """Stands for distance 0: two classes at distance 0 are compared by their gammas, as at any other equal distance."""
-
-GAIN = 1e-12
-"""Least gain of a step: smaller ones are rounding."""
 
 
 @dataclass(frozen=True)
@@ -220,31 +217,9 @@ def tune_gammas(
     plain = np.ones(n_classes)
     plain[others] = min(1.0, high)
     common = plain.copy()
-    common[others] = _best(curve_of(plain, others))
-    ends = [_climb(start, others, lambda gammas, c: curve_of(gammas, [c])) for start in (plain, common)]
+    common[others] = max(curve_of(plain, others).best, LEAST_GAMMA)
+    ends = [
+        climb(start, others, lambda gammas, c: curve_of(gammas, [c]), least=LEAST_GAMMA) for start in (plain, common)
+    ]
     (first, value), (second, other_value) = ends
     return second if other_value > value + GAIN else first
-
-
-def _climb(
-    start: np.ndarray, classes: Sequence[int], curve_of: Callable[[np.ndarray, int], GammaCurve]
-) -> tuple[np.ndarray, float]:
-    """Return gammas of which no single one can be improved, and their measure.
-
-    The first round goes to the widest best interval, also where that gains nothing; later ones only where they gain.
-    """
-    gammas, best, is_first, gains = start.copy(), -np.inf, True, True
-    while is_first or gains:
-        gains = False
-        for c in classes:
-            curve = curve_of(gammas, c)
-            reached = float(curve.value.max())
-            if is_first or reached > best + GAIN:
-                gains |= reached > best + GAIN
-                gammas[c], best = _best(curve), reached
-        is_first = False
-    return gammas, best
-
-
-def _best(curve: GammaCurve) -> float:
-    return max(curve.best, LEAST_GAMMA)

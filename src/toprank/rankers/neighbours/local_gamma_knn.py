@@ -22,7 +22,7 @@ from toprank.rankers.neighbours.facts import gammas_text, vote_text
 from toprank.rankers.neighbours.known import KnownCases, Votes, ratios, shares
 from toprank.rankers.neighbours.neighbour_ranker import NEIGHBOUR_CONSTRAINTS, LeftOut, NeighbourRanker
 from toprank.rankers.neighbours.search import PointSet
-from toprank.rankers.neighbours.tuning import MEASURES, Measure, decision_counts, gamma_curve
+from toprank.rankers.neighbours.tuning import MEASURES, Measure, decision_counts, gamma_curve, tune_regions
 from toprank.rankers.unseen import HeldOut, Unseen, by_folds, held_out_folds
 
 FOLDS = 10
@@ -49,6 +49,10 @@ class LocalGammaKNN(NeighbourRanker):
         folds). 2 repeats clustering and tuning in 10 folds: the cases of a fold are compared with the others, and tune
         one gamma for each cluster of these. Every case then has the gammas of the clusters it was in, and a final
         cluster gets the mean over its cases: gammas of neighbouring clusters differ less, and few cases decide less.
+    measured_on : {"all", "cluster"}, default "all"
+        What the gamma of a cluster is tuned for: the measure on all cases, while other clusters keep their gammas, each
+        in turn until none gains; or the measure on the cases of the cluster alone, as in the thesis. No measure of all
+        cases is a mean of those of clusters, so that the best gammas of clusters alone are not the best together.
     min_positives : int, default 5
         A cluster with fewer positives to tune on, or without negatives, takes the gamma of all cases together. The
         thesis has no such limit (1): single positives then decide the gamma of a cluster.
@@ -91,6 +95,7 @@ class LocalGammaKNN(NeighbourRanker):
         **NEIGHBOUR_CONSTRAINTS,
         "n_clusters": [Interval(Integral, 1, None, closed="left")],
         "version": [Options(Integral, {1, 2})],
+        "measured_on": [StrOptions({"all", "cluster"})],
         "min_positives": [Interval(Integral, 1, None, closed="left")],
         "scoring": [StrOptions(set(MEASURES)), callable, None],
         "max_gamma": [Interval(Real, 0, None, closed="neither")],
@@ -104,6 +109,7 @@ class LocalGammaKNN(NeighbourRanker):
         n_neighbors: int = 3,
         n_clusters: int = 5,
         version: int = 2,
+        measured_on: str = "all",
         min_positives: int = 5,
         scoring: str | Callable[..., Any] | None = "f1",
         max_gamma: float = 1.0,
@@ -122,6 +128,7 @@ class LocalGammaKNN(NeighbourRanker):
         self.n_neighbors = n_neighbors
         self.n_clusters = n_clusters
         self.version = version
+        self.measured_on = measured_on
         self.min_positives = min_positives
         self.scoring = scoring
         self.max_gamma = max_gamma
@@ -188,11 +195,13 @@ class LocalGammaKNN(NeighbourRanker):
     ) -> np.ndarray:
         """Return the best gamma of each cluster, float64 (n_clusters,); that of all cases where positives are few."""
         out = np.full(len(centres), self.gamma_)
-        for c in range(len(centres)):
+        sizes, positives = (np.bincount(of, minlength=len(out)) for of in (cluster, cluster[is_positive]))
+        which = np.flatnonzero((positives >= self.min_positives) & (positives < sizes)).tolist()
+        if self.measured_on == "all":
+            return tune_regions(ratio, is_positive, weight, cluster, out, which, self._measure, self.max_gamma)
+        for c in which:
             here = cluster == c
-            if self.min_positives <= is_positive[here].sum() < here.sum():
-                curve = gamma_curve(ratio[here], is_positive[here], weight[here], self._measure, self.max_gamma)
-                out[c] = curve.best
+            out[c] = gamma_curve(ratio[here], is_positive[here], weight[here], self._measure, self.max_gamma).best
         return out
 
     def _centres(self, points: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
@@ -227,7 +236,7 @@ class LocalGammaKNN(NeighbourRanker):
                 np.concatenate([getattr(part, name) for part in parts]) for name in ("is_positive", "weight")
             )
         )  # fmt: skip
-        self.held_out_score_ = float(self._measure(*counts))
+        self.held_out_score_ = float(self._measure(*counts)[0])
         return Unseen(parts, by_folds(len(parts)))
 
     # --- scoring ------------------------------------------------------------------------------------------------

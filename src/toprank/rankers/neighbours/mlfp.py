@@ -295,7 +295,7 @@ class MLFP(TransformerMixin, NeighbourRanker):
 
     def _learn_rule(self, left_out: LeftOut, data: Cases, points: np.ndarray, threads: Threads) -> None:
         is_flagged = self._flags_of(left_out.evidence, points)
-        self.vote_f1_ = float(f1(*decision_counts(is_flagged, left_out.is_positive, left_out.weight)))
+        self.vote_f1_ = float(f1(*decision_counts(is_flagged, left_out.is_positive, left_out.weight))[0])
 
     def _scores_of(self, evidence: tuple[np.ndarray, ...], points: np.ndarray) -> np.ndarray:
         return shares(evidence[0])
