@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -54,7 +55,7 @@ def thinned_digits() -> tuple[np.ndarray, np.ndarray]:
     return X[rows], y[rows]
 
 
-def measured(X: np.ndarray, y: np.ndarray, k: int, seed: int) -> dict[str, tuple[float, float]]:
+def measured(X: np.ndarray, y: np.ndarray, k: int, seed: int) -> dict[str, tuple[float, ...]]:
     """Return each measure on a test part, by plain kNN and with gammas tuned for it."""
     train, test = train_test_split(np.arange(len(y)), test_size=0.2, stratify=y, random_state=seed)
     n_classes, out = len(np.unique(y)), {}
@@ -67,7 +68,7 @@ def measured(X: np.ndarray, y: np.ndarray, k: int, seed: int) -> dict[str, tuple
         return CLASS_MEASURES[name].of_confusion(confusion)
 
     for name in CLASS_MEASURES:
-        shared = {"n_neighbors": k, "scoring": name, "keep_columns": "all"}
+        shared: dict[str, Any] = {"n_neighbors": k, "scoring": name, "keep_columns": "all"}
         out[name] = tuple(value(GammaKNNClassifier(gamma=gamma, **shared), name) for gamma in (1.0, "cv"))
     return out
 
