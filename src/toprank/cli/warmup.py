@@ -35,11 +35,7 @@ def fits() -> Iterator[tuple[str, Callable[[], None]]]:
     import polars as pl
 
     from toprank import (
-        KNN,
-        MLFP,
         CostOptimalCurve,
-        GammaKNN,
-        GammaKNNClassifier,
         MetaAP,
         MetaAPForest,
         RankingTree,
@@ -103,17 +99,25 @@ def fits() -> Iterator[tuple[str, Callable[[], None]]]:
     for model_name, make in others.items():
         for table_name, X in tables.items():
             yield f"{model_name}{table_name}", step(make, "hist", X, None)
-    neighbours: dict[str, Callable[[str], Any]] = {
+    for model_name, make in _neighbour_models().items():
+        yield model_name, step(make, "", np.nan_to_num(numbers), None)
+    yield "GammaKNNClassifier", lambda: _use_classes(frame, label + (numbers[:, 1] > 1))
+
+
+def _neighbour_models() -> dict[str, Callable[[str], Any]]:
+    """Return rankers by neighbours that together use every kernel of theirs."""
+    from toprank import KNN, MLFP, GammaKNN
+
+    return {
         "GammaKNN": lambda _: GammaKNN(metric=np.eye(4)),
         "GammaKNN, KD-tree": lambda _: GammaKNN(algorithm="kd_tree"),
         "KNN, kRNN": lambda _: KNN(rule="krnn"),
         "MLFP": lambda _: MLFP(tol=0.1),
     }
-    for model_name, make in neighbours.items():
-        yield model_name, step(make, "", np.nan_to_num(numbers), None)
 
-    def use_classes() -> None:
-        classes = label + (numbers[:, 1] > 1)
-        GammaKNNClassifier().fit(frame, classes).explain(frame[:5])
 
-    yield "GammaKNNClassifier", use_classes
+def _use_classes(frame: Any, classes: np.ndarray) -> None:
+    """Fit a vote between several classes, and explain some of its decisions."""
+    from toprank import GammaKNNClassifier
+
+    GammaKNNClassifier().fit(frame, classes).explain(frame[:5])

@@ -289,7 +289,7 @@ class GammaKNNClassifier(ClassifierMixin, TableReader):
     @property
     def reference_(self) -> Any:
         """The class with gamma 1: the most common one, the first of several."""
-        return self.classes_[self._reference]
+        return self.classes_.tolist()[self._reference]
 
     @property
     def tuned_score_(self) -> float:
