@@ -36,6 +36,7 @@ SETTINGS: dict[str, list[dict[str, Any]]] = {
     "MLFP": [{"cv": 2}, {"form": "low_rank", "cv": 0}],
     "KNN": [{"cv": 0}, {"rule": "krnn"}],
     "TAOClassifier": [{"max_depth": 2}],
+    "GammaKNNClassifier": [{}, {"gamma": 0.5, "n_neighbors": 2}],
     "LogisticBoost": [{"n_estimators": 4, "cv": 0}],
     "PairwiseBoost": [{"n_estimators": 4, "cv": 0}],
     "MAPBoost": [{"n_estimators": 4, "cv": 2}],

@@ -175,7 +175,8 @@ def run_task(task: Task, folder: str) -> dict[str, Any]:
     """Return the line of one task."""
     warnings.simplefilter("ignore")
     part, start = read_part(folder, task.dataset, task.seed), time.perf_counter()
-    k, shared = task.k, {"n_neighbors": task.k, "keep_columns": "all", "random_state": task.seed}
+    k = task.k
+    shared: dict[str, Any] = {"n_neighbors": k, "keep_columns": "all", "random_state": task.seed}
     if task.method in RULES:
         values = by_rule(part, k, RULES[task.method])
     elif task.method == "gamma-kNN":
@@ -185,7 +186,8 @@ def run_task(task: Task, folder: str) -> dict[str, Any]:
     elif task.method.startswith("local"):
         Clustered.found.clear()
         version, q = int(task.method.split("V")[1][0]), int(task.method.split("q=")[1])
-        values = tuned(part, lambda scoring: Clustered(scoring=scoring, version=version, n_clusters=q, cv=0, **shared))
+        shared |= {"version": version, "n_clusters": q, "measured_on": "all" if "all" in task.method else "cluster"}
+        values = tuned(part, lambda scoring: Clustered(scoring=scoring, cv=0, **shared))
     elif task.method == "LMNN":
         values = in_learned_metric(part, k, task.seed)
     else:
@@ -193,7 +195,8 @@ def run_task(task: Task, folder: str) -> dict[str, Any]:
     return task._asdict() | {"values": values, "seconds": round(time.perf_counter() - start, 3)}
 
 
-METHODS = (*RULES, "gamma-kNN", "gamma-kNN grid", "local V1 q=5", "local V2 q=5", "LMNN")
+METHODS = (*RULES, "gamma-kNN", "gamma-kNN grid", "local V1 q=5", "local V2 q=5", "local all V2 q=5",
+           "LMNN")  # fmt: skip
 SAMPLING = ("OS", "OS + gamma-kNN")
 
 

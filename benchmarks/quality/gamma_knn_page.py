@@ -110,8 +110,9 @@ def paired_text(lines: list[dict[str, Any]]) -> list[str]:
 
 
 PAIRED = """Mean difference from gamma-kNN on the same splits, also for methods that were not run on all of them ("local
-V2 q=5" is `LocalGammaKNN` of version 2 with 5 clusters). `min_positives=5` of `LocalGammaKNN` was chosen among five
-variants on splits that are part of this run, so the figures of the local version are slightly optimistic.
+V2 q=5" is `LocalGammaKNN(measured_on="cluster")` of version 2 with 5 clusters, "local all V2 q=5" the same with
+measured_on="all"). `min_positives=5` was chosen among five variants of the former on splits that are part of this run,
+so the figures of the local version are slightly optimistic.
 """
 
 

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from toprank.rankers.meta.meta_ap import MetaAP
     from toprank.rankers.meta.treerank import TreeRank
     from toprank.rankers.neighbours.gamma_knn import GammaKNN
+    from toprank.rankers.neighbours.gamma_knn_classifier import GammaKNNClassifier
     from toprank.rankers.neighbours.knn import KNN
     from toprank.rankers.neighbours.local_gamma_knn import LocalGammaKNN
     from toprank.rankers.neighbours.mlfp import MLFP
@@ -49,6 +50,7 @@ __all__ = [
     "CostPath",
     "CostTree",
     "GammaKNN",
+    "GammaKNNClassifier",
     "InputError",
     "LambdaMART",
     "LocalGammaKNN",

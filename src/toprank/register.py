@@ -20,22 +20,21 @@ class Entry:
         Name of the class, in Python and in model files.
     module : str
         Module of the class.
-    kind : {"tree", "ensemble", "curve", "classes", "points", "other"}
-        One ranking tree; many of them; a tree for every trade-off of mistakes; a tree that predicts classes and does
-        not rank; points that add up, printed on a page; a ranker without trees.
+    kind : {"tree", "ensemble", "curve", "points", "other"}
+        What it is made of: one tree; many of them; a tree for every trade-off of mistakes; points that add up, printed
+        on a page; nothing to read.
     command : str or None
         Name on the command line (`toprank fit --model`); None if it is not offered there.
+    ranks : bool
+        True for rankers: they have a positive class, a cutoff and hit rates. False for classifiers, which predict
+        classes and do not rank.
     """
 
     name: str
     module: str
     kind: str
     command: str | None = None
-
-    @property
-    def ranks(self) -> bool:
-        """True for rankers: they have a positive class, a cutoff and hit rates."""
-        return self.kind != "classes"
+    ranks: bool = True
 
     @property
     def has_leaves(self) -> bool:
@@ -74,7 +73,8 @@ ENTRIES = (
     Entry("LocalGammaKNN", "toprank.rankers.neighbours.local_gamma_knn", "other", "local-gamma-knn"),
     Entry("KNN", "toprank.rankers.neighbours.knn", "other", "knn"),
     Entry("MLFP", "toprank.rankers.neighbours.mlfp", "other", "mlfp"),
-    Entry("TAOClassifier", "toprank.rankers.cost.tao_classifier", "classes"),
+    Entry("TAOClassifier", "toprank.rankers.cost.tao_classifier", "tree", ranks=False),
+    Entry("GammaKNNClassifier", "toprank.rankers.neighbours.gamma_knn_classifier", "other", ranks=False),
 )
 """In the order of the command line's lists."""
 

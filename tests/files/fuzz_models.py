@@ -169,15 +169,18 @@ def use(model, X):
     if hasattr(model, "decision_function"):
         model.decision_function(X)
         model.top_k(X, 5, reasons=2)
+    if hasattr(model, "explain"):
         model.explain(X.head(3))
-        model.summary()
+    model.summary()
     model.predict(X)
-    model.predict_proba(X)
+    if hasattr(model, "predict_proba"):
+        model.predict_proba(X)
     if hasattr(model, "rules"):
         model.rules()
         model.to_text()
         model.to_text(exact=True)
-    model.to_plain() if hasattr(model, "to_plain") else model.to_dict()
+    if hasattr(model, "to_plain") or hasattr(model, "to_dict"):
+        model.to_plain() if hasattr(model, "to_plain") else model.to_dict()
     for what in (lambda: model.nodes_, lambda: model.subtree([0]), lambda: model.node_classifier(0).predict(X)):
         with suppress(AttributeError, ValueError):  # models without a meta-tree, or of one leaf
             what()

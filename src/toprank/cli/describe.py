@@ -171,17 +171,21 @@ def _describe_curve(path: Path, info: dict[str, Any], terminal: Terminal, limits
 
 
 def _describe_classifier(path: Path, info: dict[str, Any], terminal: Terminal, limits: _Limits) -> None:
-    """Show what a file with a classifier holds: its classes, and its rules, which have no rank."""
+    """Show what a file with a classifier holds: its classes, and the rules of a tree, which have no rank."""
     from toprank.cli.show import classifier_card, rules_list, rules_title
     from toprank.files.model_file import load
 
-    with terminal.working(f"Loading {path.name}"):
-        rules = load(path).rule_list()
+    rules = []
+    if entry_of(info["class"]).has_leaves:
+        with terminal.working(f"Loading {path.name}"):
+            rules = load(path).rule_list()
     shown = [rule.to_dict() for rule in rules]
     terminal.finish({"kind": "model", "file": str(path), "info": info, "rules": shown})
     terminal.show(classifier_card(info, _provenance(info, all_facts=limits.all_facts)))
     if limits.all_facts:
         _print_columns(info, [], terminal)
+    if not rules:
+        return
     n_shown = min(len(rules), limits.max_rules or CLASS_RULES_SHOWN)
     terminal.heading(rules_title(n_shown, len(rules), "from left to right in the tree", OF_TRAINING))
     terminal.show(rules_list(rules[:n_shown], min(terminal.out.width, WIDTH)))
@@ -208,7 +212,8 @@ def _print_model(
     shares, share_of = info["importances"], "share of gain"
     if card_shares is not None and not any(shares):
         shares, share_of = card_shares, "share of scorecard"
-    _print_columns(info, [(share_of, shares)], terminal)
+    has_shares = entry_of(info["class"]).has_leaves or any(shares)
+    _print_columns(info, [(share_of, shares)] if has_shares else [], terminal)
 
 
 def _provenance(info: dict[str, Any], *, all_facts: bool) -> list[tuple[str, str]]:

@@ -113,8 +113,10 @@ def model_card(
     rate = figures["n_positives"] / figures["n_cases"]
     classes, positive = info["classes"]["values"], info["positive_index"]
     no_columns = "none: no column separates the cases" if entry_of(info["class"]).has_leaves else ""
+    told = dict(info.get("facts", {}))
+    size = curve_size(figures, is_chosen) if entry_of(info["class"]).kind == "curve" else model_size(figures)
     rows = [
-        ("size", curve_size(figures, is_chosen) if entry_of(info["class"]).kind == "curve" else model_size(figures)),
+        ("size", size or told.pop("size", "")),
         (
             "trained on",
             f"{plural(figures['n_cases'], 'case')}, {count(figures['n_positives'])} positive ({percent(rate)})",
@@ -124,25 +126,25 @@ def model_card(
         ("main columns", main_columns(info, card_shares) or no_columns),
         ("budget", budget_text(Cutoff.from_dict(info["cutoff"])).removeprefix("budget ")),
     ]
-    known = [row for row in rows if row[1]]  # a ranker without trees has no size in leaves
-    return Group(Text(info["class"], style="bold"), facts([*known, *more]))
+    known = [row for row in rows if row[1]]
+    return Group(Text(info["class"], style="bold"), facts([*known, *told.items(), *more]))
 
 
 def classifier_card(info: dict[str, Any], more: Sequence[tuple[str, str]] = ()) -> Group:
     """Return a classifier in a few lines, from the contents of its file, followed by the lines of `more`."""
     figures = info["figures"]
     counts = zip(info["classes"]["values"], figures["class_counts"], strict=True)
+    told, trained = dict(info.get("facts", {})), plural(figures["n_cases"], "case")
+    if "n_wrong" in figures:
+        share = percent(figures["n_wrong"] / figures["n_cases"])
+        trained = f"{trained}, {count(figures['n_wrong'])} misclassified ({share})"
     rows = [
-        ("size", model_size(figures)),
-        (
-            "trained on",
-            f"{plural(figures['n_cases'], 'case')}, {count(figures['n_wrong'])} misclassified "
-            f"({percent(figures['n_wrong'] / figures['n_cases'])})",
-        ),
+        ("size", model_size(figures) or told.pop("size", "")),
+        ("trained on", trained),
         ("classes", ", ".join(f"{label!r}: {count(n)}" for label, n in counts)),
         ("columns", columns_in_words(info)),
     ]
-    return Group(Text(info["class"], style="bold"), facts([*rows, *more]))
+    return Group(Text(info["class"], style="bold"), facts([*rows, *told.items(), *more]))
 
 
 def columns_in_words(info: dict[str, Any]) -> str:

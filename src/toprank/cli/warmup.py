@@ -103,6 +103,7 @@ def fits() -> Iterator[tuple[str, Callable[[], None]]]:
     for model_name, model in without_trees().items():
         X = frame if model_name in ON_CATEGORIES else np.nan_to_num(numbers)
         yield model_name, step(partial(_given, model), "", X, None)
+    yield "GammaKNNClassifier", lambda: _use_classes(frame, label + (numbers[:, 1] > 1))
 
 
 ON_CATEGORIES = ("RedFlags",)
@@ -124,3 +125,10 @@ def without_trees() -> dict[str, Any]:
         "KNN, kRNN": KNN(rule="krnn"),
         "MLFP": MLFP(tol=0.1),
     }
+
+
+def _use_classes(frame: Any, classes: np.ndarray) -> None:
+    """Fit a vote between several classes, and explain some of its decisions."""
+    from toprank import GammaKNNClassifier
+
+    GammaKNNClassifier().fit(frame, classes).explain(frame[:5])

@@ -91,16 +91,40 @@ def sample_cases(is_positive: np.ndarray, weight: np.ndarray | None, n_rows: int
     weight : float64 array of shape (n,)
         Rows that represent others have their total weight; 0 for rows that were not chosen.
     """
-    weight = np.ones(len(is_positive)) if weight is None else weight.astype(np.float64)
+    return sample_classes(np.where(is_positive, 0, 1), 2, weight, n_rows)
+
+
+def sample_classes(
+    label: np.ndarray, n_classes: int, weight: np.ndarray | None, n_rows: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """At most n_rows rows with weight: an equal share of each class, and what rare classes leave for the others.
+
+    Parameters
+    ----------
+    label : int array of shape (n,)
+        0 to n_classes - 1.
+    n_classes : int
+    weight : array of shape (n,) or None
+    n_rows : int, at least n_classes
+
+    Returns
+    -------
+    rows, weight
+        As in `sample_cases`.
+    """
+    weight = np.ones(len(label)) if weight is None else weight.astype(np.float64)
     present = np.flatnonzero(weight)
     if len(present) <= n_rows:
         return present, weight
+    of_class = [present[label[present] == c] for c in range(n_classes)]
+    sizes, left = [0] * n_classes, n_rows
+    for n_done, c in enumerate(sorted(range(n_classes), key=lambda c: len(of_class[c]))):
+        sizes[c] = min(len(of_class[c]), left // (n_classes - n_done))
+        left -= sizes[c]
     rng = np.random.default_rng(0)
-    positive, negative = present[is_positive[present]], present[~is_positive[present]]
-    n_positive = min(len(positive), max(n_rows // 2, n_rows - len(negative)))
-    chosen, factor = [], np.zeros(len(is_positive))
-    for rows, size in ((positive, n_positive), (negative, n_rows - n_positive)):
-        picked = rng.choice(rows, min(size, len(rows)), replace=False)
+    chosen, factor = [], np.zeros(len(label))
+    for rows, size in zip(of_class, sizes, strict=True):
+        picked = rng.choice(rows, size, replace=False)
         factor[picked] = len(rows) / max(len(picked), 1)
         chosen.append(picked)
     return np.sort(np.concatenate(chosen)), weight * factor

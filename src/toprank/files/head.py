@@ -95,12 +95,12 @@ def _entries(info: dict[str, Any], is_ranker: bool, has_leaves: bool) -> Iterato
     yield "backend", lambda: info["backend"] is None or isinstance(info["backend"], str), "a name"
     yield "data_hash", lambda: isinstance(info["data_hash"], str), "a text"
     yield "created", lambda: isinstance(info["created"], str), "a text"
+    yield "facts", lambda: _is_texts_by_name(info.get("facts", {})), "a text for each fact"
     yield "packages", lambda: _is_texts_by_name(info["packages"]), "a version of each package"
     yield "figures", lambda: isinstance(figures, dict), "a set of named values"
     yield "figures", lambda: all(_is_figure(value) for value in figures.values()), "a set of finite numbers"
-    counts = ["n_cases", "n_positives" if is_ranker else "n_wrong"] + (
-        ["n_leaves", "n_conditions"] if has_leaves else []
-    )
+    counts = ["n_cases", *(["n_positives"] if is_ranker else ["n_wrong"] if has_leaves else [])]
+    counts += ["n_leaves", "n_conditions"] if has_leaves else []
     yield "figures", lambda: all(_is_count(figures[name]) for name in counts), f"a count of {', '.join(counts)}"
     optional = [figures[name] for name in ("n_trees", "depth") if name in figures]
     yield "figures", lambda: all(_is_count(value) and type(value) is int for value in optional), "a whole number"

@@ -63,6 +63,7 @@ def describe_model(model: Any) -> dict[str, Any]:
         "format_version": FORMAT_VERSION,
         **facts_of(model),
         **({"figures": model._figures()} if not entry_of(model).ranks else _ranking_of(model)),
+        **({} if entry_of(model).has_leaves else {"facts": {"size": model._size_in_words()} | model._facts()}),
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
         "packages": {name: metadata.version(name) for name in PACKAGES},
     }

@@ -17,7 +17,6 @@ from sklearn.utils.validation import check_is_fitted
 from toprank._compat import Interval, StrOptions
 from toprank._core.threads import Threads, resolve_n_jobs
 from toprank.budget import alerts_of_budget, budget_text, cases_of_budget, find_cutoff
-from toprank.data.cases import Cases
 from toprank.data.column_roles import learn_columns
 from toprank.data.encoding import encode, original_values
 from toprank.data.frames import backend_of, make_frame
@@ -40,7 +39,6 @@ from toprank.rankers.reading import TableReader
 from toprank.rankers.unseen import HeldOut, Unseen, by_folds, held_out_folds, rates_of_training
 from toprank.rankers.validation import (
     check_classes,
-    check_finite,
     check_known_labels,
     check_labels,
     check_two_labels,
@@ -142,15 +140,6 @@ class Ranker(ClassifierMixin, TableReader):
         """Check labels, weights and the budget before any work is done."""
         warn_of_common_text_label(self.classes_, self.positive_index_, self.pos_label, self.base_rate_)
         cases_of_budget(self.budget, self.n_cases_, self.n_positives_)
-
-    def _make_cases(
-        self, matrix: np.ndarray, is_positive: np.ndarray, weight: np.ndarray | None, threads: Threads
-    ) -> Cases:
-        """Return the encoded rows in the form that the model is fitted on."""
-        check_finite(matrix, self.columns_)
-        has_missing = np.isnan(matrix).any(axis=0)
-        columns = [replace(c, has_missing=bool(m)) for c, m in zip(self.columns_, has_missing, strict=True)]
-        return Cases(matrix, is_positive, weight, columns)
 
     # --- sharing (`SharedTable`) --------------------------------------------------------------------------------
 
@@ -403,14 +392,19 @@ class Ranker(ClassifierMixin, TableReader):
             f"({percent_text(self.base_rate_)}), {plural(len(self.columns_), 'column')} "
             f"({sum(c.is_categorical for c in self.columns_)} categorical)"
         )
-        lines.append(self._line_in_words())
+        line = self._line_in_words()
+        lines += [line] if line else []
         if hasattr(self, "feature_importances_"):
             names, importances = [c.name for c in self.columns_], self._importances().tolist()
             lines.append("main columns: " + (main_columns(names, importances, self._card_shares) or "none"))
-        return "\n".join(lines)
+        return "\n".join([*lines, *(f"{name}: {text}" for name, text in self._facts().items())])
+
+    def _facts(self) -> dict[str, str]:
+        """Return what else a person wants to know of the model, by name, in words; its file keeps it."""
+        return {}
 
     def _line_in_words(self) -> str:
-        """Return the cutoff of `predict` and its expected hits, in words."""
+        """Return the cutoff of `predict` and its expected hits, in words; "" if `_facts` says what is flagged."""
         return budget_text(self.cutoff_)
 
     def _importances(self) -> np.ndarray:

@@ -11,6 +11,8 @@ from narwhals.dependencies import is_polars_lazyframe
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
+from toprank._core.threads import Threads
+from toprank.data.cases import Cases
 from toprank.data.encoding import encode
 from toprank.data.frames import backend_of, check_names, names_of
 from toprank.data.shared_table import SharedTable, plain_table
@@ -118,6 +120,15 @@ class TableReader(BaseEstimator):
         if shared:
             shared.encoded.keep(columns, None, matrix)
         return matrix
+
+    def _make_cases(
+        self, matrix: np.ndarray, is_positive: np.ndarray, weight: np.ndarray | None, threads: Threads
+    ) -> Cases:
+        """Return the encoded rows in the form that the model is fitted on."""
+        check_finite(matrix, self.columns_)
+        has_missing = np.isnan(matrix).any(axis=0)
+        columns = [replace(c, has_missing=bool(m)) for c, m in zip(self.columns_, has_missing, strict=True)]
+        return Cases(matrix, is_positive, weight, columns)
 
     def save(self, path: str | Path) -> None:
         """Write the fitted model to one file, completely or not at all; `toprank.load` reads it."""

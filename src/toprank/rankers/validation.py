@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import column_or_1d
 
-from toprank._compat import Interval, InvalidParameterError
+from toprank._compat import Interval, InvalidParameterError, check_sample_weight
 from toprank.data.encoding import warn_caller
 from toprank.data.table import is_missing
 from toprank.errors import InputError, InputTypeError
@@ -87,6 +87,40 @@ def check_labels(y: Any, n_rows: int, owner: str) -> np.ndarray:
             "Hint: turn the outcome into yes/no, for example y > 0."
         )
     return labels
+
+
+def check_class_labels(y: Any, sample_weight: Any, n_rows: int, owner: str) -> tuple[np.ndarray, np.ndarray | None]:
+    """Return the labels of any number of classes, and the weights as float64; None without weights."""
+    check_no_measurements(y, owner)
+    labels = check_labels(y, n_rows, owner)
+    if sample_weight is None:
+        return labels, None
+    weight = check_sample_weight(sample_weight, labels, dtype=np.float64, ensure_non_negative=True)
+    with np.errstate(over="ignore"):
+        total = weight.sum()
+    if not 0 < total < np.inf:
+        raise InputError(
+            f"{owner} needs a sample_weight with a positive, finite sum, but the weights add up to {total:g}. "
+            "Hint: 1 is the weight of an ordinary case."
+        )
+    return labels, weight
+
+
+def check_no_measurements(y: Any, owner: str) -> None:
+    """Raise ValueError if y holds numbers that cannot be classes: fractions or infinities."""
+    values = np.asarray(y)
+    if values.dtype.kind != "f" or np.isnan(values).any():
+        return
+    if np.isinf(values).any():
+        raise InputError(
+            f"Input y contains infinity or a value too large: {owner} needs a class for every row. "
+            "Hint: drop the rows whose class is not known."
+        )
+    if (values != np.rint(values)).any():
+        raise InputError(
+            f"Unknown label type: {owner} needs classes, but y holds numbers with fractions. "
+            "Hint: turn the outcome into a few classes, for example with numpy.digitize."
+        )
 
 
 def check_classes(labels: np.ndarray, pos_label: Any, owner: str) -> tuple[np.ndarray, int]:

@@ -11,7 +11,7 @@ from sklearn.metrics import average_precision_score, balanced_accuracy_score, f1
 from sklearn.neighbors import KNeighborsClassifier
 
 from ranker_cases import make_cases
-from toprank import KNN, GammaKNN, InputError, load
+from toprank import KNN, MLFP, GammaKNN, InputError, load
 from toprank._core.threads import Threads
 from toprank.rankers.neighbours import neighbour_ranker
 from toprank.rankers.neighbours.known import KnownCases, positions_of
@@ -408,6 +408,19 @@ def test_reasons_name_known_positives_and_what_differs():
     gains = np.log(alerts["hit_rate"] / (1 - alerts["hit_rate"])) - np.log(model.base_rate_ / (1 - model.base_rate_))
     strengths = np.log(alerts[["strength_1", "strength_2"]].to_numpy()).sum(axis=1)
     assert strengths == pytest.approx(gains.to_numpy(), rel=1e-3), "strengths multiply to the gain in odds"
+
+
+@pytest.mark.parametrize("model", [GammaKNN(cv=0), KNN(cv=0), MLFP(cv=0)], ids=str)
+def test_without_rates_of_new_cases_strengths_multiply_to_the_gain_of_the_training_rate(model):
+    X, y = make_cases(400)
+    alerts = model.fit(X, y).top_k(make_cases(400, seed=1)[0], 60, reasons=2)
+    rate, base = alerts["training_rate"].to_numpy(), y.mean()
+    gain = np.log(rate / (1 - rate)) - np.log(base / (1 - base))
+    is_raised = np.all(alerts[["reason_1", "reason_2"]] != "", axis=1).to_numpy() & (gain < 6)
+    assert is_raised.sum() > 20
+    assert len(np.unique(gain[is_raised].round(6))) > 1
+    strengths = np.log(alerts.loc[is_raised, ["strength_1", "strength_2"]].to_numpy(float)).sum(axis=1)
+    assert strengths == pytest.approx(gain[is_raised], rel=1e-2)
 
 
 def test_reasons_use_the_names_of_the_cases(tmp_path):

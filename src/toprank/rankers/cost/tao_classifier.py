@@ -14,7 +14,7 @@ from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from toprank._compat import HasMethods, Interval, StrOptions, check_sample_weight
+from toprank._compat import HasMethods, Interval, StrOptions
 from toprank._core.dtypes import CATEGORY, NUMERIC
 from toprank._core.threads import Threads, resolve_n_jobs
 from toprank.data.binned_cases import BinnedCases
@@ -26,7 +26,7 @@ from toprank.errors import InputError
 from toprank.rankers.cost.class_tree import ClassTree
 from toprank.rankers.cost.tao_tree import DEEPEST, TAOTree
 from toprank.rankers.growth import GROWTH_CONSTRAINTS
-from toprank.rankers.validation import check_labels
+from toprank.rankers.validation import check_class_labels
 from toprank.tree.bin_mapper import short_between
 from toprank.tree.structure import Tree
 from toprank.tree.tao.alternating_tree import AlternatingTree, pruned, to_tree
@@ -181,19 +181,7 @@ keep_columns, n_jobs, random_state
 
     def _read_labels(self, y: Any, sample_weight: Any, n_rows: int) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
         """Return the rows with weight, their classes as positions in `classes_`, and their weights."""
-        owner = f"{type(self).__name__}.fit"
-        check_no_measurements(y, owner)
-        labels = check_labels(y, n_rows, owner)
-        weight = None
-        if sample_weight is not None:
-            weight = check_sample_weight(sample_weight, labels, dtype=np.float64, ensure_non_negative=True)
-            with np.errstate(over="ignore"):
-                total = weight.sum()
-            if not 0 < total < np.inf:
-                raise InputError(
-                    f"{owner} needs a sample_weight with a positive, finite sum, but the weights add up to "
-                    f"{total:g}. Hint: 1 is the weight of an ordinary case."
-                )
+        labels, weight = check_class_labels(y, sample_weight, n_rows, f"{type(self).__name__}.fit")
         rows = np.flatnonzero(integer_weights(np.zeros(n_rows, bool), weight).total)
         self.classes_, label = np.unique(labels[rows], return_inverse=True)
         weight = None if weight is None else weight[rows]
@@ -360,23 +348,6 @@ keep_columns, n_jobs, random_state
             cut = float(short_between(value[is_low].max(), value[is_high].min())) if is_high.any() else np.inf
             splits[node] = Split(NUMERIC, 1.0, feature, cut, missing_left)
         return AlternatingTree(grown.children_left, grown.children_right, splits)
-
-
-def check_no_measurements(y: Any, owner: str) -> None:
-    """Raise ValueError if y holds numbers that cannot be classes: fractions or infinities."""
-    values = np.asarray(y)
-    if values.dtype.kind != "f" or np.isnan(values).any():
-        return
-    if np.isinf(values).any():
-        raise InputError(
-            f"Input y contains infinity or a value too large: {owner} needs a class for every row. "
-            "Hint: drop the rows whose class is not known."
-        )
-    if (values != np.rint(values)).any():
-        raise InputError(
-            f"Unknown label type: {owner} needs classes, but y holds numbers with fractions. "
-            "Hint: turn the outcome into a few classes, for example with numpy.digitize."
-        )
 
 
 def number_leaves(tree: Tree) -> Tree:

@@ -14,6 +14,7 @@ from toprank._core.threads import Threads, resolve_n_jobs
 from toprank.data.cases import Cases
 from toprank.errors import InputError
 from toprank.files.model_file import without_prefix
+from toprank.rankers.neighbours.facts import gamma_text, vote_text
 from toprank.rankers.neighbours.known import CaseSet, KnownCases, Votes, ratios, shares
 from toprank.rankers.neighbours.neighbour_ranker import NEIGHBOUR_CONSTRAINTS, LeftOut, NeighbourRanker
 from toprank.rankers.neighbours.search import PointSet, mapped
@@ -21,7 +22,6 @@ from toprank.rankers.neighbours.space import FARTHEST
 from toprank.rankers.neighbours.synthetic import joint_ratio, resample, tune_both
 from toprank.rankers.neighbours.tuning import MEASURES, GammaCurve, gamma_curve
 from toprank.rankers.unseen import has_folds
-from toprank.words.numbers import number_text
 
 CV = "cv"
 
@@ -281,16 +281,14 @@ class GammaKNN(NeighbourRanker):
     def _measure_name(self) -> str:
         return self.scoring if isinstance(self.scoring, str) else "measure"
 
-    def _size_in_words(self) -> str:
-        return f"{super()._size_in_words()}, gamma {number_text(self.gamma_)}"
-
-    def _line_in_words(self) -> str:
-        if self.budget is not None:
-            return super()._line_in_words()
-        return (
-            f"flags cases whose score exceeds {number_text(self.fp_cost_)}: {self._measure_name} "
-            f"{self.tuned_score_:.3f} on left-out training cases"
-        )
+    def _facts(self) -> dict[str, str]:
+        out = {"gamma": gamma_text(self.gamma_)}
+        if self.gamma_synthetic_ is not None:
+            out["gamma_synthetic"] = gamma_text(self.gamma_synthetic_, "a synthetic positive counts")
+        is_tuned = isinstance(self.gamma, str)
+        value = f"{self._measure_name} {self.tuned_score_:.3f} on left-out training cases"
+        out["tuned for" if is_tuned else "measured"] = f"{value}, slightly optimistic" if is_tuned else value
+        return out | {"vote": vote_text(self.fp_cost_, self.budget)} | super()._facts()
 
     def _figures(self) -> dict[str, Any]:
         synthetic = {} if self.gamma_synthetic_ is None else {"gamma_synthetic": self.gamma_synthetic_}

@@ -12,12 +12,18 @@ from scipy.stats import norm
 from toprank._compat import StrOptions
 from toprank._core.threads import Threads, resolve_n_jobs
 from toprank.data.cases import Cases
+from toprank.rankers.neighbours.facts import vote_text
 from toprank.rankers.neighbours.known import KnownCases, positions_of
 from toprank.rankers.neighbours.neighbour_ranker import NEIGHBOUR_CONSTRAINTS, LeftOut, NeighbourRanker
 from toprank.rankers.neighbours.search import mapped
-from toprank.words.numbers import number_text
 
-RULES = ("plain", "weighted", "class_weighted", "duplicated", "krnn")
+RULES = {
+    "plain": "each of the nearest cases has one vote",
+    "weighted": "a case at distance d has 1 / d votes",
+    "class_weighted": "distances to the rarer class are shortened by its share of the cases",
+    "duplicated": "every positive counts as often as there are negatives per positive",
+    "krnn": "k rare-class nearest neighbours: the neighbourhood grows until it has k positives",
+}
 
 CONFIDENCE = 0.1
 """Level of both intervals of kRNN: they leave out this share."""
@@ -207,14 +213,9 @@ class KNN(NeighbourRanker):
     def _flags_of(self, evidence: tuple[np.ndarray, ...], points: np.ndarray) -> np.ndarray:
         return evidence[0] >= 0.5
 
-    def _size_in_words(self) -> str:
-        rule = "" if self.rule == "plain" else f", rule {self.rule}"
-        return f"{super()._size_in_words()}{rule}"
-
-    def _line_in_words(self) -> str:
-        if self.budget is not None:
-            return super()._line_in_words()
-        return f"flags cases that get at least {number_text(0.5)} of the vote"
+    def _facts(self) -> dict[str, str]:
+        flags = vote_text(0.5, self.budget, "with a score of at least")
+        return {"rule": f"{self.rule}: {RULES[self.rule]}", "vote": flags} | super()._facts()
 
 
 def rare_class_share(p: np.ndarray, n: np.ndarray, n_positives: float, n_negatives: float) -> np.ndarray:

@@ -11,6 +11,7 @@ For k = 1 that is the rule of section 2.4.3. A case of weight w counts as w case
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Self
 
@@ -68,6 +69,33 @@ class CaseSet:
 
     def __init__(self, points: PointSet, places: np.ndarray, weight: np.ndarray | None, rows: np.ndarray):
         self.points, self.places, self.weight, self.rows = points, places, weight, rows
+
+    @classmethod
+    def learn(
+        cls, points: np.ndarray, is_own: np.ndarray, weight: np.ndarray | None, rows: np.ndarray, *,
+        metric: str = "euclidean", algorithm: str = "auto", components: np.ndarray | None = None, seed: int = 0,
+    ) -> Self:  # fmt: skip
+        """Return the training points of one class; points of weight 0 are left out.
+
+        Parameters
+        ----------
+        points : float64 array of shape (n, n_dims)
+        is_own : bool array of shape (n,)
+            The points of the class.
+        weight : float64 array of shape (n,) or None
+        rows : int64 array of shape (n,)
+            Row of each point in the training table, increasing.
+        metric, algorithm, seed
+            See `PointSet`.
+        components : float64 array of shape (p, n_dims) or None
+            Linear map before distances are measured.
+        """
+        is_known = np.ones(len(points), bool) if weight is None else weight > 0
+        own = is_own & is_known
+        has_weight = weight is not None and bool(np.any(weight[is_known] != 1.0))
+        places = points[own]
+        found = PointSet(mapped(places, components), metric=metric, algorithm=algorithm, seed=seed)
+        return cls(found, places, weight[own] if has_weight and weight is not None else None, rows[own])
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -228,15 +256,13 @@ class KnownCases:
             Row of each point in the training table; None for their positions.
         """
         rows = np.arange(len(points)) if rows is None else rows
-        is_known = np.ones(len(points), bool) if weight is None else weight > 0
-        has_weight = weight is not None and bool(np.any(weight[is_known] != 1.0))
-        sets = []
-        for of_class, image in ((is_positive, components), (~is_positive, None)):
-            own = of_class & is_known
-            places = points[own]
-            found = PointSet(mapped(places, image), metric=metric, algorithm=algorithm, seed=seed)
-            sets.append(CaseSet(found, places, weight[own] if has_weight and weight is not None else None, rows[own]))
-        return cls(sets[0], sets[1], components)
+        positives, negatives = (
+            CaseSet.learn(
+                points, of_class, weight, rows, metric=metric, algorithm=algorithm, components=image, seed=seed
+            )
+            for of_class, image in ((is_positive, components), (~is_positive, None))
+        )
+        return cls(positives, negatives, components)
 
     @property
     def totals(self) -> tuple[float, float]:
@@ -288,6 +314,14 @@ class KnownCases:
     def nearest_negatives(self, points: np.ndarray, k: int, threads: Threads) -> Neighbours:
         """Return the k nearest negatives of each point."""
         return self.negatives.points.nearest(points, min(k, len(self.negatives)), threads)
+
+
+def most_neighbours(n_cases: Iterable[float]) -> float:
+    """Return the largest k that is of use with so many cases of each class.
+
+    With one more case of each class than the vote asks for, rows that are left out can still win or lose it.
+    """
+    return float(2 * np.floor(min(n_cases)) - 3)
 
 
 def positions_of(rows: np.ndarray, known: np.ndarray) -> np.ndarray:

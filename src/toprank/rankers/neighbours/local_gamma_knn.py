@@ -18,13 +18,12 @@ from toprank._compat import Interval, Options, StrOptions
 from toprank._core.threads import Threads
 from toprank.data.cases import Cases
 from toprank.errors import InputError
+from toprank.rankers.neighbours.facts import gammas_text, vote_text
 from toprank.rankers.neighbours.known import KnownCases, Votes, ratios, shares
 from toprank.rankers.neighbours.neighbour_ranker import NEIGHBOUR_CONSTRAINTS, LeftOut, NeighbourRanker
 from toprank.rankers.neighbours.search import PointSet
-from toprank.rankers.neighbours.tuning import MEASURES, Measure, gamma_curve
+from toprank.rankers.neighbours.tuning import MEASURES, Measure, decision_counts, gamma_curve, tune_regions
 from toprank.rankers.unseen import HeldOut, Unseen, by_folds, held_out_folds
-from toprank.words.counts import plural
-from toprank.words.numbers import number_text
 
 FOLDS = 10
 """Folds in which version 2 clusters and tunes, as in the thesis."""
@@ -50,6 +49,10 @@ class LocalGammaKNN(NeighbourRanker):
         folds). 2 repeats clustering and tuning in 10 folds: the cases of a fold are compared with the others, and tune
         one gamma for each cluster of these. Every case then has the gammas of the clusters it was in, and a final
         cluster gets the mean over its cases: gammas of neighbouring clusters differ less, and few cases decide less.
+    measured_on : {"all", "cluster"}, default "all"
+        What the gamma of a cluster is tuned for: the measure on all cases, while other clusters keep their gammas, each
+        in turn until none gains; or the measure on the cases of the cluster alone, as in the thesis. No measure of all
+        cases is a mean of those of clusters, so that the best gammas of clusters alone are not the best together.
     min_positives : int, default 5
         A cluster with fewer positives to tune on, or without negatives, takes the gamma of all cases together. The
         thesis has no such limit (1): single positives then decide the gamma of a cluster.
@@ -71,6 +74,8 @@ class LocalGammaKNN(NeighbourRanker):
     gammas_ : float64 array of shape (n_clusters,)
     centres_ : float64 array of shape (n_clusters, n_dims)
         In the scaled space.
+    held_out_score_ : float or None
+        The measure of the decisions on the cases of held-out folds, by models fitted on the others; None for cv=0.
     n_neighbors_ : int
         k as used.
     recall_ : float
@@ -90,10 +95,13 @@ class LocalGammaKNN(NeighbourRanker):
         **NEIGHBOUR_CONSTRAINTS,
         "n_clusters": [Interval(Integral, 1, None, closed="left")],
         "version": [Options(Integral, {1, 2})],
+        "measured_on": [StrOptions({"all", "cluster"})],
         "min_positives": [Interval(Integral, 1, None, closed="left")],
         "scoring": [StrOptions(set(MEASURES)), callable, None],
         "max_gamma": [Interval(Real, 0, None, closed="neither")],
     }
+
+    held_out_score_: float | None
 
     def __init__(
         self,
@@ -101,6 +109,7 @@ class LocalGammaKNN(NeighbourRanker):
         n_neighbors: int = 3,
         n_clusters: int = 5,
         version: int = 2,
+        measured_on: str = "all",
         min_positives: int = 5,
         scoring: str | Callable[..., Any] | None = "f1",
         max_gamma: float = 1.0,
@@ -119,6 +128,7 @@ class LocalGammaKNN(NeighbourRanker):
         self.n_neighbors = n_neighbors
         self.n_clusters = n_clusters
         self.version = version
+        self.measured_on = measured_on
         self.min_positives = min_positives
         self.scoring = scoring
         self.max_gamma = max_gamma
@@ -185,11 +195,13 @@ class LocalGammaKNN(NeighbourRanker):
     ) -> np.ndarray:
         """Return the best gamma of each cluster, float64 (n_clusters,); that of all cases where positives are few."""
         out = np.full(len(centres), self.gamma_)
-        for c in range(len(centres)):
+        sizes, positives = (np.bincount(of, minlength=len(out)) for of in (cluster, cluster[is_positive]))
+        which = np.flatnonzero((positives >= self.min_positives) & (positives < sizes)).tolist()
+        if self.measured_on == "all":
+            return tune_regions(ratio, is_positive, weight, cluster, out, which, self._measure, self.max_gamma)
+        for c in which:
             here = cluster == c
-            if self.min_positives <= is_positive[here].sum() < here.sum():
-                curve = gamma_curve(ratio[here], is_positive[here], weight[here], self._measure, self.max_gamma)
-                out[c] = curve.best
+            out[c] = gamma_curve(ratio[here], is_positive[here], weight[here], self._measure, self.max_gamma).best
         return out
 
     def _centres(self, points: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
@@ -208,6 +220,7 @@ class LocalGammaKNN(NeighbourRanker):
 
     def _unseen(self, data: Cases, left_out: LeftOut, score: np.ndarray, threads: Threads) -> Unseen | None:
         """Refit in folds: gammas must not have seen the cases that they are judged on."""
+        self.held_out_score_ = None
         parts = []
         for fold in held_out_folds(data, self.cv, self.random_state):
             part = self._unfitted_copy()
@@ -216,7 +229,15 @@ class LocalGammaKNN(NeighbourRanker):
             own = fold.weight if fold.own_weight is None else fold.own_weight
             found = part._score_rows(data.X[rows], threads)
             parts.append(HeldOut(found, data.is_positive[rows], fold.weight[rows], n_cases=own[rows]))
-        return Unseen(parts, by_folds(len(parts))) if parts else None
+        if not parts:
+            return None
+        counts = decision_counts(
+            np.concatenate([part.score > 0.5 for part in parts]), *(
+                np.concatenate([getattr(part, name) for part in parts]) for name in ("is_positive", "weight")
+            )
+        )  # fmt: skip
+        self.held_out_score_ = float(self._measure(*counts)[0])
+        return Unseen(parts, by_folds(len(parts)))
 
     # --- scoring ------------------------------------------------------------------------------------------------
 
@@ -238,24 +259,30 @@ class LocalGammaKNN(NeighbourRanker):
 
     # --- files and text -----------------------------------------------------------------------------------------
 
-    def _size_in_words(self) -> str:
-        low, high = number_text(self.gammas_.min()), number_text(self.gammas_.max())
-        return f"{super()._size_in_words()}, gamma {low} to {high} in {plural(len(self.gammas_), 'cluster')}"
-
-    def _line_in_words(self) -> str:
-        return super()._line_in_words() if self.budget is not None else "flags cases whose score exceeds 0.5"
+    def _facts(self) -> dict[str, str]:
+        measure = self.scoring if isinstance(self.scoring, str) else "measure"
+        value = "" if self.held_out_score_ is None else f" {self.held_out_score_:.3f} on cases of held-out folds"
+        return {
+            "gamma": gammas_text(self.gammas_),
+            "tuned for": f"{measure}{value}",
+            "vote": vote_text(0.5, self.budget),
+        } | super()._facts()
 
     def _figures(self) -> dict[str, Any]:
         return super()._figures() | {"gamma": self.gamma_, "gammas": self.gammas_.tolist()}
 
     def _to_arrays(self) -> dict[str, np.ndarray]:
-        rule = {"gamma": np.array([self.gamma_]), "gammas": self.gammas_, "centres": self.centres_}
+        held_out = np.nan if self.held_out_score_ is None else self.held_out_score_
+        rule = {"gamma": np.array([self.gamma_]), "gammas": self.gammas_, "centres": self.centres_,
+                "held_out_score": np.array([held_out])}  # fmt: skip
         return super()._to_arrays() | rule
 
     def _from_arrays(self, arrays: dict[str, np.ndarray]) -> None:
         super()._from_arrays(arrays)
         (self.gamma_,) = arrays["gamma"].tolist()
         self.gammas_, self.centres_ = arrays["gammas"], arrays["centres"]
+        (held_out,) = arrays.get("held_out_score", np.array([np.nan])).tolist()
+        self.held_out_score_ = None if math.isnan(held_out) else float(held_out)
         q = len(self.gammas_)
         if (
             q == 0 or self.gammas_.shape != (q,) or self.centres_.shape != (q, self._space.n_dims)

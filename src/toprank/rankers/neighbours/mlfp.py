@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import warnings
 from numbers import Integral, Real
 from typing import Any
@@ -18,6 +17,7 @@ from toprank._core.threads import Threads
 from toprank.data.cases import Cases
 from toprank.errors import InputError
 from toprank.rankers.neighbours.bounds import MetricBound, evaluate_bound
+from toprank.rankers.neighbours.facts import vote_text
 from toprank.rankers.neighbours.known import KnownCases, Votes, ratios, shares
 from toprank.rankers.neighbours.metric_problem import (
     DiagonalForm,
@@ -32,7 +32,7 @@ from toprank.rankers.neighbours.metric_problem import (
 from toprank.rankers.neighbours.neighbour_ranker import LEAVE_ONE_OUT, NEIGHBOUR_CONSTRAINTS, LeftOut, NeighbourRanker
 from toprank.rankers.neighbours.search import mapped
 from toprank.rankers.neighbours.triplets import Triplets, choose_triplets, distinct_cases
-from toprank.rankers.neighbours.tuning import f1
+from toprank.rankers.neighbours.tuning import decision_counts, f1
 from toprank.rankers.unseen import Unseen, has_folds, held_out_folds
 from toprank.words.counts import plural
 
@@ -294,12 +294,8 @@ class MLFP(TransformerMixin, NeighbourRanker):
         return (ratios(*known.distances(points, Votes.from_k(self.n_neighbors_), threads, own)),)
 
     def _learn_rule(self, left_out: LeftOut, data: Cases, points: np.ndarray, threads: Threads) -> None:
-        is_flagged, is_positive = self._flags_of(left_out.evidence, points), left_out.is_positive
-        tp, fp, fn, tn = (
-            np.array(math.fsum(left_out.weight[(is_flagged == flag) & (is_positive == label)]))
-            for flag, label in ((True, True), (True, False), (False, True), (False, False))
-        )
-        self.vote_f1_ = float(f1(tp, fp, fn, tn))
+        is_flagged = self._flags_of(left_out.evidence, points)
+        self.vote_f1_ = float(f1(*decision_counts(is_flagged, left_out.is_positive, left_out.weight))[0])
 
     def _scores_of(self, evidence: tuple[np.ndarray, ...], points: np.ndarray) -> np.ndarray:
         return shares(evidence[0])
@@ -368,10 +364,11 @@ class MLFP(TransformerMixin, NeighbourRanker):
         kind = {"diagonal": "one weight per coordinate", "full": "a full matrix", "low_rank": f"rank {rank}"}[self.form]
         return f"{super()._size_in_words()}, a learned distance in {plural(n_dims, 'coordinate')} ({kind})"
 
-    def _line_in_words(self) -> str:
-        if self.budget is not None:
-            return super()._line_in_words()
-        return f"flags cases whose score exceeds 0.5: f1 {self.vote_f1_:.3f} on left-out training cases"
+    def _facts(self) -> dict[str, str]:
+        # Without folds, the metric has seen the cases that were left out of the search.
+        how = "of folds that their metric has not seen" if self.rates_.is_for_new_cases else "left out, optimistic"
+        value = f"f1 {self.vote_f1_:.3f} on training cases {how}"
+        return {"measured": value, "vote": vote_text(0.5, self.budget)} | super()._facts()
 
     def _figures(self) -> dict[str, Any]:
         return super()._figures() | {"objective": float(self.objective_[-1]), "gap": self.gap_, "n_iter": self.n_iter_}

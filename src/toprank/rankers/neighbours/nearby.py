@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -9,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from toprank.errors import InputError
 from toprank.explain.reasons import LEAST_STRENGTH, MOST_STRENGTH, Reason
 from toprank.explain.values import Originals, originals_by_feature, value_of, value_text
 from toprank.metrics.hit_rates import HitRates
@@ -16,6 +18,7 @@ from toprank.rankers.neighbours.known import CaseSet
 from toprank.rankers.neighbours.search import Neighbours
 from toprank.rankers.neighbours.space import Space
 from toprank.tree.columns import Category, Column
+from toprank.words.counts import plural
 from toprank.words.numbers import lift_text, number_text, percent_text
 from toprank.words.plain import plain
 from toprank.words.wording import SHORT
@@ -147,6 +150,54 @@ class NeighbourExplanation:
         return "\n".join(lines)
 
 
+@dataclass(frozen=True)
+class ClassVote:
+    """The votes for one class.
+
+    Attributes
+    ----------
+    label : label of the class
+    votes : int
+    gamma : float
+        What the distances of its cases are multiplied by.
+    cases : tuple of NearbyCase
+        Its nearest cases, nearest first, as many as it has votes; fewer if some stand for several cases.
+    """
+
+    label: Any
+    votes: int
+    gamma: float
+    cases: tuple[NearbyCase, ...]
+
+
+@dataclass(frozen=True)
+class VoteExplanation:
+    """Why one row is called a class: the known cases that vote.
+
+    Attributes
+    ----------
+    label : label of the class
+    classes : tuple of ClassVote
+        The class that wins first, then by votes; classes without a vote are left out.
+    """
+
+    label: Any
+    classes: tuple[ClassVote, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values, ready for JSON; non-finite numbers become None."""
+        return plain(asdict(self))
+
+    def __str__(self) -> str:
+        total = sum(each.votes for each in self.classes)
+        lines = [f"class {SHORT.label(self.label)}, {self.classes[0].votes} of {plural(total, 'vote')}"]
+        for each in self.classes:
+            factor = "" if each.gamma == 1 else f"; distances count {number_text(each.gamma)} times"
+            lines.append(f"class {SHORT.label(each.label)}, {plural(each.votes, 'vote')}{factor}:")
+            lines += [f"  {case}" for case in each.cases]
+        return "\n".join(lines)
+
+
 def explain_by_neighbours(
     near: tuple[Nearby, Nearby], columns: Sequence[Column], X: np.ndarray, originals: Originals | None,
     score: np.ndarray, rates: HitRates, base_rate: float,
@@ -168,7 +219,7 @@ def explain_by_neighbours(
 
 
 def neighbour_reasons(
-    near: Nearby, columns: Sequence[Column], X: np.ndarray, originals: Originals | None, gain: np.ndarray | None
+    near: Nearby, columns: Sequence[Column], X: np.ndarray, originals: Originals | None, gain: np.ndarray
 ) -> list[list[NeighbourReason]]:
     """Return the nearest known positives of each row as reasons, nearest first.
 
@@ -183,10 +234,8 @@ def neighbour_reasons(
     X : float array of shape (n, n_features)
     originals : callable or None
         See `toprank.explain.values.Originals`.
-    gain : float array of shape (n,) or None
-        None, if rates of new cases are not known, counts as a factor of 10.
+    gain : float array of shape (n,)
     """
-    gain = np.full(len(X), math.log(10)) if gain is None else gain
     closeness = np.where(near.found.position >= 0, 1.0 / np.maximum(near.found.distance, 1e-9), 0.0)
     share = closeness / closeness.sum(axis=1, keepdims=True)
     with np.errstate(over="ignore", invalid="ignore"):
@@ -242,3 +291,27 @@ def _difference(column: Column, value: float, known: float, original: Any, share
     bare = other.removeprefix(f"{name} = ") if other.startswith(f"{name} = ") else "missing"
     text = own if own == other else f"{own} instead of {bare}"
     return Difference(column.name, value_of(column, value, original), value_of(column, known), share, text)
+
+
+def index_names(X: Any) -> list[str] | None:
+    """Return the names of the rows of a pandas frame; None if they are only numbered, or if X has no index."""
+    index = getattr(X, "index", None)
+    if index is None or callable(index) or not hasattr(X, "iloc"):
+        return None
+    names = [str(name) for name in index]
+    return None if names == [str(i) for i in range(len(names))] else names
+
+
+def names_to_array(names: list[str] | None) -> np.ndarray:
+    """Return names of cases as bytes for a file, uint8 (n,)."""
+    return np.frombuffer(b"" if names is None else json.dumps(names).encode(), np.uint8)
+
+
+def names_from_array(raw: np.ndarray, last_row: int) -> list[str] | None:
+    """Return the names of cases from a file, checked."""
+    if len(raw) == 0:
+        return None
+    names = json.loads(raw.tobytes().decode())
+    if not isinstance(names, list) or len(names) <= last_row or not all(isinstance(name, str) for name in names):
+        raise InputError("The model's names of cases do not fit its known cases.")
+    return names

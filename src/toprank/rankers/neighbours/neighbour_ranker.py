@@ -6,7 +6,6 @@ A subclass says what it needs to know about a row (`_evidence`: distances to kno
 
 from __future__ import annotations
 
-import json
 from abc import abstractmethod
 from dataclasses import dataclass
 from numbers import Integral, Real
@@ -25,9 +24,19 @@ from toprank.errors import InputError
 from toprank.explain.reasons import Reason
 from toprank.explain.values import Originals
 from toprank.files.model_file import without_prefix
+from toprank.rankers.alerts import log_odds_gain
 from toprank.rankers.base import RANKER_CONSTRAINTS, Ranker
-from toprank.rankers.neighbours.known import CaseSet, KnownCases, positions_of
-from toprank.rankers.neighbours.nearby import Nearby, NeighbourExplanation, explain_by_neighbours, neighbour_reasons
+from toprank.rankers.neighbours.facts import column_weights, distance_facts, weights_text
+from toprank.rankers.neighbours.known import CaseSet, KnownCases, most_neighbours, positions_of
+from toprank.rankers.neighbours.nearby import (
+    Nearby,
+    NeighbourExplanation,
+    explain_by_neighbours,
+    index_names,
+    names_from_array,
+    names_to_array,
+    neighbour_reasons,
+)
 from toprank.rankers.neighbours.search import ALGORITHMS, METRICS, mapped
 from toprank.rankers.neighbours.space import SCALINGS, Space
 from toprank.rankers.unseen import Fold, HeldOut, Unseen, by_folds, has_folds, held_out_folds
@@ -116,7 +125,7 @@ class NeighbourRanker(Ranker):
         self
         """
         super().fit(X, y, sample_weight)
-        self._case_names = _index_names(plain_table(X))
+        self._case_names = index_names(plain_table(X))
         return self
 
     def _fit_model(self, data: Cases, threads: Threads) -> Unseen | None:
@@ -158,11 +167,8 @@ class NeighbourRanker(Ranker):
         return int(max(1, min(self.n_neighbors, self._most_neighbours(n_positives, n_negatives))))
 
     def _most_neighbours(self, n_positives: float, n_negatives: float) -> float:
-        """Return the largest k that is of use with so many cases.
-
-        With one more case of each class than the vote asks for, rows that are left out can still win or lose it.
-        """
-        return float(2 * np.floor(min(n_positives, n_negatives)) - 3)
+        """Return the largest k that is of use with so many cases."""
+        return most_neighbours((n_positives, n_negatives))
 
     def _learn_metric(self, points: np.ndarray, data: Cases, threads: Threads) -> np.ndarray | None:
         """Return the linear map of the metric towards positives, float64 (p, n_dims); None for plain distances."""
@@ -315,6 +321,8 @@ class NeighbourRanker(Ranker):
     def _reasons(self, matrix: np.ndarray, n_reasons: int, originals: Originals, gain: Any) -> list[list[Reason]]:
         with Threads(resolve_n_jobs(self.n_jobs)) as threads:
             near = self._nearby(self._space.points(matrix), n_reasons, threads)[0]
+            if gain is None:  # without rates of new cases, those of training: the rate that the alert shows
+                gain = log_odds_gain(self.rates_.at(self._score_rows(matrix, threads)), self.base_rate_)
         return [list(each) for each in neighbour_reasons(near, self.columns_, matrix, originals, gain)]
 
     def explain(self, X: Any) -> list[NeighbourExplanation]:
@@ -356,6 +364,17 @@ class NeighbourRanker(Ranker):
         recall = "" if self.recall_ == 1 else f", {self.recall_:.1%} of the nearest found"
         return f"{plural(self.n_neighbors_, 'neighbour')} among {cases}{recall}"
 
+    def _line_in_words(self) -> str:
+        return "" if self.budget is None else super()._line_in_words()
+
+    def _facts(self) -> dict[str, str]:
+        components, metric = self._known.components, self._metric_name
+        out = {}
+        if components is not None:
+            out["weights"] = weights_text(self.columns_, column_weights(components, self._space))
+            metric = "learned towards positives, euclidean towards negatives"
+        return out | distance_facts(self.columns_, self._space, metric, self.scaling, self.category_distance)
+
     def _figures(self) -> dict[str, Any]:
         return {"n_neighbors": self.n_neighbors_, "recall": self.recall_}
 
@@ -367,8 +386,7 @@ class NeighbourRanker(Ranker):
             prefix + name: array for prefix, arrays in parts.items() for name, array in arrays.items()
         }
         out["neighbours"] = np.array([self.n_neighbors_, self.recall_], np.float64)
-        names = "" if self._case_names is None else json.dumps(self._case_names)
-        out["case_names"] = np.frombuffer(names.encode(), np.uint8)
+        out["case_names"] = names_to_array(self._case_names)
         if known.components is not None:
             out["components"] = known.components
         return out
@@ -394,23 +412,4 @@ class NeighbourRanker(Ranker):
         most = self._used_neighbours(*self._known.totals)
         if not 1 <= self.n_neighbors_ <= most or not 0 <= self.recall_ <= 1:
             raise InputError("The model's number of neighbours does not fit its parameters and its known cases.")
-        self._case_names = _names_from(arrays["case_names"], max(positives.rows.max(), negatives.rows.max()))
-
-
-def _index_names(X: Any) -> list[str] | None:
-    """Return the names of the rows of a pandas frame; None if they are only numbered, or if X has no index."""
-    index = getattr(X, "index", None)
-    if index is None or callable(index) or not hasattr(X, "iloc"):
-        return None
-    names = [str(name) for name in index]
-    return None if names == [str(i) for i in range(len(names))] else names
-
-
-def _names_from(raw: np.ndarray, last_row: int) -> list[str] | None:
-    """Return the names of cases from a file, checked."""
-    if len(raw) == 0:
-        return None
-    names = json.loads(raw.tobytes().decode())
-    if not isinstance(names, list) or len(names) <= last_row or not all(isinstance(name, str) for name in names):
-        raise InputError("The model's names of cases do not fit its known cases.")
-    return names
+        self._case_names = names_from_array(arrays["case_names"], max(positives.rows.max(), negatives.rows.max()))

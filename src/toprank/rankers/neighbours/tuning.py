@@ -7,10 +7,14 @@ them any measure of these counts.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import numpy as np
+
+GAIN = 1e-12
+"""Least gain of a step in a search for several gammas: smaller ones are rounding."""
 
 Measure = Callable[[np.ndarray, np.ndarray, np.ndarray, np.ndarray], np.ndarray]
 """From true positives, false positives, false negatives and true negatives to a value: larger is better."""
@@ -36,10 +40,15 @@ def balanced_accuracy(tp: np.ndarray, fp: np.ndarray, fn: np.ndarray, tn: np.nda
     return (_ratio(tp, tp + fn) + _ratio(tn, tn + fp)) / 2
 
 
+def recall(tp: np.ndarray, fp: np.ndarray, fn: np.ndarray, tn: np.ndarray) -> np.ndarray:
+    """Recall: the true positive rate."""
+    return _ratio(tp, tp + fn)
+
+
 def average_precision(tp: np.ndarray, fp: np.ndarray, fn: np.ndarray, tn: np.ndarray) -> np.ndarray:
     """Average precision of the decisions: of the ranking that has the flagged cases first, in ties."""
-    recall = _ratio(tp, tp + fn)
-    return recall * _ratio(tp, tp + fp) + (1 - recall) * _ratio(tp + fn, tp + fp + fn + tn)
+    found = recall(tp, fp, fn, tn)
+    return found * _ratio(tp, tp + fp) + (1 - found) * _ratio(tp + fn, tp + fp + fn + tn)
 
 
 MEASURES: dict[str, Measure] = {
@@ -113,15 +122,98 @@ def gamma_curve(
     weight = np.ones(len(ratio)) if weight is None else weight
     order = np.lexsort((weight, is_positive, ratio))  # sums in an order that does not depend on that of the rows
     ratio, is_positive, weight = ratio[order], is_positive[order], weight[order]
-    cuts = np.unique(ratio[(ratio > 0) & (ratio <= high)])
-    start = np.concatenate(([0.0], cuts))
+    start, stop = intervals(ratio, high)
     below = np.searchsorted(ratio, start, side="right")  # rows that gamma = start does not flag
     sums = [
         np.concatenate(([0.0], np.cumsum(np.where(of_class, weight, 0.0)))) for of_class in (is_positive, ~is_positive)
     ]
     fn, tn = sums[0][below], sums[1][below]
     tp, fp = sums[0][-1] - fn, sums[1][-1] - tn
-    return GammaCurve(start, np.append(cuts, high), measure(tp, fp, fn, tn))
+    return GammaCurve(start, stop, measure(tp, fp, fn, tn))
+
+
+def climb(
+    start: np.ndarray,
+    which: Iterable[int],
+    curve_of: Callable[[np.ndarray, int], GammaCurve],
+    value: float = -np.inf,
+    *,
+    least: float = 0.0,
+) -> tuple[np.ndarray, float]:
+    """Return several gammas of which no single one can be improved, and their measure.
+
+    Each in turn goes to its best value beside the others, until none gains.
+
+    Parameters
+    ----------
+    start : float64 array
+    which : iterable of int
+        The gammas that may change, in the order in which they do.
+    curve_of : callable
+        From all gammas and the one that moves to the measure at all its values.
+    value : float
+        The measure at `start`. If it is not known, every gamma goes to the widest of its best intervals once, also
+        where that gains nothing.
+    least : float
+        Smallest gamma.
+    """
+    gammas, best, coordinates = start.copy(), value, list(which)
+    is_first, gains = not np.isfinite(value), True
+    while gains:
+        gains = False
+        for c in coordinates:
+            curve = curve_of(gammas, c)
+            reached = float(curve.value.max())
+            if is_first or reached > best + GAIN:
+                gains |= reached > best + GAIN
+                gammas[c], best = max(curve.best, least), reached
+        is_first = False
+    return gammas, best
+
+
+def tune_regions(
+    ratio: np.ndarray, is_positive: np.ndarray, weight: np.ndarray, region: np.ndarray, start: np.ndarray,
+    which: Iterable[int], measure: Measure, high: float = 1.0,
+) -> np.ndarray:  # fmt: skip
+    """Return a gamma for each region, float64 (n_regions,), for the measure on the rows of all regions together.
+
+    Parameters
+    ----------
+    ratio, is_positive, weight, measure, high
+        As in `gamma_curve`.
+    region : int64 array of shape (n,)
+        Of each row.
+    start : float64 array of shape (n_regions,)
+        Gammas to begin with; a region keeps its own unless another one gains.
+    which : iterable of int
+        Regions whose gamma is tuned.
+    """
+
+    def curve_of(gammas: np.ndarray, c: int) -> GammaCurve:
+        here, is_flagged = region == c, ratio > gammas[region]
+        beside = decision_counts(is_flagged[~here], is_positive[~here], weight[~here])
+
+        def of_all(*counts: np.ndarray) -> np.ndarray:
+            return measure(*(own + other for own, other in zip(counts, beside, strict=True)))
+
+        return gamma_curve(ratio[here], is_positive[here], weight[here], of_all, high)
+
+    value = float(measure(*decision_counts(ratio > start[region], is_positive, weight))[0])
+    return climb(start, which, curve_of, value)[0]
+
+
+def intervals(cuts: np.ndarray, high: float) -> tuple[np.ndarray, np.ndarray]:
+    """Return where the intervals of gammas from 0 to `high` that decide alike start and stop, both float64 (n,)."""
+    inside = np.unique(cuts[(cuts > 0) & (cuts <= high)])
+    return np.concatenate(([0.0], inside)), np.append(inside, high)
+
+
+def decision_counts(is_flagged: np.ndarray, is_positive: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, ...]:
+    """Return true positives, false positives, false negatives and true negatives, float64 (1,), for any row order."""
+    return tuple(
+        np.array([math.fsum(weight[(is_flagged == flag) & (is_positive == label)])])
+        for flag, label in ((True, True), (True, False), (False, True), (False, False))
+    )
 
 
 def _ratio(part: np.ndarray, whole: np.ndarray) -> np.ndarray:
