@@ -18,6 +18,7 @@ from toprank.plots.leaderboard import LeaderboardDisplay
 from toprank.plots.learning_curve import LearningCurveDisplay
 from toprank.plots.levels import DepthDisplay, ImbalanceDisplay
 from toprank.plots.panels import plot_panels
+from toprank.plots.red_flags import RedFlagsDisplay
 from toprank.plots.roc import RocDisplay
 from toprank.plots.roc_levels import RocLevelsDisplay
 from toprank.plots.saving import save_figure
@@ -36,6 +37,7 @@ __all__ = [
     "LearningCurveDisplay",
     "MethodStyle",
     "PrecisionAtKDisplay",
+    "RedFlagsDisplay",
     "RocDisplay",
     "RocLevelsDisplay",
     "TreeDisplay",
