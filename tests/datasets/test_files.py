@@ -200,6 +200,7 @@ def data_folder():
 
 
 @pytest.mark.slow
+@pytest.mark.slow
 def test_every_data_set_agrees_with_its_index(data_folder):
     for name, facts in list_datasets(data_folder).items():
         dataset = load(name, folder=data_folder)

@@ -54,7 +54,7 @@ def companies(seed, n, web_shops=0.0):
     "sample", [gaussian, lambda seed: companies(seed, 150), lambda seed: gaussian(seed, n=25, d=2)],
     ids=["numbers", "ties, categories, missing", "exact"],
 )  # fmt: skip
-@pytest.mark.parametrize("n_tests", [100, pytest.param(200, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("n_tests", [40, pytest.param(200, marks=pytest.mark.slow)])
 def test_level(sample, n_tests):
     results = [
         two_sample_test(sample(2 * i), sample(2 * i + 1), random_state=i, n_permutations=199) for i in range(n_tests)

@@ -37,6 +37,7 @@ def coverage(true, draw, n=300, **options):
 # --- coverage -----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("n_positive", "n_negative", "shift"), [(100, 300, 1.0), (30, 200, 2.0)])
 def test_the_bootstrap_band_holds_the_whole_curve(n_positive, n_negative, shift):
     generator = np.random.default_rng(0)
@@ -45,6 +46,7 @@ def test_the_bootstrap_band_holds_the_whole_curve(n_positive, n_negative, shift)
     assert 0.91 <= found <= 0.99
 
 
+@pytest.mark.slow
 def test_far_to_the_left_the_bootstrap_band_holds_too():
     """Rates at which none or one of the negatives is above the threshold."""
     generator = np.random.default_rng(1)
