@@ -108,6 +108,15 @@ def test_examples_of_neighbours_run(capsys):
     assert "nearest known negatives:" in printed
 
 
+def test_examples_of_red_flags_run(capsys):
+    names: dict[str, Any] = {}
+    for block in blocks("docs/red-flags.md"):
+        exec(compile(block, "docs/red-flags.md", "exec"), names)
+    printed = capsys.readouterr().out
+    assert re.match(r"score = -\d+ \+ points", printed)
+    assert "dropped rule 1: " in printed
+
+
 def test_examples_of_data_sets_run():
     names: dict[str, Any] = {}
     for block in blocks("docs/datasets.md"):

@@ -18,11 +18,11 @@ from toprank.experiment.comparing import (
     comparison_plan,
     run_within,
 )
-from toprank.experiment.leaderboard import BOOTSTRAPS, Leaderboard
+from toprank.experiment.leaderboard import BOOTSTRAPS, Entry, Leaderboard
 from toprank.experiment.measures import RESAMPLED, figures_of, resampled_columns
 from toprank.experiment.registry import Method, find_method, register
 from toprank.experiment.store import Store
-from toprank.metrics import average_precision
+from toprank.metrics import Interval, average_precision
 
 SHARE = 0.1
 COLUMN = f"precision_at:{SHARE}"
@@ -374,3 +374,18 @@ def test_without_pandas(monkeypatch):
     monkeypatch.setitem(sys.modules, "pandas", None)
     with pytest.raises(ImportError, match=r"compare needs the package 'pandas'.*pip install \"toprank\[experiment\]\""):
         compare(pl.DataFrame({"x": [1, 2]}), [0, 1])
+
+
+def test_the_price_of_reading_names_models_that_no_smaller_one_beats():
+    def entry(name, value, size, is_readable):
+        around = Interval(value, value - 0.02, value + 0.02)
+        return Entry(name, name, around, 0.5, Interval(0, 0, 0), 1.0, size, "conditions", is_readable, True, 1.0, {})
+
+    entries = [entry("Box", 0.50, 900, False), entry("Flags", 0.49, 40, True), entry("Big", 0.48, 60, True),
+               entry("Stump", 0.30, 1, True)]  # fmt: skip
+    board = Leaderboard(entries, {}, 1000, 50, 5, 0.05)
+    assert board.price_of_reading() == [
+        "Flags (40 conditions) costs 0.010 of average precision against Box, the best black box.",
+        "Stump (1 condition) costs 0.200 of average precision.",
+    ]
+    assert Leaderboard(entries[1:], {}, 1000, 50, 5, 0.05).price_of_reading() == []

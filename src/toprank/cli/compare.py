@@ -215,10 +215,12 @@ def _write(board: Leaderboard, folder: Path, table: str, terminal: Terminal) -> 
     written = [folder / "leaderboard.csv"]
     write_table(board.frame(), written[0])
     try:
-        from toprank.experiment.comparing import draw
+        from toprank.experiment.comparing import draw, draw_price
 
         with terminal.working("Drawing"):
             written.append(draw(board, folder / "leaderboard.png", table))
+            price = draw_price(board, folder / "price_of_reading.png")
+        written += [] if price is None else [price]
     except ImportError as error:
         terminal.note(f"No plot was drawn: {error}")
     return written
@@ -331,6 +333,10 @@ def _print(
     terminal.show("  level: the gap to the best may be noise. ± is half the 95 % interval. *: recommended.")
     terminal.heading("Recommendation")
     terminal.show(board.recommendation())
+    price = board.price_of_reading()
+    if price:
+        terminal.heading("The price of reading")
+        terminal.show(*price)
     terminal.hint("Written: " + ", ".join(str(path) for path in written))
 
 

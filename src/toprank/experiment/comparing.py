@@ -21,7 +21,10 @@ from toprank.experiment.runner import Progress, default_workers, run
 from toprank.experiment.store import Store
 from toprank.rankers.validation import check_classes, check_labels
 
-CORE = ("metaap", "logistic-l1", "sgbap", "lightgbm", "cart", "treerank-forest", "metaap-forest", "cost-curve", "ebm")
+CORE = (
+    "red-flags", "metaap", "logistic-l1", "sgbap", "lightgbm", "cart", "treerank-forest", "metaap-forest", "cost-curve",
+    "ebm",
+)  # fmt: skip
 """Compared first: this library's best models, and one baseline of each kind."""
 
 METHODS = (
@@ -291,3 +294,13 @@ def draw(board: Leaderboard, path: Path, table: str) -> Path:
         board.frame().rename({"average_precision": "mean", "verdict": "note"}),
         chance=board.n_positives / board.n_cases, title=f"Which model for {table}?")  # fmt: skip
     return save_figure(display.plot(), path)
+
+
+def draw_price(board: Leaderboard, path: Path) -> Path | None:
+    """Write a plot of average precision against size; None if no readable model was compared."""
+    from toprank.plots import PriceOfReadingDisplay, save_figure
+
+    if not any(entry.is_readable and entry.size is not None for entry in board.entries):
+        return None
+    frame = board.frame().rename({"average_precision": "mean"})
+    return save_figure(PriceOfReadingDisplay.from_frame(frame).plot(), path)

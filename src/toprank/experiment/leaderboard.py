@@ -262,6 +262,24 @@ class Leaderboard:
             )
         return text
 
+    def price_of_reading(self) -> list[str]:
+        """What each readable model that no smaller one beats costs against the best black box, in words, best first."""
+        boxes = [entry for entry in self.entries if not entry.is_readable]
+        readable = [entry for entry in self.entries if entry.is_readable and entry.size is not None]
+        if not boxes or not readable:
+            return []
+        out: list[str] = []
+        box, smallest = boxes[0], np.inf
+        for entry in readable:
+            if entry.size is None or entry.size >= smallest:
+                continue
+            smallest = entry.size
+            price = box.average_precision.value - entry.average_precision.value
+            against = f"against {box.title}, the best black box"
+            what = f"costs {price:.3f} of average precision" if price >= 0.0005 else f"costs nothing ({-price:+.3f})"
+            out.append(f"{entry.title} ({entry.size_in_words}) {what} {against if not out else ''}".rstrip() + ".")
+        return out
+
     def _why_recommended(self, chosen: Entry) -> str:
         """Why a readable model is recommended: it is the best, or the smallest of those that are as good."""
         best, level = self.best, self.level_readable

@@ -18,6 +18,7 @@ from toprank.plots.leaderboard import LeaderboardDisplay
 from toprank.plots.learning_curve import LearningCurveDisplay
 from toprank.plots.levels import DepthDisplay, ImbalanceDisplay
 from toprank.plots.panels import plot_panels
+from toprank.plots.price_of_reading import PriceOfReadingDisplay
 from toprank.plots.red_flags import RedFlagsDisplay
 from toprank.plots.roc import RocDisplay
 from toprank.plots.roc_levels import RocLevelsDisplay
@@ -37,6 +38,7 @@ __all__ = [
     "LearningCurveDisplay",
     "MethodStyle",
     "PrecisionAtKDisplay",
+    "PriceOfReadingDisplay",
     "RedFlagsDisplay",
     "RocDisplay",
     "RocLevelsDisplay",

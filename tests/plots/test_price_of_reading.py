@@ -1,0 +1,51 @@
+"""The price of reading: data, drawing, what the title says."""
+
+import numpy as np
+import pytest
+
+from plot_checks import assert_apart, assert_inside, texts_of
+from toprank import InputError
+from toprank.plots import PriceOfReadingDisplay
+
+BOARD = {
+    "method": ["LightGBM", "RedFlags", "MetaAP", "CART", "Forest"],
+    "mean": [0.42, 0.41, 0.405, 0.30, 0.35],
+    "low": [0.40, 0.38, 0.37, 0.27, 0.33],
+    "high": [0.44, 0.44, 0.43, 0.33, 0.37],
+    "is_readable": [False, True, True, True, False],
+    "size": [900, 55, 20, 31, 4000],
+}
+
+
+def test_it_takes_a_leaderboard_and_gives_it_back():
+    display = PriceOfReadingDisplay.from_frame(BOARD)
+    assert display.methods == ["RedFlags", "MetaAP", "CART"]
+    assert (display.black_box, display.black_box_mean) == ("LightGBM", 0.42)
+    again = PriceOfReadingDisplay.from_frame(display.frame("pandas"))
+    np.testing.assert_array_equal(again.mean, display.mean)
+    assert again.black_box == "LightGBM"
+
+
+def test_all_is_inside_and_nothing_overlaps():
+    figure = PriceOfReadingDisplay.from_frame(BOARD).plot().figure_
+    assert_inside(figure)
+    assert_apart(texts_of(figure))
+    assert figure.get_suptitle() == "Reading costs 0.010 of average precision: RedFlags against LightGBM"
+
+
+@pytest.mark.parametrize(
+    ("readable", "words"), [([False, True, True, True, True], "LightGBM"), ([True] * 5, "ranks best of the models")]
+)
+def test_titles_say_what_is_compared(readable, words):
+    title = PriceOfReadingDisplay.from_frame(BOARD | {"is_readable": readable}).plot().figure_.get_suptitle()
+    assert words in title
+
+
+def test_reading_may_cost_nothing():
+    display = PriceOfReadingDisplay(["RedFlags"], [40], [0.5], [0.45], [0.55], "Forest", 0.45, 0.4, 0.5)
+    assert display.plot().figure_.get_suptitle().startswith("Reading costs nothing: RedFlags")
+
+
+def test_without_a_readable_model_there_is_nothing_to_draw():
+    with pytest.raises(InputError, match="at least one readable"):
+        PriceOfReadingDisplay.from_frame(BOARD | {"is_readable": [False] * 5})
