@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from toprank.rankers.curve.cost_curve import CostOptimalCurve
     from toprank.rankers.curve.cost_forest import CostOptimalForest
     from toprank.rankers.ensemble.meta_ap_forest import MetaAPForest
+    from toprank.rankers.ensemble.stacked import StackedRanker
     from toprank.rankers.ensemble.treerank_boost import TreeRankBoost
     from toprank.rankers.ensemble.treerank_forest import TreeRankForest
     from toprank.rankers.greedy.ranking_tree import RankingTree
@@ -58,6 +59,7 @@ __all__ = [
     "PairwiseBoost",
     "RankBoost",
     "RankingTree",
+    "StackedRanker",
     "TAOClassifier",
     "TAOTree",
     "TreeRank",

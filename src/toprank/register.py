@@ -68,6 +68,7 @@ ENTRIES = (
     Entry("LocalGammaKNN", "toprank.rankers.neighbours.local_gamma_knn", "other", "local-gamma-knn"),
     Entry("KNN", "toprank.rankers.neighbours.knn", "other", "knn"),
     Entry("MLFP", "toprank.rankers.neighbours.mlfp", "other", "mlfp"),
+    Entry("StackedRanker", "toprank.rankers.ensemble.stacked", "other", "stacked"),
     Entry("TAOClassifier", "toprank.rankers.cost.tao_classifier", "classes"),
 )
 """In the order of the command line's lists."""

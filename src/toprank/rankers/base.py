@@ -392,6 +392,10 @@ class Ranker(ClassifierMixin, TableReader):
     def _reasons(self, matrix: np.ndarray, n_reasons: int, originals: Originals, gain: Any) -> list[list[Reason]]:
         """Return the reasons of each encoded row; `originals` and `gain` as in `toprank.explain.reasons`."""
 
+    def _contributions(self, matrix: np.ndarray) -> np.ndarray | None:
+        """Return what each value adds to its row's log-odds or score, float64 (n, n_features); None if unknown."""
+        return None
+
     # --- files and text -----------------------------------------------------------------------------------------
 
     def summary(self) -> str:
