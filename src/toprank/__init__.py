@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from toprank.rankers.neighbours.knn import KNN
     from toprank.rankers.neighbours.local_gamma_knn import LocalGammaKNN
     from toprank.rankers.neighbours.mlfp import MLFP
+    from toprank.workflow.distilling import distill
 
 __version__ = "0.1.0"
 
@@ -68,6 +69,7 @@ __all__ = [
     "__version__",
     "cost_ratios_around",
     "datasets",
+    "distill",
     "distributed",
     "drift",
     "experiment",
@@ -85,6 +87,7 @@ _HOME = {
     "CostPath": "toprank.rankers.cost.cost_path",
     "InputError": "toprank.errors",
     "cost_ratios_around": "toprank.rankers.cost.cost_path",
+    "distill": "toprank.workflow.distilling",
     "fit_at_costs": "toprank.rankers.cost.cost_path",
     "load": "toprank.files.model_file",
     "two_sample_test": "toprank.drift",

@@ -37,6 +37,7 @@ DEFAULT_MEMBERS = (
     ("forest", "MetaAPForest"),
     ("boosting", "SGBAP"),
     ("logistic boosting", "LogisticBoost"),
+    ("treerank forest", "TreeRankForest"),
     ("scorecard tree", "ScorecardTree"),  # joins as soon as the register has it
 )
 """Name and class of the members of `StackedRanker()`."""
@@ -113,9 +114,9 @@ class StackedRanker(Ranker):
     Parameters
     ----------
     rankers : list of rankers or of (name, ranker) pairs, or None
-        The members. None: `MetaAPForest`, `SGBAP` and `LogisticBoost`; without XGBoost only those that do not need it,
-        with a warning. Members keep their parameters, but for n_jobs, and a random_state of None, which is
-        that of the stack; their budget does not matter.
+        The members. None: `MetaAPForest`, `SGBAP`, `LogisticBoost` and `TreeRankForest`; without XGBoost only the
+        forests, with a warning. Members keep their parameters, except that n_jobs, and a random_state of None, become
+        those of the stack.
     cv : int, splitter or iterable of splits, default 5
         Folds of the stack. 0: equal weights, and training rates only.
     budget : int, float or None
