@@ -80,7 +80,7 @@ def test_soft_labels_are_those_of_teachers_that_did_not_see_the_case():
     X, y = make_cases(400)
     owner = RankingTree(cv=0)
     with Threads(1) as threads:
-        data = owner._read_cases(X, y, None, threads)
+        data = owner._read_training(X, y, None, threads)
         folds = held_out_folds(data, 3, 0)
         lesson = Lesson(data, owner, folds, 0, threads)
         lesson.ask(TEACHER, 0.5, 1.0, 0.3)

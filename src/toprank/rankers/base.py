@@ -110,14 +110,14 @@ class Ranker(ClassifierMixin, TableReader):
         self._reset()
         try:
             with Threads(resolve_n_jobs(self.n_jobs)) as threads:
-                data = self._read_cases(X, y, sample_weight, threads)
+                data = self._read_training(X, y, sample_weight, threads)
                 self._set_cutoff(data, threads, self._fit_model(data, threads) or self._cross_validate(data, threads))
         except BaseException:
             self._reset()  # so that a failed fit leaves no fitted attributes
             raise
         return self
 
-    def _read_cases(self, X: Any, y: Any, sample_weight: Any, threads: Threads) -> Any:
+    def _read_training(self, X: Any, y: Any, sample_weight: Any, threads: Threads) -> Any:
         """Return the training data, and keep what is known of the table."""
         data, weight = self._reuse(X, y, sample_weight)
         if data is not None:

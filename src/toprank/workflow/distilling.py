@@ -156,7 +156,7 @@ def distill(
     taught: Ranker = clone(student)
     taught._validate_params()
     with Threads(resolve_n_jobs(student.n_jobs if n_jobs is None else n_jobs)) as threads:
-        data = taught._read_cases(X, y, sample_weight, threads)
+        data = taught._read_training(X, y, sample_weight, threads)
         lesson = Lesson(data, taught, held_out_folds(data, cv, seed), seed, threads)
         lesson.ask(teacher, teacher_share, new_rows, new_weight)
         final = clone(teacher)._fit_prepared(_cases(clone(teacher), taught, data, threads), taught, threads,
@@ -329,8 +329,18 @@ def _report(
         k = alerts_of_budget(student.budget, student.cutoff_, student.n_cases_, len(labels))
     k = count_of_alerts(k, len(labels))
     first = [set(np.argsort(-score, kind="stable")[:k].tolist()) for score in scores[:2]]
-    precision = [average_precision(is_positive, score, pos_label=True) for score in scores]
+    teacher_ap, student_ap, plain_ap = (average_precision(is_positive, score, pos_label=True) for score in scores)
     return Distillation(
-        student, teacher, k, len(first[0] & first[1]) / k, *precision, len(labels), int(is_positive.sum()), n_new,
-        student._size_in_words(), student._figures(),
-    )  # fmt: skip
+        student=student,
+        teacher=teacher,
+        k=k,
+        fidelity=len(first[0] & first[1]) / k,
+        teacher_ap=teacher_ap,
+        student_ap=student_ap,
+        plain_ap=plain_ap,
+        n_test=len(labels),
+        n_test_positives=int(is_positive.sum()),
+        n_new=n_new,
+        size=student._size_in_words(),
+        figures=student._figures(),
+    )

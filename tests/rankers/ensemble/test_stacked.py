@@ -3,6 +3,7 @@ import warnings
 import numpy as np
 import pytest
 
+from cli_files import run
 from ranker_cases import make_cases
 from toprank import (
     KNN,
@@ -232,3 +233,20 @@ def test_folds_are_those_of_the_seed():
     data = model._make_cases(model._encode(X), y == 1, None, None)
     first, second = (held_out_folds(data, 3, seed)[0].held_out.tolist() for seed in (4, 5))
     assert first != second
+
+
+def test_the_command_line_fits_and_reads_a_stack(tmp_path, monkeypatch):
+    small = {"forest": MetaAPForest(n_estimators=3), "treerank forest": TreeRankForest(n_estimators=3)}
+    monkeypatch.setattr(stacked, "default_members", lambda: small)
+    X, y = make_cases(300)
+    X.assign(label=y).to_csv(tmp_path / "cases.csv", index=False)
+    table, model = tmp_path / "cases.csv", tmp_path / "model.toprank"
+    for command, words in (
+        (("fit", table, "--label", "label", "--model", "stacked", "--cv", 2, "-o", model), "StackedRanker"),
+        (("describe", model), "main columns"),
+        (("topk", model, table, "--k", 3), "reasons"),
+        (("evaluate", model, table, "--label", "label"), "AP"),
+    ):
+        done = run(*command)
+        assert done.code == 0, done.err
+        assert words in done.out

@@ -199,7 +199,10 @@ def fit_logistic(
 
     rate = positive.sum() / n
     start = np.append(np.maximum(towards, lowest), np.log(rate / (1.0 - rate)))
-    found = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=[*((low, None) for low in lowest), (None, None)])
+    bounds = [*((low, None) for low in lowest), (None, None)]
+    # Members are alike, so the loss is flat: the usual tolerance ends far from the optimum.
+    options = {"ftol": 1e-14, "gtol": 1e-9, "maxiter": 1000}
+    found = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
     return found.x[:m], float(found.x[m])
 
 
