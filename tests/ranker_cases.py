@@ -30,6 +30,7 @@ from toprank import (
     PairwiseBoost,
     RankBoost,
     RankingTree,
+    StackedRanker,
     TAOTree,
     TreeRank,
     TreeRankBoost,
@@ -77,7 +78,14 @@ BOOSTERS = {
     "rankboost": RankBoost(n_estimators=6, cv=2, random_state=0),
     "rankboost-side": RankBoost(n_estimators=4, missing="side", cv=0),
 }
-EVERY = RANKERS | {kind: BOOSTERS[kind] for kind in ("sgbap", "sgbap-sigmoid", "pairwise-boost", "rankboost")}
+STACKS = {
+    "stacked": StackedRanker(
+        [RankingTree(max_depth=3, min_samples_leaf=1, cv=0), ("forest", MetaAPForest(n_estimators=4, **SMALL)),
+         ("sums", RankBoost(n_estimators=4, cv=2))], cv=2, random_state=0,
+    ),
+    "stacked-equal": StackedRanker([TreeRank(**SMALL), RankingTree(max_depth=2, min_samples_leaf=1)], cv=0),
+}  # fmt: skip
+EVERY = RANKERS | STACKS | {kind: BOOSTERS[kind] for kind in ("sgbap", "sgbap-sigmoid", "pairwise-boost", "rankboost")}
 """What laws are tested on: boosters with a loss of their own alone are not in it, as they share all other lines."""
 
 NEIGHBOURS = {
@@ -120,7 +128,7 @@ def variant(kind, **parameters):
     model = clone(EVERY[kind])
     own = model.get_params(deep=False)
     given = {name if name in own else f"base__{name}": value for name, value in parameters.items()}
-    if kind in BOOSTERS:
+    if kind in BOOSTERS or kind in STACKS:
         given = {name: value for name, value in given.items() if name in own}
     return model.set_params(**given)
 

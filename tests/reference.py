@@ -466,3 +466,21 @@ def score(tree, row):
         turn = scoring.turn or tree.positive[0] / (tree.positive[0] + tree.negative[0])
         place = margin(tree, row, scoring.scale) * (1 if rich > turn else -1)
     return tree.score[leaf] - (0.5 - 0.499 * place / (1 + abs(place))) / (max(tree.leaf) + 1)
+
+
+def average_precision_at(groups, k):
+    """AP@k of groups of (positive, total), best first: as AP, of the part of the ranking within the first k cases.
+
+    Cases of a group are in random order, so the part of a group within k has its share of the positives. The sum over
+    the parts of positives times the precision at the end of the part, divided by min(positives, k).
+    """
+    k, value = Fraction(k), Fraction(0)
+    positives, cases = Fraction(0), Fraction(0)
+    for positive, total in groups:
+        part = min(Fraction(total), k - cases)
+        if part <= 0:
+            break
+        found = Fraction(positive) * part / total
+        positives, cases = positives + found, cases + part
+        value += found * positives / cases
+    return value / min(Fraction(sum(positive for positive, _ in groups)), k)

@@ -45,6 +45,16 @@ def test_examples_of_choosing_errors_run():
 
 
 @pytest.mark.slow
+def test_examples_of_stacking_run():
+    train, test = make_audit(2400, random_state=0).split()
+    names: dict[str, Any] = {"X": train.X, "y": train.y, "X_new": test.X}
+    for block in blocks("docs/stacking.md"):
+        exec(compile(block, "docs/stacking.md", "exec"), names)
+    assert len(names["stack"].weights_) >= 4
+    assert names["student"].n_leaves_ > 1
+
+
+@pytest.mark.slow
 def test_examples_of_mlfp_run(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     train, test = make_audit(800, random_state=0).split()

@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from sklearn.base import BaseEstimator
 
 from ranker_cases import make_cases
-from toprank import TAOTree, load
+from toprank import MetaAPForest, RankingTree, TAOTree, load
 from toprank.register import ENTRIES
 from toprank.tree.additive import AdditiveTrees
 from toprank.tree.structure import Tree
@@ -42,6 +42,10 @@ SETTINGS: dict[str, list[dict[str, Any]]] = {
     "MAPBoost": [{"n_estimators": 4, "cv": 2}],
     "LambdaMART": [{"n_estimators": 4, "cv": 0}],
     "RankBoost": [{"n_estimators": 4, "cv": 2}, {"n_estimators": 3, "missing": "side", "cv": 0}],
+    "StackedRanker": [
+        {"rankers": [RankingTree(cv=0), ("trees", MetaAPForest(n_estimators=3))], "random_state": 0, "cv": 2},
+        {"rankers": [RankingTree(cv=0), RankingTree(max_depth=2)], "cv": 0},
+    ],
     "SGBAP": [{"n_estimators": 5, "cv": 2, "random_state": 0}, {"n_estimators": 3, "line_search": True, "cv": 0}],
 }
 CASES = [(entry, settings) for entry in ENTRIES for settings in SETTINGS[entry.name]]

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from toprank.rankers.curve.cost_curve import CostOptimalCurve
     from toprank.rankers.curve.cost_forest import CostOptimalForest
     from toprank.rankers.ensemble.meta_ap_forest import MetaAPForest
+    from toprank.rankers.ensemble.stacked import StackedRanker
     from toprank.rankers.ensemble.treerank_boost import TreeRankBoost
     from toprank.rankers.ensemble.treerank_forest import TreeRankForest
     from toprank.rankers.greedy.ranking_tree import RankingTree
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from toprank.rankers.neighbours.local_gamma_knn import LocalGammaKNN
     from toprank.rankers.neighbours.mlfp import MLFP
     from toprank.rankers.points.red_flags import RedFlags
+    from toprank.workflow.distilling import distill
 
 __version__ = "0.1.0"
 
@@ -62,6 +64,7 @@ __all__ = [
     "RankBoost",
     "RankingTree",
     "RedFlags",
+    "StackedRanker",
     "TAOClassifier",
     "TAOTree",
     "TreeRank",
@@ -70,6 +73,7 @@ __all__ = [
     "__version__",
     "cost_ratios_around",
     "datasets",
+    "distill",
     "distributed",
     "drift",
     "experiment",
@@ -87,6 +91,7 @@ _HOME = {
     "CostPath": "toprank.rankers.cost.cost_path",
     "InputError": "toprank.errors",
     "cost_ratios_around": "toprank.rankers.cost.cost_path",
+    "distill": "toprank.workflow.distilling",
     "fit_at_costs": "toprank.rankers.cost.cost_path",
     "load": "toprank.files.model_file",
     "two_sample_test": "toprank.drift",

@@ -73,6 +73,7 @@ ENTRIES = (
     Entry("LocalGammaKNN", "toprank.rankers.neighbours.local_gamma_knn", "other", "local-gamma-knn"),
     Entry("KNN", "toprank.rankers.neighbours.knn", "other", "knn"),
     Entry("MLFP", "toprank.rankers.neighbours.mlfp", "other", "mlfp"),
+    Entry("StackedRanker", "toprank.rankers.ensemble.stacked", "other", "stacked"),
     Entry("TAOClassifier", "toprank.rankers.cost.tao_classifier", "tree", ranks=False),
     Entry("GammaKNNClassifier", "toprank.rankers.neighbours.gamma_knn_classifier", "other", ranks=False),
 )

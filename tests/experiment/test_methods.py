@@ -86,7 +86,7 @@ def test_a_method_fits_ranks_repeats_itself_and_tells_its_size(name, capfd):
     number, unit = method.size(model)
     assert number > 0
     units = ("conditions", "conditions and coefficients", "coefficients", "curves")
-    assert unit in (units if method.is_readable else (*units, "leaves", "rows"))
+    assert unit in (units if method.is_readable else (*units, "leaves", "rankers", "rows"))
     assert tuple(capfd.readouterr()) == ("", "")
 
 

@@ -10,7 +10,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from ranker_cases import BOOSTERS, CLASSES, EVERY, RANKERS, make_cases
+from ranker_cases import BOOSTERS, CLASSES, EVERY, RANKERS, STACKS, make_cases
 from toprank import (
     SGBAP,
     CostOptimalCurve,
@@ -25,6 +25,7 @@ from toprank import (
     RankBoost,
     RankingTree,
     RedFlags,
+    StackedRanker,
     TAOClassifier,
     TAOTree,
     TreeRank,
@@ -42,7 +43,7 @@ LINE_AT_ZERO = (
 FOR_COSTS = ["cost", "tao", "cost-curve", "cost-forest"]
 SIGNED = {
     "boost": (-1.001, 1),
-    **dict.fromkeys(["additive-boost", *BOOSTERS], (-np.inf, np.inf)),
+    **dict.fromkeys(["additive-boost", *BOOSTERS, *STACKS], (-np.inf, np.inf)),
 }  # scores around 0
 DRAWS_ROWS = "bootstraps draw rows, so a row given twice is drawn otherwise than a row of weight 2"
 
@@ -90,6 +91,7 @@ def expected_failures(estimator):
         LambdaMART(n_estimators=3, cv=0),
         RankBoost(n_estimators=3, cv=0),
         RedFlags(teacher=None, cv=0),
+        StackedRanker([RankingTree(cv=0), RankBoost(n_estimators=3, cv=0)], cv=2),
     ],
     expected_failed_checks=expected_failures,
 )

@@ -146,8 +146,15 @@ def check_parameters(parameters: Any, n_rankers: int = 1) -> None:
     if not isinstance(parameters, dict) or n_rankers > MAX_RANKERS:
         raise InputError(f"Its parameters are nested more than {MAX_RANKERS} rankers deep, or have no names.")
     for value in parameters.values():
-        if isinstance(value, dict):
-            _check_special(value, n_rankers)
+        _check_value(value, n_rankers)
+
+
+def _check_value(value: Any, n_rankers: int) -> None:
+    """Raise ValueError if a value is not plain, nor a list of such values, of which some may be rankers."""
+    if isinstance(value, dict):
+        _check_special(value, n_rankers)
+    for each in value if isinstance(value, list) else ():
+        _check_value(each, n_rankers)
 
 
 def _check_special(value: dict[str, Any], n_rankers: int) -> None:

@@ -107,24 +107,30 @@ class Ranker(ClassifierMixin, TableReader):
         self._validate_params()
         self._reset()
         try:
-            data, weight = self._reuse(X, y, sample_weight)
-            if data is None:
-                table = self._read(X, reset=True)
-                is_positive, weight = self._read_labels(y, sample_weight, len(table))
-            self._check_cases(weight)
             with Threads(resolve_n_jobs(self.n_jobs)) as threads:
-                if data is None:
-                    self.columns_, self.left_out_ = learn_columns(table, self.categorical_features, self.keep_columns)
-                    data = self._make_cases(encode(table, self.columns_), is_positive, weight, threads)
-                    self.columns_ = with_usual(data.columns, data.X, is_positive, weight)
-                    self.data_hash_ = data.fingerprint()
-                    self._backend = backend_of(plain_table(X))
-                    self._offer(X, y, sample_weight, data)
+                data = self._read_training(X, y, sample_weight, threads)
                 self._set_cutoff(data, threads, self._fit_model(data, threads) or self._cross_validate(data, threads))
         except BaseException:
             self._reset()  # so that a failed fit leaves no fitted attributes
             raise
         return self
+
+    def _read_training(self, X: Any, y: Any, sample_weight: Any, threads: Threads) -> Any:
+        """Return the training data, and keep what is known of the table."""
+        data, weight = self._reuse(X, y, sample_weight)
+        if data is not None:
+            self._check_cases(weight)
+            return data
+        table = self._read(X, reset=True)
+        is_positive, weight = self._read_labels(y, sample_weight, len(table))
+        self._check_cases(weight)
+        self.columns_, self.left_out_ = learn_columns(table, self.categorical_features, self.keep_columns)
+        data = self._make_cases(encode(table, self.columns_), is_positive, weight, threads)
+        self.columns_ = with_usual(data.columns, data.X, is_positive, weight)
+        self.data_hash_ = data.fingerprint()
+        self._backend = backend_of(plain_table(X))
+        self._offer(X, y, sample_weight, data)
+        return data
 
     def _read_labels(self, y: Any, sample_weight: Any, n_rows: int) -> tuple[np.ndarray, np.ndarray | None]:
         """Return which rows are positive, and their weights."""
@@ -199,15 +205,17 @@ class Ranker(ClassifierMixin, TableReader):
             if hasattr(owner, name):
                 setattr(self, name, copy(getattr(owner, name)))
 
-    def _fit_prepared(self, data: Any, owner: Ranker, threads: Threads) -> Self:
-        """Fit on all or some rows of a table that another ranker has read."""
+    def _fit_prepared(self, data: Any, owner: Ranker, threads: Threads, *, with_rates: bool = False) -> Self:
+        """Fit on all or some rows of a table that another ranker has read; rates of new cases only `with_rates`."""
         self._validate_params()
         self._know_table(owner)
         self.n_cases_, self.n_positives_ = _count(data.is_positive, data.weight)
         self.data_hash_ = data.once("fingerprint", data.fingerprint)
         self._is_prepared = True
-        self._fit_model(data, threads)
-        self._set_cutoff(data, threads, None)
+        unseen = self._fit_model(data, threads)
+        if with_rates:
+            unseen = unseen or self._cross_validate(data, threads)
+        self._set_cutoff(data, threads, unseen if with_rates else None)
         return self
 
     def _set_cutoff(self, data: Any, threads: Threads, unseen: Unseen | None) -> None:
@@ -380,6 +388,10 @@ class Ranker(ClassifierMixin, TableReader):
     @abstractmethod
     def _reasons(self, matrix: np.ndarray, n_reasons: int, originals: Originals, gain: Any) -> list[list[Reason]]:
         """Return the reasons of each encoded row; `originals` and `gain` as in `toprank.explain.reasons`."""
+
+    def _contributions(self, matrix: np.ndarray) -> np.ndarray | None:
+        """Return what each value adds to its row's log-odds or score, float64 (n, n_features); None if unknown."""
+        return None
 
     # --- files and text -----------------------------------------------------------------------------------------
 

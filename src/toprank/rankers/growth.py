@@ -131,7 +131,7 @@ def grow_meta(
 def grow_shared_meta(settings: GrowthSettings, data: BinnedCases, threads: Threads) -> tuple[MetaTree, float]:
     """`grow_meta` on all rows; of a shared table with what other leaf depths have in common."""
     depths = data.shared_depths
-    if depths is None or settings.max_leaf_nodes is not None:
+    if depths is None or settings.max_leaf_nodes is not None or settings.objective.depth < 1:
         return grow_meta(settings, data, data.weight, threads)
     alike = replace(settings, leaf_depth=None, smoothing=None, smoothing_strength=0.0, leaf_order="rate")
     if settings.leaf_depth in depths and len(depths) > 1 and data.X.size * len(depths) <= STACK_CELLS:

@@ -30,6 +30,7 @@ from toprank.explain import (
     reasons,
     rule_table,
 )
+from toprank.explain.reasons import row_contributions
 from toprank.explain.values import Originals
 from toprank.export import (
     CARD_TITLE,
@@ -150,6 +151,9 @@ class TreeRanker(OneTree, BinnedRanker):
         self, matrix: np.ndarray, n_reasons: int, originals: Originals, gain: np.ndarray | None
     ) -> list[list[Reason]]:
         return reasons(self.tree_, self.columns_, matrix, n_reasons, originals=originals, gain=gain)
+
+    def _contributions(self, matrix: np.ndarray) -> np.ndarray:
+        return row_contributions(self.tree_, self.columns_, matrix)
 
     def _size_in_words(self) -> str:
         leaves = plural(self.n_leaves_, "leaf", "leaves")

@@ -52,6 +52,7 @@ class HeldOut:
     others, so its weight is larger than its count.
     `seen` and `seen_weight` are the scores and weights of the model's training cases; None if its scores are on the
     scale of the final model.
+    `rows` are the rows of the training table; None if the cases are not from it.
     """
 
     score: np.ndarray
@@ -60,6 +61,7 @@ class HeldOut:
     seen: np.ndarray | None = None
     seen_weight: np.ndarray | None = None
     n_cases: np.ndarray | None = None
+    rows: np.ndarray | None = None
 
     @classmethod
     def from_fold(cls, data: Cases, fold: Fold, score: Callable[[np.ndarray], np.ndarray]) -> HeldOut:
@@ -67,7 +69,8 @@ class HeldOut:
         rows, inside = fold.held_out, fold.inside
         seen = score(data.X[inside])
         own = fold.weight if fold.own_weight is None else fold.own_weight
-        return cls(score(data.X[rows]), data.is_positive[rows], fold.weight[rows], seen, fold.weight[inside], own[rows])
+        own_weight, seen_weight = fold.weight[rows], fold.weight[inside]
+        return cls(score(data.X[rows]), data.is_positive[rows], own_weight, seen, seen_weight, own[rows], rows)
 
 
 @dataclass(frozen=True)

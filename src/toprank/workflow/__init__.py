@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from toprank.experiment.comparing import compare
     from toprank.workflow.advice import Recommendation, recommend
     from toprank.workflow.curves import CurveRow, CurveTable, curve_table
+    from toprank.workflow.distilling import Distillation, distill
     from toprank.workflow.judging import AtDepth, CalledCases, Gains, Judgement, gains, judge
     from toprank.workflow.leaks import LoneColumn, check_main_column
 
@@ -20,6 +21,7 @@ _HOMES = {
     "CalledCases": "toprank.workflow.judging",
     "CurveRow": "toprank.workflow.curves",
     "CurveTable": "toprank.workflow.curves",
+    "Distillation": "toprank.workflow.distilling",
     "Gains": "toprank.workflow.judging",
     "Judgement": "toprank.workflow.judging",
     "LoneColumn": "toprank.workflow.leaks",
@@ -27,6 +29,7 @@ _HOMES = {
     "check_main_column": "toprank.workflow.leaks",
     "compare": "toprank.experiment.comparing",
     "curve_table": "toprank.workflow.curves",
+    "distill": "toprank.workflow.distilling",
     "gains": "toprank.workflow.judging",
     "judge": "toprank.workflow.judging",
     "recommend": "toprank.workflow.advice",
@@ -37,6 +40,7 @@ __all__ = [
     "CalledCases",
     "CurveRow",
     "CurveTable",
+    "Distillation",
     "Gains",
     "Judgement",
     "LoneColumn",
@@ -44,6 +48,7 @@ __all__ = [
     "check_main_column",
     "compare",
     "curve_table",
+    "distill",
     "gains",
     "judge",
     "recommend",

@@ -6,7 +6,7 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 import reference
-from toprank.tree.meta.objectives import AVERAGE_PRECISION, ROC_AREA
+from toprank.tree.meta.objectives import AVERAGE_PRECISION, ROC_AREA, TopPrecision, top_precision
 
 
 @st.composite
@@ -112,3 +112,56 @@ def test_shares_of_the_cells_add_up_to_the_measure_of_the_ranking(data):
 @pytest.mark.parametrize("objective", [AVERAGE_PRECISION, ROC_AREA])
 def test_equal_cells_keep_their_order(objective):
     assert objective.order(np.array([1, 1, 1]), np.array([2, 2, 2])).tolist() == [0, 1, 2]
+
+
+@given(cells(), st.integers(1, 60))
+def test_ap_at_k_is_that_of_its_definition(data, k):
+    positive, total = data
+    n, groups = int(total.sum()), list(zip(positive.tolist(), total.tolist(), strict=True))
+    k = min(k, n)
+    expected = float(reference.average_precision_at(groups, k))
+    assert shares(TopPrecision.of(k / n), positive, total).sum() == pytest.approx(expected)
+    score, is_positive = np.repeat(-np.arange(len(total)), total), rows_of_cells(positive, total)[1] == 1
+    assert top_precision(is_positive, score, np.ones(n), k / n) == pytest.approx(expected)
+    assert expected <= 1 + 1e-12
+
+
+@given(cells())
+def test_ap_at_all_cases_is_ap(data):
+    positive, total = data
+    whole, room = TopPrecision.of(1.0), float(total.sum())
+    assert shares(whole, positive, total) == pytest.approx(shares(AVERAGE_PRECISION, positive, total))
+    order = AVERAGE_PRECISION.order(positive, total)
+    assert whole.order(positive, total, room).tolist() == order.tolist()
+    positive, total = positive[order], total[order]
+    values = [objective._values(positive, total, room) for objective in (whole, AVERAGE_PRECISION)]
+    assert values[0] == pytest.approx(values[1])
+
+
+@given(cells(), st.integers(1, 40))
+def test_ap_at_k_cuts_where_the_two_parts_have_most_of_it(data, room):
+    positive, total = data
+    cut = TopPrecision.of(0.1).cut(positive, total, room)
+    parts = [((int(positive[:i].sum()), int(total[:i].sum())), (int(positive[i:].sum()), int(total[i:].sum())))
+             for i in range(1, len(total))]  # fmt: skip
+    value = [float(reference.average_precision_at(each, min(room, int(total.sum())))) for each in parts]
+    assert value[cut - 1] == pytest.approx(max(value))
+
+
+def test_a_large_cell_counts_by_what_fits_into_the_budget():
+    """The large cell has most of the positives, but only 5 of its 100 cases can be checked: the small one is first."""
+    positive, total = np.array([60, 4, 0]), np.array([100, 5, 50])
+    assert AVERAGE_PRECISION.order(positive, total).tolist() == [0, 1, 2]
+    assert TopPrecision.of(0.03).order(positive, total, 5.0).tolist() == [1, 0, 2]
+    assert TopPrecision.of(0.03).cut(positive[[1, 0, 2]], total[[1, 0, 2]], 5.0) == 1
+
+
+def test_top_precision_of_a_written_out_ranking():
+    label = np.array([1, 0, 1, 1, 0, 0], bool)
+    score = np.array([6.0, 5, 4, 3, 2, 1])
+    assert top_precision(label, score, np.ones(6), 0.5) == pytest.approx((1 + 2 / 3) / 3)
+    assert top_precision(label, score, np.ones(6), 1.0) == pytest.approx((1 + 2 / 3 + 3 / 4) / 3)
+    tied = top_precision(label, np.zeros(6), np.ones(6), 0.5)
+    assert tied == pytest.approx(1.5 / 3 * 0.5)  # half of the positives are within the first three, at precision 1/2
+    weighted = top_precision(label, score, np.array([2.0, 1, 1, 1, 1, 1]), 3 / 7)
+    assert weighted == pytest.approx(2 / 3)  # k = 3 cases: the first row is two positives, then a negative

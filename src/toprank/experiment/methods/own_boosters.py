@@ -18,6 +18,7 @@ from toprank.rankers.boosting.plain_booster import LogisticBoost
 from toprank.rankers.boosting.rankboost import RankBoost
 from toprank.rankers.boosting.sgbap import SGBAP
 from toprank.rankers.boosting.xgboost_rankers import MAPBoost, PairwiseBoost
+from toprank.rankers.ensemble.stacked import StackedRanker
 
 ROUNDS = (50, 100, 200, 400)
 SIZES: dict[str, Sequence[Any]] = {"n_estimators": ROUNDS, "max_depth": (3, 6)}
@@ -45,6 +46,11 @@ def scores_by_round(ranker: Any, X: Any, values: Sequence[int]) -> np.ndarray:
 def leaves_of_sum(ranker: Any) -> tuple[int, str]:
     """Leaves of all trees of a fitted sum."""
     return ranker.trees_.n_leaves, "leaves"
+
+
+def members_of_stack(ranker: Any) -> tuple[int, str]:
+    """Members in use of a fitted stack."""
+    return len(ranker.members_), "rankers"
 
 
 def register_boosted(name: str, title: str, make: Callable[..., Any], summary: str, space: Any, **others: Any) -> None:
@@ -77,6 +83,11 @@ register_boosted(
     "lambdamart-ap", "LambdaMART-AP", make_boosted(LambdaMART),
     "Boosting on pairs, weighted by the change of average precision, with the defaults of LambdaMART().",
     {}, **XGBOOST,
+)  # fmt: skip
+register(
+    Method("stacked", "Stack", "toprank", make_boosted(StackedRanker), size=members_of_stack,
+           summary="Forests and boosters added up on the scale of log-odds, with the defaults of StackedRanker().",
+           **XGBOOST)
 )  # fmt: skip
 register_boosted(
     "rankboost", "RankBoost", make_boosted(RankBoost),

@@ -184,7 +184,10 @@ class AdditiveRanker(Ranker):
     def _reasons(
         self, matrix: np.ndarray, n_reasons: int, originals: Originals, gain: np.ndarray | None
     ) -> list[list[Reason]]:
-        return sum_reasons(self.trees_.contributions(matrix), self.columns_, matrix, n_reasons, originals, gain)
+        return sum_reasons(self._contributions(matrix), self.columns_, matrix, n_reasons, originals, gain)
+
+    def _contributions(self, matrix: np.ndarray) -> np.ndarray:
+        return self.trees_.contributions(matrix)
 
     def explain(self, X: Any) -> list[VoteExplanation]:
         """Explain the score of each row: what each column adds to it, as exact Shapley values of the trees."""

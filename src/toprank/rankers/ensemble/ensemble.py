@@ -25,6 +25,7 @@ from toprank.explain import (
     vote_reasons,
 )
 from toprank.explain.values import Originals
+from toprank.explain.votes import mean_contributions
 from toprank.export import to_text
 from toprank.files.model_file import numbered_parts
 from toprank.metrics import proportion_interval
@@ -57,6 +58,9 @@ class Ensemble(BinnedRanker):
     ) -> list[list[Reason]]:
         weights = self._tree_weights()
         return vote_reasons(self.trees_, self.columns_, matrix, n_reasons, weights, originals=originals, gain=gain)
+
+    def _contributions(self, matrix: np.ndarray) -> np.ndarray:
+        return mean_contributions(self.trees_, self.columns_, matrix, self._tree_weights())
 
     def _tree_weights(self) -> np.ndarray | None:
         """Weight of each tree's vote; None = all equal."""

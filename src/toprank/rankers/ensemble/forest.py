@@ -240,7 +240,7 @@ class Forest(Ensemble):
         if not self.bootstrap:  # no row is out of bag
             self.oob_decision_function_ = np.full(len(votes), np.nan)
             return None
-        return Unseen([HeldOut(score[rows], positive, weight[rows])], OUT_OF_BAG)
+        return Unseen([HeldOut(score[rows], positive, weight[rows], rows=rows)], OUT_OF_BAG)
 
     # --- scoring ------------------------------------------------------------------------------------------------
 

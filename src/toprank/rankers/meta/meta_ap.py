@@ -10,6 +10,7 @@ import numpy as np
 from toprank._compat import Interval, StrOptions
 from toprank._core.dtypes import CRITERIA
 from toprank._core.threads import Threads
+from toprank.budget import cases_of_budget
 from toprank.data.binned_cases import BinnedCases
 from toprank.errors import InputError
 from toprank.metrics import average_precision
@@ -27,7 +28,7 @@ from toprank.rankers.leaf_scores import LEAF_SCORES
 from toprank.rankers.meta.meta_ranker import GrownMeta, MetaRanker
 from toprank.rankers.meta.ordering import order_leaves
 from toprank.rankers.meta.pruning import Pruner, SiblingPruner
-from toprank.tree.meta.objectives import AVERAGE_PRECISION
+from toprank.tree.meta.objectives import AVERAGE_PRECISION, Objective, TopPrecision, top_precision
 
 
 class MetaAP(MetaRanker):
@@ -47,6 +48,9 @@ class MetaAP(MetaRanker):
         Criterion for the splits of inner trees; their cells are always ordered and cut by AP. "ap", as published,
         favours conditions that most of the positives meet. If positives form several small clusters, "entropy" and
         "auc" find more of them.
+    objective : {"ap", "ap@k"}, default "ap"
+        What orders and cuts the cells of inner trees, and what pruning keeps. "ap@k": average precision of which only
+        positives within the first k cases count, k being the `budget`; parts of the meta-tree beyond it are not split.
     leaf_order : {"rate", "meta"}, default "rate"
         Order of the leaves: by positive rate, strongly shrunk along the meta-tree, or from left to right in the
         meta-tree, as published. If positives form several clusters, the published order can rank a rich leaf below
@@ -136,6 +140,7 @@ class MetaAP(MetaRanker):
         "max_depth": DEPTH,
         "leaf_depth": DEPTH,
         "criterion": [StrOptions(set(CRITERIA))],
+        "objective": [StrOptions({"ap", "ap@k"})],
         "leaf_order": [StrOptions({"rate", "meta"})],
         "leaf_score": [StrOptions(set(LEAF_SCORES))],
         "logistic_C": [Interval(Real, 0, None, closed="neither")],
@@ -151,6 +156,7 @@ class MetaAP(MetaRanker):
         max_depth: int | None = 4,
         leaf_depth: int | None = 4,
         criterion: str = "entropy",
+        objective: str = "ap",
         leaf_order: str = "rate",
         leaf_score: str = "additive",
         logistic_C: float = 1.0,
@@ -178,6 +184,7 @@ class MetaAP(MetaRanker):
         self.max_depth = max_depth
         self.leaf_depth = leaf_depth
         self.criterion = criterion
+        self.objective = objective
         self.leaf_order = leaf_order
         self.leaf_score = leaf_score
         self.logistic_C = logistic_C
@@ -227,8 +234,16 @@ class MetaAP(MetaRanker):
             self.leaf_depth or self.max_depth,
             max_depth=self.max_depth,
             leaf_order=self.leaf_order,
+            objective=self._objective_of_budget(),
             stop_at_ap_loss=self.stop_at_ap_loss,
         )
+
+    def _objective_of_budget(self) -> Objective:
+        """Return the objective; the budget is a share of the cases, so that it means the same in folds."""
+        if self.objective == "ap":
+            return AVERAGE_PRECISION
+        k = cases_of_budget(self.budget, self.n_cases_, self.n_positives_)
+        return TopPrecision.of(min(k / self.n_cases_, 1.0))
 
     def _grow(
         self, settings: GrowthSettings, data: BinnedCases, weight: np.ndarray | None, threads: Threads
@@ -238,7 +253,9 @@ class MetaAP(MetaRanker):
         return GrownMeta(*grow_meta(settings, data, weight, threads))
 
     def _pruner(self, settings: GrowthSettings, grown: GrownMeta, data: BinnedCases) -> Pruner:
-        return SiblingPruner(grown.meta, AVERAGE_PRECISION, lambda meta: order_leaves(settings, meta, grown.unit))
+        return SiblingPruner(grown.meta, settings.objective, lambda meta: order_leaves(settings, meta, grown.unit))
 
     def _measure(self, is_positive: np.ndarray, score: np.ndarray, weight: np.ndarray) -> float:
-        return average_precision(is_positive, score, sample_weight=weight)
+        if self.objective == "ap":
+            return average_precision(is_positive, score, sample_weight=weight)
+        return top_precision(is_positive, score, weight, self._objective_of_budget().depth)

@@ -228,7 +228,7 @@ class LocalGammaKNN(NeighbourRanker):
             rows = fold.held_out
             own = fold.weight if fold.own_weight is None else fold.own_weight
             found = part._score_rows(data.X[rows], threads)
-            parts.append(HeldOut(found, data.is_positive[rows], fold.weight[rows], n_cases=own[rows]))
+            parts.append(HeldOut(found, data.is_positive[rows], fold.weight[rows], n_cases=own[rows], rows=rows))
         if not parts:
             return None
         counts = decision_counts(

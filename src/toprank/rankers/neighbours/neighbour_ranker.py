@@ -141,9 +141,8 @@ class NeighbourRanker(Ranker):
         """Return the rows that were left out as held-out cases; None for cv=0."""
         if not has_folds(self.cv):
             return None
-        return Unseen(
-            [HeldOut(score, left_out.is_positive, left_out.weight, n_cases=left_out.n_cases)], left_out.source
-        )
+        part = HeldOut(score, left_out.is_positive, left_out.weight, n_cases=left_out.n_cases, rows=left_out.rows)
+        return Unseen([part], left_out.source)
 
     def _learn(self, data: Cases, threads: Threads) -> tuple[LeftOut, np.ndarray]:
         """Learn space, known cases and rule; return the rows that were left out, and all rows as points."""

@@ -176,20 +176,22 @@ def grow_meta_tree(splitter: Splitter, objective: Objective, max_depth: int, lim
     """Grow a meta-tree of at most max_depth meta-levels; `limits` bound the inner trees.
 
     The inner trees of a meta-level grow together. A meta-node becomes a leaf if it is pure, too light or too deep, if
-    its inner tree finds no condition, or if no cut of that tree's cells is worthwhile.
+    its inner tree finds no condition, if no cut of that tree's cells is worthwhile, or if it ranks below the depth that
+    counts.
     """
     level, node = splitter.root(), np.zeros(1, NODE)
     table = MetaTable(level)
+    room = objective.depth * level.total.astype(np.float64)
     for meta_depth in range(max_depth):
-        worth = np.flatnonzero(limits.may_split(level, np.zeros(len(level))))
-        level, node = level.take(worth), node[worth]
+        worth = np.flatnonzero(limits.may_split(level, np.zeros(len(level))) & (room > 0))
+        level, node, room = level.take(worth), node[worth], room[worth]
         if len(level) == 0:
             break
         is_last = meta_depth + 1 == max_depth
         if not is_last:
             splitter.remember()
         trees = grow(splitter, level, limits)
-        is_left, is_parted = _sides(trees, len(level), objective)
+        is_left, is_parted = _sides(trees, len(level), objective, room)
         parted = np.flatnonzero(is_parted)
         cells = np.flatnonzero(trees.is_leaf & np.isin(trees.root, parted))
         parents = level.take(parted)
@@ -201,12 +203,20 @@ def grow_meta_tree(splitter: Splitter, objective: Objective, max_depth: int, lim
         if is_last:
             break
         needed = limits.may_split(children, np.zeros(len(children)))
-        level, node = splitter.with_statistics(parents, children, needed), child[needed]
+        room = np.repeat(room[parted], 2)
+        room[1::2] -= children.total[::2]  # the left child ranks before the right one
+        level, node, room = splitter.with_statistics(parents, children, needed), child[needed], room[needed]
     return table.freeze()
 
 
-def _sides(trees: GrownTrees, n_roots: int, objective: Objective) -> tuple[np.ndarray, np.ndarray]:
-    """Side of every cell, True for the left meta-child, and the roots whose cells are on both sides."""
+def _sides(
+    trees: GrownTrees, n_roots: int, objective: Objective, room: np.ndarray | None = None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Side of every cell, True for the left meta-child, and the roots whose cells are on both sides.
+
+    `room` is the weight of the cases of each root that count, from the top; None = all.
+    """
+    rooms = np.full(n_roots, np.inf) if room is None else room
     is_left, is_parted = np.zeros(len(trees.root), bool), np.zeros(n_roots, bool)
     leaf = np.flatnonzero(trees.is_leaf)
     for root in range(n_roots):
@@ -214,9 +224,9 @@ def _sides(trees: GrownTrees, n_roots: int, objective: Objective) -> tuple[np.nd
         if len(cells) < 2:
             continue
         segment: Batch = trees.segment
-        order = objective.order(segment.positive[cells], segment.total[cells])
+        order = objective.order(segment.positive[cells], segment.total[cells], rooms[root])
         ordered = cells[order]
-        cut = objective.cut(segment.positive[ordered], segment.total[ordered])
+        cut = objective.cut(segment.positive[ordered], segment.total[ordered], rooms[root])
         is_left[ordered[:cut]] = True
         is_parted[root] = cut < len(cells)
     return is_left, is_parted

@@ -31,11 +31,24 @@ class Objective:
     floor: float = -np.inf
     takes_larger: bool = False
 
-    def order(self, positive: np.ndarray, total: np.ndarray) -> np.ndarray:
-        """Cells from best to worst; ties go to more positives, then to the given order."""
+    @property
+    def depth(self) -> float:
+        """Share of the cases, from the top of the ranking, that counts."""
+        return 1.0
+
+    def order(self, positive: np.ndarray, total: np.ndarray, room: float = np.inf) -> np.ndarray:
+        """Cells from best to worst; ties go to more positives, then to the given order.
+
+        `room` is the weight of the cases that still count, from the first cell on.
+        """
         return np.lexsort((-positive, self.slope(positive, total)))
 
-    def cut(self, positive: np.ndarray, total: np.ndarray) -> int:
+    def _values(self, positive: np.ndarray, total: np.ndarray, room: float) -> np.ndarray:
+        """Value of each cut of ordered cells."""
+        left_positive, left_total = np.cumsum(positive)[:-1], np.cumsum(total)[:-1]
+        return self.value(left_positive, left_total, positive.sum(), total.sum())
+
+    def cut(self, positive: np.ndarray, total: np.ndarray, room: float = np.inf) -> int:
         """Number of ordered cells, of two or more, in the left part; all of them if no cut is worthwhile.
 
         Examples
@@ -47,8 +60,7 @@ class Objective:
         >>> ROC_AREA.cut(np.array([1, 2]), np.array([2, 4]))  # both cells have the rate of the whole
         2
         """
-        left_positive, left_total = np.cumsum(positive)[:-1], np.cumsum(total)[:-1]
-        value = self.value(left_positive, left_total, positive.sum(), total.sum())
+        value = self._values(positive, total, room)
         if not value.max() > self.floor:
             return len(positive)
         best = np.flatnonzero(value == value.max())
@@ -116,3 +128,82 @@ def roc_area_share(
 AVERAGE_PRECISION = Objective("ap", AP, precision_recall_slope, average_precision_left, average_precision_share)
 ROC_AREA = Objective("auc", AUC, roc_slope, roc_excess, roc_area_share, floor=0, takes_larger=True)
 """Remark 10 of the TreeRank paper: ties go to the larger subset; a node stays whole if no cut adds area."""
+
+
+@dataclass(frozen=True)
+class TopShare:
+    """What a leaf adds to AP@k: `average_precision_share` of the part of the leaf that is within the first k cases.
+
+    k is the share `depth` of all cases. With f the share of the leaf within k, its part adds f n_l+ / min(n+, k) times
+    the precision at the end of the part. So AP@k is 1 if no negative is within the first min(n+, k) cases.
+    """
+
+    depth: float
+
+    def __call__(
+        self,
+        positive: np.ndarray,
+        total: np.ndarray,
+        before_positive: np.ndarray,
+        before_total: np.ndarray,
+        all_positive: float,
+        all_total: float,
+    ) -> np.ndarray:
+        """Return the shares of leaves; parameters as `Objective.share`."""
+        k = self.depth * all_total
+        counted = np.clip(k - before_total, 0.0, total)  # f n_l
+        found = positive * (counted / np.where(total > 0, total, 1.0))  # f n_l+
+        precision = (before_positive + found) / np.maximum(before_total + counted, 1e-300)
+        return found / min(all_positive, k) * np.where(counted > 0, precision, 0.0)
+
+
+@dataclass(frozen=True)
+class TopPrecision(Objective):
+    """AP@k: average precision of which only positives within the first k cases count.
+
+    A node of a meta-tree has room for k minus the weight that ranks before it; without room it is not split. Its cells
+    are ordered by (1 - precision) / recall, where the recall of a cell is that of its part that fits into the room, and
+    cut where the AP@room of the two parts is largest.
+    """
+
+    @classmethod
+    def of(cls, depth: float) -> TopPrecision:
+        """Objective for the share `depth` of all cases."""
+        return cls("ap@k", AP, precision_recall_slope, average_precision_left, TopShare(depth))
+
+    @property
+    def depth(self) -> float:
+        """Share of the cases, from the top of the ranking, that counts."""
+        assert isinstance(self.share, TopShare)
+        return self.share.depth
+
+    def order(self, positive: np.ndarray, total: np.ndarray, room: float = np.inf) -> np.ndarray:
+        """Cells from best to worst; ties go to more positives, then to the given order."""
+        fits = np.minimum(total, room) / total
+        with np.errstate(divide="ignore", invalid="ignore"):
+            slope = self.slope(positive, total) / fits
+        return np.lexsort((-positive, slope))
+
+    def _values(self, positive: np.ndarray, total: np.ndarray, room: float) -> np.ndarray:
+        """AP@room, times a constant, of each cut of ordered cells into two parts."""
+        all_positive, all_total = float(positive.sum()), float(total.sum())
+        part = TopShare(min(room / all_total, 1.0))
+        left = np.cumsum(positive)[:-1].astype(float), np.cumsum(total)[:-1].astype(float)
+        right = all_positive - left[0], all_total - left[1]
+        none = np.zeros(len(left[0]))
+        return part(*left, none, none, all_positive, all_total) + part(*right, *left, all_positive, all_total)
+
+
+def top_precision(is_positive: np.ndarray, score: np.ndarray, weight: np.ndarray, depth: float) -> float:
+    """AP@k of scores, where k is the share `depth` of the weight; tied cases share a place, as those of a leaf do.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> top_precision(np.array([True, False, True, False]), np.array([4.0, 3.0, 2.0, 1.0]), np.ones(4), 0.5)
+    0.5
+    """
+    which = np.unique(-score, return_inverse=True)[1]
+    total, positive = np.bincount(which, weight), np.bincount(which, weight * is_positive)
+    before = np.cumsum(positive) - positive, np.cumsum(total) - total
+    return float(TopShare(depth)(positive, total, *before, positive.sum(), total.sum()).sum())

@@ -1,0 +1,542 @@
+"""`StackedRanker`: several rankers of one table, added up on the scale of log-odds."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, fields
+from importlib.util import find_spec
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.utils.validation import check_is_fitted
+
+from toprank._core.threads import Threads, resolve_n_jobs
+from toprank.budget import Cutoff
+from toprank.data.cases import Cases
+from toprank.data.encoding import original_values
+from toprank.errors import InputError, InputTypeError
+from toprank.explain.reasons import Reason, strongest
+from toprank.explain.rows import Step, step_lines, value_step
+from toprank.explain.values import Originals, originals_by_feature
+from toprank.files.head import check_cutoff
+from toprank.files.model_file import numbered_parts
+from toprank.rankers.base import RANKER_CONSTRAINTS, Ranker
+from toprank.rankers.ensemble.blending import Blend, LogOddsMap
+from toprank.rankers.growth import CV
+from toprank.rankers.progress import progress
+from toprank.rankers.unseen import Fold, HeldOut, Unseen, by_folds, held_out_folds
+from toprank.register import BY_NAME
+from toprank.tree.weights import integer_weights
+from toprank.words.counts import plural
+from toprank.words.numbers import number_text, percent_text
+from toprank.words.plain import plain
+
+DEFAULT_MEMBERS = (
+    ("forest", "MetaAPForest"),
+    ("boosting", "SGBAP"),
+    ("logistic boosting", "LogisticBoost"),
+    ("treerank forest", "TreeRankForest"),
+    ("scorecard tree", "ScorecardTree"),  # joins as soon as the register has it
+)
+"""Name and class of the members of `StackedRanker()`."""
+
+LEAST_COVERED = 0.9
+"""Least share of the cases in folds for which a member must have held-out scores of its own, such as out of bag; else
+it is fitted in the folds."""
+
+MOST_SCALED = 10.0
+"""Contributions of a member are scaled to its log-odds, but by no more than this factor."""
+
+CUTOFF_FIELDS = tuple(field.name for field in fields(Cutoff))
+
+OF_STACK = ("categorical_features", "keep_columns", "pos_label")
+"""Parameters about the table, which are those of the stack."""
+
+
+@dataclass(frozen=True)
+class MemberShare:
+    """What one member adds to a score: its log-odds of a positive, times its weight."""
+
+    name: str
+    log_odds: float
+    weight: float
+
+
+@dataclass(frozen=True)
+class StackExplanation:
+    """Why a stack gives a row its score.
+
+    Attributes
+    ----------
+    score, rate, lift : float
+        Score of the stack, hit rate of cases with such scores, and its ratio to the rate of all cases.
+    members : tuple of MemberShare
+    steps : tuple of Step
+        Columns by their contribution: those of the members, in log-odds, times the members' weights. Columns that
+        contribute nothing are left out.
+    """
+
+    score: float
+    rate: float
+    lift: float
+    members: tuple[MemberShare, ...]
+    steps: tuple[Step, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values, ready for JSON; non-finite numbers become None."""
+        return plain(asdict(self))
+
+    def __str__(self) -> str:
+        terms = [f"{number_text(each.weight, 3)} x {number_text(each.log_odds, 3)} of {each.name}"
+                 for each in self.members]  # fmt: skip
+        lines = [
+            f"score {number_text(self.score, 6)}; hit rate of such past cases {percent_text(self.rate)}, "
+            f"{number_text(self.lift, 3)} times the rate of all cases",
+            f"log-odds of the members: {', '.join(terms)}",
+            "columns, and what each adds to the log-odds of a positive, weighted over the members:",
+        ]
+        return "\n".join(lines + step_lines(self.steps))
+
+
+class StackedRanker(Ranker):
+    """Several rankers of one table: the most accurate model, and the least readable.
+
+    Every member scores cases that it has not seen: out of bag or in folds of its own, else in the folds of the stack.
+    From these scores two things are learned: a strictly increasing map from each member's score to log-odds, and a
+    non-negative weight per member, by a logistic regression that is pulled towards equal weights. The members are
+    fitted on all cases, and the score is the weighted sum of their log-odds. The table is read once, and binned once
+    per kind of bins.
+
+    Hit rates come from the same held-out scores, with maps and weights that were learned on the other folds.
+
+    Parameters
+    ----------
+    rankers : list of rankers or of (name, ranker) pairs, or None
+        The members. None: `MetaAPForest`, `SGBAP`, `LogisticBoost` and `TreeRankForest`; without XGBoost only the
+        forests, with a warning. Members keep their parameters, except that n_jobs, and a random_state of None, become
+        those of the stack.
+    cv : int, splitter or iterable of splits, default 5
+        Folds of the stack. 0: equal weights, and training rates only.
+    budget : int, float or None
+        Cases (int) or share of cases (float) that `predict` flags; None = as many as training positives.
+    pos_label : label of the positive class, default the larger one
+    categorical_features, keep_columns : list or None
+        As in `MetaAP`; they hold for all members.
+    n_jobs : int or None
+        Threads; the results do not depend on it.
+    random_state : int, RandomState or None
+        Seed of the folds, fixed for None, and of members without a seed of their own.
+    verbose : int, default 0
+        1 shows progress on standard error.
+
+    Attributes
+    ----------
+    members_ : dict of fitted rankers
+        By name; those of weight 0 are dropped.
+    weights_ : dict of float
+        Weight of each member by name, also of those that were dropped.
+    blend_ : Blend
+        Maps and weights of the members in use, and the intercept.
+    rates_, cutoff_, columns_, classes_
+        As in all rankers.
+
+    Examples
+    --------
+    >>> from toprank import MetaAP, MetaAPForest, StackedRanker
+    >>> from toprank.datasets import make_audit
+    >>> data = make_audit(2000, random_state=0)
+    >>> members = [("tree", MetaAP(max_depth=2)), ("forest", MetaAPForest(n_estimators=20))]
+    >>> model = StackedRanker(members, random_state=0).fit(data.X, data.y)
+    >>> sorted(model.weights_), min(model.weights_.values()) >= 0
+    (['forest', 'tree'], True)
+    >>> len(model.top_k(data.X, 5))
+    5
+    """
+
+    _fits_training_closely = True
+    _cutoff_rows = 100_000
+    _parameter_constraints: dict[str, list[Any]] = {
+        **RANKER_CONSTRAINTS,
+        "rankers": [list, tuple, None],
+        "cv": CV,
+        "random_state": ["random_state"],
+        "verbose": ["verbose"],
+    }
+
+    members_: dict[str, Ranker]
+    weights_: dict[str, float]
+    blend_: Blend
+    _kinds: list[str]
+
+    def __init__(
+        self,
+        rankers: Any = None,
+        *,
+        cv: Any = 5,
+        budget: int | float | None = None,
+        pos_label: Any = None,
+        categorical_features: Any = None,
+        keep_columns: Any = None,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ):
+        self.rankers = rankers
+        self.cv = cv
+        self.budget = budget
+        self.pos_label = pos_label
+        self.categorical_features = categorical_features
+        self.keep_columns = keep_columns
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    # --- fitting ------------------------------------------------------------------------------------------------
+
+    def _validate_params(self) -> None:
+        super()._validate_params()
+        if self.rankers is not None:
+            _named(self.rankers)
+
+    def _fit_model(self, data: Cases, threads: Threads) -> Unseen | None:
+        given = default_members() if self.rankers is None else _named(self.rankers)
+        folds = held_out_folds(data, self.cv, self.random_state)
+        tables: dict[Any, Cases] = {}
+        fitted, scores, finals = {}, [], []
+        steps = progress(given.items(), len(given), type(self).__name__, bool(self.verbose))
+        for name, ranker in steps:
+            member = self._unfitted_member(ranker)
+            if member._table_settings not in tables:
+                tables[member._table_settings] = member._make_cases(data.X, data.is_positive, data.weight, threads)
+            table = tables[member._table_settings]
+            fitted[name], score, final = self._fit_member(member, table, folds, threads)
+            scores.append(score)
+            finals.append(final)
+        self._kinds = [type(ranker).__name__ for ranker in given.values()]
+        blend, unseen = learn_blend(data, folds, np.column_stack(scores), np.column_stack(finals))
+        self.weights_ = dict(zip(fitted, blend.weights.tolist(), strict=True))
+        self.members_ = {name: member for name, member in fitted.items() if self.weights_[name] > 0}
+        self.blend_ = blend.in_use()
+        return unseen
+
+    def _unfitted_member(self, ranker: Ranker) -> Ranker:
+        """Return a member that knows the table."""
+        member = clone(ranker)
+        member.set_params(n_jobs=self.n_jobs)
+        if "random_state" in member.get_params(deep=False) and member.random_state is None:
+            member.set_params(random_state=self.random_state)
+        member._know_table(self)
+        return member
+
+    def _fit_member(
+        self, member: Ranker, data: Cases, folds: list[Fold], threads: Threads
+    ) -> tuple[Ranker, np.ndarray, np.ndarray]:
+        """Fit a member on all rows.
+
+        Returns
+        -------
+        member : Ranker
+        score : float64 array of shape (n,)
+            Scores of the rows by models that did not see them, on the scale of the member; NaN if there is none.
+        final : float64 array of shape (n,)
+            Their scores by the member itself.
+        """
+        member._validate_params()
+        member.n_cases_, member.n_positives_, member.data_hash_ = self.n_cases_, self.n_positives_, ""
+        member._is_prepared = True
+        unseen = member._fit_model(data, threads)
+        final = member._score_rows(data.X, threads)
+        score = _scores_by_row(unseen, final, data)
+        in_folds = np.unique(np.concatenate([np.zeros(0, np.int64), *(fold.held_out for fold in folds)]))
+        if len(folds) and np.isfinite(score[in_folds]).mean() < LEAST_COVERED:
+            unseen = _held_out(member, data, folds, threads)
+            score = _scores_by_row(unseen, final, data)
+        member._set_cutoff(data, threads, unseen)
+        return member, score, final
+
+    # --- scoring ------------------------------------------------------------------------------------------------
+
+    def _score_rows(self, matrix: np.ndarray, threads: Threads) -> np.ndarray:
+        return self.blend_.score([member._score_rows(matrix, threads) for member in self.members_.values()])
+
+    # --- reading ------------------------------------------------------------------------------------------------
+
+    def _log_odds(self, matrix: np.ndarray) -> np.ndarray:
+        """Log-odds of each row by each member in use, float64 (n, n_members)."""
+        with Threads(resolve_n_jobs(self.n_jobs)) as threads:
+            scores = [member._score_rows(matrix, threads) for member in self.members_.values()]
+        return np.column_stack([each.at(score) for each, score in zip(self.blend_.maps, scores, strict=True)])
+
+    def _weighted_contributions(self, matrix: np.ndarray, originals: Originals, log_odds: np.ndarray) -> np.ndarray:
+        """What each value adds to the log-odds of its row, weighted over the members: float64 (n, n_features).
+
+        A member's contributions are scaled by one factor per row, so that they add up to what its log-odds exceed those
+        of all cases by; those of trees are along the path, those of boosters Shapley values. Of a member without
+        contributions, its reasons count.
+        """
+        base = np.log(self.base_rate_ / (1.0 - self.base_rate_))
+        out = np.zeros(matrix.shape)
+        for member, weight, own in zip(self.members_.values(), self.blend_.weights, log_odds.T, strict=True):
+            found = member._contributions(matrix)
+            if found is None:
+                found = _from_reasons(member._reasons(matrix, matrix.shape[1], originals, None), self.columns_)
+            total, wanted = found.sum(axis=1), own - base
+            agrees = total * wanted > 0
+            factor = np.where(agrees, wanted / np.where(agrees, total, 1.0), 1.0)
+            out += weight * np.clip(factor, 1.0 / MOST_SCALED, MOST_SCALED)[:, None] * found
+        return out
+
+    def _reasons(
+        self, matrix: np.ndarray, n_reasons: int, originals: Originals, gain: np.ndarray | None
+    ) -> list[list[Reason]]:
+        contributions = self._weighted_contributions(matrix, originals, self._log_odds(matrix))
+        return strongest(contributions, self.columns_, matrix, n_reasons, originals, gain)
+
+    def explain(self, X: Any) -> list[StackExplanation]:
+        """Explain the score of each row: what each member says, and what each column adds."""
+        matrix = self._encode(X)
+        originals, log_odds = original_values(X, self._input_names), self._log_odds(matrix)
+        contributions = self._weighted_contributions(matrix, originals, log_odds)
+        score = self.blend_.intercept + np.zeros(len(matrix))
+        for weight, own in zip(self.blend_.weights, log_odds.T, strict=True):
+            score += weight * own
+        rate = self.rates_.at(score)
+        named = originals_by_feature(self.columns_, matrix, contributions != 0, originals)
+        out = []
+        for i, row in enumerate(contributions):
+            steps = [
+                value_step(self.columns_[f], matrix[i, f], row[f], named[f][i] if f in named else None)
+                for f in np.argsort(-row, kind="stable").tolist()
+                if row[f] != 0
+            ]
+            members = [MemberShare(name, float(own), float(weight)) for name, own, weight
+                       in zip(self.members_, log_odds[i], self.blend_.weights, strict=True)]  # fmt: skip
+            lift = float(rate[i] / self.base_rate_)
+            out.append(StackExplanation(float(score[i]), float(rate[i]), lift, tuple(members), tuple(steps)))
+        return out
+
+    @property
+    def feature_importances_(self) -> np.ndarray:
+        """Shares of the columns in the members, weighted, float64 (n_features,); sums to 1 if any member has shares."""
+        check_is_fitted(self)
+        total = np.zeros(len(self.columns_))
+        for member, weight in zip(self.members_.values(), self.blend_.weights, strict=True):
+            total += weight * member._importances()
+        return total / total.sum() if total.any() else total
+
+    def to_plain(self) -> dict[str, Any]:
+        """Return the model as plain values for other programs: members, maps and weights."""
+        check_is_fitted(self)
+        members: list[Any] = [
+            {"name": name, "weight": float(weight), "score": each.score.tolist(), "log_odds": each.log_odds.tolist(),
+             "model": member.to_plain()}
+            for (name, member), weight, each
+            in zip(self.members_.items(), self.blend_.weights, self.blend_.maps, strict=True)
+        ]  # fmt: skip
+        return {
+            "class": type(self).__name__,
+            "columns": [column.to_dict() for column in self.columns_],
+            "intercept": self.blend_.intercept,
+            "members": members,
+        }
+
+    def _size_in_words(self) -> str:
+        parts = [f"{name} {number_text(weight, 2)}" for name, weight in self.weights_.items()]
+        return f"{plural(len(self.members_), 'ranker')}, by weight: {', '.join(parts)}"
+
+    def _figures(self) -> dict[str, Any]:
+        return {"n_members": len(self.members_)}
+
+    # --- files --------------------------------------------------------------------------------------------------
+
+    def _to_arrays(self) -> dict[str, np.ndarray]:
+        arrays = super()._to_arrays()
+        arrays |= {
+            **{f"kind{i}": np.array(kind) for i, kind in enumerate(self._kinds)},
+            **{f"name{i}": np.array(name) for i, name in enumerate(self.weights_)},
+            "weights": np.array(list(self.weights_.values())),
+            "intercept": np.array(self.blend_.intercept),
+        }
+        for i, (member, each) in enumerate(zip(self.members_.values(), self.blend_.maps, strict=True)):
+            arrays |= {f"map{i}_score": each.score, f"map{i}_log_odds": each.log_odds}
+            arrays |= {
+                f"member{i}_cutoff": np.array([getattr(member.cutoff_, field) for field in CUTOFF_FIELDS], np.float64)
+            }
+            arrays |= {f"member{i}_{name}": array for name, array in member._to_arrays().items()}
+        return arrays
+
+    def _from_arrays(self, arrays: dict[str, np.ndarray]) -> None:
+        super()._from_arrays(arrays)
+        weights = arrays["weights"]
+        is_sound = weights.dtype == np.float64 and weights.ndim == 1 and len(weights) <= len(arrays)
+        if not is_sound or not (np.isfinite(weights).all() and np.all(weights >= 0) and weights.any()):
+            raise InputError("It breaks the rule that a stack has a weight of 0 or more for each member.")
+        given = self._members_of_file(arrays, len(weights))
+        intercept = arrays["intercept"]
+        if intercept.shape != () or intercept.dtype != np.float64 or not np.isfinite(intercept):
+            raise InputError("It breaks the rule that a stack has an intercept.")
+        used = np.flatnonzero(weights > 0)
+        maps = [
+            LogOddsMap(part["score"], part["log_odds"]).check() for part in numbered_parts(arrays, "map", len(used))
+        ]
+        self.weights_ = dict(zip(given, weights.tolist(), strict=True))
+        self.blend_ = Blend(maps, weights[used], float(intercept))
+        self.members_ = {}
+        names = list(given)
+        for at, part in zip(used.tolist(), numbered_parts(arrays, "member", len(used)), strict=True):
+            self.members_[names[at]] = self._restored(given[names[at]], part)
+
+    def _members_of_file(self, arrays: dict[str, np.ndarray], count: int) -> dict[str, Ranker]:
+        """Unfitted members by name: those of `rankers`, or the default ones that the stack was fitted with."""
+        kinds, names = ([str(arrays[f"{what}{i}"]) for i in range(count)] for what in ("kind", "name"))
+        if self.rankers is None:
+            known = dict(DEFAULT_MEMBERS)
+            given = {name: BY_NAME[known[name]].load()() for name in names if known.get(name) in BY_NAME}
+        else:
+            given = _named(self.rankers)
+        if [*given] != names or [type(ranker).__name__ for ranker in given.values()] != kinds:
+            raise InputError(f"It breaks the rule that the members of a stack are its rankers: it has {names!r}.")
+        self._kinds = kinds
+        return given
+
+    def _restored(self, ranker: Ranker, arrays: dict[str, np.ndarray]) -> Ranker:
+        """Return a member with the arrays of a file."""
+        member = self._unfitted_member(ranker)
+        member.n_cases_, member.n_positives_, member.data_hash_ = self.n_cases_, self.n_positives_, ""
+        member._is_prepared = True
+        values = arrays.pop("cutoff")
+        if values.shape != (len(CUTOFF_FIELDS),) or values.dtype != np.float64:
+            raise InputError("It breaks the rule that a model has a cutoff.")
+        member.cutoff_ = Cutoff(**dict(zip(CUTOFF_FIELDS, values.tolist(), strict=True)))
+        check_cutoff(member.cutoff_)
+        member._from_arrays(arrays)
+        return member
+
+
+def default_members() -> dict[str, Ranker]:
+    """Return the members of `StackedRanker()`: those in the register, without boosters if XGBoost is missing."""
+    members = {name: BY_NAME[kind].load()() for name, kind in DEFAULT_MEMBERS if kind in BY_NAME}
+    if find_spec("xgboost") is not None:
+        return members
+    from toprank.rankers.boosting.booster import Booster
+
+    left_out = [name for name, member in members.items() if isinstance(member, Booster)]
+    warnings.warn(
+        f"XGBoost is not installed, so StackedRanker leaves out {' and '.join(left_out)}, and ranks less well. "
+        "Hint: pip install 'toprank[boosting]', or name the members in `rankers`.",
+        stacklevel=2,
+    )
+    return {name: member for name, member in members.items() if name not in left_out}
+
+
+def _named(rankers: Sequence[Any]) -> dict[str, Ranker]:
+    """Members by name, checked; rankers without a name get that of their class."""
+    pairs: list[tuple[Any, Any]] = []
+    for each in rankers:
+        is_pair = isinstance(each, tuple | list) and len(each) == 2
+        name, ranker = each if is_pair else (type(each).__name__, each)
+        if not isinstance(ranker, Ranker) or type(ranker).__name__ not in BY_NAME:
+            raise InputTypeError(
+                f"rankers of StackedRanker must be rankers of this library or (name, ranker) pairs, got {each!r}. "
+                "Hint: for example [('forest', MetaAPForest()), ('boosting', SGBAP())]."
+            )
+        taken = [other for other, _ in pairs]
+        if not is_pair and name in taken:
+            name = next(f"{name} {i}" for i in range(2, len(taken) + 3) if f"{name} {i}" not in taken)
+        if not isinstance(name, str) or not name or name in taken:
+            raise InputError(
+                f"rankers of StackedRanker must have names of their own, got {name!r} twice or not as text. "
+                "Hint: leave the names out."
+            )
+        for parameter in OF_STACK:
+            if getattr(ranker, parameter, None) is not None:
+                raise InputError(
+                    f"{parameter} of the member {name!r} is {getattr(ranker, parameter)!r}, but all members read the "
+                    f"same table. Hint: set {parameter} of StackedRanker instead."
+                )
+        pairs.append((name, ranker))
+    if not pairs:
+        raise InputError("rankers of StackedRanker is empty, expected at least one. Hint: None takes the default ones.")
+    return dict(pairs)
+
+
+def learn_blend(data: Cases, folds: list[Fold], scores: np.ndarray, finals: np.ndarray) -> tuple[Blend, Unseen | None]:
+    """Learn maps and weights of members.
+
+    Parameters
+    ----------
+    data : Cases
+    folds : list of Fold
+    scores, finals : float64 arrays of shape (n, n_members)
+        Scores by models that did not see the row, NaN if there is none; and by the members themselves.
+
+    Returns
+    -------
+    blend : Blend
+        From all held-out scores; without any, of equal weights.
+    unseen : Unseen or None
+        The cases of each fold, scored with maps and weights from the other folds.
+    """
+    known = np.isfinite(scores).all(axis=1)
+    parts = []
+    for fold in folds:
+        inside, held_out = (rows[known[rows]] for rows in (fold.inside, fold.held_out))
+        if not all(_has_both(data.is_positive[rows]) for rows in (inside, held_out)):
+            continue
+        blend = Blend.fit(scores[inside], data.is_positive[inside], fold.weight[inside])
+        n_cases = None if fold.own_weight is None else fold.own_weight[held_out]
+        parts.append(HeldOut(blend.score(scores[held_out].T), data.is_positive[held_out], fold.weight[held_out],
+                             n_cases=n_cases, rows=held_out))  # fmt: skip
+    if not parts:
+        own = integer_weights(data.is_positive, data.weight).total.astype(np.float64)
+        rows = np.flatnonzero(own > 0)
+        return Blend.of_training(finals[rows], data.is_positive[rows], own[rows]), None
+    weight = folds[0].weight
+    rows = np.flatnonzero(known & (weight > 0))
+    blend = Blend.fit(scores[rows], data.is_positive[rows], weight[rows])
+    return blend, Unseen(parts, by_folds(len(parts)))
+
+
+def _held_out(member: Ranker, data: Cases, folds: list[Fold], threads: Threads) -> Unseen:
+    """Cases scored in the folds of the stack, by copies of a member."""
+    parts = []
+    for fold in folds:
+        part = member._unfitted_copy()
+        inside = data.with_weight(fold.inside_weight)
+        part.n_cases_ = float(inside.weight.sum())  # type: ignore[union-attr]
+        part.n_positives_ = float(inside.weight[data.is_positive].sum())  # type: ignore[index]
+        part._is_prepared = True
+        part._fit_model(inside, threads)
+        parts.append(HeldOut.from_fold(data, fold, lambda rows, part=part: part._score_rows(rows, threads)))  # type: ignore[misc]
+    return Unseen(parts, by_folds(len(parts)))
+
+
+def _scores_by_row(unseen: Unseen | None, final: np.ndarray, data: Cases) -> np.ndarray:
+    """Held-out scores of the training rows on the scale of the final model, float64 (n,); NaN for rows without one."""
+    out = np.full(len(final), np.nan)
+    if unseen is None:
+        return out
+    weight = np.ones(len(final)) if data.weight is None else data.weight
+    present = weight > 0
+    for part in unseen.parts:
+        if part.rows is not None and len(part.rows):
+            score, _, _ = Unseen([part], unseen.source).on_scale(final[present], weight[present])
+            out[part.rows] = score
+    return out
+
+
+def _from_reasons(reasons: list[list[Reason]], columns: Sequence[Any]) -> np.ndarray:
+    """Log-odds of each column's reasons, float64 (n, n_features)."""
+    position = {column.name: f for f, column in enumerate(columns)}
+    out = np.zeros((len(reasons), len(columns)))
+    for row, own in enumerate(reasons):
+        for reason in own:
+            if reason.feature in position:
+                out[row, position[reason.feature]] += np.log(reason.strength)
+    return out
+
+
+def _has_both(is_positive: np.ndarray) -> bool:
+    return bool(0 < is_positive.sum() < len(is_positive))

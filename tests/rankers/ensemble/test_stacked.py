@@ -1,0 +1,252 @@
+import warnings
+
+import numpy as np
+import pytest
+
+from cli_files import run
+from ranker_cases import make_cases
+from toprank import (
+    KNN,
+    CostOptimalForest,
+    MetaAP,
+    MetaAPForest,
+    RankBoost,
+    RankingTree,
+    StackedRanker,
+    TAOTree,
+    TreeRankForest,
+    load,
+)
+from toprank.data.binned_cases import BinnedCases
+from toprank.datasets import make_audit
+from toprank.errors import InputError, InputTypeError
+from toprank.files.model_file import ModelFileError
+from toprank.rankers.ensemble import stacked
+from toprank.rankers.unseen import held_out_folds
+
+MEMBERS = [("tree", MetaAP(max_depth=2, leaf_depth=2)), ("forest", MetaAPForest(n_estimators=10)),
+           ("boost", RankBoost(n_estimators=10, cv=3))]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def model():
+    X, y = make_cases(500)
+    return StackedRanker(MEMBERS, cv=3, random_state=0).fit(X, y)
+
+
+def test_the_score_is_the_weighted_sum_of_the_members_log_odds(model):
+    X, _ = make_cases(60, seed=3)
+    total = np.full(60, model.blend_.intercept)
+    for member, weight, each in zip(model.members_.values(), model.blend_.weights, model.blend_.maps, strict=True):
+        total += weight * each.at(member.decision_function(X))
+    assert np.array_equal(model.decision_function(X), total)
+    assert list(model.weights_) == ["tree", "forest", "boost"]
+    assert set(model.members_) == {name for name, weight in model.weights_.items() if weight > 0}
+
+
+def test_members_are_those_of_a_fit_of_their_own(model):
+    X, y = make_cases(500)
+    new, _ = make_cases(60, seed=3)
+    for name, ranker in MEMBERS:
+        if name in model.members_:
+            alone = ranker.__class__(**ranker.get_params() | {"random_state": 0}).fit(X, y)
+            assert np.array_equal(model.members_[name].decision_function(new), alone.decision_function(new)), name
+            assert np.array_equal(model.members_[name].rates_.rate, alone.rates_.rate), name
+
+
+def test_the_table_is_binned_once(monkeypatch):
+    made = []
+    start = BinnedCases.__init__
+    monkeypatch.setattr(BinnedCases, "__init__", lambda self, *a, **k: made.append(k) or start(self, *a, **k))
+    X, y = make_cases(200)
+    StackedRanker([MetaAP(cv=0), MetaAPForest(n_estimators=2), RankingTree(cv=0), RankingTree(splitter="exact", cv=0)],
+                  cv=2).fit(X, y)  # fmt: skip
+    assert [each["splitter"] for each in made] == ["hist", "exact"]
+
+
+def test_rates_come_from_members_and_weights_that_did_not_see_the_case():
+    """On noise, held-out scores must not rank better than chance, however closely the members fit."""
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(600, 5)), (rng.random(600) < 0.2).astype(int)
+    model = StackedRanker([RankingTree(max_depth=8, min_samples_leaf=1, cv=0), MetaAPForest(n_estimators=30)],
+                          random_state=0).fit(X, y)  # fmt: skip
+    assert model.score(X, y) > 0.8
+    assert model.rates_.average_precision < 0.3
+    assert model.predict_proba(X)[:, 1].mean() < 0.45
+    assert model.rates_.source == "5-fold cross-validation"
+
+
+def test_a_member_without_held_out_scores_is_fitted_in_the_folds(monkeypatch):
+    X, y = make_cases(300)
+    model = StackedRanker([RankingTree(cv=0), MetaAPForest(n_estimators=1)], cv=3, random_state=0).fit(X, y)
+    assert model.members_["RankingTree"].rates_.source == "3-fold cross-validation"
+    assert model.members_["MetaAPForest"].rates_.source == "3-fold cross-validation"  # a third is out of bag: too few
+    more = StackedRanker([RankingTree(cv=0), MetaAPForest(n_estimators=30)], cv=3, random_state=0).fit(X, y)
+    assert more.members_["MetaAPForest"].rates_.source == "out of bag"
+
+
+def test_without_folds_weights_are_equal_and_rates_those_of_training():
+    X, y = make_cases(200)
+    model = StackedRanker([RankingTree(cv=0), MetaAP(cv=0, max_depth=2)], cv=0).fit(X, y)
+    assert list(model.weights_.values()) == [0.5, 0.5]
+    assert not model.rates_.is_for_new_cases
+
+
+def test_a_stack_of_one_ranks_as_its_member():
+    X, y = make_cases(400)
+    forest = MetaAPForest(n_estimators=20, random_state=1)
+    model = StackedRanker([forest]).fit(X, y)
+    score, alone = model.decision_function(X), forest.fit(X, y).decision_function(X)
+    assert np.array_equal(np.argsort(score, kind="stable"), np.argsort(alone, kind="stable"))
+    assert len(np.unique(score)) == len(np.unique(alone))
+
+
+def test_a_stack_is_about_as_good_as_its_best_member_on_a_campaign():
+    data, new = make_audit(4000, random_state=3), make_audit(20_000, random_state=4)
+    members = [("trees", MetaAPForest(n_estimators=30)), ("areas", TreeRankForest(n_estimators=30))]
+    model = StackedRanker(members, cv=3, random_state=0).fit(data.X, data.y)
+    alone = [member.score(new.X, new.y) for member in model.members_.values()]
+    assert len(alone) == 2
+    assert model.score(new.X, new.y) > np.mean(alone)
+    assert model.score(new.X, new.y) > max(alone) - 0.01
+
+
+def test_weights_and_seeds(model):
+    X, y = make_cases(500)
+    weight = np.where(np.arange(500) % 3 == 0, 0.0, 1.0)
+    kept = weight > 0
+    plain = [RankingTree(cv=0), RankBoost(n_estimators=5, cv=2)]
+    one = StackedRanker(plain, cv=2).fit(X, y, weight)
+    other = StackedRanker(plain, cv=2).fit(X[kept], y[kept])
+    assert np.array_equal(one.decision_function(X), other.decision_function(X))
+    again = StackedRanker(MEMBERS, cv=3, random_state=0, n_jobs=2).fit(X, y)
+    assert np.array_equal(again.decision_function(X), model.decision_function(X))
+    assert MEMBERS[1][1].random_state is None, "the members given are not changed"
+
+
+def test_reasons_are_those_of_the_members(model):
+    X, _ = make_cases(300, seed=2)
+    alerts = model.top_k(X, 10, reasons=3)
+    assert alerts["reason_1"].notna().all()
+    assert (alerts["strength_1"] >= alerts["strength_2"].fillna(1)).all()
+    explained = model.explain(X.iloc[alerts["row"][:3]])
+    for each, row in zip(explained, alerts.iloc[:3].itertuples(), strict=True):
+        assert each.score == row.score
+        assert each.score == pytest.approx(
+            model.blend_.intercept + sum(share.weight * share.log_odds for share in each.members)
+        )
+        best = max(each.steps, key=lambda step: step.contribution)
+        assert row.reason_1.startswith(best.feature)
+        assert "log-odds of the members" in str(each)
+        assert each.to_dict()["members"][0]["name"] == each.members[0].name
+
+
+def test_members_without_contributions_count_by_their_reasons():
+    X, y = make_cases(300)
+    model = StackedRanker([("near", KNN(n_neighbors=3))], cv=3).fit(X, y)
+    explained = model.explain(X.iloc[:20])
+    assert any(each.steps for each in explained)
+    assert model.top_k(X, 5)["reason_1"].notna().any()
+
+
+def test_importances_are_weighted_shares(model):
+    total = sum(weight * member._importances() for member, weight
+                in zip(model.members_.values(), model.blend_.weights, strict=True))  # fmt: skip
+    assert model.feature_importances_ == pytest.approx(total / total.sum())
+    assert model.feature_importances_.sum() == pytest.approx(1.0)
+
+
+def test_a_file_keeps_the_stack(model, tmp_path):
+    X, _ = make_cases(60, seed=3)
+    model.save(tmp_path / "stack.toprank")
+    found = load(tmp_path / "stack.toprank")
+    assert np.array_equal(found.decision_function(X), model.decision_function(X))
+    assert found.weights_ == model.weights_
+    assert found.summary() == model.summary()
+    for name, member in model.members_.items():
+        assert np.array_equal(found.members_[name].predict_proba(X), member.predict_proba(X))
+        assert found.members_[name].top_k(X, 5).equals(member.top_k(X, 5))
+    found._kinds[0] = "TreeRank"
+    found.save(tmp_path / "other.toprank")
+    with pytest.raises(ModelFileError, match="members of a stack are its rankers"):
+        load(tmp_path / "other.toprank")
+
+
+def test_the_default_leaves_boosters_out_without_xgboost(monkeypatch):
+    monkeypatch.setattr(stacked, "find_spec", lambda name: None)
+    with pytest.warns(UserWarning, match=r"leaves out boosting and logistic boosting.*toprank\[boosting\]"):
+        members = stacked.default_members()
+    assert "forest" in members
+    assert not {"boosting", "logistic boosting"} & set(members)
+    monkeypatch.undo()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert {"forest", "boosting", "logistic boosting"} <= set(stacked.default_members())
+
+
+def test_a_stack_of_default_members_needs_no_xgboost_from_a_file(tmp_path, monkeypatch):
+    X, y = make_cases(200)
+    monkeypatch.setattr(stacked, "default_members", lambda: {"forest": MetaAPForest(n_estimators=3)})
+    model = StackedRanker(cv=2, random_state=0).fit(X, y)
+    model.save(tmp_path / "m.toprank")
+    monkeypatch.setattr(stacked, "find_spec", lambda name: None)
+    assert np.array_equal(load(tmp_path / "m.toprank").decision_function(X), model.decision_function(X))
+
+
+@pytest.mark.parametrize(
+    ("rankers", "kind", "word"),
+    [
+        ([], InputError, "empty"),
+        ([("a", RankingTree()), ("a", MetaAP())], InputError, "'a'"),
+        ([(1, RankingTree())], InputError, "1"),
+        ([RankingTree], InputTypeError, "pairs"),
+        (["metaap"], InputTypeError, "'metaap'"),
+        ([("a", object())], InputTypeError, "pairs"),
+        ([RankingTree(pos_label=1)], InputError, "pos_label"),
+        ([MetaAP(categorical_features=["a"])], InputError, "categorical_features"),
+    ],
+)
+def test_members_that_cannot_be_stacked(rankers, kind, word):
+    X, y = make_cases(60)
+    with pytest.raises(kind, match=word):
+        StackedRanker(rankers).fit(X, y)
+
+
+def test_rankers_without_names_get_those_of_their_classes():
+    X, y = make_cases(200)
+    model = StackedRanker([RankingTree(cv=0), RankingTree(max_depth=2, cv=0)], cv=0).fit(X, y)
+    assert list(model.weights_) == ["RankingTree", "RankingTree 2"]
+
+
+def test_curves_and_their_forests_can_be_members():
+    X, y = make_cases(200)
+    forest = CostOptimalForest(TAOTree(max_depth=2), n_estimators=3, cost_factor=20.0)
+    model = StackedRanker([forest, RankingTree(cv=0)], cv=2, random_state=0).fit(X, y)
+    assert np.isfinite(model.decision_function(X)).all()
+    assert model.members_["CostOptimalForest"].rates_.source == "2-fold cross-validation"
+
+
+def test_folds_are_those_of_the_seed():
+    X, y = make_cases(300)
+    model = StackedRanker([RankingTree(cv=0), MetaAPForest(n_estimators=30, random_state=0)], cv=3)
+    model.set_params(random_state=4).fit(X, y)
+    data = model._make_cases(model._encode(X), y == 1, None, None)
+    first, second = (held_out_folds(data, 3, seed)[0].held_out.tolist() for seed in (4, 5))
+    assert first != second
+
+
+def test_the_command_line_fits_and_reads_a_stack(tmp_path, monkeypatch):
+    small = {"forest": MetaAPForest(n_estimators=3), "treerank forest": TreeRankForest(n_estimators=3)}
+    monkeypatch.setattr(stacked, "default_members", lambda: small)
+    X, y = make_cases(300)
+    X.assign(label=y).to_csv(tmp_path / "cases.csv", index=False)
+    table, model = tmp_path / "cases.csv", tmp_path / "model.toprank"
+    for command, words in (
+        (("fit", table, "--label", "label", "--model", "stacked", "--cv", 2, "-o", model), "StackedRanker"),
+        (("describe", model), "main columns"),
+        (("topk", model, table, "--k", 3), "reasons"),
+        (("evaluate", model, table, "--label", "label"), "AP"),
+    ):
+        done = run(*command)
+        assert done.code == 0, done.err
+        assert words in done.out

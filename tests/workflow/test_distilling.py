@@ -1,0 +1,168 @@
+"""A student learns from a better ranker, and the report says what it costs."""
+
+import json
+
+import numpy as np
+import polars as pl
+import pytest
+from sklearn.base import clone
+
+from ranker_cases import make_cases
+from toprank import CostTree, MetaAP, MetaAPForest, RankingTree, TreeRank, distill, load
+from toprank._core.threads import Threads
+from toprank.datasets import make_audit
+from toprank.errors import InputError, InputTypeError
+from toprank.metrics import average_precision
+from toprank.rankers.neighbours.mixing import mix_neighbours
+from toprank.rankers.unseen import held_out_folds
+from toprank.workflow.distilling import Lesson
+
+TEACHER = MetaAPForest(n_estimators=10, random_state=0)
+
+
+@pytest.fixture(scope="module")
+def found():
+    X, y = make_cases(800)
+    return distill(TEACHER, RankingTree(max_depth=3), X, y, cv=3)
+
+
+def test_the_report_is_about_cases_that_neither_model_has_seen(found):
+    y = make_cases(800)[1]
+    assert (found.n_test, found.n_test_positives) == (200, round(y.sum() / 4))
+    assert found.student.n_cases_ == found.teacher.n_cases_ == 600
+    assert found.size == found.student._size_in_words()
+    assert found.figures["n_leaves"] == found.student.n_leaves_
+    assert 0 < found.n_new <= 600
+    told = json.loads(json.dumps(found.to_dict()))
+    assert (told["teacher"], told["student"]) == ("MetaAPForest", "RankingTree")
+    for value in (f"{found.student_ap:.3f}", f"{found.teacher_ap:.3f}", f"{found.plain_ap:.3f}", "200 test cases"):
+        assert value in str(found)
+
+
+def test_figures_on_given_test_cases():
+    X, y = make_cases(500)
+    new, outcome = make_cases(300, seed=1)
+    found = distill(TEACHER, TreeRank(max_depth=2), X, y, X_test=new, y_test=outcome, k=40, cv=3)
+    scores = [model.decision_function(new) for model in (found.teacher, found.student)]
+    first, second = (set(np.argsort(-score, kind="stable")[:40]) for score in scores)
+    assert found.fidelity == len(first & second) / 40
+    assert found.student_ap == average_precision(outcome, scores[1])
+    assert found.teacher_ap == average_precision(outcome, scores[0])
+    assert np.array_equal(scores[0], clone(TEACHER).fit(X, y).decision_function(new)), "the teacher sees all of X"
+    plain = TreeRank(max_depth=2).fit(X, y)
+    assert found.plain_ap == average_precision(outcome, plain.decision_function(new))
+
+
+def test_the_student_is_a_whole_model(found, tmp_path):
+    X, y = make_cases(800)
+    student = found.student
+    assert student.cv == RankingTree().cv
+    assert student.rates_.source == "3-fold cross-validation"
+    assert student.predict_proba(X)[:, 1].mean() == pytest.approx(y.mean(), abs=0.04), "rates are those of outcomes"
+    assert len(student.top_k(X, 20)) == 20
+    assert len(student.rules()) == student.n_leaves_
+    student.save(tmp_path / "m.toprank")
+    assert np.array_equal(load(tmp_path / "m.toprank").decision_function(X), student.decision_function(X))
+
+
+def test_without_the_teacher_and_new_rows_the_student_is_the_plain_one():
+    X, y = make_cases(400)
+    new, outcome = make_cases(200, seed=1)
+    alone = {"teacher_share": 0.0, "new_rows": 0.0, "X_test": new, "y_test": outcome, "cv": 3}
+    found = distill(TEACHER, RankingTree(max_depth=3), X, y, **alone)
+    assert found.n_new == 0
+    plain = RankingTree(max_depth=3).fit(X, y)
+    assert np.array_equal(found.student.decision_function(new), plain.decision_function(new))
+    assert found.student_ap == found.plain_ap
+
+
+def test_soft_labels_are_those_of_teachers_that_did_not_see_the_case():
+    X, y = make_cases(400)
+    owner = RankingTree(cv=0)
+    with Threads(1) as threads:
+        data = owner._read_training(X, y, None, threads)
+        folds = held_out_folds(data, 3, 0)
+        lesson = Lesson(data, owner, folds, 0, threads)
+        lesson.ask(TEACHER, 0.5, 1.0, 0.3)
+        fold = folds[1]
+        apart = clone(TEACHER).fit(X.iloc[fold.inside], y[fold.inside])
+        rate = apart.predict_proba(X.iloc[fold.held_out])[:, 1]
+        taught = 2 * lesson.q[fold.held_out] - y[fold.held_out]
+        assert np.corrcoef(taught, rate)[0, 1] > 0.95, "but for bins, which know all cases"
+        soft = lesson._soft(owner)
+    assert soft.weight.sum() == pytest.approx(400)
+    n = 400 + lesson.n_new
+    assert len(soft.X) == 2 * n
+    assert np.array_equal(soft.X[:n], soft.X[n:], equal_nan=True)
+    known = slice(0, 400)
+    ratio = soft.weight[known] / (soft.weight[known] + soft.weight[n : n + 400])
+    assert ratio == pytest.approx(lesson.q)
+    for inside, held_out in lesson._splits():
+        assert not set(inside % n) & set(held_out % n), "copies of a case are on one side"
+        assert np.array_equal(soft.is_positive[held_out], y[held_out % n] == 1)
+
+
+def test_mixed_rows_lie_between_neighbours_of_their_group():
+    rng = np.random.default_rng(0)
+    X = np.column_stack((rng.normal(size=200), rng.integers(0, 3, 200), rng.normal(size=200)))
+    X[rng.random(200) < 0.2, 2] = np.nan
+    group = rng.integers(-1, 2, 200)
+    new = mix_neighbours(X, np.array([0, 3, 0]), group, np.array([150, 50]), rng, Threads())
+    assert np.bincount(group[new.origin]).tolist() == [150, 50]
+    assert np.array_equal(group[new.origin], group[new.partner])
+    assert (new.origin != new.partner).all()
+    a, b = X[new.origin], X[new.partner]
+    assert np.all((new.X[:, 0] >= np.minimum(a, b)[:, 0]) & (new.X[:, 0] <= np.maximum(a, b)[:, 0]))
+    assert np.all((new.X[:, 1] == a[:, 1]) | (new.X[:, 1] == b[:, 1]))
+    both = ~np.isnan(a[:, 2]) & ~np.isnan(b[:, 2])
+    assert not np.isnan(new.X[both, 2]).any()
+    lone = np.isnan(a[:, 2]) & np.isnan(b[:, 2])
+    assert np.isnan(new.X[lone, 2]).all()
+    assert 0 < np.isnan(new.X[~both & ~lone, 2]).mean() < 1
+    distance = np.abs(X[new.origin, 0] - X[new.partner, 0])
+    assert np.median(distance) < np.median(np.abs(rng.choice(X[:, 0], 500) - rng.choice(X[:, 0], 500)))
+    assert len(mix_neighbours(X, np.array([0, 3, 0]), np.where(np.arange(200) == 0, 0, -1), np.array([5]), rng,
+                              Threads()).X) == 0  # fmt: skip
+
+
+def test_a_taught_tree_ranks_a_campaign_better_than_a_plain_one():
+    gains = []
+    for seed in (1, 2):
+        data, new = make_audit(5000, random_state=seed), make_audit(15_000, random_state=90 + seed)
+        teacher = MetaAPForest(n_estimators=30, random_state=0)
+        found = distill(teacher, RankingTree(), data.X, data.y, X_test=new.X, y_test=new.y, cv=3)
+        assert found.teacher_ap > found.plain_ap
+        gains.append(found.student_ap - found.plain_ap)
+    assert np.mean(gains) > 0.0
+
+
+@pytest.mark.parametrize("student", [MetaAP(max_depth=2), CostTree(), TreeRank(max_depth=2, cv=0)])
+def test_any_readable_ranker_can_be_taught_on_any_frame(student):
+    X, y = make_cases(300)
+    weight = np.where(np.arange(300) % 5 == 0, 2.0, 1.0)
+    found = distill(TEACHER, student, pl.DataFrame(X.to_dict("list")), y, weight, cv=2)
+    assert np.isfinite(found.student.decision_function(X)).all()
+    assert found.student.n_leaves_ >= 1
+    again = distill(TEACHER, student, pl.DataFrame(X.to_dict("list")), y, weight, cv=2, n_jobs=2)
+    assert again.to_dict() == found.to_dict()
+
+
+@pytest.mark.parametrize(
+    ("change", "kind", "word"),
+    [
+        ({"teacher": object()}, InputTypeError, "teacher"),
+        ({"student": "metaap"}, InputTypeError, "'metaap'"),
+        ({"teacher_share": 1.5}, InputError, "1.5"),
+        ({"new_rows": -1}, InputError, "new_rows"),
+        ({"new_weight": True}, InputError, "True"),
+        ({"X_test": [[1.0]]}, InputError, "y_test"),
+        ({"cv": 0}, InputError, "folds"),
+        ({"y": np.r_[np.ones(3), np.zeros(97)]}, InputError, "4 of each class, got 3"),
+        ({"k": 500}, InputError, "500"),
+    ],
+)
+def test_what_cannot_be_distilled(change, kind, word):
+    X, y = make_cases(100)
+    given = {"teacher": MetaAPForest(n_estimators=2), "student": RankingTree(), "X": X, "y": y, "cv": 2} | change
+    with pytest.raises(kind, match=word):
+        distill(**given)
