@@ -36,6 +36,8 @@ if TYPE_CHECKING:
     from toprank.rankers.neighbours.knn import KNN
     from toprank.rankers.neighbours.local_gamma_knn import LocalGammaKNN
     from toprank.rankers.neighbours.mlfp import MLFP
+    from toprank.rankers.points.scorecard import Scorecard
+    from toprank.rankers.points.scorecard_tree import ScorecardTree
 
 __version__ = "0.1.0"
 
@@ -58,6 +60,8 @@ __all__ = [
     "PairwiseBoost",
     "RankBoost",
     "RankingTree",
+    "Scorecard",
+    "ScorecardTree",
     "TAOClassifier",
     "TAOTree",
     "TreeRank",

@@ -1,0 +1,78 @@
+"""`PointsExplanation`: the points of one row, which add up to its score."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from toprank.explain.rows import Step, step_lines, value_step
+from toprank.explain.values import Originals, originals_by_feature
+from toprank.tree.columns import Column
+from toprank.words.numbers import lift_text, number_text, percent_text
+from toprank.words.plain import plain
+
+
+@dataclass(frozen=True)
+class PointsExplanation:
+    """Why one row has its score: base plus points.
+
+    Attributes
+    ----------
+    score, base : float
+        The score, and where points start.
+    rate, lift : float
+        Hit rate of cases with such a score, and its ratio to the rate of all cases.
+    steps : tuple of Step
+        Columns with their points, most first, without those that have none; base and points add up to the score.
+    place : str
+        The conditions of the row's leaf, in words; empty without a tree.
+    """
+
+    score: float
+    base: float
+    rate: float
+    lift: float
+    steps: tuple[Step, ...]
+    place: str = ""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values, ready for JSON; non-finite numbers become None."""
+        return plain(asdict(self))
+
+    def __str__(self) -> str:
+        where = [f"points for cases with {self.place}:"] if self.place else []
+        lines = [
+            f"score {number_text(self.score, 6)} = {number_text(self.base, 6)} + points; hit rate of such cases "
+            f"{percent_text(self.rate)}, {lift_text(self.lift)} times the rate of all cases",
+            *where,
+        ]
+        return "\n".join(lines + step_lines(self.steps))
+
+
+def explain_points(
+    points: np.ndarray,
+    base: np.ndarray,
+    score: np.ndarray,
+    rate: np.ndarray,
+    base_rate: float,
+    columns: Sequence[Column],
+    X: np.ndarray,
+    originals: Originals | None = None,
+    places: Sequence[str] = (),
+) -> list[PointsExplanation]:
+    """Explain rows by their points, float64 (n, n_features), and the score they start from, float64 (n,)."""
+    named = originals_by_feature(columns, X, points != 0, originals)
+    out = []
+    for i in range(len(X)):
+        steps = tuple(
+            value_step(columns[f], X[i, f], float(points[i, f]), named[f][i] if f in named else None)
+            for f in np.argsort(-points[i], kind="stable").tolist()
+            if points[i, f] != 0
+        )
+        lift = float(rate[i] / base_rate)
+        place = places[i] if len(places) else ""
+        out.append(PointsExplanation(float(score[i]), float(base[i]), float(rate[i]), lift, steps, place))
+    return out
