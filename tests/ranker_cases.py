@@ -30,6 +30,8 @@ from toprank import (
     PairwiseBoost,
     RankBoost,
     RankingTree,
+    Scorecard,
+    ScorecardTree,
     TAOTree,
     TreeRank,
     TreeRankBoost,
@@ -95,6 +97,13 @@ NEIGHBOURS = {
     "mlfp-all": MLFP(triplets="all", mu=0.1, tol=0.01, cv=2, normalization="cases", scaling="minmax"),
 }
 """Rankers without trees, which are not in EVERY: what holds for them is tested in rankers/neighbours/."""
+
+POINTS = {
+    "scorecard": Scorecard(cv=2),
+    "scorecard-log-odds": Scorecard(points=None, alpha=3.0, max_features=3, cv=0),
+    "scorecard-tree": ScorecardTree(min_class_leaf=1, cv=0),
+}
+"""Scorecards, which are not in EVERY either: what holds for them is tested in rankers/points/."""
 
 FORESTS = ["forest", "treerank-forest", "median-rank"]
 ENSEMBLES = [*FORESTS, "boost", "additive-boost", "cost-curve", "cost-forest"]

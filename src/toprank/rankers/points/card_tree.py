@@ -7,7 +7,7 @@ differs, which a card cannot say. The corrections themselves are additive models
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Self
@@ -219,12 +219,15 @@ class Grown:
     code: int = -1
     sides: tuple[Grown, ...] = ()
 
-    def tree(self, card: Card, depth: int, scale: float, is_whole: bool) -> CardTree:
-        """The tree down to a depth; a leaf's correction is the sum of those on its path, on the scale of points."""
+    def tree(self, card: Card, depth: int, finish: Callable[[Card], Card]) -> CardTree:
+        """The tree down to a depth; a leaf's correction is the sum of those on its path, on the scale of points.
+
+        `finish` turns a card in log-odds into one of points.
+        """
         nodes: list[tuple[Grown, int, list[AdditiveModel]]] = [(self, 0, [])]
         arrays: dict[str, list[Any]] = {name: [] for name in DTYPES}
         corrections = []
-        for place, (node, level, above) in enumerate(nodes):  # grows while it is read: parents before children
+        for node, level, above in nodes:  # grows while it is read: parents before children
             path = above if node.correction is None else [*above, node.correction]
             splits = bool(node.sides) and level < depth
             arrays["left"].append(len(nodes) if splits else 0)
@@ -234,9 +237,8 @@ class Grown:
             if splits:
                 nodes += [(side, level + 1, path) for side in node.sides]
             else:
-                total = added([each.card() for each in path]).scaled(scale)
-                corrections.append((place, total.rounded() if is_whole else total))
-        return CardTree(card, *(np.array(arrays[name]) for name in DTYPES), tuple(each for _, each in corrections))
+                corrections.append(finish(added([each.card() for each in path])))
+        return CardTree(card, *(np.array(arrays[name]) for name in DTYPES), tuple(corrections))
 
 
 def added(cards: Sequence[Card]) -> Card:

@@ -25,7 +25,7 @@ from toprank.rankers.base import RANKER_CONSTRAINTS, Ranker
 from toprank.rankers.greedy.monotone import MONOTONIC_CST, read_directions
 from toprank.rankers.growth import CV
 from toprank.rankers.points.additive import Rows, make_terms
-from toprank.rankers.points.card import Card
+from toprank.rankers.points.card import Card, finished
 from toprank.rankers.points.card_text import card_columns
 from toprank.rankers.points.explanation import PointsExplanation, explain_points
 from toprank.rankers.points.terms import Term
@@ -46,6 +46,7 @@ POINTS_CONSTRAINTS: dict[str, list[Any]] = {
     "points": [Interval(Integral, 1, None, closed="left"), None],
     "alpha": [Interval(Real, 0, None, closed="neither"), StrOptions({"cv"})],
     "max_features": [Interval(Integral, 1, None, closed="left"), None],
+    "max_bins_per_feature": [Interval(Integral, 2, None, closed="left"), None],
     "monotonic_cst": MONOTONIC_CST,
     "cv": CV,
     "random_state": ["random_state"],
@@ -78,6 +79,7 @@ class PointsRanker(Ranker):
     points: int | None
     alpha: float | str
     max_features: int | None
+    max_bins_per_feature: int | None
     monotonic_cst: Any
     card_: Card
     alpha_: float
@@ -95,6 +97,10 @@ class PointsRanker(Ranker):
     def _scale(self) -> float:
         """Points per unit of log-odds."""
         return 1.0 if self.points is None else self.points / math.log(2.0)
+
+    def _finished(self, card: Card) -> Card:
+        """A card in log-odds on the scale of its points, with as many bins as it may have."""
+        return finished(card, self._scale, self.points is not None, self.max_bins_per_feature)
 
     @abstractmethod
     def _candidates(self, data: BinnedCases, rows: Rows, terms: list[Term], alphas: Sequence[float]) -> list[Scored]:

@@ -18,11 +18,6 @@ from toprank.words.counts import plural
 from toprank.words.numbers import number_text
 
 
-def finished(card: Card, scale: float, has_whole_points: bool) -> Card:
-    """A card in log-odds on the scale of its points."""
-    return card.scaled(scale).rounded() if has_whole_points else card
-
-
 class Scorecard(PointsRanker):
     """Points per column that add up to a score, as in credit scoring.
 
@@ -41,6 +36,8 @@ class Scorecard(PointsRanker):
         chooses one of 3, 10 and 30.
     max_features : int or None
         Most columns with points; those with the largest spread are kept.
+    max_bins_per_feature : int or None
+        Most bins of a number column, at least 2; neighbours that differ least are merged.
     monotonic_cst : array-like of int, or dict of column names, or None
         1: points must not fall as the number rises; -1: must not rise; 0: free. As in scikit-learn.
     cv : int, splitter or iterable, default 5
@@ -95,6 +92,7 @@ class Scorecard(PointsRanker):
         points: int | None = 20,
         alpha: float | str = "cv",
         max_features: int | None = None,
+        max_bins_per_feature: int | None = None,
         monotonic_cst: Any = None,
         cv: Any = 5,
         budget: int | float | None = None,
@@ -107,6 +105,7 @@ class Scorecard(PointsRanker):
         self.points = points
         self.alpha = alpha
         self.max_features = max_features
+        self.max_bins_per_feature = max_bins_per_feature
         self.monotonic_cst = monotonic_cst
         self.cv = cv
         self.budget = budget
@@ -117,10 +116,7 @@ class Scorecard(PointsRanker):
         self.random_state = random_state
 
     def _candidates(self, data: BinnedCases, rows: Rows, terms: list[Term], alphas: Sequence[float]) -> list[Scored]:
-        return [
-            finished(model.card(), self._scale, self.points is not None)
-            for model in fits_by_alpha(rows, terms, alphas, self.max_features)
-        ]
+        return [self._finished(model.card()) for model in fits_by_alpha(rows, terms, alphas, self.max_features)]
 
     def _candidate_names(self, alphas: Sequence[float]) -> dict[str, np.ndarray]:
         return {"alpha": np.array(alphas, np.float64)}

@@ -144,9 +144,15 @@ def _share_of_bin(middle: np.ndarray, edges: np.ndarray, at: np.ndarray) -> np.n
     """How far the middle of each training bin is between the two knots around it, 0 to 1; 0 outside of them."""
     share = np.zeros(len(middle))
     inner = np.flatnonzero((at > 0) & (at < len(edges)))
-    low, high = 0.5 * edges[at[inner] - 1], 0.5 * edges[at[inner]]  # halved, so that nothing overflows
-    share[inner] = np.clip((0.5 * middle[inner] - low) / (high - low), 0.0, 1.0)
+    factor = scale_of(edges)
+    low, high = factor * edges[at[inner] - 1], factor * edges[at[inner]]
+    share[inner] = np.clip((factor * middle[inner] - low) / (high - low), 0.0, 1.0)
     return share
+
+
+def scale_of(edges: np.ndarray) -> float:
+    """A factor at which differences of edges do not overflow: 1, or one half for huge edges."""
+    return 0.5 if len(edges) and 0.5 * edges[-1] - 0.5 * edges[0] > 0.25 * np.finfo(np.float64).max else 1.0
 
 
 Part = tuple[tuple[np.ndarray, np.ndarray], list[str], bool]
