@@ -42,6 +42,7 @@ def fits() -> Iterator[tuple[str, Callable[[], None]]]:
         MetaAP,
         MetaAPForest,
         RankingTree,
+        ScorecardTree,
         TAOTree,
         TreeRank,
         TreeRankBoost,
@@ -107,6 +108,7 @@ def fits() -> Iterator[tuple[str, Callable[[], None]]]:
         "GammaKNN, KD-tree": lambda _: GammaKNN(algorithm="kd_tree"),
         "KNN, kRNN": lambda _: KNN(rule="krnn"),
         "MLFP": lambda _: MLFP(tol=0.1),
+        "ScorecardTree": lambda _: ScorecardTree(monotonic_cst=[1, 0, 0, 0], min_class_leaf=1, cv=0),
     }
     for model_name, make in neighbours.items():
         yield model_name, step(make, "", np.nan_to_num(numbers), None)

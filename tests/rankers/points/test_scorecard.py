@@ -209,7 +209,7 @@ def test_folds_choose_and_rates_are_of_new_cases():
     model = ScorecardTree(random_state=0).fit(X, y)
     assert model.rates_.is_for_new_cases
     results = model.cv_results_
-    assert {len(values) for values in results.values()} == {3 + 3}
+    assert {len(values) for values in results.values()} == {4 + 3}
     assert model.alpha_ in results["alpha"]
     assert not ScorecardTree(cv=0).fit(X, y).cv_results_
     new, outcome = make_curves(seed=1)

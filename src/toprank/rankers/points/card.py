@@ -139,8 +139,7 @@ class Shape:
             lower = upper = np.full(stop + 1, low)
         else:
             low, high = self.points[start], self.ends[stop]
-            edges = self.edges[start - 1 : stop + 1]
-            edges = edges if edges[-1] - edges[0] < np.inf else 0.5 * edges
+            edges = scale_of(self.edges) * self.edges[start - 1 : stop + 1]
             line = low + (high - low) * ((edges - edges[0]) / (edges[-1] - edges[0]))
             lower, upper = line[:-1], line[1:]
         error = np.maximum(np.abs(self.points[own] - lower), np.abs(self.ends[own] - upper))
@@ -415,3 +414,8 @@ def finished(card: Card, scale: float, has_whole_points: bool, max_bins: int | N
             fewer = shape.simplified(tolerance)
         shapes.append(fewer)
     return Card(tuple(shapes), whole.base, scale)
+
+
+def scale_of(edges: np.ndarray) -> float:
+    """A factor at which differences of edges do not overflow: 1, or one half for huge edges."""
+    return 0.5 if len(edges) and 0.5 * edges[-1] - 0.5 * edges[0] > 0.25 * np.finfo(np.float64).max else 1.0

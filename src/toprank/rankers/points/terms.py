@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from toprank.data.binned_cases import BinnedCases
-from toprank.rankers.points.card import Shape
+from toprank.rankers.points.card import Shape, scale_of
 
 TAILS = (0.02, 0.05)
 N_QUANTILES = 10
@@ -148,11 +148,6 @@ def _share_of_bin(middle: np.ndarray, edges: np.ndarray, at: np.ndarray) -> np.n
     low, high = factor * edges[at[inner] - 1], factor * edges[at[inner]]
     share[inner] = np.clip((factor * middle[inner] - low) / (high - low), 0.0, 1.0)
     return share
-
-
-def scale_of(edges: np.ndarray) -> float:
-    """A factor at which differences of edges do not overflow: 1, or one half for huge edges."""
-    return 0.5 if len(edges) and 0.5 * edges[-1] - 0.5 * edges[0] > 0.25 * np.finfo(np.float64).max else 1.0
 
 
 Part = tuple[tuple[np.ndarray, np.ndarray], list[str], bool]
