@@ -24,6 +24,8 @@ from toprank import (
     PairwiseBoost,
     RankBoost,
     RankingTree,
+    Scorecard,
+    ScorecardTree,
     TAOClassifier,
     TAOTree,
     TreeRank,
@@ -88,6 +90,8 @@ def expected_failures(estimator):
         MAPBoost(n_estimators=3, cv=0),
         LambdaMART(n_estimators=3, cv=0),
         RankBoost(n_estimators=3, cv=0),
+        Scorecard(cv=0),
+        ScorecardTree(cv=0),
     ],
     expected_failed_checks=expected_failures,
 )

@@ -183,7 +183,7 @@ class CardTree:
         n_leaves = int((arrays["left"] == 0).sum())
         parts = numbered_parts(arrays, "leaf", n_leaves)
         corrections = tuple(Card.from_arrays(part, columns) for part in parts)
-        tree = cls(card, *(arrays[name] for name in DTYPES), corrections)
+        tree = cls(card, corrections=corrections, **{name: arrays[name] for name in DTYPES})
         for holds, rule in tree._rules(columns):
             if not holds:
                 raise InputError(DAMAGED.format(rule))
@@ -238,7 +238,7 @@ class Grown:
                 nodes += [(side, level + 1, path) for side in node.sides]
             else:
                 corrections.append(finish(added([each.card() for each in path])))
-        return CardTree(card, *(np.array(arrays[name]) for name in DTYPES), tuple(corrections))
+        return CardTree(card, corrections=tuple(corrections), **{name: np.array(arrays[name]) for name in DTYPES})
 
 
 def added(cards: Sequence[Card]) -> Card:

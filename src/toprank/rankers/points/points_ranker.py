@@ -32,7 +32,7 @@ from toprank.rankers.points.terms import Term
 from toprank.rankers.unseen import Fold, HeldOut, Unseen, by_folds, held_out_folds
 from toprank.rankers.validation import check_finite
 
-ALPHAS = (100.0, 30.0, 10.0, 3.0)
+ALPHAS = (100.0, 30.0, 10.0, 3.0, 1.0)
 """Penalties tried by cross-validation, largest first, so that each fit starts from the one before."""
 
 USUAL_ALPHA = 10.0

@@ -33,7 +33,7 @@ class Scorecard(PointsRanker):
         log-odds.
     alpha : float or "cv", default "cv"
         Penalty before the data are seen: coefficients are expected to be about 1 / sqrt(alpha) in log-odds. "cv"
-        chooses one of 3, 10, 30 and 100.
+        chooses one of 1, 3, 10, 30 and 100.
     max_features : int or None
         Most columns with points; those with the largest spread are kept.
     max_bins_per_feature : int or None

@@ -53,7 +53,7 @@ class ScorecardTree(PointsRanker):
 
     Attributes
     ----------
-    tree_ : CardTree
+    card_tree_ : CardTree
         The card, the conditions and the corrections.
     card_ : Card
         The points that count in all leaves.
@@ -143,34 +143,34 @@ class ScorecardTree(PointsRanker):
         return best if gain.mean() > PAYS * error else card
 
     def _keep(self, chosen: Any) -> None:
-        self.tree_ = chosen
+        self.card_tree_ = chosen
         self.card_ = chosen.card
 
     @property
     def n_leaves_(self) -> int:
         """Number of leaves; 1 if the model is the card alone."""
         check_is_fitted(self)
-        return self.tree_.n_leaves
+        return self.card_tree_.n_leaves
 
     # --- scoring and text ---------------------------------------------------------------------------------------
 
     def _score_rows(self, matrix: np.ndarray, threads: Threads) -> np.ndarray:
-        return self.tree_.decision_function(matrix, threads)
+        return self.card_tree_.decision_function(matrix, threads)
 
     def _points_of(self, matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        return self.tree_.points(matrix)
+        return self.card_tree_.points(matrix)
 
     def _leaf_names(self, exact: bool = False) -> list[str]:
         """The conditions of each leaf in words; empty without a tree."""
-        if self.tree_.n_leaves == 1:
+        if self.card_tree_.n_leaves == 1:
             return []
         detail = EXACT if exact else SHORT
-        of_leaf = [self.tree_.conditions(leaf, self.columns_) for leaf in range(self.tree_.n_leaves)]
+        of_leaf = [self.card_tree_.conditions(leaf, self.columns_) for leaf in range(self.card_tree_.n_leaves)]
         return [" and ".join(each.text(detail=detail) for each in conditions) for conditions in of_leaf]
 
     def _places(self, matrix: np.ndarray) -> list[str]:
         names = self._leaf_names()
-        return [names[leaf] for leaf in self.tree_.apply(matrix).tolist()] if names else []
+        return [names[leaf] for leaf in self.card_tree_.apply(matrix).tolist()] if names else []
 
     def to_text(self, *, exact: bool = False, width: int = 100) -> str:
         """Return the card as text, and below it the points that each leaf adds.
@@ -185,7 +185,7 @@ class ScorecardTree(PointsRanker):
         lines = [self.summary(), "", start_text(self.card_), "",
                  self.card_.to_text(self.columns_, order=self._order(), exact=exact, width=width)]  # fmt: skip
         detail = EXACT if exact else SHORT
-        for name, correction in zip(self._leaf_names(exact), self.tree_.corrections, strict=False):
+        for name, correction in zip(self._leaf_names(exact), self.card_tree_.corrections, strict=False):
             lines += ["", f"If {name}, add {points_text(correction.base, detail)}{' and' if len(correction) else ''}"]
             if len(correction):
                 lines.append(correction.to_text(self.columns_, exact=exact, width=width, indent="  "))
@@ -193,7 +193,7 @@ class ScorecardTree(PointsRanker):
 
     def to_plain(self) -> dict[str, Any]:
         """Return the model as plain values for other programs: class, columns, points. `save` keeps everything."""
-        tree = {name: array.tolist() for name, array in self.tree_.to_arrays().items()}
+        tree = {name: array.tolist() for name, array in self.card_tree_.to_arrays().items()}
         return super().to_plain() | {"tree": tree}
 
     def _size_in_words(self) -> str:
@@ -204,8 +204,8 @@ class ScorecardTree(PointsRanker):
         return {"n_columns": len(self.card_), "n_bins": self.card_.n_bins, "n_correcting": self.n_leaves_}
 
     def _to_arrays(self) -> dict[str, np.ndarray]:
-        return super()._to_arrays() | {f"tree_{name}": array for name, array in self.tree_.to_arrays().items()}
+        return super()._to_arrays() | {f"split_{name}": array for name, array in self.card_tree_.to_arrays().items()}
 
     def _from_arrays(self, arrays: dict[str, np.ndarray]) -> None:
         super()._from_arrays(arrays)
-        self.tree_ = CardTree.from_arrays(self.card_, without_prefix(arrays, "tree_"), self.columns_)
+        self.card_tree_ = CardTree.from_arrays(self.card_, without_prefix(arrays, "split_"), self.columns_)
