@@ -35,14 +35,10 @@ def fits() -> Iterator[tuple[str, Callable[[], None]]]:
     import polars as pl
 
     from toprank import (
-        KNN,
-        MLFP,
         CostOptimalCurve,
-        GammaKNN,
         MetaAP,
         MetaAPForest,
         RankingTree,
-        ScorecardTree,
         TAOTree,
         TreeRank,
         TreeRankBoost,
@@ -103,12 +99,18 @@ def fits() -> Iterator[tuple[str, Callable[[], None]]]:
     for model_name, make in others.items():
         for table_name, X in tables.items():
             yield f"{model_name}{table_name}", step(make, "hist", X, None)
-    neighbours: dict[str, Callable[[str], Any]] = {
+    for model_name, make in _without_trees().items():
+        yield model_name, step(make, "", np.nan_to_num(numbers), None)
+
+
+def _without_trees() -> dict[str, Callable[[str], Any]]:
+    """Makers of small rankers without trees, by name; the argument is not used."""
+    from toprank import KNN, MLFP, GammaKNN, ScorecardTree
+
+    return {
         "GammaKNN": lambda _: GammaKNN(metric=np.eye(4)),
         "GammaKNN, KD-tree": lambda _: GammaKNN(algorithm="kd_tree"),
         "KNN, kRNN": lambda _: KNN(rule="krnn"),
         "MLFP": lambda _: MLFP(tol=0.1),
         "ScorecardTree": lambda _: ScorecardTree(monotonic_cst=[1, 0, 0, 0], min_class_leaf=1, cv=0),
     }
-    for model_name, make in neighbours.items():
-        yield model_name, step(make, "", np.nan_to_num(numbers), None)

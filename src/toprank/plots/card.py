@@ -60,8 +60,8 @@ class CardDisplay(Display):
     >>> display = CardDisplay(card, [Column("age")])
     >>> display
     <CardDisplay of 1 column: age>
-    >>> display.plot().figure_.get_suptitle()
-    'Points per column: 10 points multiply the odds by 2.72'
+    >>> display.plot().ax_.get_title(loc="left")
+    'age'
     """
 
     card: Card
