@@ -30,6 +30,9 @@ from toprank import (
     PairwiseBoost,
     RankBoost,
     RankingTree,
+    RedFlags,
+    Scorecard,
+    ScorecardTree,
     StackedRanker,
     TAOTree,
     TreeRank,
@@ -103,6 +106,14 @@ NEIGHBOURS = {
     "mlfp-all": MLFP(triplets="all", mu=0.1, tol=0.01, cv=2, normalization="cases", scaling="minmax"),
 }
 """Rankers without trees, which are not in EVERY: what holds for them is tested in rankers/neighbours/."""
+
+POINTS = {
+    "red-flags": RedFlags(teacher=None, max_features=4, cv=2),
+    "scorecard": Scorecard(cv=2),
+    "scorecard-log-odds": Scorecard(points=None, alpha=3.0, max_features=3, cv=0),
+    "scorecard-tree": ScorecardTree(min_class_leaf=1, cv=0),
+}
+"""Rankers of points, which are not in EVERY either: what holds for them is tested in rankers/points/."""
 
 FORESTS = ["forest", "treerank-forest", "median-rank"]
 ENSEMBLES = [*FORESTS, "boost", "additive-boost", "cost-curve", "cost-forest"]

@@ -12,6 +12,8 @@ from sklearn.base import BaseEstimator
 
 from ranker_cases import make_cases
 from toprank import MetaAPForest, RankingTree, TAOTree, load
+from toprank.rankers.points.card import Card
+from toprank.rankers.points.card_tree import CardTree
 from toprank.register import ENTRIES
 from toprank.tree.additive import AdditiveTrees
 from toprank.tree.structure import Tree
@@ -46,6 +48,8 @@ SETTINGS: dict[str, list[dict[str, Any]]] = {
         {"rankers": [RankingTree(cv=0), ("trees", MetaAPForest(n_estimators=3))], "random_state": 0, "cv": 2},
         {"rankers": [RankingTree(cv=0), RankingTree(max_depth=2)], "cv": 0},
     ],
+    "Scorecard": [{"cv": 3}, {"points": None, "max_features": 2, "cv": 0}],
+    "ScorecardTree": [{"cv": 3, "random_state": 0}, {"max_depth": 2, "min_class_leaf": 5, "cv": 0}],
     "SGBAP": [{"n_estimators": 5, "cv": 2, "random_state": 0}, {"n_estimators": 3, "line_search": True, "cv": 0}],
 }
 CASES = [(entry, settings) for entry in ENTRIES for settings in SETTINGS[entry.name]]
@@ -90,7 +94,7 @@ def same(one: Any, other: Any) -> bool:
         return one.keys() == other.keys() and all(same(one[name], other[name]) for name in one)
     if isinstance(one, float) and np.isnan(one):
         return bool(np.isnan(other))
-    if is_dataclass(one) and not isinstance(one, Tree):
+    if is_dataclass(one) and not isinstance(one, Tree | Card | CardTree):
         values = [[getattr(each, f.name) for f in fields(each)] for each in (one, other)]
         return type(one) is type(other) and same(*values)
     if hasattr(one, "save_raw"):  # of XGBoost

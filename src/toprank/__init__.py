@@ -39,6 +39,8 @@ if TYPE_CHECKING:
     from toprank.rankers.neighbours.local_gamma_knn import LocalGammaKNN
     from toprank.rankers.neighbours.mlfp import MLFP
     from toprank.rankers.points.red_flags import RedFlags
+    from toprank.rankers.points.scorecard import Scorecard
+    from toprank.rankers.points.scorecard_tree import ScorecardTree
     from toprank.workflow.distilling import distill
 
 __version__ = "0.1.0"
@@ -64,6 +66,8 @@ __all__ = [
     "RankBoost",
     "RankingTree",
     "RedFlags",
+    "Scorecard",
+    "ScorecardTree",
     "StackedRanker",
     "TAOClassifier",
     "TAOTree",

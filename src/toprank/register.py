@@ -69,6 +69,8 @@ ENTRIES = (
     Entry("MAPBoost", "toprank.rankers.boosting.xgboost_rankers", "other", "map-boost"),
     Entry("LambdaMART", "toprank.rankers.boosting.lambdamart", "other", "lambdamart-ap"),
     Entry("RankBoost", "toprank.rankers.boosting.rankboost", "other", "rankboost"),
+    Entry("Scorecard", "toprank.rankers.points.scorecard", "points", "scorecard"),
+    Entry("ScorecardTree", "toprank.rankers.points.scorecard_tree", "points", "scorecard-tree"),
     Entry("GammaKNN", "toprank.rankers.neighbours.gamma_knn", "other", "gamma-knn"),
     Entry("LocalGammaKNN", "toprank.rankers.neighbours.local_gamma_knn", "other", "local-gamma-knn"),
     Entry("KNN", "toprank.rankers.neighbours.knn", "other", "knn"),

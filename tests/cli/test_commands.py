@@ -65,6 +65,8 @@ def test_fit_prints_the_model_and_writes_it(folder, tmp_path):
         ("mlfp", "MLFP", ["mu=0.1", "form=full"]),
         ("local-gamma-knn", "LocalGammaKNN", ["n_clusters=2", "version=1"]),
         ("knn", "KNN", ["rule=krnn"]),
+        ("scorecard", "Scorecard", ["points=10", "max_features=2"]),
+        ("scorecard-tree", "ScorecardTree", ["max_depth=1"]),
     ],
 )
 def test_fit_knows_the_models_and_their_parameters(folder, tmp_path, name, expected, settings):

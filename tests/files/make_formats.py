@@ -32,10 +32,10 @@ def models():
     """An estimator of every kind, unfitted, by name."""
     from sklearn.base import clone
 
-    from ranker_cases import BOOSTERS, NEIGHBOURS, RANKERS, STACKS
+    from ranker_cases import BOOSTERS, NEIGHBOURS, POINTS, RANKERS, STACKS
     from toprank import GammaKNNClassifier, TAOClassifier, TreeRank
 
-    kept = {name: clone(model) for name, model in (RANKERS | BOOSTERS | NEIGHBOURS | STACKS).items()}
+    kept = {name: clone(model) for name, model in (RANKERS | BOOSTERS | NEIGHBOURS | STACKS | POINTS).items()}
     kept["oblique-categories"] = TreeRank(leaf_ranker="oblique", max_depth=3, leaf_depth=1, min_samples_leaf=5, cv=0)
     return kept | {"classes": TAOClassifier(max_depth=2, alpha=0.3), "neighbour-classes": GammaKNNClassifier()}
 

@@ -25,6 +25,8 @@ from toprank import (
     RankBoost,
     RankingTree,
     RedFlags,
+    Scorecard,
+    ScorecardTree,
     StackedRanker,
     TAOClassifier,
     TAOTree,
@@ -92,6 +94,8 @@ def expected_failures(estimator):
         RankBoost(n_estimators=3, cv=0),
         RedFlags(teacher=None, cv=0),
         StackedRanker([RankingTree(cv=0), RankBoost(n_estimators=3, cv=0)], cv=2),
+        Scorecard(cv=0),
+        ScorecardTree(cv=0),
     ],
     expected_failed_checks=expected_failures,
 )

@@ -35,8 +35,10 @@ def points_of(x, is_categorical, edges, edge_at, edge_end, points, ends, point_a
     first, last = points[point_at + which], ends[point_at + which]
     if first == last:
         return first
-    low, high = 0.5 * edges[edge_at + which - 1], 0.5 * edges[edge_at + which]  # halved, so that nothing overflows
-    return first + (last - first) * ((0.5 * x - low) / (high - low))
+    low, high = edges[edge_at + which - 1], edges[edge_at + which]
+    if high - low < np.inf:
+        return first + (last - first) * ((x - low) / (high - low))
+    return first + (last - first) * ((0.5 * x - 0.5 * low) / (0.5 * high - 0.5 * low))
 
 
 @kernel

@@ -116,7 +116,7 @@ def _given(model: Any, _: str) -> Any:
 
 def without_trees() -> dict[str, Any]:
     """Rankers without trees, by name."""
-    from toprank import KNN, MLFP, GammaKNN, RedFlags
+    from toprank import KNN, MLFP, GammaKNN, RedFlags, ScorecardTree
 
     return {
         "RedFlags": RedFlags(teacher=None),
@@ -124,6 +124,7 @@ def without_trees() -> dict[str, Any]:
         "GammaKNN, KD-tree": GammaKNN(algorithm="kd_tree"),
         "KNN, kRNN": KNN(rule="krnn"),
         "MLFP": MLFP(tol=0.1),
+        "ScorecardTree": ScorecardTree(monotonic_cst=[1, 0, 0, 0], min_class_leaf=1, cv=0),
     }
 
 

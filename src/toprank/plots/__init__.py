@@ -8,6 +8,7 @@ never: no window opens, no figure stays open, and the caller's settings do not c
 
 from __future__ import annotations
 
+from toprank.plots.card import CardDisplay
 from toprank.plots.cost_curve import CostOptimalCurveDisplay
 from toprank.plots.critical_difference import CriticalDifferenceDisplay
 from toprank.plots.curves import PrecisionAtKDisplay
@@ -27,6 +28,7 @@ from toprank.plots.style import MethodStyle, method_styles
 from toprank.plots.tree import TreeDisplay
 
 __all__ = [
+    "CardDisplay",
     "CostOptimalCurveDisplay",
     "CriticalDifferenceDisplay",
     "DependenceDisplay",

@@ -10,6 +10,7 @@ from __future__ import annotations
 # isort: off
 from toprank.experiment.methods import own as own
 from toprank.experiment.methods import own_boosters as own_boosters
+from toprank.experiment.methods import points as points
 from toprank.experiment.methods import gamma_neighbours as gamma_neighbours
 from toprank.experiment.methods import trees as trees
 from toprank.experiment.methods import forests as forests

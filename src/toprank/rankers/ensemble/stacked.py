@@ -38,7 +38,7 @@ DEFAULT_MEMBERS = (
     ("boosting", "SGBAP"),
     ("logistic boosting", "LogisticBoost"),
     ("treerank forest", "TreeRankForest"),
-    ("scorecard tree", "ScorecardTree"),  # joins as soon as the register has it
+    ("scorecard tree", "ScorecardTree"),
 )
 """Name and class of the members of `StackedRanker()`."""
 

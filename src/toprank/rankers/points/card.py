@@ -104,6 +104,47 @@ class Shape:
         points, ends = np.round(self.points) + 0.0, np.round(self.ends) + 0.0  # + 0.0: no -0
         return replace(self, points=points, ends=ends, missing=float(np.round(self.missing)) + 0.0)
 
+    def simplified(self, tolerance: float) -> Shape:
+        """A shape with fewer bins: neighbours that are on one line, up to `tolerance` points, become one bin.
+
+        Examples
+        --------
+        >>> shape = Shape(0, [1, 2, 3, 4], points=[0, 0, 2, 4, 9], ends=[0, 2, 4, 9, 9]).simplified(0.5)
+        >>> shape.edges.tolist(), shape.points.tolist(), shape.ends.tolist()
+        ([1.0, 3.0, 4.0], [0.0, 0.0, 4.0, 9.0], [0.0, 4.0, 9.0, 9.0])
+        """
+        if self.is_categorical or len(self.edges) == 0:
+            return self
+        last = len(self.edges)
+        is_top = np.maximum(np.abs(self.points - self.points[last]), np.abs(self.ends - self.points[last])) <= tolerance
+        first_top = int(np.append(0, np.flatnonzero(~is_top) + 1)[-1])  # from here on all is as in the last bin
+        kept, points, ends, start = [], [], [], 0
+        while start < first_top:
+            stop = start
+            while stop + 1 < first_top and self._is_line(start, stop + 1, tolerance):
+                stop += 1
+            points.append(self.points[start])
+            ends.append(self.points[0] if start == 0 else self.ends[stop])
+            kept.append(self.edges[stop])
+            start = stop + 1
+        points.append(self.points[last])
+        ends.append(self.points[last])
+        return replace(self, edges=np.array(kept), points=np.array(points), ends=np.array(ends))
+
+    def _is_line(self, start: int, stop: int, tolerance: float) -> bool:
+        """Whether some bins are on one line, which is flat if the first bin is among them."""
+        own = slice(start, stop + 1)
+        if start == 0:
+            low = high = self.points[0]
+            lower = upper = np.full(stop + 1, low)
+        else:
+            low, high = self.points[start], self.ends[stop]
+            edges = scale_of(self.edges) * self.edges[start - 1 : stop + 1]
+            line = low + (high - low) * ((edges - edges[0]) / (edges[-1] - edges[0]))
+            lower, upper = line[:-1], line[1:]
+        error = np.maximum(np.abs(self.points[own] - lower), np.abs(self.ends[own] - upper))
+        return bool(error.max() <= tolerance)
+
     def _rules(self, n_features: int) -> Iterator[Rule]:
         """Whether each invariant holds, and its text; a rule may rely on the rules before it."""
         yield 0 <= self.feature < n_features, "features are columns"
@@ -244,6 +285,13 @@ class Card:
         base = float(np.round(self.base)) + 0.0
         return Card(tuple(shape for shape in shapes if shape.largest > 0), base, self.scale)
 
+    def simplified(self, tolerance: float) -> Card:
+        """The same card with fewer bins, and points that differ by at most `tolerance` per column."""
+        shapes = (shape.simplified(tolerance) for shape in self.shapes)
+        return Card(
+            tuple(s for s in shapes if s.n_bins > 1 or s.is_categorical or s.largest > 0), self.base, self.scale
+        )
+
     # --- files --------------------------------------------------------------------------------------------------
 
     def to_arrays(self) -> dict[str, np.ndarray]:
@@ -346,3 +394,28 @@ class Card:
 def _rises_to(at: np.ndarray, end: int) -> bool:
     """Return True if the starts go from 0 to `end` without a step back."""
     return bool(at[0] == 0 and at[-1] == end and np.all(at[1:] >= at[:-1]))
+
+
+LEAST_DIFFERENCE = 0.1
+"""Bins of a finished card differ by more than this, in log-odds, or become one: 3 points, if 20 double the odds."""
+
+
+def finished(card: Card, scale: float, has_whole_points: bool, max_bins: int | None = None) -> Card:
+    """A card in log-odds on the scale of its points, whole if asked, and with no more bins than matter.
+
+    `max_bins` is the largest number of bins of a number column; None for no limit.
+    """
+    whole = card.scaled(scale).rounded() if has_whole_points else card.scaled(scale)
+    shapes = []
+    for shape in whole.simplified(LEAST_DIFFERENCE * scale).shapes:
+        tolerance, fewer = LEAST_DIFFERENCE * scale, shape
+        while max_bins is not None and not shape.is_categorical and fewer.n_bins > max_bins:
+            tolerance *= 1.25
+            fewer = shape.simplified(tolerance)
+        shapes.append(fewer)
+    return Card(tuple(shapes), whole.base, scale)
+
+
+def scale_of(edges: np.ndarray) -> float:
+    """A factor at which differences of edges do not overflow: 1, or one half for huge edges."""
+    return 0.5 if len(edges) and 0.5 * edges[-1] - 0.5 * edges[0] > 0.25 * np.finfo(np.float64).max else 1.0

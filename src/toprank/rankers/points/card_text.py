@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import groupby
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from toprank.words.numbers import EXACT_DIGITS, bound_decimal, decimal_text
 from toprank.words.wording import EXACT, PLAIN, SHORT, WEIGHT_DIGITS, Detail, names_text, one_line
 
 if TYPE_CHECKING:
-    from toprank.rankers.points.card import Shape
+    from toprank.rankers.points.card import Card, Shape
 
 GAP = "   "
 """Between the cells of a table."""
@@ -70,6 +70,27 @@ def cells_of(shape: Shape, column: Column, detail: Detail = SHORT) -> list[Cell]
     if column.has_missing or shape.missing or detail.is_exact:
         cells.append(("missing", points_text(shape.missing, detail)))
     return cells
+
+
+def card_columns(card: Card, columns: Sequence[Column], order: Sequence[int]) -> dict[str, list[Any]]:
+    """Return a card as columns of a frame: column, value, points and points_at_end, one row per bin or category."""
+    out: dict[str, list[Any]] = {"column": [], "value": [], "points": [], "points_at_end": []}
+    for feature in order:
+        shape = card.shape_of(feature)
+        if shape is None:
+            continue
+        column, points, ends = columns[feature], shape.points.tolist(), shape.ends.tolist()
+        if shape.is_categorical:
+            values = [names_text(column.labels(code)) for code in range(len(points))]
+        else:
+            edges = edge_texts(shape.edges, column)
+            values = [*(f"<= {edge}" for edge in edges), f"> {edges[-1]}" if edges else "any"]
+        values.append("missing")
+        out["column"] += [column.name] * len(values)
+        out["value"] += values
+        out["points"] += [*points, shape.missing]
+        out["points_at_end"] += [*ends, shape.missing]
+    return out
 
 
 def points_text(points: float, detail: Detail = SHORT) -> str:

@@ -1,0 +1,255 @@
+"""`PointsRanker`: a ranker whose score is a sum of points, chosen among candidates by held-out cases."""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from collections.abc import Sequence
+from numbers import Integral, Real
+from typing import Any, Protocol
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from toprank._compat import Interval, StrOptions
+from toprank._core.threads import Threads, resolve_n_jobs
+from toprank.data.binned_cases import BinnedCases
+from toprank.data.encoding import original_values
+from toprank.data.frames import make_frame
+from toprank.errors import InputError
+from toprank.explain.reasons import Reason, strongest
+from toprank.explain.values import Originals
+from toprank.files.model_file import without_prefix
+from toprank.metrics import average_precision
+from toprank.rankers.base import RANKER_CONSTRAINTS, Ranker
+from toprank.rankers.greedy.monotone import MONOTONIC_CST, read_directions
+from toprank.rankers.growth import CV
+from toprank.rankers.points.additive import Rows, make_terms
+from toprank.rankers.points.card import Card, finished
+from toprank.rankers.points.card_text import card_columns
+from toprank.rankers.points.explanation import PointsExplanation, explain_points
+from toprank.rankers.points.terms import Term
+from toprank.rankers.unseen import Fold, HeldOut, Unseen, by_folds, held_out_folds
+from toprank.rankers.validation import check_finite
+
+ALPHAS = (100.0, 30.0, 10.0, 3.0, 1.0)
+"""Penalties tried by cross-validation, largest first, so that each fit starts from the one before."""
+
+USUAL_ALPHA = 10.0
+"""The penalty without folds."""
+
+MAX_BINS = 64
+"""Bins of a number in training; its curve has at most 15 knots."""
+
+POINTS_CONSTRAINTS: dict[str, list[Any]] = {
+    **RANKER_CONSTRAINTS,
+    "points": [Interval(Integral, 1, None, closed="left"), None],
+    "alpha": [Interval(Real, 0, None, closed="neither"), StrOptions({"cv"})],
+    "max_features": [Interval(Integral, 1, None, closed="left"), None],
+    "max_bins_per_feature": [Interval(Integral, 2, None, closed="left"), None],
+    "monotonic_cst": MONOTONIC_CST,
+    "cv": CV,
+    "random_state": ["random_state"],
+}
+"""scikit-learn's checks of the parameters that scorecards share."""
+
+
+class Scored(Protocol):
+    """A model of encoded rows."""
+
+    def decision_function(self, matrix: np.ndarray, threads: Threads | None = None) -> np.ndarray:
+        """Score of each row."""
+
+
+class PointsRanker(Ranker):
+    """Base of scorecards. A subclass fits candidates; folds choose one, and give the hit rates of new cases.
+
+    Attributes
+    ----------
+    card_ : Card
+        Points per column.
+    alpha_ : float
+        The penalty that was used.
+    cv_results_ : dict of arrays
+        "alpha", and "mean_test_score" (average precision of held-out cases), one entry per candidate; empty with cv=0.
+    """
+
+    _fits_training_closely = True
+
+    points: int | None
+    alpha: float | str
+    max_features: int | None
+    max_bins_per_feature: int | None
+    monotonic_cst: Any
+    card_: Card
+    alpha_: float
+    cv_results_: dict[str, np.ndarray]
+
+    # --- fitting ------------------------------------------------------------------------------------------------
+
+    def _make_cases(
+        self, matrix: np.ndarray, is_positive: np.ndarray, weight: np.ndarray | None, threads: Threads
+    ) -> BinnedCases:
+        check_finite(matrix, self.columns_)
+        return BinnedCases(matrix, is_positive, weight, self.columns_, max_bins=MAX_BINS, threads=threads)
+
+    @property
+    def _scale(self) -> float:
+        """Points per unit of log-odds."""
+        return 1.0 if self.points is None else self.points / math.log(2.0)
+
+    def _finished(self, card: Card) -> Card:
+        """A card in log-odds on the scale of its points, with as many bins as it may have."""
+        return finished(card, self._scale, self.points is not None, self.max_bins_per_feature)
+
+    @abstractmethod
+    def _candidates(self, data: BinnedCases, rows: Rows, terms: list[Term], alphas: Sequence[float]) -> list[Scored]:
+        """Models fitted on the rows, in the order of `_candidate_names`."""
+
+    @abstractmethod
+    def _candidate_names(self, alphas: Sequence[float]) -> dict[str, np.ndarray]:
+        """What sets the candidates apart, as columns of `cv_results_`."""
+
+    @abstractmethod
+    def _choose(self, precision: np.ndarray) -> int:
+        """Position of the best candidate, by its average precision in each fold, float64 (n_folds, n_candidates)."""
+
+    @abstractmethod
+    def _keep(self, chosen: Any) -> None:
+        """Set the fitted attributes."""
+
+    def _fit_model(self, data: BinnedCases, threads: Threads) -> Unseen | None:
+        owner = type(self).__name__
+        self._directions = read_directions(self.monotonic_cst, data.columns, data.is_categorical, owner)
+        rows = data.once("rows of points", lambda: Rows.from_cases(data))
+        folds = held_out_folds(data, self.cv, self.random_state)
+        alphas = ALPHAS if self.alpha == "cv" else (float(self.alpha),)
+        if not folds and self.alpha == "cv":
+            alphas = (USUAL_ALPHA,)
+        self.cv_results_ = {}
+        best, unseen = -1, None  # without folds, the largest candidate
+        if folds:
+            best, unseen = self._follow_folds(data, rows, folds, alphas, threads)
+        found = self._candidates(data, rows, make_terms(data, rows, self._directions), alphas)
+        self.alpha_ = float(self._candidate_names(alphas)["alpha"][best])
+        self._keep(found[best])
+        self._set_spread(data)
+        return unseen
+
+    def _follow_folds(
+        self, data: BinnedCases, rows: Rows, folds: list[Fold], alphas: Sequence[float], threads: Threads
+    ) -> tuple[int, Unseen]:
+        """Fit all candidates in all folds; return the best one, and the held-out cases.
+
+        Held-out cases are scored by the candidate that the other folds would choose.
+        """
+
+        def fit(fold: Fold) -> list[Scored]:
+            inside = rows.with_weight(data, fold.inside_weight)
+            return self._candidates(data, inside, make_terms(data, inside, self._directions), alphas)
+
+        models = threads.run(fit, folds)
+        precision = np.array([
+            [average_precision(data.is_positive[fold.held_out], model.decision_function(data.X[fold.held_out]),
+                               sample_weight=fold.weight[fold.held_out], pos_label=True) for model in own]
+            for fold, own in zip(folds, models, strict=True)
+        ])  # fmt: skip
+        self.cv_results_ = self._candidate_names(alphas) | {"mean_test_score": precision.mean(axis=0)}
+        parts = []
+        for i, (fold, own) in enumerate(zip(folds, models, strict=True)):
+            others = np.delete(precision, i, axis=0) if len(folds) > 1 else precision
+            parts.append(HeldOut.from_fold(data, fold, own[self._choose(others)].decision_function))
+        return self._choose(precision), Unseen(parts, by_folds(len(parts)))
+
+    # --- scoring and explaining ---------------------------------------------------------------------------------
+
+    @abstractmethod
+    def _points_of(self, matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Score that each row starts from, float64 (n,), and the points of its values, float64 (n, n_features)."""
+
+    def _places(self, matrix: np.ndarray) -> list[str]:
+        """The leaf of each row in words; empty without a tree."""
+        return []
+
+    def _reasons(
+        self, matrix: np.ndarray, n_reasons: int, originals: Originals, gain: np.ndarray | None
+    ) -> list[list[Reason]]:
+        log_odds = self._points_of(matrix)[1] / self._scale
+        return strongest(log_odds, self.columns_, matrix, n_reasons, originals, gain)
+
+    def explain(self, X: Any) -> list[PointsExplanation]:
+        """Explain the score of each row: the points of its values, which add up to the score."""
+        matrix = self._encode(X)
+        with Threads(resolve_n_jobs(self.n_jobs)) as threads:
+            score = self._score_rows(matrix, threads)
+        base, points = self._points_of(matrix)
+        originals = original_values(X, self._input_names)
+        return explain_points(points, base, score, self.rates_.at(score), self.base_rate_, self.columns_, matrix,
+                              originals, self._places(matrix))  # fmt: skip
+
+    @property
+    def feature_importances_(self) -> np.ndarray:
+        """Share of each column in the spread of the points over the training cases, float64 (n_features,)."""
+        check_is_fitted(self)
+        total = self.spread_.sum()
+        return self.spread_ / total if total > 0 else self.spread_
+
+    def _set_spread(self, data: BinnedCases) -> None:
+        """Set the standard deviation of each column's points over a sample of the training rows.
+
+        It is rounded, so that the order of the rows does not change it.
+        """
+        rows = data.sample(SPREAD_ROWS)
+        weight = np.ones(len(rows)) if data.weight is None else data.weight[rows]
+        points = self._points_of(data.X[rows])[1]
+        mean = np.average(points, axis=0, weights=weight)
+        self.spread_ = np.round(np.sqrt(np.average((points - mean) ** 2, axis=0, weights=weight)), 6)
+
+    # --- files and text -----------------------------------------------------------------------------------------
+
+    def _order(self) -> list[int]:
+        """Columns of the card, those with the largest spread of points first."""
+        return sorted(self.card_.features.tolist(), key=lambda f: (-self.spread_[f], f))
+
+    def scorecard(self) -> Any:
+        """Return the points as a frame, one row per bin or category: column, value, points (at both ends of a bin).
+
+        The frame is of the kind that the model was trained with.
+        """
+        check_is_fitted(self)
+        return make_frame(card_columns(self.card_, self.columns_, self._order()), self._backend)
+
+    def to_plain(self) -> dict[str, Any]:
+        """Return the model as plain values for other programs: class, columns, points. `save` keeps everything."""
+        check_is_fitted(self)
+        return {
+            "class": type(self).__name__,
+            "columns": [column.to_dict() for column in self.columns_],
+            "card": {name: array.tolist() for name, array in self.card_.to_arrays().items()},
+        }
+
+    def _to_arrays(self) -> dict[str, np.ndarray]:
+        arrays = {f"card_{name}": array for name, array in self.card_.to_arrays().items()}
+        results = {f"cv_{name}": array for name, array in self.cv_results_.items()}
+        return super()._to_arrays() | arrays | results | {"spread": self.spread_, "alpha": np.array(self.alpha_)}
+
+    def _from_arrays(self, arrays: dict[str, np.ndarray]) -> None:
+        super()._from_arrays(arrays)
+        self.card_ = Card.from_arrays(without_prefix(arrays, "card_"), self.columns_)
+        self.spread_ = checked_numbers(arrays["spread"], (len(self.columns_),), "spread")
+        self.alpha_ = float(checked_numbers(arrays["alpha"], (), "alpha"))
+        results = without_prefix(arrays, "cv_")
+        names = [*self._candidate_names((1.0,)), "mean_test_score"] if results else []
+        n = len(results.get("alpha", ()))
+        self.cv_results_ = {name: checked_numbers(results[name], (n,), name) for name in names}
+
+
+SPREAD_ROWS = 20_000
+"""Training rows, drawn at random, over which the spread of points is taken."""
+
+
+def checked_numbers(array: np.ndarray, shape: tuple[int, ...], name: str) -> np.ndarray:
+    """Return non-negative finite numbers from a file; ValueError if they are not of that shape."""
+    if array.dtype != np.float64 or array.shape != shape or not np.all(np.isfinite(array) & (array >= 0)):
+        raise InputError(f"Its array {name!r} is not {shape} numbers of at least 0.")
+    return array

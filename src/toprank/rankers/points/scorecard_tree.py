@@ -1,0 +1,211 @@
+"""`ScorecardTree`: a scorecard, corrected in the leaves of a shallow tree where that pays."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from toprank._compat import Interval
+from toprank._core.threads import Threads
+from toprank.data.binned_cases import BinnedCases
+from toprank.files.model_file import without_prefix
+from toprank.rankers.points.additive import Rows
+from toprank.rankers.points.card_text import points_text
+from toprank.rankers.points.card_tree import CardTree, grow
+from toprank.rankers.points.points_ranker import POINTS_CONSTRAINTS, USUAL_ALPHA, PointsRanker, Scored
+from toprank.rankers.points.scorecard import fits_by_alpha, start_text
+from toprank.rankers.points.terms import Term
+from toprank.words.counts import plural
+from toprank.words.wording import EXACT, SHORT
+
+PAYS = 0.5
+"""A tree pays if its mean gain in average precision over the card is at least this many standard errors."""
+
+
+def grown_alpha(alphas: Sequence[float]) -> float:
+    """The penalty of the card that a tree corrects: the usual one, if it is tried."""
+    return USUAL_ALPHA if USUAL_ALPHA in alphas else alphas[0]
+
+
+class ScorecardTree(PointsRanker):
+    """A scorecard, and a shallow tree whose leaves correct a few of its columns.
+
+    The card says what each column adds whatever the others are. Where that is not so, a tree splits the cases, and
+    each leaf adds points for a few columns on top of the card. How deep the tree is, if there is one at all, is chosen
+    by the average precision of held-out cases: if no tree pays, the model is the card.
+
+    Parameters
+    ----------
+    max_depth : int, default 3
+        Most conditions on the way to a leaf. Folds choose among all depths from 0; with cv=0 it is this one.
+    max_terms : int, default 5
+        Most columns that one node corrects.
+    min_class_leaf : float, default 10
+        Least weight of positives, and of negatives, in a leaf.
+    points, alpha, max_features, max_bins_per_feature, monotonic_cst
+        As in `Scorecard`. Columns with a direction neither split nor correct, so that their order holds.
+    cv, budget, pos_label, categorical_features, keep_columns, n_jobs, random_state
+        As in `Scorecard`.
+
+    Attributes
+    ----------
+    card_tree_ : CardTree
+        The card, the conditions and the corrections.
+    card_ : Card
+        The points that count in all leaves.
+    n_leaves_ : int
+        1 if the model is the card alone.
+    alpha_, cv_results_, spread_
+        As in `Scorecard`; `cv_results_` has a "depth" too.
+    rates_, cutoff_, columns_, classes_
+        As in all rankers.
+
+    Examples
+    --------
+    >>> from toprank import ScorecardTree
+    >>> from toprank.datasets import make_audit
+    >>> data = make_audit(4000, random_state=0)
+    >>> model = ScorecardTree(max_depth=1, cv=0, budget=20).fit(data.X, data.y)
+    >>> model.n_leaves_, len(model.top_k(data.X))
+    (2, 20)
+    >>> row = model.explain(data.X[:1])[0]
+    >>> abs(row.base + sum(step.contribution for step in row.steps) - row.score) < 1e-9
+    True
+    """
+
+    _parameter_constraints = {
+        **POINTS_CONSTRAINTS,
+        "max_depth": [Interval(Integral, 0, 6, closed="both")],
+        "max_terms": [Interval(Integral, 1, None, closed="left")],
+        "min_class_leaf": [Interval(Real, 1, None, closed="left")],
+    }
+
+    def __init__(
+        self,
+        *,
+        max_depth: int = 3,
+        max_terms: int = 5,
+        min_class_leaf: float = 10,
+        points: int | None = 20,
+        alpha: float | str = "cv",
+        max_features: int | None = None,
+        max_bins_per_feature: int | None = None,
+        monotonic_cst: Any = None,
+        cv: Any = 5,
+        budget: int | float | None = None,
+        pos_label: Any = None,
+        categorical_features: Any = None,
+        keep_columns: Any = None,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+    ):
+        self.max_depth = max_depth
+        self.max_terms = max_terms
+        self.min_class_leaf = min_class_leaf
+        self.points = points
+        self.alpha = alpha
+        self.max_features = max_features
+        self.max_bins_per_feature = max_bins_per_feature
+        self.monotonic_cst = monotonic_cst
+        self.cv = cv
+        self.budget = budget
+        self.pos_label = pos_label
+        self.categorical_features = categorical_features
+        self.keep_columns = keep_columns
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
+    # --- fitting ------------------------------------------------------------------------------------------------
+
+    def _candidates(self, data: BinnedCases, rows: Rows, terms: list[Term], alphas: Sequence[float]) -> list[Scored]:
+        models = fits_by_alpha(rows, terms, alphas, self.max_features)
+        cards = [self._finished(model.card()) for model in models]
+        found: list[Scored] = [CardTree.from_card(card) for card in cards]
+        at = alphas.index(grown_alpha(alphas))
+        own = terms if self.max_features is None else models[at].terms
+        grown = grow(models[at], own, self.max_depth, self.max_terms, self.min_class_leaf)
+        return found + [grown.tree(cards[at], d, self._finished) for d in range(1, self.max_depth + 1)]
+
+    def _candidate_names(self, alphas: Sequence[float]) -> dict[str, np.ndarray]:
+        depths = np.append(np.zeros(len(alphas)), np.arange(1.0, self.max_depth + 1))
+        return {"alpha": np.append(alphas, np.full(self.max_depth, grown_alpha(alphas))), "depth": depths}
+
+    def _choose(self, precision: np.ndarray) -> int:
+        """The best candidate; the best card if no tree is better by more than chance."""
+        mean = precision.mean(axis=0)
+        card, best = int(np.argmax(mean[: len(mean) - self.max_depth])), int(np.argmax(mean))
+        gain = precision[:, best] - precision[:, card]
+        error = gain.std(ddof=1) / np.sqrt(len(gain)) if len(gain) > 1 else 0.0
+        return best if gain.mean() > PAYS * error else card
+
+    def _keep(self, chosen: Any) -> None:
+        self.card_tree_ = chosen
+        self.card_ = chosen.card
+
+    @property
+    def n_leaves_(self) -> int:
+        """Number of leaves; 1 if the model is the card alone."""
+        check_is_fitted(self)
+        return self.card_tree_.n_leaves
+
+    # --- scoring and text ---------------------------------------------------------------------------------------
+
+    def _score_rows(self, matrix: np.ndarray, threads: Threads) -> np.ndarray:
+        return self.card_tree_.decision_function(matrix, threads)
+
+    def _points_of(self, matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        return self.card_tree_.points(matrix)
+
+    def _leaf_names(self, exact: bool = False) -> list[str]:
+        """The conditions of each leaf in words; empty without a tree."""
+        if self.card_tree_.n_leaves == 1:
+            return []
+        detail = EXACT if exact else SHORT
+        of_leaf = [self.card_tree_.conditions(leaf, self.columns_) for leaf in range(self.card_tree_.n_leaves)]
+        return [" and ".join(each.text(detail=detail) for each in conditions) for conditions in of_leaf]
+
+    def _places(self, matrix: np.ndarray) -> list[str]:
+        names = self._leaf_names()
+        return [names[leaf] for leaf in self.card_tree_.apply(matrix).tolist()] if names else []
+
+    def to_text(self, *, exact: bool = False, width: int = 100) -> str:
+        """Return the card as text, and below it the points that each leaf adds.
+
+        Parameters
+        ----------
+        exact : bool, default False
+            Numbers with all their digits, and every category.
+        width : int, default 100
+        """
+        check_is_fitted(self)
+        lines = [self.summary(), "", start_text(self.card_), "",
+                 self.card_.to_text(self.columns_, order=self._order(), exact=exact, width=width)]  # fmt: skip
+        detail = EXACT if exact else SHORT
+        for name, correction in zip(self._leaf_names(exact), self.card_tree_.corrections, strict=False):
+            lines += ["", f"If {name}, add {points_text(correction.base, detail)}{' and' if len(correction) else ''}"]
+            if len(correction):
+                lines.append(correction.to_text(self.columns_, exact=exact, width=width, indent="  "))
+        return "\n".join(lines)
+
+    def to_plain(self) -> dict[str, Any]:
+        """Return the model as plain values for other programs: class, columns, points. `save` keeps everything."""
+        tree = {name: array.tolist() for name, array in self.card_tree_.to_arrays().items()}
+        return super().to_plain() | {"tree": tree}
+
+    def _size_in_words(self) -> str:
+        size = f"points for {plural(len(self.card_), 'column')}, {plural(self.card_.n_bins, 'bin')} in all"
+        return f"{size}, corrected in {plural(self.n_leaves_, 'leaf', 'leaves')}" if self.n_leaves_ > 1 else size
+
+    def _figures(self) -> dict[str, Any]:
+        return {"n_columns": len(self.card_), "n_bins": self.card_.n_bins, "n_correcting": self.n_leaves_}
+
+    def _to_arrays(self) -> dict[str, np.ndarray]:
+        return super()._to_arrays() | {f"split_{name}": array for name, array in self.card_tree_.to_arrays().items()}
+
+    def _from_arrays(self, arrays: dict[str, np.ndarray]) -> None:
+        super()._from_arrays(arrays)
+        self.card_tree_ = CardTree.from_arrays(self.card_, without_prefix(arrays, "split_"), self.columns_)
