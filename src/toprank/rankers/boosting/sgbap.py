@@ -5,12 +5,13 @@ from __future__ import annotations
 from numbers import Integral, Real
 from typing import Any, Self
 
-from toprank._compat import Interval, StrOptions
-from toprank.rankers.boosting.booster import BOOSTER_CONSTRAINTS, Booster
+from toprank._compat import HasMethods, Interval, StrOptions
+from toprank.rankers.boosting.booster import BOOSTER_CONSTRAINTS
 from toprank.rankers.boosting.losses import Blend, ExponentialAP, Logistic, Loss, SigmoidAP
+from toprank.rankers.boosting.warm_booster import WarmBooster
 
 
-class SGBAP(Booster):
+class SGBAP(WarmBooster):
     """Stochastic gradient boosting on average precision.
 
     Trees are grown by XGBoost on the gradient of 1 - AP, in which a smooth function takes the place of "ranks at or
@@ -95,6 +96,7 @@ class SGBAP(Booster):
         "blend": [Interval(Real, 0, 1, closed="both")],
         "warm_up": [Interval(Integral, 0, None, closed="left")],
         "line_search": ["boolean"],
+        "init": [HasMethods(["fit"]), None],
     }
 
     def __init__(
@@ -114,6 +116,7 @@ class SGBAP(Booster):
         max_bin: int = 256,
         early_stopping_rounds: int | None = 50,
         line_search: bool = False,
+        init: Any = None,
         cv: Any = 5,
         budget: int | float | None = None,
         pos_label: Any = None,
@@ -139,6 +142,7 @@ class SGBAP(Booster):
         self.max_bin = max_bin
         self.early_stopping_rounds = early_stopping_rounds
         self.line_search = line_search
+        self.init = init
         self.cv = cv
         self.budget = budget
         self.pos_label = pos_label
