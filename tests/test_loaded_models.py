@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from sklearn.base import BaseEstimator
 
 from ranker_cases import make_cases
-from toprank import TAOTree, load
+from toprank import KNN, TAOTree, load
 from toprank.register import ENTRIES
 from toprank.tree.additive import AdditiveTrees
 from toprank.tree.structure import Tree
@@ -40,8 +40,9 @@ SETTINGS: dict[str, list[dict[str, Any]]] = {
     "MAPBoost": [{"n_estimators": 4, "cv": 2}],
     "LambdaMART": [{"n_estimators": 4, "cv": 0}],
     "RankBoost": [{"n_estimators": 4, "cv": 2}, {"n_estimators": 3, "missing": "side", "cv": 0}],
-    "SGBAP": [{"n_estimators": 5, "cv": 2, "random_state": 0}, {"n_estimators": 3, "line_search": True, "cv": 0}],
-}
+    "SGBAP": [{"n_estimators": 5, "cv": 2, "random_state": 0}, {"n_estimators": 3, "line_search": True, "cv": 0},
+              {"n_estimators": 3, "init": KNN(cv=0), "cv": 2}],
+}  # fmt: skip
 CASES = [(entry, settings) for entry in ENTRIES for settings in SETTINGS[entry.name]]
 
 ARGUMENTS: dict[str, tuple[Any, ...]] = {

@@ -49,6 +49,11 @@ class SGBAP(WarmBooster):
     line_search : bool, default False
         True: algorithm 1 of the paper, with regression trees on the gradient and the best step along each tree. False:
         Newton steps.
+    init : estimator or None, default None
+        A model to start from: a ranker of this library, or a classifier of scikit-learn, fitted anew on parts of the
+        table (16 times with cv=5). Its out-of-fold scores, scaled to log-odds, are where boosting starts, and its score
+        is part of the score. It reads the encoded table: categories as codes, missing values as NaN. Rankers of this
+        library are saved in the model file; with other estimators, `save` refuses.
     cv : int, splitter or iterable, default 5
         Folds to choose the number of rounds and to estimate hit rates of new cases; 0 turns both off.
     budget : int, float or None
@@ -71,6 +76,8 @@ class SGBAP(WarmBooster):
     ----------
     trees_ : AdditiveTrees
     n_rounds_ : int
+    init_ : estimator or None
+        The fitted `init`.
     learning_curve_ : dict of arrays
         Average precision and precision at k of held-out cases after each round.
     booster_ : xgboost.Booster
@@ -87,6 +94,13 @@ class SGBAP(WarmBooster):
     >>> alerts = model.top_k(data.X, 3)
     >>> alerts.columns[:3].tolist(), len(alerts)
     (['rank', 'row', 'score'], 3)
+
+    Trees on top of another ranker, whose score is then one of the reasons:
+
+    >>> from toprank import KNN
+    >>> model = SGBAP(init=KNN(cv=0), n_estimators=30, cv=0).fit(data.X, data.y)
+    >>> any(step.feature == "score of KNN" for step in model.explain(data.X.head(1))[0].steps)
+    True
     """
 
     _parameter_constraints = {
