@@ -46,13 +46,15 @@ class WarmBooster(Booster):
             return super()._fit_model(data, threads)
         self._fits = InitFits(self, data, threads)
         try:
-            unseen = super()._fit_model(data, threads)
+            return super()._fit_model(data, threads)
         finally:
             del self._fits
-        rows = data.sample(COVER_ROWS)
-        assert self.start_ is not None
-        self.start_ = self.start_.with_usual(data.X[rows], weights_of(data)[rows], threads)
-        return unseen
+
+    def _grow(self, data: Cases, n_rounds: int, threads: Threads) -> None:
+        super()._grow(data, n_rounds, threads)
+        if self.start_ is not None:
+            rows = data.sample(COVER_ROWS)
+            self.start_ = self.start_.with_usual(data.X[rows], weights_of(data)[rows], threads)
 
     def _follow_folds(self, data: Cases, folds: list[Fold], threads: Threads) -> tuple[int, Unseen]:
         if self.init is not None:
