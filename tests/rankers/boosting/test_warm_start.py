@@ -14,7 +14,17 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.tree import DecisionTreeClassifier
 
 from ranker_cases import make_cases
-from toprank import KNN, SGBAP, InputError, LogisticBoost, MetaAPForest, RankBoost, load
+from toprank import (
+    KNN,
+    SGBAP,
+    CostOptimalForest,
+    InputError,
+    LogisticBoost,
+    MetaAPForest,
+    RankBoost,
+    TAOTree,
+    load,
+)
 from toprank._core.threads import Threads
 from toprank.data.cases import Cases
 from toprank.errors import InputTypeError
@@ -344,6 +354,13 @@ def test_a_cluster_takes_no_init():
 
     with pytest.raises(InputTypeError, match="KNN"):
         OnACluster(init=KNN()).fit(X, Y)
+
+
+def test_a_curve_can_be_init():
+    curve = CostOptimalForest(TAOTree(max_depth=1), n_estimators=2, cost_factor=50.0)
+    warm = SGBAP(init=curve, cv=0, **QUICK).fit(X, Y)
+    assert np.isfinite(warm.decision_function(X)).all()
+    assert isinstance(warm.init_, CostOptimalForest)
 
 
 def test_a_search_reaches_the_parameters_of_init():
