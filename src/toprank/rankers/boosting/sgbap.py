@@ -50,10 +50,10 @@ class SGBAP(WarmBooster):
         True: algorithm 1 of the paper, with regression trees on the gradient and the best step along each tree. False:
         Newton steps.
     init : estimator or None, default None
-        A model to start from: a ranker of this library, or a classifier of scikit-learn, fitted anew on parts of the
-        table (16 times with cv=5). Its out-of-fold scores, scaled to log-odds, are where boosting starts, and its score
-        is part of the score. It reads the encoded table: categories as codes, missing values as NaN. Rankers of this
-        library are saved in the model file; with other estimators, `save` refuses.
+        Warm start: a ranker of this library or a classifier of scikit-learn, refitted on parts of the table (16 times
+        with cv=5). Boosting starts from its out-of-fold scores, scaled to log-odds, and its score is part of the score.
+        It reads the encoded table: categories as codes, missing values as NaN. Rankers of this library are saved in the
+        model file; with other estimators, `save` raises an error.
     cv : int, splitter or iterable, default 5
         Folds to choose the number of rounds and to estimate hit rates of new cases; 0 turns both off.
     budget : int, float or None

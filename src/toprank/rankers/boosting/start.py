@@ -154,8 +154,7 @@ def score_rows(model: Any, X: np.ndarray, threads: Threads) -> np.ndarray:
 class InitFits:
     """Fits of `init` on parts of one table; the same part is fitted once.
 
-    With 5 folds there are 16 fits in place of 36: without two folds the table is the same, whichever of them is the
-    held-out one.
+    With 5 folds there are 16 fits in place of 36: leaving out folds 1 and 2 is the same as leaving out 2 and 1.
 
     Attributes
     ----------
