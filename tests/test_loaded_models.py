@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from sklearn.base import BaseEstimator
 
 from ranker_cases import make_cases
-from toprank import MetaAPForest, RankingTree, TAOTree, load
+from toprank import KNN, MetaAPForest, RankingTree, TAOTree, load
 from toprank.rankers.points.card import Card
 from toprank.rankers.points.card_tree import CardTree
 from toprank.register import ENTRIES
@@ -50,8 +50,9 @@ SETTINGS: dict[str, list[dict[str, Any]]] = {
     ],
     "Scorecard": [{"cv": 3}, {"points": None, "max_features": 2, "cv": 0}],
     "ScorecardTree": [{"cv": 3, "random_state": 0}, {"max_depth": 2, "min_class_leaf": 5, "cv": 0}],
-    "SGBAP": [{"n_estimators": 5, "cv": 2, "random_state": 0}, {"n_estimators": 3, "line_search": True, "cv": 0}],
-}
+    "SGBAP": [{"n_estimators": 5, "cv": 2, "random_state": 0}, {"n_estimators": 3, "line_search": True, "cv": 0},
+              {"n_estimators": 3, "init": KNN(cv=0), "cv": 2}],
+}  # fmt: skip
 CASES = [(entry, settings) for entry in ENTRIES for settings in SETTINGS[entry.name]]
 
 ARGUMENTS: dict[str, tuple[Any, ...]] = {

@@ -138,7 +138,9 @@ def main() -> None:
         levels = [100 * share for share in SHARES][::-1]
         values = {name: values["precision"][::-1] for name, values in found.items()}
         OUT.mkdir(parents=True, exist_ok=True)
-        save_figure(ImbalanceDisplay(levels, values).plot().figure_, OUT / "figure_4.png")
+        display = ImbalanceDisplay(levels, values).plot()
+        display.ax_.set_xlabel("Share of positives left in pima")
+        save_figure(display.figure_, OUT / "figure_4.png")
 
 
 if __name__ == "__main__":

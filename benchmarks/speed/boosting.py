@@ -2,10 +2,12 @@
 
     python benchmarks/speed/boosting.py [--rows 2000000] [--columns 40] [--rounds 10] [--skip 2] [--threads 1 2]
                                         [--devices cpu] [--write]
+    python benchmarks/speed/boosting.py --gradients
 
 The table has 0.2 % positives. Rounds of all methods alternate, so that other work on the machine falls on all of them;
 a figure is the median round, after `--skip` that are not counted. Depth 6, 256 bins, 80 % of rows and columns a
-round. `--write` stores the table in `boosting.md`.
+round. `--write` stores the table in `boosting.md`. `--gradients` prints the processor time of all that is done
+here in a round, per row and on one thread, which other work on the machine changes little.
 """
 
 from __future__ import annotations
@@ -23,13 +25,14 @@ import numpy as np
 import xgboost
 
 from toprank._core.threads import Threads
-from toprank.rankers.boosting.losses import ExponentialAP, Here, Logistic, Loss, SigmoidAP
-from toprank.rankers.boosting.rounds import Rounds, Rows, Settings
+from toprank.rankers.boosting.losses import Blend, ExponentialAP, Here, Logistic, Loss, SigmoidAP
+from toprank.rankers.boosting.rounds import Rounds, Rows, Settings, in_fixed_point
 
 HERE = Path(__file__).parent
 SHARE, POSITIVES = 0.8, 0.002
 LOSSES: dict[str, Loss] = {
-    "logistic loss, our gradient": Logistic(), "SGBAP, exp": ExponentialAP(), "SGBAP, sigmoid": SigmoidAP()
+    "logistic loss, our gradient": Logistic(), "SGBAP, exp": ExponentialAP(), "SGBAP, sigmoid": SigmoidAP(),
+    "SGBAP, default blend": Blend(ExponentialAP(0.7), 0.8),
 }  # fmt: skip
 
 
@@ -81,6 +84,29 @@ def time_rounds(
     return {name: float(np.median(times[n_skipped:])) for name, times in spent.items()}
 
 
+def print_gradients(n: int = 2**20, repeats: int = 15) -> None:
+    """Print nanoseconds of processor time per row: drawing rows, slopes, and their fixed point."""
+    table = make_table(n, 5)
+    rows = Rows(*table, np.ones(n), ["q"] * 5)
+    drawing = Rounds(rows, Settings(parameters(1, "cpu"), lambda turn: Logistic(), SHARE, 0))
+    weight, score = drawing._draw(), np.random.default_rng(0).normal(-6.0, 1.0, n)
+
+    def least(call: Callable[..., Any], *given: Any) -> float:
+        call(*given)
+        spent = []
+        for _ in range(repeats):
+            start = time.process_time()
+            call(*given)
+            spent.append(time.process_time() - start)
+        return 1e9 * min(spent) / n
+
+    draw = least(drawing._draw)
+    for name, loss in LOSSES.items():
+        slopes = loss.slopes(score, table[1], weight)
+        parts = draw, least(loss.slopes, score, table[1], weight), least(in_fixed_point, slopes)
+        print(f"{name}: {sum(parts):.1f} ns per row (rows {parts[0]:.1f}, slopes {parts[1]:.1f}, fixed {parts[2]:.1f})")
+
+
 def main() -> None:
     """Print the table, and store it with --write."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", 1)[0])
@@ -91,7 +117,11 @@ def main() -> None:
     parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
     parser.add_argument("--devices", nargs="+", default=["cpu"])
     parser.add_argument("--write", action="store_true")
+    parser.add_argument("--gradients", action="store_true", help="only the processor time of gradients")
     given = parser.parse_args()
+    if given.gradients:
+        print_gradients()
+        return
     lines = ["| rows | device | threads | method | a round | beside XGBoost |", "|---|---|---|---|---|---|"]
     print("\n".join(lines), flush=True)
     for n in given.rows:

@@ -86,7 +86,7 @@ def expected_failures(estimator):
         TreeRank(cv=0),
         TreeRankForest(n_estimators=2),
         TreeRankBoost(n_estimators=2, cv=0),
-        SGBAP(n_estimators=3, cv=0),
+        SGBAP(n_estimators=3, cv=0, init=RankBoost(n_estimators=2, cv=0)),
         LogisticBoost(n_estimators=3, cv=0),
         PairwiseBoost(n_estimators=3, cv=0),
         MAPBoost(n_estimators=3, cv=0),

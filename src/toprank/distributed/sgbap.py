@@ -92,6 +92,11 @@ class SGBAP(LocalSGBAP):
         import_dask()
         import_xgboost()
         self._validate_params()
+        if self.init is not None:
+            raise InputTypeError(
+                f"init is a {type(self.init).__name__}, expected None: on a cluster boosting starts from scratch. "
+                "Hint: toprank.SGBAP takes init, on one machine."
+            )
         self._reset()
         try:
             blocks = blocks_of(X)

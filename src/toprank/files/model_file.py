@@ -40,6 +40,9 @@ FORMAT = "toprank-model"
 FORMAT_VERSION = 3
 PACKAGES = ("toprank", "numpy", "scikit-learn", "numba")
 
+JSON = "model_json"
+"""Array with the JSON of a model that is part of another one."""
+
 DAMAGED = (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError, ArithmeticError, RecursionError)
 """What reading a file raises if its parts do not fit together."""
 
@@ -108,12 +111,31 @@ def load(path: str | Path) -> Any:
     info, raw = _read_head(path)
     arrays = _read_arrays(path, raw)
     with damage_in(path):
-        model = model_of(_class_of(info["class"]), info)
-        if entry_of(info["class"]).ranks:
-            _take_ranking(model, info)
-        model._from_arrays(arrays)
-        _check_arrays(arrays, model._to_arrays())
+        return _model_from(info, arrays)
+
+
+def _model_from(info: dict[str, Any], arrays: dict[str, np.ndarray]) -> Any:
+    """A model from its two parts, checked."""
+    model = model_of(_class_of(info["class"]), info)
+    if entry_of(info["class"]).ranks:
+        _take_ranking(model, info)
+    model._from_arrays(arrays)
+    _check_arrays(arrays, model._to_arrays())
     return model
+
+
+def model_to_arrays(model: Any) -> dict[str, np.ndarray]:
+    """A fitted model as arrays, for the file of a model that it is part of; `model_from_arrays` reads them."""
+    info = describe_model(model) | {"created": "", "packages": {}}  # those of the file are enough
+    return {JSON: np.frombuffer(json.dumps(info, allow_nan=False).encode(), np.uint8), **model._to_arrays()}
+
+
+def model_from_arrays(arrays: dict[str, np.ndarray]) -> Any:
+    """The model that `model_to_arrays` wrote; checked like a model of its own, with errors of a damaged file."""
+    info = parse_head(arrays[JSON].astype(np.uint8).tobytes())
+    entry = entry_of(info["class"])
+    check_head(info, is_ranker=entry.ranks, has_leaves=entry.has_leaves)
+    return _model_from(info, {name: array for name, array in arrays.items() if name != JSON})
 
 
 @contextmanager
@@ -132,6 +154,8 @@ def _check_arrays(found: dict[str, np.ndarray], expected: dict[str, np.ndarray])
         if name not in expected:
             raise InputError(f"Its array {name!r} is not one of this model.")
         known = np.asarray(expected[name])
+        if name.endswith(JSON):  # parsed and checked; another version may have more parameters
+            continue
         if known.shape != array.shape or (known.dtype != array.dtype and known.dtype.kind != "U"):
             raise InputError(f"Its array {name!r} is {array.dtype} {array.shape}, not {known.dtype} {known.shape}.")
 

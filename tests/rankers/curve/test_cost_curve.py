@@ -198,7 +198,7 @@ def test_validation_data_take_the_place_of_folds(table):
     ours, theirs = curve.held_out_points_, curve.points(later, outcome)
     assert np.array_equal(ours.false_positives, theirs.false_positives)
     assert np.array_equal(ours.false_negatives, theirs.false_negatives)
-    assert not hasattr(curve, "_validation")
+    assert "_validation" not in vars(curve)
     with pytest.raises(ValueError, match=r"fit got X_val but no y_val\. Hint"):
         clone(SMALL).fit(X, y, X_val=later)
 

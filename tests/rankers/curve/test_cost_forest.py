@@ -170,7 +170,7 @@ def test_validation_data_take_the_place_of_the_votes():
     assert np.isfinite(forest.oob_score_)
     with pytest.raises(ValueError, match=r"CostOptimalForest.fit got X_val but no y_val\. Hint"):
         clone(SMALL).fit(X, y, X_val=later)
-    assert not hasattr(forest, "_validation")
+    assert "_validation" not in vars(forest)
 
 
 def test_a_few_rows_are_enough():

@@ -27,6 +27,7 @@ from toprank.rankers.growth import CV
 from toprank.rankers.progress import progress
 from toprank.rankers.unseen import Fold, HeldOut, Unseen, by_folds, held_out_folds
 from toprank.tree.additive import AdditiveTrees
+from toprank.tree.columns import Column
 from toprank.words.counts import plural
 
 COVER_ROWS = 20_000
@@ -162,9 +163,13 @@ class AdditiveRanker(Ranker):
         parts = []
         for i, run in enumerate(runs):
             others = np.delete(curves, i, axis=0) if len(runs) > 1 else curves
-            parts.append(run.held_out(best_round(others.mean(axis=0))))
+            parts.append(run.held_out(self._scorer(run.growing, best_round(others.mean(axis=0)))))
         n_of_all = min(rounds_of_all(best_round(curves.mean(axis=0)), len(runs)), self.n_estimators)
         return n_of_all, Unseen(parts, by_folds(len(parts)))
+
+    def _scorer(self, growing: Any, n_rounds: int) -> Callable[[np.ndarray], np.ndarray]:
+        """The scores of encoded rows after so many rounds, as a function."""
+        return growing.trees().first(n_rounds).decision_function
 
     @contextmanager
     def _interruptible(self, what: str, has_result: Callable[[], bool]) -> Iterator[None]:
@@ -184,10 +189,15 @@ class AdditiveRanker(Ranker):
     def _reasons(
         self, matrix: np.ndarray, n_reasons: int, originals: Originals, gain: np.ndarray | None
     ) -> list[list[Reason]]:
-        return sum_reasons(self._contributions(matrix), self.columns_, matrix, n_reasons, originals, gain)
+        return sum_reasons(*self._score_parts(matrix), n_reasons, originals, gain)
 
-    def _contributions(self, matrix: np.ndarray) -> np.ndarray:
-        return self.trees_.contributions(matrix)
+    def _score_parts(self, matrix: np.ndarray) -> tuple[np.ndarray, list[Column], np.ndarray]:
+        """What each column adds to the score of encoded rows, the columns, and their values: (n, n_columns) both."""
+        return self.trees_.contributions(matrix), self.columns_, matrix
+
+    def _contributions(self, matrix: np.ndarray) -> np.ndarray | None:
+        found, columns, _ = self._score_parts(matrix)
+        return found if len(columns) == matrix.shape[1] else None  # the score of another model is no column
 
     def explain(self, X: Any) -> list[VoteExplanation]:
         """Explain the score of each row: what each column adds to it, as exact Shapley values of the trees."""
@@ -195,10 +205,7 @@ class AdditiveRanker(Ranker):
         score = self._score_rows(matrix, Threads())
         rate = self.rates_.at(score)
         originals = original_values(X, self._input_names)
-        return explain_sums(
-            self.trees_.contributions(matrix), self.columns_, matrix, score, rate, self.base_rate_, len(self.trees_),
-            SUM, originals,
-        )  # fmt: skip
+        return explain_sums(*self._score_parts(matrix), score, rate, self.base_rate_, len(self.trees_), SUM, originals)
 
     @property
     def n_rounds_(self) -> int:
@@ -264,22 +271,21 @@ class FoldRun:
     """Trees of one fold, and how well they rank the held-out cases after every round."""
 
     def __init__(self, data: Cases, fold: Fold, growing: Growing):
-        self._data, self._fold, self._growing = data, fold, growing
+        self._data, self._fold, self.growing = data, fold, growing
         self.precision: list[float] = []
         self.precision_at_k: list[float] = []
 
     def step(self) -> None:
         """One more round."""
-        self._growing.step()
-        held_out, score = self._fold.held_out, self._growing.other_score
+        self.growing.step()
+        held_out, score = self._fold.held_out, self.growing.other_score
         is_positive, weight = self._data.is_positive[held_out], self._fold.weight[held_out]
         self.precision_at_k.append(precision_at_k(is_positive, score, k=int(is_positive.sum())))
         self.precision.append(average_precision(is_positive, score, sample_weight=weight))
 
-    def held_out(self, n_rounds: int) -> HeldOut:
-        """The held-out cases, scored after some rounds."""
-        trees = self._growing.trees().first(n_rounds)
-        return HeldOut.from_fold(self._data, self._fold, trees.decision_function)
+    def held_out(self, score: Callable[[np.ndarray], np.ndarray]) -> HeldOut:
+        """The held-out cases with scores of the trees."""
+        return HeldOut.from_fold(self._data, self._fold, score)
 
 
 def best_round(precision: np.ndarray) -> int:

@@ -97,7 +97,7 @@ class Booster(AdditiveRanker):
 
     @property
     def booster_(self) -> Any:
-        """The model as a Booster of XGBoost, for its own tools; columns are those of `columns_`.
+        """The trees as a Booster of XGBoost, for its own tools; columns are those of `columns_`.
 
         XGBoost reads the JSON of the model file for it: ask for it only if you trust the file.
         """

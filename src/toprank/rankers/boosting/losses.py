@@ -18,11 +18,15 @@ from scipy.special import expit
 
 from toprank._core.surrogates import (
     UNIT,
+    add_scaled,
     add_to_grid,
     below_top,
     class_sums,
     class_tops,
+    logistic_slopes,
     negative_slopes,
+    plain_below_top,
+    plain_scores,
     read_grid,
     signed_shares,
     sum_in_units,
@@ -143,9 +147,8 @@ class Logistic(Loss):
         slopes = Slopes(np.empty(n, np.float32), np.empty(n, np.float32))
 
         def write(rows: slice) -> None:
-            rate, own = expit(score[rows].astype(np.float32)), weight[rows].astype(np.float32)
-            np.multiply(own, rate - is_positive[rows], out=slopes.gradient[rows])
-            np.multiply(own, rate * (1 - rate), out=slopes.curvature[rows])
+            rate = expit(score[rows].astype(np.float32))
+            logistic_slopes(rate, weight[rows], is_positive[rows], slopes.gradient[rows], slopes.curvature[rows])
 
         all_rows.over(n, write)
         return slopes
@@ -179,21 +182,30 @@ class ExponentialAP(Loss):
         is at most alpha times the size of the first.
         """
         n, values = len(score), np.empty(len(score), np.float32)
-        found = all_rows.over(n, lambda rows: class_tops(score[rows], weight[rows], is_positive[rows], self.alpha))
-        tops = all_rows.largest(np.array([(-np.inf, -np.inf), *found]).max(axis=0))
+        found = all_rows.over(n, lambda rows: _tops(score[rows], weight[rows], is_positive[rows], self.alpha))
+        tops = all_rows.largest(np.array([(-np.inf, -np.inf), *(part[:2] for part in found)]).max(axis=0))
 
         def exponentials(rows: slice) -> tuple[int, int]:
-            below_top(score[rows], weight[rows], is_positive[rows], self.alpha, *tops, values[rows])
+            write = plain_below_top if found[rows.start // CHUNK][2] else below_top
+            write(score[rows], weight[rows], is_positive[rows], self.alpha, *tops, values[rows])
             np.exp(values[rows], out=values[rows])  # numpy's own takes several at a time
             return class_sums(values[rows], is_positive[rows])
 
         sums = all_rows.total(np.array([(0, 0), *all_rows.over(n, exponentials)]).sum(axis=0))
-        half = all_rows.sum(np.where(is_positive, weight, 0.0)) / 2
+        half = all_rows.sum(weight[is_positive]) / 2
         factors = [half * UNIT / total if total > 0 else 0.0 for total in sums]
         slopes = Slopes(np.empty(n, np.float32), np.empty(n, np.float32))
         parts, bound = (is_positive, slopes.gradient, slopes.curvature), max(self.alpha, 1.0)
         all_rows.over(n, lambda rows: signed_shares(values[rows], *factors, bound, *(part[rows] for part in parts)))
         return slopes
+
+
+def _tops(score: np.ndarray, weight: np.ndarray, is_positive: np.ndarray, alpha: float) -> tuple[float, float, bool]:
+    """The largest alpha * score + log(weight) of negatives and of positives, and whether all weights are 0 or 1."""
+    negative, positive = np.empty(len(score)), np.empty(len(score))
+    if plain_scores(score, weight, is_positive, alpha, negative, positive):
+        return *class_tops(score, weight, is_positive, alpha), False
+    return float(negative.max()), float(positive.max()), True  # numpy's own takes several at a time
 
 
 def _log_sum(score: np.ndarray, weight: np.ndarray) -> float:
@@ -336,9 +348,15 @@ class Blend(Loss):
         """Slopes of the logistic loss, and those of the surrogate scaled so that it has its share of the curvature."""
         plain = Logistic().slopes(score, is_positive, weight, all_rows)
         top = self.surrogate.slopes(score, is_positive, weight, all_rows)
-        own, total = (all_rows.sum(slopes.curvature.astype(np.float64)) for slopes in (plain, top))
-        scale = own / total * self.share / (1.0 - self.share) if total > 0 else 0.0
-        return Slopes(plain.gradient + scale * top.gradient, plain.curvature + scale * top.curvature)
+        own, total = (all_rows.sum(slopes.curvature) for slopes in (plain, top))
+        scale = np.float32(own / total * self.share / (1.0 - self.share) if total > 0 else 0.0)
+
+        def add(rows: slice) -> None:
+            add_scaled(plain.gradient[rows], scale, top.gradient[rows])
+            add_scaled(plain.curvature[rows], scale, top.curvature[rows])
+
+        all_rows.over(len(score), add)
+        return plain
 
 
 @dataclass(frozen=True)

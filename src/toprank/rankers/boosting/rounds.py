@@ -63,6 +63,8 @@ class Rows:
         follow one another, and how many there are. None: these rows are the whole table.
     bins : xgboost.QuantileDMatrix or None
         A table whose bins are used; None = quantiles of these rows.
+    margin : float64 array of shape (n,) or None
+        Log-odds that boosting starts from; None = those of all cases.
     """
 
     X: np.ndarray
@@ -71,6 +73,7 @@ class Rows:
     types: list[str]
     runs: list[tuple[int, int]] | None = None
     bins: Any = None
+    margin: np.ndarray | None = None
 
     def to_xgboost(self, parameters: dict[str, Any], like: Any = None) -> Any:
         """The rows as XGBoost stores them; in the bins of another table, if one is given."""
@@ -106,8 +109,12 @@ class Rounds:
     ----------
     n_rounds : int
     score : float64 array of shape (n,)
-        Scores of the training rows.
+        What the trees add to the training rows.
+    start : Start or None
+        Where the margins of the rows come from.
     """
+
+    start: Any = None
 
     def __init__(self, rows: Rows, settings: Settings, others: Rows | None = None, all_rows: Here = HERE):
         self.settings, self.all_rows = settings, all_rows
@@ -118,7 +125,8 @@ class Rounds:
         self._is_positive, self._weight = rows.is_positive, rows.weight
         self._pieces = pieces_of(rows.runs or [(0, len(rows.X))])
         sums = [all_rows.sum(self._weight[of_class]) for of_class in (self._is_positive, ~self._is_positive)]
-        self._base = math.log(sums[0]) - math.log(sums[1])
+        self._base = math.log(sums[0]) - math.log(sums[1]) if rows.margin is None else rows.margin
+        self._other_base = None if others is None else others.margin
         self.n_rounds = 0
         self.score = np.zeros(len(rows.X))
         self._other_score = None if others is None else np.zeros(len(others.X))
@@ -186,7 +194,7 @@ class Rounds:
     def other_score(self) -> np.ndarray:
         """Scores of the other rows, float64."""
         assert self._other_score is not None
-        return self._other_score
+        return self._other_score if self._other_base is None else self._other_base + self._other_score
 
     def trees(self) -> AdditiveTrees:
         """The trees so far."""

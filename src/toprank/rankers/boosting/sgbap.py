@@ -5,12 +5,13 @@ from __future__ import annotations
 from numbers import Integral, Real
 from typing import Any, Self
 
-from toprank._compat import Interval, StrOptions
-from toprank.rankers.boosting.booster import BOOSTER_CONSTRAINTS, Booster
+from toprank._compat import HasMethods, Interval, StrOptions
+from toprank.rankers.boosting.booster import BOOSTER_CONSTRAINTS
 from toprank.rankers.boosting.losses import Blend, ExponentialAP, Logistic, Loss, SigmoidAP
+from toprank.rankers.boosting.warm_booster import WarmBooster
 
 
-class SGBAP(Booster):
+class SGBAP(WarmBooster):
     """Stochastic gradient boosting on average precision.
 
     Trees are grown by XGBoost on the gradient of 1 - AP, in which a smooth function takes the place of "ranks at or
@@ -48,6 +49,11 @@ class SGBAP(Booster):
     line_search : bool, default False
         True: algorithm 1 of the paper, with regression trees on the gradient and the best step along each tree. False:
         Newton steps.
+    init : estimator or None, default None
+        Warm start: a ranker of this library or a classifier of scikit-learn, refitted on parts of the table (16 times
+        with cv=5). Boosting starts from its out-of-fold scores, scaled to log-odds, and its score is part of the score.
+        It reads the encoded table: categories as codes, missing values as NaN. Rankers of this library are saved in the
+        model file; with other estimators, `save` raises an error.
     cv : int, splitter or iterable, default 5
         Folds to choose the number of rounds and to estimate hit rates of new cases; 0 turns both off.
     budget : int, float or None
@@ -70,6 +76,8 @@ class SGBAP(Booster):
     ----------
     trees_ : AdditiveTrees
     n_rounds_ : int
+    init_ : estimator or None
+        The fitted `init`.
     learning_curve_ : dict of arrays
         Average precision and precision at k of held-out cases after each round.
     booster_ : xgboost.Booster
@@ -86,6 +94,13 @@ class SGBAP(Booster):
     >>> alerts = model.top_k(data.X, 3)
     >>> alerts.columns[:3].tolist(), len(alerts)
     (['rank', 'row', 'score'], 3)
+
+    Trees on top of another ranker, whose score is then one of the reasons:
+
+    >>> from toprank import KNN
+    >>> model = SGBAP(init=KNN(cv=0), n_estimators=30, cv=0).fit(data.X, data.y)
+    >>> any(step.feature == "score of KNN" for step in model.explain(data.X.head(1))[0].steps)
+    True
     """
 
     _parameter_constraints = {
@@ -95,6 +110,7 @@ class SGBAP(Booster):
         "blend": [Interval(Real, 0, 1, closed="both")],
         "warm_up": [Interval(Integral, 0, None, closed="left")],
         "line_search": ["boolean"],
+        "init": [HasMethods(["fit"]), None],
     }
 
     def __init__(
@@ -114,6 +130,7 @@ class SGBAP(Booster):
         max_bin: int = 256,
         early_stopping_rounds: int | None = 50,
         line_search: bool = False,
+        init: Any = None,
         cv: Any = 5,
         budget: int | float | None = None,
         pos_label: Any = None,
@@ -139,6 +156,7 @@ class SGBAP(Booster):
         self.max_bin = max_bin
         self.early_stopping_rounds = early_stopping_rounds
         self.line_search = line_search
+        self.init = init
         self.cv = cv
         self.budget = budget
         self.pos_label = pos_label

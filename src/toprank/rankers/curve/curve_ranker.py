@@ -95,7 +95,7 @@ class CurveRanker(Ensemble):
     oof_decision_function_: np.ndarray | None
     oof_fold_: np.ndarray | None
     _what_a_point_is: str = TREE_OF
-    _validation: tuple[Any, Any] | None = None  # given to `fit`
+    _validation: tuple[Any, Any] | None = None  # of the fit under way
     _judged_top: TopCalls | None  # of the rows behind the figures
     _seen_top: TopCalls | None  # of the training rows, if alerts are counted on these
 

@@ -1,0 +1,151 @@
+"""`WarmBooster`: a booster that may start from the scores of another model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.utils.validation import check_is_fitted
+
+from toprank._core.threads import Threads
+from toprank.data.cases import Cases
+from toprank.files.model_file import without_prefix
+from toprank.rankers.boosting.additive_ranker import COVER_ROWS, AdditiveRanker, weights_of
+from toprank.rankers.boosting.booster import Booster, rows_of
+from toprank.rankers.boosting.losses import Here
+from toprank.rankers.boosting.rounds import Rounds
+from toprank.rankers.boosting.start import InitFits, Start
+from toprank.rankers.unseen import Fold, Unseen
+from toprank.tree.columns import Column
+
+
+class WarmBooster(Booster):
+    """Base of the boosters with `init`: trees are added to the log-odds that another model gives.
+
+    Trees learn from out-of-fold log-odds, so that they do not trust what `init` only remembers; new rows get those of
+    `init` fitted on all rows. The folds repeat the whole procedure, so that rates are those of new cases.
+
+    Attributes
+    ----------
+    start_ : Start or None
+        The fitted `init` and its scale; None without one.
+    """
+
+    init: Any
+    start_: Start | None
+    _fits: InitFits
+
+    # --- fitting ------------------------------------------------------------------------------------------------
+
+    def _fit_model(self, data: Cases, threads: Threads) -> Unseen | None:
+        self.start_ = None
+        if self.init is None:
+            return super()._fit_model(data, threads)
+        self._fits = InitFits(self, data, threads)
+        try:
+            return super()._fit_model(data, threads)
+        finally:
+            del self._fits
+
+    def _grow(self, data: Cases, n_rounds: int, threads: Threads) -> None:
+        super()._grow(data, n_rounds, threads)
+        if self.start_ is not None:
+            rows = data.sample(COVER_ROWS)
+            self.start_ = self.start_.with_usual(data.X[rows], weights_of(data)[rows], threads)
+
+    def _follow_folds(self, data: Cases, folds: list[Fold], threads: Threads) -> tuple[int, Unseen]:
+        if self.init is not None:
+            self._fits.folds = folds
+        return super()._follow_folds(data, folds, threads)
+
+    def _start(
+        self, data: Any, rows: np.ndarray, weight: np.ndarray, threads: Threads, others: np.ndarray | None = None
+    ) -> Rounds:
+        if self.init is None:
+            return super()._start(data, rows, weight, threads, others)
+        start, margin = self._fits.start(rows, weight)
+        known = replace(rows_of(data, rows, weight), margin=margin)
+        held_out = None
+        if others is not None:
+            held_out = replace(rows_of(data, others, weight), margin=start.margin(data.X[others], threads))
+        growing = self._rounds(known, self._settings(), held_out, Here(threads))
+        growing.start = start
+        return growing
+
+    def _take(self, growing: Any) -> None:
+        super()._take(growing)
+        self.start_ = growing.start
+
+    def _scorer(self, growing: Any, n_rounds: int) -> Callable[[np.ndarray], np.ndarray]:
+        trees, start = super()._scorer(growing, n_rounds), growing.start
+        return trees if start is None else lambda X: start.margin(X, Threads()) + trees(X)
+
+    # --- scoring and explaining ---------------------------------------------------------------------------------
+
+    @property
+    def init_(self) -> Any:
+        """The fitted `init`; None without one."""
+        check_is_fitted(self)
+        return None if self.start_ is None else self.start_.model
+
+    def _score_rows(self, matrix: np.ndarray, threads: Threads) -> np.ndarray:
+        score = super()._score_rows(matrix, threads)
+        return score if self.start_ is None else self.start_.margin(matrix, threads) + score
+
+    def staged_decision_function(self, X: Any) -> Iterator[np.ndarray]:
+        """Yield the scores after the first tree, the first two, and so on; float64 (n,) each."""
+        matrix = self._encode(X)
+        margin = 0.0 if self.start_ is None else self.start_.margin(matrix, Threads())
+        for score in self.trees_.staged(matrix):
+            yield margin + score
+
+    def _score_parts(self, matrix: np.ndarray) -> tuple[np.ndarray, list[Column], np.ndarray]:
+        """Also those of `init`: by column if it adds up trees, else one more column, its score."""
+        found, columns, values = super()._score_parts(matrix)
+        start = self.start_
+        if start is None:
+            return found, columns, values
+        if isinstance(start.model, AdditiveRanker) and start.least == 0:
+            own, columns, values = start.model._score_parts(matrix)
+            own *= start.slope
+            own[:, : found.shape[1]] += found
+            return own, columns, values
+        score = start.score(matrix, Threads())
+        found = np.column_stack((found, start.log_odds(score) - start.mean))
+        return found, [*columns, start.column], np.column_stack((values, score))
+
+    def _size_in_words(self) -> str:
+        if self.start_ is None:
+            return super()._size_in_words()
+        model = self.start_.model
+        size = f" ({model._size_in_words()})" if hasattr(model, "_size_in_words") else ""
+        return f"{super()._size_in_words()}, added to a {self.start_.name}{size}"
+
+    # --- files --------------------------------------------------------------------------------------------------
+
+    def to_plain(self) -> dict[str, Any]:
+        """Return the model as plain values for other programs: class, columns, XGBoost's JSON, and its `init`.
+
+        The score of a row is the sum of the trees, plus slope * score + intercept of `init`; where `least` is above 0,
+        the log-odds of its score, clipped to [least, 1 - least], take the place of the score.
+        """
+        plain, start = super().to_plain(), self.start_
+        if start is not None:
+            model = start.model.to_plain() if hasattr(start.model, "to_plain") else {"class": start.name}
+            scale = {"slope": start.slope, "intercept": start.intercept, "least": start.least}
+            plain["init"] = {"model": model, **scale}
+        return plain
+
+    def _to_arrays(self) -> dict[str, np.ndarray]:
+        start = {} if self.start_ is None else self.start_.to_arrays()
+        return super()._to_arrays() | {f"init_{name}": array for name, array in start.items()}
+
+    def _from_arrays(self, arrays: dict[str, np.ndarray]) -> None:
+        super()._from_arrays(arrays)
+        found = without_prefix(arrays, "init_")
+        self.start_ = Start.from_arrays(found, self.columns_) if found else None
+        if self.start_ is not None:
+            self.init = clone(self.start_.model)  # the file keeps no other copy
