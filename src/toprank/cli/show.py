@@ -158,8 +158,8 @@ def model_size(figures: dict[str, Any]) -> str:
     parts = [plural(figures["n_trees"], "tree")] if figures.get("n_trees") else []
     if "n_rules" in figures:
         parts += [plural(figures["n_rules"], "rule"), plural(figures["n_conditions"], "condition")]
-    if "n_card_columns" in figures:
-        parts += [f"points for {plural(figures['n_card_columns'], 'column')}"]
+    if "n_columns" in figures:
+        parts += [f"points for {plural(figures['n_columns'], 'column')}"]
     if "n_leaves" in figures:
         parts += [plural(figures["n_leaves"], "leaf", "leaves"), plural(figures["n_conditions"], "condition")]
     return ", ".join(parts + ([f"depth {figures['depth']}"] if "depth" in figures else []))

@@ -76,6 +76,13 @@ class Lesson:
     def __len__(self) -> int:
         return len(self.X)
 
+    @property
+    def balanced_weight(self) -> np.ndarray:
+        """Weights with which both classes count alike, so that bins are narrow where rare positives are."""
+        positive = np.where(self.is_positive, self.weight, 0.0)
+        negative = self.weight - positive
+        return positive / max(positive.sum(), 1e-300) + negative / max(negative.sum(), 1e-300)
+
     def take(self, rows: np.ndarray) -> Lesson:
         """Some of the cases."""
         return Lesson(self.X[rows], self.is_positive[rows], self.weight[rows], self.own_weight[rows], self.columns)
@@ -99,7 +106,7 @@ def learn(
     lesson: Lesson, target: np.ndarray, limits: Limits, direction: np.ndarray, seed: int, threads: Threads
 ) -> Learned:
     """Learn rules and a card from cases and their soft targets, float64 (n,)."""
-    table = BinTable.from_rows(lesson.X, lesson.cases().n_categories, lesson.weight, MAX_BINS, threads)
+    table = BinTable.from_rows(lesson.X, lesson.cases().n_categories, lesson.balanced_weight, MAX_BINS, threads)
     school = School(table, lesson, target, limits, direction, seed, threads)
     rules = school.find_rules() if limits.max_rules else []
     grouped = school.make_card(rules) if limits.max_features else []

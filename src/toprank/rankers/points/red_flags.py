@@ -521,7 +521,7 @@ class RedFlags(Ranker):
         return {
             "n_rules": len(self.flags_),
             "n_conditions": self.flags_.n_conditions,
-            "n_card_columns": len(self.card_),
+            "n_columns": len(self.card_),
         }
 
     def _to_arrays(self) -> dict[str, np.ndarray]:
