@@ -198,7 +198,7 @@ def test_a_row_alone_scores_as_in_a_batch_and_threads_change_nothing(model):
 
 def test_explanations_add_up_with_the_contribution_of_init(model):
     matrix = model._encode(X)
-    found, columns, values = model._contributions(matrix)
+    found, columns, values = model._score_parts(matrix)
     assert found.shape == values.shape == (300, len(columns))
     rest = model.decision_function(X) - found.sum(axis=1)
     np.testing.assert_allclose(rest, rest[0], atol=1e-5)

@@ -124,7 +124,7 @@ def test_the_page_of_a_classifier_without_trees(tmp_path):
     assert re.search(r"^  size +number", run("describe", path, "--all").out, re.MULTILINE)
     refused = run("describe", path, "--exact")
     assert refused.code == 2
-    assert "GammaKNNClassifier, which has none" in " ".join(refused.err.split())
+    assert "GammaKNNClassifier, which is not one" in " ".join(refused.err.split())
     history = write_cases(tmp_path / "history.csv")
     done = run("topk", path, history)
     assert done.code == 2

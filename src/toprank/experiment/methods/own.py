@@ -190,18 +190,18 @@ def register_forest(name: str, title: str, make: Callable[..., Any], summary: st
     register(Method(name, title, "toprank", make, size=leaves_of_ensemble, summary=summary, **others))
 
 
-register(
-    Method(
-        "red-flags", "RedFlags", "toprank", make_red_flags, is_readable=True, size=conditions_and_bins,
-        summary="Rules with points and a card, with the defaults of RedFlags().",
-    )
-)  # fmt: skip
 register_tree(
     "metaap",
     "MetaAP",
     make_meta_ap,
     "Tree of trees for average precision, with the defaults of MetaAP().",
 )
+register(
+    Method(
+        "red-flags", "RedFlags", "toprank", make_red_flags, is_readable=True, size=conditions_and_bins,
+        summary="Rules with points and a card, with the defaults of RedFlags().",
+    )
+)  # fmt: skip
 register_tree(
     "metaap-margin",
     "MetaAP margin",

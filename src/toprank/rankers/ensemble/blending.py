@@ -57,7 +57,7 @@ class LogOddsMap:
         with np.errstate(over="ignore"):  # scores may be as large as floats are
             share = (score - self.score[low]) / (self.score[low + 1] - self.score[low])
         inside = start + (end - start) * np.clip(share, 0.0, 1.0)
-        beyond = np.where(share > 1.0, share - 1.0, np.minimum(share, 0.0))
+        beyond = np.clip(np.where(share > 1.0, share - 1.0, np.minimum(share, 0.0)), -LARGEST, LARGEST)
         return inside + _flattened((end - start) * beyond)
 
     def check(self) -> LogOddsMap:
