@@ -349,6 +349,7 @@ def test_demo_as_json(tmp_path):
     assert len(result["alerts"]) == 10
 
 
+@pytest.mark.slow
 def test_warmup_says_how_long_it_took():
     result = parsed(run("warmup", "--json"))
     assert result["seconds"] > 0

@@ -115,6 +115,7 @@ def test_drift(folder, tmp_path):
     check_all(*args, "-o", tmp_path / "cells.csv", code=1)
 
 
+@pytest.mark.slow
 def test_compare(folder, tmp_path):
     pytest.importorskip("pandas")
     args = ("compare", folder / "h.csv", *labelled(), "--id", NAMES["case_id"], "--methods", "cart", "--folds", 2)

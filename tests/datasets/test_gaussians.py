@@ -122,6 +122,7 @@ def test_samples_have_the_means_and_covariances_of_their_classes():
             assert np.cov(rows.T) == pytest.approx(covariances[label], abs=0.06)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("n_features", "scale", "distance"), [(1, 3.0, 0.7), (2, 4.0, 1.0), (5, 0.3, 1.0), (8, 2.0, 2.0)]
 )

@@ -56,6 +56,7 @@ def test_equal_coefficients_give_a_noncentral_chi_square(square, linear, n):
     assert form.survival(values) == pytest.approx(expected, abs=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("square", "linear"),
     [

@@ -75,6 +75,7 @@ with Store(sys.argv[1]) as store:
 """
 
 
+@pytest.mark.slow
 def test_a_run_that_was_killed_goes_on_to_the_same_figures(folder, tmp_path):
     plan, path = make_plan(), tmp_path / "store.sqlite"
     with Store(path) as store:

@@ -59,6 +59,7 @@ def split_of(frame, seed=1):
     return make_split(Protocol(inner_splits=3), Cases(frame.drop(columns="label"), frame.label.to_numpy()), seed, 0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", LEAK_METHODS)
 def test_a_feature_that_is_the_label_on_test_rows_only_does_not_help(tmp_path, method):
     skip_where_absent(method)

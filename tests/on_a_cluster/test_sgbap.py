@@ -66,6 +66,7 @@ def assert_same(found, expected, X):
 # --- the model of one machine -----------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_two_workers_grow_the_model_of_one_machine_with_empty_and_one_class_partitions(client, tmp_path):
     X, y, weight = mixed_table(1500)
     order = np.argsort(y, kind="stable")

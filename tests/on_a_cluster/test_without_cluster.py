@@ -35,6 +35,7 @@ def test_sums_over_workers_do_not_overflow(monkeypatch):
     assert Workers(np.arange(2)).total(np.array([[0.5], [1.5]])).tolist() == [[1.5], [4.5]]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("hidden", ["dask", "xgboost"])
 def test_the_message_without_dask_or_xgboost_names_the_extra(hidden):
     code = (

@@ -27,6 +27,7 @@ def test_the_same_plot_gives_the_same_bytes(make, ending, tmp_path):
         assert word not in contents[0]
 
 
+@pytest.mark.slow
 def test_another_process_on_another_day_gives_the_same_bytes(tmp_path):
     """String hashes differ between processes; the date is moved by SOURCE_DATE_EPOCH; there is no display."""
     code = (

@@ -125,6 +125,7 @@ def test_mixed_rows_lie_between_neighbours_of_their_group():
                               Threads()).X) == 0  # fmt: skip
 
 
+@pytest.mark.slow
 def test_a_taught_tree_ranks_a_campaign_better_than_a_plain_one():
     gains = []
     for seed in (1, 2):

@@ -101,6 +101,7 @@ def test_a_stack_of_one_ranks_as_its_member():
     assert len(np.unique(score)) == len(np.unique(alone))
 
 
+@pytest.mark.slow
 def test_a_stack_is_about_as_good_as_its_best_member_on_a_campaign():
     data, new = make_audit(4000, random_state=3), make_audit(20_000, random_state=4)
     members = [("trees", MetaAPForest(n_estimators=30)), ("areas", TreeRankForest(n_estimators=30))]

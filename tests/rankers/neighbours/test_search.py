@@ -55,6 +55,7 @@ def rare_cases(n=1_500, n_positives=60):
     return rng.normal(size=(n, 4)) + y[:, None], y
 
 
+@pytest.mark.slow
 def test_the_graph_does_not_depend_on_the_number_of_threads(fake_pynndescent):
     one, two, many = (GammaKNN(algorithm="approximate", n_jobs=n_jobs).fit(*rare_cases()) for n_jobs in (1, 2, 64))
     graphs = [model._known.negatives.points.graph for model in (one, two, many)]

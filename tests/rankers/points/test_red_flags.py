@@ -19,7 +19,7 @@ PLAIN = {"teacher": None, "cv": 0}
 
 @pytest.fixture(scope="module")
 def campaign():
-    return make_audit(16_000, random_state=3)
+    return make_audit(12_000, random_state=3)
 
 
 @pytest.fixture(scope="module")
@@ -72,8 +72,8 @@ def test_shuffled_labels_get_no_rule(seed):
 
 
 def test_rates_of_new_cases_are_claimed_honestly(model):
-    new = make_audit(16_000, random_state=5)
-    top = np.argsort(-model.decision_function(new.X), kind="stable")[:320]
+    new = make_audit(12_000, random_state=5)
+    top = np.argsort(-model.decision_function(new.X), kind="stable")[:240]
     claimed = model.predict_proba(new.X)[top, 1].mean()
     assert model.rates_.is_for_new_cases
     assert abs(claimed - new.y[top].mean()) < 0.12
