@@ -74,7 +74,7 @@ class RedFlagsDisplay(Display):
         flags = getattr(model, "flags_", None)
         if flags is None:
             raise InputError(f"{type(model).__name__} has no rules with points. Hint: fit RedFlags.")
-        rates = [flag.hit_rate if flag.hit_rate == flag.hit_rate else flag.positives / flag.n for flag in flags]
+        rates = [flag.rate(model.rates_.is_for_new_cases) for flag in flags]
         texts = [flags.rule_text(flag).strip() for flag in flags]
         return cls(texts, [flag.points for flag in flags], rates, [flag.n for flag in flags], title)
 
@@ -113,7 +113,7 @@ class RedFlagsDisplay(Display):
             axes.tick_params(axis="y", length=0)
             axes.set_ylim(-float(heights.sum()) - 0.2, 0.2)
             low, high = min(0.0, float(self.points.min())), max(0.0, float(self.points.max()))
-            axes.set_xlim(low * 1.1, high + 0.55 * max(high - low, 1e-9))
+            axes.set_xlim(low * 1.1, high + 1.2 * max(high - low, 1e-9))
             self._write_figures(axes, at)
             axes.set_xlabel("Points")
             write_title(axes, self._title() if self.title is None else self.title, is_own=ax is None)
@@ -122,9 +122,11 @@ class RedFlagsDisplay(Display):
 
     def _write_figures(self, ax: Axes, at: np.ndarray) -> None:
         for place, points, rate, n in zip(at, self.points, self.hit_rate, self.n, strict=True):
-            hits = "" if np.isnan(rate) else f"{percent_text(float(rate))} of "
+            hits = "" if np.isnan(rate) else f"hit rate {percent_text(float(rate))}"
+            cases = "" if np.isnan(n) else plural(float(n), "training case")
             ax.annotate(
-                f"{points:+,.4g}   {hits}{plural(float(n), 'case')}", xy=(max(float(points), 0.0), float(place)),
+                f"{points:+,.4g}   {', '.join(filter(None, (hits, cases)))}",
+                xy=(max(float(points), 0.0), float(place)),
                 xytext=(6, 0), textcoords="offset points", va="center", fontsize=SMALL_SIZE, color=FAINT,
             )  # fmt: skip
 

@@ -7,9 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.metrics import average_precision_score
+from sklearn.neighbors import KNeighborsClassifier
 
 from ranker_cases import cases, fewer, make_cases, scores_of
-from toprank import InputError, RedFlags, load
+from toprank import InputError, RankingTree, RedFlags, StackedRanker, load
 from toprank.datasets import make_audit
 from toprank.rankers.points import red_flags
 from toprank.rankers.points.flags import TOP, Flag, Flags
@@ -363,3 +364,70 @@ def test_a_rule_without_points_or_a_wrong_number_is_refused(model, new):
     for number in (0, 99, True, "1"):
         with pytest.raises(InputError, match="number must be"):
             model.without_rule(number, new.X, new.y)
+
+
+def test_a_changed_model_is_saved_and_printed_like_any_other(model, new, tmp_path):
+    changed = model.with_rule({"age_years": ("<=", 2)}, new.X, new.y, points=5).model
+    changed.save(tmp_path / "changed.toprank")
+    again = load(tmp_path / "changed.toprank")
+    assert again.to_text() == changed.to_text()
+    assert "nan" not in changed.to_text()
+    assert changed.feature_importances_.sum() == pytest.approx(1)
+
+
+def test_refitted_log_odds_are_not_rounded(campaign, new):
+    exact = RedFlags(**PLAIN, points=None, max_features=0, max_rules=3).fit(campaign.X, campaign.y)
+    changed = exact.without_rule(1, new.X, new.y, refit_on=(campaign.X, campaign.y)).model
+    assert any(flag.points != round(flag.points) for flag in changed.flags_)
+
+
+@pytest.mark.parametrize("refit_on", ["table", (1, 2, 3)])
+def test_a_wrong_pair_to_refit_on_is_refused(model, new, refit_on):
+    with pytest.raises(InputError, match="refit_on"):
+        model.without_rule(1, new.X, new.y, refit_on=refit_on)
+
+
+@pytest.mark.parametrize("points", [np.nan, np.inf, "10", True])
+def test_points_that_are_no_number_are_refused(model, new, points):
+    with pytest.raises(InputError, match="points must be"):
+        model.with_points(1, points, new.X, new.y)
+
+
+# What a review found
+
+
+def test_large_weights_come_to_an_end():
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"a": rng.integers(0, 30, 800).astype(str), "b": rng.integers(0, 25, 800).astype(str)})
+    y = (rng.random(800) < 0.1).astype(int)
+    model = RedFlags(**PLAIN, categorical_features=["a", "b"]).fit(X, y, sample_weight=1e9 * (0.5 + rng.random(800)))
+    assert np.isfinite(model.decision_function(X)).all()
+
+
+def test_a_stack_learns_from_scores_of_the_right_rows():
+    data = make_audit(2_500, random_state=0)
+    flags = RedFlags(teacher=None, cv=3, max_rules=4, max_features=4)
+    stack = StackedRanker([flags, RankingTree(max_depth=1, cv=0)], cv=2).fit(data.X, data.y)
+    alone = flags.fit(data.X, data.y)
+    found = [average_precision_score(data.y, each.decision_function(data.X)) for each in (stack, alone)]
+    assert found[0] > 0.7 * found[1]
+
+
+def test_monotone_columns_stay_so_where_points_are_fitted_on_more_rows(monkeypatch):
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(3000, 3))
+    y = (rng.random(3000) < 1 / (1 + np.exp(3 - X[:, 0] + 0.8 * np.sin(3 * X[:, 0])))).astype(int)
+    monkeypatch.setattr(red_flags, "SEARCH_ROWS", 500)
+    model = RedFlags(**PLAIN, monotonic_cst=[1, -1, 0]).fit(X, y)
+    for feature, direction in ((0, 1), (1, -1)):
+        rows = np.zeros((200, 3))
+        rows[:, feature] = np.linspace(-3, 3, 200)
+        assert np.all(np.diff(model.decision_function(rows)) * direction >= 0)
+    assert all(flag.points > 0 for flag in model.flags_ if flag.inside == TOP)
+
+
+def test_a_teacher_that_takes_no_weights_is_refused_where_cases_are_merged():
+    X, y = make_cases(200)
+    twice = pd.concat([X, X[:50]])
+    with pytest.raises(InputError, match="sample_weight"):
+        RedFlags(teacher=KNeighborsClassifier(), cv=0).fit(twice, np.append(y, y[:50]))

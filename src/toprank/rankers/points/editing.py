@@ -1,4 +1,4 @@
-"""Rules changed by hand: the conditions that an expert writes, points fitted again, and what a change costs."""
+"""Rules changed by hand: the conditions that an expert writes, refitted points, and what a change costs."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from sklearn.isotonic import isotonic_regression
 
 from toprank._core.threads import Threads
 from toprank.errors import InputError
@@ -22,6 +23,7 @@ from toprank.words.nearest import did_you_mean
 RESAMPLES = 400
 """Bootstrap samples of the cases that a change is judged on."""
 
+LARGEST = float(np.finfo(np.float64).max)
 SIGNS = ("<=", ">")
 HOW = 'Hint: a number is ("<=", 3), (">", 3) or (2, 5), a category its name or a list of names, None is missing.'
 
@@ -59,7 +61,7 @@ class Change:
             self.text,
             f"average precision {self.before:.3f} before, {self.after:.3f} after: {value:+.3f} "
             f"({low:+.3f} to {high:+.3f})",
-            f"hits among the first {self.k:,} cases: {self.hits_before:,} before, {self.hits_after:,} after",
+            f"hits in the top {self.k:,} cases: {self.hits_before:,} before, {self.hits_after:,} after",
         ])  # fmt: skip
 
 
@@ -110,7 +112,7 @@ def _number_condition(feature: int, column: Column, wanted: Any) -> Condition:
         return Condition(feature, column, low=np.inf, high=-np.inf)
     is_pair = isinstance(wanted, tuple | list) and len(wanted) == 2
     bounds = list(wanted) if is_pair else []
-    numbers = [value for value in bounds if isinstance(value, int | float) and not isinstance(value, bool)]
+    numbers = [v for v in bounds if _is_number(v)]
     if is_pair and bounds[0] in SIGNS and len(numbers) == 1:
         low, high = (-np.inf, float(numbers[0])) if bounds[0] == "<=" else (float(numbers[0]), np.inf)
     elif len(numbers) == 2 and numbers[0] < numbers[1]:
@@ -118,6 +120,12 @@ def _number_condition(feature: int, column: Column, wanted: Any) -> Condition:
     else:
         raise InputError(f"The condition on column {column.name!r} must have bounds, got {wanted!r}. {HOW}")
     return Condition(feature, column, low=low, high=high, missing=False)
+
+
+def _is_number(value: Any) -> bool:
+    """Return True for a finite number; True and False are none."""
+    is_number = type(value) is not bool and isinstance(value, int | float | np.integer | np.floating)
+    return is_number and -LARGEST <= value <= LARGEST
 
 
 def _category_condition(feature: int, column: Column, wanted: Any) -> Condition:
@@ -132,15 +140,24 @@ def _category_condition(feature: int, column: Column, wanted: Any) -> Condition:
                 f"Column {column.name!r} has no category {name!r} in training.{did_you_mean(str(name), known)}"
             )
         codes += found
+    if not names:
+        raise InputError(f"The condition on column {column.name!r} names no category. {HOW}")
     return Condition(feature, column, missing=None in names, codes=tuple(sorted(set(codes))))
 
 
 def refitted(
-    flags: Flags, card: Card, matrix: np.ndarray, is_positive: np.ndarray, threads: Threads
+    flags: Flags,
+    card: Card,
+    matrix: np.ndarray,
+    is_positive: np.ndarray,
+    direction: np.ndarray,
+    is_whole: bool,
+    threads: Threads,
 ) -> tuple[Flags, Card]:
-    """The same rules and bins with points fitted on some cases; whole points stay whole.
+    """The same rules and bins with points fitted on some cases.
 
-    Bins are drawn towards the points that they have, rules towards none.
+    Bins are drawn towards the points that they have, rules towards none. Values that had no points still have none,
+    and columns with a direction keep it.
     """
     group_of, priors, ids = [], [], []
     for shape in card.shapes:
@@ -151,13 +168,18 @@ def refitted(
         ids.append(which)
     weight = np.ones(len(matrix))
     found = refit(list(flags.holds(matrix).T), group_of, priors, is_positive.astype(np.float64), weight, threads)
-    is_whole = all(np.array_equal(shape.points, np.round(shape.points)) for shape in card.shapes)
     points = _scaled(found.rules, card.scale, is_whole)
     shapes: list[Shape] = []
-    for shape, which, values in zip(card.shapes, ids, found.groups, strict=True):
-        own = _scaled(values, card.scale, is_whole)[which]
+    base = found.base
+    for shape, which, values, prior in zip(card.shapes, ids, found.groups, priors, strict=True):
+        usual = values[int(np.argmin(np.abs(prior)))]
+        base += float(usual)
+        own = _scaled(values - usual, card.scale, is_whole)[which]
+        if direction[shape.feature]:
+            own[:-1] = isotonic_regression(own[:-1], increasing=bool(direction[shape.feature] > 0))
+            own = np.round(own) + 0.0 if is_whole else own
         shapes.append(replace(shape, points=own[:-1], missing=float(own[-1]), ends=np.zeros(0)))
-    base = float(_scaled(np.array([found.base]), card.scale, is_whole)[0])
+    base = float(_scaled(np.array([base]), card.scale, is_whole)[0])
     return flags.with_points(points.tolist()), Card(tuple(shapes), base, card.scale)
 
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from toprank.metrics.hit_rates import HitRates
 from toprank.rankers.points.card import Card
 from toprank.rankers.points.card_text import points_text
-from toprank.rankers.points.flags import Flags
+from toprank.rankers.points.flags import Flag, Flags
 from toprank.tree.columns import Column
 from toprank.words.counts import count
 from toprank.words.numbers import percent_text
@@ -18,9 +18,7 @@ from toprank.words.wrapping import wrapped
 WIDTH = 100
 
 
-def page(
-    flags: Flags, card: Card, columns: Sequence[Column], rates: HitRates, base_rate: float, *, exact: bool = False
-) -> str:
+def page(flags: Flags, card: Card, columns: Sequence[Column], rates: HitRates, *, exact: bool = False) -> str:
     """Return a model as text.
 
     Parameters
@@ -29,11 +27,11 @@ def page(
     card : Card
     columns : sequence of Column
     rates : HitRates
-    base_rate : float
     exact : bool, default False
     """
     parts = []
-    start = f"score = {points_text(card.base).removeprefix('+')} + points; {card.scale_text()}"
+    base = points_text(card.base, EXACT if exact else SHORT).removeprefix("+")
+    start = f"score = {base} + points; {card.scale_text()}"
     if len(flags):
         parts.append("\n".join(flag_lines(flags, rates.is_for_new_cases, exact=exact)))
     if len(card):
@@ -45,7 +43,7 @@ def page(
 def flag_lines(flags: Flags, has_rates: bool, *, exact: bool = False) -> list[str]:
     """Return the table of rules: number, points, rule, and on its right cases, hits and the rate of new cases."""
     detail = EXACT if exact else SHORT
-    figures = [_figures(flag.n, flag.positives, flag.hit_rate) for flag in flags]
+    figures = [_figures(flag, has_rates) for flag in flags]
     head = ("cases", "hits", "hit rate" if has_rates else "training rate")
     sizes = [max(len(row[i]) for row in [head, *figures]) for i in range(3)]
     points = [points_text(flag.points, detail) for flag in flags]
@@ -62,9 +60,11 @@ def flag_lines(flags: Flags, has_rates: bool, *, exact: bool = False) -> list[st
     return [line.rstrip() for line in lines]
 
 
-def _figures(n: float, positives: float, rate: float) -> tuple[str, str, str]:
-    share = rate if not math.isnan(rate) else positives / n if n else math.nan
-    return count(n), count(positives), "" if math.isnan(share) else percent_text(share)
+def _figures(flag: Flag, has_rates: bool) -> tuple[str, str, str]:
+    """Cases, hits and rate; empty where unknown, as for a rule that was added by hand."""
+    rate = flag.rate(has_rates)
+    n, positives = ("" if math.isnan(value) else count(value) for value in (flag.n, flag.positives))
+    return n, positives, "" if math.isnan(rate) else percent_text(rate)
 
 
 def _right(cells: Sequence[str], sizes: Sequence[int]) -> str:

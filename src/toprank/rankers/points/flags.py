@@ -66,6 +66,10 @@ class Flag:
         return sum(max(1, int(np.isfinite(c.low)) + int(np.isfinite(c.high))) if c.has_values else 1
                    for c in self.conditions)  # fmt: skip
 
+    def rate(self, has_rates: bool) -> float:
+        """The rate to expect of new cases, or without such rates that of the training cases; NaN if unknown."""
+        return self.hit_rate if has_rates else self.positives / self.n if self.n > 0 else math.nan
+
     @property
     def way(self) -> Way:
         """The conditions, for their wording."""
@@ -138,6 +142,8 @@ class Flags:
             yield bool(features) and all(0 <= f < self.n_features for f in features), "every rule asks for columns"
             yield len(set(features)) == len(features), "a rule has one condition per column"
             yield math.isfinite(flag.points), "points are finite"
+            yield not any(v < 0 or v == math.inf for v in (flag.n, flag.positives)), "counts are not negative"
+            yield math.isnan(flag.hit_rate) or 0 <= flag.hit_rate <= 1, "hit rates are from 0 to 1"
             yield (
                 flag.inside == TOP or (0 <= flag.inside < place and self.flags[flag.inside].inside == TOP),
                 "a flag is inside an earlier one that stands on its own",
@@ -203,8 +209,9 @@ class Flags:
         n_conditions = len(arrays["feature"])
         sizes = [arrays[name].shape == (n_flags,) for name in PER_FLAG]
         sizes += [arrays[name].shape == (n_conditions, *([4] if name == "bits" else [])) for name in PER_CONDITION]
+        if not all(sizes) or at.shape != (n_flags + 1,):
+            raise InputError(DAMAGED.format("all arrays have one entry per rule or condition"))
         rules = [
-            (all(sizes) and at.shape == (n_flags + 1,), "all arrays have one entry per rule or condition"),
             (bool(at[0] == 0 and at[-1] == n_conditions and np.all(at[1:] > at[:-1])), "every rule has conditions"),
             (bool(np.all((arrays["feature"] >= 0) & (arrays["feature"] < len(columns)))), "rules ask for columns"),
             (bool(np.all(arrays["missing"] <= 1)), "a missing value meets a condition or not"),

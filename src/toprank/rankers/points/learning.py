@@ -111,7 +111,7 @@ def learn(
     rules = school.find_rules() if limits.max_rules else []
     grouped = school.make_card(rules) if limits.max_features else []
     rules, points = school.prune(rules, grouped)
-    return Learned(table, rules, grouped, points.in_order(table, grouped, direction))
+    return Learned(table, rules, grouped, points.in_order(table, grouped, direction, lesson.weight))
 
 
 class School:

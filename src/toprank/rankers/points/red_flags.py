@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from copy import copy
 from dataclasses import dataclass, replace
-from numbers import Integral
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -39,12 +40,12 @@ from toprank.rankers.points.editing import (
 from toprank.rankers.points.explanation import PointsExplanation
 from toprank.rankers.points.flag_text import page
 from toprank.rankers.points.flags import TOP, Flag, Flags
-from toprank.rankers.points.learning import Learned, Lesson, Limits, learn
+from toprank.rankers.points.learning import LEAST_ROWS, Learned, Lesson, Limits, learn
 from toprank.rankers.points.shapes import refit
 from toprank.rankers.points.teaching import Teacher, soft_targets
 from toprank.rankers.progress import progress
 from toprank.rankers.unseen import Fold, HeldOut, Unseen, by_folds, held_out_folds
-from toprank.rankers.validation import check_known_labels, check_labels, check_two_labels
+from toprank.rankers.validation import check_known_labels, check_labels, check_two_labels, warn_of_light_weights
 from toprank.words.counts import plural
 
 JUDGED = "the cases that a change was judged on"
@@ -72,8 +73,8 @@ class RedFlags(Ranker):
 
     The score of a case is the sum of the points of the rules that hold for it and of the points of its values on the
     card. Rules are found one by one, each where the cases have most positives beyond what the model expects so far;
-    a rule inside another corrects it ("if also ..."). Cases with shuffled labels would get no rule. What the rules do
-    not explain goes to the card. Outcomes are mixed with what a teacher, gradient boosting by default, predicts for
+    a rule inside another corrects it ("if also ..."). Shuffled labels get no rules, but for rare chance. What the rules
+    do not explain goes to the card. Outcomes are mixed with what a teacher, gradient boosting by default, predicts for
     cases that it has not seen, so that rules follow what holds in general.
 
     Parameters
@@ -187,9 +188,8 @@ class RedFlags(Ranker):
     # --- fitting ------------------------------------------------------------------------------------------------
 
     def _fit_model(self, data: Cases, threads: Threads) -> Unseen | None:
-        direction = read_directions(self.monotonic_cst, data.columns, data.is_categorical, "RedFlags")
-        if direction is None:
-            direction = np.zeros(len(data.columns), np.int8)
+        warn_of_light_weights(self.n_cases_, int(LEAST_ROWS), data.weight)
+        direction = self._directions(data)
         lesson = self._lesson(data)
         folds = [
             replace(fold, own_weight=lesson.own_weight)
@@ -202,13 +202,20 @@ class RedFlags(Ranker):
             model = self._model(
                 learn(lesson.take(fold.inside), own[fold.inside], self._limits, direction, seed, threads)
             )
-            parts.append(HeldOut.from_fold(lesson.cases(), fold, model.decision_function))
+            part = HeldOut.from_fold(lesson.cases(), fold, model.decision_function)
+            parts.append(part if lesson.X is data.X else replace(part, rows=None))  # rows of the lesson, not the table
         learned = learn(lesson, target, self._limits, direction, seed, threads)
-        if len(lesson) >= SEARCH_ROWS:
-            learned = self._refitted(learned, data, threads)
+        n_present = len(data.X) if data.weight is None else np.count_nonzero(data.weight)
+        if n_present > SEARCH_ROWS and lesson.X is not data.X:
+            learned = self._refitted(learned, data, direction, lesson.weight, threads)
         model = self._model(learned)
         self.flags_, self.card_ = _with_figures(model.flags, data), model.card
         return Unseen(parts, by_folds(len(parts))) if parts else None
+
+    def _directions(self, data: Cases) -> np.ndarray:
+        """Direction of each column, int8 (n_features,); 0 for any."""
+        found = read_directions(self.monotonic_cst, data.columns, data.is_categorical, "RedFlags")
+        return np.zeros(len(data.columns), np.int8) if found is None else found
 
     def _lesson(self, data: Cases) -> Lesson:
         """The cases to learn from: distinct ones, unless given folds refer to rows of the table."""
@@ -258,8 +265,13 @@ class RedFlags(Ranker):
             flags.append(Flag(conditions, value, inside))
         return FlagsAndCard(_in_print_order(flags, len(self.columns_)), card)
 
-    def _refitted(self, learned: Learned, data: Cases, threads: Threads) -> Learned:
-        """The same rules and groups of bins, with log-odds fitted on all rows of the table."""
+    def _refitted(
+        self, learned: Learned, data: Cases, direction: np.ndarray, lesson_weight: np.ndarray, threads: Threads
+    ) -> Learned:
+        """The same rules and groups of bins, with log-odds fitted on the outcomes of all rows of the table.
+
+        Rules that no longer raise the score are dropped, with those inside them.
+        """
         unscaled = FlagsAndCard(
             Flags(tuple(
                 Flag(tuple(learned.table.condition(f, mask, self.columns_[f]) for f, mask in rule.masks.items()), 1.0)
@@ -274,8 +286,17 @@ class RedFlags(Ranker):
         group_of = [groups[:, each.feature].astype(np.int64) for each in learned.grouped]
         weight = np.ones(len(data.X)) if data.weight is None else data.weight
         priors = [each.values for each in learned.grouped]
-        points = refit(holds, group_of, priors, data.is_positive.astype(np.float64), weight, threads)
-        return replace(learned, points=points)
+        target, rules = data.is_positive.astype(np.float64), list(learned.rules)
+        while True:
+            points = refit(holds, group_of, priors, target, weight, threads)
+            weak = {
+                id(rule) for rule, beta in zip(rules, points.rules, strict=True) if rule.parent is None and beta <= 0
+            }
+            kept = [i for i, rule in enumerate(rules) if id(rule) not in weak and id(rule.parent) not in weak]
+            if len(kept) == len(rules):
+                points = points.in_order(learned.table, learned.grouped, direction, lesson_weight)
+                return replace(learned, rules=rules, points=points)
+            rules, holds = [rules[i] for i in kept], [holds[i] for i in kept]
 
     def _set_cutoff(self, data: Any, threads: Threads, unseen: Unseen | None) -> None:
         super()._set_cutoff(data, threads, unseen)
@@ -364,7 +385,7 @@ class RedFlags(Ranker):
         check_is_fitted(self)
         out = np.zeros(len(self.columns_))
         for flag in self.flags_:
-            share = min(flag.n / self.n_cases_, 1.0)
+            share = min(flag.n / self.n_cases_, 1.0) if flag.n >= 0 else 0.0  # unknown for rules added by hand
             for condition in flag.conditions:
                 out[condition.feature] += abs(flag.points) * np.sqrt(share * (1 - share)) / len(flag.conditions)
         for shape in self.card_.shapes:
@@ -384,7 +405,7 @@ class RedFlags(Ranker):
         X, y : table and outcomes
             Cases to judge the change on, which the model was not trained on; its new hit rates come from them.
         refit_on : tuple of table and outcomes, optional
-            Cases to fit the points of the other rules and of the card on again; by default they stay.
+            Cases to refit the points of the other rules and of the card on; by default they stay.
 
         Returns
         -------
@@ -392,15 +413,17 @@ class RedFlags(Ranker):
             `model` is the changed model; its text says what the change costs. The model itself stays as it is.
         """
         place = self._place(number)
-        return self._changed(self.flags_.without(place), f"dropped rule {number}: {self.flags_[place].text()}", X, y,
-                             refit_on)  # fmt: skip
+        flags = self.flags_.without(place)
+        n_inside = len(self.flags_) - len(flags) - 1
+        inside = f", and {plural(n_inside, 'rule')} inside it" if n_inside else ""
+        return self._changed(flags, f"dropped rule {number}: {self.flags_[place].text()}{inside}", X, y, refit_on)
 
     def with_points(self, number: int, points: float, X: Any, y: Any) -> Change:
-        """Give a rule other points, and judge the change; parameters as in `without_rule`."""
+        """Change the points of a rule, and judge the change; parameters as in `without_rule`."""
         place = self._place(number)
-        old = self.flags_[place]
-        changed = [float(points) if i == place else flag.points for i, flag in enumerate(self.flags_)]
-        text = f"rule {number} has {points_text(float(points))} instead of {points_text(old.points)}: {old.text()}"
+        old, points = self.flags_[place], _checked_points(points)
+        changed = [points if i == place else flag.points for i, flag in enumerate(self.flags_)]
+        text = f"rule {number} has {points_text(points)} instead of {points_text(old.points)}: {old.text()}"
         return self._changed(self.flags_.with_points(changed), text, X, y, None)
 
     def with_rule(
@@ -434,16 +457,18 @@ class RedFlags(Ranker):
                 "RedFlags.with_rule needs the points of the new rule, got neither points nor refit_on. "
                 "Hint: pass points=10, or refit_on=(X, y) with the training cases."
             )
-        flag = Flag(written_conditions(conditions, self.columns_), 0.0 if points is None else float(points))
+        flag = Flag(written_conditions(conditions, self.columns_), 0.0 if points is None else _checked_points(points))
         flags = with_flag(self.flags_, flag)
         change = self._changed(flags, "", X, y, refit_on)
         return replace(change, text=added_text(change.model.flags_[-1]))
 
     def _place(self, number: int) -> int:
         check_is_fitted(self)
+        if not len(self.flags_):
+            raise InputError("This model has no rules to change. Hint: `with_rule` adds one.")
         if isinstance(number, bool) or not isinstance(number, int | np.integer) or not 1 <= number <= len(self.flags_):
             raise InputError(
-                f"number must be that of a rule, from 1 to {len(self.flags_)}, got {number!r}. "
+                f"number must be a rule number, from 1 to {len(self.flags_)}, got {number!r}. "
                 "Hint: to_text() numbers the rules."
             )
         return int(number) - 1
@@ -455,9 +480,12 @@ class RedFlags(Ranker):
         with Threads(resolve_n_jobs(self.n_jobs)) as threads:
             other.flags_, other.card_ = flags, self.card_
             if refit_on is not None:
-                past, past_positive = self._cases_to_judge(*refit_on)
-                other.flags_, other.card_ = refitted(flags, self.card_, past, past_positive, threads)
-                other.flags_ = _with_figures(other.flags_, Cases(past, past_positive, None, self.columns_))
+                past, past_positive = self._cases_to_judge(*_pair(refit_on))
+                cases = Cases(past, past_positive, None, self.columns_)
+                other.flags_, other.card_ = refitted(
+                    flags, self.card_, past, past_positive, self._directions(cases), self.points is not None, threads
+                )
+                other.flags_ = _with_figures(other.flags_, cases)
             score = other._score_rows(matrix, threads)
             unseen = Unseen([HeldOut(score, is_positive, np.ones(len(score)))], JUDGED)
             other._set_cutoff(Cases(matrix, is_positive, None, self.columns_), threads, unseen)
@@ -501,7 +529,7 @@ class RedFlags(Ranker):
             Numbers with all their digits, and every category.
         """
         check_is_fitted(self)
-        return page(self.flags_, self.card_, self.columns_, self.rates_, self.base_rate_, exact=exact)
+        return page(self.flags_, self.card_, self.columns_, self.rates_, exact=exact)
 
     def to_plain(self) -> dict[str, Any]:
         """Return the model as plain values for other programs: class, columns, rules, card. `save` keeps everything."""
@@ -533,6 +561,20 @@ class RedFlags(Ranker):
         super()._from_arrays(arrays)
         self.flags_ = Flags.from_arrays(without_prefix(arrays, "flags_"), self.columns_)
         self.card_ = Card.from_arrays(without_prefix(arrays, "card_"), self.columns_)
+
+
+def _checked_points(points: Any) -> float:
+    """Points that a user gives, as a finite number."""
+    if isinstance(points, bool) or not isinstance(points, Real) or not math.isfinite(points):
+        raise InputError(f"points must be a finite number, got {points!r}. Hint: 10 points multiply the odds by 2.72.")
+    return float(points)
+
+
+def _pair(refit_on: Any) -> tuple[Any, Any]:
+    """A table and its outcomes."""
+    if not isinstance(refit_on, tuple | list) or len(refit_on) != 2:
+        raise InputError("refit_on must be a pair of a table and its outcomes. Hint: pass refit_on=(X, y).")
+    return refit_on[0], refit_on[1]
 
 
 def _in_print_order(flags: list[Flag], n_features: int) -> Flags:

@@ -95,7 +95,7 @@ class SearchLimits:
 
 
 class RuleSearch:
-    """Searches rules for rows that have more positives than a model expects.
+    """Searches for rules whose rows have more positives than a model expects.
 
     Parameters
     ----------
@@ -302,7 +302,7 @@ class RuleSearch:
         less = self._with_rows(less, start.rows, [f for f in masks if f not in start.masks])
         found = self._candidates(less, values, either_sign)
         value, f, slot = max(self._offers(found), default=(-np.inf, -1, -1))
-        if value <= rule.value + 1e-9:
+        if value <= rule.value + 1e-9 * max(1.0, abs(rule.value)):  # relative, for large weights
             return rule
         return self._with_rows(self._extended(found, f, slot), less.rows, [f])
 

@@ -215,14 +215,15 @@ class Refit:
     worth: np.ndarray
     score: np.ndarray
 
-    def in_order(self, table: BinTable, grouped: Sequence[Grouped], direction: np.ndarray) -> Refit:
+    def in_order(self, table: BinTable, grouped: Sequence[Grouped], direction: np.ndarray, weight: np.ndarray) -> Refit:
         """The same with the groups of monotone features in order: neighbours that are not get their mean."""
         groups = list(self.groups)
         for place, each in enumerate(grouped):
             sign = int(direction[each.feature])
             known = int(each.group[:-1].max()) + 1
             if sign:
-                mass = np.bincount(each.group[table.by_column[each.feature]], minlength=len(groups[place]))[:known]
+                of_rows = each.group[table.by_column[each.feature]]
+                mass = np.bincount(of_rows, weight, len(groups[place]))[:known]
                 ordered = isotonic_regression(groups[place][:known], sample_weight=mass + 1e-9, increasing=sign > 0)
                 groups[place] = np.append(ordered, groups[place][known:])
         return replace(self, groups=groups)

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.utils.validation import has_fit_parameter
 from threadpoolctl import threadpool_limits
 
 from toprank._core.threads import Threads
@@ -39,7 +40,8 @@ class Teacher:
         self, lesson: Lesson, tasks: Sequence[tuple[np.ndarray, list[np.ndarray]]], threads: Threads
     ) -> list[list[np.ndarray]]:
         """For each task fit on some rows and predict others; return the rates of each set of rows."""
-        return threads.run(lambda task: self._predict(lesson, *task), list(tasks))
+        with threadpool_limits(1, "blas"):  # once for all threads: each would restore what it found
+            return threads.run(lambda task: self._predict(lesson, *task), list(tasks))
 
     def _predict(self, lesson: Lesson, inside: np.ndarray, others: list[np.ndarray]) -> list[np.ndarray]:
         is_positive, weight = lesson.is_positive[inside], lesson.weight[inside]
@@ -50,7 +52,12 @@ class Teacher:
         X[:, is_empty] = 0.0
         model = self._new_model()
         is_weighted = not np.all(weight == weight[0])
-        with threadpool_limits(1):  # sums in parallel depend on the number of threads
+        if is_weighted and not has_fit_parameter(model, "sample_weight"):
+            raise InputError(
+                f"The teacher {type(model).__name__} must accept sample_weight: equal cases are merged and weighted. "
+                "Hint: use HistGradientBoostingClassifier, which also reads missing values."
+            )
+        with threadpool_limits(1, "openmp"):  # sums in parallel depend on the number of threads
             model.fit(X, is_positive.astype(np.int8), **({"sample_weight": weight} if is_weighted else {}))
             found = []
             for rows in others:
