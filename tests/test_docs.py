@@ -118,6 +118,7 @@ def test_examples_of_neighbours_run(capsys):
     assert "nearest known negatives:" in printed
 
 
+@pytest.mark.slow
 def test_examples_of_red_flags_run(capsys):
     names: dict[str, Any] = {}
     for block in blocks("docs/red-flags.md"):

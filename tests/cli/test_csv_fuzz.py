@@ -43,6 +43,7 @@ def compare_readers(folder, seed: int, n_files: int) -> tuple[int, int]:
     return n_read, n_refused
 
 
+@pytest.mark.slow
 def test_fuzzed_files_are_read_as_python_reads_them_or_refused(tmp_path):
     n_read, n_refused = compare_readers(tmp_path, 0, 400)
     assert n_read > 120

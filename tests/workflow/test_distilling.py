@@ -137,6 +137,7 @@ def test_a_taught_tree_ranks_a_campaign_better_than_a_plain_one():
     assert np.mean(gains) > 0.0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("student", [MetaAP(max_depth=2), CostTree(), TreeRank(max_depth=2, cv=0)])
 def test_any_readable_ranker_can_be_taught_on_any_frame(student):
     X, y = make_cases(300)

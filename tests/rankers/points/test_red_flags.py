@@ -65,7 +65,7 @@ def test_it_ranks_new_cases_better_than_its_card_alone(campaign):
     assert precision[0] > precision[1] + 0.05
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 def test_shuffled_labels_get_no_rule(seed):
     data = make_audit(3_000, random_state=seed)
     y = np.random.default_rng(seed).permutation(data.y)
@@ -105,10 +105,11 @@ def test_a_teacher_is_asked_about_cases_that_it_has_not_seen(campaign):
 @pytest.mark.parametrize("limits", [(3, 2, 5, 2, 3), (20, 4, 12, 4, 4), (0, 1, 1, 3, 2), (4, 3, 40, 0, 5)])
 def test_limits_hold_strictly(campaign, limits):
     rules, conditions, total, features, bins = limits
+    part = campaign.take(slice(0, 6000))
     model = RedFlags(
         **PLAIN, max_rules=rules, max_conditions=conditions, max_total_conditions=total, max_features=features,
         max_bins_per_feature=bins,
-    ).fit(campaign.X, campaign.y)  # fmt: skip
+    ).fit(part.X, part.y)  # fmt: skip
     assert len(model.flags_) <= rules
     assert all(flag.n_conditions <= conditions for flag in model.flags_)
     assert model.flags_.n_conditions <= total
