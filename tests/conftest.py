@@ -11,7 +11,7 @@ os.environ |= {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
 # Kernels compile first: the first example takes long.
 steady = settings(deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 
-settings.register_profile("default", steady, max_examples=20)
+settings.register_profile("default", steady, max_examples=14)
 settings.register_profile("quick", steady, max_examples=6)
 settings.register_profile("thorough", steady, max_examples=1000, derandomize=False)
 settings.load_profile("default")
