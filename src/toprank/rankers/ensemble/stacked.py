@@ -114,9 +114,9 @@ class StackedRanker(Ranker):
     Parameters
     ----------
     rankers : list of rankers or of (name, ranker) pairs, or None
-        The members. None: `MetaAPForest`, `SGBAP`, `LogisticBoost` and `TreeRankForest`; without XGBoost only the
-        forests, with a warning. Members keep their parameters, except that n_jobs, and a random_state of None, become
-        those of the stack.
+        The members. None: `MetaAPForest`, `SGBAP`, `LogisticBoost`, `TreeRankForest` and `ScorecardTree`; without
+        XGBoost no boosting, with a warning. Members keep their parameters, except that n_jobs, and a random_state of
+        None, become those of the stack.
     cv : int, splitter or iterable of splits, default 5
         Folds of the stack. 0: equal weights, and training rates only.
     budget : int, float or None
