@@ -6,7 +6,8 @@ from scipy.special import expit
 
 from toprank.errors import InputError
 from toprank.metrics import average_precision
-from toprank.rankers.ensemble.blending import PULL, Blend, LogOddsMap, fit_log_odds_map, fit_logistic
+from toprank.rankers.ensemble.blending import PULL, Blend
+from toprank.rankers.log_odds import LogOddsMap, fit_log_odds_map, fit_logistic
 
 
 def held_out(n=2000, seed=0, n_rankers=2, noise=(0.5, 2.0)):

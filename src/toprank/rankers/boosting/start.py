@@ -8,8 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from scipy.optimize import minimize
-from scipy.special import expit, logit
+from scipy.special import logit
 from sklearn.base import clone
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import has_fit_parameter
@@ -19,6 +18,7 @@ from toprank.data.cases import Cases
 from toprank.errors import InputError, InputTypeError
 from toprank.files.model_file import model_from_arrays, model_to_arrays, without_prefix
 from toprank.rankers.base import Ranker
+from toprank.rankers.log_odds import fit_logistic
 from toprank.rankers.unseen import Fold, held_out_folds
 from toprank.register import BY_NAME
 from toprank.tree.columns import Column, Usual
@@ -66,19 +66,10 @@ class Start:
             return cls(model, 0.0, math.log((positives + 1) / (negatives + 1)), least)
         # Platt (1999): targets a little inside 0 and 1 keep the slope finite where scores separate the classes.
         target = np.where(is_positive, (positives + 1) / (positives + 2), 1 / (negatives + 2))
-        unit, total = (value - center) / width, weight.sum()
-
-        def loss(line: np.ndarray) -> tuple[float, np.ndarray]:
-            odds = line[0] * unit + line[1]
-            away = weight * (expit(odds) - target)
-            return (
-                float(np.sum(weight * (np.logaddexp(0.0, odds) - target * odds)) / total),
-                np.array([np.sum(away * unit), away.sum()]) / total,
-            )
-
-        first = np.array([0.0, math.log((positives + 1) / (negatives + 1))])
-        slope, level = minimize(loss, first, jac=True, method="L-BFGS-B", bounds=[(0.0, None), (None, None)]).x.tolist()
-        return cls(model, slope / width, level - slope / width * center, least)
+        unit, none = ((value - center) / width)[:, None], np.zeros(1)
+        slopes, level = fit_logistic(unit, weight * target, weight, lowest=none, pull=0.0, towards=none)
+        slope = float(slopes[0]) / width
+        return cls(model, slope, level - slope * center, least)
 
     def with_usual(self, X: np.ndarray, weight: np.ndarray, threads: Threads) -> Start:
         """The same with mean and usual scores of these rows."""

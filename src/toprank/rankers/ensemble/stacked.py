@@ -23,8 +23,9 @@ from toprank.explain.values import Originals, originals_by_feature
 from toprank.files.head import check_cutoff
 from toprank.files.model_file import numbered_parts
 from toprank.rankers.base import RANKER_CONSTRAINTS, Ranker
-from toprank.rankers.ensemble.blending import Blend, LogOddsMap
+from toprank.rankers.ensemble.blending import Blend
 from toprank.rankers.growth import CV
+from toprank.rankers.log_odds import LogOddsMap
 from toprank.rankers.progress import progress
 from toprank.rankers.unseen import Fold, HeldOut, Unseen, by_folds, held_out_folds
 from toprank.register import BY_NAME
