@@ -20,11 +20,13 @@ from toprank.tree.bin_mapper import SAMPLE_ROWS, BinMapper, Binned, center_and_s
 from toprank.tree.columns import Column
 from toprank.tree.exact_splitter import ExactSplitter, Presorted
 from toprank.tree.histogram_splitter import HistogramSplitter
-from toprank.tree.weights import RowWeights, integer_weights
+from toprank.tree.weights import RowWeights, balanced_weights, integer_weights
 
 
 class BinnedCases(Cases):
     """Binned cases, or cases with sorted values: ready to grow trees from.
+
+    With `classes_alike` positives count as much as negatives for the bins, which are then narrow where positives are.
 
     Attributes
     ----------
@@ -41,6 +43,7 @@ class BinnedCases(Cases):
         *,
         splitter: str = "hist",
         max_bins: int = MAX_BINS,
+        classes_alike: bool = False,
         threads: Threads | None = None,
     ):
         super().__init__(X, is_positive, weight, columns)
@@ -49,7 +52,8 @@ class BinnedCases(Cases):
             self._presorted = Presorted(X, self.n_categories, midpoints=splitter == "midpoint")
             has_missing = self._presorted.has_missing
         else:
-            self.mapper = BinMapper(max_bins).fit(X, self.n_categories, weight, threads)
+            counted = balanced_weights(is_positive, weight) if classes_alike else weight
+            self.mapper = BinMapper(max_bins).fit(X, self.n_categories, counted, threads)
             self.binned = self.mapper.transform(X, threads)
             has_missing = self.binned.has_missing
         self.columns = [replace(c, has_missing=bool(m)) for c, m in zip(columns, has_missing, strict=True)]

@@ -73,6 +73,23 @@ def integer_weights(is_positive: np.ndarray, sample_weight: np.ndarray | None = 
     return RowWeights(*_both(is_positive, sample_weight / unit), unit)
 
 
+def balanced_weights(is_positive: np.ndarray, sample_weight: np.ndarray | None = None) -> np.ndarray:
+    """Weights with which all positives together count as much as all negatives, float64 (n,).
+
+    Examples
+    --------
+    >>> balanced_weights(np.array([True, False, False, False])).tolist()
+    [3.0, 1.0, 1.0, 1.0]
+    """
+    weights = integer_weights(is_positive, sample_weight)
+    positive = weights.sum_of_positive
+    negative = weights.sum_of_total - positive
+    if not positive or not negative:
+        return weights.total.astype(np.float64)
+    common = math.gcd(positive, negative)  # whole weights stay whole, and their sums exact
+    return weights.total * np.where(is_positive, float(negative // common), float(positive // common))
+
+
 def _both(is_positive: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Positive and total weight of each row, rounded."""
     total = np.rint(weight).astype(WEIGHT)

@@ -15,6 +15,7 @@ from toprank.rankers.points.rule_search import BinRule, RuleSearch, SearchLimits
 from toprank.rankers.points.shapes import HELD_OUT_SHARE, Grouped, Refit, boost_shapes, cut_shapes, refit
 from toprank.tree.columns import Column
 from toprank.tree.rows import find_equal_rows, row_hashes
+from toprank.tree.weights import balanced_weights
 
 MAX_BINS = 32
 """Bins of a number: thresholds lie between them."""
@@ -76,13 +77,6 @@ class Lesson:
     def __len__(self) -> int:
         return len(self.X)
 
-    @property
-    def balanced_weight(self) -> np.ndarray:
-        """Weights with which both classes count alike, so that bins are narrow where rare positives are."""
-        positive = np.where(self.is_positive, self.weight, 0.0)
-        negative = self.weight - positive
-        return positive / max(positive.sum(), 1e-300) + negative / max(negative.sum(), 1e-300)
-
     def take(self, rows: np.ndarray) -> Lesson:
         """Some of the cases."""
         return Lesson(self.X[rows], self.is_positive[rows], self.weight[rows], self.own_weight[rows], self.columns)
@@ -106,7 +100,8 @@ def learn(
     lesson: Lesson, target: np.ndarray, limits: Limits, direction: np.ndarray, seed: int, threads: Threads
 ) -> Learned:
     """Learn rules and a card from cases and their soft targets, float64 (n,)."""
-    table = BinTable.from_rows(lesson.X, lesson.cases().n_categories, lesson.balanced_weight, MAX_BINS, threads)
+    weight = balanced_weights(lesson.is_positive, lesson.weight)  # bins are narrow where rare positives are
+    table = BinTable.from_rows(lesson.X, lesson.cases().n_categories, weight, MAX_BINS, threads)
     school = School(table, lesson, target, limits, direction, seed, threads)
     rules = school.find_rules() if limits.max_rules else []
     grouped = school.make_card(rules) if limits.max_features else []

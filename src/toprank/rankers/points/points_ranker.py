@@ -91,7 +91,9 @@ class PointsRanker(Ranker):
         self, matrix: np.ndarray, is_positive: np.ndarray, weight: np.ndarray | None, threads: Threads
     ) -> BinnedCases:
         check_finite(matrix, self.columns_)
-        return BinnedCases(matrix, is_positive, weight, self.columns_, max_bins=MAX_BINS, threads=threads)
+        return BinnedCases(
+            matrix, is_positive, weight, self.columns_, max_bins=MAX_BINS, classes_alike=True, threads=threads
+        )
 
     @property
     def _scale(self) -> float:
