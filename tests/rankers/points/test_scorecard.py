@@ -225,3 +225,31 @@ def test_a_file_gives_the_same_text(tmp_path):
     loaded = load(tmp_path / "model.toprank")
     assert loaded.to_text() == model.to_text()
     assert loaded.card_tree_ == model.card_tree_
+
+
+def rare_curve(shape, n=3000):
+    """A number whose log-odds follow a curve, and outcomes."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=n)
+    return pd.DataFrame({"x": x}), (rng.random(n) < 1 / (1 + np.exp(3 - shape(x)))).astype(int)
+
+
+@pytest.mark.parametrize("shape", [lambda x: 1.2 * x, lambda x: x**2, lambda x: 2 - x**2], ids=["line", "u", "hump"])
+def test_few_bins_follow_the_curve(shape):
+    # Bins were once merged without a refit: a U became one bin, and a line of 2 bins claimed three times the rate.
+    X, y = rare_curve(shape)
+    most = 3 if shape(1.0) == shape(-1.0) else 2
+    few = Scorecard(max_bins_per_feature=most, points=None, cv=0).fit(X, y)
+    assert few.card_.shapes[0].n_bins == most
+    assert few.card_.shapes[0].is_stepped
+    rate = 1 / (1 + np.exp(-few.decision_function(X)))
+    assert rate.mean() == pytest.approx(y.mean(), rel=0.02)
+    assert few.score(X, y) > 1.25 * y.mean()
+
+
+def test_a_missing_value_that_training_did_not_have_gets_no_points():
+    # It once got the points of the lowest value: +41 or -38, depending on how a 0/1 column was coded.
+    X, y = rare_curve(lambda x: 1.2 * x)
+    for column in (X.x, -X.x, (X.x > 0) * 1.0):
+        model = Scorecard(cv=0).fit(pd.DataFrame({"x": column}), y)
+        assert model.card_.shapes[0].missing == 0

@@ -21,7 +21,7 @@ from toprank._core.backfit import add_by_bin, move_term, slopes_by_bin
 from toprank.data.binned_cases import BinnedCases
 from toprank.data.cases import sample_cases
 from toprank.rankers.points.card import Card
-from toprank.rankers.points.terms import KINDS, Term, dot, make_term
+from toprank.rankers.points.terms import KINDS, Term, dot, make_term, stepped_term
 from toprank.tree.rows import find_equal_rows
 from toprank.tree.weights import integer_weights
 
@@ -69,7 +69,7 @@ class Rows:
         """The rows of a binned table with weight, or a sample of them."""
         weights = integer_weights(data.is_positive, data.weight)
         rows, row_weight = sample_cases(data.is_positive, weights.total, FIT_ROWS)
-        codes = np.column_stack([data.is_positive, *(data.codes(f)[0] for f in range(data.X.shape[1]))])[rows]
+        codes = np.column_stack([data.is_positive[rows], *(data.codes(f)[0][rows] for f in range(data.X.shape[1]))])
         first, of_row = find_equal_rows(codes.astype(np.float64, order="C"))
         which = np.full(len(data.X), -1)
         which[rows] = of_row
@@ -82,9 +82,9 @@ class Rows:
         weights = integer_weights(data.is_positive, weight)
         used = self.which >= 0
         total = np.bincount(self.which[used], weights.total[used], len(self.weight)) * weights.unit
-        return self.of(total)
+        return self.reweighted(total)
 
-    def of(self, weight: np.ndarray) -> Rows:
+    def reweighted(self, weight: np.ndarray) -> Rows:
         """The rows with these weights, float64 (m,), without rows of weight 0."""
         kept = np.flatnonzero(weight > 0)
         place = np.full(len(weight) + 1, -1)
@@ -201,12 +201,19 @@ class AdditiveModel:
         """The card of the terms in log-odds; the mean points of each column are 0."""
         shapes, base = [], self.base
         for term, own, spread in zip(self.terms, self.coefficients, self.spreads().tolist(), strict=True):
-            mass = self.rows.mass(term.feature, len(term.design))
-            mean = float((mass * dot(term.design, own)).sum() / mass.sum())
+            shape, mean = term.shape(own, self.rows.mass(term.feature, len(term.design)))
             if spread >= LEAST_SPREAD:
-                shapes.append(term.shape(own, -mean))
+                shapes.append(shape)
             base += mean
         return Card(tuple(shapes), base)
+
+    def with_few_bins(self, data: BinnedCases, most: int) -> AdditiveModel:
+        """The model with at most `most` flat bins per number, fitted again."""
+        terms = []
+        for term, own in zip(self.terms, self.coefficients, strict=True):
+            mass = self.rows.mass(term.feature, len(term.design))
+            terms.append(stepped_term(data, term, dot(term.design, own), mass, most))
+        return AdditiveModel([term for term in terms if term.n_coefficients], self.rows, self.alpha).fit()
 
 
 def fit_additive(

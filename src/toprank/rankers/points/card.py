@@ -219,6 +219,12 @@ class Card:
         """Number of bins and categories of all features, missing values apart."""
         return sum(shape.n_bins for shape in self.shapes)
 
+    @property
+    def most(self) -> float:
+        """Bound on the size of a score."""
+        with np.errstate(over="ignore"):
+            return abs(self.base) + sum(shape.largest for shape in self.shapes)
+
     def shape_of(self, feature: int) -> Shape | None:
         """The shape of a feature; None if it has no points."""
         return next((shape for shape in self.shapes if shape.feature == feature), None)
@@ -344,9 +350,7 @@ class Card:
             yield from shape._rules(n_features)
         yield len(set(self.features.tolist())) == len(self.shapes), "a feature has one shape"
         yield math.isfinite(self.scale) and self.scale > 0, "points per unit of log-odds are a positive number"
-        with np.errstate(over="ignore"):
-            most = abs(self.base) + sum(shape.largest for shape in self.shapes)
-        yield math.isfinite(most), "points add up to a finite score"
+        yield math.isfinite(self.most), "points add up to a finite score"
 
     # --- text ---------------------------------------------------------------------------------------------------
 
@@ -400,20 +404,10 @@ LEAST_DIFFERENCE = 0.1
 """Bins of a finished card differ by more than this, in log-odds, or become one: 3 points, if 20 double the odds."""
 
 
-def finished(card: Card, scale: float, has_whole_points: bool, max_bins: int | None = None) -> Card:
-    """A card in log-odds on the scale of its points, whole if asked, and with no more bins than matter.
-
-    `max_bins` is the largest number of bins of a number column; None for no limit.
-    """
+def finished(card: Card, scale: float, has_whole_points: bool) -> Card:
+    """A card in log-odds on the scale of its points, whole if asked, and with no more bins than matter."""
     whole = card.scaled(scale).rounded() if has_whole_points else card.scaled(scale)
-    shapes = []
-    for shape in whole.simplified(LEAST_DIFFERENCE * scale).shapes:
-        tolerance, fewer = LEAST_DIFFERENCE * scale, shape
-        while max_bins is not None and not shape.is_categorical and fewer.n_bins > max_bins:
-            tolerance *= 1.25
-            fewer = shape.simplified(tolerance)
-        shapes.append(fewer)
-    return Card(tuple(shapes), whole.base, scale)
+    return whole.simplified(LEAST_DIFFERENCE * scale)
 
 
 def scale_of(edges: np.ndarray) -> float:

@@ -204,6 +204,8 @@ class CardTree:
         yield np.isfinite(self.threshold).all(), "thresholds are finite"
         yield len(self.corrections) == self.n_leaves, "every leaf has a card"
         yield all(each.scale == self.card.scale for each in self.corrections), "all cards have the same scale"
+        most = self.card.most + max(each.most for each in self.corrections)
+        yield bool(np.isfinite(most)), "points add up to a finite score"
 
 
 # --- growing ------------------------------------------------------------------------------------------------------

@@ -101,8 +101,8 @@ class PointsRanker(Ranker):
         return 1.0 if self.points is None else self.points / math.log(2.0)
 
     def _finished(self, card: Card) -> Card:
-        """A card in log-odds on the scale of its points, with as many bins as it may have."""
-        return finished(card, self._scale, self.points is not None, self.max_bins_per_feature)
+        """A card in log-odds on the scale of its points."""
+        return finished(card, self._scale, self.points is not None)
 
     @abstractmethod
     def _candidates(self, data: BinnedCases, rows: Rows, terms: list[Term], alphas: Sequence[float]) -> list[Scored]:
@@ -176,8 +176,10 @@ class PointsRanker(Ranker):
     def _reasons(
         self, matrix: np.ndarray, n_reasons: int, originals: Originals, gain: np.ndarray | None
     ) -> list[list[Reason]]:
-        log_odds = self._points_of(matrix)[1] / self._scale
-        return strongest(log_odds, self.columns_, matrix, n_reasons, originals, gain)
+        return strongest(self._contributions(matrix), self.columns_, matrix, n_reasons, originals, gain)
+
+    def _contributions(self, matrix: np.ndarray) -> np.ndarray:
+        return self._points_of(matrix)[1] / self._scale
 
     def explain(self, X: Any) -> list[PointsExplanation]:
         """Explain the score of each row: the points of its values, which add up to the score."""

@@ -37,7 +37,7 @@ class Scorecard(PointsRanker):
     max_features : int or None
         Most columns with points; those with the largest spread are kept.
     max_bins_per_feature : int or None
-        Most bins of a number column, at least 2; neighbours that differ least are merged.
+        Most bins of a number column, at least 2, each with one number of points: those that follow its curve best.
     monotonic_cst : array-like of int, or dict of column names, or None
         1: points must not fall as the number rises; -1: must not rise; 0: free. As in scikit-learn.
     cv : int, splitter or iterable, default 5
@@ -116,7 +116,8 @@ class Scorecard(PointsRanker):
         self.random_state = random_state
 
     def _candidates(self, data: BinnedCases, rows: Rows, terms: list[Term], alphas: Sequence[float]) -> list[Scored]:
-        return [self._finished(model.card()) for model in fits_by_alpha(rows, terms, alphas, self.max_features)]
+        models = fits_by_alpha(data, rows, terms, alphas, self.max_features, self.max_bins_per_feature)
+        return [self._finished(model.card()) for model in models]
 
     def _candidate_names(self, alphas: Sequence[float]) -> dict[str, np.ndarray]:
         return {"alpha": np.array(alphas, np.float64)}
@@ -161,10 +162,15 @@ def start_text(card: Card) -> str:
 
 
 def fits_by_alpha(
-    rows: Rows, terms: Sequence[Term], alphas: Sequence[float], max_features: int | None
+    data: BinnedCases,
+    rows: Rows,
+    terms: Sequence[Term],
+    alphas: Sequence[float],
+    max_features: int | None,
+    max_bins: int | None,
 ) -> list[AdditiveModel]:
-    """Additive models for falling penalties, each started from the one before."""
+    """Additive models for falling penalties, each started from the one before; None for no limit."""
     found: list[AdditiveModel] = []
     for alpha in alphas:
         found.append(fit_additive(rows, terms, alpha, max_features, found[-1] if found else None))
-    return found
+    return found if max_bins is None else [model.with_few_bins(data, max_bins) for model in found]

@@ -122,11 +122,12 @@ class ScorecardTree(PointsRanker):
     # --- fitting ------------------------------------------------------------------------------------------------
 
     def _candidates(self, data: BinnedCases, rows: Rows, terms: list[Term], alphas: Sequence[float]) -> list[Scored]:
-        models = fits_by_alpha(rows, terms, alphas, self.max_features)
+        models = fits_by_alpha(data, rows, terms, alphas, self.max_features, self.max_bins_per_feature)
         cards = [self._finished(model.card()) for model in models]
         found: list[Scored] = [CardTree.from_card(card) for card in cards]
         at = alphas.index(grown_alpha(alphas))
-        own = terms if self.max_features is None else models[at].terms
+        is_limited = self.max_features is not None or self.max_bins_per_feature is not None
+        own = models[at].terms if is_limited else terms
         grown = grow(models[at], own, self.max_depth, self.max_terms, self.min_class_leaf)
         return found + [grown.tree(cards[at], d, self._finished) for d in range(1, self.max_depth + 1)]
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from toprank._core.shapes import cut_into_groups
 from toprank.data.binned_cases import BinnedCases
 from toprank.rankers.points.card import Shape, scale_of
 
@@ -71,11 +72,20 @@ class Term:
         """The penalty of each coefficient before the data are seen, float64 (n_coefficients,)."""
         return alpha * np.array(list(PENALTIES.values()))[self.kind]
 
-    def shape(self, coefficients: np.ndarray, shift: float = 0.0) -> Shape:
-        """Points of the column, with `shift` added to all of them."""
-        points, ends = dot(self.points, coefficients) + shift, dot(self.ends, coefficients) + shift
-        missing = float(dot(self.missing[None, :], coefficients)[0]) + shift
-        return Shape(self.feature, self.edges, points, missing, self.is_categorical, ends)
+    def shape(self, coefficients: np.ndarray, mass: np.ndarray) -> tuple[Shape, float]:
+        """Points of the column, 0 on average, and the average that was taken off.
+
+        `mass` is the weight of each training bin, missing values last. Values that no row has, a missing one or a
+        category, get the average: no points.
+        """
+        value = dot(self.design, coefficients)
+        mean = float((mass * value).sum() / mass.sum())
+        points, ends = dot(self.points, coefficients) - mean, dot(self.ends, coefficients) - mean
+        if self.is_categorical:
+            points[mass[:-1] == 0] = 0.0
+            ends = points
+        missing = float(value[-1]) - mean if mass[-1] > 0 else 0.0
+        return Shape(self.feature, self.edges, points, missing, self.is_categorical, ends), mean
 
 
 def dot(matrix: np.ndarray, vector: np.ndarray) -> np.ndarray:
@@ -125,6 +135,36 @@ def make_term(data: BinnedCases, feature: int, mass: np.ndarray, direction: int 
     lowest = np.where(is_bounded & (kind != KINDS.index("missing")), 0.0, -np.inf)
     return Term(feature, edges, bool(data.is_categorical[feature]), points, ends, missing,
                 np.ascontiguousarray(np.vstack((design, missing))), kind, lowest)  # fmt: skip
+
+
+def stepped_term(data: BinnedCases, term: Term, value: np.ndarray, mass: np.ndarray, most: int) -> Term:
+    """A term of flat bins, at most `most` of them, where they follow a curve best; categories stay as they are.
+
+    Parameters
+    ----------
+    data : BinnedCases
+    term : Term
+    value, mass : float64 arrays of shape (n_bins + 1,)
+        The curve and the training weight of each bin, missing values last.
+    most : int
+    """
+    if term.is_categorical:
+        return term
+    n_bins = len(mass) - 1
+    group = np.zeros(n_bins, np.int64)
+    cut_into_groups(value[:n_bins], mass[:n_bins], most, group)
+    edges = data.mapper.edges[term.feature, : max(n_bins - 1, 0)][np.diff(group) > 0]
+    sign = -1.0 if term.is_bounded and term.points[-1].sum() < 0 else 1.0  # coefficients of a falling term fall
+    points = sign * np.tri(len(edges) + 1, len(edges), -1)
+    kinds = ["step"] * len(edges)
+    if mass[n_bins] > 0:
+        kinds.append("missing")
+        points = np.column_stack((points, np.zeros(len(points))))
+    kind = np.array([KINDS.index(each) for each in kinds], np.int64)
+    missing = (kind == KINDS.index("missing")).astype(np.float64)
+    lowest = np.where(term.is_bounded & (missing == 0), 0.0, -np.inf)
+    design = np.ascontiguousarray(np.vstack((points[group], missing)))
+    return Term(term.feature, edges, False, points, points, missing, design, kind, lowest)
 
 
 def knot_bins(mass: np.ndarray) -> np.ndarray:
