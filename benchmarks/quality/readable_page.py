@@ -17,8 +17,8 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from tables import HELD_OUT
 
+from tables import HELD_OUT
 from toprank.experiment.store import Store
 
 PAGE = Path(__file__).parents[2] / "docs" / "results" / "red_flags.md"
@@ -29,25 +29,28 @@ PUBLISHED = ("XGBRanker", "MetaAPForest", "MetaAP")
 
 HEAD = """# Readable models on real tables
 
-{date}, {machine}, Python {python}; `python benchmarks/quality/tables.py --data ../shared/data --out tables`,
-`toprank benchmark benchmarks/quality/red_flags.yaml --data tables` and `toprank benchmark benchmarks/quality/readable_metaap.yaml --data ../shared/data`;
-the page by `python benchmarks/quality/readable_page.py`
+{date}, {machine}, Python {python}; `python benchmarks/quality/tables.py --data ../shared/data --out tables`, `toprank
+benchmark benchmarks/quality/red_flags.yaml --data tables` and `toprank benchmark
+benchmarks/quality/readable_metaap.yaml --data ../shared/data`; the page by `python
+benchmarks/quality/readable_page.py`
 
-Nothing is set: `RedFlags()` (at most 20 rules, 40 conditions, 12 columns with 5 bins each; median {size:.0f} conditions and bins to read), `ScorecardTree()`
-(a card of all columns, corrected in a shallow tree), `MetaAP()` (a meta-tree with a card inside its leaves), and `StackedRanker()`, the accuracy end, which
-cannot be read.
+Nothing is set: `RedFlags()` (at most 20 rules, 40 conditions, 12 columns with 5 bins each; median {size:.0f}
+conditions and bins to read), `ScorecardTree()` (a card of all columns, corrected in a shallow tree), `MetaAP()` (a
+meta-tree with a card inside its leaves), and `StackedRanker()`, the accuracy end, which cannot be read.
 """
 
 REAL = """## Beside tuned LightGBM
 
-Tables with at least 50 positives, 70/30, seeds 11 to 13; `@2` are tables whose positives are thinned out. LightGBM chooses rounds, learning rate and size by 5 folds
-of the training part. Settings were chosen on the development tables and on simulated campaigns. Bins in which both classes count alike were chosen
-after a first look of `RedFlags` at all tables, by development tables and campaigns alone.
+Tables with at least 50 positives, 70/30, seeds 11 to 13; `@2` are tables whose positives are thinned out. LightGBM
+chooses rounds, learning rate and size by 5 folds of the training part. Settings were chosen on the development tables
+and on simulated campaigns. Bins in which both classes count alike were chosen after a first look of `RedFlags` at all
+tables, by development tables and campaigns alone.
 """
 
 METAAP = """## On the data sets of the MetaAP paper
 
-Published splits, so that figures are paired with those of the paper's runs; tables as numbers, average precision in percent.
+Published splits, so that figures are paired with those of the paper's runs; tables as numbers, average precision in
+percent.
 """
 
 
