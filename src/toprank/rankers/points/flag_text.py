@@ -1,24 +1,32 @@
-"""The page of a model with red flags: rules with points and hits, then the card."""
+"""The page of a model with red flags: what scores mean, rules with points and hits, points of values."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
-from toprank.metrics.hit_rates import HitRates
+from toprank.explain.conditions import Condition
 from toprank.rankers.points.card import Card
-from toprank.rankers.points.card_text import points_text
-from toprank.rankers.points.flags import Flag, Flags
+from toprank.rankers.points.card_text import EXACT_HINT, NAMED, is_shortened, points_text, table_notes
+from toprank.rankers.points.flags import TOP, Flag, Flags, joined
+from toprank.rankers.points.score_text import Meaning, head_lines, rate_text
 from toprank.tree.columns import Column
 from toprank.words.counts import count
-from toprank.words.numbers import percent_text
-from toprank.words.wording import EXACT, SHORT
-from toprank.words.wrapping import wrapped
+from toprank.words.wording import EXACT, SHORT, Detail
+from toprank.words.wrapping import GLUE, wrapped
 
 WIDTH = 100
 
+FIGURES = (
+    "cases, hits: past cases for which all its conditions hold, and hits among them. hit rate: estimate for new cases; "
+    "it is lower, as the rules were chosen on the past cases."
+)
+CORRECTIONS = "Where {} holds, add also the points of each of these that holds:"
+NOTHING = "No rules, no points: every case has the same score."
 
-def page(flags: Flags, card: Card, columns: Sequence[Column], rates: HitRates, *, exact: bool = False) -> str:
+
+def page(flags: Flags, card: Card, columns: Sequence[Column], meaning: Meaning, *, exact: bool = False) -> str:
     """Return a model as text.
 
     Parameters
@@ -26,18 +34,32 @@ def page(flags: Flags, card: Card, columns: Sequence[Column], rates: HitRates, *
     flags : Flags
     card : Card
     columns : sequence of Column
-    rates : HitRates
+    meaning : Meaning
     exact : bool, default False
     """
-    parts = []
-    base = points_text(card.base, EXACT if exact else SHORT).removeprefix("+")
-    start = f"score = {base} + points; {card.scale_text()}"
+    detail = EXACT if exact else SHORT
+    parts = ["\n".join(head_lines(meaning, start_text(flags, card, detail), WIDTH, detail))]
     if len(flags):
-        parts.append("\n".join(flag_lines(flags, rates.is_for_new_cases, exact=exact)))
+        notes = wrapped(FIGURES, WIDTH) if meaning.rates.is_for_new_cases else []
+        parts.append("\n".join(flag_lines(flags, meaning.rates.is_for_new_cases, exact=exact) + notes))
     if len(card):
-        title = "points of all cases" if len(flags) else "points"
-        parts.append(f"{title}\n{card.to_text(columns, exact=exact, width=WIDTH, indent='  ')}")
-    return "\n\n".join([start, *(parts or ["no rules, no points: every case has the same score"])])
+        parts.append(f"Points of values\n{card.to_text(columns, exact=exact, width=WIDTH, indent='  ')}")
+    notes = table_notes(card.shapes, columns, WIDTH, has_conditions=len(flags) > 0) if len(card) or len(flags) else []
+    if not exact and any(is_shortened(shape, columns[shape.feature]) for shape in card.shapes):
+        notes.append(EXACT_HINT)
+    return "\n\n".join([*parts, *(["\n".join(notes)] if notes else [])])
+
+
+def start_text(flags: Flags, card: Card, detail: Detail = SHORT) -> str:
+    """Return how the score of a case adds up: where it starts, and what it gets."""
+    base = points_text(card.base, detail).removeprefix("+")
+    gets = [
+        *(["of every red flag that holds"] if len(flags) else []),
+        *(["of each of its values"] if len(card) else []),
+    ]
+    if not gets:
+        return f"{NOTHING[:-1]}, {base}."
+    return f"A case starts at {base} and gets the points {' and '.join(gets)} below. The sum is its score."
 
 
 def flag_lines(flags: Flags, has_rates: bool, *, exact: bool = False) -> list[str]:
@@ -48,23 +70,40 @@ def flag_lines(flags: Flags, has_rates: bool, *, exact: bool = False) -> list[st
     sizes = [max(len(row[i]) for row in [head, *figures]) for i in range(3)]
     points = [points_text(flag.points, detail) for flag in flags]
     room = max(len("points"), *map(len, points))
-    left = WIDTH - sum(sizes) - 3 * len(sizes)
-    lines = [f"{'':4}{'points':>{room}}   {'red flag':{left - room - 7}}{_right(head, sizes)}"]
-    for number, (flag, value, row) in enumerate(zip(flags, points, figures, strict=True), start=1):
-        text = flags.rule_text(flag, detail)
-        indent = len(text) - len(text.lstrip())
-        shown = wrapped(text.strip(), left - room - 7 - indent) if not exact else [text.strip()]
-        first, *rest = [" " * indent + line for line in shown]
-        lines.append(f"{number:>2}  {value:>{room}}   {first:{left - room - 7}}{_right(row, sizes)}")
+    left = WIDTH - sum(sizes) - 3 * len(sizes) - room - 7
+    title = "red flag: all its conditions must hold"
+    lines = [f"{'':4}{'points':>{room}}   {title:{left}}{_right(head, sizes)}"]
+    for place, (flag, value, row) in enumerate(zip(flags, points, figures, strict=True)):
+        if flag.inside != TOP and flags[place - 1].inside == TOP:
+            lines.append(f"{'':{room + 7}}{CORRECTIONS.format(flag.inside + 1)}")
+        indent = "" if flag.inside == TOP else "  "
+        conditions = flag.conditions if flag.inside == TOP else flag.beside(flags[flag.inside])
+        first, *rest = [indent + line for line in rule_lines(conditions, left - len(indent), exact=exact)]
+        lines.append(f"{place + 1:>2}  {value:>{room}}   {first:{left}}{_right(row, sizes)}")
         lines += [f"{'':{room + 7}}{line}" for line in rest]
     return [line.rstrip() for line in lines]
+
+
+def rule_lines(conditions: Sequence[Condition], width: int, *, exact: bool = False) -> list[str]:
+    """Return conditions in lines that end between them; inside only where one is too long for a line."""
+    texts = condition_texts(conditions, exact=exact)
+    if exact:
+        return [joined(texts)]
+    return wrapped(joined([text.replace(" ", GLUE) if len(text) < width else text for text in texts]), width)
+
+
+def condition_texts(conditions: Sequence[Condition], *, exact: bool = False) -> list[str]:
+    """Return conditions in words that name their categories, with "or missing" wherever a missing value qualifies."""
+    whole = [replace(each, column=replace(each.column, has_missing=True)) if each.missing else each
+             for each in conditions]  # fmt: skip
+    return [condition.text(detail=EXACT if exact else NAMED) for condition in whole]
 
 
 def _figures(flag: Flag, has_rates: bool) -> tuple[str, str, str]:
     """Cases, hits and rate; empty where unknown, as for a rule that was added by hand."""
     rate = flag.rate(has_rates)
     n, positives = ("" if math.isnan(value) else count(value) for value in (flag.n, flag.positives))
-    return n, positives, "" if math.isnan(rate) else percent_text(rate)
+    return n, positives, "" if math.isnan(rate) else rate_text(rate)
 
 
 def _right(cells: Sequence[str], sizes: Sequence[int]) -> str:

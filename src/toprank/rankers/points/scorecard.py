@@ -12,10 +12,21 @@ from toprank._core.threads import Threads
 from toprank.data.binned_cases import BinnedCases
 from toprank.rankers.points.additive import AdditiveModel, Rows, fit_additive
 from toprank.rankers.points.card import Card
+from toprank.rankers.points.card_text import EXACT_HINT, is_shortened, points_text, table_notes
 from toprank.rankers.points.points_ranker import POINTS_CONSTRAINTS, PointsRanker, Scored
+from toprank.rankers.points.score_text import head_lines, meaning_of
 from toprank.rankers.points.terms import Term
+from toprank.tree.columns import Column
 from toprank.words.counts import plural
-from toprank.words.numbers import number_text
+from toprank.words.wording import EXACT, SHORT
+from toprank.words.wrapping import GLUE, wrapped
+
+START, SUM = "A case starts at {}", "The sum is its score."
+
+SMALL_SHARE = 0.01
+"""Columns with a smaller share in the spread of all points share the last line of a short text."""
+
+FEWEST_SMALL = 2
 
 
 class Scorecard(PointsRanker):
@@ -136,17 +147,16 @@ class Scorecard(PointsRanker):
         return np.full(len(matrix), self.card_.base), self.card_.contributions(matrix)
 
     def to_text(self, *, exact: bool = False, width: int = 100) -> str:
-        """Return the card as text: small tables of points, columns with the largest spread first.
+        """Return the model as text: what scores mean, then small tables of points, largest spread first.
 
         Parameters
         ----------
         exact : bool, default False
-            Numbers with all their digits, and every category.
+            Numbers with all their digits, every category, and columns that hardly count.
         width : int, default 100
         """
         check_is_fitted(self)
-        card = self.card_.to_text(self.columns_, order=self._order(), exact=exact, width=width)
-        return "\n".join([self.summary(), "", start_text(self.card_), "", card])
+        return card_page(self, f"{START} and gets the points of each of its values below. {SUM}", (), exact, width)
 
     def _size_in_words(self) -> str:
         return f"points for {plural(len(self.card_), 'column')}, {plural(self.card_.n_bins, 'bin')} in all"
@@ -155,9 +165,43 @@ class Scorecard(PointsRanker):
         return {"n_columns": len(self.card_), "n_bins": self.card_.n_bins}
 
 
-def start_text(card: Card) -> str:
-    """Return how a card is read: "Score = -80 + the points of each column; 20 points double the odds."."""
-    return f"Score = {number_text(card.base, 6)} + the points of each column; {card.scale_text()}."
+def card_page(model: PointsRanker, start: str, groups: Sequence[str], exact: bool, width: int) -> str:
+    """Return a scorecard as text.
+
+    Parameters
+    ----------
+    model : PointsRanker, fitted
+    start : str
+        How points add up, with {} for the base.
+    groups : sequence of str
+        Texts of groups of cases with points of their own, below the card.
+    exact : bool
+    width : int
+    """
+    detail, card, order = EXACT if exact else SHORT, model.card_, model._order()
+    base = detail.number(card.base, 6)
+    total = model.spread_.sum()
+    small = [] if exact else [f for f in order if model.spread_[f] < SMALL_SHARE * total]
+    if len(small) < FEWEST_SMALL:
+        small = []
+    shown = [f for f in order if f not in small]
+    shapes = [shape for f in shown if (shape := card.shape_of(f)) is not None]
+    tables = card.to_text(model.columns_, order=shown, exact=exact, width=width)
+    if small:
+        tables += "\n" + "\n".join(small_lines(card, small, model.columns_, width))
+    notes = table_notes(card.shapes, model.columns_, width, has_conditions=len(groups) > 0)
+    if not exact and (small or any(is_shortened(shape, model.columns_[shape.feature]) for shape in shapes)):
+        notes.append(EXACT_HINT)
+    head = "\n".join(head_lines(meaning_of(model), start.format(base), width, detail))
+    return "\n\n".join([head, *([tables] if tables else []), *groups, "\n".join(notes)])
+
+
+def small_lines(card: Card, features: Sequence[int], columns: Sequence[Column], width: int) -> list[str]:
+    """Return which columns hardly count, and how many points they have at most."""
+    most = max(shape.largest for f in features if (shape := card.shape_of(f)) is not None)
+    names = [SHORT.name(columns[f].name).replace(" ", GLUE) for f in features]
+    text = f"and {len(names)} columns with at most {points_text(most).removeprefix('+')} points each: "
+    return wrapped(text + ", ".join(names), width)
 
 
 def fits_by_alpha(

@@ -16,11 +16,14 @@ from toprank.files.model_file import without_prefix
 from toprank.rankers.points.additive import Rows
 from toprank.rankers.points.card_text import points_text
 from toprank.rankers.points.card_tree import CardTree, grow
+from toprank.rankers.points.flag_text import condition_texts
+from toprank.rankers.points.flags import joined
 from toprank.rankers.points.points_ranker import POINTS_CONSTRAINTS, USUAL_ALPHA, PointsRanker, Scored
-from toprank.rankers.points.scorecard import fits_by_alpha, start_text
+from toprank.rankers.points.scorecard import START, SUM, card_page, fits_by_alpha
 from toprank.rankers.points.terms import Term
 from toprank.words.counts import plural
 from toprank.words.wording import EXACT, SHORT
+from toprank.words.wrapping import wrapped
 
 PAYS = 0.5
 """A tree pays if its mean gain in average precision over the card is at least this many standard errors."""
@@ -182,14 +185,21 @@ class ScorecardTree(PointsRanker):
         width : int, default 100
         """
         check_is_fitted(self)
-        lines = [self.summary(), "", start_text(self.card_), "",
-                 self.card_.to_text(self.columns_, order=self._order(), exact=exact, width=width)]  # fmt: skip
-        detail = EXACT if exact else SHORT
-        for name, correction in zip(self._leaf_names(exact), self.card_tree_.corrections, strict=False):
-            lines += ["", f"If {name}, add {points_text(correction.base, detail)}{' and' if len(correction) else ''}"]
+        detail, groups = EXACT if exact else SHORT, []
+        if self.n_leaves_ == 1:
+            return card_page(self, f"{START} and gets the points of each of its values below. {SUM}", (), exact, width)
+        for leaf, correction in enumerate(self.card_tree_.corrections):
+            name = joined(condition_texts(self.card_tree_.conditions(leaf, self.columns_), exact=exact))
+            lines = wrapped(f"Cases with {name}: {points_text(correction.base, detail)}", width, further="  ")
             if len(correction):
+                lines[-1] += ", and"
                 lines.append(correction.to_text(self.columns_, exact=exact, width=width, indent="  "))
-        return "\n".join(lines)
+            groups.append("\n".join(lines))
+        start = (
+            f"{START} and gets the points of each of its values in the tables, then those of the one group of cases "
+            f"at the end that it belongs to. {SUM}"
+        )
+        return card_page(self, start, groups, exact, width)
 
     def to_plain(self) -> dict[str, Any]:
         """Return the model as plain values for other programs: class, columns, points. `save` keeps everything."""
