@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from itertools import groupby, pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -13,14 +14,14 @@ import numpy as np
 from toprank.tree.columns import RESOLUTIONS, Category, Column
 from toprank.words.numbers import EXACT_DIGITS, bound_decimal, decimal_text
 from toprank.words.shortened import is_rounded
-from toprank.words.wording import EXACT, PLAIN, SHORT, WEIGHT_DIGITS, Detail, names_text
+from toprank.words.wording import PLAIN, SHORT, WEIGHT_DIGITS, Detail, names_text
 from toprank.words.wrapping import GLUE, wrapped
 
 if TYPE_CHECKING:
     from toprank.rankers.points.card import Card, Shape
 
-GAP = "   "
-"""Between the cells of a table."""
+GAP, SMALL_GAP = "   ", "  "
+"""Between the cells of a table, and of one that takes several lines."""
 
 NAME_WIDTH = 28
 """Most characters of a column's name beside its table; longer names have a line of their own."""
@@ -40,8 +41,9 @@ NAMED = Detail(names=MOST_NAMES, characters=60)
 
 EXACT_HINT = "Shortened: to_text(exact=True) has every category and all digits."
 
-RANGES = "'to 8' goes from above the number before it up to 8, 8 included."
-LINES = "'-12 to +4': points change evenly from one end of the range to the other."
+RANGES = "'to 8' means above the number before it, up to and including 8."
+LINES = "'-12 to +4': the points change evenly from one end of the range to the other."
+VALUES = "Points of values: each case gets one entry per column."
 MISSING = "Missing values and unknown categories get 0 points unless listed"
 CONDITIONS = "they meet a condition only if it says so"
 
@@ -83,39 +85,45 @@ def card_lines(
     indent : str, default ""
     """
     names = [detail.name(columns[shape.feature].name) for shape in shapes]
-    room = max((len(name) for name in names if len(name) <= NAME_WIDTH), default=0)
+    below = ["" if shape.is_categorical or detail.is_exact else _missing_text(shape) for shape in shapes]
+    room = max((len(name) for name in [*names, *below] if len(name) <= NAME_WIDTH), default=0)
     lines = []
-    for name, shape in zip(names, shapes, strict=True):
+    for name, missing, shape in zip(names, below, shapes, strict=True):
         cells = cells_of(shape, columns[shape.feature], detail)
         if len(name) > room:
             lines.append(f"{indent}{name}")
             name = ""
-        first, left = f"{indent}{name:{room}}", " " * (len(indent) + room)
+        first, second, left = f"{indent}{name:{room}}", f"{indent}{missing:{room}}", " " * (len(indent) + room)
         space = None if detail.is_exact else max(width - len(left), 20)
         if shape.is_categorical:
             for line in _list_lines(cells, space):
                 lines.append(f"{first}{GAP}{line}")
                 first = left
         else:
-            for part in _broken(cells, space):
-                lines += _two_lines(part, first, left)
-                first = left
+            gap, parts = _broken(cells, space)
+            for part in parts:
+                lines += _two_lines(part, first, second, gap)
+                first = second = left
     return lines
+
+
+def _missing_text(shape: Shape) -> str:
+    """Return the points of a missing number, for the place below the name of the column."""
+    return f"  missing: {points_text(shape.missing)}" if shape.missing else ""
 
 
 def cells_of(shape: Shape, column: Column, detail: Detail = SHORT) -> list[Cell]:
     """Return the ranges or categories of a feature in words, with their points; missing values last.
 
-    Short cells leave missing values out if they have no points, unless a reader could take them for "all others".
+    Short cells leave missing numbers out, which stand below the name of the column. They leave missing categories out
+    if these have no points, unless a reader could take them for "all others".
     """
-    rest = 0.0
-    if shape.is_categorical:
-        groups = _groups(shape, column, detail)
-        cells = [(_names_text(group, detail), _group_points(group, detail)) for group in groups]
-        rest = max((abs(each.low) + abs(each.high) for each in groups if each.is_rest), default=0.0)
-    else:
-        cells = _bin_cells(shape, column, detail)
-    if shape.missing or rest or detail.is_exact:
+    if not shape.is_categorical:
+        missing = [("missing", points_text(shape.missing, detail))] if detail.is_exact else []
+        return [*_bin_cells(shape, column, detail), *missing]
+    groups = _groups(shape, column, detail)
+    cells = [(_names_text(group, detail), _group_points(group, detail)) for group in groups]
+    if shape.missing or detail.is_exact or any(each.is_rest and (each.low or each.high) for each in groups):
         cells.append(("missing", points_text(shape.missing, detail)))
     return cells
 
@@ -123,14 +131,22 @@ def cells_of(shape: Shape, column: Column, detail: Detail = SHORT) -> list[Cell]
 def is_shortened(shape: Shape, column: Column) -> bool:
     """Return True if the short cells of a feature leave names or digits out that matter for a score."""
     points = [*shape.points.tolist(), *shape.ends.tolist(), shape.missing]
-    if any(is_rounded(each, WEIGHT_DIGITS) for each in points):
+    if any(is_rounded(each, WEIGHT_DIGITS) for each in points) or hides_digits(shape.edges.tolist(), column):
         return True
     groups = _groups(shape, column, SHORT) if shape.is_categorical else []
-    named = [group for group in groups if not group.is_rest]
-    return any(each.low != each.high for each in groups) or any(
-        len(each.labels) > MOST_NAMES or any(len(str(label)) > (NAMED.characters or 0) for label in each.labels)
-        for each in named
-    )
+    return any(each.low != each.high or (not each.is_rest and hides_names(each.labels)) for each in groups)
+
+
+def hides_names(labels: Sequence[Category]) -> bool:
+    """Return True if a page leaves out some of these names, or cuts one off."""
+    return len(labels) > MOST_NAMES or any(len(str(label)) > (NAMED.characters or 0) for label in labels)
+
+
+def hides_digits(bounds: Sequence[float], column: Column) -> bool:
+    """Return True if a page rounds one of these bounds."""
+    if column.is_date:
+        return any(column.date_text(bound, "day") != column.date_text(bound) for bound in bounds)
+    return any(bound_decimal(bound) != Decimal(repr(float(bound))) for bound in bounds)
 
 
 def table_notes(
@@ -146,8 +162,8 @@ def table_notes(
     line = next((shape for shape in numbers if not shape.is_stepped), None)
     if line is not None:
         at = int(np.flatnonzero(line.points != line.ends)[0])
-        notes.append(LINES.replace("-12 to +4", _span_text(line.points[at], line.ends[at], SHORT)))
-    return wrapped(" ".join(note.replace("' ", "'" + GLUE) for note in notes), width)
+        notes.append(LINES.replace("-12 to +4", _span_text(line.points[at], line.ends[at], SHORT).replace(" ", GLUE)))
+    return wrapped(" ".join([*([VALUES] if shapes else []), *notes]), width)
 
 
 def card_columns(card: Card, columns: Sequence[Column], order: Sequence[int]) -> dict[str, list[Any]]:
@@ -285,23 +301,28 @@ def _list_lines(cells: Sequence[Cell], width: int | None) -> list[str]:
     return wrapped(GAP.join(texts), width - len(GAP))
 
 
-def _broken(cells: list[Cell], width: int | None) -> list[list[Cell]]:
-    """Return the cells of each table line, none wider than `width` unless it has one cell."""
+def _broken(cells: list[Cell], width: int | None) -> tuple[str, list[list[Cell]]]:
+    """Return the gap between cells, and the cells of each table line, none wider than `width` unless it has one cell.
+
+    The gap is smaller if the table takes more than one line.
+    """
+    sizes = [max(map(len, cell)) for cell in cells]
+    if width is None or sum(sizes) + len(GAP) * len(cells) <= width:
+        return GAP, [cells]
     parts: list[list[Cell]] = [[]]
-    used = 0
-    for cell in cells:
-        size = len(GAP) + max(map(len, cell))
-        if parts[-1] and width is not None and used + size > width:
+    used = len(GAP) - len(SMALL_GAP)
+    for cell, size in zip(cells, sizes, strict=True):
+        if parts[-1] and used + len(SMALL_GAP) + size > width:
             parts.append([])
-            used = 0
+            used = len(GAP) - len(SMALL_GAP)
         parts[-1].append(cell)
-        used += size
-    return parts
+        used += len(SMALL_GAP) + size
+    return SMALL_GAP, parts
 
 
-def _two_lines(cells: Sequence[Cell], first: str, second: str) -> tuple[str, str]:
+def _two_lines(cells: Sequence[Cell], first: str, second: str, gap: str) -> tuple[str, str]:
     """Return the head of a table and the points below it, right-aligned."""
     sizes = [max(map(len, cell)) for cell in cells]
-    head = "".join(f"{GAP}{text:>{size}}" for (text, _), size in zip(cells, sizes, strict=True))
-    body = "".join(f"{GAP}{points:>{size}}" for (_, points), size in zip(cells, sizes, strict=True))
-    return first + head, second + body
+    head = gap.join(f"{text:>{size}}" for (text, _), size in zip(cells, sizes, strict=True))
+    body = gap.join(f"{points:>{size}}" for (_, points), size in zip(cells, sizes, strict=True))
+    return first + GAP + head, second + GAP + body

@@ -8,22 +8,36 @@ from dataclasses import replace
 
 from toprank.explain.conditions import Condition
 from toprank.rankers.points.card import Card
-from toprank.rankers.points.card_text import EXACT_HINT, NAMED, is_shortened, points_text, table_notes
+from toprank.rankers.points.card_text import (
+    EXACT_HINT,
+    NAMED,
+    hides_digits,
+    hides_names,
+    is_shortened,
+    points_text,
+    table_notes,
+)
 from toprank.rankers.points.flags import TOP, Flag, Flags, joined
 from toprank.rankers.points.score_text import Meaning, head_lines, rate_text
 from toprank.tree.columns import Column
 from toprank.words.counts import count
-from toprank.words.wording import EXACT, SHORT, Detail
+from toprank.words.shortened import is_rounded
+from toprank.words.wording import EXACT, SHORT, WEIGHT_DIGITS, Detail, category_sides
 from toprank.words.wrapping import GLUE, wrapped
 
 WIDTH = 100
 
 FIGURES = (
     "cases, hits: past cases for which all its conditions hold, and hits among them. hit rate: estimate for new cases; "
-    "it is lower, as the rules were chosen on the past cases."
+    "it differs from hits / cases, as the rules were chosen on those cases."
 )
-CORRECTIONS = "Where {} holds, add also the points of each of these that holds:"
-NOTHING = "No rules, no points: every case has the same score."
+TRAINING = (
+    "cases, hits: past cases for which all its conditions hold, and hits among them. training rate: hits / cases; "
+    "expect less of new cases, as the rules were chosen on the past ones."
+)
+TITLE = "red flag (all its conditions must hold)"
+CORRECTIONS = "Where {} holds, also add the points of each of these that holds:"
+NOTHING = "nothing else: every case has the same score"
 
 
 def page(flags: Flags, card: Card, columns: Sequence[Column], meaning: Meaning, *, exact: bool = False) -> str:
@@ -39,27 +53,28 @@ def page(flags: Flags, card: Card, columns: Sequence[Column], meaning: Meaning, 
     """
     detail = EXACT if exact else SHORT
     parts = ["\n".join(head_lines(meaning, start_text(flags, card, detail), WIDTH, detail))]
+    has_rates = meaning.rates.is_for_new_cases
     if len(flags):
-        notes = wrapped(FIGURES, WIDTH) if meaning.rates.is_for_new_cases else []
-        parts.append("\n".join(flag_lines(flags, meaning.rates.is_for_new_cases, exact=exact) + notes))
-    if len(card):
-        parts.append(f"Points of values\n{card.to_text(columns, exact=exact, width=WIDTH, indent='  ')}")
-    notes = table_notes(card.shapes, columns, WIDTH, has_conditions=len(flags) > 0) if len(card) or len(flags) else []
-    if not exact and any(is_shortened(shape, columns[shape.feature]) for shape in card.shapes):
-        notes.append(EXACT_HINT)
-    return "\n\n".join([*parts, *(["\n".join(notes)] if notes else [])])
+        parts.append("\n".join(
+            flag_lines(flags, has_rates, exact=exact) + wrapped(FIGURES if has_rates else TRAINING, WIDTH)
+        ))  # fmt: skip
+    if len(card) or len(flags):
+        notes = table_notes(card.shapes, columns, WIDTH, has_conditions=len(flags) > 0)
+        tables = [card.to_text(columns, exact=exact, width=WIDTH, indent="  ")] if len(card) else []
+        parts.append("\n".join([*notes, *tables]))
+    if not exact and (
+        any(is_shortened(shape, columns[shape.feature]) for shape in card.shapes) or any(map(_is_shortened, flags))
+    ):
+        parts.append(EXACT_HINT)
+    return "\n\n".join(parts)
 
 
 def start_text(flags: Flags, card: Card, detail: Detail = SHORT) -> str:
     """Return how the score of a case adds up: where it starts, and what it gets."""
     base = points_text(card.base, detail).removeprefix("+")
-    gets = [
-        *(["of every red flag that holds"] if len(flags) else []),
-        *(["of each of its values"] if len(card) else []),
-    ]
-    if not gets:
-        return f"{NOTHING[:-1]}, {base}."
-    return f"A case starts at {base} and gets the points {' and '.join(gets)} below. The sum is its score."
+    of_flags = ["of every red flag that holds"] if len(flags) else []
+    gets = of_flags + (["of each of its values"] if len(card) else [])
+    return f"A case starts at {base} and gets {'the points ' + ' and '.join(gets) if gets else NOTHING}."
 
 
 def flag_lines(flags: Flags, has_rates: bool, *, exact: bool = False) -> list[str]:
@@ -71,8 +86,7 @@ def flag_lines(flags: Flags, has_rates: bool, *, exact: bool = False) -> list[st
     points = [points_text(flag.points, detail) for flag in flags]
     room = max(len("points"), *map(len, points))
     left = WIDTH - sum(sizes) - 3 * len(sizes) - room - 7
-    title = "red flag: all its conditions must hold"
-    lines = [f"{'':4}{'points':>{room}}   {title:{left}}{_right(head, sizes)}"]
+    lines = [f"{'':4}{'points':>{room}}   {TITLE:{left}}{_right(head, sizes)}"]
     for place, (flag, value, row) in enumerate(zip(flags, points, figures, strict=True)):
         if flag.inside != TOP and flags[place - 1].inside == TOP:
             lines.append(f"{'':{room + 7}}{CORRECTIONS.format(flag.inside + 1)}")
@@ -97,6 +111,16 @@ def condition_texts(conditions: Sequence[Condition], *, exact: bool = False) -> 
     whole = [replace(each, column=replace(each.column, has_missing=True)) if each.missing else each
              for each in conditions]  # fmt: skip
     return [condition.text(detail=EXACT if exact else NAMED) for condition in whole]
+
+
+def _is_shortened(flag: Flag) -> bool:
+    """Return True if the page shortens a condition of a rule, or its points."""
+    for each in flag.conditions:
+        bounds = [bound for bound in (each.low, each.high) if math.isfinite(bound)] if each.has_values else []
+        names = min(category_sides(each.column, each.codes), key=len) if each.codes is not None else []
+        if hides_names(names) or hides_digits(bounds, each.column):
+            return True
+    return is_rounded(flag.points, WEIGHT_DIGITS)
 
 
 def _figures(flag: Flag, has_rates: bool) -> tuple[str, str, str]:

@@ -100,6 +100,11 @@ class Flag:
         """True if it corrects a flag around it, or lowers the score: it is not a red flag of its own."""
         return self.inside != TOP or self.points < 0
 
+    @property
+    def kind(self) -> str:
+        """What it is called: "red flag" or "correction"."""
+        return "correction" if self.is_correction else "red flag"
+
     def beside(self, other: Flag) -> tuple[Condition, ...]:
         """Return the conditions that another flag does not have, for "if also"."""
         known = set(other.conditions)

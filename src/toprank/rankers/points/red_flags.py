@@ -362,7 +362,7 @@ class RedFlags(Ranker):
         out = []
         for i in range(len(matrix)):
             steps = [
-                Step("red flag", place + 1, flag.points, f"red flag {place + 1}: {flag.text()}")
+                Step(flag.kind, place + 1, flag.points, f"{flag.kind} {place + 1}: {flag.text()}")
                 for place, flag in enumerate(self.flags_)
                 if holds[i, place]
             ]

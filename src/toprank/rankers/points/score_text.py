@@ -15,8 +15,8 @@ from toprank.budget import Cutoff
 from toprank.metrics.hit_rates import HitRates
 from toprank.words.counts import count
 from toprank.words.numbers import number_text
-from toprank.words.wording import EXACT, SHORT, Detail
-from toprank.words.wrapping import GLUE, wrapped
+from toprank.words.wording import SHORT, Detail
+from toprank.words.wrapping import wrapped
 
 MOST_SCORES = 7
 """Most scores in the table of hit rates."""
@@ -24,7 +24,7 @@ MOST_SCORES = 7
 LEAST_ABOVE = 10.0
 """The table ends where fewer unseen cases have a higher score."""
 
-STEPS = (1, 2, 5)
+STEPS = (1.0, 2.0, 2.5, 5.0)
 """Round steps between scores, times a power of ten."""
 
 
@@ -70,13 +70,10 @@ def head_lines(meaning: Meaning, start: str, width: int, detail: Detail = SHORT)
     width : int
     detail : Detail
     """
-    scale = f"{meaning.scale[0].upper()}{meaning.scale[1:]}"
-    rate = rate_text(meaning.n_positives / meaning.n_cases)
     hits = (
-        f"A hit is a case with outcome {SHORT.label(meaning.positive)}: {count(meaning.n_positives)} of "
-        f"{count(meaning.n_cases)} past cases ({rate})."
+        f"outcome {SHORT.label(meaning.positive)}; {count(meaning.n_positives)} of {count(meaning.n_cases)} past cases"
     )
-    lines = [*wrapped(start, width), *wrapped(f"{scale} of a hit. {hits}".replace(" %", f"{GLUE}%"), width), ""]
+    lines = [*wrapped(start, width), *wrapped(f"The sum is its score; {meaning.scale} of a hit ({hits}).", width), ""]
     return [*lines, *rate_lines(meaning.rates, width), *wrapped(cutoff_text(meaning, detail), width)]
 
 
@@ -106,7 +103,7 @@ def rate_lines(rates: HitRates, width: int = 100) -> list[str]:
 
 
 def round_scores(rates: HitRates) -> np.ndarray:
-    """Return round scores in steps of 1, 2 or 5, or ten times that, from the median of unseen cases to the top."""
+    """Return round scores in round steps, from the median of unseen cases to the top."""
     usual = float(np.interp(-rates.n_cases / 2, -rates.above, rates.score))
     top = float(np.interp(-min(LEAST_ABOVE, rates.n_cases / 2), -rates.above, rates.score))
     room = top - usual
@@ -136,10 +133,10 @@ def rate_text(share: float) -> str:
 def cutoff_text(meaning: Meaning, detail: Detail = SHORT) -> str:
     """Return from which score cases are flagged, and how many hits to expect among them."""
     cutoff = meaning.cutoff
-    score = detail.number(cutoff.threshold) if detail is EXACT else number_text(cutoff.threshold, 6)
-    share = rate_text(cutoff.n_above / meaning.n_cases)
+    base = f"{rate_text(meaning.n_positives / meaning.n_cases)} of all cases"
     if cutoff.is_for_new_cases:
-        hits = f"expect hits in {rate_text(cutoff.hit_rate)} of them"
+        hits = f"expect {rate_text(cutoff.hit_rate)} hits ({base})"
     else:
-        hits = f"in training {rate_text(cutoff.training_rate)} of them were hits, expect fewer"
-    return f"Flagged: a score of {score} or more, {share} of cases; {hits}."
+        hits = f"in training {rate_text(cutoff.training_rate)} were hits ({base}); expect fewer"
+    share = rate_text(cutoff.n_above / meaning.n_cases)
+    return f"Flagged: a score of {detail.number(cutoff.threshold)} or more, {share} of cases; {hits}."

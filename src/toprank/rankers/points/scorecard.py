@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Sequence
 from typing import Any
 
@@ -21,12 +22,13 @@ from toprank.words.counts import plural
 from toprank.words.wording import EXACT, SHORT
 from toprank.words.wrapping import GLUE, wrapped
 
-START, SUM = "A case starts at {}", "The sum is its score."
+START = "A case starts at {} and gets the points of each of its values"
 
 SMALL_SHARE = 0.01
-"""Columns with a smaller share in the spread of all points share the last line of a short text."""
+"""Columns with a smaller share in the variance of points share the last line of a short text, if it is long."""
 
-FEWEST_SMALL = 2
+PAGE_LINES = 60
+"""Lines of a short text, if leaving out such columns can make it so short."""
 
 
 class Scorecard(PointsRanker):
@@ -156,7 +158,7 @@ class Scorecard(PointsRanker):
         width : int, default 100
         """
         check_is_fitted(self)
-        return card_page(self, f"{START} and gets the points of each of its values below. {SUM}", (), exact, width)
+        return card_page(self, f"{START}.", exact, width)
 
     def _size_in_words(self) -> str:
         return f"points for {plural(len(self.card_), 'column')}, {plural(self.card_.n_bins, 'bin')} in all"
@@ -165,7 +167,14 @@ class Scorecard(PointsRanker):
         return {"n_columns": len(self.card_), "n_bins": self.card_.n_bins}
 
 
-def card_page(model: PointsRanker, start: str, groups: Sequence[str], exact: bool, width: int) -> str:
+def card_page(
+    model: PointsRanker,
+    start: str,
+    exact: bool,
+    width: int,
+    groups: Sequence[str] = (),
+    corrections: Sequence[Card] = (),
+) -> str:
     """Return a scorecard as text.
 
     Parameters
@@ -173,35 +182,46 @@ def card_page(model: PointsRanker, start: str, groups: Sequence[str], exact: boo
     model : PointsRanker, fitted
     start : str
         How points add up, with {} for the base.
-    groups : sequence of str
-        Texts of groups of cases with points of their own, below the card.
     exact : bool
     width : int
+    groups : sequence of str
+        Texts of groups of cases with points of their own, below the card.
+    corrections : sequence of Card
+        The points of these groups.
     """
     detail, card, order = EXACT if exact else SHORT, model.card_, model._order()
-    base = detail.number(card.base, 6)
-    total = model.spread_.sum()
-    small = [] if exact else [f for f in order if model.spread_[f] < SMALL_SHARE * total]
-    if len(small) < FEWEST_SMALL:
-        small = []
-    shown = [f for f in order if f not in small]
-    shapes = [shape for f in shown if (shape := card.shape_of(f)) is not None]
-    tables = card.to_text(model.columns_, order=shown, exact=exact, width=width)
-    if small:
-        tables += "\n" + "\n".join(small_lines(card, small, model.columns_, width))
+    base = points_text(card.base, detail).removeprefix("+")
+    head = head_lines(meaning_of(model), start.format(base), width, detail)
     notes = table_notes(card.shapes, model.columns_, width, has_conditions=len(groups) > 0)
-    if not exact and (small or any(is_shortened(shape, model.columns_[shape.feature]) for shape in shapes)):
-        notes.append(EXACT_HINT)
-    head = "\n".join(head_lines(meaning_of(model), start.format(base), width, detail))
-    return "\n\n".join([head, *([tables] if tables else []), *groups, "\n".join(notes)])
+
+    small = [] if exact or groups else small_features(model)
+
+    def tables(n: int) -> list[str]:
+        """All columns but the last n, and these in a few words."""
+        shown = card.to_text(model.columns_, order=order[: len(order) - n], exact=exact, width=width)
+        return shown.splitlines() + (small_lines(card, order[len(order) - n :], model.columns_, width) if n else [])
+
+    fewest = range(len(small) + 1)  # columns left out: no more than a page needs
+    room = PAGE_LINES - len(head) - len(notes) - 3
+    n_left_out = min(bisect_left(fewest, True, key=lambda n: len(tables(n)) <= room), len(small))
+    shapes = [*card.shapes, *(shape for each in corrections for shape in each.shapes)]
+    is_short = n_left_out > 0 or any(is_shortened(shape, model.columns_[shape.feature]) for shape in shapes)
+    hints = [EXACT_HINT] if is_short and not exact else []
+    return "\n\n".join(["\n".join(head), "\n".join(notes + tables(n_left_out)), *groups, *hints])
+
+
+def small_features(model: PointsRanker) -> list[int]:
+    """Return the columns that move scores least, the last ones of the card: each has under 1 % of the variance."""
+    variance = model.spread_**2
+    return [f for f in model._order() if variance[f] < SMALL_SHARE * variance.sum()]
 
 
 def small_lines(card: Card, features: Sequence[int], columns: Sequence[Column], width: int) -> list[str]:
     """Return which columns hardly count, and how many points they have at most."""
     most = max(shape.largest for f in features if (shape := card.shape_of(f)) is not None)
     names = [SHORT.name(columns[f].name).replace(" ", GLUE) for f in features]
-    text = f"and {len(names)} columns with at most {points_text(most).removeprefix('+')} points each: "
-    return wrapped(text + ", ".join(names), width)
+    columns_with = f"{plural(len(names), 'column')} with at most {points_text(most).removeprefix('+')} points"
+    return wrapped(f"and {columns_with}{' each' if len(names) > 1 else ''}: {', '.join(names)}", width)
 
 
 def fits_by_alpha(

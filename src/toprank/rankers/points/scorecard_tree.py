@@ -19,7 +19,7 @@ from toprank.rankers.points.card_tree import CardTree, grow
 from toprank.rankers.points.flag_text import condition_texts
 from toprank.rankers.points.flags import joined
 from toprank.rankers.points.points_ranker import POINTS_CONSTRAINTS, USUAL_ALPHA, PointsRanker, Scored
-from toprank.rankers.points.scorecard import START, SUM, card_page, fits_by_alpha
+from toprank.rankers.points.scorecard import START, card_page, fits_by_alpha
 from toprank.rankers.points.terms import Term
 from toprank.words.counts import plural
 from toprank.words.wording import EXACT, SHORT
@@ -185,21 +185,18 @@ class ScorecardTree(PointsRanker):
         width : int, default 100
         """
         check_is_fitted(self)
-        detail, groups = EXACT if exact else SHORT, []
         if self.n_leaves_ == 1:
-            return card_page(self, f"{START} and gets the points of each of its values below. {SUM}", (), exact, width)
-        for leaf, correction in enumerate(self.card_tree_.corrections):
+            return card_page(self, f"{START}.", exact, width)
+        detail, groups, corrections = EXACT if exact else SHORT, [], self.card_tree_.corrections
+        for leaf, correction in enumerate(corrections):
             name = joined(condition_texts(self.card_tree_.conditions(leaf, self.columns_), exact=exact))
-            lines = wrapped(f"Cases with {name}: {points_text(correction.base, detail)}", width, further="  ")
+            text = f"Cases where {name}: {points_text(correction.base, detail)}{', and' if len(correction) else ''}"
+            lines = [text] if exact else wrapped(text, width, further="  ")
             if len(correction):
-                lines[-1] += ", and"
                 lines.append(correction.to_text(self.columns_, exact=exact, width=width, indent="  "))
             groups.append("\n".join(lines))
-        start = (
-            f"{START} and gets the points of each of its values in the tables, then those of the one group of cases "
-            f"at the end that it belongs to. {SUM}"
-        )
-        return card_page(self, start, groups, exact, width)
+        start = f"{START} and of the one group of cases at the end that it belongs to."
+        return card_page(self, start, exact, width, groups, corrections)
 
     def to_plain(self) -> dict[str, Any]:
         """Return the model as plain values for other programs: class, columns, points. `save` keeps everything."""
