@@ -39,7 +39,7 @@ FEWEST_OTHERS = 4
 NAMED = Detail(names=MOST_NAMES, characters=60)
 """Categories and conditions on a page: a reader must find his case without guessing."""
 
-EXACT_HINT = "Shortened: to_text(exact=True) has every category and all digits."
+EXACT_HINT = "Shortened: to_text(exact=True) has every column and category, with all digits."
 
 RANGES = "'to 8' means above the number before it, up to and including 8."
 LINES = "'-12 to +4': the points change evenly from one end of the range to the other."
