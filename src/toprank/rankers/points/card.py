@@ -182,9 +182,9 @@ class Card:
     >>> card.decision_function(np.array([[1.0, 1.0], [10.0, 0.0], [np.nan, np.nan]])).tolist()
     [-7.0, -17.0, -17.0]
     >>> print(card.to_text([Column("age"), Column("sector", ("retail", "catering"))]))
-    age      <= 2   to 10   > 10   missing
-               +8      +3      0        +3
-    sector   catering: +5   retail: 0
+    age             <= 2   to 10   > 10
+      missing: +3     +8      +3      0
+    sector          catering: +5   retail: 0
     """
 
     shapes: tuple[Shape, ...]

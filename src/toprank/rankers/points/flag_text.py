@@ -52,7 +52,7 @@ def page(flags: Flags, card: Card, columns: Sequence[Column], meaning: Meaning, 
     exact : bool, default False
     """
     detail = EXACT if exact else SHORT
-    parts = ["\n".join(head_lines(meaning, start_text(flags, card, detail), WIDTH, detail))]
+    parts = ["\n".join(head_lines(meaning, start_text(len(flags) > 0, card, detail), WIDTH, detail))]
     has_rates = meaning.rates.is_for_new_cases
     if len(flags):
         parts.append("\n".join(
@@ -69,10 +69,10 @@ def page(flags: Flags, card: Card, columns: Sequence[Column], meaning: Meaning, 
     return "\n\n".join(parts)
 
 
-def start_text(flags: Flags, card: Card, detail: Detail = SHORT) -> str:
+def start_text(has_flags: bool, card: Card, detail: Detail = SHORT) -> str:
     """Return how the score of a case adds up: where it starts, and what it gets."""
     base = points_text(card.base, detail).removeprefix("+")
-    of_flags = ["of every red flag that holds"] if len(flags) else []
+    of_flags = ["of every red flag that holds"] if has_flags else []
     gets = of_flags + (["of each of its values"] if len(card) else [])
     return f"A case starts at {base} and gets {'the points ' + ' and '.join(gets) if gets else NOTHING}."
 
@@ -91,19 +91,22 @@ def flag_lines(flags: Flags, has_rates: bool, *, exact: bool = False) -> list[st
         if flag.inside != TOP and flags[place - 1].inside == TOP:
             lines.append(f"{'':{room + 7}}{CORRECTIONS.format(flag.inside + 1)}")
         indent = "" if flag.inside == TOP else "  "
-        conditions = flag.conditions if flag.inside == TOP else flag.beside(flags[flag.inside])
-        first, *rest = [indent + line for line in rule_lines(conditions, left - len(indent), exact=exact)]
+        texts = condition_texts(own_conditions(flags, flag), exact=exact)
+        shown = [joined(texts)] if exact else rule_lines(texts, left - len(indent))
+        first, *rest = [indent + line for line in shown]
         lines.append(f"{place + 1:>2}  {value:>{room}}   {first:{left}}{_right(row, sizes)}")
         lines += [f"{'':{room + 7}}{line}" for line in rest]
     return [line.rstrip() for line in lines]
 
 
-def rule_lines(conditions: Sequence[Condition], width: int, *, exact: bool = False) -> list[str]:
-    """Return conditions in lines that end between them; inside only where one is too long for a line."""
-    texts = condition_texts(conditions, exact=exact)
-    if exact:
-        return [joined(texts)]
-    return wrapped(joined([text.replace(" ", GLUE) if len(text) < width else text for text in texts]), width)
+def own_conditions(flags: Flags, flag: Flag) -> tuple[Condition, ...]:
+    """Return the conditions of a rule; of a correction, those beyond the conditions of the flag around it."""
+    return flag.conditions if flag.inside == TOP else flag.beside(flags[flag.inside])
+
+
+def rule_lines(conditions: Sequence[str], width: int) -> list[str]:
+    """Return the conditions of a rule in lines that end between them; inside only where one is too long for a line."""
+    return wrapped(joined([text.replace(" ", GLUE) if len(text) < width else text for text in conditions]), width)
 
 
 def condition_texts(conditions: Sequence[Condition], *, exact: bool = False) -> list[str]:

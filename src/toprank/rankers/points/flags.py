@@ -47,6 +47,18 @@ def joined(conditions: Sequence[str]) -> str:
     return (" and " if any(";" in each for each in conditions) else "; ").join(conditions)
 
 
+def flags_text(n_rules: int, n_corrections: int) -> str:
+    """Return the size of a set of rules, corrections apart.
+
+    Examples
+    --------
+    >>> flags_text(12, 8), flags_text(1, 0)
+    ('4 red flags, 8 corrections', '1 red flag')
+    """
+    flags = plural(n_rules - n_corrections, "red flag")
+    return f"{flags}, {plural(n_corrections, 'correction')}" if n_corrections else flags
+
+
 @dataclass(frozen=True)
 class Flag:
     """One rule with points.
@@ -160,9 +172,7 @@ class Flags:
     @property
     def size_text(self) -> str:
         """Number of red flags and of corrections, in words: 3 red flags, 9 corrections."""
-        n_corrections = sum(flag.is_correction for flag in self)
-        flags = plural(len(self) - n_corrections, "red flag")
-        return f"{flags}, {plural(n_corrections, 'correction')}" if n_corrections else flags
+        return flags_text(len(self), sum(flag.is_correction for flag in self))
 
     def _rules(self) -> Iterator[tuple[bool, str]]:
         """Whether each invariant holds, and its text."""

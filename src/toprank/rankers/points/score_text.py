@@ -84,9 +84,9 @@ def rate_lines(rates: HitRates, width: int = 100) -> list[str]:
     --------
     >>> rates = HitRates([-50, -20, 10], [0.001, 0.05, 0.6], [1000, 100, 10], 2.0, "out of bag", 0.3, float("nan"))
     >>> print(*rate_lines(rates), sep="\n")
-      score                             -50     -40     -30     -20     -10       0      10
-      hit rate of new cases           0.1 %   1.7 %   3.4 %   5.0 %  23.3 %  41.7 %  60.0 %
-      cases with this score or more   100 %  70.0 %  40.0 %  10.0 %   7.0 %   4.0 %   1.0 %
+      score                             -40     -30     -20     -10       0      10
+      hit rate of new cases           1.7 %   3.4 %   5.0 %  23.3 %  41.7 %  60.0 %
+      cases with this score or more  70.0 %  40.0 %  10.0 %   7.0 %   4.0 %   1.0 %
     """
     scores = round_scores(rates)
     above = np.interp(scores, rates.score, rates.above) / rates.n_cases
