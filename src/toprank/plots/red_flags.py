@@ -114,7 +114,8 @@ class RedFlagsDisplay(Display):
         """Display of a frame with the columns rule, points, hit_rate and n, and perhaps inside, as from `frame`."""
         needed = ["rule", "points", "hit_rate", "n"]
         columns = read_columns(frame, needed, ["inside"], caller=f"{cls.__name__}.from_frame")
-        return cls(*(columns[name] for name in needed), title, columns.get("inside"))
+        rules, points, hit_rate, n = (columns[name] for name in needed)
+        return cls(rules, points, hit_rate, n, title, columns.get("inside"))
 
     @property
     def methods(self) -> list[str]:

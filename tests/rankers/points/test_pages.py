@@ -92,8 +92,8 @@ A case starts at -20 and gets the points of every red flag that holds and of eac
 The sum is its score; about 7 points double the odds of a hit (outcome fraud; 120 of 10,000 past
 cases).
 
-  score                            -20     -10       0      10      20
-  hit rate of new cases          2.6 %   5.0 %  20.7 %  36.4 %  52.1 %
+  score                             -20     -10       0      10      20
+  hit rate of new cases           2.6 %   5.0 %  20.7 %  36.4 %  52.1 %
   cases with this score or more  55.0 %  10.0 %   7.4 %   4.9 %   2.3 %
 Flagged: a score of 12 or more, 0.5 % of cases; expect 30.0 % hits (1.2 % of all cases).
 
@@ -108,9 +108,9 @@ Flagged: a score of 12 or more, 0.5 % of cases; expect 30.0 % hits (1.2 % of all
 cases, hits: past cases for which all its conditions hold, and hits among them. hit rate: estimate
 for new cases; it differs from hits / cases, as the rules were chosen on those cases.
 
-Points of values: each case gets one entry per column. Missing values and unknown categories get 0
-points unless listed; they meet a condition only if it says so. 'to 10' means above the number
-before it, up to and including 10.
+Points of values: each case gets one entry per column. An unknown category counts as missing;
+missing values get 0 points unless listed, and meet a condition only if it says so. 'to 10' means
+above the value before it, up to and including 10.
   age             <= 2   to 10   to 12,000   > 12,000
     missing: +1     +8      +3           0         -2
   make            Alfa 0, Alfa 1, Alfa 2, Alfa 3, Alfa 4, Alfa 5, Alfa 6, Alfa 7 or Alfa 8: +4
@@ -122,7 +122,7 @@ before it, up to and including 10.
 
 def test_the_whole_page():
     text = page(FLAGS, CARD, COLUMNS, MEANING)
-    assert [line.split() for line in text.splitlines()] == [line.split() for line in PAGE.splitlines()]
+    assert text == PAGE
     assert max(map(len, text.splitlines())) <= 100
 
 

@@ -41,11 +41,11 @@ NAMED = Detail(names=MOST_NAMES, characters=60)
 
 EXACT_HINT = "Shortened: to_text(exact=True) has every column and category, with all digits."
 
-RANGES = "'to 8' means above the number before it, up to and including 8."
+RANGES = "'to 8' means above the value before it, up to and including 8."
 LINES = "'-12 to +4': the points change evenly from one end of the range to the other."
 VALUES = "Points of values: each case gets one entry per column."
-MISSING = "Missing values and unknown categories get 0 points unless listed"
-CONDITIONS = "they meet a condition only if it says so"
+MISSING = "An unknown category counts as missing; missing values get 0 points unless listed"
+CONDITIONS = "and meet a condition only if it says so"
 
 Cell = tuple[str, str]
 """What a value is, and its points."""
@@ -154,7 +154,7 @@ def table_notes(
 ) -> list[str]:
     """Return what a reader of some tables needs to know: how ranges and lines are read, and missing values."""
     numbers = [shape for shape in shapes if not shape.is_categorical]
-    notes = [f"{MISSING}; {CONDITIONS}." if has_conditions else f"{MISSING}."]
+    notes = [f"{MISSING}, {CONDITIONS}." if has_conditions else f"{MISSING}."]
     ranged = next((shape for shape in numbers if len(shape.edges) > 1), None)
     if ranged is not None:
         edge = edge_texts(ranged.edges, columns[ranged.feature])[1]
