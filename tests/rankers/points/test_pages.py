@@ -55,7 +55,9 @@ CARD = Card(
     base=-20.0,
     scale=10.0,
 )
-RATES = HitRates([-30, -10, 25], [0.001, 0.05, 0.6], [1000, 100, 10], 2.0, "out of bag", 0.3, np.nan)
+RATES = HitRates(
+    np.array([-30, -10, 25]), np.array([0.001, 0.05, 0.6]), np.array([1000, 100, 10]), 2.0, "out of bag", 0.3, np.nan
+)
 MEANING = Meaning(CARD.scale_text(), RATES, Cutoff(50, 52, 12.0, 0.5, 0.3, 0.2, 0.4), 10_000, 120, "fraud")
 
 
