@@ -105,8 +105,23 @@ def own_conditions(flags: Flags, flag: Flag) -> tuple[Condition, ...]:
 
 
 def rule_lines(conditions: Sequence[str], width: int) -> list[str]:
-    """Return the conditions of a rule in lines that end between them; inside only where one is too long for a line."""
-    return wrapped(joined([text.replace(" ", GLUE) if len(text) < width else text for text in conditions]), width)
+    """Return the conditions of a rule in lines that end between them; inside only where one is too long for a line.
+
+    Examples
+    --------
+    >>> rule_lines(["sector is bar, book shop or night club", "-3 < margin <= 5"], 24)
+    ['sector is bar, book shop', 'or night club;', '-3 < margin <= 5']
+    """
+    return wrapped(joined([_glued(text, width) for text in conditions]), width)
+
+
+def _glued(condition: str, width: int) -> str:
+    """Return a condition whose lines do not end inside it, or else not inside a name; anywhere if all is too long."""
+    whole = condition.replace(" ", GLUE)
+    if len(whole) < width:
+        return whole
+    parts = whole.replace(f",{GLUE}", ", ").replace(f"{GLUE}or{GLUE}", f" or{GLUE}")
+    return parts if max(map(len, parts.split(" "))) < width else condition
 
 
 def condition_texts(conditions: Sequence[Condition], *, exact: bool = False) -> list[str]:

@@ -16,14 +16,13 @@ from toprank.files.model_file import without_prefix
 from toprank.rankers.points.additive import Rows
 from toprank.rankers.points.card_text import points_text
 from toprank.rankers.points.card_tree import CardTree, grow
-from toprank.rankers.points.flag_text import condition_texts
+from toprank.rankers.points.flag_text import condition_texts, rule_lines
 from toprank.rankers.points.flags import joined
 from toprank.rankers.points.points_ranker import POINTS_CONSTRAINTS, USUAL_ALPHA, PointsRanker, Scored
 from toprank.rankers.points.scorecard import START, card_page, fits_by_alpha
 from toprank.rankers.points.terms import Term
 from toprank.words.counts import plural
 from toprank.words.wording import EXACT, SHORT
-from toprank.words.wrapping import wrapped
 
 PAYS = 0.5
 """A tree pays if its mean gain in average precision over the card is at least this many standard errors."""
@@ -189,9 +188,11 @@ class ScorecardTree(PointsRanker):
             return card_page(self, f"{START}.", exact, width)
         detail, groups, corrections = EXACT if exact else SHORT, [], self.card_tree_.corrections
         for leaf, correction in enumerate(corrections):
-            name = joined(condition_texts(self.card_tree_.conditions(leaf, self.columns_), exact=exact))
-            text = f"Cases where {name}: {points_text(correction.base, detail)}{', and' if len(correction) else ''}"
-            lines = [text] if exact else wrapped(text, width, further="  ")
+            texts = condition_texts(self.card_tree_.conditions(leaf, self.columns_), exact=exact)
+            texts[0] = f"Cases where {texts[0]}"
+            texts[-1] += f": {points_text(correction.base, detail)}{', and' if len(correction) else ''}"
+            first, *rest = [joined(texts)] if exact else rule_lines(texts, width - 2)
+            lines = [first, *(f"  {line}" for line in rest)]
             if len(correction):
                 lines.append(correction.to_text(self.columns_, exact=exact, width=width, indent="  "))
             groups.append("\n".join(lines))
