@@ -143,7 +143,7 @@ class RedFlagsDisplay(Display):
         """
         texts = ["\n".join(rule_lines(visible(rule).split("; "), TEXT_WIDTH)) for rule in self.rules]
         is_first = [
-            place > 0 and bool(self.inside[place]) and not self.inside[place - 1] for place in range(len(texts))
+            number > 0 and number != self.inside[place - 1] for place, number in enumerate(self.inside.tolist())
         ]
         heights = np.array([1.0 + text.count("\n") for text in texts]) + ROW_GAP
         tops = np.cumsum(heights + 1.2 * np.array(is_first)) - heights

@@ -88,7 +88,7 @@ def flag_lines(flags: Flags, has_rates: bool, *, exact: bool = False) -> list[st
     left = WIDTH - sum(sizes) - 3 * len(sizes) - room - 7
     lines = [f"{'':4}{'points':>{room}}   {TITLE:{left}}{_right(head, sizes)}"]
     for place, (flag, value, row) in enumerate(zip(flags, points, figures, strict=True)):
-        if flag.inside != TOP and flags[place - 1].inside == TOP:
+        if flag.inside not in (TOP, flags[place - 1].inside):
             lines.append(f"{'':{room + 7}}{CORRECTIONS.format(flag.inside + 1)}")
         indent = "" if flag.inside == TOP else "  "
         texts = condition_texts(own_conditions(flags, flag), exact=exact)
