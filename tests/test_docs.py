@@ -124,8 +124,20 @@ def test_examples_of_red_flags_run(capsys):
     for block in blocks("docs/red-flags.md"):
         exec(compile(block, "docs/red-flags.md", "exec"), names)
     printed = capsys.readouterr().out
-    assert re.match(r"score = -\d+ \+ points", printed)
+    assert re.match(r"A case starts at -\d+ and gets the points of every red flag that holds", printed)
     assert "dropped rule 1: " in printed
+
+
+@pytest.mark.slow
+def test_examples_of_points_run(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    train, test = make_audit(1500, random_state=0).split()
+    names: dict[str, Any] = {"X": train.X, "y": train.y, "X_new": test.X}
+    for block in blocks("docs/points.md"):
+        exec(compile(block, "docs/points.md", "exec"), names)
+    assert capsys.readouterr().out.startswith(f"A case starts at {names['model'].card_.base:.0f} and gets the points")
+    assert (tmp_path / "card.png").stat().st_size > 1000
+    assert names["tree"].predict(test.X).sum() > 0
 
 
 def test_examples_of_data_sets_run():

@@ -73,7 +73,8 @@ def main() -> None:
     head = (
         f"# Two models with red flags\n\n{date.today()}, {platform.machine()}, Python {platform.python_version()}; "
         "`python benchmarks/quality/red_flags_pages.py --data ../shared/data --write`\n\n"
-        "`RedFlags()` with nothing set. Both fit on a page; see [Red flags](../red-flags.md) for how to read them."
+        "`RedFlags()` with nothing set. Each page says how to score a case by hand; [Red flags](../red-flags.md) says "
+        "more."
     )
     text = "\n\n".join([head, *pages]) + "\n"
     print(text)

@@ -1,12 +1,17 @@
 """The display of a card."""
 
+from itertools import combinations
+
 import numpy as np
 import pandas as pd
 import pytest
 
+from plot_checks import assert_inside
 from ranker_cases import make_cases
-from toprank import RankingTree, Scorecard
+from toprank import RankingTree, RedFlags, Scorecard
 from toprank.plots import CardDisplay
+from toprank.rankers.points.card import Card, Shape
+from toprank.tree.columns import Column
 
 
 def test_a_card_is_drawn_with_one_panel_per_column():
@@ -20,13 +25,35 @@ def test_a_card_is_drawn_with_one_panel_per_column():
     figure = display.plot().figure_
     assert [ax.get_title(loc="left") for ax in figure.axes] == display.methods
     assert "20 points double the odds" in figure.get_suptitle()
+    assert f"starts at {model.card_.base:.0f}" in figure.get_supxlabel()
+    assert_inside(figure)
+    scales = {ax.get_xlim() if ax.patches else ax.get_ylim() for ax in figure.axes}
+    assert len(scales) == 1, "all panels have the same scale"
     for ax, feature in zip(figure.axes, display.order, strict=True):
         shape = model.card_.shape_of(feature)
         drawn = [line for line in ax.get_lines() if line.get_gid() == "points"]
         if shape.is_categorical:
-            assert sorted(patch.get_width() for patch in ax.patches) == pytest.approx(sorted(shape.points))
+            points = [*shape.points, *([shape.missing] if shape.missing else [])]
+            assert sorted(patch.get_width() for patch in ax.patches) == pytest.approx(sorted(points))
         else:
             assert drawn[0].get_ydata() == pytest.approx(np.column_stack((shape.points, shape.ends)).ravel())
+
+
+def test_labels_of_an_axis_do_not_overlap():
+    column = Column("share of turnover in cash, all years and all branches")
+    card = Card((Shape(0, np.array([0.001, 0.0012, 0.9]), np.array([1.0, 2.0, 3.0, -4.0])),), base=-7)
+    figure = CardDisplay(card, [column]).plot().figure_
+    figure.draw_without_rendering()
+    boxes = [label.get_window_extent() for label in figure.axes[0].get_xticklabels() if label.get_visible()]
+    assert len(boxes) >= 2
+    assert all(a.x1 <= b.x0 or b.x1 <= a.x0 for a, b in combinations(boxes, 2))
+    assert_inside(figure)
+
+
+def test_the_card_of_red_flags_is_drawn():
+    X, y = make_cases(400)
+    model = RedFlags(teacher=None, cv=0, max_rules=0, max_features=2).fit(X, y)
+    assert CardDisplay.from_estimator(model).methods == [model.columns_[f].name for f in model.card_.features]
 
 
 def test_one_column_on_given_axes():

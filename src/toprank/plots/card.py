@@ -18,33 +18,43 @@ from toprank.plots.style import (
     dress_axes,
     house_style,
     new_figure,
+    settle_layout,
     short_names,
+    wrap,
     write_over,
 )
 from toprank.rankers.points.card import Card, Shape
-from toprank.rankers.points.card_text import card_columns, edge_texts
+from toprank.rankers.points.card_text import card_columns, edge_texts, points_text
 from toprank.tree.columns import Column
+from toprank.words.counts import plural
 from toprank.words.wording import SHORT
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 PANEL = (2.9, 2.3)  # inches of a panel
+MARGIN = 0.05
 MOST_PANELS = 24
 MOST_CATEGORIES = 8
 """Categories of a panel: those with the most and the fewest points."""
 
-ABOVE, BELOW = PALETTE[0], PALETTE[5]
+FOR, AGAINST = PALETTE[3], PALETTE[0]
+"""Bars that raise and lower the score, as in the picture of red flags."""
+
+ROOM = 0.3
+"""Share of the scale beside its largest points, for their text."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class CardDisplay(Display):
-    """Points by value, one panel per column: lines for numbers, bars for categories, a dot for missing values.
+    """Points by value, one panel per column: lines for numbers, bars for categories, a dot for missing numbers.
+
+    All panels have the same scale of points, so that large differences look large.
 
     Parameters
     ----------
     card : Card
-        `card_` of a `Scorecard` or a `ScorecardTree`.
+        `card_` of a `Scorecard`, a `ScorecardTree` or `RedFlags`.
     table : sequence of Column
         `columns_` of the model.
     order : sequence of int, optional
@@ -80,14 +90,15 @@ class CardDisplay(Display):
 
     @classmethod
     def from_estimator(cls, model: Any, *, title: str | None = None) -> CardDisplay:
-        """Display of a fitted `Scorecard` or `ScorecardTree`, columns with the largest spread of points first."""
+        """Display of a fitted `Scorecard`, `ScorecardTree` or `RedFlags`, columns as on its page."""
         card = getattr(model, "card_", None)
         if not isinstance(card, Card):
             raise InputTypeError(
                 f"CardDisplay.from_estimator needs a fitted Scorecard. Got {type(model).__name__} instead. "
-                "Hint: fit a Scorecard or a ScorecardTree."
+                "Hint: fit a Scorecard, a ScorecardTree or RedFlags."
             )
-        order = sorted(card.features.tolist(), key=lambda f: (-model.spread_[f], f))
+        spread = getattr(model, "spread_", np.zeros(len(model.columns_)))  # a small card is in order already
+        order = sorted(card.features.tolist(), key=lambda f: -spread[f])
         return cls(card, model.columns_, order, title)
 
     @property
@@ -117,25 +128,48 @@ class CardDisplay(Display):
         width = min(4, max(len(shown), 1))
         height = -(-max(len(shown), 1) // width)
         with house_style(type(self).__name__):
-            figure = new_figure((PANEL[0] * width, PANEL[1] * height + 0.4))
+            figure = new_figure((PANEL[0] * width, PANEL[1] * height + 0.8))
             axes = [figure.add_subplot(height, width, place + 1) for place in range(max(len(shown), 1))]
             for panel, feature in zip(axes, shown, strict=False):
                 self._draw(panel, feature)
             title = f"Points per column: {self.card.scale_text()}" if self.title is None else self.title
             if title:
                 write_over(figure, title)
+            note = wrap(figure, self._note(len(shown)), PANEL[0] * width - 0.3, SMALL_SIZE)
+            figure.supxlabel(note, x=0.012, ha="left", fontsize=SMALL_SIZE, color=INK, parse_math=False)
+            settle_layout(figure)
+            for panel in axes:
+                _thin_ticks(panel)
+                _fit_title(panel)
         self._keep(axes[0])
         return self
+
+    def _note(self, n_shown: int) -> str:
+        """Return how a score adds up, and what is not drawn."""
+        base, n_left_out = points_text(self.card.base).removeprefix("+"), len(self.order or ()) - n_shown
+        rest = f" {plural(n_left_out, 'column')} with smaller points not drawn." if n_left_out else ""
+        return f"A case starts at {base}; the points of its values are added. A dot is a missing value.{rest}"
+
+    def _scale(self) -> tuple[float, float]:
+        """Least and most points of all columns, with room for text."""
+        shapes = [shape for f in self.order or () if (shape := self.card.shape_of(f)) is not None]
+        every = np.concatenate([np.zeros(1), *(np.r_[each.points, each.ends, each.missing] for each in shapes)])
+        low, high = float(every.min()), float(every.max())
+        room = ROOM * max(high - low, 1e-9)
+        return low - room * (low < 0), high + room * (high > 0)
 
     def _draw(self, ax: Axes, feature: int) -> None:
         shape, column = self.card.shape_of(feature), self.table[feature]
         assert shape is not None
+        name = short_names([column.name])[column.name]
         if shape.is_categorical:
-            _draw_bars(ax, shape, column)
+            n_drawn = _draw_bars(ax, shape, column)
+            ax.set_xlim(self._scale())
+            name += f" ({n_drawn} of {shape.n_bins})" if n_drawn < shape.n_bins else ""
         else:
             _draw_line(ax, shape, column)
-        ax.set_title(short_names([column.name])[column.name], fontsize=SMALL_SIZE + 1, loc="left", color=INK,
-                     parse_math=False)  # fmt: skip
+            ax.set_ylim(self._scale())
+        ax.set_title(name, fontsize=SMALL_SIZE + 1, loc="left", color=INK, parse_math=False)
         ax.tick_params(labelsize=SMALL_SIZE)
 
     def __repr__(self) -> str:
@@ -174,15 +208,54 @@ def _is_skewed(edges: np.ndarray) -> bool:
     return not 0.15 <= share <= 0.85
 
 
-def _draw_bars(ax: Axes, shape: Shape, column: Column) -> None:
-    """Bars for the categories with the most points and those with the fewest, most on top."""
-    dress_axes(ax, grid="x")
+def _draw_bars(ax: Axes, shape: Shape, column: Column) -> int:
+    """Bars for the categories with the most points and those with the fewest, most on top; return how many.
+
+    Bars are as thick in every panel. Missing values with points are the last bar.
+    """
+    dress_axes(ax)
+    ax.grid(False)
     order = np.argsort(shape.points, kind="stable")
     if len(order) > MOST_CATEGORIES:
         half = MOST_CATEGORIES // 2
         order = np.concatenate((order[:half], order[-half:]))
-    points = shape.points[order]
-    ax.barh(range(len(order)), points, height=0.7, color=[ABOVE if each > 0 else BELOW for each in points], zorder=2.5)
     names = [SHORT.label(column.labels(int(code))[0]) for code in order]
     short = short_names(names)
-    ax.set_yticks(range(len(order)), [short[name] for name in names], parse_math=False)
+    bars = [(short[name], float(shape.points[code])) for name, code in zip(names, order, strict=True)]
+    bars = [*([("missing", shape.missing)] if shape.missing else []), *bars]
+    at, points = np.arange(len(bars)), np.array([each for _, each in bars])
+    ax.barh(at, points, height=0.7, color=np.where(points > 0, FOR, AGAINST), zorder=2.5)
+    ax.axvline(0.0, color=FAINT, linewidth=0.9, zorder=1)
+    for y, value in zip(at.tolist(), points.tolist(), strict=True):
+        side = -1 if value < 0 else 1
+        ax.annotate(points_text(value), xy=(value, y), xytext=(3 * side, 0), textcoords="offset points", va="center",
+                    ha="left" if side > 0 else "right", fontsize=SMALL_SIZE - 2, color=INK)  # fmt: skip
+    ax.set_yticks(at, [name for name, _ in bars], parse_math=False)
+    ax.set_ylim(len(bars) - MOST_CATEGORIES - 1.5, len(bars) - 0.5)
+    return len(order)
+
+
+def _thin_ticks(ax: Axes) -> None:
+    """Hide labels of the axis below that would run into others; its ends stay."""
+    labels = [label for label in ax.get_xticklabels() if label.get_text()]
+    kept: list[Any] = []
+    for label in [*labels[:1], *labels[:0:-1]]:
+        box = label.get_window_extent()
+        if any(box.x0 < other.x1 + 4 and other.x0 < box.x1 + 4 for other in kept):
+            label.set_visible(False)
+        else:
+            kept.append(box)
+
+
+def _fit_title(ax: Axes) -> None:
+    """Begin a title that is wider than its panel further to the left, over the names of the values; cut huge ones."""
+    title, panel = ax._left_title, ax.get_window_extent()  # type: ignore[attr-defined]
+    widest = min(panel.x1 - MARGIN * ax.figure.figure.dpi, PANEL[0] * ax.figure.figure.dpi)
+    whole = title.get_text()
+    half = len(whole) // 2
+    while title.get_window_extent().width > widest and half > 1:
+        half -= 1
+        title.set_text(f"{whole[:half].rstrip()}…{whole[-half:].lstrip()}")
+    room = 1.0 - title.get_window_extent().width / panel.width
+    if room < 0:
+        title.set_x(room)

@@ -1,5 +1,7 @@
 """Scorecards and trees of corrections: laws, limits, monotone columns, noise, files, words."""
 
+import re
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -7,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.base import clone
 
+from page_reader import Page
 from ranker_cases import POINTS, Case, cases, fewer, make_cases, scores_of
 from toprank import Scorecard, ScorecardTree, load
 from toprank.metrics import average_precision
@@ -169,14 +172,34 @@ def test_points_of_an_explanation_add_up(ranker):
     assert alerts["reason_1"].notna().all()
 
 
-def test_text_of_a_tree_names_its_leaves():
+@pytest.mark.parametrize("ranker", [Scorecard(cv=0), ScorecardTree(max_depth=2, cv=0)], ids=["card", "tree"])
+def test_a_case_is_scored_by_hand_from_the_page(ranker):
     X, y = make_curves()
-    model = ScorecardTree(max_depth=1, cv=0).fit(X, y)
-    text = model.to_text()
-    for name in model._leaf_names():
-        assert f"If {name}, add" in text
-    assert model.explain(X[:1])[0].place in model._leaf_names()
-    assert len(model.to_text(exact=True)) > len(text)
+    model = clone(ranker).fit(X, y)
+    read = Page(model.to_text(exact=True), X.columns)
+    by_hand = [read.score(case) for case in X[:200].to_dict("records")]
+    assert by_hand == pytest.approx(model.decision_function(X[:200]), rel=1e-9)
+    if isinstance(ranker, ScorecardTree):
+        assert len(read.groups) == 1 + model.n_leaves_ > 2
+        assert model.explain(X[:1])[0].place in model._leaf_names()
+
+
+def test_a_long_card_leaves_out_what_matters_least():
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.normal(size=(3000, 40)), columns=[f"c{i}" for i in range(40)])
+    y = (
+        rng.random(3000) < 1 / (1 + np.exp(3 - X["c0"] - 0.25 * X[[f"c{i}" for i in range(1, 40)]].sum(axis=1)))
+    ).astype(int)
+    model = Scorecard(cv=0).fit(X, y)
+    text, exact = model.to_text(), model.to_text(exact=True)
+    ((n, most, names),) = re.findall(r"and (\d+) columns with at most (\d+) points each: ([^.]*?)\n\n", text)
+    left_out = [int(name[1:]) for name in names.replace("\n", " ").split(", ")]
+    assert len(left_out) == int(n) > 1
+    assert max(model.card_.shape_of(f).largest for f in left_out) == int(most)
+    share = model.spread_**2 / (model.spread_**2).sum()
+    assert share[left_out].max() < 0.01
+    assert "Shortened" in text
+    assert all(f"c{f} " in exact for f in left_out)
 
 
 def test_frame_of_points():

@@ -16,6 +16,8 @@ from toprank.errors import InputError
 from toprank.rankers.points.card_text import card_lines
 from toprank.tree.bin_mapper import as_block, row_blocks
 from toprank.tree.columns import Column
+from toprank.words.counts import count, plural
+from toprank.words.numbers import number_text
 from toprank.words.wording import EXACT, SHORT
 
 DTYPES: dict[str, Any] = {
@@ -180,10 +182,9 @@ class Card:
     >>> card.decision_function(np.array([[1.0, 1.0], [10.0, 0.0], [np.nan, np.nan]])).tolist()
     [-7.0, -17.0, -17.0]
     >>> print(card.to_text([Column("age"), Column("sector", ("retail", "catering"))]))
-    age      <= 2   <= 10   > 10   missing
-               +8      +3      0        +3
-    sector   catering   retail   missing
-                   +5        0         0
+    age             <= 2   to 10   > 10
+      missing: +3     +8      +3      0
+    sector          catering: +5   retail: 0
     """
 
     shapes: tuple[Shape, ...]
@@ -363,7 +364,7 @@ class Card:
         width: int = 100,
         indent: str = "",
     ) -> str:
-        """Return small tables of points, two lines per feature.
+        """Return small tables of points, one per feature.
 
         Parameters
         ----------
@@ -385,14 +386,14 @@ class Card:
         Examples
         --------
         >>> Card((), scale=10).scale_text(), Card((), scale=20 / math.log(2)).scale_text(), Card(()).scale_text()
-        ('10 points multiply the odds by 2.72', '20 points double the odds', 'points are log-odds')
+        ('about 7 points double the odds', '20 points double the odds', 'points are log-odds: 0.69 doubles the odds')
         """
         doubling = self.scale * math.log(2)
         if self.scale == 1:
-            return "points are log-odds"
+            return f"points are log-odds: {doubling:.2f} doubles the odds"
         if abs(doubling - round(doubling)) < 1e-9:
-            return f"{round(doubling):,} points double the odds"
-        return f"{SHORT.number(self.scale)} points multiply the odds by 2.72"
+            return f"{plural(round(doubling), 'point')} {'doubles' if round(doubling) == 1 else 'double'} the odds"
+        return f"about {number_text(doubling, 2) if doubling < 5 else count(round(doubling))} points double the odds"
 
 
 def _rises_to(at: np.ndarray, end: int) -> bool:

@@ -17,6 +17,7 @@ from toprank.explain.conditions import Condition, Way
 from toprank.rankers.points.card_text import points_text
 from toprank.tree.bin_mapper import as_block, row_blocks
 from toprank.tree.columns import Column
+from toprank.words.counts import plural
 from toprank.words.plain import plain
 from toprank.words.wording import SHORT, Detail
 
@@ -33,6 +34,29 @@ DAMAGED = "Not a valid list of red flags: it breaks the rule that {}. Hint: the 
 
 TOP = -1
 """In place of the number of a flag: it is not inside another one."""
+
+
+def joined(conditions: Sequence[str]) -> str:
+    """Return conditions that must all hold as one text: a list of categories has commas, so these are semicolons.
+
+    Examples
+    --------
+    >>> joined(["sector is bar, hotel or bank", "age <= 3"])
+    'sector is bar, hotel or bank; age <= 3'
+    """
+    return (" and " if any(";" in each for each in conditions) else "; ").join(conditions)
+
+
+def flags_text(n_rules: int, n_corrections: int) -> str:
+    """Return the size of a set of rules, corrections apart.
+
+    Examples
+    --------
+    >>> flags_text(12, 8), flags_text(1, 0)
+    ('4 red flags, 8 corrections', '1 red flag')
+    """
+    flags = plural(n_rules - n_corrections, "red flag")
+    return f"{flags}, {plural(n_corrections, 'correction')}" if n_corrections else flags
 
 
 @dataclass(frozen=True)
@@ -77,11 +101,21 @@ class Flag:
 
     def text(self, detail: Detail = SHORT) -> str:
         """Return all conditions in words."""
-        return ", ".join(self.way.texts(detail))
+        return joined(self.way.texts(detail))
 
     def holds(self, matrix: np.ndarray) -> np.ndarray:
         """Return for which encoded rows it holds, bool (n,)."""
         return self.way.holds(matrix)
+
+    @property
+    def is_correction(self) -> bool:
+        """True if it corrects a flag around it, or lowers the score: it is not a red flag of its own."""
+        return self.inside != TOP or self.points < 0
+
+    @property
+    def kind(self) -> str:
+        """What it is called: "red flag" or "correction"."""
+        return "correction" if self.is_correction else "red flag"
 
     def beside(self, other: Flag) -> tuple[Condition, ...]:
         """Return the conditions that another flag does not have, for "if also"."""
@@ -134,6 +168,11 @@ class Flags:
     def n_conditions(self) -> int:
         """Conditions of all rules; a flag inside another counts with all of its conditions."""
         return sum(flag.n_conditions for flag in self)
+
+    @property
+    def size_text(self) -> str:
+        """Number of red flags and of corrections, in words: 3 red flags, 9 corrections."""
+        return flags_text(len(self), sum(flag.is_correction for flag in self))
 
     def _rules(self) -> Iterator[tuple[bool, str]]:
         """Whether each invariant holds, and its text."""
@@ -242,7 +281,7 @@ class Flags:
         if flag.inside == TOP:
             return flag.text(detail)
         added = flag.beside(self.flags[flag.inside])
-        return "  if also " + ", ".join(condition.text(detail=detail) for condition in added)
+        return "  if also " + joined([condition.text(detail=detail) for condition in added])
 
     def with_points(self, points: Sequence[float]) -> Flags:
         """The same rules with other points."""

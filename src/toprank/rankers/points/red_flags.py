@@ -39,8 +39,9 @@ from toprank.rankers.points.editing import (
 )
 from toprank.rankers.points.explanation import PointsExplanation
 from toprank.rankers.points.flag_text import page
-from toprank.rankers.points.flags import TOP, Flag, Flags
+from toprank.rankers.points.flags import TOP, Flag, Flags, joined
 from toprank.rankers.points.learning import LEAST_ROWS, Learned, Lesson, Limits, learn
+from toprank.rankers.points.score_text import meaning_of
 from toprank.rankers.points.shapes import refit
 from toprank.rankers.points.teaching import Teacher, soft_targets
 from toprank.rankers.progress import progress
@@ -347,7 +348,7 @@ class RedFlags(Ranker):
         """One rule that holds as a reason: its conditions with the values of the row."""
         flag = self.flags_[place]
         names = ", ".join(condition.column.name for condition in flag.conditions)
-        text = ", ".join(condition.text(float(row[condition.feature])) for condition in flag.conditions)
+        text = joined([condition.text(float(row[condition.feature])) for condition in flag.conditions])
         return Reason(names, None, float(min(np.exp(log_odds), 1000.0)), text)
 
     def explain(self, X: Any) -> list[PointsExplanation]:
@@ -361,7 +362,7 @@ class RedFlags(Ranker):
         out = []
         for i in range(len(matrix)):
             steps = [
-                Step("red flag", place + 1, flag.points, f"red flag {place + 1}: {flag.text()}")
+                Step(flag.kind, place + 1, flag.points, f"{flag.kind} {place + 1}: {flag.text()}")
                 for place, flag in enumerate(self.flags_)
                 if holds[i, place]
             ]
@@ -449,7 +450,7 @@ class RedFlags(Ranker):
         >>> model = RedFlags(teacher=None, cv=0, max_rules=3).fit(past.X, past.y)
         >>> change = model.with_rule({"sector": "construction", "age_years": ("<=", 2)}, new.X, new.y, points=5)
         >>> len(change.model.flags_) - len(model.flags_), change.text
-        (1, 'added +5: sector is construction, age_years <= 2')
+        (1, 'added +5: sector is construction; age_years <= 2')
         """
         check_is_fitted(self)
         if points is None and refit_on is None:
@@ -521,7 +522,7 @@ class RedFlags(Ranker):
         )
 
     def to_text(self, *, exact: bool = False) -> str:
-        """Return the whole model on a page: rules with their points and hits, then the card.
+        """Return the whole model on a page: what scores mean, rules with their points and hits, points of values.
 
         Parameters
         ----------
@@ -529,7 +530,7 @@ class RedFlags(Ranker):
             Numbers with all their digits, and every category.
         """
         check_is_fitted(self)
-        return page(self.flags_, self.card_, self.columns_, self.rates_, exact=exact)
+        return page(self.flags_, self.card_, self.columns_, meaning_of(self), exact=exact)
 
     def to_plain(self) -> dict[str, Any]:
         """Return the model as plain values for other programs: class, columns, rules, card. `save` keeps everything."""
@@ -542,8 +543,8 @@ class RedFlags(Ranker):
         }
 
     def _size_in_words(self) -> str:
-        rules = f"{plural(len(self.flags_), 'rule')} with {plural(self.flags_.n_conditions, 'condition')}"
-        return f"{rules}, a card of {plural(len(self.card_), 'column')}"
+        rules = f"{self.flags_.size_text} with {plural(self.flags_.n_conditions, 'condition')} in all"
+        return f"{rules}; points for {plural(len(self.card_), 'column')}"
 
     def _figures(self) -> dict[str, Any]:
         return {
@@ -566,7 +567,7 @@ class RedFlags(Ranker):
 def _checked_points(points: Any) -> float:
     """Points that a user gives, as a finite number."""
     if isinstance(points, bool) or not isinstance(points, Real) or not math.isfinite(points):
-        raise InputError(f"points must be a finite number, got {points!r}. Hint: 10 points multiply the odds by 2.72.")
+        raise InputError(f"points must be a finite number, got {points!r}. Hint: points is a number such as 10.")
     return float(points)
 
 

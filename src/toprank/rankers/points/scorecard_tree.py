@@ -16,8 +16,10 @@ from toprank.files.model_file import without_prefix
 from toprank.rankers.points.additive import Rows
 from toprank.rankers.points.card_text import points_text
 from toprank.rankers.points.card_tree import CardTree, grow
+from toprank.rankers.points.flag_text import condition_texts, rule_lines
+from toprank.rankers.points.flags import joined
 from toprank.rankers.points.points_ranker import POINTS_CONSTRAINTS, USUAL_ALPHA, PointsRanker, Scored
-from toprank.rankers.points.scorecard import fits_by_alpha, start_text
+from toprank.rankers.points.scorecard import START, card_page, fits_by_alpha
 from toprank.rankers.points.terms import Term
 from toprank.words.counts import plural
 from toprank.words.wording import EXACT, SHORT
@@ -183,14 +185,20 @@ class ScorecardTree(PointsRanker):
         width : int, default 100
         """
         check_is_fitted(self)
-        lines = [self.summary(), "", start_text(self.card_), "",
-                 self.card_.to_text(self.columns_, order=self._order(), exact=exact, width=width)]  # fmt: skip
-        detail = EXACT if exact else SHORT
-        for name, correction in zip(self._leaf_names(exact), self.card_tree_.corrections, strict=False):
-            lines += ["", f"If {name}, add {points_text(correction.base, detail)}{' and' if len(correction) else ''}"]
+        if self.n_leaves_ == 1:
+            return card_page(self, f"{START}.", exact, width)
+        detail, groups, corrections = EXACT if exact else SHORT, [], self.card_tree_.corrections
+        for leaf, correction in enumerate(corrections):
+            texts = condition_texts(self.card_tree_.conditions(leaf, self.columns_), exact=exact)
+            texts[0] = f"Cases where {texts[0]}"
+            texts[-1] += f": {points_text(correction.base, detail)}{', and' if len(correction) else ''}"
+            first, *rest = [joined(texts)] if exact else rule_lines(texts, width - 2)
+            lines = [first, *(f"  {line}" for line in rest)]
             if len(correction):
                 lines.append(correction.to_text(self.columns_, exact=exact, width=width, indent="  "))
-        return "\n".join(lines)
+            groups.append("\n".join(lines))
+        start = f"{START} and of the one group of cases at the end that it belongs to."
+        return card_page(self, start, exact, width, groups, corrections)
 
     def to_plain(self) -> dict[str, Any]:
         """Return the model as plain values for other programs: class, columns, points. `save` keeps everything."""

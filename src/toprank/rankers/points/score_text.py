@@ -1,0 +1,142 @@
+"""What a score of points means, in words: where it starts, what doubles the odds, hit rates by score, the cutoff.
+
+The head of every page with points, and the notes below it. Knows scores and rates, but neither rules nor cards.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from toprank.budget import Cutoff
+from toprank.metrics.hit_rates import HitRates
+from toprank.words.counts import count
+from toprank.words.numbers import number_text
+from toprank.words.wording import SHORT, Detail
+from toprank.words.wrapping import wrapped
+
+MOST_SCORES = 7
+"""Most scores in the table of hit rates."""
+
+LEAST_ABOVE = 10.0
+"""The table ends where fewer unseen cases have a higher score."""
+
+STEPS = (1.0, 2.0, 2.5, 5.0)
+"""Round steps between scores, times a power of ten."""
+
+
+@dataclass(frozen=True)
+class Meaning:
+    """All that a page says of scores, apart from how they add up.
+
+    Attributes
+    ----------
+    scale : str
+        What points mean: "about 7 points double the odds".
+    rates : HitRates
+    cutoff : Cutoff
+    n_cases, n_positives : float
+        Of training.
+    positive : label
+        The outcome of a hit.
+    """
+
+    scale: str
+    rates: HitRates
+    cutoff: Cutoff
+    n_cases: float
+    n_positives: float
+    positive: Any
+
+
+def meaning_of(model: Any) -> Meaning:
+    """What the scores of a fitted model with a card mean."""
+    positive = model.classes_[model.positive_index_]
+    return Meaning(model.card_.scale_text(), model.rates_, model.cutoff_, model.n_cases_, model.n_positives_,
+                   positive.item() if isinstance(positive, np.generic) else positive)  # fmt: skip
+
+
+def head_lines(meaning: Meaning, start: str, width: int, detail: Detail = SHORT) -> list[str]:
+    """Return the head of a page.
+
+    Parameters
+    ----------
+    meaning : Meaning
+    start : str
+        How points add up, a sentence.
+    width : int
+    detail : Detail
+    """
+    hits = (
+        f"outcome {SHORT.label(meaning.positive)}; {count(meaning.n_positives)} of {count(meaning.n_cases)} past cases"
+    )
+    lines = [*wrapped(start, width), *wrapped(f"The sum is its score; {meaning.scale} of a hit ({hits}).", width), ""]
+    return [*lines, *rate_lines(meaning.rates, width), *wrapped(cutoff_text(meaning, detail), width)]
+
+
+def rate_lines(rates: HitRates, width: int = 100) -> list[str]:
+    r"""Return a small table: round scores from the usual one to the top, their hit rates, and cases that reach them.
+
+    Examples
+    --------
+    >>> rates = HitRates([-50, -20, 10], [0.001, 0.05, 0.6], [1000, 100, 10], 2.0, "out of bag", 0.3, float("nan"))
+    >>> print(*rate_lines(rates), sep="\n")
+      score                             -40     -30     -20     -10       0      10
+      hit rate of new cases           1.7 %   3.4 %   5.0 %  23.3 %  41.7 %  60.0 %
+      cases with this score or more  70.0 %  40.0 %  10.0 %   7.0 %   4.0 %   1.0 %
+    """
+    scores = round_scores(rates)
+    above = np.interp(scores, rates.score, rates.above) / rates.n_cases
+    name = "hit rate of new cases" if rates.is_for_new_cases else "hit rate in training (optimistic)"
+    rows = [
+        ("score", [number_text(score) for score in scores.tolist()]),
+        (name, [rate_text(rate) for rate in rates.at(scores).tolist()]),
+        ("cases with this score or more", [rate_text(share) for share in above.tolist()]),
+    ]
+    room = max(len(title) for title, _ in rows)
+    size = max(len(cell) for _, cells in rows for cell in cells)
+    n = max(1, (width - 2 - room) // (size + 2))
+    return [f"  {title:{room}}{''.join(f'  {cell:>{size}}' for cell in cells[-n:])}" for title, cells in rows]
+
+
+def round_scores(rates: HitRates) -> np.ndarray:
+    """Return round scores in round steps, from the median of unseen cases to the top."""
+    usual = float(np.interp(-rates.n_cases / 2, -rates.above, rates.score))
+    top = float(np.interp(-min(LEAST_ABOVE, rates.n_cases / 2), -rates.above, rates.score))
+    room = top - usual
+    if not room > 1e-9 * max(abs(top), abs(usual), 1e-9):
+        return np.array([top])
+    power = math.floor(math.log10(room / MOST_SCORES))
+    for step in (step * 10.0**p for p in (power, power + 1) for step in STEPS):
+        first, last = math.floor(usual / step + 1e-9), math.floor(top / step + 1e-9)
+        if last - first < MOST_SCORES:
+            break
+    return np.round(np.arange(first, last + 1) * step, 12) + 0.0
+
+
+def rate_text(share: float) -> str:
+    """Return a share in percent with one decimal, the same for all rates of a page.
+
+    Examples
+    --------
+    >>> rate_text(0.0634), rate_text(0.48), rate_text(0.0002), rate_text(1.0), rate_text(0.0)
+    ('6.3 %', '48.0 %', '< 0.1 %', '100 %', '0.0 %')
+    """
+    if 0 < share < 0.0005:
+        return "< 0.1 %"
+    return "100 %" if share > 0.9995 else f"{100 * share:.1f} %"
+
+
+def cutoff_text(meaning: Meaning, detail: Detail = SHORT) -> str:
+    """Return from which score cases are flagged, and how many hits to expect among them."""
+    cutoff = meaning.cutoff
+    base = f"{rate_text(meaning.n_positives / meaning.n_cases)} of all cases"
+    if cutoff.is_for_new_cases:
+        hits = f"expect {rate_text(cutoff.hit_rate)} hits ({base})"
+    else:
+        hits = f"in training {rate_text(cutoff.training_rate)} were hits ({base}); expect fewer"
+    share = rate_text(cutoff.n_above / meaning.n_cases)
+    return f"Flagged: a score of {detail.number(cutoff.threshold)} or more, {share} of cases; {hits}."
