@@ -109,8 +109,8 @@ def paired_text(lines: list[dict[str, Any]]) -> list[str]:
     return ["## Split by split\n", PAIRED, *body, ""]
 
 
-PAIRED = """Mean difference from gamma-kNN on the same splits, also for methods that were not run on all of them ("local V2 q=5"
-is `LocalGammaKNN(measured_on="cluster")` of version 2 with 5 clusters; measured_on="all" is compared in
+PAIRED = """Mean difference from gamma-kNN on the same splits, also for methods that were not run on all of them ("local
+V2 q=5" is `LocalGammaKNN(measured_on="cluster")` of version 2 with 5 clusters; measured_on="all" is compared in
 [Neighbours](../neighbours.md#regions-localgammaknn)). `min_positives=5` was chosen among five variants of the former
 on splits that are part of this run, so the figures of the local version are slightly optimistic.
 """
