@@ -91,13 +91,12 @@ def test_a_case_is_scored_by_hand_as_by_the_model(exact):
 
 PAGE = """\
 A case starts at -20 and gets the points of every red flag that holds and of each of its values.
-The sum is its score; about 7 points double the odds of a hit (outcome fraud; 120 of 10,000 past
-cases).
+The sum is its score; in training about 7 points double the odds (hit = fraud: 120 of 10,000).
 
-  score                             -20     -10       0      10      20
-  hit rate of new cases           2.6 %   5.0 %  20.7 %  36.4 %  52.1 %
-  cases with this score or more  55.0 %  10.0 %   7.4 %   4.9 %   2.3 %
-Flagged: a score of 12 or more, 0.5 % of cases; expect 30.0 % hits (1.2 % of all cases).
+  score                                 -20     -10       0      10      20
+  hit rate at this score, new cases   2.6 %   5.0 %  20.7 %  36.4 %  52.1 %
+  cases with this score or more      55.0 %  10.0 %   7.4 %   4.9 %   2.3 %
+Flagged: a score of 12 or more, 0.5 % of cases; expect 30.0 % hits among them, of all cases 1.2 % are.
 
     points   red flag (all its conditions must hold)                         cases   hits   hit rate
  1     +30   10 < age <= 60.5; sector is retail or "fish, chips"                22     22     51.0 %
@@ -108,7 +107,8 @@ Flagged: a score of 12 or more, 0.5 % of cases; expect 30.0 % hits (1.2 % of all
  5      +2   age is missing;
              make is Alfa 3, Seat 8, Rare 1, Rare 2 or missing
 cases, hits: past cases for which all its conditions hold, and hits among them. hit rate: estimate
-for new cases; it differs from hits / cases, as the rules were chosen on those cases.
+for new cases; it differs from hits / cases, as the rules were chosen on those cases, and counts all
+points that such cases have.
 
 Points of values: each case gets one entry per column. An unknown category counts as missing;
 missing values get 0 points unless listed, and meet a condition only if it says so. 'to 10' means
@@ -155,7 +155,7 @@ def test_a_page_without_rates_of_new_cases_says_so():
     meaning = Meaning("points are log-odds", rates, Cutoff(50, 52, 12.0, 0.5), 10_000, 120, True)
     text = re.sub(r"\s+", " ", page(FLAGS, CARD, COLUMNS, meaning))
     assert "hit rate in training (optimistic)" in text
-    assert "in training 50.0 % were hits (1.2 % of all cases); expect fewer." in text
+    assert "in training 50.0 % were hits, of all cases 1.2 % are; expect fewer." in text
     assert "training rate: hits / cases" in text
     assert "estimate for new cases" not in text
 

@@ -29,7 +29,7 @@ WIDTH = 100
 
 FIGURES = (
     "cases, hits: past cases for which all its conditions hold, and hits among them. hit rate: estimate for new cases; "
-    "it differs from hits / cases, as the rules were chosen on those cases."
+    "it differs from hits / cases, as the rules were chosen on those cases, and counts all points that such cases have."
 )
 TRAINING = (
     "cases, hits: past cases for which all its conditions hold, and hits among them. training rate: hits / cases; "

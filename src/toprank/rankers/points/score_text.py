@@ -70,10 +70,12 @@ def head_lines(meaning: Meaning, start: str, width: int, detail: Detail = SHORT)
     width : int
     detail : Detail
     """
-    hits = (
-        f"outcome {SHORT.label(meaning.positive)}; {count(meaning.n_positives)} of {count(meaning.n_cases)} past cases"
-    )
-    lines = [*wrapped(start, width), *wrapped(f"The sum is its score; {meaning.scale} of a hit ({hits}).", width), ""]
+    hits = f"hit = {SHORT.label(meaning.positive)}: {count(meaning.n_positives)} of {count(meaning.n_cases)}"
+    lines = [
+        *wrapped(start, width),
+        *wrapped(f"The sum is its score; in training {meaning.scale} ({hits}).", width),
+        "",
+    ]
     return [*lines, *rate_lines(meaning.rates, width), *wrapped(cutoff_text(meaning, detail), width)]
 
 
@@ -84,16 +86,16 @@ def rate_lines(rates: HitRates, width: int = 100) -> list[str]:
     --------
     >>> rates = HitRates([-50, -20, 10], [0.001, 0.05, 0.6], [1000, 100, 10], 2.0, "out of bag", 0.3, float("nan"))
     >>> print(*rate_lines(rates), sep="\n")
-      score                             -40     -30     -20     -10       0      10
-      hit rate of new cases           1.7 %   3.4 %   5.0 %  23.3 %  41.7 %  60.0 %
-      cases with this score or more  70.0 %  40.0 %  10.0 %   7.0 %   4.0 %   1.0 %
+      score                                 -40     -30     -20     -10       0      10
+      hit rate at this score, new cases   1.7 %   3.4 %   5.0 %  23.3 %  41.7 %  60.0 %
+      cases with this score or more      70.0 %  40.0 %  10.0 %   7.0 %   4.0 %   1.0 %
     """
     scores = round_scores(rates)
     above = np.interp(scores, rates.score, rates.above) / rates.n_cases
-    name = "hit rate of new cases" if rates.is_for_new_cases else "hit rate in training (optimistic)"
+    whose = "new cases" if rates.is_for_new_cases else "in training (optimistic)"
     rows = [
         ("score", [number_text(score) for score in scores.tolist()]),
-        (name, [rate_text(rate) for rate in rates.at(scores).tolist()]),
+        (f"hit rate at this score, {whose}", [rate_text(rate) for rate in rates.at(scores).tolist()]),
         ("cases with this score or more", [rate_text(share) for share in above.tolist()]),
     ]
     room = max(len(title) for title, _ in rows)
@@ -133,10 +135,10 @@ def rate_text(share: float) -> str:
 def cutoff_text(meaning: Meaning, detail: Detail = SHORT) -> str:
     """Return from which score cases are flagged, and how many hits to expect among them."""
     cutoff = meaning.cutoff
-    base = f"{rate_text(meaning.n_positives / meaning.n_cases)} of all cases"
+    base = f"of all cases {rate_text(meaning.n_positives / meaning.n_cases)} are"
     if cutoff.is_for_new_cases:
-        hits = f"expect {rate_text(cutoff.hit_rate)} hits ({base})"
+        hits = f"expect {rate_text(cutoff.hit_rate)} hits among them, {base}"
     else:
-        hits = f"in training {rate_text(cutoff.training_rate)} were hits ({base}); expect fewer"
+        hits = f"in training {rate_text(cutoff.training_rate)} were hits, {base}; expect fewer"
     share = rate_text(cutoff.n_above / meaning.n_cases)
     return f"Flagged: a score of {detail.number(cutoff.threshold)} or more, {share} of cases; {hits}."
