@@ -96,7 +96,7 @@ The sum is its score; in training about 7 points double the odds (hit = fraud: 1
   score                                 -20     -10       0      10      20
   hit rate at this score, new cases   2.6 %   5.0 %  20.7 %  36.4 %  52.1 %
   cases with this score or more      55.0 %  10.0 %   7.4 %   4.9 %   2.3 %
-Flagged: a score of 12 or more, 0.5 % of cases; expect 30.0 % hits among them, of all cases 1.2 % are.
+Flagged: a score of 12 or more, 0.5 % of cases; expect 30.0 % hits among them, 1.2 % overall.
 
     points   red flag (all its conditions must hold)                         cases   hits   hit rate
  1     +30   10 < age <= 60.5; sector is retail or "fish, chips"                22     22     51.0 %
@@ -155,7 +155,7 @@ def test_a_page_without_rates_of_new_cases_says_so():
     meaning = Meaning("points are log-odds", rates, Cutoff(50, 52, 12.0, 0.5), 10_000, 120, True)
     text = re.sub(r"\s+", " ", page(FLAGS, CARD, COLUMNS, meaning))
     assert "hit rate in training (optimistic)" in text
-    assert "in training 50.0 % were hits, of all cases 1.2 % are; expect fewer." in text
+    assert "in training 50.0 % were hits, 1.2 % overall; expect fewer." in text
     assert "training rate: hits / cases" in text
     assert "estimate for new cases" not in text
 

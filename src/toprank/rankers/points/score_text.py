@@ -135,7 +135,7 @@ def rate_text(share: float) -> str:
 def cutoff_text(meaning: Meaning, detail: Detail = SHORT) -> str:
     """Return from which score cases are flagged, and how many hits to expect among them."""
     cutoff = meaning.cutoff
-    base = f"of all cases {rate_text(meaning.n_positives / meaning.n_cases)} are"
+    base = f"{rate_text(meaning.n_positives / meaning.n_cases)} overall"
     if cutoff.is_for_new_cases:
         hits = f"expect {rate_text(cutoff.hit_rate)} hits among them, {base}"
     else:
