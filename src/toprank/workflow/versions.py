@@ -166,6 +166,8 @@ class VersionComparison:
         rank_before, rank_after, and with outcomes is_positive. In the frame type of X.
     changes : ModelChanges
         What changed in the model.
+    has_same_scores : bool
+        Whether every case has the same score before and after.
     """
 
     n_cases: int
@@ -177,6 +179,7 @@ class VersionComparison:
     hits_left: int | None
     moved: Any
     changes: ModelChanges
+    has_same_scores: bool
 
     @property
     def n_new(self) -> int:
@@ -187,7 +190,8 @@ class VersionComparison:
     def moved_text(self) -> str:
         """How many of the first k cases are new, in words."""
         if not self.n_new:
-            return f"the same {plural(self.k, 'case')} before and after"
+            first = "first case is" if self.k == 1 else f"first {self.k:,} cases are"
+            return f"the {first} the same before and after"
         text = f"{self.n_new:,} of the first {self.k:,} {'is' if self.n_new == 1 else 'are'} new"
         if self.hits_entered is None:
             return text
@@ -197,13 +201,19 @@ class VersionComparison:
         return f"{text}: {plural(self.hits_entered, 'hit')} among them, {self.hits_left:,} among those that left"
 
     @property
+    def unchanged_text(self) -> str:
+        """What to say of models for which `changes` lists nothing."""
+        return "nothing changed in the model" if self.has_same_scores else "the same kind of model, with other scores"
+
+    @property
     def verdict_text(self) -> str:
         """Whether the later version is better, in words; empty without outcomes."""
         return "" if self.figures is None else VERDICTS[self.figures.verdict]
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values, ready for JSON."""
-        names = ("n_cases", "n_positives", "k", "n_same", "n_new", "hits_entered", "hits_left")
+        names = ("n_cases", "n_positives", "k", "n_same", "n_new", "hits_entered", "hits_left",
+                 "has_same_scores")  # fmt: skip
         out: dict[str, Any] = {name: getattr(self, name) for name in names}
         figures = self.figures
         if figures is not None:
@@ -221,9 +231,8 @@ class VersionComparison:
         cases = plural(self.n_cases, "case")
         lines = [f"on {cases}" if self.n_positives is None else f"on {cases}, {self.n_positives:,} positive:"]
         lines += [] if self.figures is None else [self.verdict_text, str(self.figures)]
-        lines.append(f"first cases: {self.moved_text}" if not self.n_new else self.moved_text)
         changed = self.changes.lines()
-        lines.append("what changed in the model:" if changed else "nothing changed in the model")
+        lines += [self.moved_text, "what changed in the model:" if changed else self.unchanged_text]
         indent = 4 + max((len(name) for name, _ in changed), default=0)
         for name, text in changed:
             parts = wrapped(text, WIDTH - indent)
@@ -284,6 +293,7 @@ def compare_versions(
         hits_left=None if is_positive is None else int(hits[~entered].sum()),
         moved=make_frame(columns, backend_of(table.X) or after._backend),
         changes=model_changes(before, after, table),
+        has_same_scores=np.array_equal(*scores),
     )
 
 

@@ -18,7 +18,7 @@ from toprank.rankers.points.card_text import points_text
 from toprank.rankers.points.flags import Flag, Flags
 from toprank.tree.columns import Column
 from toprank.words.numbers import number_text
-from toprank.words.wording import EXACT, labels_of
+from toprank.words.wording import EXACT, SHORT, labels_of
 
 LEAST_OVERLAP = 0.5
 """Rules on the same columns are versions of one rule if both hold for more than this share of the cases of either."""
@@ -50,15 +50,20 @@ class RuleChange:
             flag = old or new
             assert flag is not None
             return f"{points_text(flag.points)}: {flag.text()}"
-        was, now = old.text(), new.text()
         points = points_text(new.points)
         if old.points != new.points:
             points += f" instead of {points_text(old.points)}"
         if self.kind != "conditions":
-            return f"{points}: {now}"
-        if was == now:  # they differ beyond the digits of a short text
-            was, now = old.text(EXACT), new.text(EXACT)
-        return f"{points}: {now}; was: {was}"
+            return f"{points}: {new.text()}"
+        earlier = {condition.column.name: condition for condition in old.conditions}
+        differing = [
+            (earlier[condition.column.name], condition)
+            for condition in new.conditions
+            if _condition(earlier[condition.column.name]) != _condition(condition)
+        ]
+        looks_same = all(was.text() == now.text() for was, now in differing)  # short texts are rounded
+        detail = EXACT if looks_same else SHORT
+        return f"{points}: {new.text(detail)}; was: {', '.join(was.text(detail=detail) for was, _ in differing)}"
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values, ready for JSON."""
