@@ -128,6 +128,13 @@ def test_examples_of_red_flags_run(capsys):
     assert "dropped rule 1: " in printed
 
 
+@pytest.mark.slow
+def test_examples_of_versions_run(capsys):
+    for block in blocks("docs/versions.md"):
+        exec(compile(block, "docs/versions.md", "exec"), {})
+    assert "new rules      +10: late_filings > 1, cash_share > 0.6\n" in capsys.readouterr().out
+
+
 def test_examples_of_data_sets_run():
     names: dict[str, Any] = {}
     for block in blocks("docs/datasets.md"):

@@ -140,7 +140,7 @@ def _distill(
     if judged is not None:
         other = next(value for value in np.unique(values).tolist() if value != pos_label)
         given = {"X_test": judged[0], "y_test": np.where(judged[1], pos_label, other)}
-    return distill_models(*models, features, values, cv=cv, **given)
+    return distill_models(models[0], models[1], features, values, cv=cv, **given)
 
 
 def _print(found: Distillation, names: tuple[str, str | None], out: Path, ids: str, terminal: Terminal) -> None:

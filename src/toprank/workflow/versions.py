@@ -273,27 +273,26 @@ def compare_versions(
     (50, 50, ['+5: age_years <= 2'])
     """
     table = SharedTable(plain_table(X))
-    scores = [_scores(model, name, table) for name, model in (("before", before), ("after", after))]
-    n = len(scores[0])
+    old, new = _scores(before, "before", table), _scores(after, "after", table)
+    n = len(old)
     is_positive = None if y is None else _positives(before, after, table, y, n)
     if k is None:
         k = alerts_of_budget(after.budget, after.cutoff_, after.n_cases_, n)
     k = count_of_alerts(k, n)
-    ranks = [_ranks(score) for score in scores]
-    columns = _moved(ranks[0], ranks[1], k, is_positive)
+    columns = _moved(_ranks(old), _ranks(new), k, is_positive)
     entered = np.array([change == "entered" for change in columns["change"]], bool)
     hits = np.array(columns.get("is_positive", ()), bool)
     return VersionComparison(
         n_cases=n,
         n_positives=None if is_positive is None else int(is_positive.sum()),
         k=k,
-        figures=None if is_positive is None else BeforeAfter.from_scores(is_positive, *scores, k),
+        figures=None if is_positive is None else BeforeAfter.from_scores(is_positive, old, new, k),
         n_same=k - int(entered.sum()),
         hits_entered=None if is_positive is None else int(hits[entered].sum()),
         hits_left=None if is_positive is None else int(hits[~entered].sum()),
         moved=make_frame(columns, backend_of(table.X) or after._backend),
         changes=model_changes(before, after, table),
-        has_same_scores=np.array_equal(*scores),
+        has_same_scores=np.array_equal(old, new),
     )
 
 
@@ -320,7 +319,7 @@ def _positives(before: Ranker, after: Ranker, table: SharedTable, y: Any, n: int
     """Which cases are positive; warns if a version was trained on these cases."""
     labels = check_labels(y, n, OWNER)
     check_two_labels(labels, OWNER)
-    wanted = [model.classes_[model.positive_index_] for model in (before, after)]
+    wanted = [model.classes_.tolist()[model.positive_index_] for model in (before, after)]
     if wanted[0] != wanted[1] and set(before.classes_.tolist()) == set(after.classes_.tolist()):
         raise InputError(
             f"{OWNER} needs versions that look for the same outcome, but `before` looks for {wanted[0]!r} and `after` "
@@ -389,15 +388,14 @@ def model_changes(before: Ranker, after: Ranker, X: Any) -> ModelChanges:
 
 def _points(before: Ranker, after: Ranker, X: Any) -> dict[str, Any]:
     """Changes of rules and points; nothing for models without them, or of different kinds."""
-    models = (before, after)
-    has_rules = all(isinstance(model, RedFlags) for model in models)
-    if not has_rules and not all(isinstance(model, PointsRanker) for model in models):
+    models: tuple[Any, Any] = (before, after)
+    if not any(all(isinstance(model, kind) for model in models) for kind in (RedFlags, PointsRanker)):
         return {}
-    scales = [model.card_.scale for model in models]  # type: ignore[attr-defined]
+    scales = [model.card_.scale for model in models]
     matrices = [model._encode(X) for model in models]
     found = []
     for model, matrix, scale in zip(models, matrices, scales, strict=True):
-        own = model.card_.contributions(matrix) if isinstance(model, RedFlags) else model._points_of(matrix)[1]  # type: ignore[attr-defined]
+        own = model.card_.contributions(matrix) if isinstance(model, RedFlags) else model._points_of(matrix)[1]
         found.append(ColumnPoints(model.columns_, matrix, own * (scales[1] / scale)))
     out: dict[str, Any] = {"points": tuple(points_changes(*found)), "has_other_scale": scales[0] != scales[1]}
     if isinstance(before, RedFlags) and isinstance(after, RedFlags):
