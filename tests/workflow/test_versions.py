@@ -137,17 +137,19 @@ def test_rules_are_matched_by_columns_and_cases():
         return Condition(at, age, high=most, missing=False)
 
     bar = Condition(1, sector, missing=False, codes=(0,))
-    old = Flags((Flag((young(0, 5.0), bar), 9.0), Flag((young(0, 10.0),), 4.0), Flag((bar,), 2.0)), 2)
+    twice = Flag((bar,), 2.0)
+    old = Flags((Flag((young(0, 5.0), bar), 9.0), Flag((young(0, 10.0),), 4.0), twice, twice), 2)
     moved = replace(bar, feature=0)  # the later table has its columns in another order
     new = Flags((Flag((moved, young(1, 6.0)), 8.0), Flag((young(1, 2.0),), 4.0), Flag((moved,), 2.0)), 2)
     found = rule_changes(old, new, old.holds(cases), new.holds(cases[:, ::-1]))
     assert [(each.kind, each.text) for each in found] == [
         ("dropped", "+4: age <= 10"),
+        ("dropped", "+2: sector is bar"),
         ("added", "+4: age <= 2"),
         ("conditions", "+8 instead of +9: sector is bar, age <= 6; was: age <= 5"),
         ("same", "+2: sector is bar"),
     ]
-    assert found[2].to_dict()["rule_before"] == "age <= 5, sector is bar"
+    assert found[3].to_dict()["rule_before"] == "age <= 5, sector is bar"
 
 
 def test_points_that_all_cases_gain_are_no_change():
@@ -157,8 +159,8 @@ def test_points_that_all_cases_gain_are_no_change():
     new = np.array([[2.0, 0.0, 0.0, 0.0]] * 3 + [[10.0, 6.0, 0.0, 0.0]])
     found = points_changes(ColumnPoints(columns, matrix, old), ColumnPoints(columns[:3], matrix, new))
     assert [(each.column, each.kind, each.size) for each in found] == [("b", "added", 1.5), ("c", "dropped", 1.25)]
-    assert found[0].text == "b: has points now (b = 9 has +6)"
-    assert found[1].text == "c: no points any more (c = 2 had +5)"
+    assert found[0].text == "b: has points now; +6 where b = 9"
+    assert found[1].text == "c: no points any more; was +5 where c = 2"
 
 
 def test_long_lists_of_points_are_cut():
@@ -167,7 +169,7 @@ def test_long_lists_of_points_are_cut():
     new = old + np.arange(1.0, 11.0) * [[0], [1]]
     points = tuple(points_changes(ColumnPoints(columns, matrix, old), ColumnPoints(columns, matrix, new)))
     lines = ModelChanges(("A", "A"), ("", ""), ((1, 1), (1, 1)), {}, points=points).lines()
-    assert lines[0] == ("points", "c9: has points now (c9 = 19 has +10)")
+    assert lines[0] == ("points", "c9: has points now; +10 where c9 = 19")
     assert lines[-1] == ("", "smaller changes in 2 other columns")
     assert len(lines) == 9
 

@@ -179,7 +179,7 @@ def _check(teacher: Any, student: Any, limits: dict[str, Any], X_test: Any, y_te
     if isinstance(student, NeighbourRanker):
         raise InputError(
             f"distill cannot teach {type(student).__name__}, which keeps the cases themselves; expected a student with "
-            "rules, trees or points. Hint: for example RedFlags() or RankingTree()."
+            "rules, trees or points. Hint: for example RedFlags or RankingTree."
         )
     for name, value in limits.items():
         most = 1.0 if name == "teacher_share" else np.inf

@@ -23,6 +23,9 @@ from toprank.words.wording import EXACT, SHORT, labels_of
 LEAST_OVERLAP = 0.5
 """Rules on the same columns are versions of one rule if both hold for more than this share of the cases of either."""
 
+ROUNDING = 1e-9
+"""Points that differ by less are the same: another scale leaves rounding errors."""
+
 ORDER = ("dropped", "added", "points", "conditions", "same")
 
 
@@ -51,7 +54,7 @@ class RuleChange:
             assert flag is not None
             return f"{points_text(flag.points)}: {flag.text()}"
         points = points_text(new.points)
-        if old.points != new.points:
+        if points != points_text(old.points):
             points += f" instead of {points_text(old.points)}"
         if self.kind != "conditions":
             return f"{points}: {new.text()}"
@@ -102,9 +105,9 @@ class PointsChange:
     def text(self) -> str:
         """The change in words."""
         if self.kind == "dropped":
-            return f"{self.column}: no points any more ({self.value} had {points_text(self.before)})"
+            return f"{self.column}: no points any more; was {points_text(self.before)} where {self.value}"
         if self.kind == "added":
-            return f"{self.column}: has points now ({self.value} has {points_text(self.after)})"
+            return f"{self.column}: has points now; {points_text(self.after)} where {self.value}"
         mean = f"{number_text(self.size, 2)} points per case on average"
         return f"{self.value}: {points_text(self.after)} instead of {points_text(self.before)} ({mean})"
 
@@ -128,7 +131,11 @@ def rule_changes(before: Flags, after: Flags, holds_before: np.ndarray, holds_af
         For which of the same cases the rules hold.
     """
     old, new = [_conditions(flag) for flag in before], [_conditions(flag) for flag in after]
-    partner = {i: new.index(key) for i, key in enumerate(old) if key in new}
+    partner: dict[int, int] = {}
+    for i, key in enumerate(old):
+        free = (j for j, other in enumerate(new) if other == key and j not in partner.values())
+        if (found_at := next(free, None)) is not None:
+            partner[i] = found_at
     similar = [
         (-overlap, i, j)
         for i in range(len(old))
@@ -142,7 +149,10 @@ def rule_changes(before: Flags, after: Flags, holds_before: np.ndarray, holds_af
     for _, i, j in sorted(similar):
         if i not in moved and j not in moved.values():
             moved[i] = j
-    kept = [(i, j, "same" if before[i].points == after[j].points else "points") for i, j in partner.items()]
+    kept = [
+        (i, j, "same" if points_text(before[i].points) == points_text(after[j].points) else "points")
+        for i, j in partner.items()
+    ]
     kept += [(i, j, "conditions") for i, j in moved.items()]
     found = [RuleChange(before[i], after[j], kind) for i, j, kind in sorted(kept)]
     found += [RuleChange(flag, None, "dropped") for i, flag in enumerate(before) if i not in partner | moved]
@@ -207,7 +217,7 @@ def points_changes(before: ColumnPoints, after: ColumnPoints) -> list[PointsChan
     for name in names:
         old, new = before.points_of(name), after.points_of(name)
         difference = new - old
-        if difference.min() == difference.max():
+        if np.ptp(difference) <= ROUNDING:
             continue
         beyond = np.abs(difference - np.median(difference))
         row = int(np.argmax(np.abs(difference)))
