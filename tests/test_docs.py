@@ -140,6 +140,13 @@ def test_examples_of_points_run(capsys, tmp_path, monkeypatch):
     assert names["tree"].predict(test.X).sum() > 0
 
 
+@pytest.mark.slow
+def test_examples_of_versions_run(capsys):
+    for block in blocks("docs/versions.md"):
+        exec(compile(block, "docs/versions.md", "exec"), {})
+    assert "new rules      +10: late_filings > 1; cash_share > 0.6\n" in capsys.readouterr().out
+
+
 def test_examples_of_data_sets_run():
     names: dict[str, Any] = {}
     for block in blocks("docs/datasets.md"):

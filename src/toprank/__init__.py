@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from toprank.rankers.points.scorecard import Scorecard
     from toprank.rankers.points.scorecard_tree import ScorecardTree
     from toprank.workflow.distilling import distill
+    from toprank.workflow.versions import compare_versions
 
 __version__ = "0.1.0"
 
@@ -75,6 +76,7 @@ __all__ = [
     "TreeRankBoost",
     "TreeRankForest",
     "__version__",
+    "compare_versions",
     "cost_ratios_around",
     "datasets",
     "distill",
@@ -94,6 +96,7 @@ _HOME = {
     **{entry.name: entry.module for entry in ENTRIES},
     "CostPath": "toprank.rankers.cost.cost_path",
     "InputError": "toprank.errors",
+    "compare_versions": "toprank.workflow.versions",
     "cost_ratios_around": "toprank.rankers.cost.cost_path",
     "distill": "toprank.workflow.distilling",
     "fit_at_costs": "toprank.rankers.cost.cost_path",

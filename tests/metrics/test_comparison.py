@@ -4,6 +4,7 @@ from scipy import stats
 
 from reference_metrics import tied_table
 from toprank.metrics import (
+    BeforeAfter,
     average_precision,
     corrected_resampled_t_test,
     paired_bootstrap_test,
@@ -125,3 +126,30 @@ def test_bad_input_is_refused():
         corrected_resampled_t_test([0.1, 0.2], 0, 1)
     with pytest.raises(ValueError, match=r"'score' of paired_bootstrap_test must have one value per row"):
         paired_bootstrap_test(roc_auc, [0, 1], [0, 1], [0, 1, 2])
+
+
+# --- before and after -----------------------------------------------------------------------------------------------
+
+
+def test_two_scores_of_the_same_cases_are_compared_pair_by_pair():
+    y, score, _ = tied_table()
+    noise = np.random.default_rng(1).random(len(y))
+    found = BeforeAfter.from_scores(y, noise, score, k=10)
+    test = paired_bootstrap_test(average_precision, y, score, noise, n_resamples=400, random_state=0)
+    assert found.difference == (test.difference, test.interval.low, test.interval.high)
+    assert (found.before, found.after) == (average_precision(y, noise), average_precision(y, score))
+    first = [np.argsort(-each, kind="stable")[:10] for each in (noise, score)]
+    assert [found.hits_before, found.hits_after] == [np.asarray(y)[rows].sum() for rows in first]
+
+
+@pytest.mark.parametrize(
+    ("difference", "verdict"),
+    [
+        ((0.1, 0.02, 0.2), "better"),
+        ((-0.1, -0.2, -0.01), "worse"),
+        ((0.1, -0.02, 0.2), "no clear difference"),
+        ((0.0, 0.0, 0.0), "no difference"),
+    ],
+)
+def test_the_verdict_follows_the_interval(difference, verdict):
+    assert BeforeAfter(0.5, 0.6, difference, 1, 0, 1).verdict == verdict

@@ -18,6 +18,8 @@ from toprank.cli.compare import compare
 from toprank.cli.curve import curve
 from toprank.cli.demo import demo
 from toprank.cli.describe import describe
+from toprank.cli.diff import diff
+from toprank.cli.distill import distill
 from toprank.cli.drift import drift
 from toprank.cli.errors import is_bad_input, sentence_of
 from toprank.cli.evaluate import evaluate
@@ -43,7 +45,7 @@ def _help(text: str | None) -> str:
     return inspect.cleandoc(text or "").replace(r"\b", "\b")
 
 
-for command in (demo, fit, topk, evaluate, describe, curve, drift, compare, benchmark, warmup):
+for command in (demo, fit, topk, evaluate, describe, diff, curve, distill, drift, compare, benchmark, warmup):
     app.command(help=_help(command.__doc__))(command)
 
 experiment = typer.Typer(no_args_is_help=True, rich_markup_mode="rich", help="Inspect and resume experiments.")

@@ -103,6 +103,17 @@ def choose_positive(found: Sequence[Any], wanted: str | None, label: str, file: 
     return next(value for text, value in key.items() if text.lower() == understood)
 
 
+def known_outcomes(frame: polars.DataFrame, label: str, positive: str | None, model: Any, file: str) -> np.ndarray:
+    """Return which cases of a table are positive, in the sense of a model, unless `positive` names the outcome."""
+    values = label_values(frame, label, file)
+    found = outcomes(values, label, file)
+    classes, place = model.classes_.tolist(), model.positive_index_
+    is_positive = values == choose_positive(found, positive, label, file, trained=classes[place])
+    if positive is None:
+        check_outcomes(found, (classes[1 - place], classes[place]), label, file)
+    return is_positive
+
+
 def check_outcomes(found: Sequence[Any], trained: tuple[Any, Any], label: str, file: str) -> None:
     """Raise InputError if outcomes neither equal those of the training (positive one last) nor mean the same.
 

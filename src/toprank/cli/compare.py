@@ -107,7 +107,7 @@ def compare(
     left_out, csv_format = {"--id": id_columns, "--drop": drop}, CsvFormat.from_options(sep, encoding)
     features, values, pos_label = read_history(table, label, positive, left_out, terminal, csv_format)
     is_positive = values == pos_label
-    judged = _read_test(test, label, features, values, pos_label, terminal, csv_format)
+    judged = read_test(test, label, features, values, pos_label, terminal, csv_format)
     note_large_budget(share, len(values if judged is None else judged[1]), "--budget", (test or table).name, terminal)
     with terminal.working("Preparing"):
         names = _chosen(methods)
@@ -138,7 +138,7 @@ def _print_readable(entry: Entry | None, command: str | None, terminal: Terminal
         terminal.out.print(f"  {command}", style="dim", soft_wrap=True)
 
 
-def _read_test(
+def read_test(
     path: Path | None,
     label: str,
     features: polars.DataFrame,

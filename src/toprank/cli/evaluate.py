@@ -53,7 +53,7 @@ def evaluate(
     toprank evaluate model.toprank checked.csv --label fraud --k 100 --k 500 --amount amount_eur
     """
     terminal = Terminal(as_json=as_json, quiet=quiet)
-    from toprank.cli.columns import as_labels, check_outcomes, choose_positive, label_values, outcomes
+    from toprank.cli.columns import as_labels, known_outcomes
     from toprank.cli.csv_text import CsvFormat
     from toprank.cli.reading import check_readable
     from toprank.cli.scoring import load_and_read
@@ -63,14 +63,7 @@ def evaluate(
     check_readable(table)
     asked, csv_format = [read_k(each) for each in k] if k else [None], CsvFormat.from_options(sep, encoding)
     ranker, _, frame, features = load_and_read(model, table, terminal, csv_format=csv_format)
-    values = label_values(frame, label, table.name)
-    found = outcomes(values, label, table.name)
-    trained = ranker.classes_[ranker.positive_index_]
-    is_positive = values == choose_positive(found, positive, label, table.name, trained=trained)
-    if positive is None:
-        classes = ranker.classes_.tolist()
-        pair = classes[1 - ranker.positive_index_], classes[ranker.positive_index_]
-        check_outcomes(found, pair, label, table.name)
+    is_positive = known_outcomes(frame, label, positive, ranker, table.name)
     depths = list(dict.fromkeys(choose_k(each, ranker, frame.height, table.name, terminal) for each in asked))
     worth = None if amount is None else _amounts(frame, amount, table.name)
     with terminal.working(f"Evaluating the ranking of {plural(frame.height, 'case')}"):

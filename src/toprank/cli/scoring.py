@@ -30,6 +30,18 @@ def load_and_read(
     A classifier is refused; with --chosen, so is anything but a curve with a chosen tree.
     """
     from toprank.cli.columns import model_features, text_columns
+
+    ranker = load_ranker(model, terminal)
+    if needs_choice:
+        _check_choice(ranker, model)
+    with terminal.working(f"Reading {table.name}"):
+        source = TableFile(table, csv_format)
+        frame = source.frame(text_columns(ranker.columns_))
+    return ranker, source, frame, model_features(frame, ranker, table.name)
+
+
+def load_ranker(model: Path, terminal: Terminal) -> Any:
+    """Return the model of a file; InputError if it is a classifier."""
     from toprank.files.model_file import load
 
     with terminal.working(f"Loading {model.name}"):
@@ -39,12 +51,7 @@ def load_and_read(
             f"{model.name} holds a model of class {type(ranker).__name__}, which predicts classes and does not "
             "rank, expected a ranker. Hint: use a file written by `toprank fit`, or call predict of this one in Python."
         )
-    if needs_choice:
-        _check_choice(ranker, model)
-    with terminal.working(f"Reading {table.name}"):
-        source = TableFile(table, csv_format)
-        frame = source.frame(text_columns(ranker.columns_))
-    return ranker, source, frame, model_features(frame, ranker, table.name)
+    return ranker
 
 
 def _check_choice(ranker: Any, model: Path) -> None:

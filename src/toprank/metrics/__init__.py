@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any
 from toprank.metrics.at_k import gain_at_k, lift_at_k, precision_at_k, recall_at_k
 from toprank.metrics.auc import auc_interval, delong_test
 from toprank.metrics.comparison import (
+    BeforeAfter,
     Comparison,
     corrected_resampled_t_test,
     paired_bootstrap_test,
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
     from toprank.metrics.scorers import average_precision_scorer, make_at_k_scorer
 
 __all__ = [
+    "BeforeAfter",
     "Comparison",
     "EntityCases",
     "HitRates",

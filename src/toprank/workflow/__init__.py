@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from toprank.workflow.distilling import Distillation, distill
     from toprank.workflow.judging import AtDepth, CalledCases, Gains, Judgement, gains, judge
     from toprank.workflow.leaks import LoneColumn, check_main_column
+    from toprank.workflow.versions import ModelChanges, VersionComparison, compare_versions
 
 _HOMES = {
     "AtDepth": "toprank.workflow.judging",
@@ -25,9 +26,12 @@ _HOMES = {
     "Gains": "toprank.workflow.judging",
     "Judgement": "toprank.workflow.judging",
     "LoneColumn": "toprank.workflow.leaks",
+    "ModelChanges": "toprank.workflow.versions",
     "Recommendation": "toprank.workflow.advice",
+    "VersionComparison": "toprank.workflow.versions",
     "check_main_column": "toprank.workflow.leaks",
     "compare": "toprank.experiment.comparing",
+    "compare_versions": "toprank.workflow.versions",
     "curve_table": "toprank.workflow.curves",
     "distill": "toprank.workflow.distilling",
     "gains": "toprank.workflow.judging",
@@ -44,9 +48,12 @@ __all__ = [
     "Gains",
     "Judgement",
     "LoneColumn",
+    "ModelChanges",
     "Recommendation",
+    "VersionComparison",
     "check_main_column",
     "compare",
+    "compare_versions",
     "curve_table",
     "distill",
     "gains",

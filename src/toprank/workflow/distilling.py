@@ -22,7 +22,9 @@ from toprank.errors import InputError, InputTypeError
 from toprank.metrics import average_precision
 from toprank.rankers.alerts import count_of_alerts
 from toprank.rankers.base import Ranker
+from toprank.rankers.curve.cost_curve import CostOptimalCurve
 from toprank.rankers.neighbours.mixing import mix_neighbours
+from toprank.rankers.neighbours.neighbour_ranker import NeighbourRanker
 from toprank.rankers.unseen import Fold, HeldOut, Unseen, by_folds, held_out_folds
 from toprank.rankers.validation import check_labels
 from toprank.words.counts import plural
@@ -174,6 +176,11 @@ def _check(teacher: Any, student: Any, limits: dict[str, Any], X_test: Any, y_te
                 f"distill needs a ranker of this library as its {name}, got {ranker!r}. "
                 "Hint: for example distill(MetaAPForest(), MetaAP(), X, y)."
             )
+    if isinstance(student, NeighbourRanker):
+        raise InputError(
+            f"distill cannot teach {type(student).__name__}, which keeps the cases themselves; expected a student with "
+            "rules, trees or points. Hint: for example RedFlags or RankingTree."
+        )
     for name, value in limits.items():
         most = 1.0 if name == "teacher_share" else np.inf
         is_number = isinstance(value, Real) and not isinstance(value, bool)
@@ -309,7 +316,8 @@ def _own_folds(ranker: Ranker, splits: list[tuple[np.ndarray, np.ndarray]]) -> I
         return
     given = ranker.cv
     has_folds = given is None or not (isinstance(given, int | np.integer) and given == 0)
-    ranker.set_params(cv=splits if splits and has_folds else 0)
+    no_folds = None if isinstance(ranker, CostOptimalCurve) else 0
+    ranker.set_params(cv=splits if splits and has_folds else no_folds)
     try:
         yield
     finally:

@@ -12,7 +12,7 @@ from sklearn.isotonic import isotonic_regression
 from toprank._core.threads import Threads
 from toprank.errors import InputError
 from toprank.explain.conditions import Condition
-from toprank.metrics import average_precision
+from toprank.metrics import BeforeAfter
 from toprank.rankers.points.card import Card, Shape
 from toprank.rankers.points.card_text import points_text
 from toprank.rankers.points.flags import Flag, Flags
@@ -20,67 +20,30 @@ from toprank.rankers.points.shapes import refit
 from toprank.tree.columns import Column
 from toprank.words.nearest import did_you_mean
 
-RESAMPLES = 400
-"""Bootstrap samples of the cases that a change is judged on."""
-
 LARGEST = float(np.finfo(np.float64).max)
 SIGNS = ("<=", ">")
 HOW = 'Hint: a number is ("<=", 3), (">", 3) or (2, 5), a category its name or a list of names, None is missing.'
 
 
 @dataclass(frozen=True, eq=False)
-class Change:
+class Change(BeforeAfter):
     """A changed model, and what the change costs on the cases it was judged on.
 
     Attributes
     ----------
+    before, after, difference, k, hits_before, hits_after
+        Average precision and hits of both models, as in `BeforeAfter`; k is the model's budget for so many cases.
     model : RedFlags
         The changed model; its hit rates come from these cases.
-    before, after : float
-        Average precision of both models.
-    difference : tuple of three floats
-        after - before, and both ends of its 95 % interval: a bootstrap of the cases, the same for both models.
-    k, hits_before, hits_after : int
-        Positives among the k cases with the highest scores; k is the model's budget for so many cases.
     text : str
         What was changed, in words.
     """
 
     model: Any
-    before: float
-    after: float
-    difference: tuple[float, float, float]
-    k: int
-    hits_before: int
-    hits_after: int
     text: str
 
     def __str__(self) -> str:
-        value, low, high = self.difference
-        return "\n".join([
-            self.text,
-            f"average precision {self.before:.3f} before, {self.after:.3f} after: {value:+.3f} "
-            f"({low:+.3f} to {high:+.3f})",
-            f"hits in the top {self.k:,} cases: {self.hits_before:,} before, {self.hits_after:,} after",
-        ])  # fmt: skip
-
-
-def judge_change(
-    before: np.ndarray, after: np.ndarray, is_positive: np.ndarray, k: int
-) -> tuple[float, float, tuple[float, float, float], int, int]:
-    """Average precision of two sets of scores, their difference with its interval, and hits among the first k."""
-    scores = before, after
-    values = [average_precision(is_positive, score) for score in scores]
-    rng = np.random.default_rng(0)
-    differences = []
-    for _ in range(RESAMPLES):
-        rows = rng.integers(0, len(is_positive), len(is_positive))
-        if is_positive[rows].any():
-            one, other = (average_precision(is_positive[rows], score[rows]) for score in scores)
-            differences.append(other - one)
-    low, high = np.quantile(differences, [0.025, 0.975]).tolist()
-    hits = [int(is_positive[np.argsort(-score, kind="stable")[:k]].sum()) for score in scores]
-    return values[0], values[1], (values[1] - values[0], low, high), hits[0], hits[1]
+        return f"{self.text}\n{super().__str__()}"
 
 
 def written_conditions(given: Mapping[str, Any], columns: Sequence[Column]) -> tuple[Condition, ...]:

@@ -24,6 +24,7 @@ from toprank.explain.reasons import Reason, kept_shares, strongest, typical_row
 from toprank.explain.rows import Step, value_step
 from toprank.explain.values import Originals, originals_by_feature
 from toprank.files.model_file import without_prefix
+from toprank.metrics import BeforeAfter
 from toprank.rankers.base import RANKER_CONSTRAINTS, Ranker
 from toprank.rankers.greedy.monotone import MONOTONIC_CST, read_directions
 from toprank.rankers.growth import CV
@@ -32,7 +33,6 @@ from toprank.rankers.points.card_text import points_text
 from toprank.rankers.points.editing import (
     Change,
     added_text,
-    judge_change,
     refitted,
     with_flag,
     written_conditions,
@@ -491,9 +491,8 @@ class RedFlags(Ranker):
             unseen = Unseen([HeldOut(score, is_positive, np.ones(len(score)))], JUDGED)
             other._set_cutoff(Cases(matrix, is_positive, None, self.columns_), threads, unseen)
             k = alerts_of_budget(self.budget, self.cutoff_, self.n_cases_, len(matrix))
-            judged = judge_change(self._score_rows(matrix, threads), score, is_positive, k)
-        before, after, difference, *hits = judged
-        return Change(other, before, after, difference, k, hits[0], hits[1], text)
+            judged = BeforeAfter.from_scores(is_positive, self._score_rows(matrix, threads), score, k)
+        return Change(**vars(judged), model=other, text=text)
 
     def _cases_to_judge(self, X: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
         """Encoded rows and which are positive, both classes present."""

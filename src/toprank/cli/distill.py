@@ -1,0 +1,176 @@
+"""`toprank distill`: teach a readable model what a better one has learned, and save it."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import numpy as np
+import typer
+
+from toprank.cli.errors import InputError
+from toprank.cli.options import (
+    AsJson,
+    Debug,
+    Drop,
+    Encoding,
+    Ids,
+    Label,
+    Positive,
+    Quiet,
+    Separator,
+    note_large_budget,
+    parse_budget,
+    repeat_ids,
+)
+from toprank.cli.terminal import Terminal
+from toprank.register import BY_COMMAND
+from toprank.words.counts import count, plural
+from toprank.words.nearest import did_you_mean
+
+if TYPE_CHECKING:
+    import polars
+
+    from toprank.workflow import Distillation
+
+
+def distill(
+    history: Annotated[Path, typer.Argument(metavar="FILE", help="Past cases: CSV, TSV or Parquet.")],
+    label: Label,
+    out: Annotated[Path, typer.Option("--out", "-o", metavar="FILE", help="Model file of the student to write.")],
+    teacher: Annotated[
+        str, typer.Option(metavar="NAME", help="Model to learn from, such as metaap-forest, sgbap or stacked.")
+    ] = "metaap-forest",
+    student: Annotated[
+        str, typer.Option(metavar="NAME", help="Readable model, such as red-flags, tree, treerank or scorecard.")
+    ] = "red-flags",
+    id_columns: Ids = None,
+    drop: Drop = None,
+    budget: Annotated[
+        str | None,
+        typer.Option(metavar="CASES", help="How many cases can be checked: 500, or a share: 0.02, 2%."),
+    ] = None,
+    positive: Positive = None,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="NAME=VALUE", help="Set any parameter of the student; may be repeated."),
+    ] = None,
+    teacher_settings: Annotated[
+        list[str] | None,
+        typer.Option("--set-teacher", metavar="NAME=VALUE", help="Set any parameter of the teacher; may be repeated."),
+    ] = None,
+    test: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Later cases to report on (default: a quarter of the past cases)."),
+    ] = None,
+    cv: Annotated[
+        int, typer.Option(metavar="FOLDS", help="Folds in which the teacher scores cases that it has not seen.")
+    ] = 5,
+    sep: Separator = None,
+    encoding: Encoding = None,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> None:
+    r"""Teach a readable model what a better one has learned, and save it.
+
+    Without --test, a quarter of the cases is held out for the report, and the student learns from the rest.
+
+    \b
+    toprank distill history.csv --label fraud --teacher metaap-forest --student red-flags -o student.toprank
+    toprank distill history.csv --label fraud --student tree --set max_depth=4 --test later.csv -o student.toprank
+    """
+    terminal = Terminal(as_json=as_json, quiet=quiet)
+    from toprank.cli.columns import note_readings
+    from toprank.cli.compare import read_test
+    from toprank.cli.csv_text import CsvFormat
+    from toprank.cli.fit import compiling, make_estimator, read_history
+    from toprank.cli.leaks import note_lone_column
+    from toprank.cli.reading import check_readable
+    from toprank.cli.writing import check_output
+
+    for path in (history, *([] if test is None else [test])):
+        check_readable(path)
+    check_output(out, inputs=[history, *([] if test is None else [test])])
+    share = parse_budget(budget)
+    for option, name in (("--teacher", teacher), ("--student", student)):
+        _check_model(option, name)
+    if cv < 2:
+        raise InputError(f"--cv must be at least 2 folds, got {cv}. Hint: the teacher scores cases outside its fold.")
+    left_out, csv_format = {"--id": id_columns, "--drop": drop}, CsvFormat.from_options(sep, encoding)
+    features, values, pos_label = read_history(history, label, positive, left_out, terminal, csv_format)
+    judged = read_test(test, label, features, values, pos_label, terminal, csv_format)
+    note_large_budget(share, len(values), "--budget", history.name, terminal)
+    with terminal.working("Loading the estimators"):
+        common = {"pos_label": pos_label} | ({} if share is None else {"budget": share})
+        models = [
+            make_estimator(name, given, dict(common), features.columns)
+            for name, given in ((teacher, teacher_settings), (student, settings))
+        ]
+    names = [type(model).__name__ for model in models]
+    with terminal.working(f"{names[0]} teaches {names[1]}, {plural(features.height, 'case')}{compiling()}"):
+        found = _distill(models, features, values, pos_label, judged, cv)
+    found.student.save(out)
+    note_readings(found.student, terminal)
+    note_lone_column(found.student, features, values == pos_label, terminal)
+    terminal.finish({"model": str(out), "seconds": round(terminal.seconds, 3)} | found.to_dict())
+    if not quiet:
+        _print(found, (history.name, None if test is None else test.name), out, repeat_ids(id_columns), terminal)
+
+
+def _check_model(option: str, name: str) -> None:
+    """Raise InputError unless the register has a model of that name."""
+    if name not in BY_COMMAND:
+        known = ", ".join(BY_COMMAND)
+        raise InputError(f"{option} must be one of {known}, got {name!r}.{did_you_mean(name, BY_COMMAND)}")
+
+
+def _distill(
+    models: list[Any],
+    features: polars.DataFrame,
+    values: np.ndarray,
+    pos_label: Any,
+    judged: tuple[polars.DataFrame, np.ndarray] | None,
+    cv: int,
+) -> Distillation:
+    from toprank.workflow import distill as distill_models
+
+    given: dict[str, Any] = {}
+    if judged is not None:
+        other = next(value for value in np.unique(values).tolist() if value != pos_label)
+        given = {"X_test": judged[0], "y_test": np.where(judged[1], pos_label, other)}
+    return distill_models(models[0], models[1], features, values, cv=cv, **given)
+
+
+def _print(found: Distillation, names: tuple[str, str | None], out: Path, ids: str, terminal: Terminal) -> None:
+    from toprank.cli.show import facts, grid, percent
+
+    history, test = names
+    teacher, student = type(found.teacher).__name__, type(found.student).__name__
+    where = f"held out of {history}" if test is None else f"of {test}"
+    share = percent(found.n_test_positives / found.n_test)
+    terminal.show(f"{student} taught by {teacher}")
+    terminal.show(facts([
+        ("size", found.size),
+        ("trained on", f"{plural(found.student.n_cases_, 'case')} of {history}"),
+        ("judged on", f"{plural(found.n_test, 'case')} {where}, {count(found.n_test_positives)} positive ({share})"),
+        ("fidelity", f"{percent(found.fidelity)} of the teacher's first {plural(found.k, 'case')} are among the "
+                     "student's"),
+    ]))  # fmt: skip
+    terminal.heading("Average precision")
+    rows = [
+        [f"{teacher}, the teacher", f"{found.teacher_ap:.3f}"],
+        [f"{student}, taught", f"{found.student_ap:.3f}"],
+        [f"{student}, without a teacher", f"{found.plain_ap:.3f}"],
+    ]
+    terminal.show(grid([("model", "left"), ("AP", "right")], rows))
+    if found.student_ap < found.plain_ap:
+        terminal.hint("  Here the model is better without a teacher: use `toprank fit`.")
+    file, budget = shlex.quote(str(out)), found.student.budget
+    cases = f" --k {budget}" if isinstance(budget, int) else ""
+    terminal.hint(
+        f"\nWrote {out} in {terminal.seconds:.1f} s. Next:\n"
+        f"  toprank describe {file}\n"
+        f"  toprank topk {file} NEW_CASES.csv{cases}{ids} -o alerts.csv"
+    )

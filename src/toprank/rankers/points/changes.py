@@ -1,0 +1,229 @@
+"""What changed between two versions of a model of points: rules, and points of columns.
+
+Rules and columns are matched by the names of their columns, so that the versions may have different columns. Both are
+read on the same cases, each model in its own encoding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from toprank.explain.conditions import Condition
+from toprank.explain.values import value_text
+from toprank.rankers.points.card_text import points_text
+from toprank.rankers.points.flags import Flag, Flags
+from toprank.tree.columns import Column
+from toprank.words.numbers import number_text
+from toprank.words.wording import EXACT, SHORT, labels_of
+
+LEAST_OVERLAP = 0.5
+"""Rules on the same columns are versions of one rule if both hold for more than this share of the cases of either."""
+
+ROUNDING = 1e-9
+"""Points that differ by less are the same: another scale leaves rounding errors."""
+
+ORDER = ("dropped", "added", "points", "conditions", "same")
+
+
+@dataclass(frozen=True)
+class RuleChange:
+    """A rule of one version beside that of the other; None if that version has no such rule.
+
+    Attributes
+    ----------
+    before, after : Flag or None
+        Points of both are on the scale of the later version.
+    kind : {"dropped", "added", "points", "conditions", "same"}
+        "points": the same conditions with other points. "conditions": other bounds or categories of the same columns.
+    """
+
+    before: Flag | None
+    after: Flag | None
+    kind: str
+
+    @property
+    def text(self) -> str:
+        """The rule in words, with its points; what it was before, if it is not new."""
+        old, new = self.before, self.after
+        if old is None or new is None:
+            flag = old or new
+            assert flag is not None
+            return f"{points_text(flag.points)}: {flag.text()}"
+        points = points_text(new.points)
+        if points != points_text(old.points):
+            points += f" instead of {points_text(old.points)}"
+        if self.kind != "conditions":
+            return f"{points}: {new.text()}"
+        earlier = {condition.column.name: condition for condition in old.conditions}
+        differing = [
+            (earlier[condition.column.name], condition)
+            for condition in new.conditions
+            if _condition(earlier[condition.column.name]) != _condition(condition)
+        ]
+        looks_same = all(was.text() == now.text() for was, now in differing)  # short texts are rounded
+        detail = EXACT if looks_same else SHORT
+        return f"{points}: {new.text(detail)}; was: {', '.join(was.text(detail=detail) for was, _ in differing)}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values, ready for JSON."""
+        out: dict[str, Any] = {"kind": self.kind, "text": self.text}
+        for when, flag in (("before", self.before), ("after", self.after)):
+            out[f"rule_{when}"] = None if flag is None else flag.text()
+            out[f"points_{when}"] = None if flag is None else flag.points
+        return out
+
+
+@dataclass(frozen=True)
+class PointsChange:
+    """A column whose points differ between two versions.
+
+    Attributes
+    ----------
+    column : str
+    size : float
+        Points that a case gains or loses on average, beyond what all cases do.
+    value : str
+        The value in these cases whose points changed most, in words.
+    before, after : float
+        Points of that value, on the scale of the later version.
+    kind : {"dropped", "added", "changed"}
+        "dropped": the column has no points any more; "added": it had none.
+    """
+
+    column: str
+    size: float
+    value: str
+    before: float
+    after: float
+    kind: str
+
+    @property
+    def text(self) -> str:
+        """The change in words."""
+        if self.kind == "dropped":
+            return f"{self.column}: no points any more; was {points_text(self.before)} where {self.value}"
+        if self.kind == "added":
+            return f"{self.column}: has points now; {points_text(self.after)} where {self.value}"
+        mean = f"{number_text(self.size, 2)} points per case on average"
+        return f"{self.value}: {points_text(self.after)} instead of {points_text(self.before)} ({mean})"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values, ready for JSON."""
+        names = ("kind", "column", "size", "value", "before", "after", "text")
+        return {name: getattr(self, name) for name in names}
+
+
+# --- rules ------------------------------------------------------------------------------------------------------
+
+
+def rule_changes(before: Flags, after: Flags, holds_before: np.ndarray, holds_after: np.ndarray) -> list[RuleChange]:
+    """Return the rules of both versions beside each other: dropped, added, with other points, other conditions, same.
+
+    Parameters
+    ----------
+    before, after : Flags
+        Points on one scale.
+    holds_before, holds_after : bool arrays of shape (n, n_rules)
+        For which of the same cases the rules hold.
+    """
+    old, new = [_conditions(flag) for flag in before], [_conditions(flag) for flag in after]
+    partner: dict[int, int] = {}
+    for i, key in enumerate(old):
+        free = (j for j, other in enumerate(new) if other == key and j not in partner.values())
+        if (found_at := next(free, None)) is not None:
+            partner[i] = found_at
+    similar = [
+        (-overlap, i, j)
+        for i in range(len(old))
+        for j in range(len(new))
+        if i not in partner
+        and j not in partner.values()
+        and _columns(before[i]) == _columns(after[j])
+        and (overlap := _overlap(holds_before[:, i], holds_after[:, j])) > LEAST_OVERLAP
+    ]
+    moved: dict[int, int] = {}
+    for _, i, j in sorted(similar):
+        if i not in moved and j not in moved.values():
+            moved[i] = j
+    kept = [
+        (i, j, "same" if points_text(before[i].points) == points_text(after[j].points) else "points")
+        for i, j in partner.items()
+    ]
+    kept += [(i, j, "conditions") for i, j in moved.items()]
+    found = [RuleChange(before[i], after[j], kind) for i, j, kind in sorted(kept)]
+    found += [RuleChange(flag, None, "dropped") for i, flag in enumerate(before) if i not in partner | moved]
+    taken = {*partner.values(), *moved.values()}
+    found += [RuleChange(None, flag, "added") for j, flag in enumerate(after) if j not in taken]
+    return sorted(found, key=lambda change: ORDER.index(change.kind))
+
+
+def _conditions(flag: Flag) -> Hashable:
+    """What a rule asks for, by names; equal for rules that hold for the same rows of any table."""
+    return frozenset(_condition(condition) for condition in flag.conditions)
+
+
+def _condition(condition: Condition) -> Hashable:
+    column = condition.column
+    missing = condition.missing and (column.has_missing or not condition.has_values)
+    labels = None if condition.codes is None else frozenset(labels_of(column, condition.codes))
+    return column.name, condition.low, condition.high, labels, missing
+
+
+def _columns(flag: Flag) -> frozenset[str]:
+    return frozenset(condition.column.name for condition in flag.conditions)
+
+
+def _overlap(first: np.ndarray, second: np.ndarray) -> float:
+    """Share of the cases of either rule that both hold for; 0 without cases."""
+    return float((first & second).sum() / max((first | second).sum(), 1))
+
+
+# --- points of columns ------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class ColumnPoints:
+    """Points of the values of some cases, by column.
+
+    Attributes
+    ----------
+    columns : sequence of Column
+    matrix : float64 array of shape (n, n_features)
+        The cases as the model reads them.
+    points : float64 array of shape (n, n_features)
+    """
+
+    columns: Sequence[Column]
+    matrix: np.ndarray
+    points: np.ndarray
+
+    def points_of(self, name: str) -> np.ndarray:
+        """Points of a column, float64 (n,); 0 for a column that the model does not have."""
+        place = next((i for i, column in enumerate(self.columns) if column.name == name), None)
+        return np.zeros(len(self.points)) if place is None else self.points[:, place]
+
+
+def points_changes(before: ColumnPoints, after: ColumnPoints) -> list[PointsChange]:
+    """Return the columns whose points differ, those that change the scores most first.
+
+    What all cases gain or lose alike changes no ranking: the median difference of a column does not count.
+    """
+    names = dict.fromkeys(column.name for own in (before, after) for column in own.columns)
+    found = []
+    for name in names:
+        old, new = before.points_of(name), after.points_of(name)
+        difference = new - old
+        if np.ptp(difference) <= ROUNDING:
+            continue
+        beyond = np.abs(difference - np.median(difference))
+        row = int(np.argmax(np.abs(difference)))
+        kind = "dropped" if not new.any() else "added" if not old.any() else "changed"
+        owner = before if kind == "dropped" else after
+        place = next(i for i, column in enumerate(owner.columns) if column.name == name)
+        text = value_text(owner.columns[place], float(owner.matrix[row, place]), with_usual=False)
+        found.append(PointsChange(name, float(beyond.mean()), text, float(old[row]), float(new[row]), kind))
+    return sorted(found, key=lambda change: (-change.size, change.column))
