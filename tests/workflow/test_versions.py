@@ -146,7 +146,7 @@ def test_rules_are_matched_by_columns_and_cases():
         ("dropped", "+4: age <= 10"),
         ("dropped", "+2: sector is bar"),
         ("added", "+4: age <= 2"),
-        ("conditions", "+8 instead of +9: sector is bar, age <= 6; was: age <= 5"),
+        ("conditions", "+8 instead of +9: sector is bar; age <= 6; was: age <= 5"),
         ("same", "+2: sector is bar"),
     ]
     assert found[3].to_dict()["rule_before"] == "age <= 5, sector is bar"
