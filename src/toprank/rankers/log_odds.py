@@ -21,7 +21,8 @@ class LogOddsMap:
     """Log-odds of a positive by score: strictly increasing, linear between the knots.
 
     Beyond the known scores it goes on with the slope at the end, which then falls off, as a logarithm: far outside
-    nothing is known, but a higher score is still higher.
+    nothing is known, but a higher score is still higher. The slope at the end is that of the last two knots, or of the
+    last tenth of the known scores if that is less: two knots may be as close as floats are.
 
     Attributes
     ----------
@@ -41,15 +42,29 @@ class LogOddsMap:
         >>> LogOddsMap(np.array([0.0, 1.0]), np.array([-2.0, 2.0])).at(np.array([0.25, 1.0, 1.5])).round(3).tolist()
         [-1.0, 2.0, 3.099]
         """
-        if len(self.score) == 1:
-            return self.log_odds[0] + _flattened(score - self.score[0])
-        low = np.clip(np.searchsorted(self.score, score, side="right") - 1, 0, len(self.score) - 2)
-        start, end = self.log_odds[low], self.log_odds[low + 1]
         with np.errstate(over="ignore"):  # scores may be as large as floats are
-            share = (score - self.score[low]) / (self.score[low + 1] - self.score[low])
-        inside = start + (end - start) * np.clip(share, 0.0, 1.0)
-        beyond = np.clip(np.where(share > 1.0, share - 1.0, np.minimum(share, 0.0)), -LARGEST, LARGEST)
-        return inside + _flattened((end - start) * beyond)
+            if len(self.score) == 1:
+                return self.log_odds[0] + _flattened(score - self.score[0])
+            # Halves of large scores do not overflow when they are subtracted.
+            unit = 0.5 if max(abs(self.score[0]), abs(self.score[-1])) > LARGEST else 1.0
+            knots, score = self.score * unit, score * unit
+            low = np.clip(np.searchsorted(knots, score, side="right") - 1, 0, len(knots) - 2)
+            share = np.clip((score - knots[low]) / (knots[low + 1] - knots[low]), 0.0, 1.0)
+            before, after = ((score - knots[end]) * self._slope(knots, end) for end in (0, -1))
+        inside = self.log_odds[low] + (self.log_odds[low + 1] - self.log_odds[low]) * share
+        return inside + _flattened(np.where(score > knots[-1], after, np.minimum(before, 0.0)))
+
+    def _slope(self, knots: np.ndarray, end: int) -> float:
+        """Slope beyond the first (0) or last (-1) knot."""
+        values = self.log_odds
+        inner = 1 if end == 0 else -2
+        slopes = [(values[end] - values[inner]) / (knots[end] - knots[inner])]
+        tenth = (knots[-1] - knots[0]) / 10.0
+        if abs(knots[end] - knots[inner]) < tenth:
+            slopes.append(
+                abs(values[end] - np.interp(knots[end] + (tenth if end == 0 else -tenth), knots, values)) / tenth
+            )
+        return float(min(*slopes, LARGEST))
 
     def check(self) -> LogOddsMap:
         """Return the map; raise InputError if it is not strictly increasing or not finite."""

@@ -35,6 +35,17 @@ def test_a_map_has_its_knots_and_goes_on_beyond_them():
     assert LogOddsMap(np.array([1.0]), np.array([-3.0])).at(np.array([1.0, 2.0])) == pytest.approx([-3, -3 + np.log(2)])
 
 
+def test_knots_as_far_apart_or_as_close_as_floats_are():
+    """A score of 1e308 was NaN between such knots, and 0.1 beyond two close ones added 25 log-odds."""
+    wide = LogOddsMap(np.array([-1e308, 1e308]), np.array([-1.0, 1.0]))
+    assert wide.at(np.array([-1e308, 0.0, 1e308, 1.7e308])) == pytest.approx([-1, 0, 1, 1 + np.log1p(0.7)])
+    close = LogOddsMap(np.array([0.0, 0.5, 1.0 - 1e-12, 1.0]), np.array([-4.0, -2.0, 0.0, 0.5]))
+    tenth = 0.5 - (-2 + 0.8 * 2)  # between 0.9 and 1
+    assert close.at(np.array([1.1]))[0] == pytest.approx(0.5 + np.log1p(tenth))
+    tiny = LogOddsMap(np.array([0.0, 5e-324]), np.array([0.0, 1.0]))
+    assert np.isfinite(tiny.at(np.array([-1.0, 0.0, 5e-324, 1.0]))).all()
+
+
 def test_a_map_learns_the_log_odds_and_never_ties():
     scores, is_positive, weight = held_out(20_000)
     found = fit_log_odds_map(np.exp(scores[:, 0]), is_positive, weight)

@@ -19,7 +19,7 @@ from toprank.errors import InputError, InputTypeError
 from toprank.files.model_file import model_from_arrays, model_to_arrays, without_prefix
 from toprank.rankers.base import Ranker
 from toprank.rankers.log_odds import fit_logistic
-from toprank.rankers.unseen import Fold, held_out_folds
+from toprank.rankers.unseen import Fold, has_both, held_out_folds, is_partition
 from toprank.register import BY_NAME
 from toprank.tree.columns import Column, Usual
 
@@ -215,13 +215,11 @@ class InitFits:
 
     def _parts(self, weight: np.ndarray) -> list[np.ndarray]:
         """Rows with weight in parts to hold out, each row once: the folds of the booster, if they do that."""
-        is_positive, count = self._data.is_positive, np.zeros(len(weight), np.int64)
+        is_positive = self._data.is_positive
         parts = [fold.held_out[weight[fold.held_out] > 0] for fold in self.folds]
         parts = [part for part in parts if len(part)]
-        for part in parts:
-            count[part] += 1
         left = [is_positive[_without(weight, part) > 0] for part in parts]
-        if parts and np.all(count[weight > 0] == 1) and all(0 < each.sum() < len(each) for each in left):
+        if is_partition(parts, np.flatnonzero(weight > 0)) and all(map(has_both, left)):
             return parts
         folds = held_out_folds(
             self._data.with_weight(weight), INNER_FOLDS, self._owner.random_state, n_rows=len(weight)
