@@ -21,8 +21,7 @@ class LogOddsMap:
     """Log-odds of a positive by score: strictly increasing, linear between the knots.
 
     Beyond the known scores it goes on with the slope at the end, which then falls off, as a logarithm: far outside
-    nothing is known, but a higher score is still higher. The slope at the end is that of the last two knots, or of the
-    last tenth of the known scores if that is less: two knots may be as close as floats are.
+    nothing is known, but a higher score is still higher.
 
     Attributes
     ----------
@@ -49,22 +48,11 @@ class LogOddsMap:
             unit = 0.5 if max(abs(self.score[0]), abs(self.score[-1])) > LARGEST else 1.0
             knots, score = self.score * unit, score * unit
             low = np.clip(np.searchsorted(knots, score, side="right") - 1, 0, len(knots) - 2)
-            share = np.clip((score - knots[low]) / (knots[low + 1] - knots[low]), 0.0, 1.0)
-            before, after = ((score - knots[end]) * self._slope(knots, end) for end in (0, -1))
-        inside = self.log_odds[low] + (self.log_odds[low + 1] - self.log_odds[low]) * share
-        return inside + _flattened(np.where(score > knots[-1], after, np.minimum(before, 0.0)))
-
-    def _slope(self, knots: np.ndarray, end: int) -> float:
-        """Slope beyond the first (0) or last (-1) knot."""
-        values = self.log_odds
-        inner = 1 if end == 0 else -2
-        slopes = [(values[end] - values[inner]) / (knots[end] - knots[inner])]
-        tenth = (knots[-1] - knots[0]) / 10.0
-        if abs(knots[end] - knots[inner]) < tenth:
-            slopes.append(
-                abs(values[end] - np.interp(knots[end] + (tenth if end == 0 else -tenth), knots, values)) / tenth
-            )
-        return float(min(*slopes, LARGEST))
+            share = (score - knots[low]) / (knots[low + 1] - knots[low])
+        start, end = self.log_odds[low], self.log_odds[low + 1]
+        inside = start + (end - start) * np.clip(share, 0.0, 1.0)
+        beyond = np.clip(np.where(share > 1.0, share - 1.0, np.minimum(share, 0.0)), -LARGEST, LARGEST)
+        return inside + _flattened((end - start) * beyond)
 
     def check(self) -> LogOddsMap:
         """Return the map; raise InputError if it is not strictly increasing or not finite."""
@@ -109,7 +97,36 @@ def fit_log_odds_map(score: np.ndarray, is_positive: np.ndarray, weight: np.ndar
     rate = np.clip(rates.rate, least, 1.0 - least)
     value = (np.log(rate / (1.0 - rate)) + smooth) / 2
     rises = np.append(True, np.diff(np.maximum.accumulate(value)) > 0)  # but for the last bit
-    return LogOddsMap(rates.score[rises], value[rises])
+    return with_gentle_ends(LogOddsMap(rates.score[rises], value[rises]))
+
+
+def with_gentle_ends(found: LogOddsMap) -> LogOddsMap:
+    """The same map, which goes on beyond an end with no more than the slope over the last tenth of the scores.
+
+    Two knots may be as close as floats are, so that the slope between them says nothing. Where it is too steep, a knot
+    is added a tenth of the scores beyond the end; old files keep their scores.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from toprank.rankers.log_odds import LogOddsMap, with_gentle_ends
+    >>> found = with_gentle_ends(LogOddsMap(np.array([0.0, 1.0 - 1e-12, 1.0]), np.array([-4.0, 0.0, 0.5])))
+    >>> found.score.round(3).tolist(), found.log_odds.round(3).tolist()
+    ([0.0, 1.0, 1.0, 1.1], [-4.0, 0.0, 0.5, 1.4])
+    """
+    if len(found.score) < 3:
+        return found
+    ends = []
+    for side in (-1.0, 1.0):  # the map turned round has its first end last
+        score, value = (side * part[:: int(side)] for part in (found.score, found.log_odds))
+        tenth = score[-1] / 10.0 - score[0] / 10.0
+        rise = value[-1] - np.interp(score[-1] - tenth, score, value)
+        new = np.array([[score[-1] + tenth], [value[-1] + rise]])
+        is_steep = score[-1] - score[-2] < tenth and value[-1] - value[-2] > (score[-1] - score[-2]) / tenth * rise
+        is_new = np.isfinite(new).all() and new[0, 0] > score[-1] and new[1, 0] > value[-1]
+        ends.append(side * new if is_steep and is_new else np.zeros((2, 0)))
+    score, value = np.concatenate((ends[0], np.array([found.score, found.log_odds]), ends[1]), axis=1)
+    return LogOddsMap(score, value)
 
 
 def fit_logistic(

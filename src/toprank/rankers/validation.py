@@ -58,8 +58,7 @@ def check_shares_table(model: BaseEstimator, name: str, owner: BaseEstimator, ow
     """Raise InputError if a model that does not read its table itself has settings of its own for reading it."""
     for parameter in OF_TABLE:
         given, used = (each.get_params(deep=False).get(parameter) for each in (model, owner))
-        # Lists and arrays compare by their text.
-        if given is not None and repr(np.asarray(given).tolist()) != repr(np.asarray(used).tolist()):
+        if given is not None and np.asarray(given).tolist() != np.asarray(used).tolist():
             raise InputError(
                 f"{parameter} of {name} is {given!r}, but it is fitted on the table that {owner_name} reads, where "
                 f"{parameter} is {used!r}. Hint: set {parameter} of {owner_name} instead."
