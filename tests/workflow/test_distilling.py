@@ -20,7 +20,7 @@ from toprank.rankers.neighbours.mixing import mix_neighbours
 from toprank.rankers.unseen import held_out_folds
 from toprank.workflow.distilling import Lesson
 
-TEACHER = MetaAPForest(n_estimators=10, random_state=0)
+TEACHER = MetaAPForest(n_estimators=5, random_state=0)
 
 
 class Unfittable(KNN):
