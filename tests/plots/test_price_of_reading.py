@@ -45,6 +45,24 @@ def test_reading_may_cost_nothing():
     display = PriceOfReadingDisplay(["RedFlags"], [40], [0.5], [0.45], [0.55], "Forest", 0.45, 0.4, 0.5)
     assert display.plot().figure_.get_suptitle().startswith("Reading costs nothing: RedFlags")
 
+    # A price of .0001 was "0.000".
+    display = PriceOfReadingDisplay(["RedFlags"], [40], [0.4499], [0.4], [0.5], "Forest", 0.45, 0.4, 0.5)
+    assert display._title().startswith("Reading costs less than 0.001 of")
+
+
+@pytest.mark.parametrize(
+    ("change", "word"),
+    [({"mean": [0.7]}, "mean 0.7"), ({"size": [None]}, "size nan"), ({"mean": [np.nan]}, "mean nan"),
+     ({"black_box": "Forest"}, "Forest has"),
+     ({"black_box": "Forest", "black_box_mean": 0.3, "black_box_low": 0.4}, "low 0.4")],
+)  # fmt: skip
+def test_figures_that_cannot_be_drawn_are_refused(change, word):
+    """matplotlib refused them in its own words, or the title was "Reading costs nan"."""
+    given = {"method": ["RedFlags"], "size": [40], "mean": [0.5], "low": [0.45], "high": [np.nan]}
+    assert PriceOfReadingDisplay(**given).methods == ["RedFlags"]
+    with pytest.raises(InputError, match=word):
+        PriceOfReadingDisplay(**given | {"high": [0.6]} | change)
+
 
 def test_without_a_readable_model_there_is_nothing_to_draw():
     with pytest.raises(InputError, match="at least one readable"):

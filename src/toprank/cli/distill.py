@@ -96,8 +96,8 @@ def distill(
     share = parse_budget(budget)
     for option, name in (("--teacher", teacher), ("--student", student)):
         _check_model(option, name)
-    if cv < 2:
-        raise InputError(f"--cv must be at least 2 folds, got {cv}. Hint: the teacher scores cases outside its fold.")
+    if cv < 3:
+        raise InputError(f"--cv must be at least 3 folds, got {cv}. Hint: the teacher scores cases outside its fold.")
     left_out, csv_format = {"--id": id_columns, "--drop": drop}, CsvFormat.from_options(sep, encoding)
     features, values, pos_label = read_history(history, label, positive, left_out, terminal, csv_format)
     judged = read_test(test, label, features, values, pos_label, terminal, csv_format)

@@ -195,6 +195,21 @@ def value_step(column: Column, value: float, contribution: float, original: Any 
     return Step(column.name, shown, float(contribution), value_text(column, float(value), original, with_usual=False))
 
 
+def value_steps(
+    contributions: np.ndarray, columns: Sequence[Column], X: np.ndarray, originals: Originals | None
+) -> list[tuple[Step, ...]]:
+    """Return per row the values that contribute, by their contribution; float64 (n, n_features) each."""
+    named = originals_by_feature(columns, X, contributions != 0, originals)
+    return [
+        tuple(
+            value_step(columns[f], X[i, f], row[f], named[f][i] if f in named else None)
+            for f in np.argsort(-row, kind="stable").tolist()
+            if row[f] != 0
+        )
+        for i, row in enumerate(contributions)
+    ]
+
+
 def _scorecard_steps(
     tree: Tree, columns: Sequence[Column], X: np.ndarray, originals: Originals | None
 ) -> list[tuple[Step, ...]]:

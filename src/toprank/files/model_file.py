@@ -314,9 +314,9 @@ def numbered_parts(arrays: dict[str, np.ndarray], prefix: str, count: int) -> li
 
 
 def _parameters(model: Any) -> dict[str, Any]:
-    """Parameters of a model as JSON; a fitted model that is only a starting point is dropped."""
+    """Parameters of a model as JSON; a fitted `init`, which is only a starting point, is dropped."""
     given = model.get_params(deep=False)
-    return {name: None if name == "init" and not isinstance(value, str) else _plain(value)
+    return {name: None if name == "init" and hasattr(value, "columns_") else _plain(value)
             for name, value in given.items()}  # fmt: skip
 
 
@@ -343,7 +343,9 @@ def _plain(value: Any) -> Any:
     if isinstance(value, dict):
         return {"items": [[_plain(key), _plain(each)] for key, each in value.items()]}
     if type(value).__name__ in BY_NAME:  # the base ranker of another ranker
-        return {"ranker": type(value).__name__, "parameters": _parameters(value)}
+        from sklearn.base import clone
+
+        return {"ranker": type(value).__name__, "parameters": _parameters(clone(value))}  # unfitted, its `init` too
     return value if isinstance(value, str | bool | int | float | None) else None
 
 

@@ -70,6 +70,16 @@ class PriceOfReadingDisplay(Display):
             name: check_figures(getattr(self, name), name, caller=caller, n=len(method))
             for name in ("size", "mean", "low", "high")
         }
+        rows = list(zip(method, *figures.values(), strict=True))
+        if self.black_box is not None:
+            rows.append((self.black_box, 1.0, self.black_box_mean, self.black_box_low, self.black_box_high))
+        for name, size, mean, low, high in rows:
+            # NaN, an unknown end of an interval, is neither above nor below.
+            if not np.isfinite([size, mean]).all() or mean < low or mean > high:
+                raise InputError(
+                    f"{caller} needs a size and a mean inside its interval for every model, but {name} has size "
+                    f"{size:g}, mean {mean:g}, low {low:g} and high {high:g}. Hint: leave models without figures out."
+                )
         self._set(method=method, **figures)
 
     @classmethod
@@ -139,7 +149,7 @@ class PriceOfReadingDisplay(Display):
         ax.axhspan(self.black_box_low, self.black_box_high, color="#F3F3F3", zorder=0)
         ax.axhline(self.black_box_mean, color=FAINT, linewidth=1.4, zorder=1)
         ax.annotate(
-            f"{self.black_box}, which nobody reads", xy=(1, self.black_box_mean), xycoords=("axes fraction", "data"),
+            f"{self.black_box}, not readable", xy=(1, self.black_box_mean), xycoords=("axes fraction", "data"),
             xytext=(-6, 4), ha="right", textcoords="offset points", fontsize=SMALL_SIZE, color=FAINT,
         )  # fmt: skip
 
@@ -163,4 +173,5 @@ class PriceOfReadingDisplay(Display):
         price = self.black_box_mean - float(self.mean[best])
         if price <= 0:
             return f"Reading costs nothing: {self.method[best]} ranks at least as well as {self.black_box}"
-        return f"Reading costs {price:.3f} of average precision: {self.method[best]} against {self.black_box}"
+        cost = f"{price:.3f}" if price >= 0.001 else "less than 0.001"
+        return f"Reading costs {cost} of average precision: {self.method[best]} against {self.black_box}"

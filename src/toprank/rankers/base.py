@@ -36,7 +36,7 @@ from toprank.rankers.alerts import (
     reason_columns,
 )
 from toprank.rankers.reading import TableReader
-from toprank.rankers.unseen import HeldOut, Unseen, by_folds, held_out_folds, rates_of_training
+from toprank.rankers.unseen import Fold, HeldOut, Unseen, by_folds, held_out_folds, rates_of_training
 from toprank.rankers.validation import (
     check_classes,
     check_known_labels,
@@ -85,6 +85,7 @@ class Ranker(ClassifierMixin, TableReader):
     _cutoff_rows = 10_000_000  # training rows on which the cutoff of the budget is found
     _fits_training_closely = False  # training cases score higher than new ones, so the cutoff is one of held-out cases
     _is_prepared = False  # part of another ranker, fitted on its table
+    _table_counts: tuple[float, float] | None = None  # cases and positives of that table; a fold has fewer
 
     # --- fitting ------------------------------------------------------------------------------------------------
 
@@ -182,11 +183,15 @@ class Ranker(ClassifierMixin, TableReader):
 
     def _cross_validate(self, data: Any, threads: Threads) -> Unseen | None:
         """Return cases scored out of fold by models with the same settings; None with cv=0 or too few cases."""
-        folds = held_out_folds(data, self.cv, self.random_state)
+        return self._score_in_folds(data, held_out_folds(data, self.cv, self.random_state), threads)
+
+    def _score_in_folds(self, data: Any, folds: list[Fold], threads: Threads) -> Unseen | None:
+        """Return the held-out cases of folds, scored by models with the same settings; None without folds."""
         parts = []
         for fold in folds:
             inside, part = data.with_weight(fold.inside_weight), self._unfitted_copy()
             part.n_cases_, part.n_positives_ = _count(data.is_positive, inside.weight)
+            part._is_prepared = True
             part._fit_model(inside, threads)
             parts.append(HeldOut.from_fold(data, fold, partial(part._score_rows, threads=threads)))
         return Unseen(parts, by_folds(len(parts))) if parts else None
@@ -204,6 +209,8 @@ class Ranker(ClassifierMixin, TableReader):
         for name in TABLE_FACTS:
             if hasattr(owner, name):
                 setattr(self, name, copy(getattr(owner, name)))
+        if hasattr(owner, "n_cases_"):
+            self._table_counts = owner._table_counts or (owner.n_cases_, owner.n_positives_)
 
     def _fit_prepared(self, data: Any, owner: Ranker, threads: Threads, *, with_rates: bool = False) -> Self:
         """Fit on all or some rows of a table that another ranker has read; rates of new cases only `with_rates`."""

@@ -41,12 +41,15 @@ class LogOddsMap:
         >>> LogOddsMap(np.array([0.0, 1.0]), np.array([-2.0, 2.0])).at(np.array([0.25, 1.0, 1.5])).round(3).tolist()
         [-1.0, 2.0, 3.099]
         """
-        if len(self.score) == 1:
-            return self.log_odds[0] + _flattened(score - self.score[0])
-        low = np.clip(np.searchsorted(self.score, score, side="right") - 1, 0, len(self.score) - 2)
-        start, end = self.log_odds[low], self.log_odds[low + 1]
         with np.errstate(over="ignore"):  # scores may be as large as floats are
-            share = (score - self.score[low]) / (self.score[low + 1] - self.score[low])
+            if len(self.score) == 1:
+                return self.log_odds[0] + _flattened(score - self.score[0])
+            # Halves of large scores do not overflow when they are subtracted.
+            unit = 0.5 if max(abs(self.score[0]), abs(self.score[-1])) > LARGEST else 1.0
+            knots, score = self.score * unit, score * unit
+            low = np.clip(np.searchsorted(knots, score, side="right") - 1, 0, len(knots) - 2)
+            share = (score - knots[low]) / (knots[low + 1] - knots[low])
+        start, end = self.log_odds[low], self.log_odds[low + 1]
         inside = start + (end - start) * np.clip(share, 0.0, 1.0)
         beyond = np.clip(np.where(share > 1.0, share - 1.0, np.minimum(share, 0.0)), -LARGEST, LARGEST)
         return inside + _flattened((end - start) * beyond)
@@ -94,7 +97,36 @@ def fit_log_odds_map(score: np.ndarray, is_positive: np.ndarray, weight: np.ndar
     rate = np.clip(rates.rate, least, 1.0 - least)
     value = (np.log(rate / (1.0 - rate)) + smooth) / 2
     rises = np.append(True, np.diff(np.maximum.accumulate(value)) > 0)  # but for the last bit
-    return LogOddsMap(rates.score[rises], value[rises])
+    return with_gentle_ends(LogOddsMap(rates.score[rises], value[rises]))
+
+
+def with_gentle_ends(found: LogOddsMap) -> LogOddsMap:
+    """The same map, which goes on beyond an end with no more than the slope over the last tenth of the scores.
+
+    Two knots may be as close as floats are, so that the slope between them says nothing. Where it is too steep, a knot
+    is added a tenth of the scores beyond the end; old files keep their scores.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from toprank.rankers.log_odds import LogOddsMap, with_gentle_ends
+    >>> found = with_gentle_ends(LogOddsMap(np.array([0.0, 1.0 - 1e-12, 1.0]), np.array([-4.0, 0.0, 0.5])))
+    >>> found.score.round(3).tolist(), found.log_odds.round(3).tolist()
+    ([0.0, 1.0, 1.0, 1.1], [-4.0, 0.0, 0.5, 1.4])
+    """
+    if len(found.score) < 3:
+        return found
+    ends = []
+    for side in (-1.0, 1.0):  # the map turned round has its first end last
+        score, value = (side * part[:: int(side)] for part in (found.score, found.log_odds))
+        tenth = score[-1] / 10.0 - score[0] / 10.0
+        rise = value[-1] - np.interp(score[-1] - tenth, score, value)
+        new = np.array([[score[-1] + tenth], [value[-1] + rise]])
+        is_steep = score[-1] - score[-2] < tenth and value[-1] - value[-2] > (score[-1] - score[-2]) / tenth * rise
+        is_new = np.isfinite(new).all() and new[0, 0] > score[-1] and new[1, 0] > value[-1]
+        ends.append(side * new if is_steep and is_new else np.zeros((2, 0)))
+    score, value = np.concatenate((ends[0], np.array([found.score, found.log_odds]), ends[1]), axis=1)
+    return LogOddsMap(score, value)
 
 
 def fit_logistic(

@@ -22,6 +22,9 @@ from toprank.files.model_file import save_model
 from toprank.rankers.validation import check_finite, check_no_iterator, check_no_truth_values, missing_columns_text
 from toprank.tree.columns import Column
 
+OF_A_PART = ("_is_prepared", "_table_counts")
+"""What only a model that is part of another one knows."""
+
 
 class TableReader(BaseEstimator):
     """Base of every estimator: what is known of the training table, and how new tables are matched to it.
@@ -46,7 +49,7 @@ class TableReader(BaseEstimator):
 
     def _reset(self) -> None:
         """Drop all fitted attributes."""
-        for name in [name for name in vars(self) if name.endswith("_") or name == "_is_prepared"]:
+        for name in [name for name in vars(self) if name.endswith("_") or name in OF_A_PART]:
             delattr(self, name)
 
     def _read(self, X: Any, reset: bool) -> Table:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -160,7 +161,7 @@ def held_out_folds(data: Cases, cv: Any, random_state: Any, n_rows: int = FOLD_R
         ]  # weight 0 means no row
     own = np.ones(len(data.X)) if data.weight is None else data.weight
     folds = [Fold(inside, held_out, weight, own) for inside, held_out in splits]
-    return [f for f in folds if _has_both(data.is_positive[f.inside]) and _has_both(data.is_positive[f.held_out])]
+    return [f for f in folds if has_both(data.is_positive[f.inside]) and has_both(data.is_positive[f.held_out])]
 
 
 def _deal_out(data: Cases, rows: np.ndarray, n_folds: int, seed: int) -> np.ndarray:
@@ -193,6 +194,62 @@ def _dense_codes(X: np.ndarray, is_categorical: np.ndarray) -> np.ndarray:
     return X
 
 
-def _has_both(is_positive: np.ndarray) -> bool:
+def has_both(is_positive: np.ndarray) -> bool:
     """Return True if both classes are present."""
-    return 0 < is_positive.sum() < len(is_positive)
+    return bool(0 < is_positive.sum() < len(is_positive))
+
+
+def is_partition(parts: Sequence[np.ndarray], rows: np.ndarray) -> bool:
+    """Return True if each of the rows, in rising order, is in one part and no other."""
+    return len(parts) > 0 and np.array_equal(np.sort(np.concatenate(parts)), rows)
+
+
+def predict_left_out(
+    parts: Sequence[np.ndarray],
+    n: int,
+    predict: Callable[[list[tuple[np.ndarray, list[np.ndarray]]]], list[list[np.ndarray]]],
+) -> tuple[np.ndarray, list[np.ndarray]]:
+    """Predictions of each row, to learn from, by models that did not see it.
+
+    A model that learns from predictions also learns the outcomes behind them. So the model of a fold, which must not
+    know the outcomes of its held-out rows, needs predictions by models that did not see these either. Each model that
+    leaves out two parts serves the models of both: 15 fits for 5 parts.
+
+    Parameters
+    ----------
+    parts : sequence of int arrays, at least 3
+        Rows of each part; no row is in two.
+    n : int
+        Number of rows; those in no part are NaN.
+    predict : callable
+        Gets pairs of the rows to learn from and a list of sets of rows to predict; returns the predictions of each set.
+
+    Returns
+    -------
+    of_all : float64 array of shape (n,)
+        By models that left out the part of the row.
+    of_parts : list of float64 arrays of shape (n,)
+        Those for the model without a part, whose own rows are NaN.
+
+    Examples
+    --------
+    >>> outcome = np.array([1.0, 2.0, 4.0])
+    >>> def total(tasks):
+    ...     return [[np.full(len(rows), outcome[inside].sum()) for rows in left_out] for inside, left_out in tasks]
+    >>> of_all, of_parts = predict_left_out([np.array([0]), np.array([1]), np.array([2])], 3, total)
+    >>> of_all.tolist(), of_parts[0].tolist()
+    ([6.0, 5.0, 3.0], [nan, 4.0, 2.0])
+    """
+    every = np.sort(np.concatenate(parts))
+    left = [*combinations(range(len(parts)), 1), *combinations(range(len(parts)), 2)]
+    tasks = []
+    for some in left:
+        rows = [parts[a] for a in some]
+        tasks.append((np.setdiff1d(every, np.concatenate(rows)), rows))
+    of_all, of_parts = np.full(n, np.nan), [np.full(n, np.nan) for _ in parts]
+    for some, found in zip(left, predict(tasks), strict=True):
+        for a, predicted in zip(some, found, strict=True):
+            others = [b for b in some if b != a]
+            target = of_parts[others[0]] if others else of_all
+            target[parts[a]] = predicted
+    return of_all, of_parts

@@ -28,6 +28,9 @@ NEGLIGIBLE = 2.0**-50
 NAMED, MATCHED = 20, 50
 """Most missing columns to name, and most to look up similar names for."""
 
+OF_TABLE = ("categorical_features", "keep_columns", "pos_label")
+"""Parameters about the table: those of the ranker that reads it hold for all that are fitted on it."""
+
 
 def check_no_truth_values(model: BaseEstimator) -> None:
     """Raise InvalidParameterError if a numeric parameter is True or False, which Python takes as 1 and 0."""
@@ -49,6 +52,17 @@ def check_no_iterator(model: BaseEstimator) -> None:
             f"The 'cv' parameter of {type(model).__name__} must be a number of folds, a splitter or a list of splits. "
             f"Got {type(cv).__name__} instead, which can be iterated only once. Hint: pass list(...) of it."
         )
+
+
+def check_shares_table(model: BaseEstimator, name: str, owner: BaseEstimator, owner_name: str) -> None:
+    """Raise InputError if a model that does not read its table itself has settings of its own for reading it."""
+    for parameter in OF_TABLE:
+        given, used = (each.get_params(deep=False).get(parameter) for each in (model, owner))
+        if given is not None and np.asarray(given).tolist() != np.asarray(used).tolist():
+            raise InputError(
+                f"{parameter} of {name} is {given!r}, but it is fitted on the table that {owner_name} reads, where "
+                f"{parameter} is {used!r}. Hint: set {parameter} of {owner_name} instead."
+            )
 
 
 def check_labels(y: Any, n_rows: int, owner: str) -> np.ndarray:

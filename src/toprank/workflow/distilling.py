@@ -14,7 +14,7 @@ from sklearn.base import clone
 from sklearn.model_selection import train_test_split
 from sklearn.utils import check_random_state
 
-from toprank._compat import take_rows
+from toprank._compat import n_samples, take_rows
 from toprank._core.threads import Threads, resolve_n_jobs
 from toprank.budget import alerts_of_budget
 from toprank.data.cases import Cases
@@ -25,8 +25,24 @@ from toprank.rankers.base import Ranker
 from toprank.rankers.curve.cost_curve import CostOptimalCurve
 from toprank.rankers.neighbours.mixing import mix_neighbours
 from toprank.rankers.neighbours.neighbour_ranker import NeighbourRanker
-from toprank.rankers.unseen import Fold, HeldOut, Unseen, by_folds, held_out_folds
-from toprank.rankers.validation import check_labels
+from toprank.rankers.unseen import (
+    Fold,
+    HeldOut,
+    Unseen,
+    by_folds,
+    has_folds,
+    held_out_folds,
+    is_partition,
+    predict_left_out,
+)
+from toprank.rankers.validation import (
+    check_classes,
+    check_known_labels,
+    check_labels,
+    check_shares_table,
+    check_two_labels,
+    check_weights,
+)
 from toprank.words.counts import plural
 from toprank.words.numbers import percent_text
 
@@ -42,12 +58,13 @@ class Distillation:
     k : int
         Number of alerts that are compared.
     fidelity : float
-        Share of the teacher's first k cases that are among the student's first k.
+        Share of the teacher's first k cases that are among the student's first k; expected, if ties are broken at
+        random.
     teacher_ap, student_ap, plain_ap : float
         Average precision on the test cases, of the teacher, the student, and a student of the same settings that was
         taught by the outcomes alone.
     n_test, n_test_positives : int
-        Test cases behind these figures.
+        Test cases behind these figures; with weights, the weight of all and of the positives, rounded.
     n_new : int
         Rows that were made by mixing neighbours.
     size : str
@@ -98,6 +115,7 @@ def distill(
     *,
     X_test: Any = None,
     y_test: Any = None,
+    sample_weight_test: Any = None,
     k: int | float | None = None,
     cv: Any = 5,
     teacher_share: float = 0.5,
@@ -111,22 +129,25 @@ def distill(
     The teacher scores every case without having seen it, in folds. The student learns from soft labels: a case enters
     twice, as a positive of weight q and as a negative of weight 1 - q, with q = (1 - teacher_share) outcome +
     teacher_share times the teacher's rate. New rows, mixed from neighbours of the same class and fold, have the rate of
-    the teacher that saw neither of them; all weights are scaled to the number of cases. What the student chooses by
-    folds, and its hit rates, come from known outcomes.
+    the teacher that saw neither of them; all weights are scaled to the number of cases.
+
+    Hit rates of the student come from the outcomes of cases that neither it nor its teachers have seen: the student of
+    a fold learns from teachers that left out this fold as well, 15 fits of the teacher for 5 folds. What the student
+    chooses by folds, such as a penalty, is chosen by outcomes, a positive counted by its q, a negative by 1 - q.
 
     Parameters
     ----------
     teacher, student : Ranker
-        Fitted or not; both are copied and fitted anew. A teacher with hit rates of new cases (cv is not 0) has rates to
-        teach.
+        Fitted or not; both are copied and refitted. A teacher with hit rates of new cases (cv is not 0) has rates to
+        teach. The student reads the table: its categorical_features, keep_columns and pos_label hold for the teacher.
     X, y, sample_weight
         Past cases, as in `fit`.
-    X_test, y_test : optional
+    X_test, y_test, sample_weight_test : optional
         Cases to report on. Without them a quarter of the cases is held out, and neither model is fitted on it.
     k : int, float or None
         Alerts to compare; None: the budget of the student, or as many as there are positives.
     cv : int, splitter or iterable of splits, default 5
-        Folds of the teacher.
+        Folds of the teacher, at least 3; each case is held out once, and is in the training part of the other folds.
     teacher_share : float from 0 to 1, default 0.5
     new_rows : float, default 1.0
         New rows per known row, half of them of each class; 0 for none.
@@ -151,24 +172,28 @@ def distill(
     (750, True, True)
     """
     limits = {"teacher_share": teacher_share, "new_rows": new_rows, "new_weight": new_weight}
-    _check(teacher, student, limits, X_test, y_test)
+    _check(teacher, student, limits, X_test, y_test, sample_weight_test)
     seed = check_random_state(0 if random_state is None else random_state).randint(2**31 - 1)
     if X_test is None:
-        X, y, sample_weight, X_test, y_test = _split(X, y, sample_weight, seed)
+        (X, y, sample_weight), (X_test, y_test, sample_weight_test) = _split(student, X, y, sample_weight, seed)
     taught: Ranker = clone(student)
     taught._validate_params()
     with Threads(resolve_n_jobs(student.n_jobs if n_jobs is None else n_jobs)) as threads:
         data = taught._read_training(X, y, sample_weight, threads)
+        test = NewCases.from_input(taught, X_test, y_test, sample_weight_test)
+        k = None if k is None else count_of_alerts(k, test.n_cases)
         lesson = Lesson(data, taught, held_out_folds(data, cv, seed), seed, threads)
         lesson.ask(teacher, teacher_share, new_rows, new_weight)
         final = clone(teacher)._fit_prepared(_cases(clone(teacher), taught, data, threads), taught, threads,
                                              with_rates=True)  # fmt: skip
         plain = clone(student)._fit_prepared(data, taught, threads)
         lesson.teach(taught)
-    return _report(final, taught, plain, X_test, y_test, k, lesson.n_new)
+    return _report(final, taught, plain, test, k, lesson.n_new)
 
 
-def _check(teacher: Any, student: Any, limits: dict[str, Any], X_test: Any, y_test: Any) -> None:
+def _check(
+    teacher: Any, student: Any, limits: dict[str, Any], X_test: Any, y_test: Any, sample_weight_test: Any
+) -> None:
     """Raise InputError or InputTypeError unless the arguments of `distill` can be used."""
     for name, ranker in (("teacher", teacher), ("student", student)):
         if not isinstance(ranker, Ranker):
@@ -181,30 +206,59 @@ def _check(teacher: Any, student: Any, limits: dict[str, Any], X_test: Any, y_te
             f"distill cannot teach {type(student).__name__}, which keeps the cases themselves; expected a student with "
             "rules, trees or points. Hint: for example RedFlags or RankingTree."
         )
+    check_shares_table(teacher, "the teacher", student, "the student")
     for name, value in limits.items():
         most = 1.0 if name == "teacher_share" else np.inf
         is_number = isinstance(value, Real) and not isinstance(value, bool)
         if not is_number or not 0 <= value <= most or value == np.inf:
             expected = "a number from 0 to 1" if most == 1.0 else "a number of 0 or more"
             raise InputError(f"{name} of distill must be {expected}, got {value!r}. Hint: the default works well.")
-    if (X_test is None) != (y_test is None):
-        given, lacking = ("X_test", "y_test") if y_test is None else ("y_test", "X_test")
-        raise InputError(f"distill got {given} but no {lacking}. Hint: test data are cases and outcomes.")
+    given = {"X_test": X_test, "y_test": y_test, "sample_weight_test": sample_weight_test}
+    lacking = [name for name in ("X_test", "y_test") if given[name] is None]
+    present = [name for name, value in given.items() if value is not None]
+    if lacking and present:
+        raise InputError(f"distill got {present[0]} but no {lacking[0]}. Hint: test data are cases and outcomes.")
 
 
-def _split(X: Any, y: Any, sample_weight: Any, seed: int) -> tuple[Any, Any, Any, Any, Any]:
-    """A quarter of the cases held out, with a quarter of each class."""
-    labels = check_labels(y, len(X), "distill")
-    counts = np.unique(labels, return_counts=True)[1]
+def _split(student: Ranker, X: Any, y: Any, sample_weight: Any, seed: int) -> list[tuple[Any, Any, Any]]:
+    """Cases, outcomes and weights of three quarters of the cases, and of the quarter held out, stratified."""
+    labels = check_labels(y, n_samples(X), "distill")
+    classes, positive = check_classes(labels, student.pos_label, "distill")
+    weight = check_weights(sample_weight, labels == classes[positive], "distill")
+    rows = np.arange(len(labels)) if weight is None else np.flatnonzero(weight)  # weight 0 means no row
+    counts = np.unique(labels[rows], return_counts=True)[1]
     if counts.min() < 4:
         raise InputError(
             f"distill holds a quarter of the cases out and needs at least 4 of each class, got {counts.min()}. "
             "Hint: pass X_test and y_test."
         )
-    inside, test = train_test_split(np.arange(len(labels)), test_size=0.25, stratify=labels, random_state=seed)
-    inside, test = np.sort(inside), np.sort(test)
-    weight = None if sample_weight is None else np.asarray(sample_weight)[inside]
-    return take_rows(X, inside), labels[inside], weight, take_rows(X, test), labels[test]
+    parts = map(np.sort, train_test_split(rows, test_size=0.25, stratify=labels[rows], random_state=seed))
+    return [(take_rows(X, part), labels[part], None if weight is None else weight[part]) for part in parts]
+
+
+@dataclass(frozen=True)
+class NewCases:
+    """Cases to report on, checked before anything is fitted."""
+
+    X: Any
+    is_positive: np.ndarray
+    weight: np.ndarray
+
+    @classmethod
+    def from_input(cls, owner: Ranker, X: Any, y: Any, sample_weight: Any) -> NewCases:
+        """Test cases in the labels of a ranker that has read its training table."""
+        name = "distill (y_test)"
+        labels = check_labels(y, n_samples(X), name)
+        check_known_labels(labels, owner.classes_, name)
+        check_two_labels(labels, name)
+        is_positive = labels == owner.classes_[owner.positive_index_]
+        weight = check_weights(sample_weight, is_positive, name)
+        return cls(X, is_positive, np.ones(len(labels)) if weight is None else weight)
+
+    @property
+    def n_cases(self) -> int:
+        """Number of cases; their weight, rounded, at least 1."""
+        return max(round(self.weight.sum()), 1)
 
 
 def _cases(ranker: Ranker, owner: Ranker, data: Cases, threads: Threads) -> Any:
@@ -218,49 +272,71 @@ class Lesson:
 
     Attributes
     ----------
-    q : float64 array of shape (n,)
-        Soft labels of the known rows.
-    new_X, new_q, new_weight, new_fold : arrays with one entry per new row
+    fold, new_fold : int arrays of shape (n,) and (n_new,)
+        Fold that a row is held out with; -1 for rows in no fold.
+    new_X : float64 array of shape (n_new, n_features)
+    new_weight : float64 array of shape (n_new,)
+    q : float64 array of shape (n + n_new,)
+        Soft labels of known and new rows.
+    q_without : list of float64 arrays of shape (n + n_new,)
+        Those for the student without a fold: no teacher behind them has seen the fold.
     """
 
     def __init__(self, data: Cases, owner: Ranker, folds: list[Fold], seed: int, threads: Threads):
         self.data, self._owner, self._folds, self._threads = data, owner, folds, threads
         self._seed = seed
-        if not folds:
+        rows = np.flatnonzero(folds[0].weight) if folds else np.zeros(0, np.int64)
+        is_whole = all(is_partition((fold.inside, fold.held_out), rows) for fold in folds)
+        if len(folds) < 3 or not is_whole or not is_partition([fold.held_out for fold in folds], rows):
             raise InputError(
-                "distill needs folds with two distinct cases of each class, in which the teacher scores cases that it "
-                "has not seen, but there are none. Hint: use cv=5, and more cases."
+                "distill needs at least 3 folds, with both classes in each, that hold every case out once and train on "
+                f"all others, but the {plural(len(folds), 'usable fold')} of cv do not. "
+                "Hint: use cv=5 or StratifiedKFold, and at least 3 distinct cases of each class."
             )
-        self._fold = np.full(len(data.X), -1, np.int64)
+        self.fold = np.full(len(data.X), -1, np.int64)
         for i, fold in enumerate(folds):
-            self._fold[fold.held_out] = i
+            self.fold[fold.held_out] = i
 
     @property
     def n_new(self) -> int:
         """Number of new rows."""
-        return len(self.new_q)
+        return len(self.new_X)
 
     def ask(self, teacher: Ranker, teacher_share: float, new_rows: float, new_weight: float) -> None:
-        """Let copies of the teacher, one per fold, say their rates of known and of new rows."""
+        """Let copies of the teacher, which leave out one or two folds, say their rates of known and of new rows."""
         data, weight = self.data, self._folds[0].weight
-        group = np.where(self._fold >= 0, 2 * self._fold + data.is_positive, -1)
-        n_rows = np.bincount(self._fold[self._fold >= 0], minlength=len(self._folds))
+        self._mix(new_rows, new_weight)
+        n, X = len(data.X), np.concatenate((data.X, self.new_X))
+        cases = _cases(clone(teacher), self._owner, data, self._threads)
+
+        def rates(inside: np.ndarray, left_out: list[np.ndarray]) -> list[np.ndarray]:
+            known, inside_weight = inside[inside < n], np.zeros(n)
+            inside_weight[known] = weight[known]
+            part = clone(teacher)
+            part._fit_prepared(cases.with_weight(inside_weight), self._owner, self._threads, with_rates=True)
+            return [part.rates_.at(part._score_rows(X[rows], self._threads)) for rows in left_out]
+
+        fold = np.concatenate((self.fold, self.new_fold))
+        parts = [np.flatnonzero(fold == i) for i in range(len(self._folds))]
+        of_all, of_parts = predict_left_out(parts, len(X), lambda tasks: [rates(*task) for task in tasks])
+        outcome = np.concatenate((data.is_positive, np.zeros(self.n_new)))
+        share = np.concatenate((np.full(n, teacher_share), np.ones(self.n_new)))
+        # Rows without a rate have no weight.
+        self.q, *self.q_without = (np.where(np.isnan(rate), outcome, outcome + share * (rate - outcome))
+                                   for rate in (of_all, *of_parts))  # fmt: skip
+
+    def _mix(self, new_rows: float, new_weight: float) -> None:
+        """Make new rows, each from two neighbours of one class and fold."""
+        data, weight = self.data, self._folds[0].weight
+        group = np.where(self.fold >= 0, 2 * self.fold + data.is_positive, -1)
+        n_rows = np.bincount(self.fold[self.fold >= 0], minlength=len(self._folds))
         n_new = np.repeat(np.round(n_rows * new_rows / 2).astype(np.int64), 2)
         rng = np.random.default_rng(self._seed)
         mixed = mix_neighbours(data.X, data.n_categories, group, n_new, rng, self._threads)
-        self.new_X, self.new_fold = mixed.X, self._fold[mixed.origin]
+        self.new_X, self.new_fold = mixed.X, self.fold[mixed.origin]
         known = np.bincount(group[group >= 0], weight[group >= 0], 2 * len(self._folds))
         made = np.bincount(group[mixed.origin], minlength=len(known))
         self.new_weight = (new_weight * known / np.maximum(made, 1))[group[mixed.origin]]
-        self.q, self.new_q = data.is_positive.astype(np.float64), np.zeros(len(mixed.X))
-        cases = _cases(clone(teacher), self._owner, data, self._threads)
-        for i, fold in enumerate(self._folds):
-            part = clone(teacher)
-            part._fit_prepared(cases.with_weight(fold.inside_weight), self._owner, self._threads, with_rates=True)
-            rates = [part.rates_.at(part._score_rows(X, self._threads))
-                     for X in (data.X[fold.held_out], self.new_X[self.new_fold == i])]  # fmt: skip
-            self.q[fold.held_out] += teacher_share * (rates[0] - self.q[fold.held_out])
-            self.new_q[self.new_fold == i] = rates[1]
 
     def teach(self, student: Ranker) -> None:
         """Fit the student on soft labels; its hit rates come from known outcomes."""
@@ -276,36 +352,35 @@ class Lesson:
             student._fit_model(soft, self._threads)
         student._set_cutoff(self.data, self._threads, Unseen(unseen, by_folds(len(unseen))))
 
-    def _soft(self, ranker: Ranker, without: int = -2) -> Any:
+    def _soft(self, ranker: Ranker, without: int | None = None) -> Any:
         """Known and new rows, each as a positive and as a negative, without one fold."""
         X = np.concatenate((self.data.X, self.new_X))
-        q = np.concatenate((self.q, self.new_q))
+        q = self.q if without is None else self.q_without[without]
         weight = self._weights(without)
-        n = len(X)
-        is_positive = np.repeat([True, False], n)
+        is_positive = np.repeat([True, False], len(X))
         weights = np.concatenate((weight * q, weight * (1.0 - q)))
         return ranker._make_cases(np.concatenate((X, X)), is_positive, weights, self._threads)
 
-    def _weights(self, without: int) -> np.ndarray:
+    def _weights(self, without: int | None) -> np.ndarray:
         """Weights of known and new rows, scaled to the number of cases."""
-        known = np.where((self._fold >= 0) & (self._fold != without), self._folds[0].weight, 0.0)
+        known = np.where((self.fold >= 0) & (self.fold != without), self._folds[0].weight, 0.0)
         new = np.where(self.new_fold != without, self.new_weight, 0.0)
         return np.concatenate((known, new)) * (known.sum() / (known.sum() + new.sum()))
 
-    def _splits(self, without: int = -2) -> list[tuple[np.ndarray, np.ndarray]]:
+    def _splits(self, without: int | None = None) -> list[tuple[np.ndarray, np.ndarray]]:
         """Folds of the rows of `_soft`: nothing that comes from the cases of a fold is in training.
 
         Only the copies of known rows that have the true label are held out: what is chosen by folds, such as the size
         of a tree, is then chosen by outcomes. Rates of a percent in soft labels would add up to more than the positives
-        at the top, and reward an order of the many low cases.
+        at the top, and reward an order of the many low cases. Soft labels of the other folds still come from teachers
+        that saw the held-out fold; hit rates are not affected, as the whole choice is made without their fold.
         """
-        fold = np.tile(np.concatenate((self._fold, self.new_fold)), 2)
+        fold = np.tile(np.concatenate((self.fold, self.new_fold)), 2)
         is_positive, none = self.data.is_positive, np.zeros(self.n_new, bool)
         is_true = np.concatenate((is_positive, none, ~is_positive, none))
         used = [i for i in range(len(self._folds)) if i != without]
         kept = (fold >= 0) & (fold != without)
-        return [(np.flatnonzero(kept & (fold != i)), np.flatnonzero(is_true & (fold == i)))
-                for i in used if len(used) > 1]  # fmt: skip
+        return [(np.flatnonzero(kept & (fold != i)), np.flatnonzero(is_true & (fold == i))) for i in used]
 
 
 @contextmanager
@@ -315,40 +390,48 @@ def _own_folds(ranker: Ranker, splits: list[tuple[np.ndarray, np.ndarray]]) -> I
         yield
         return
     given = ranker.cv
-    has_folds = given is None or not (isinstance(given, int | np.integer) and given == 0)
     no_folds = None if isinstance(ranker, CostOptimalCurve) else 0
-    ranker.set_params(cv=splits if splits and has_folds else no_folds)
+    ranker.set_params(cv=splits if splits and has_folds(given) else no_folds)
     try:
         yield
     finally:
         ranker.set_params(cv=given)
 
 
-def _report(
-    teacher: Ranker, student: Ranker, plain: Ranker, X_test: Any, y_test: Any, k: Any, n_new: int
-) -> Distillation:
+def _report(teacher: Ranker, student: Ranker, plain: Ranker, test: NewCases, k: Any, n_new: int) -> Distillation:
     """Both models on test cases."""
-    scores = [model.decision_function(X_test) for model in (teacher, student, plain)]
-    labels = check_labels(y_test, len(scores[0]), "distill (y_test)")
-    is_positive = labels == student.classes_[student.positive_index_]
-    if is_positive.all() or not is_positive.any():
-        raise InputError("y_test of distill needs cases of both classes. Hint: take more test cases.")
+    scores = [model.decision_function(test.X) for model in (teacher, student, plain)]
     if k is None:
-        k = alerts_of_budget(student.budget, student.cutoff_, student.n_cases_, len(labels))
-    k = count_of_alerts(k, len(labels))
-    first = [set(np.argsort(-score, kind="stable")[:k].tolist()) for score in scores[:2]]
-    teacher_ap, student_ap, plain_ap = (average_precision(is_positive, score, pos_label=True) for score in scores)
+        k = alerts_of_budget(student.budget, student.cutoff_, student.n_cases_, test.n_cases)
+    shares = [_shares_in_top(score, test.weight, k) for score in scores[:2]]
+    teacher_ap, student_ap, plain_ap = (
+        average_precision(test.is_positive, score, sample_weight=test.weight, pos_label=True) for score in scores
+    )
     return Distillation(
         student=student,
         teacher=teacher,
         k=k,
-        fidelity=len(first[0] & first[1]) / k,
+        fidelity=float(np.sum(test.weight * shares[0] * shares[1]) / np.sum(test.weight * shares[0])),
         teacher_ap=teacher_ap,
         student_ap=student_ap,
         plain_ap=plain_ap,
-        n_test=len(labels),
-        n_test_positives=int(is_positive.sum()),
+        n_test=test.n_cases,
+        n_test_positives=round(test.weight[test.is_positive].sum()),
         n_new=n_new,
         size=student._size_in_words(),
         figures=student._figures(),
     )
+
+
+def _shares_in_top(score: np.ndarray, weight: np.ndarray, k: float) -> np.ndarray:
+    """Chance of each case to be among the first k if ties are broken at random, float64 (n,).
+
+    Examples
+    --------
+    >>> _shares_in_top(np.array([3.0, 1.0, 1.0, 0.0]), np.ones(4), 2).tolist()
+    [1.0, 0.5, 0.5, 0.0]
+    """
+    _, which = np.unique(-score, return_inverse=True)
+    total = np.bincount(which, weight)
+    room = np.clip(k - (np.cumsum(total) - total), 0.0, total)
+    return (room / np.where(total > 0, total, 1.0))[which]

@@ -22,6 +22,7 @@ from toprank import (
     LogisticBoost,
     MetaAPForest,
     RankBoost,
+    StackedRanker,
     TAOTree,
     load,
 )
@@ -74,6 +75,13 @@ class Counting(ClassifierMixin, BaseEstimator):
 
     def decision_function(self, X):
         return np.array([sum(row * self.weights_) for row in X])
+
+
+class Echo:
+    """A fitted model whose score is the first column."""
+
+    def decision_function(self, X):
+        return X[:, 0]
 
 
 # --- what boosting starts from --------------------------------------------------------------------------------------
@@ -298,6 +306,15 @@ def test_a_ranker_inside_with_other_columns_is_refused(tmp_path):
         load(change(path, "init_of_model_json", renamed))
 
 
+def test_a_file_keeps_the_init_of_a_member(tmp_path):
+    """`rankers` of a loaded stack showed a booster without its init: a refit was another model."""
+    stack = StackedRanker([SGBAP(init=KNN(n_neighbors=7, cv=0), cv=0, n_estimators=2)], cv=0).fit(X, Y)
+    stack.save(tmp_path / "stack.toprank")
+    back = load(tmp_path / "stack.toprank")
+    assert back.rankers[0].init.n_neighbors == 7
+    assert np.array_equal(back.decision_function(X), stack.decision_function(X))
+
+
 # --- weights and bad input ------------------------------------------------------------------------------------------
 
 
@@ -313,6 +330,28 @@ def test_init_gets_the_weights_of_cases_and_no_row_of_weight_0():
     same = SGBAP(init=Counting(), cv=0, **QUICK | {"subsample": 1.0}).fit(rows, y, weight)
     assert np.array_equal(alone.decision_function(rows), same.decision_function(rows))
     assert warm.n_cases_ == weight.sum()
+
+
+def test_the_scale_of_init_counts_weights_and_not_rows():
+    """The least rate and the usual scores were those of rows, whatever they weighed."""
+    rng = np.random.default_rng(0)
+    weight = rng.integers(1, 9, 60).astype(float)
+    copies = np.repeat(np.arange(60), weight.astype(int))
+    score, y = rng.random(60), rng.random(60) < 0.4
+    starts = []
+    for rows, own in ((np.arange(60), weight), (copies, np.ones(len(copies)))):
+        start = Start.from_held_out(Echo(), score[rows], y[rows], own)
+        starts.append(start.with_usual(score[rows][:, None], y[rows], own, Threads()))
+    assert starts[0].least == starts[1].least == 0.5 / (weight.sum() + 1)
+    assert starts[0].usual == starts[1].usual
+    assert starts[0].mean == pytest.approx(starts[1].mean)
+
+
+def test_an_init_with_settings_for_the_table_is_refused():
+    """They were ignored: the booster reads the table."""
+    with pytest.raises(InputError, match="pos_label of the init is 0"):
+        SGBAP(init=KNN(pos_label=0), **QUICK).fit(X, Y)
+    SGBAP(init=KNN(pos_label=1, cv=0), pos_label=1, cv=0, n_estimators=2).fit(X, Y)
 
 
 def test_an_init_without_weights_is_refused_only_where_weights_differ():

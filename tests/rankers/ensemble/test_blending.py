@@ -7,7 +7,7 @@ from scipy.special import expit
 from toprank.errors import InputError
 from toprank.metrics import average_precision
 from toprank.rankers.ensemble.blending import PULL, Blend
-from toprank.rankers.log_odds import LogOddsMap, fit_log_odds_map, fit_logistic
+from toprank.rankers.log_odds import LogOddsMap, fit_log_odds_map, fit_logistic, with_gentle_ends
 
 
 def held_out(n=2000, seed=0, n_rankers=2, noise=(0.5, 2.0)):
@@ -33,6 +33,24 @@ def test_a_map_has_its_knots_and_goes_on_beyond_them():
     assert found.at(np.array([0.0, 1.0, 3.0, 0.5, 2.0])).tolist() == [-2.0, 0.0, 1.0, -1.0, 0.5]
     assert found.at(np.array([-1.0, 4.0])) == pytest.approx([-2.0 - np.log1p(2.0), 1.0 + np.log1p(0.5)])
     assert LogOddsMap(np.array([1.0]), np.array([-3.0])).at(np.array([1.0, 2.0])) == pytest.approx([-3, -3 + np.log(2)])
+
+
+def test_knots_as_far_apart_or_as_close_as_floats_are():
+    """A score of 1e308 was NaN between such knots, and 0.1 beyond two close ones added 25 log-odds."""
+    wide = LogOddsMap(np.array([-1e308, 1e308]), np.array([-1.0, 1.0]))
+    assert wide.at(np.array([-1e308, 0.0, 1e308, 1.7e308])) == pytest.approx([-1, 0, 1, 1 + np.log1p(0.7)])
+    score = np.array([0.0, 1e-12, 0.5, 1.0 - 1e-12, 1.0])
+    close = with_gentle_ends(LogOddsMap(score, np.array([-4.0, -3.0, -2.0, 0.0, 0.5])))
+    tenth = 0.5 - (-2 + 0.8 * 2)  # between 0.9 and 1
+    assert close.at(np.array([1.05, 1.1, 1.2])) == pytest.approx(
+        0.5 + np.array([tenth / 2, tenth, tenth + np.log1p(tenth)])
+    )
+    assert close.at(np.array([-0.1])) == pytest.approx([-4 - (1 + 0.2)])
+    assert close.at(score).tolist() == [-4.0, -3.0, -2.0, 0.0, 0.5]
+    even = LogOddsMap(np.arange(5.0), np.arange(5.0))
+    assert len(with_gentle_ends(even).check().score) == 5
+    tiny = LogOddsMap(np.array([0.0, 5e-324]), np.array([0.0, 1.0]))
+    assert np.isfinite(tiny.at(np.array([-1.0, 0.0, 5e-324, 1.0]))).all()
 
 
 def test_a_map_learns_the_log_odds_and_never_ties():

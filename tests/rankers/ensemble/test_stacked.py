@@ -1,7 +1,9 @@
 import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
+from sklearn.base import clone
 
 from cli_files import run
 from ranker_cases import make_cases
@@ -12,6 +14,7 @@ from toprank import (
     MetaAPForest,
     RankBoost,
     RankingTree,
+    RedFlags,
     StackedRanker,
     TAOTree,
     TreeRankForest,
@@ -140,6 +143,34 @@ def test_reasons_are_those_of_the_members(model):
         assert row.reason_1.startswith(best.feature)
         assert "log-odds of the members" in str(each)
         assert each.to_dict()["members"][0]["name"] == each.members[0].name
+
+
+def test_rules_of_several_columns_are_reasons():
+    """A member's rules over several columns were no reasons: their names are those of no column."""
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.integers(0, 4, (400, 3)), columns=["a", "b", "c"]).astype(float)
+    y = ((X["a"] == 3) & (X["b"] == 3) | (rng.random(400) < 0.02)).to_numpy().astype(int)
+    rules = RedFlags(max_features=0, max_rules=3, teacher=None, cv=0)
+    explained = StackedRanker([rules], cv=0).fit(X, y).explain(X[(X["a"] == 3) & (X["b"] == 3)][:1])[0]
+    steps = {step.feature: step.contribution for step in explained.steps}
+    assert min(steps["a"], steps["b"]) > 0
+    own, base = explained.members[0].log_odds, np.log(y.mean() / (1 - y.mean()))
+    assert sum(steps.values()) == pytest.approx(own - base)
+
+
+def test_parameters_of_members_have_names():
+    """get_params showed no members, and set_params(t__max_depth=2) failed."""
+    model = StackedRanker([("t", RankingTree()), KNN()])
+    assert model.get_params()["t__max_depth"] == RankingTree().max_depth
+    model.set_params(t__max_depth=2, KNN=KNN(n_neighbors=9), cv=3)
+    assert [ranker.get_params() for _, ranker in model.rankers] == [
+        RankingTree(max_depth=2).get_params(), KNN(n_neighbors=9).get_params()
+    ]  # fmt: skip
+    assert model.cv == 3
+    assert clone(model).get_params()["KNN__n_neighbors"] == 9
+    with pytest.raises(ValueError, match="unknown"):
+        model.set_params(unknown=1)
+    assert "t" not in StackedRanker().get_params()
 
 
 def test_members_without_contributions_count_by_their_reasons():

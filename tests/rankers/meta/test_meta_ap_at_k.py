@@ -2,11 +2,12 @@
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 
 from ranker_cases import make_cases
-from toprank import MetaAP, load
+from toprank import MetaAP, StackedRanker, load
 from toprank.metrics import average_precision
-from toprank.tree.meta.objectives import top_precision
+from toprank.tree.meta.objectives import TopPrecision, top_precision
 
 SMALL = {"max_depth": 3, "leaf_depth": 2, "min_samples_leaf": 5, "leaf_order": "meta", "leaf_score": "constant"}
 
@@ -49,6 +50,17 @@ def test_weights_and_shares_mean_the_same_as_rows_and_counts():
     share = MetaAP(budget=0.05, **settings).fit(X, y, np.full(400, 2.0))
     assert np.array_equal(twice.decision_function(X), copies.decision_function(X))
     assert np.array_equal(twice.decision_function(X), share.decision_function(X))
+
+
+@pytest.mark.parametrize("kind", [clone, lambda ranker: StackedRanker([ranker.set_params(cv=0)], cv=3)])
+def test_a_budget_is_the_same_share_in_folds(kind, monkeypatch):
+    """A count was a share of the cases of a fold: 40 of 200 cases became 40 of 133."""
+    depths, make = [], TopPrecision.from_share
+    monkeypatch.setattr(TopPrecision, "from_share", lambda depth: depths.append(depth) or make(depth))
+    X, y = make_cases(200)
+    kind(MetaAP(objective="ap@k", budget=40, ccp_alpha=0.0, cv=3, **SMALL)).fit(X, y)
+    assert len(depths) >= 4
+    assert set(depths) == {0.2}
 
 
 def test_pruning_chooses_by_ap_at_k(tmp_path):

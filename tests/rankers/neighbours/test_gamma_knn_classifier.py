@@ -420,6 +420,16 @@ def test_an_explanation_lists_the_cases_that_vote():
     assert "  case 0, distance 0: equal in all columns" in str(why)
 
 
+def test_only_cases_that_vote_are_listed():
+    """With weights as many rows as votes were listed, although the nearest one alone had all three votes."""
+    X, y = np.array([[0.0], [1.0], [2.0], [9.0], [10.0], [11.0]]), np.array([0, 0, 0, 1, 1, 1])
+    model = GammaKNNClassifier(n_neighbors=3, gamma=1.0, algorithm="brute").fit(X, y, np.array([3.0, 1, 1, 1, 1, 1]))
+    vote = model.explain(X[:1])[0].classes[0]
+    assert (vote.label, vote.votes, [case.row for case in vote.cases]) == (0, 3, [0])
+    vote = model.explain(X[-1:])[0].classes[0]
+    assert (vote.label, vote.votes, [case.row for case in vote.cases]) == (1, 3, [5, 4, 3])
+
+
 def test_the_summary_says_what_the_gammas_mean_and_how_classes_were_recognised():
     X, y = mixed()
     model = GammaKNNClassifier(gamma=[0.5, 1.0, 0.25], scoring="g_mean").fit(X, y)

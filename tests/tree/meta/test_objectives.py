@@ -120,7 +120,7 @@ def test_ap_at_k_is_that_of_its_definition(data, k):
     n, groups = int(total.sum()), list(zip(positive.tolist(), total.tolist(), strict=True))
     k = min(k, n)
     expected = float(reference.average_precision_at(groups, k))
-    assert shares(TopPrecision.of(k / n), positive, total).sum() == pytest.approx(expected)
+    assert shares(TopPrecision.from_share(k / n), positive, total).sum() == pytest.approx(expected)
     score, is_positive = np.repeat(-np.arange(len(total)), total), rows_of_cells(positive, total)[1] == 1
     assert top_precision(is_positive, score, np.ones(n), k / n) == pytest.approx(expected)
     assert expected <= 1 + 1e-12
@@ -129,7 +129,7 @@ def test_ap_at_k_is_that_of_its_definition(data, k):
 @given(cells())
 def test_ap_at_all_cases_is_ap(data):
     positive, total = data
-    whole, room = TopPrecision.of(1.0), float(total.sum())
+    whole, room = TopPrecision.from_share(1.0), float(total.sum())
     assert shares(whole, positive, total) == pytest.approx(shares(AVERAGE_PRECISION, positive, total))
     order = AVERAGE_PRECISION.order(positive, total)
     assert whole.order(positive, total, room).tolist() == order.tolist()
@@ -141,7 +141,7 @@ def test_ap_at_all_cases_is_ap(data):
 @given(cells(), st.integers(1, 40))
 def test_ap_at_k_cuts_where_the_two_parts_have_most_of_it(data, room):
     positive, total = data
-    cut = TopPrecision.of(0.1).cut(positive, total, room)
+    cut = TopPrecision.from_share(0.1).cut(positive, total, room)
     parts = [((int(positive[:i].sum()), int(total[:i].sum())), (int(positive[i:].sum()), int(total[i:].sum())))
              for i in range(1, len(total))]  # fmt: skip
     value = [float(reference.average_precision_at(each, min(room, int(total.sum())))) for each in parts]
@@ -152,8 +152,8 @@ def test_a_large_cell_counts_by_what_fits_into_the_budget():
     """The large cell has most of the positives, but only 5 of its 100 cases can be checked: the small one is first."""
     positive, total = np.array([60, 4, 0]), np.array([100, 5, 50])
     assert AVERAGE_PRECISION.order(positive, total).tolist() == [0, 1, 2]
-    assert TopPrecision.of(0.03).order(positive, total, 5.0).tolist() == [1, 0, 2]
-    assert TopPrecision.of(0.03).cut(positive[[1, 0, 2]], total[[1, 0, 2]], 5.0) == 1
+    assert TopPrecision.from_share(0.03).order(positive, total, 5.0).tolist() == [1, 0, 2]
+    assert TopPrecision.from_share(0.03).cut(positive[[1, 0, 2]], total[[1, 0, 2]], 5.0) == 1
 
 
 def test_top_precision_of_a_written_out_ranking():

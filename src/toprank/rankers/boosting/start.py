@@ -19,9 +19,11 @@ from toprank.errors import InputError, InputTypeError
 from toprank.files.model_file import model_from_arrays, model_to_arrays, without_prefix
 from toprank.rankers.base import Ranker
 from toprank.rankers.log_odds import fit_logistic
-from toprank.rankers.unseen import Fold, held_out_folds
+from toprank.rankers.unseen import Fold, has_both, held_out_folds, is_partition
+from toprank.rankers.validation import check_shares_table
 from toprank.register import BY_NAME
 from toprank.tree.columns import Column, Usual
+from toprank.tree.usual import with_usual
 
 INNER_FOLDS = 5
 """Folds that give out-of-fold scores where those of the booster do not fit."""
@@ -43,7 +45,7 @@ class Start:
     mean : float
         Mean log-odds of training rows, which explanations compare with.
     usual : tuple of float
-        Median, 10 % and 90 % quantile of the score of training rows.
+        Median, 10 % and 90 % quantile of the score of training rows, weighted.
     """
 
     model: Any
@@ -58,7 +60,7 @@ class Start:
         """Learn the scaling from scores of rows by models that did not see them; float64 (n,) each."""
         positives, negatives = weight[is_positive].sum(), weight[~is_positive].sum()
         is_rate = len(score) > 0 and score.min() >= 0 and score.max() <= 1
-        least = 0.5 / (len(score) + 1) if is_rate else 0.0
+        least = 0.5 / (positives + negatives + 1) if is_rate else 0.0
         value = _scaled(score, least)
         center = float(np.average(value, weights=weight)) if len(score) else 0.0
         width = float(np.sqrt(np.average((value - center) ** 2, weights=weight))) if len(score) else 0.0
@@ -71,11 +73,13 @@ class Start:
         slope = float(slopes[0]) / width
         return cls(model, slope, level - slope * center, least)
 
-    def with_usual(self, X: np.ndarray, weight: np.ndarray, threads: Threads) -> Start:
+    def with_usual(self, X: np.ndarray, is_positive: np.ndarray, weight: np.ndarray, threads: Threads) -> Start:
         """The same with mean and usual scores of these rows."""
         score = self.score(X, threads)
-        middle, low, high = np.quantile(score, [0.5, 0.1, 0.9]).tolist()
-        return replace(self, mean=float(np.average(self.log_odds(score), weights=weight)), usual=(middle, low, high))
+        usual = with_usual([Column("score")], score[:, None], is_positive, weight)[0].usual
+        assert usual is not None  # scores are finite
+        mean = float(np.average(self.log_odds(score), weights=weight))
+        return replace(self, mean=mean, usual=(usual.value, usual.low, usual.high))
 
     @property
     def name(self) -> str:
@@ -158,6 +162,7 @@ class InitFits:
         self._init = unfitted(owner)
         self._cases = data
         if isinstance(self._init, Ranker):
+            check_shares_table(self._init, "the init", owner, type(owner).__name__)
             self._init._know_table(owner)
             self._cases = self._init._make_cases(data.X, data.is_positive, data.weight, threads)
         elif not any(hasattr(self._init, name) for name in ("decision_function", "predict_proba")):
@@ -215,13 +220,11 @@ class InitFits:
 
     def _parts(self, weight: np.ndarray) -> list[np.ndarray]:
         """Rows with weight in parts to hold out, each row once: the folds of the booster, if they do that."""
-        is_positive, count = self._data.is_positive, np.zeros(len(weight), np.int64)
+        is_positive = self._data.is_positive
         parts = [fold.held_out[weight[fold.held_out] > 0] for fold in self.folds]
         parts = [part for part in parts if len(part)]
-        for part in parts:
-            count[part] += 1
         left = [is_positive[_without(weight, part) > 0] for part in parts]
-        if parts and np.all(count[weight > 0] == 1) and all(0 < each.sum() < len(each) for each in left):
+        if is_partition(parts, np.flatnonzero(weight > 0)) and all(map(has_both, left)):
             return parts
         folds = held_out_folds(
             self._data.with_weight(weight), INNER_FOLDS, self._owner.random_state, n_rows=len(weight)

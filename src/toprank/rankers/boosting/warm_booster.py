@@ -54,7 +54,7 @@ class WarmBooster(Booster):
         super()._grow(data, n_rounds, threads)
         if self.start_ is not None:
             rows = data.sample(COVER_ROWS)
-            self.start_ = self.start_.with_usual(data.X[rows], weights_of(data)[rows], threads)
+            self.start_ = self.start_.with_usual(data.X[rows], data.is_positive[rows], weights_of(data)[rows], threads)
 
     def _follow_folds(self, data: Cases, folds: list[Fold], threads: Threads) -> tuple[int, Unseen]:
         if self.init is not None:
@@ -148,4 +148,4 @@ class WarmBooster(Booster):
         found = without_prefix(arrays, "init_")
         self.start_ = Start.from_arrays(found, self.columns_) if found else None
         if self.start_ is not None:
-            self.init = clone(self.start_.model)  # the file keeps no other copy
+            self.init = clone(self.start_.model)  # also if it was fitted, which files leave out

@@ -55,7 +55,7 @@ class Blend:
         return cls(maps, weights, intercept)
 
     @classmethod
-    def of_training(cls, scores: np.ndarray, is_positive: np.ndarray, weight: np.ndarray) -> Blend:
+    def from_training(cls, scores: np.ndarray, is_positive: np.ndarray, weight: np.ndarray) -> Blend:
         """Blend of equal weights with maps learned from training scores, which say nothing about weights."""
         maps = [fit_log_odds_map(score, is_positive, weight) for score in scores.T]
         return cls(maps, np.full(len(maps), 1.0 / len(maps)), 0.0)

@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
 from importlib.util import find_spec
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from sklearn.base import clone
@@ -18,8 +18,8 @@ from toprank.data.cases import Cases
 from toprank.data.encoding import original_values
 from toprank.errors import InputError, InputTypeError
 from toprank.explain.reasons import Reason, strongest
-from toprank.explain.rows import Step, step_lines, value_step
-from toprank.explain.values import Originals, originals_by_feature
+from toprank.explain.rows import Step, step_lines, value_steps
+from toprank.explain.values import Originals
 from toprank.files.head import check_cutoff
 from toprank.files.model_file import numbered_parts
 from toprank.rankers.base import RANKER_CONSTRAINTS, Ranker
@@ -27,7 +27,8 @@ from toprank.rankers.ensemble.blending import Blend
 from toprank.rankers.growth import CV
 from toprank.rankers.log_odds import LogOddsMap
 from toprank.rankers.progress import progress
-from toprank.rankers.unseen import Fold, HeldOut, Unseen, by_folds, held_out_folds
+from toprank.rankers.unseen import Fold, HeldOut, Unseen, by_folds, has_both, held_out_folds
+from toprank.rankers.validation import check_shares_table
 from toprank.register import BY_NAME
 from toprank.tree.weights import integer_weights
 from toprank.words.counts import plural
@@ -51,9 +52,6 @@ MOST_SCALED = 10.0
 """Contributions of a member are scaled to its log-odds, but by no more than this factor."""
 
 CUTOFF_FIELDS = tuple(field.name for field in fields(Cutoff))
-
-OF_STACK = ("categorical_features", "keep_columns", "pos_label")
-"""Parameters about the table, which are those of the stack."""
 
 
 @dataclass(frozen=True)
@@ -198,8 +196,35 @@ class StackedRanker(Ranker):
 
     def _validate_params(self) -> None:
         super()._validate_params()
-        if self.rankers is not None:
-            _named(self.rankers)
+        for name, ranker in ({} if self.rankers is None else _named(self.rankers)).items():
+            check_shares_table(ranker, f"the member {name!r}", self, type(self).__name__)
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the parameters; `deep` also gives the members by name, and theirs as name__parameter."""
+        out = super().get_params(deep=False)
+        for name, ranker in (self._given_members() if deep else {}).items():
+            nested = {f"{name}__{key}": value for key, value in ranker.get_params().items()}
+            out = {name: ranker} | nested | out  # a parameter of the stack comes before a member of its name
+        return out
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters of the stack, of members (name__parameter), or replace a member by name."""
+        own = set(self._get_param_names())
+        super().set_params(**{name: value for name, value in params.items() if name in own})
+        others = {name: value for name, value in params.items() if name not in own}
+        members = self._given_members()
+        replaced = {name: others.pop(name) for name in members if name in others}
+        if replaced:
+            self.rankers = [*(members | replaced).items()]
+        super().set_params(**others)
+        return self
+
+    def _given_members(self) -> dict[str, Ranker]:
+        """Members of `rankers` by name; none for the default ones, or if `rankers` is not valid."""
+        try:
+            return _named(self.rankers or [])
+        except (ValueError, TypeError):
+            return {}
 
     def _fit_model(self, data: Cases, threads: Threads) -> Unseen | None:
         given = default_members() if self.rankers is None else _named(self.rankers)
@@ -223,12 +248,14 @@ class StackedRanker(Ranker):
         return unseen
 
     def _unfitted_member(self, ranker: Ranker) -> Ranker:
-        """Return a member that knows the table."""
+        """Return a member that knows the table and its cases."""
         member = clone(ranker)
         member.set_params(n_jobs=self.n_jobs)
         if "random_state" in member.get_params(deep=False) and member.random_state is None:
             member.set_params(random_state=self.random_state)
         member._know_table(self)
+        member.n_cases_, member.n_positives_, member.data_hash_ = self.n_cases_, self.n_positives_, ""
+        member._is_prepared = True
         return member
 
     def _fit_member(
@@ -245,14 +272,12 @@ class StackedRanker(Ranker):
             Their scores by the member itself.
         """
         member._validate_params()
-        member.n_cases_, member.n_positives_, member.data_hash_ = self.n_cases_, self.n_positives_, ""
-        member._is_prepared = True
         unseen = member._fit_model(data, threads)
         final = member._score_rows(data.X, threads)
         score = _scores_by_row(unseen, final, data)
         in_folds = np.unique(np.concatenate([np.zeros(0, np.int64), *(fold.held_out for fold in folds)]))
         if len(folds) and np.isfinite(score[in_folds]).mean() < LEAST_COVERED:
-            unseen = _held_out(member, data, folds, threads)
+            unseen = member._score_in_folds(data, folds, threads)
             score = _scores_by_row(unseen, final, data)
         member._set_cutoff(data, threads, unseen)
         return member, score, final
@@ -304,18 +329,12 @@ class StackedRanker(Ranker):
         for weight, own in zip(self.blend_.weights, log_odds.T, strict=True):
             score += weight * own
         rate = self.rates_.at(score)
-        named = originals_by_feature(self.columns_, matrix, contributions != 0, originals)
         out = []
-        for i, row in enumerate(contributions):
-            steps = [
-                value_step(self.columns_[f], matrix[i, f], row[f], named[f][i] if f in named else None)
-                for f in np.argsort(-row, kind="stable").tolist()
-                if row[f] != 0
-            ]
+        for i, steps in enumerate(value_steps(contributions, self.columns_, matrix, originals)):
             members = [MemberShare(name, float(own), float(weight)) for name, own, weight
                        in zip(self.members_, log_odds[i], self.blend_.weights, strict=True)]  # fmt: skip
             lift = float(rate[i] / self.base_rate_)
-            out.append(StackExplanation(float(score[i]), float(rate[i]), lift, tuple(members), tuple(steps)))
+            out.append(StackExplanation(float(score[i]), float(rate[i]), lift, tuple(members), steps))
         return out
 
     @property
@@ -405,8 +424,6 @@ class StackedRanker(Ranker):
     def _restored(self, ranker: Ranker, arrays: dict[str, np.ndarray]) -> Ranker:
         """Return a member with the arrays of a file."""
         member = self._unfitted_member(ranker)
-        member.n_cases_, member.n_positives_, member.data_hash_ = self.n_cases_, self.n_positives_, ""
-        member._is_prepared = True
         values = arrays.pop("cutoff")
         if values.shape != (len(CUTOFF_FIELDS),) or values.dtype != np.float64:
             raise InputError("It breaks the rule that a model has a cutoff.")
@@ -451,12 +468,6 @@ def _named(rankers: Sequence[Any]) -> dict[str, Ranker]:
                 f"rankers of StackedRanker must have names of their own, got {name!r} twice or not as text. "
                 "Hint: leave the names out."
             )
-        for parameter in OF_STACK:
-            if getattr(ranker, parameter, None) is not None:
-                raise InputError(
-                    f"{parameter} of the member {name!r} is {getattr(ranker, parameter)!r}, but all members read the "
-                    f"same table. Hint: set {parameter} of StackedRanker instead."
-                )
         pairs.append((name, ranker))
     if not pairs:
         raise InputError("rankers of StackedRanker is empty, expected at least one. Hint: None takes the default ones.")
@@ -484,7 +495,7 @@ def learn_blend(data: Cases, folds: list[Fold], scores: np.ndarray, finals: np.n
     parts = []
     for fold in folds:
         inside, held_out = (rows[known[rows]] for rows in (fold.inside, fold.held_out))
-        if not all(_has_both(data.is_positive[rows]) for rows in (inside, held_out)):
+        if not all(has_both(data.is_positive[rows]) for rows in (inside, held_out)):
             continue
         blend = Blend.fit(scores[inside], data.is_positive[inside], fold.weight[inside])
         n_cases = None if fold.own_weight is None else fold.own_weight[held_out]
@@ -493,25 +504,11 @@ def learn_blend(data: Cases, folds: list[Fold], scores: np.ndarray, finals: np.n
     if not parts:
         own = integer_weights(data.is_positive, data.weight).total.astype(np.float64)
         rows = np.flatnonzero(own > 0)
-        return Blend.of_training(finals[rows], data.is_positive[rows], own[rows]), None
+        return Blend.from_training(finals[rows], data.is_positive[rows], own[rows]), None
     weight = folds[0].weight
     rows = np.flatnonzero(known & (weight > 0))
     blend = Blend.fit(scores[rows], data.is_positive[rows], weight[rows])
     return blend, Unseen(parts, by_folds(len(parts)))
-
-
-def _held_out(member: Ranker, data: Cases, folds: list[Fold], threads: Threads) -> Unseen:
-    """Cases scored in the folds of the stack, by copies of a member."""
-    parts = []
-    for fold in folds:
-        part = member._unfitted_copy()
-        inside = data.with_weight(fold.inside_weight)
-        part.n_cases_ = float(inside.weight.sum())  # type: ignore[union-attr]
-        part.n_positives_ = float(inside.weight[data.is_positive].sum())  # type: ignore[index]
-        part._is_prepared = True
-        part._fit_model(inside, threads)
-        parts.append(HeldOut.from_fold(data, fold, lambda rows, part=part: part._score_rows(rows, threads)))  # type: ignore[misc]
-    return Unseen(parts, by_folds(len(parts)))
 
 
 def _scores_by_row(unseen: Unseen | None, final: np.ndarray, data: Cases) -> np.ndarray:
@@ -534,10 +531,6 @@ def _from_reasons(reasons: list[list[Reason]], columns: Sequence[Any]) -> np.nda
     out = np.zeros((len(reasons), len(columns)))
     for row, own in enumerate(reasons):
         for reason in own:
-            if reason.feature in position:
+            if reason.feature in position:  # not the score of a booster's `init`
                 out[row, position[reason.feature]] += np.log(reason.strength)
     return out
-
-
-def _has_both(is_positive: np.ndarray) -> bool:
-    return bool(0 < is_positive.sum() < len(is_positive))

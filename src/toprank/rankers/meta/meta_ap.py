@@ -239,11 +239,11 @@ class MetaAP(MetaRanker):
         )
 
     def _objective_of_budget(self) -> Objective:
-        """Return the objective; the budget is a share of the cases, so that it means the same in folds."""
+        """Return the objective; the budget is a share of the whole table, so that it means the same in folds."""
         if self.objective == "ap":
             return AVERAGE_PRECISION
-        k = cases_of_budget(self.budget, self.n_cases_, self.n_positives_)
-        return TopPrecision.of(min(k / self.n_cases_, 1.0))
+        n_cases, n_positives = self._table_counts or (self.n_cases_, self.n_positives_)
+        return TopPrecision.from_share(min(cases_of_budget(self.budget, n_cases, n_positives) / n_cases, 1.0))
 
     def _grow(
         self, settings: GrowthSettings, data: BinnedCases, weight: np.ndarray | None, threads: Threads

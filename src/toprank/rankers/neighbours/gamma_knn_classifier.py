@@ -334,6 +334,7 @@ class GammaKNNClassifier(ClassifierMixin, TableReader):
                 for known in self._sets
             ]  # fmt: skip
         cases = [nearby_cases(each, self.columns_, matrix, originals, DIFFERENCES) for each in near]
+        n_voting = [each.cases.n_within(each.found, count[:, c]) for c, each in enumerate(near)]
         labels = self.classes_.tolist()
         out = []
         for i in range(len(points)):
@@ -342,7 +343,7 @@ class GammaKNNClassifier(ClassifierMixin, TableReader):
                 VoteExplanation(
                     labels[called[i]],
                     tuple(
-                        ClassVote(labels[c], int(count[i, c]), float(self.gammas_[c]), cases[c][i][: count[i, c]])
+                        ClassVote(labels[c], int(count[i, c]), float(self.gammas_[c]), cases[c][i][: n_voting[c][i]])
                         for c in order
                         if count[i, c]
                     ),

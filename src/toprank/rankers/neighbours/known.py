@@ -154,6 +154,11 @@ class CaseSet:
             open_rows, depth = open_rows[~done], min(2 * depth, len(self))
         return out
 
+    def n_within(self, found: Neighbours, counts: np.ndarray) -> np.ndarray:
+        """Return how many of the nearest points make up a number of cases per query, int64 (n,); at least 1."""
+        reached = np.cumsum(np.where(found.position >= 0, self.weights[found.position], 0.0), axis=1)
+        return (reached < counts[:, None] * ENOUGH).sum(axis=1) + 1
+
     def _at_rank(
         self, queries: np.ndarray, counts: np.ndarray, threads: Threads, own: np.ndarray | None, is_bounded: bool
     ) -> np.ndarray:

@@ -161,7 +161,7 @@ class ClassVote:
     gamma : float
         What the distances of its cases are multiplied by.
     cases : tuple of NearbyCase
-        Its nearest cases, nearest first, as many as it has votes; fewer if some stand for several cases.
+        Its nearest cases, nearest first, whose weights add up to its votes; at most n_neighbors of them.
     """
 
     label: Any

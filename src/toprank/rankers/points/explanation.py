@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from toprank.explain.rows import Step, step_lines, value_step
-from toprank.explain.values import Originals, originals_by_feature
+from toprank.explain.rows import Step, step_lines, value_steps
+from toprank.explain.values import Originals
 from toprank.tree.columns import Column
 from toprank.words.numbers import lift_text, number_text, percent_text
 from toprank.words.plain import plain
@@ -64,14 +64,8 @@ def explain_points(
     places: Sequence[str] = (),
 ) -> list[PointsExplanation]:
     """Explain rows by their points, float64 (n, n_features), and the score they start from, float64 (n,)."""
-    named = originals_by_feature(columns, X, points != 0, originals)
     out = []
-    for i in range(len(X)):
-        steps = tuple(
-            value_step(columns[f], X[i, f], float(points[i, f]), named[f][i] if f in named else None)
-            for f in np.argsort(-points[i], kind="stable").tolist()
-            if points[i, f] != 0
-        )
+    for i, steps in enumerate(value_steps(points, columns, X, originals)):
         lift = float(rate[i] / base_rate)
         place = places[i] if len(places) else ""
         out.append(PointsExplanation(float(score[i]), float(base[i]), float(rate[i]), lift, steps, place))

@@ -322,8 +322,7 @@ class RedFlags(Ranker):
         self, matrix: np.ndarray, n_reasons: int, originals: Originals, gain: np.ndarray | None
     ) -> list[list[Reason]]:
         """Rules that hold, with the flags inside them, and values on the card, strongest first."""
-        typical = self.card_.contributions(typical_row(self.columns_)[None])
-        card = (self.card_.contributions(matrix) - typical) / self._scale
+        card = self._card_log_odds(matrix)
         holds = self.flags_.holds(matrix)
         tops = [place for place, flag in enumerate(self.flags_) if flag.inside == TOP]
         around = [place if flag.inside == TOP else flag.inside for place, flag in enumerate(self.flags_)]
@@ -342,6 +341,19 @@ class RedFlags(Ranker):
             ]
             every = sorted([*flagged, *found], key=lambda reason: -reason.strength)
             out.append(every[:n_reasons])
+        return out
+
+    def _card_log_odds(self, matrix: np.ndarray) -> np.ndarray:
+        """What each value adds on the card, against the usual one, in log-odds: float64 (n, n_features)."""
+        typical = self.card_.contributions(typical_row(self.columns_)[None])
+        return (self.card_.contributions(matrix) - typical) / self._scale
+
+    def _contributions(self, matrix: np.ndarray) -> np.ndarray:
+        """Those of the card, and the points of rules that hold, shared by their columns."""
+        out = self._card_log_odds(matrix)
+        for flag, holds in zip(self.flags_, self.flags_.holds(matrix).T, strict=True):
+            features = [condition.feature for condition in flag.conditions]
+            out[:, features] += (holds * flag.points / (self._scale * len(features)))[:, None]
         return out
 
     def _flag_reason(self, place: int, row: np.ndarray, log_odds: float) -> Reason:

@@ -9,7 +9,6 @@ each model serves two folds.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -21,7 +20,7 @@ from threadpoolctl import threadpool_limits
 from toprank._core.threads import Threads
 from toprank.errors import InputError
 from toprank.rankers.points.learning import Lesson
-from toprank.rankers.unseen import Fold, held_out_folds
+from toprank.rankers.unseen import Fold, held_out_folds, is_partition, predict_left_out
 
 TEACHER_SHARE = 0.5
 """Share of the teacher in a soft target; the rest is the outcome."""
@@ -106,29 +105,16 @@ def soft_targets(
     of_folds : list of float64 arrays of shape (n,)
         Those of a fold's held-out rows are unused: NaN.
     """
-    own = list(folds) if _is_partition(folds, len(lesson)) and len(folds) > 2 else []
-    if not own:
-        of_folds = []
-        for fold in folds:
-            target = np.full(len(lesson), np.nan)
-            target[fold.inside] = _alone(lesson.take(fold.inside), teacher, random_state, threads)
-            of_folds.append(target)
-        return _alone(lesson, teacher, random_state, threads), of_folds
-    every = np.arange(len(lesson))
-    pairs = [(a,) for a in range(len(own))] + list(combinations(range(len(own)), 2))
-    tasks = []
-    for pair in pairs:
-        left_out = [own[a].held_out for a in pair]
-        tasks.append((np.setdiff1d(every, np.concatenate(left_out)), left_out))
-    found = dict(zip(pairs, teacher.predictions(lesson, tasks, threads), strict=True))
-    of_all = np.full(len(lesson), np.nan)
-    of_folds = [np.full(len(lesson), np.nan) for _ in own]
-    for pair, rates in found.items():
-        for a, rate in zip(pair, rates, strict=True):
-            others = [b for b in pair if b != a]
-            target = of_folds[others[0]] if others else of_all
-            target[own[a].held_out] = rate
-    return _mixed(lesson, of_all), [_mixed(lesson, rate) for rate in of_folds]
+    own = [fold.held_out for fold in folds]
+    if len(own) > 2 and is_partition(own, np.arange(len(lesson))):
+        of_all, of_folds = predict_left_out(own, len(lesson), lambda tasks: teacher.predictions(lesson, tasks, threads))
+        return _mixed(lesson, of_all), [_mixed(lesson, rate) for rate in of_folds]
+    of_folds = []
+    for fold in folds:
+        target = np.full(len(lesson), np.nan)
+        target[fold.inside] = _alone(lesson.take(fold.inside), teacher, random_state, threads)
+        of_folds.append(target)
+    return _alone(lesson, teacher, random_state, threads), of_folds
 
 
 def _alone(lesson: Lesson, teacher: Teacher, random_state: Any, threads: Threads) -> np.ndarray:
@@ -145,9 +131,3 @@ def _mixed(lesson: Lesson, rate: np.ndarray) -> np.ndarray:
     """Outcomes mixed with a teacher's rates where there are any."""
     own = lesson.is_positive.astype(np.float64)
     return np.where(np.isnan(rate), own, own + TEACHER_SHARE * (rate - own))
-
-
-def _is_partition(folds: Sequence[Fold], n: int) -> bool:
-    """Whether every row is held out once."""
-    held_out = [fold.held_out for fold in folds]
-    return bool(folds) and np.array_equal(np.sort(np.concatenate(held_out)), np.arange(n))

@@ -167,7 +167,7 @@ class TopPrecision(Objective):
     """
 
     @classmethod
-    def of(cls, depth: float) -> TopPrecision:
+    def from_share(cls, depth: float) -> TopPrecision:
         """Objective for the share `depth` of all cases."""
         return cls("ap@k", AP, precision_recall_slope, average_precision_left, TopShare(depth))
 
