@@ -89,7 +89,7 @@ def test_diff_of_models_that_find_columns_by_position(folder, tmp_path):
 
 # --- distill ------------------------------------------------------------------------------------------------------
 
-TAUGHT = ("--label", "fraud", "--id", "case_id", "--teacher", "cost-tree", "--student", "tree", "--cv", 2)
+TAUGHT = ("--label", "fraud", "--id", "case_id", "--teacher", "cost-tree", "--student", "tree", "--cv", 3)
 
 
 def test_distill_reports_and_writes_the_student(folder, tmp_path):
@@ -105,7 +105,7 @@ def test_distill_reports_and_writes_the_student(folder, tmp_path):
     )
     assert f"toprank topk {out} NEW_CASES.csv --k 20 --id case_id -o alerts.csv" in said
     student = toprank.load(out)
-    assert (student.max_depth, student.budget, student.rates_.source) == (2, 20, "2-fold cross-validation")
+    assert (student.max_depth, student.budget, student.rates_.source) == (2, 20, "3-fold cross-validation")
 
 
 def test_distill_reports_on_later_cases(folder, tmp_path):
@@ -120,7 +120,7 @@ def test_distill_reports_on_later_cases(folder, tmp_path):
     [
         (("--teacher", "metaap-forrest"), "got 'metaap-forrest'. Hint: did you mean 'metaap-forest'?"),
         (("--student", "redflags"), "--student must be one of metaap, "),
-        (("--cv", 1), "--cv must be at least 2 folds, got 1."),
+        (("--cv", 2), "--cv must be at least 3 folds, got 2."),
         (("--student", "tree", "--set", "max_deep=1"), "RankingTree has no parameter 'max_deep'"),
         (("--set-teacher", "n_tree=1"), "MetaAPForest has no parameter 'n_tree'"),
     ],

@@ -11,7 +11,7 @@ from sklearn.base import clone
 from sklearn.model_selection import StratifiedKFold, StratifiedShuffleSplit, TimeSeriesSplit
 
 from ranker_cases import make_cases
-from toprank import KNN, CostOptimalCurve, CostTree, MetaAP, MetaAPForest, RankingTree, TreeRank, distill, load
+from toprank import KNN, CostTree, MetaAP, MetaAPForest, RankingTree, TreeRank, distill, load
 from toprank._core.threads import Threads
 from toprank.datasets import make_audit
 from toprank.errors import InputError, InputTypeError
@@ -65,13 +65,6 @@ def test_figures_on_given_test_cases():
     assert np.array_equal(scores[0], clone(TEACHER).fit(X, y).decision_function(new)), "the teacher sees all of X"
     plain = TreeRank(max_depth=2).fit(X, y)
     assert found.plain_ap == average_precision(outcome, plain.decision_function(new))
-
-
-def test_a_curve_learns_in_two_folds():
-    student = CostOptimalCurve(depths=[1], alphas=None, cost_factor=9.0, cv=2)
-    found = distill(CostTree(cv=0), student, *make_cases(120), cv=2, new_rows=0)
-    assert found.student.cv == 2
-    assert found.student.rates_.source == "2-fold cross-validation"
 
 
 def test_the_student_is_a_whole_model(found, tmp_path):

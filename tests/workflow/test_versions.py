@@ -149,7 +149,7 @@ def test_rules_are_matched_by_columns_and_cases():
         ("conditions", "+8 instead of +9: sector is bar; age <= 6; was: age <= 5"),
         ("same", "+2: sector is bar"),
     ]
-    assert found[3].to_dict()["rule_before"] == "age <= 5, sector is bar"
+    assert found[3].to_dict()["rule_before"] == "age <= 5; sector is bar"
 
 
 def test_points_that_all_cases_gain_are_no_change():

@@ -22,7 +22,6 @@ from toprank.errors import InputError, InputTypeError
 from toprank.metrics import average_precision
 from toprank.rankers.alerts import count_of_alerts
 from toprank.rankers.base import Ranker
-from toprank.rankers.curve.cost_curve import CostOptimalCurve
 from toprank.rankers.neighbours.mixing import mix_neighbours
 from toprank.rankers.neighbours.neighbour_ranker import NeighbourRanker
 from toprank.rankers.unseen import (
@@ -390,8 +389,7 @@ def _own_folds(ranker: Ranker, splits: list[tuple[np.ndarray, np.ndarray]]) -> I
         yield
         return
     given = ranker.cv
-    no_folds = None if isinstance(ranker, CostOptimalCurve) else 0
-    ranker.set_params(cv=splits if splits and has_folds(given) else no_folds)
+    ranker.set_params(cv=splits if has_folds(given) else 0)
     try:
         yield
     finally:
