@@ -45,6 +45,12 @@ def fit(kind, case, form="pandas", **parameters):
 
 
 HUGE = Case({"number0": [-1.7e308] * 5 + [1.5e308]}, np.array([0, 0, 0, 0, 0, 1]), None)
+# The distance of two numbers overflowed in reasons of weighted sums.
+FAR_APART = Case(
+    {"number0": [-1.0] * 4 + [0.0] + [None] * 9 + [-1.0, None], "number1": [-1.7e308] * 14 + [-1.6e308, 1.5e308]},
+    np.array([1] + [0] * 15),
+    None,
+)
 HUGE_CONSTANT = Case({"number0": [1.7e308, None, None]}, np.array([0, 1, 0]), np.array([3.0, 1.0, 1.0]))
 
 
@@ -192,6 +198,7 @@ def test_the_place_inside_a_leaf_never_crosses_leaves(kind, case):
 @fewer(5)
 @given(case=cases(), data=st.data())
 @example(case=HUGE, data=None)
+@example(case=FAR_APART, data=None)
 def test_alerts_rates_importances_and_rules_agree_with_the_scores(kind, case, data):
     model = fit(kind, case)
     check_rates_fall_along_the_ranking(model, case)
