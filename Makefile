@@ -11,16 +11,24 @@ WORKERS    ?= 2
 TEST_ARGS  ?=
 DEMO_ARGS  ?=
 BENCH_ARGS ?=
+PIP_ARGS   ?=
 
 export NO_MKDOCS_2_WARNING := 1
+# Tests start many processes; each one would compile the source again.
+unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-nojit fuzz lint format bench docs docs-serve clean
+.PHONY: help install kernels demo test test-nojit fuzz lint format bench docs docs-serve clean
 
 help: ## list the tasks
 	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+
+install: $(VENV)/.stamp-dev ## create .venv with everything that tests and checks need
+
+kernels: $(VENV)/.stamp-dev ## compile all kernels, so that the first use does not have to
+	$(BIN)/toprank warmup
 
 demo: $(VENV)/.stamp-cli ## simulate an audit campaign, fit a model, print the top alerts
 	$(BIN)/toprank demo $(DEMO_ARGS)
@@ -77,5 +85,5 @@ $(VENV)/.stamp-venv:
 # One stamp per set of extras, renewed when pyproject.toml changes.
 $(VENV)/.stamp-%: pyproject.toml | $(VENV)/.stamp-venv
 	@echo "installing toprank[$*] into $(VENV)"
-	@$(PIP) install --editable ".[$*]"
+	@$(PIP) install $(PIP_ARGS) --editable ".[$*]"
 	@touch $@

@@ -1,5 +1,6 @@
 """Settings of all tests: one thread for linear algebra, hypothesis profiles without deadlines and without luck."""
 
+import gc
 import os
 
 from hypothesis import HealthCheck, settings
@@ -15,3 +16,8 @@ settings.register_profile("default", steady, max_examples=14)
 settings.register_profile("quick", steady, max_examples=6)
 settings.register_profile("thorough", steady, max_examples=1000, derandomize=False)
 settings.load_profile("default")
+
+
+def pytest_collection_finish():
+    """Modules and tests live to the end: no later collection of garbage has to walk over them."""
+    gc.freeze()

@@ -108,7 +108,7 @@ NEIGHBOURS = {
 """Rankers without trees, which are not in EVERY: what holds for them is tested in rankers/neighbours/."""
 
 POINTS = {
-    "red-flags": RedFlags(teacher=None, max_features=4, cv=2),
+    "red-flags": RedFlags(teacher=None, max_rules=4, max_features=4, cv=2),
     "scorecard": Scorecard(cv=2),
     "scorecard-log-odds": Scorecard(points=None, alpha=3.0, max_features=3, cv=0),
     "scorecard-tree": ScorecardTree(min_class_leaf=1, cv=0),

@@ -51,10 +51,13 @@ def source_files() -> list[Path]:
     return sorted(PACKAGE.rglob("*.py"))
 
 
+LOOKED_AT = (ast.Import, ast.ImportFrom, ast.Call, ast.FunctionDef, ast.AsyncFunctionDef)
+
+
 @cache
-def parsed(source: str) -> ast.Module:
-    """The syntax tree of a file, which several rules look at."""
-    return ast.parse(source)
+def nodes(source: str) -> list[ast.AST]:
+    """The imports, calls and functions of a file, which several rules look at."""
+    return [node for node in ast.walk(ast.parse(source)) if isinstance(node, LOOKED_AT)]
 
 
 def shown(path: Path) -> str:
@@ -64,29 +67,29 @@ def shown(path: Path) -> str:
 # --- scikit-learn -------------------------------------------------------------------------------------------
 
 
-def private_imports_of_sklearn(tree: ast.AST) -> list[str]:
+def private_imports_of_sklearn(source: str) -> list[str]:
     """Names of scikit-learn that a module imports although they, or the module they are in, begin with _."""
     return [
         name
-        for _, name in imported_modules(tree, "toprank")
+        for _, name in imported_modules(source, "toprank")
         if name.startswith("sklearn.") and any(part.startswith("_") for part in name.split("."))
     ]
 
 
 def test_one_module_alone_imports_private_names_of_scikit_learn():
-    found = {shown(path) for path in source_files() if private_imports_of_sklearn(ast.parse(path.read_text("utf-8")))}
+    found = {shown(path) for path in source_files() if private_imports_of_sklearn(path.read_text("utf-8"))}
     assert found == {"src/toprank/_compat.py"}
 
 
 # --- imports ------------------------------------------------------------------------------------------------
 
 
-def imported_modules(tree: ast.AST, package: str) -> Iterator[tuple[int, str]]:
+def imported_modules(source: str, package: str) -> Iterator[tuple[int, str]]:
     """Yield (line, dotted name) of every import, also in functions; `from a import b` gives `a.b`.
 
     `package` is the dotted name of the package the file is in, against which relative imports are resolved.
     """
-    for node in ast.walk(tree):
+    for node in nodes(source):
         if isinstance(node, ast.Import):
             for alias in node.names:
                 yield node.lineno, alias.name
@@ -120,7 +123,7 @@ def forbidden_imports(source: str, relative: str) -> list[str]:
 
     package = ".".join(["toprank", *parts[:-1]])
     messages = []
-    for line, name in imported_modules(parsed(source), package):
+    for line, name in imported_modules(source, package):
         root, _, rest = name.partition(".")
         if root != "toprank" or HEIGHT[unit] == TOP:
             continue
@@ -260,11 +263,7 @@ def test_the_probes_see_what_is_loaded_and_who_asked():
 
 def imported_tests(source: str, modules: set[str]) -> list[tuple[int, str]]:
     """Return (line, dotted name) of imports of test modules, whose names without folders are `modules`."""
-    return [
-        (line, name)
-        for line, name in imported_modules(parsed(source), "tests")
-        if not modules.isdisjoint(name.split("."))
-    ]
+    return [(line, name) for line, name in imported_modules(source, "tests") if not modules.isdisjoint(name.split("."))]
 
 
 def test_no_test_imports_another_test_module():
@@ -298,7 +297,7 @@ def print_calls(source: str) -> list[int]:
     """Return the lines on which `print` is called."""
     return [
         node.lineno
-        for node in ast.walk(parsed(source))
+        for node in nodes(source)
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "print"
     ]
 
@@ -306,7 +305,7 @@ def print_calls(source: str) -> list[int]:
 def long_functions(source: str, limit: int) -> list[tuple[int, str, int]]:
     """Return (line, name, length) of functions of `limit` lines or more, docstring not counted."""
     found = []
-    for node in ast.walk(parsed(source)):
+    for node in nodes(source):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             length = (node.end_lineno or node.lineno) - node.lineno + 1
             if ast.get_docstring(node, clean=False) is not None:
@@ -331,7 +330,7 @@ def plain_refusals(source: str) -> list[int]:
     """Return the lines that raise, or make, a plain ValueError or TypeError."""
     return [
         node.lineno
-        for node in ast.walk(ast.parse(source))
+        for node in nodes(source)
         if isinstance(node, ast.Call)
         and any(isinstance(name, ast.Name) and name.id in ("ValueError", "TypeError") for name in ast.walk(node.func))
     ]

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 
-from ranker_cases import RANKERS, cases, fewer, make_cases, variant
+from ranker_cases import CLASSES, RANKERS, cases, fewer, make_cases, variant
 from tables import check_same_tree
 from toprank import MetaAP, RankingTree
 from toprank.data.binned_cases import BinnedCases
@@ -57,7 +57,7 @@ def check_same_model(one, other, X):
 def test_models_that_share_data_are_those_that_do_not(weighed, splitter, monkeypatch):
     X, y = make_cases(300)
     weight = np.random.default_rng(0).integers(0, 4, len(y)).astype(float) if weighed else None
-    models = [variant(kind, splitter=splitter, budget=30) for kind in RANKERS]
+    models = [variant(kind, splitter=splitter, budget=30) for kind in (CLASSES if weighed else RANKERS)]
     alone = [clone(model).fit(X, y, sample_weight=weight) for model in models]
     built = count_calls(monkeypatch, binned, "BinnedCases")
     read = count_calls(monkeypatch, reading, "read_table")
@@ -237,7 +237,7 @@ def test_fits_leave_shared_data_as_they_are(splitter, monkeypatch):
     table = SharedTable(X, [2, 3])
     RankingTree(splitter=splitter).fit(table, y)
     before = contents()
-    for kind in RANKERS:
+    for kind in RANKERS if splitter == "hist" else CLASSES:
         variant(kind, splitter=splitter).fit(table, y)
     for leaf_depth in (3, 2):
         MetaAP(leaf_depth=leaf_depth, splitter=splitter).fit(table, y)

@@ -50,11 +50,13 @@ def companies(seed, n, web_shops=0.0):
 # --- level and power ----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "sample", [gaussian, lambda seed: companies(seed, 150), lambda seed: gaussian(seed, n=25, d=2)],
-    ids=["numbers", "ties, categories, missing", "exact"],
-)  # fmt: skip
-@pytest.mark.parametrize("n_tests", [40, pytest.param(200, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(("sample", "n_tests"), [
+    pytest.param(lambda seed: companies(seed, 150), 40, id="ties, categories, missing, 40"),
+    pytest.param(lambda seed: gaussian(seed, n=25, d=2), 40, id="exact, 40"),
+    pytest.param(gaussian, 200, id="numbers", marks=pytest.mark.slow),
+    pytest.param(lambda seed: companies(seed, 150), 200, id="ties, categories, missing", marks=pytest.mark.slow),
+    pytest.param(lambda seed: gaussian(seed, n=25, d=2), 200, id="exact", marks=pytest.mark.slow),
+])  # fmt: skip
 def test_level(sample, n_tests):
     results = [
         two_sample_test(sample(2 * i), sample(2 * i + 1), random_state=i, n_permutations=199) for i in range(n_tests)
@@ -96,7 +98,7 @@ def test_a_table_does_not_differ_from_itself():
     assert str(result) == "Both tables hold the same 200 rows: there is no difference"
 
 
-@pytest.mark.parametrize(("n_more", "n_shared"), [(300, 200), (100, 50)])
+@pytest.mark.parametrize(("n_more", "n_shared"), [(300, 200), pytest.param(100, 50, marks=pytest.mark.slow)])
 def test_level_where_rows_are_in_both_tables(n_more, n_shared):
     p_value = []
     for i in range(40):

@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 from sklearn.base import clone
 
+from toprank import RankBoost, RankingTree
 from toprank.experiment.registry import Method, find_method, list_methods
 from toprank.experiment.search import scores_of
 from toprank.metrics import average_precision
@@ -19,7 +20,7 @@ METHODS = {method.name: method for method in list_methods()}
 SWEPT = [name for name, method in METHODS.items() if method.sweep]
 
 # The strongest penalty leaves no coefficient on 80 rows; 2 bags take a quarter of the time of 8; 80 trees of the grid
-# of a curve are not fitted; 10 trees are a forest.
+# of a curve are not fitted; 10 trees are a forest; two rankers are a stack; and folds for rates change no score.
 FIRST: dict[str, dict[str, Any]] = {
     "logistic-l1": {"C": 1.0},
     "ebm": {"outer_bags": 2},
@@ -28,6 +29,9 @@ FIRST: dict[str, dict[str, Any]] = {
     **{name: {"n_estimators": 10} for name in ("metaap-forest", "metaap-forest-paper", "treerank-forest")},
     **{name: {"n_estimators": 10} for name in ("treerank-boost", "rus-boost", "balanced-bagging")},
     **{name: {"n_estimators": 3} for name in ("easy-ensemble", "balance-cascade")},
+    "stacked": {"rankers": [RankingTree(max_depth=2, cv=0), RankBoost(n_estimators=5, cv=0)], "cv": 0},
+    **{name: {"cv": 0} for name in ("scorecard", "scorecard-tree")},
+    "red-flags": {"teacher": None, "cv": 0},
 }
 
 

@@ -8,9 +8,9 @@ from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from ranker_cases import BOOSTERS, CLASSES, EVERY, RANKERS, STACKS, make_cases
+from sklearn_checks import OF_EVERY_CLASS, sklearn_checks
 from toprank import (
     SGBAP,
     CostOptimalCurve,
@@ -60,50 +60,52 @@ def expected_failures(estimator):
     reasons = {"check_dataframe_column_names_consistency": ANY_ORDER}
     if isinstance(estimator, TAOClassifier):
         return reasons
-    reasons |= {"check_classifiers_train": LINE_AT_ZERO}
-    # The rows of this check are too few for TreeRank's min_samples_leaf to split: all rows tie, and the check passes.
-    grows = not isinstance(estimator, TreeRank) or estimator.leaf_score == "linear"
-    if grows:
-        reasons["check_classifiers_classes"] = LINE_AT_ZERO
+    reasons |= dict.fromkeys(("check_classifiers_train", "check_classifiers_classes"), LINE_AT_ZERO)
     if isinstance(estimator, CostOptimalForest | MetaAPForest | TreeRankForest | Booster):
         reasons["check_sample_weight_equivalence_on_dense_data"] = DRAWS_ROWS
     return reasons
 
 
-# One variant of each class: the checks are about parameters, labels, shapes and copies, which a class has once. What
-# differs between variants, how they score, is under the laws of test_laws.py. Folds are those of `Ranker.fit` in all,
-# so one estimator has them.
-@parametrize_with_checks(
+# The checks are about parameters, labels, shapes and copies, of which a family of rankers has one code. How variants
+# score is under the laws of test_laws.py. Folds are those of `Ranker.fit` in all, so one estimator has them.
+FAMILIES = [
+    RankingTree(cv=2),
+    MetaAP(cv=0),
+    MetaAPForest(n_estimators=2),
+    CostOptimalCurve(depths=None, alphas=None, cv=None, cost_factor=16.0),
+    TAOTree(cv=0),
+    TAOClassifier(),
+    TreeRankBoost(n_estimators=2, cv=0),
+    SGBAP(n_estimators=3, cv=0, init=RankBoost(n_estimators=2, cv=0)),
+    RankBoost(n_estimators=3, cv=0),
+    RedFlags(teacher=None, max_rules=2, max_features=2, cv=0),
+    StackedRanker([RankingTree(cv=0), RankBoost(n_estimators=3, cv=0)], cv=2),
+    ScorecardTree(cv=0),
+]
+"""One of each family, for all checks."""
+
+RELATIVES = [
+    CostTree(cv=0),
+    CostOptimalForest(n_estimators=2, cost_factor=50.0),
+    TreeRank(cv=0),
+    TreeRankForest(n_estimators=2),
+    LogisticBoost(n_estimators=3, cv=0),
+    PairwiseBoost(n_estimators=3, cv=0),
+    MAPBoost(n_estimators=3, cv=0),
+    LambdaMART(n_estimators=3, cv=0),
+    Scorecard(cv=0),
+]
+"""Other classes of these families, which add parameters and their own part of `fit`: the checks of those alone."""
+
+
+@pytest.mark.parametrize(
+    ("estimator", "check"),
     [
-        RankingTree(cv=2),
-        MetaAP(cv=0),
-        MetaAPForest(n_estimators=2),
-        CostTree(cv=0),
-        CostOptimalCurve(depths=None, alphas=None, cv=None, cost_factor=16.0),
-        CostOptimalForest(n_estimators=2, cost_factor=50.0),
-        TAOTree(cv=0),
-        TAOClassifier(),
-        TreeRank(cv=0),
-        TreeRankForest(n_estimators=2),
-        TreeRankBoost(n_estimators=2, cv=0),
-        SGBAP(n_estimators=3, cv=0, init=RankBoost(n_estimators=2, cv=0)),
-        LogisticBoost(n_estimators=3, cv=0),
-        PairwiseBoost(n_estimators=3, cv=0),
-        MAPBoost(n_estimators=3, cv=0),
-        LambdaMART(n_estimators=3, cv=0),
-        RankBoost(n_estimators=3, cv=0),
-        RedFlags(teacher=None, cv=0),
-        StackedRanker([RankingTree(cv=0), RankBoost(n_estimators=3, cv=0)], cv=2),
-        Scorecard(cv=0),
-        ScorecardTree(cv=0),
+        *sklearn_checks(FAMILIES, expected_failures, still_fail=(RankingTree, MetaAPForest)),
+        *sklearn_checks(RELATIVES, expected_failures, only=OF_EVERY_CLASS),
     ],
-    expected_failed_checks=expected_failures,
 )
-def test_scikit_learn_check(estimator, check, request):
-    """A check that is expected to fail is run on a tree and on a forest, to see that it still does, and on no other."""
-    expected = request.node.get_closest_marker("xfail")
-    if expected is not None and not isinstance(estimator, RankingTree | MetaAPForest):
-        pytest.xfail(expected.kwargs["reason"])
+def test_scikit_learn_check(estimator, check):
     check(estimator)
 
 
@@ -120,8 +122,9 @@ def plain(blobs):
     return {kind: clone(RANKERS[kind]).fit(*blobs) for kind in CLASSES}
 
 
-@pytest.mark.parametrize("kind", EVERY)
-@pytest.mark.parametrize("budget", [None, 40], ids=str)
+@pytest.mark.parametrize(
+    ("kind", "budget"), [*((kind, None) for kind in EVERY), *((kind, 40) for kind in CLASSES)], ids=str
+)
 def test_predict_is_the_score_above_the_cutoff(kind, budget):
     X, y = make_cases(300)
     model = clone(EVERY[kind]).set_params(budget=budget).fit(X, y)
@@ -156,8 +159,11 @@ def test_names_of_a_transformer_reach_the_rules(output):
     assert np.array_equal(model.decision_function(X), model[-1].decision_function(model[:-1].transform(X)))
 
 
-@pytest.mark.parametrize("kind", CLASSES)
-@pytest.mark.parametrize("labels", [("one", "two"), (False, True), (-1, 1), (7.0, 9.0)], ids=str)
+@pytest.mark.parametrize(
+    ("kind", "labels"),
+    [*((kind, ("one", "two")) for kind in CLASSES), *(("rate", each) for each in ((False, True), (-1, 1), (7.0, 9.0)))],
+    ids=str,
+)  # labels become 0 and 1 before a model grows
 def test_labels_of_any_kind_come_back(kind, labels, blobs, plain):
     X, y = blobs
     named = np.array(labels)[y]

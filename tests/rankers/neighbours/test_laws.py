@@ -10,9 +10,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from ranker_cases import FORMS, NEIGHBOURS, Case, cases, fewer, make_cases, scores_of
+from sklearn_checks import OF_EVERY_CLASS, sklearn_checks
 from toprank import KNN, MLFP, GammaKNN, LocalGammaKNN, load
 
 HUGE = Case({"number0": [-1.7e308] * 5 + [1.5e308]}, np.array([0, 0, 0, 0, 0, 1]), None)
@@ -35,19 +35,20 @@ def fit(kind, case, form="pandas"):
     return clone(NEIGHBOURS[kind]).fit(getattr(case, form)(), case.y, case.weight)
 
 
-@parametrize_with_checks(
-    [GammaKNN(), LocalGammaKNN(n_clusters=2, version=1, cv=2), KNN(), MLFP(cv=2)],
-    expected_failed_checks=lambda estimator: {
-        "check_dataframe_column_names_consistency": ANY_ORDER,
-        "check_classifiers_train": VOTE,
-        "check_classifiers_classes": VOTE,
-        "check_decision_proba_consistency": VOTE,
-    },
+def expected_failures(estimator):
+    """Checks that cannot hold, and why."""
+    votes = ("check_classifiers_train", "check_classifiers_classes", "check_decision_proba_consistency")
+    return {"check_dataframe_column_names_consistency": ANY_ORDER, **dict.fromkeys(votes, VOTE)}
+
+
+@pytest.mark.parametrize(
+    ("estimator", "check"),
+    [
+        *sklearn_checks([GammaKNN(), MLFP(cv=2)], expected_failures),
+        *sklearn_checks([KNN(), LocalGammaKNN(n_clusters=2, version=1, cv=2)], expected_failures, only=OF_EVERY_CLASS),
+    ],
 )
-def test_scikit_learn_check(estimator, check, request):
-    expected = request.node.get_closest_marker("xfail")
-    if expected is not None:
-        pytest.xfail(expected.kwargs["reason"])
+def test_scikit_learn_check(estimator, check):
     check(estimator)
 
 

@@ -26,7 +26,7 @@ def campaign():
 
 @pytest.fixture(scope="module")
 def model(campaign):
-    return RedFlags(teacher=None, cv=3, random_state=0).fit(campaign.X, campaign.y)
+    return RedFlags(teacher=None, cv=2, random_state=0).fit(campaign.X, campaign.y)
 
 
 @pytest.fixture(scope="module")
@@ -94,9 +94,9 @@ def test_a_teacher_is_asked_about_cases_that_it_has_not_seen(campaign):
             self.known = np.ascontiguousarray(X)
             return super().fit(np.nan_to_num(X), y, sample_weight)
 
-    part = campaign.take(slice(0, 1500))
+    part = campaign.take(slice(0, 1000))
     teacher = Parrot(n_estimators=3, random_state=0)
-    taught = RedFlags(teacher=teacher, cv=3, random_state=0).fit(part.X, part.y)
+    taught = RedFlags(teacher=teacher, cv=2, max_rules=4, max_features=2, random_state=0).fit(part.X, part.y)
     assert taught.rates_.is_for_new_cases
 
 
@@ -106,7 +106,7 @@ def test_a_teacher_is_asked_about_cases_that_it_has_not_seen(campaign):
 @pytest.mark.parametrize("limits", [(3, 2, 5, 2, 3), (20, 4, 12, 4, 4), (0, 1, 1, 3, 2), (4, 3, 40, 0, 5)])
 def test_limits_hold_strictly(campaign, limits):
     rules, conditions, total, features, bins = limits
-    part = campaign.take(slice(0, 6000))
+    part = campaign.take(slice(0, 4000))
     model = RedFlags(
         **PLAIN, max_rules=rules, max_conditions=conditions, max_total_conditions=total, max_features=features,
         max_bins_per_feature=bins,
@@ -121,7 +121,7 @@ def test_limits_hold_strictly(campaign, limits):
 
 
 def test_points_are_whole_numbers_on_the_stated_scale(campaign):
-    part = campaign.take(slice(0, 6000))
+    part = campaign.take(slice(0, 3000))
     whole = RedFlags(**PLAIN, points=10).fit(part.X, part.y)
     exact = RedFlags(**PLAIN, points=None).fit(part.X, part.y)
     assert np.array_equal(whole.decision_function(part.X), np.round(whole.decision_function(part.X)))
@@ -130,7 +130,7 @@ def test_points_are_whole_numbers_on_the_stated_scale(campaign):
 
 
 def test_monotone_columns_never_go_the_other_way(campaign):
-    part = campaign.take(slice(0, 8000))
+    part = campaign.take(slice(0, 4000))
     directions = {"cash_share": 1, "age_years": -1, "vat_refund_share": 1}
     model = RedFlags(**PLAIN, monotonic_cst=directions).fit(part.X, part.y)
     matrix = model._encode(part.X)[:300]
@@ -168,8 +168,8 @@ def test_the_order_of_rows_changes_nothing_nor_do_copies(case, data):
 
 
 def test_threads_and_a_teacher_change_no_bit():
-    X, y = make_cases(400)
-    one, two = (RedFlags(cv=3, n_jobs=n, random_state=0).fit(X, y) for n in (1, 2))
+    X, y = make_cases(250)
+    one, two = (RedFlags(cv=2, max_rules=4, max_features=2, n_jobs=n, random_state=0).fit(X, y) for n in (1, 2))
     assert np.array_equal(one.decision_function(X), two.decision_function(X))
     assert one.to_text() == two.to_text()
     assert np.array_equal(one.predict_proba(X), two.predict_proba(X))
@@ -406,8 +406,8 @@ def test_large_weights_come_to_an_end():
 
 
 def test_a_stack_learns_from_scores_of_the_right_rows():
-    data = make_audit(2_500, random_state=0)
-    flags = RedFlags(teacher=None, cv=3, max_rules=4, max_features=4)
+    data = make_audit(1_500, random_state=0)
+    flags = RedFlags(teacher=None, cv=2, max_rules=2, max_features=2)
     stack = StackedRanker([flags, RankingTree(max_depth=1, cv=0)], cv=2).fit(data.X, data.y)
     alone = flags.fit(data.X, data.y)
     found = [average_precision_score(data.y, each.decision_function(data.X)) for each in (stack, alone)]
