@@ -11,17 +11,18 @@ import typer
 from toprank.cli.errors import InputError
 from toprank.cli.options import AsJson, Debug, Quiet
 from toprank.cli.terminal import Terminal
+from toprank.register import DEFAULT
 
 if TYPE_CHECKING:
     import polars
 
-    from toprank.explain import Rule
+    from toprank.cli.page import Page
 
 YEARS = (2021, 2022, 2023, 2024)
 BUDGET = 0.02
-ALERTS_SHOWN = 10
-RULES_SHOWN = 3
+ALERTS_SHOWN = 5
 MIN_CASES = 2_000
+PAGE = "page.txt"
 LEFT_OUT = ("case_id", "year", "amount", "fraud")
 
 
@@ -57,16 +58,15 @@ def demo(
     """
     terminal = Terminal(as_json=as_json, quiet=quiet)
     from toprank.budget import alerts_of_budget
-    from toprank.cli.fit import compiling, rules_of
+    from toprank.cli.page import Page
     from toprank.files.model_file import describe_model
     from toprank.workflow.judging import gains, precision_interval
 
     _check(cases, out, seed)
     with terminal.working("Simulating an audit campaign"):
         campaign = simulate(cases, seed)
-    with terminal.working(f"Fitting MetaAP on {campaign.history.height:,} cases{compiling()}"):
-        model = fit_model(campaign.history)
-    info = describe_model(model)
+    model = fit_model(campaign.history, terminal)
+    info, page = describe_model(model), Page.from_model(model)
     k = alerts_of_budget(model.budget, model.cutoff_, model.n_cases_, campaign.new.height)
     with terminal.working(f"Ranking the {campaign.new.height:,} cases of {campaign.year}"):
         features = campaign.new.drop(LEFT_OUT)
@@ -75,18 +75,17 @@ def demo(
     with terminal.working("Evaluating the ranking"):
         interval = precision_interval(is_positive, score)
         table = gains(is_positive, score, campaign.new["amount"].to_numpy()).to_dict()
-    files = write_files(out, model, alerts, campaign)
-    rules = rules_of(model)
+    files = write_files(out, model, page, alerts, campaign)
     terminal.finish({
         "folder": str(out), "files": files, "seconds": round(terminal.seconds, 3), "info": info,
         "year": campaign.year, "k": k, "average_precision": asdict(interval),
         "optimal_average_precision": campaign.optimal_average_precision,
         "gains": table, "alerts": alerts.head(ALERTS_SHOWN).to_dicts(),
-        "rules": [rule.to_dict() for rule in rules[:RULES_SHOWN]],
-    })  # fmt: skip
+    } | page.to_dict())  # fmt: skip
     if not (quiet or as_json):
         _print_campaign(campaign, info, alerts, terminal)
-        _print_judgement(campaign, interval, table, rules, terminal)
+        _print_judgement(campaign, interval, table, terminal)
+        _print_flags(page, terminal)
         _print_next_steps(out, files, terminal)
 
 
@@ -117,12 +116,13 @@ def simulate(cases: int, seed: int) -> Campaign:
     return Campaign(history, new, optimal_average_precision(last.probability))
 
 
-def fit_model(history: polars.DataFrame) -> Any:
+def fit_model(history: polars.DataFrame, terminal: Terminal) -> Any:
     """Return the model to show."""
-    from toprank import MetaAP
+    from toprank.cli.fit import fit_with_progress, make_estimator
 
-    model = MetaAP(budget=BUDGET)
-    return model.fit(history.drop(LEFT_OUT), history["fraud"].to_numpy())
+    model = make_estimator(DEFAULT, (), {"budget": BUDGET}, history.columns)
+    fit_with_progress(model, history.drop(LEFT_OUT), history["fraud"].to_numpy(), terminal)
+    return model
 
 
 def make_alerts(model: Any, new: polars.DataFrame, k: int) -> polars.DataFrame:
@@ -133,27 +133,22 @@ def make_alerts(model: Any, new: polars.DataFrame, k: int) -> polars.DataFrame:
     return join_columns(top, new, ["case_id"], ["amount", "fraud"], "the campaign")
 
 
-def write_files(out: Path, model: Any, alerts: polars.DataFrame, campaign: Campaign) -> dict[str, str]:
+def write_files(out: Path, model: Any, page: Page, alerts: polars.DataFrame, campaign: Campaign) -> dict[str, str]:
     """Write all files to the folder and return a description of each."""
     from toprank.cli.writing import write_table, write_text
 
     write_table(alerts, out / "alerts.csv")
     model.save(out / "model.toprank")
-    write_text(rules_text(model), out / "rules.txt")
+    write_text(f"{page.text}\n", out / PAGE)
     write_table(campaign.history, out / "history.csv")
     write_table(campaign.new, out / "new.csv")
     return {
         "alerts.csv": f"the {alerts.height:,} cases to check, best first, with reasons",
         "model.toprank": "the model",
-        "rules.txt": "a short rule for each leaf, and the whole tree",
+        PAGE: "the model on a page, to read: red flags, then points for single columns",
         "history.csv": f"the {campaign.history.height:,} cases the model was trained on",
         "new.csv": f"the {campaign.new.height:,} cases of {campaign.year}, with their outcomes",
     }
-
-
-def rules_text(model: Any) -> str:
-    """Return all rules and the tree as text."""
-    return f"{model.to_text(max_rules=model.n_leaves_)}\n\n\nThe whole tree\n\n{model.to_text(tree=True)}\n"
 
 
 def _print_campaign(campaign: Campaign, info: dict[str, Any], alerts: polars.DataFrame, terminal: Terminal) -> None:
@@ -172,10 +167,8 @@ def _print_campaign(campaign: Campaign, info: dict[str, Any], alerts: polars.Dat
     terminal.hint(f"  {STRENGTHS}")
 
 
-def _print_judgement(
-    campaign: Campaign, interval: Any, table: dict[str, Any], rules: list[Rule], terminal: Terminal
-) -> None:
-    from toprank.cli.show import facts, gains_grid, interval_text, rules_list, rules_title
+def _print_judgement(campaign: Campaign, interval: Any, table: dict[str, Any], terminal: Terminal) -> None:
+    from toprank.cli.show import facts, gains_grid, interval_text
 
     base = float(campaign.new["fraud"].mean())  # type: ignore[arg-type]
     terminal.heading(f"What the ranking would have found in {campaign.year}, which was held out")
@@ -186,9 +179,20 @@ def _print_judgement(
         ("best possible", f"{campaign.optimal_average_precision:.3f}, known because the campaign is simulated"),
         ("in random order", f"{base:.3f}"),
     ]))  # fmt: skip
-    shown = rules[:RULES_SHOWN]
-    terminal.heading(rules_title(len(shown), len(rules)))
-    terminal.show(rules_list(shown))
+
+
+def _print_flags(page: Page, terminal: Terminal) -> None:
+    from rich.padding import Padding
+    from rich.text import Text
+
+    title, text = page.flags_alone()
+    terminal.heading(title)
+    terminal.show(text)
+    note = (
+        f"The points of all flags that hold add up; {page.card.scale_text()}. Cases and hits: in training. Hit rate: "
+        f"to expect of new cases. Smaller points for single columns are on the whole page, {PAGE}."
+    )
+    terminal.show(Padding(Text(note, style="dim"), (0, 0, 0, 2)))
 
 
 def _print_next_steps(out: Path, files: dict[str, str], terminal: Terminal) -> None:
@@ -216,5 +220,6 @@ def next_commands(out: Path) -> list[str]:
         f"{program} describe {file('model.toprank')}",
         f"{program} topk {file('model.toprank')} {file('new.csv')} --k 20 --id case_id",
         f"{program} evaluate {file('model.toprank')} {file('new.csv')} --label fraud --amount amount",
-        f"{program} fit {file('history.csv')} --label fraud --id case_id --drop year,amount -o {file('mine.toprank')}",
+        f"{program} fit {file('history.csv')} --label fraud --id case_id --drop year,amount --model metaap "
+        f"-o {file('tree.toprank')}",
     ]

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     import numpy as np
     import polars
 
+    from toprank.cli.page import Page
     from toprank.explain import Rule
     from toprank.tree.columns import Column
 
@@ -51,7 +52,7 @@ def describe(
     ] = False,
     exact: Annotated[
         bool,
-        typer.Option("--exact", help="Models: print the full tree, one line per node, nothing shortened."),
+        typer.Option("--exact", help="Models: print the whole tree or page, nothing shortened."),
     ] = False,
     sep: Separator = None,
     encoding: Encoding = None,
@@ -109,7 +110,8 @@ def _describe_model(path: Path, terminal: Terminal, limits: _Limits) -> None:
     read = _read_tree(path, info, arrays, width, limits)
     rules = rules_shown(read.rules, width, limits.max_rules)
     found = {"kind": "model", "file": str(path), "info": info, "rules": [rule.to_dict() for rule in read.rules]}
-    terminal.finish(found | ({"scorecard": read.scorecard} if read.inside else {}))
+    found |= {"scorecard": read.scorecard} if read.inside else {}
+    terminal.finish(found | (read.page.to_dict() if read.page else {}))
     _print_model(info, terminal, limits, inside=read.inside, card_shares=read.card_shares)
     if rules:
         terminal.heading(rules_title(len(rules), read.n_rules))
@@ -118,10 +120,12 @@ def _describe_model(path: Path, terminal: Terminal, limits: _Limits) -> None:
         terminal.heading(read.title)
         terminal.show(*read.lines)
     if read.page:
-        terminal.heading("The model")
-        terminal.show(read.page)
+        title, text = read.page.shown(limits.max_rules)
+        terminal.heading(title)
+        terminal.show(text)
     if not limits.all_facts:
         exact = "; --exact prints the whole tree" if entry_of(info["class"]).has_leaves else ""
+        exact = "; --exact prints every digit and category" if read.page else exact
         terminal.hint(f"\n`toprank describe {path} --all` shows more{exact}.")
 
 
@@ -287,7 +291,7 @@ class _Read:
     title: str = ""
     lines: list[str] = field(default_factory=list)
     card_shares: list[float] | None = None
-    page: str = ""
+    page: Page | None = None
 
 
 def _read_tree(path: Path, info: dict[str, Any], arrays: dict[str, np.ndarray], width: int, limits: _Limits) -> _Read:
@@ -307,9 +311,9 @@ def _read_tree(path: Path, info: dict[str, Any], arrays: dict[str, np.ndarray], 
     from toprank.tree.structure import Tree, check_columns
 
     if entry_of(info["class"]).has_page:
-        from toprank.files.model_file import load
+        from toprank.cli.page import Page
 
-        return _Read(page=load(path).to_text())
+        return _Read(page=Page.from_file(path, info, arrays))
     if info["figures"].get("n_trees") or not entry_of(info["class"]).has_leaves:
         return _Read()
     with damage_in(path):
