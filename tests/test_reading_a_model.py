@@ -41,14 +41,15 @@ def check(name: str, text: str) -> None:
 
 def test_the_demo(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    check("demo", printed("toprank demo", "toprank describe toprank-demo/model.toprank"))
+    fit = "toprank fit toprank-demo/history.csv --label fraud --drop year,amount --budget 2% --model metaap -o m.toprank"
+    check("demo", printed("toprank demo", fit, "toprank describe m.toprank"))
 
 
 @pytest.mark.skipif(not CLAIMS.exists(), reason=f"the claims are not at {CLAIMS}")
 def test_the_claims(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "claims.csv.gz").symlink_to(CLAIMS)
-    fit = "toprank fit claims.csv.gz --label label -o claims.toprank"
+    fit = "toprank fit claims.csv.gz --label label --model metaap -o claims.toprank"
     check("claims", printed(fit, "toprank describe claims.toprank"))
 
 
@@ -56,7 +57,9 @@ def test_the_claims(tmp_path, monkeypatch):
 @pytest.mark.parametrize("settings", ["", "criterion=ap leaf_score=linear ccp_alpha=0.0"])
 def test_what_fit_prints_last_fits_a_screen(tmp_path, settings):
     options = [part for setting in settings.split() for part in ("--set", setting)]
-    done = run("fit", CLAIMS, "--label", "label", "--cv", 0, *options, "-o", tmp_path / "m.toprank")
+    done = run(
+        "fit", CLAIMS, "--label", "label", "--model", "metaap", "--cv", 0, *options, "-o", tmp_path / "m.toprank"
+    )
     assert done.code == 0, done.err
     lines = done.out.splitlines()
     assert len(lines) <= SCREEN[1]
