@@ -41,8 +41,9 @@ def check(name: str, text: str) -> None:
 
 def test_the_demo(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    fit = "toprank fit toprank-demo/history.csv --label fraud --drop year,amount --budget 2% --model metaap -o m.toprank"
-    check("demo", printed("toprank demo", fit, "toprank describe m.toprank"))
+    how = "--label fraud --drop year,amount --budget 2% --model metaap"
+    fit = f"toprank fit toprank-demo/history.csv {how} -o tree.toprank"
+    check("demo", printed("toprank demo", fit, "toprank describe tree.toprank"))
 
 
 @pytest.mark.skipif(not CLAIMS.exists(), reason=f"the claims are not at {CLAIMS}")

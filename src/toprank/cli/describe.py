@@ -213,7 +213,8 @@ def _print_model(
     terminal.show(model_card(info, more, is_chosen=is_chosen, card_shares=card_shares))
     if not limits.all_facts:
         return
-    shares, share_of = info["importances"], "share of gain"
+    shares = info["importances"]
+    share_of = "share of points" if entry_of(info["class"]).has_page else "share of gain"
     if card_shares is not None and not any(shares):
         shares, share_of = card_shares, "share of scorecard"
     has_shares = entry_of(info["class"]).has_leaves or any(shares)
