@@ -16,8 +16,6 @@ from toprank.register import DEFAULT
 if TYPE_CHECKING:
     import polars
 
-    from toprank.cli.page import Page
-
 YEARS = (2021, 2022, 2023, 2024)
 BUDGET = 0.02
 ALERTS_SHOWN = 5
@@ -58,7 +56,7 @@ def demo(
     """
     terminal = Terminal(as_json=as_json, quiet=quiet)
     from toprank.budget import alerts_of_budget
-    from toprank.cli.page import Page
+    from toprank.cli.page import page_facts
     from toprank.files.model_file import describe_model
     from toprank.workflow.judging import gains, precision_interval
 
@@ -66,7 +64,7 @@ def demo(
     with terminal.working("Simulating an audit campaign"):
         campaign = simulate(cases, seed)
     model = fit_model(campaign.history, terminal)
-    info, page = describe_model(model), Page.from_model(model)
+    info = describe_model(model)
     k = alerts_of_budget(model.budget, model.cutoff_, model.n_cases_, campaign.new.height)
     with terminal.working(f"Ranking the {campaign.new.height:,} cases of {campaign.year}"):
         features = campaign.new.drop(LEFT_OUT)
@@ -75,17 +73,17 @@ def demo(
     with terminal.working("Evaluating the ranking"):
         interval = precision_interval(is_positive, score)
         table = gains(is_positive, score, campaign.new["amount"].to_numpy()).to_dict()
-    files = write_files(out, model, page, alerts, campaign)
+    files = write_files(out, model, alerts, campaign)
     terminal.finish({
         "folder": str(out), "files": files, "seconds": round(terminal.seconds, 3), "info": info,
         "year": campaign.year, "k": k, "average_precision": asdict(interval),
         "optimal_average_precision": campaign.optimal_average_precision,
         "gains": table, "alerts": alerts.head(ALERTS_SHOWN).to_dicts(),
-    } | page.to_dict())  # fmt: skip
+    } | page_facts(model))  # fmt: skip
     if not (quiet or as_json):
         _print_campaign(campaign, info, alerts, terminal)
         _print_judgement(campaign, interval, table, terminal)
-        _print_flags(page, terminal)
+        _print_flags(model, terminal)
         _print_next_steps(out, files, terminal)
 
 
@@ -133,13 +131,13 @@ def make_alerts(model: Any, new: polars.DataFrame, k: int) -> polars.DataFrame:
     return join_columns(top, new, ["case_id"], ["amount", "fraud"], "the campaign")
 
 
-def write_files(out: Path, model: Any, page: Page, alerts: polars.DataFrame, campaign: Campaign) -> dict[str, str]:
+def write_files(out: Path, model: Any, alerts: polars.DataFrame, campaign: Campaign) -> dict[str, str]:
     """Write all files to the folder and return a description of each."""
     from toprank.cli.writing import write_table, write_text
 
     write_table(alerts, out / "alerts.csv")
     model.save(out / "model.toprank")
-    write_text(f"{page.text}\n", out / PAGE)
+    write_text(f"{model.to_text()}\n", out / PAGE)
     write_table(campaign.history, out / "history.csv")
     write_table(campaign.new, out / "new.csv")
     return {
@@ -181,15 +179,17 @@ def _print_judgement(campaign: Campaign, interval: Any, table: dict[str, Any], t
     ]))  # fmt: skip
 
 
-def _print_flags(page: Page, terminal: Terminal) -> None:
+def _print_flags(model: Any, terminal: Terminal) -> None:
     from rich.padding import Padding
     from rich.text import Text
 
-    title, text = page.flags_alone()
+    from toprank.cli.page import flags_text
+
+    title, text = flags_text(model)
     terminal.heading(title)
     terminal.show(text)
     note = (
-        f"The points of all flags that hold add up; {page.card.scale_text()}. Cases and hits: in training. Hit rate: "
+        f"The points of all flags that hold add up; {model.card_.scale_text()}. Cases and hits: in training. Hit rate: "
         f"to expect of new cases. Smaller points for single columns are on the whole page, {PAGE}."
     )
     terminal.show(Padding(Text(note, style="dim"), (0, 0, 0, 2)))

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     import numpy as np
     import polars
 
-    from toprank.cli.page import Page
     from toprank.explain import Rule
     from toprank.tree.columns import Column
 
@@ -111,7 +110,7 @@ def _describe_model(path: Path, terminal: Terminal, limits: _Limits) -> None:
     rules = rules_shown(read.rules, width, limits.max_rules)
     found = {"kind": "model", "file": str(path), "info": info, "rules": [rule.to_dict() for rule in read.rules]}
     found |= {"scorecard": read.scorecard} if read.inside else {}
-    terminal.finish(found | (read.page.to_dict() if read.page else {}))
+    terminal.finish(found | read.page_facts)
     _print_model(info, terminal, limits, inside=read.inside, card_shares=read.card_shares)
     if rules:
         terminal.heading(rules_title(len(rules), read.n_rules))
@@ -120,7 +119,7 @@ def _describe_model(path: Path, terminal: Terminal, limits: _Limits) -> None:
         terminal.heading(read.title)
         terminal.show(*read.lines)
     if read.page:
-        title, text = read.page.shown(limits.max_rules)
+        title, text = read.page
         terminal.heading(title)
         terminal.show(text)
     if not limits.all_facts:
@@ -292,7 +291,8 @@ class _Read:
     title: str = ""
     lines: list[str] = field(default_factory=list)
     card_shares: list[float] | None = None
-    page: Page | None = None
+    page: tuple[str, str] | None = None
+    page_facts: dict[str, Any] = field(default_factory=dict)
 
 
 def _read_tree(path: Path, info: dict[str, Any], arrays: dict[str, np.ndarray], width: int, limits: _Limits) -> _Read:
@@ -312,9 +312,11 @@ def _read_tree(path: Path, info: dict[str, Any], arrays: dict[str, np.ndarray], 
     from toprank.tree.structure import Tree, check_columns
 
     if entry_of(info["class"]).has_page:
-        from toprank.cli.page import Page
+        from toprank.cli.page import page_facts, page_text
+        from toprank.files.model_file import load
 
-        return _Read(page=Page.from_file(path, info, arrays))
+        model = load(path)
+        return _Read(page=page_text(model, limits.max_rules), page_facts=page_facts(model))
     if info["figures"].get("n_trees") or not entry_of(info["class"]).has_leaves:
         return _Read()
     with damage_in(path):

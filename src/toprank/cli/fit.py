@@ -30,7 +30,7 @@ from toprank.cli.options import (
     split_names,
 )
 from toprank.cli.terminal import WIDTH, Terminal
-from toprank.register import BY_COMMAND, DEFAULT
+from toprank.register import BY_COMMAND, DEFAULT, entry_of
 from toprank.words.counts import plural
 from toprank.words.nearest import did_you_mean
 
@@ -231,12 +231,12 @@ def rules_of(model: Any) -> list[Rule]:
 
 def report(model: Any, out: Path, judged: dict[str, Any], given: tuple[str, str], terminal: Terminal) -> None:
     """Print the fitted model and the suggested next commands, with the label and the options --id as given."""
-    from toprank.cli.page import page_of
+    from toprank.cli.page import page_facts, page_text
     from toprank.cli.show import card_lines, model_card, rules_list, rules_shown, rules_title
     from toprank.export import CARD_TITLE, scorecard_summary
     from toprank.files.model_file import describe_model
 
-    info, rules, page = describe_model(model), rules_of(model), page_of(model)
+    info, rules = describe_model(model), rules_of(model)
     width = min(terminal.out.width, WIDTH)
     shown = rules_shown(rules, width, None)
     terminal.finish(
@@ -247,7 +247,7 @@ def report(model: Any, out: Path, judged: dict[str, Any], given: tuple[str, str]
             "rules": [rule.to_dict() for rule in shown],
             "info": info,
         }
-        | (page.to_dict() if page else {})
+        | page_facts(model)
     )
     if terminal.quiet:
         return
@@ -260,8 +260,8 @@ def report(model: Any, out: Path, judged: dict[str, Any], given: tuple[str, str]
     if rules:
         terminal.heading(rules_title(len(shown), model.tree_.n_leaves if card else len(rules)))
         terminal.show(rules_list(shown, width))
-    if page:
-        title, text = page.shown()
+    if entry_of(model).has_page:
+        title, text = page_text(model)
         terminal.heading(title)
         terminal.show(text)
     if card and inside:

@@ -18,7 +18,7 @@ from toprank.export import fitting_rules, rule_figures, rule_lines, scorecard_li
 from toprank.register import entry_of
 from toprank.words.counts import count, plural
 from toprank.words.visible import visible
-from toprank.words.wrapping import wrapped
+from toprank.words.wrapping import GLUE, wrapped
 
 if TYPE_CHECKING:
     import numpy as np
@@ -80,13 +80,13 @@ class Facts:
 
 
 class Sentence:
-    """A text in a cell, wrapped as `Facts` are."""
+    """A text in a cell, wrapped as `Facts` are; the name of a column and its value stay on a line."""
 
     def __init__(self, text: str) -> None:
         self.text = text
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        for line in wrapped(self.text, options.max_width):
+        for line in wrapped(self.text.replace(" = ", f"{GLUE}= "), options.max_width):
             yield Text(line)  # which wraps again where a line is still too wide
 
     def __rich_measure__(self, console: Console, options: ConsoleOptions) -> Measurement:
