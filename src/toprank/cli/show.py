@@ -86,7 +86,7 @@ class Sentence:
         self.text = text
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        for line in wrapped(self.text.replace(" = ", f"{GLUE}= "), options.max_width):
+        for line in wrapped(self.text.replace(" = ", f"{GLUE}={GLUE}"), options.max_width):
             yield Text(line)  # which wraps again where a line is still too wide
 
     def __rich_measure__(self, console: Console, options: ConsoleOptions) -> Measurement:
