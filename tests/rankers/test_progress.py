@@ -4,7 +4,7 @@ from toprank.rankers.progress import progress, reported_to, stage
 
 
 def test_texts_go_where_they_are_asked_for(capsys):
-    told: list[str] = []
+    told = []
     with reported_to(told.append):
         stage("reading", True)
         stage("not said", False)
