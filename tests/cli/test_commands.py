@@ -14,8 +14,7 @@ import pytest
 
 import toprank
 from cli_files import N_CASES, QUICK_FLAGS, case_lines, fit_cases, run, write_cases
-from toprank import RedFlags
-from toprank.cli import demo
+from toprank.cli.fit import make_estimator
 from toprank.register import BY_COMMAND, DEFAULT
 
 
@@ -374,7 +373,17 @@ def test_describe_table_as_json(folder):
 # --- demo, warmup and the rest ------------------------------------------------------------------------------
 
 
-def test_demo_and_the_commands_it_suggests(tmp_path, monkeypatch):
+@pytest.fixture
+def quick_demo(monkeypatch):
+    """Fit the model of the demo without its teacher, and in two folds."""
+    monkeypatch.setattr(
+        "toprank.cli.fit.make_estimator",
+        lambda name, given, *rest: make_estimator(name, [*given, "teacher=none", "cv=2"] if name == DEFAULT else given,
+                                                  *rest),
+    )  # fmt: skip
+
+
+def test_demo_and_the_commands_it_suggests(tmp_path, monkeypatch, quick_demo):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "argv", ["toprank"])  # else the commands begin with whatever runs the tests
     done = run("demo", "--cases", 4000, "--out", "a folder")
@@ -399,11 +408,7 @@ def test_demo_and_the_commands_it_suggests(tmp_path, monkeypatch):
         assert run(*command[1:]).code == 0
 
 
-def test_demo_as_json(tmp_path, monkeypatch):
-    def quickly(history, terminal):
-        return RedFlags(teacher=None, cv=0, budget=0.02).fit(history.drop(demo.LEFT_OUT), history["fraud"].to_numpy())
-
-    monkeypatch.setattr(demo, "fit_model", quickly)
+def test_demo_as_json(tmp_path, quick_demo):
     result = parsed(run("demo", "--cases", 4000, "--seed", 3, "--out", tmp_path / "demo", "--json"))
     interval = result["average_precision"]
     assert interval["low"] <= interval["value"] <= interval["high"]

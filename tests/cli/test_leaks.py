@@ -26,7 +26,7 @@ CURVE = (
     1,
 )
 MODELS = [
-    (*FIT, "--set", "teacher=none"),
+    (*FIT, "--model", "metaap", "--set", "max_depth=2"),
     (*FIT, "--model", "metaap", "--set", "leaf_score=linear", "--set", "min_samples_leaf=1500"),  # only a scorecard
     (*FIT, "--model", "metaap-forest", "--set", "n_estimators=3"),
     CURVE,
@@ -75,7 +75,7 @@ def test_a_column_that_tells_the_outcome_is_named(tmp_path, kind):
     assert len(json.loads(as_data.out)["notes"]) == 1
 
 
-@pytest.mark.parametrize("command", MODELS, ids=["red flags", "scorecard", "forest", "curve"])
+@pytest.mark.parametrize("command", MODELS, ids=["tree", "scorecard", "forest", "curve"])
 def test_columns_that_are_only_of_use_get_no_note(tmp_path, command):
     audits()[0].write_csv(tmp_path / "history.csv")
     done = run(command[0], tmp_path / "history.csv", "--label", "fraud", *command[1:], "-o", tmp_path / "m.toprank")
