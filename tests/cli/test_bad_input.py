@@ -213,12 +213,13 @@ OPTIONS = {
         ["--model", "metap"],
         "got 'metap'. Hint: did you mean 'metaap'?",
     ),
-    "name": (["--set", "max_dept=3"], "Hint: did you mean 'max_depth'?"),
+    "name": (["--set", "max_rule=3"], "Hint: did you mean 'max_rules'?"),
     "no value": (
         ["--set", "max_depth"],
-        "--set needs name=value, got 'max_depth'. Hint: for example --set max_depth=3.",
+        "--set needs name=value, got 'max_depth'. Hint: for example --set max_rules=10.",
     ),
-    "range": (["--set", "max_depth=0"], "The 'max_depth' parameter of MetaAP must be "),
+    "range": (["--set", "max_conditions=0"], "The 'max_conditions' parameter of RedFlags must be "),
+    "of another model": (["--set", "max_depth=3"], "RedFlags has no parameter 'max_depth' (its parameters: max_rules,"),
     "budget": (
         ["--budget", "many"],
         "--budget must be a number of cases such as 500 or a share such as 0.02 or 2%, got 'many'.",

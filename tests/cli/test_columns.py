@@ -5,7 +5,7 @@ import json
 import polars as pl
 import pytest
 
-from cli_files import run, write_cases
+from cli_files import QUICK_FLAGS, run, write_cases
 
 HEADER = "case_id,opened,amount,remark,version,sector,fraud"
 
@@ -27,7 +27,8 @@ def lines(n=200):
 def fitted(tmp_path_factory):
     folder = tmp_path_factory.mktemp("columns")
     history = write_cases(folder / "history.csv", HEADER, lines())
-    done = run("fit", history, "--label", "fraud", "--set", "min_samples_leaf=5", "--cv", 0, "-o", folder / "m.toprank")
+    small = ("--model", "metaap", "--set", "min_samples_leaf=5", "--cv", 0)
+    done = run("fit", history, "--label", "fraud", *small, "-o", folder / "m.toprank")
     assert done.code == 0, done.err
     return folder, done
 
@@ -82,7 +83,7 @@ def test_all_missing_columns_are_named_at_once(fitted):
 
 def test_keep_columns(fitted, tmp_path):
     folder, _ = fitted
-    common = ("fit", folder / "history.csv", "--label", "fraud", "--cv", 0, "--json", "-o", tmp_path / "m.toprank")
+    common = ("fit", folder / "history.csv", "--label", "fraud", *QUICK_FLAGS, "--json", "-o", tmp_path / "m.toprank")
     for given, left_out in (("version,case_id", {"remark"}), ("all", set())):
         done = run(*common, "--set", f"keep_columns={given}")
         assert set(json.loads(done.out)["info"]["left_out"]) == left_out

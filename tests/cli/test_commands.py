@@ -13,7 +13,9 @@ import polars as pl
 import pytest
 
 import toprank
-from cli_files import N_CASES, case_lines, fit_cases, run, write_cases
+from cli_files import N_CASES, QUICK_FLAGS, case_lines, fit_cases, run, write_cases
+from toprank.cli.fit import make_estimator
+from toprank.register import BY_COMMAND, DEFAULT
 
 
 @pytest.fixture(scope="module")
@@ -28,6 +30,15 @@ def model(folder):
     return fit_cases(folder)
 
 
+@pytest.fixture(scope="module")
+def flags(folder):
+    """The default model with rates of new cases, and what `fit` printed."""
+    path, quick = folder / "flags.toprank", ("--cv", 2, "--set", "teacher=none", "--budget", 40)
+    done = run("fit", folder / "history.csv", "--label", "fraud", "--id", "case_id", *quick, "-o", path)
+    assert done.code == 0, done.err
+    return path, done
+
+
 def parsed(done):
     assert done.code == 0, done.err
     return json.loads(done.out)
@@ -36,9 +47,9 @@ def parsed(done):
 # --- fit ----------------------------------------------------------------------------------------------------
 
 
-def test_fit_prints_the_model_and_writes_it(folder, tmp_path):
+def test_fit_prints_the_tree_and_writes_it(folder, tmp_path):
     out = tmp_path / "model.toprank"
-    done = run("fit", folder / "history.csv", "--label", "fraud", "--id", "case_id", "-o", out)
+    done = run("fit", folder / "history.csv", "--label", "fraud", "--id", "case_id", "--model", "metaap", "-o", out)
     assert done.code == 0, done.err
     assert done.out.startswith("MetaAP\n  size ")
     assert "300 cases, " in done.out
@@ -50,6 +61,45 @@ def test_fit_prints_the_model_and_writes_it(folder, tmp_path):
     fitted = toprank.load(out)
     assert [column.name for column in fitted.columns_] == ["sector", "amount", "age", "staff"]
     assert max(len(line) for line in done.out.splitlines()) <= 100
+
+
+def test_fit_prints_the_page_of_the_default_model(folder, flags):
+    path, done = flags
+    assert done.out.startswith("RedFlags\n  size ")
+    assert done.out.count("  size ") == 1
+    said = " ".join(done.out.split())
+    assert re.search(r" budget 40 cases: score >= -?\d+; expect \d+ hits in \d+ new cases \(", said)
+    assert "on new cases, estimated by 2-fold cross-validation" in said
+    fitted = toprank.load(path)
+    assert f"\n\nThe model\n{fitted.to_text()}\n\n" in done.out
+    assert f"topk {path} NEW_CASES.csv --k 40 --id case_id -o alerts.csv" in said
+    assert f"evaluate {path} CHECKED_CASES.csv --label fraud" in said
+    assert max(len(line) for line in done.out.splitlines()) <= 100
+    assert (fitted.verbose, fitted.n_jobs) == (0, None)  # as given, whatever the command used to be fast
+
+
+def test_the_page_as_json_is_the_whole_model(folder, flags):
+    path, _ = flags
+    result, fitted = parsed(run("describe", path, "--json")), toprank.load(path)
+    assert result["page"] == fitted.to_text()
+    assert [rule["points"] for rule in result["rules"]] == [flag.points for flag in fitted.flags_]
+    names = {row["column"] for row in result["scorecard"]}
+    most = {name: max(row["points"] for row in result["scorecard"] if row["column"] == name) for name in names}
+    best = result["base"] + sum(most.values()) + sum(max(rule["points"], 0) for rule in result["rules"])
+    scores = fitted.decision_function(pl.read_csv(folder / "history.csv"))
+    assert result["base"] < scores.max() <= best
+
+
+def test_describe_prints_as_many_red_flags_as_asked_for(flags):
+    path, _ = flags
+    fitted = toprank.load(path)
+    assert len(fitted.flags_) > 1
+    done = run("describe", path, "--max-rules", 1)
+    assert f"The model, with the first 1 of {len(fitted.flags_)} rules\n" in done.out
+    assert "\n 1  " in done.out
+    assert "\n 2  " not in done.out
+    assert f"The model\n{fitted.to_text()}\n" in run("describe", path).out
+    assert run("describe", path, "--exact").out == f"{fitted.to_text(exact=True)}\n"
 
 
 @pytest.mark.parametrize(
@@ -121,11 +171,11 @@ def test_topk_says_where_row_counts_from():
 
 def test_fit_says_how_the_quality_was_found(folder, tmp_path):
     common = ("fit", folder / "history.csv", "--label", "fraud", "--id", "case_id", "-o", tmp_path / "m.toprank")
-    said = " ".join(run(*common, "--cv", 0).out.split())
+    said = " ".join(run(*common, *QUICK_FLAGS).out.split())
     assert "on the training data itself, which is optimistic" in said
     assert "training rate" in said
     assert "hit rate" not in said
-    said = " ".join(run(*common, "--cv", 3).out.split())
+    said = " ".join(run(*common, "--model", "metaap", "--cv", 3).out.split())
     assert "on new cases, estimated by 3-fold cross-validation (standard deviation 0." in said
     assert "training rate" not in said
     forest = ("--model", "metaap-forest", "--set", "n_estimators=3")
@@ -135,7 +185,7 @@ def test_fit_says_how_the_quality_was_found(folder, tmp_path):
 def test_fit_takes_words_as_outcomes(tmp_path):
     lines = [re.sub(r",(\d)$", lambda m: ",fraud" if m[1] == "1" else ",fine", line) for line in case_lines()]
     history = write_cases(tmp_path / "h.csv", lines=lines)
-    common = ("fit", history, "--label", "fraud", "--id", "case_id", "--cv", 0, "-o", tmp_path / "m.toprank")
+    common = ("fit", history, "--label", "fraud", "--id", "case_id", *QUICK_FLAGS, "-o", tmp_path / "m.toprank")
     result = parsed(run(*common, "--positive", "fraud", "--json"))
     assert result["info"]["classes"]["values"][result["info"]["positive_index"]] == "fraud"
     result = parsed(run("evaluate", tmp_path / "m.toprank", history, "--label", "fraud", "--json"))
@@ -146,7 +196,7 @@ def test_fit_notes_what_looks_like_a_mistake(tmp_path):
     lines = case_lines()
     lines[6] = lines[6].replace(",220,", ",n/a,")
     history = write_cases(tmp_path / "h.csv", lines=lines)
-    done = run("fit", history, "--label", "fraud", "--cv", 0, "--positive", "0", "-o", tmp_path / "m.toprank")
+    done = run("fit", history, "--label", "fraud", *QUICK_FLAGS, "--positive", "0", "-o", tmp_path / "m.toprank")
     assert done.code == 0, done.err
     assert "Note: 1 column of X is left out: 'case_id' (identifier). Hint: --set keep_columns=NAME" in done.err
     assert done.err.count("'case_id'") == 1
@@ -245,7 +295,7 @@ def test_text_that_looks_like_numbers_stays_text(tmp_path):
     lines = [re.sub("|".join(codes), lambda m: codes[m[0]], line) for line in case_lines()]
     history = write_cases(tmp_path / "h.csv", lines=lines)
     model = tmp_path / "m.toprank"
-    assert run("fit", history, "--label", "fraud", "--id", "case_id", "--cv", 0, "-o", model).code == 0
+    assert run("fit", history, "--label", "fraud", "--id", "case_id", *QUICK_FLAGS, "-o", model).code == 0
     new = write_cases(tmp_path / "new.csv", lines=[line for line in lines if ",A1," not in line])
     done = run("topk", model, new, "--k", 5, "--json")
     assert parsed(done)["notes"] == []
@@ -323,30 +373,48 @@ def test_describe_table_as_json(folder):
 # --- demo, warmup and the rest ------------------------------------------------------------------------------
 
 
-def test_demo_and_the_commands_it_suggests(tmp_path, monkeypatch):
+@pytest.fixture
+def quick_demo(monkeypatch):
+    """Fit the model of the demo without its teacher, and in two folds."""
+    monkeypatch.setattr(
+        "toprank.cli.fit.make_estimator",
+        lambda name, given, *rest: make_estimator(name, [*given, "teacher=none", "cv=2"] if name == DEFAULT else given,
+                                                  *rest),
+    )  # fmt: skip
+
+
+def test_demo_and_the_commands_it_suggests(tmp_path, monkeypatch, quick_demo):
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", ["toprank"])  # else the commands begin with whatever runs the tests
     done = run("demo", "--cases", 4000, "--out", "a folder")
     assert done.code == 0, done.err
     written = {path.name for path in (tmp_path / "a folder").iterdir()}
-    assert written == {"alerts.csv", "model.toprank", "rules.txt", "history.csv", "new.csv"}
+    assert written == {"alerts.csv", "model.toprank", "page.txt", "history.csv", "new.csv"}
     text, commands = done.out.split("Try next\n")
     assert max(len(line) for line in text.splitlines()) <= 100
     assert all(word in text for word in ("most worth checking", "average precision", "best possible", "10 %"))
     alerts = pl.read_csv(tmp_path / "a folder" / "alerts.csv")
     assert alerts.columns[:2] == ["case_id", "rank"]
     assert alerts.height == 20  # 2 % of the 1,000 cases of the last year
+    model = toprank.load(tmp_path / "a folder" / "model.toprank")
+    assert type(model).__name__ == BY_COMMAND[DEFAULT].name
+    assert (tmp_path / "a folder" / "page.txt").read_text(encoding="utf-8") == f"{model.to_text()}\n"
+    flags = " ".join(text.partition("The red flags of the model\n")[2].split())
+    assert all(flag.conditions[0].text() in flags for flag in model.flags_)
     suggested = [shlex.split(line) for line in commands.strip().splitlines()]
     assert [command[1] for command in suggested] == ["describe", "topk", "evaluate", "fit"]
+    assert suggested[-1][-4:-2] == ["--model", "metaap"]
     for command in suggested:
         assert run(*command[1:]).code == 0
 
 
-def test_demo_as_json(tmp_path):
+def test_demo_as_json(tmp_path, quick_demo):
     result = parsed(run("demo", "--cases", 4000, "--seed", 3, "--out", tmp_path / "demo", "--json"))
     interval = result["average_precision"]
     assert interval["low"] <= interval["value"] <= interval["high"]
     assert 0 < result["optimal_average_precision"] < 1
-    assert len(result["alerts"]) == 10
+    assert len(result["alerts"]) == 5
+    assert len(result["rules"]) == result["info"]["figures"]["n_rules"]
 
 
 @pytest.mark.slow
@@ -389,6 +457,7 @@ def test_nothing_is_compiled_after_warmup(folder, tmp_path):
 
 def test_version_and_help():
     assert run("--version").out == f"toprank {toprank.__version__}\n"
+    assert f"[default: {DEFAULT}]" in run("fit", "--help").out
     shown = run("--help").out
     assert all(name in shown for name in ("demo", "fit", "topk", "evaluate", "describe", "warmup"))
     for name in ("demo", "fit", "topk", "evaluate", "describe"):
@@ -399,7 +468,7 @@ def test_version_and_help():
 
 def test_quiet_says_nothing_where_a_file_is_written(folder, model, tmp_path):
     history = folder / "history.csv"
-    done = run("fit", history, "--label", "fraud", "--cv", 0, "-o", tmp_path / "m.toprank", "--quiet")
+    done = run("fit", history, "--label", "fraud", *QUICK_FLAGS, "-o", tmp_path / "m.toprank", "--quiet")
     assert (done.code, done.out, done.err) == (0, "", "")
     done = run("topk", model, history, "--k", 3, "-o", tmp_path / "a.csv", "--quiet")
     assert (done.code, done.out, done.err) == (0, "", "")

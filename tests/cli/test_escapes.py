@@ -2,6 +2,7 @@
 
 import json
 import re
+import warnings
 import xml.etree.ElementTree
 import zipfile
 from pathlib import Path
@@ -14,7 +15,7 @@ from toprank.words.visible import UNSAFE, visible
 
 RED, BELL, BACK, TURN, WIDTH_0, CSI = "\x1b[31m", "\x07", "\x08", "\u202e", "\u200b", "\x9b"
 EVIL = f"{RED}x{BELL}{BACK}{TURN}{WIDTH_0}{CSI}\x7f"
-TREE = ("--set", "leaf_score=margin", "--set", "ccp_alpha=0.0", "--set", "max_depth=2")
+TREE = ("--model", "metaap", "--set", "leaf_score=margin", "--set", "ccp_alpha=0.0", "--set", "max_depth=2")
 NAMES = {name: f"{name}{EVIL}" for name in ("case_id", "sector", "amount", "age", "staff", "fraud")}
 
 
@@ -200,6 +201,14 @@ def test_progress_and_notes(capsys, monkeypatch):
     out, err = capsys.readouterr()
     assert not UNSAFE.search(out + err)
     assert out.count(r"\x1b[31mx") == 5
+
+
+def test_a_false_alarm_of_scikit_learn_is_no_note():
+    terminal = Terminal(quiet=True)
+    with terminal.working("Fitting"):
+        warnings.warn_explicit("use Parallel", UserWarning, "lib/sklearn/utils/parallel.py", 1)
+        warnings.warn_explicit("few cases", UserWarning, "lib/toprank/rankers/base.py", 1)
+    assert terminal.notes == ["few cases"]
 
 
 def test_a_picture_holds_no_control_character(tmp_path: Path):

@@ -5,7 +5,7 @@ import shlex
 
 import pytest
 
-from cli_files import HEADER, case_lines, run
+from cli_files import HEADER, QUICK_FLAGS, case_lines, run
 
 FORMAT = ("--sep", ":", "--encoding", "cp1252")
 LABEL = ("--label", "fraud", "--id", "case_id")
@@ -17,7 +17,7 @@ def folder(tmp_path_factory):
     text = "\n".join([HEADER, *case_lines(), ""]).replace("retail", "détail").replace(",", ":")
     (folder / "h.txt").write_bytes(text.encode("cp1252"))
     (folder / "new.txt").write_bytes(text.replace("transport", "détail").encode("cp1252"))
-    done = run("fit", folder / "h.txt", *FORMAT, *LABEL, "--cv", 0, "-o", folder / "m.toprank")
+    done = run("fit", folder / "h.txt", *FORMAT, *LABEL, *QUICK_FLAGS, "-o", folder / "m.toprank")
     assert done.code == 0, done.err
     return folder
 

@@ -26,8 +26,8 @@ CURVE = (
     1,
 )
 MODELS = [
-    (*FIT, "--set", "max_depth=2"),
-    (*FIT, "--set", "leaf_score=linear", "--set", "min_samples_leaf=1500"),  # one leaf with a scorecard inside
+    (*FIT, "--model", "metaap", "--set", "max_depth=2"),
+    (*FIT, "--model", "metaap", "--set", "leaf_score=linear", "--set", "min_samples_leaf=1500"),  # only a scorecard
     (*FIT, "--model", "metaap-forest", "--set", "n_estimators=3"),
     CURVE,
 ]

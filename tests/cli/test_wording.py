@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import toprank
-from cli_files import HEADER, case_lines, fit_cases, run, save_classifier, write_cases
+from cli_files import HEADER, QUICK_FLAGS, case_lines, fit_cases, run, save_classifier, write_cases
 from toprank.cli.errors import is_bad_input
-from toprank.cli.show import factor
+from toprank.cli.show import factor, percent_short
 from toprank.words.counts import plural
 
 ONE_OF_SEVERAL = re.compile(
@@ -139,7 +139,7 @@ def test_hits_to_expect_among_alerts(folder, tmp_path, more, source):
 
 def test_a_scorecard_alone_is_told_as_the_model_that_it_is(folder, tmp_path):
     model, table = tmp_path / "m.toprank", folder / "history.csv"
-    settings = ("--set", "leaf_score=linear", "--set", "min_samples_leaf=200", "--cv", 0)
+    settings = ("--model", "metaap", "--set", "leaf_score=linear", "--set", "min_samples_leaf=200", "--cv", 0)
     done = run("fit", table, "--label", "fraud", "--id", "case_id", *settings, "-o", model)
     assert done.code == 0, done.err
     assert "  size           1 leaf, 0 conditions, depth 0\n" in done.out
@@ -222,7 +222,7 @@ def test_dates_as_text_get_one_note(tmp_path, hours, n_different):
 
 def test_a_budget_larger_than_the_table_gets_a_note(folder, tmp_path):
     common = ("--label", "fraud", "--id", "case_id")
-    done = run("fit", folder / "history.csv", *common, "--cv", 0, "--budget", 5000, "-o", tmp_path / "m.toprank")
+    done = run("fit", folder / "history.csv", *common, *QUICK_FLAGS, "--budget", 5000, "-o", tmp_path / "m.toprank")
     assert done.code == 0
     assert done.err == "Note: --budget is 5,000 cases, but history.csv has 300: using all of them.\n"
     short = write_cases(tmp_path / "short.csv", lines=case_lines()[:9])
@@ -300,6 +300,12 @@ def test_errors_that_nobody_raised_are_mistakes_of_ours(folder, monkeypatch):
     done = run("topk", folder / "model.toprank", folder / "history.csv", "--debug")
     assert done.code == 1
     assert done.err.startswith("Traceback")
+
+
+def test_shares_of_a_ranking_in_few_digits():
+    assert [percent_short(n, of) for n, of in ((155, 15_420), (309, 15_420), (100, 1_000), (125, 1_000), (1, 3))] == [
+        "1 %", "2 %", "10 %", "12.5 %", "30 %",
+    ]  # fmt: skip
 
 
 def test_strengths_in_few_digits():

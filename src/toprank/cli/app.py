@@ -67,7 +67,7 @@ def _root(
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
     ] = False,
 ) -> None:
-    r"""Rank rare cases with trees a person can read: which cases to check first, and why.
+    r"""Rank rare cases with models a person can read: which cases to check first, and why.
 
     \b
     toprank demo

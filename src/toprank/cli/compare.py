@@ -40,6 +40,8 @@ MINUTES = 2.5
 NOT_OF_THE_MODEL = ("n_jobs", "random_state")
 """Parameters that say how to fit, not which model: `fit` uses its own."""
 
+SHORT_UNITS = {"conditions and coefficients": "cond. + coef.", "conditions and bins": "cond. + bins"}
+"""Units of sizes in the leaderboard, so that a line holds a method."""
 
 Budget = Annotated[
     str | None,
@@ -321,7 +323,9 @@ def _print(
         level = "best" if place == 1 else f"{-100 * entry.gap.value:.1f} {board.verdict(entry)}"
         half = f" ±{(ap.high - ap.low) / 2:.3f}" if board.can_tell else ""
         figures = [f"{ap.value:.3f}{half}", percent(entry.precision), level]
-        size = entry.size_in_words.replace("conditions and coefficients", "cond. + coef.")
+        size = entry.size_in_words
+        for unit, short in SHORT_UNITS.items():
+            size = size.replace(unit, short)
         readable = "yes" if entry.is_readable else ""
         mark = "*" if entry is board.recommended else " "
         rows.append([f"{place:>2}{mark} {entry.title}", *figures, size, readable, _seconds(entry.seconds)])
@@ -337,7 +341,7 @@ def _print(
     if price:
         terminal.heading("The price of reading")
         terminal.show(*price)
-    terminal.hint("Written: " + ", ".join(str(path) for path in written))
+    terminal.hint("\nWritten: " + ", ".join(str(path) for path in written))
 
 
 def _print_left_out(left_out: Mapping[str, str], minutes: float, terminal: Terminal) -> None:

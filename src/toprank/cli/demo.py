@@ -11,17 +11,16 @@ import typer
 from toprank.cli.errors import InputError
 from toprank.cli.options import AsJson, Debug, Quiet
 from toprank.cli.terminal import Terminal
+from toprank.register import DEFAULT
 
 if TYPE_CHECKING:
     import polars
 
-    from toprank.explain import Rule
-
 YEARS = (2021, 2022, 2023, 2024)
 BUDGET = 0.02
-ALERTS_SHOWN = 10
-RULES_SHOWN = 3
+ALERTS_SHOWN = 5
 MIN_CASES = 2_000
+PAGE = "page.txt"
 LEFT_OUT = ("case_id", "year", "amount", "fraud")
 
 
@@ -57,15 +56,14 @@ def demo(
     """
     terminal = Terminal(as_json=as_json, quiet=quiet)
     from toprank.budget import alerts_of_budget
-    from toprank.cli.fit import compiling, rules_of
+    from toprank.cli.page import page_facts
     from toprank.files.model_file import describe_model
     from toprank.workflow.judging import gains, precision_interval
 
     _check(cases, out, seed)
     with terminal.working("Simulating an audit campaign"):
         campaign = simulate(cases, seed)
-    with terminal.working(f"Fitting MetaAP on {campaign.history.height:,} cases{compiling()}"):
-        model = fit_model(campaign.history)
+    model = fit_model(campaign.history, terminal)
     info = describe_model(model)
     k = alerts_of_budget(model.budget, model.cutoff_, model.n_cases_, campaign.new.height)
     with terminal.working(f"Ranking the {campaign.new.height:,} cases of {campaign.year}"):
@@ -76,17 +74,16 @@ def demo(
         interval = precision_interval(is_positive, score)
         table = gains(is_positive, score, campaign.new["amount"].to_numpy()).to_dict()
     files = write_files(out, model, alerts, campaign)
-    rules = rules_of(model)
     terminal.finish({
         "folder": str(out), "files": files, "seconds": round(terminal.seconds, 3), "info": info,
         "year": campaign.year, "k": k, "average_precision": asdict(interval),
         "optimal_average_precision": campaign.optimal_average_precision,
         "gains": table, "alerts": alerts.head(ALERTS_SHOWN).to_dicts(),
-        "rules": [rule.to_dict() for rule in rules[:RULES_SHOWN]],
-    })  # fmt: skip
+    } | page_facts(model))  # fmt: skip
     if not (quiet or as_json):
         _print_campaign(campaign, info, alerts, terminal)
-        _print_judgement(campaign, interval, table, rules, terminal)
+        _print_judgement(campaign, interval, table, terminal)
+        _print_flags(model, terminal)
         _print_next_steps(out, files, terminal)
 
 
@@ -117,12 +114,13 @@ def simulate(cases: int, seed: int) -> Campaign:
     return Campaign(history, new, optimal_average_precision(last.probability))
 
 
-def fit_model(history: polars.DataFrame) -> Any:
+def fit_model(history: polars.DataFrame, terminal: Terminal) -> Any:
     """Return the model to show."""
-    from toprank import MetaAP
+    from toprank.cli.fit import fit_with_progress, make_estimator
 
-    model = MetaAP(budget=BUDGET)
-    return model.fit(history.drop(LEFT_OUT), history["fraud"].to_numpy())
+    model = make_estimator(DEFAULT, (), {"budget": BUDGET}, history.columns)
+    fit_with_progress(model, history.drop(LEFT_OUT), history["fraud"].to_numpy(), terminal)
+    return model
 
 
 def make_alerts(model: Any, new: polars.DataFrame, k: int) -> polars.DataFrame:
@@ -139,21 +137,16 @@ def write_files(out: Path, model: Any, alerts: polars.DataFrame, campaign: Campa
 
     write_table(alerts, out / "alerts.csv")
     model.save(out / "model.toprank")
-    write_text(rules_text(model), out / "rules.txt")
+    write_text(f"{model.to_text()}\n", out / PAGE)
     write_table(campaign.history, out / "history.csv")
     write_table(campaign.new, out / "new.csv")
     return {
         "alerts.csv": f"the {alerts.height:,} cases to check, best first, with reasons",
         "model.toprank": "the model",
-        "rules.txt": "a short rule for each leaf, and the whole tree",
+        PAGE: "the model on a page, to read: red flags, then points for single columns",
         "history.csv": f"the {campaign.history.height:,} cases the model was trained on",
         "new.csv": f"the {campaign.new.height:,} cases of {campaign.year}, with their outcomes",
     }
-
-
-def rules_text(model: Any) -> str:
-    """Return all rules and the tree as text."""
-    return f"{model.to_text(max_rules=model.n_leaves_)}\n\n\nThe whole tree\n\n{model.to_text(tree=True)}\n"
 
 
 def _print_campaign(campaign: Campaign, info: dict[str, Any], alerts: polars.DataFrame, terminal: Terminal) -> None:
@@ -172,10 +165,8 @@ def _print_campaign(campaign: Campaign, info: dict[str, Any], alerts: polars.Dat
     terminal.hint(f"  {STRENGTHS}")
 
 
-def _print_judgement(
-    campaign: Campaign, interval: Any, table: dict[str, Any], rules: list[Rule], terminal: Terminal
-) -> None:
-    from toprank.cli.show import facts, gains_grid, interval_text, rules_list, rules_title
+def _print_judgement(campaign: Campaign, interval: Any, table: dict[str, Any], terminal: Terminal) -> None:
+    from toprank.cli.show import facts, gains_grid, interval_text
 
     base = float(campaign.new["fraud"].mean())  # type: ignore[arg-type]
     terminal.heading(f"What the ranking would have found in {campaign.year}, which was held out")
@@ -186,9 +177,22 @@ def _print_judgement(
         ("best possible", f"{campaign.optimal_average_precision:.3f}, known because the campaign is simulated"),
         ("in random order", f"{base:.3f}"),
     ]))  # fmt: skip
-    shown = rules[:RULES_SHOWN]
-    terminal.heading(rules_title(len(shown), len(rules)))
-    terminal.show(rules_list(shown))
+
+
+def _print_flags(model: Any, terminal: Terminal) -> None:
+    from rich.padding import Padding
+    from rich.text import Text
+
+    from toprank.cli.page import flags_text
+
+    title, text = flags_text(model)
+    terminal.heading(title)
+    terminal.show(text)
+    note = (
+        f"The points of all flags that hold add up; {model.card_.scale_text()}. Cases and hits: in training. Hit rate: "
+        f"to expect of new cases. Smaller points for single columns are on the whole page, {PAGE}."
+    )
+    terminal.show(Padding(Text(note, style="dim"), (0, 0, 0, 2)))
 
 
 def _print_next_steps(out: Path, files: dict[str, str], terminal: Terminal) -> None:
@@ -216,5 +220,6 @@ def next_commands(out: Path) -> list[str]:
         f"{program} describe {file('model.toprank')}",
         f"{program} topk {file('model.toprank')} {file('new.csv')} --k 20 --id case_id",
         f"{program} evaluate {file('model.toprank')} {file('new.csv')} --label fraud --amount amount",
-        f"{program} fit {file('history.csv')} --label fraud --id case_id --drop year,amount -o {file('mine.toprank')}",
+        f"{program} fit {file('history.csv')} --label fraud --id case_id --drop year,amount --model metaap "
+        f"-o {file('tree.toprank')}",
     ]

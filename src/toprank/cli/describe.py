@@ -51,7 +51,7 @@ def describe(
     ] = False,
     exact: Annotated[
         bool,
-        typer.Option("--exact", help="Models: print the full tree, one line per node, nothing shortened."),
+        typer.Option("--exact", help="Models: print the whole tree or page, nothing shortened."),
     ] = False,
     sep: Separator = None,
     encoding: Encoding = None,
@@ -109,7 +109,8 @@ def _describe_model(path: Path, terminal: Terminal, limits: _Limits) -> None:
     read = _read_tree(path, info, arrays, width, limits)
     rules = rules_shown(read.rules, width, limits.max_rules)
     found = {"kind": "model", "file": str(path), "info": info, "rules": [rule.to_dict() for rule in read.rules]}
-    terminal.finish(found | ({"scorecard": read.scorecard} if read.inside else {}))
+    found |= {"scorecard": read.scorecard} if read.inside else {}
+    terminal.finish(found | read.page_facts)
     _print_model(info, terminal, limits, inside=read.inside, card_shares=read.card_shares)
     if rules:
         terminal.heading(rules_title(len(rules), read.n_rules))
@@ -118,10 +119,12 @@ def _describe_model(path: Path, terminal: Terminal, limits: _Limits) -> None:
         terminal.heading(read.title)
         terminal.show(*read.lines)
     if read.page:
-        terminal.heading("The model")
-        terminal.show(read.page)
+        title, text = read.page
+        terminal.heading(title)
+        terminal.show(text)
     if not limits.all_facts:
         exact = "; --exact prints the whole tree" if entry_of(info["class"]).has_leaves else ""
+        exact = "; --exact prints every digit and category" if read.page else exact
         terminal.hint(f"\n`toprank describe {path} --all` shows more{exact}.")
 
 
@@ -209,7 +212,8 @@ def _print_model(
     terminal.show(model_card(info, more, is_chosen=is_chosen, card_shares=card_shares))
     if not limits.all_facts:
         return
-    shares, share_of = info["importances"], "share of gain"
+    shares = info["importances"]
+    share_of = "share of points" if entry_of(info["class"]).has_page else "share of gain"
     if card_shares is not None and not any(shares):
         shares, share_of = card_shares, "share of scorecard"
     has_shares = entry_of(info["class"]).has_leaves or any(shares)
@@ -287,7 +291,8 @@ class _Read:
     title: str = ""
     lines: list[str] = field(default_factory=list)
     card_shares: list[float] | None = None
-    page: str = ""
+    page: tuple[str, str] | None = None
+    page_facts: dict[str, Any] = field(default_factory=dict)
 
 
 def _read_tree(path: Path, info: dict[str, Any], arrays: dict[str, np.ndarray], width: int, limits: _Limits) -> _Read:
@@ -307,9 +312,11 @@ def _read_tree(path: Path, info: dict[str, Any], arrays: dict[str, np.ndarray], 
     from toprank.tree.structure import Tree, check_columns
 
     if entry_of(info["class"]).has_page:
+        from toprank.cli.page import page_facts, page_text
         from toprank.files.model_file import load
 
-        return _Read(page=load(path).to_text())
+        model = load(path)
+        return _Read(page=page_text(model, limits.max_rules), page_facts=page_facts(model))
     if info["figures"].get("n_trees") or not entry_of(info["class"]).has_leaves:
         return _Read()
     with damage_in(path):

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import inspect
+import shlex
 from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -28,7 +30,7 @@ from toprank.cli.options import (
     split_names,
 )
 from toprank.cli.terminal import WIDTH, Terminal
-from toprank.register import BY_COMMAND, entry_of
+from toprank.register import BY_COMMAND, DEFAULT, entry_of
 from toprank.words.counts import plural
 from toprank.words.nearest import did_you_mean
 
@@ -45,7 +47,7 @@ def fit(
     out: Annotated[Path, typer.Option("--out", "-o", metavar="FILE", help="Model file to write.")],
     id_columns: Ids = None,
     drop: Drop = None,
-    model: Annotated[str, typer.Option(metavar="NAME", help=f"{', '.join(BY_COMMAND)}.")] = "metaap",
+    model: Annotated[str, typer.Option(metavar="NAME", help=f"{', '.join(BY_COMMAND)}.")] = DEFAULT,
     budget: Annotated[
         str | None,
         typer.Option(metavar="CASES", help="How many cases can be checked: 500, or a share: 0.02, 2%."),
@@ -97,7 +99,7 @@ def fit(
     fit_with_progress(estimator, features, values, terminal)
     estimator.save(out)
     note_lone_column(estimator, features, values == pos_label, terminal)
-    report(estimator, out, quality_of(estimator), repeat_ids(id_columns), terminal)
+    report(estimator, out, quality_of(estimator), (label, repeat_ids(id_columns)), terminal)
 
 
 def read_history(
@@ -181,22 +183,21 @@ def check_settings(settings: dict[str, Any], columns: Sequence[str]) -> None:
 def fit_with_progress(
     estimator: Any, features: polars.DataFrame, values: np.ndarray, terminal: Terminal, **validation: Any
 ) -> None:
-    """Fit while a status line shows progress; `validation` is passed to `fit`."""
+    """Fit while a status line shows what is being done; `validation` is passed to `fit`."""
     from toprank.cli.columns import note_readings
+    from toprank.rankers.progress import reported_to
 
-    name = type(estimator).__name__
-    counts = hasattr(estimator, "verbose") and getattr(estimator, "cv", 0) is not None
-    if counts and terminal.shows_progress and not estimator.verbose:
-        # A forest counts trees and a curve folds on a line of their own, which a status line would overwrite.
-        estimator.set_params(verbose=1)
-        terminal.quiet, quiet = True, terminal.quiet
-        with terminal.working(name):
-            estimator.fit(features, values, **validation)
-        terminal.quiet = quiet
-        estimator.set_params(verbose=0)
-    else:
-        with terminal.working(f"Fitting {name} on {plural(features.height, 'case')}{compiling()}"):
-            estimator.fit(features, values, **validation)
+    name, first = type(estimator).__name__, compiling()
+    what = f"Fitting {name} on {plural(features.height, 'case')}{first}"
+    with terminal.working(what) as update, ExitStack() as stack:
+        stack.callback(estimator.set_params, **{each: getattr(estimator, each) for each in ("verbose", "n_jobs")
+                                                if hasattr(estimator, each)})  # fmt: skip
+        if getattr(estimator, "n_jobs", 1) is None:
+            estimator.set_params(n_jobs=-1)  # the same model, sooner
+        if hasattr(estimator, "verbose") and terminal.shows_progress:
+            estimator.set_params(verbose=1)
+            stack.enter_context(reported_to(lambda text: update(f"{name}: {text.removeprefix(f'{name}, ')}{first}")))
+        estimator.fit(features, values, **validation)
     note_readings(estimator, terminal)
 
 
@@ -208,7 +209,7 @@ def compiling() -> str:
 
     home = os.environ.get("NUMBA_CACHE_DIR") or str(Path(toprank._core.__file__).parent / "__pycache__")
     is_cached = next(Path(home).rglob("*.nbi"), None) is not None
-    return "" if is_cached else " (compiling the kernels, only once per environment)"
+    return "" if is_cached else " (first run: compiling too)"
 
 
 def quality_of(model: Any) -> dict[str, Any]:
@@ -228,8 +229,9 @@ def rules_of(model: Any) -> list[Rule]:
     return model.rule_list() if hasattr(model, "tree_") else []
 
 
-def report(model: Any, out: Path, judged: dict[str, Any], ids: str, terminal: Terminal) -> None:
-    """Print the fitted model and the suggested next command, with the option `ids`."""
+def report(model: Any, out: Path, judged: dict[str, Any], given: tuple[str, str], terminal: Terminal) -> None:
+    """Print the fitted model and the suggested next commands, with the label and the options --id as given."""
+    from toprank.cli.page import page_facts, page_text
     from toprank.cli.show import card_lines, model_card, rules_list, rules_shown, rules_title
     from toprank.export import CARD_TITLE, scorecard_summary
     from toprank.files.model_file import describe_model
@@ -245,6 +247,7 @@ def report(model: Any, out: Path, judged: dict[str, Any], ids: str, terminal: Te
             "rules": [rule.to_dict() for rule in shown],
             "info": info,
         }
+        | page_facts(model)
     )
     if terminal.quiet:
         return
@@ -258,15 +261,16 @@ def report(model: Any, out: Path, judged: dict[str, Any], ids: str, terminal: Te
         terminal.heading(rules_title(len(shown), model.tree_.n_leaves if card else len(rules)))
         terminal.show(rules_list(shown, width))
     if entry_of(model).has_page:
-        terminal.heading("The model")
-        terminal.show(model.to_text())
+        title, text = page_text(model)
+        terminal.heading(title)
+        terminal.show(text)
     if card and inside:
         terminal.heading(CARD_TITLE)
         terminal.show(*card_lines(card, width))
-    terminal.hint(
-        f"\nWrote {out} in {terminal.seconds:.1f} s. Next:\n"
-        f"  toprank topk {out} NEW_CASES.csv{_cases_option(model.budget)}{ids} -o alerts.csv"
-    )
+    label, ids = given
+    terminal.hint(f"\nWrote {out} in {terminal.seconds:.1f} s. Next:")
+    terminal.hint(f"  toprank topk {out} NEW_CASES.csv{_cases_option(model.budget)}{ids} -o alerts.csv")
+    terminal.hint(f"  toprank evaluate {out} CHECKED_CASES.csv --label {shlex.quote(label)}")
 
 
 def _cases_option(budget: int | float | None) -> str:

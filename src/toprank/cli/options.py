@@ -111,7 +111,7 @@ def parse_settings(given: Sequence[str] | None, parameters: Sequence[str], owner
         name, equals, value = text.partition("=")
         name = name.strip()
         if not equals:
-            raise InputError(f"--set needs name=value, got {text!r}. Hint: for example --set max_depth=3.")
+            raise InputError(f"--set needs name=value, got {text!r}. Hint: for example --set max_rules=10.")
         if name not in parameters:
             raise InputError(
                 f"{owner} has no parameter {name!r} (its parameters: {', '.join(parameters)})."

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich import box
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
+from rich.measure import Measurement
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
@@ -17,7 +18,7 @@ from toprank.export import fitting_rules, rule_figures, rule_lines, scorecard_li
 from toprank.register import entry_of
 from toprank.words.counts import count, plural
 from toprank.words.visible import visible
-from toprank.words.wrapping import wrapped
+from toprank.words.wrapping import GLUE, wrapped
 
 if TYPE_CHECKING:
     import numpy as np
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from toprank.tree.columns import Column
     from toprank.tree.scoring import Scoring
 
-STRENGTHS = "x2.1 before a reason: this value multiplies the odds of a hit by 2.1."
+STRENGTHS = "x2.1 before a reason: it multiplies the odds of a hit by 2.1."
 TIES = "About: cases with equal scores have no order; these figures are the mean over all orders."
 NUMBER = re.compile(r"[+-]?[0-9][0-9.,]*")
 CARD_COLUMNS = 8
@@ -78,6 +79,20 @@ class Facts:
                 yield Text.assemble((label.ljust(indent), "dim"), line)
 
 
+class Sentence:
+    """A text in a cell, wrapped as `Facts` are; the name of a column and its value stay on a line."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        for line in wrapped(self.text.replace(" = ", f"{GLUE}={GLUE}"), options.max_width):
+            yield Text(line)  # which wraps again where a line is still too wide
+
+    def __rich_measure__(self, console: Console, options: ConsoleOptions) -> Measurement:
+        return Measurement(min(20, options.max_width), len(self.text)).with_maximum(options.max_width)
+
+
 def facts(rows: Iterable[tuple[str, str]]) -> Facts:
     """Return names and values in two columns."""
     return Facts(rows)
@@ -114,9 +129,10 @@ def model_card(
     classes, positive = info["classes"]["values"], info["positive_index"]
     no_columns = "none: no column separates the cases" if entry_of(info["class"]).has_leaves else ""
     told = dict(info.get("facts", {}))
+    size_in_words = told.pop("size", "")
     size = curve_size(figures, is_chosen) if entry_of(info["class"]).kind == "curve" else model_size(figures)
     rows = [
-        ("size", size or told.pop("size", "")),
+        ("size", size or size_in_words),
         (
             "trained on",
             f"{plural(figures['n_cases'], 'case')}, {count(figures['n_positives'])} positive ({percent(rate)})",
@@ -272,7 +288,7 @@ def _reasons_cell(alert: dict[str, Any], carried: Sequence[str]) -> Table:
     for name, text in alert.items():
         if name.startswith("reason_") and name not in carried and text:
             strength = alert.get(name.replace("reason_", "strength_"))
-            table.add_row("" if strength is None else factor(strength), Text(visible(text, one_line=True)))
+            table.add_row("" if strength is None else factor(strength), Sentence(visible(text, one_line=True)))
     return table
 
 
@@ -291,7 +307,7 @@ def gains_grid(gains: dict[str, Any], n_cases: int) -> Group:
     rows = []
     for i, depth in enumerate(gains["depth"]):
         row = [
-            percent_short(depth / n_cases),
+            percent_short(depth, n_cases),
             count(depth),
             expected(gains["cumulative_positives"][i]),
             percent(gains["precision"][i]),
@@ -305,9 +321,13 @@ def gains_grid(gains: dict[str, Any], n_cases: int) -> Group:
     return Group(grid(columns, rows), *([Padding(Text(TIES, style="dim"), (0, 0, 0, 2))] if is_open else []))
 
 
-def percent_short(share: float) -> str:
-    """Return a round share: 1 %, 12.5 %."""
-    return f"{100 * share:.3g} %"
+def percent_short(n_first: float, n_cases: int) -> str:
+    """Return the shortest percentage that these first cases of a ranking are, rounded up: 1 %, 12.5 %."""
+    from toprank.metrics.at_k import cases_of_share
+
+    shares = [float(f"{n_first / n_cases:.{digits}g}") for digits in (1, 2, 3)]
+    fitting = (share for share in shares if cases_of_share(share, n_cases) == n_first)
+    return f"{100 * next(fitting, shares[-1]):.3g} %"
 
 
 def interval_text(interval: Any) -> str:

@@ -23,6 +23,9 @@ from toprank.words.visible import UNSAFE, visible
 WIDTH = 100
 """Width if the output is not a terminal and COLUMNS is not set."""
 
+FALSE_ALARM = "sklearn/utils/parallel.py"
+"""Where scikit-learn warns by mistake if two threads fit models: one reads filters that the other has just reset."""
+
 
 class SafeConsole(Console):
     """A console that escapes control characters in names, cells and files; only its own take effect."""
@@ -161,9 +164,12 @@ class Terminal:
             task = progress.add_task(what)
             yield lambda text: progress.update(task, description=text)
 
-    def _note_warning(self, message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
+    def _note_warning(
+        self, message: Warning | str, category: type[Warning], filename: str = "", *_: Any, **__: Any
+    ) -> None:
         left_out = getattr(message, "columns", ())
         is_told = getattr(message, "column", None) in self.noted_columns
+        is_told |= filename.replace("\\", "/").endswith(FALSE_ALARM)
         is_told |= bool(left_out) and self.noted_columns.issuperset(left_out)
         if issubclass(category, UserWarning) and not is_told:  # others are about code, not user data
             text = str(message)

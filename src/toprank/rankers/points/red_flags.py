@@ -44,7 +44,7 @@ from toprank.rankers.points.learning import LEAST_ROWS, Learned, Lesson, Limits,
 from toprank.rankers.points.score_text import meaning_of
 from toprank.rankers.points.shapes import refit
 from toprank.rankers.points.teaching import Teacher, soft_targets
-from toprank.rankers.progress import progress
+from toprank.rankers.progress import progress, stage
 from toprank.rankers.unseen import Fold, HeldOut, Unseen, by_folds, held_out_folds
 from toprank.rankers.validation import check_known_labels, check_labels, check_two_labels, warn_of_light_weights
 from toprank.words.counts import plural
@@ -197,14 +197,17 @@ class RedFlags(Ranker):
             for fold in held_out_folds(lesson.cases(), self.cv, self.random_state, len(lesson))
         ]
         seed = check_random_state(0 if self.random_state is None else self.random_state).randint(2**31)
+        stage("the teacher predicts each case from others", self.verbose > 0 and self.teacher is not None)
         target, targets = self._targets(lesson, folds, data.is_categorical, threads)
         parts = []
-        for fold, own in progress(list(zip(folds, targets, strict=True)), len(folds), "folds", self.verbose > 0):
+        taught = list(zip(folds, targets, strict=True))
+        for fold, own in progress(taught, len(folds), "rules in folds", self.verbose > 0):
             model = self._model(
                 learn(lesson.take(fold.inside), own[fold.inside], self._limits, direction, seed, threads)
             )
             part = HeldOut.from_fold(lesson.cases(), fold, model.decision_function)
             parts.append(part if lesson.X is data.X else replace(part, rows=None))  # rows of the lesson, not the table
+        stage("rules and points from all cases", self.verbose > 0)
         learned = learn(lesson, target, self._limits, direction, seed, threads)
         n_present = len(data.X) if data.weight is None else np.count_nonzero(data.weight)
         if n_present > SEARCH_ROWS and lesson.X is not data.X:

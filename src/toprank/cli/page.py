@@ -1,0 +1,46 @@
+"""Models that fit on a page, as the commands show them: the page, its red flags alone, and all of it as data."""
+
+from __future__ import annotations
+
+from copy import copy
+from typing import Any
+
+from toprank.register import entry_of
+
+
+def page_facts(model: Any) -> dict[str, Any]:
+    """Return a model on a page as plain values; nothing for other models.
+
+    A score is the base, plus the points of the rules that hold, plus the points of the values of a case.
+    """
+    if not entry_of(model).has_page:
+        return {}
+    from toprank.rankers.points.card_text import card_columns
+
+    card = model.card_
+    table = card_columns(card, model.columns_, [shape.feature for shape in card.shapes])
+    return {
+        "base": card.base,
+        "rules": [flag.to_dict() for flag in getattr(model, "flags_", ())],
+        "scorecard": [dict(zip(table, row, strict=True)) for row in zip(*table.values(), strict=True)],
+        "page": model.to_text(),
+    }
+
+
+def page_text(model: Any, max_rules: int | None = None) -> tuple[str, str]:
+    """Return a title and the page of a model, with at most `max_rules` rules."""
+    n = len(getattr(model, "flags_", ()))
+    if max_rules is None or max_rules >= n:
+        return "The model", model.to_text()
+    first = copy(model)
+    first.flags_ = model.flags_.take(range(max_rules))
+    return f"The model, with the first {max_rules:,} of {n:,} rules", first.to_text()
+
+
+def flags_text(model: Any) -> tuple[str, str]:
+    """Return a title and the red flags of a model without its card; the page if it has none."""
+    if not len(getattr(model, "flags_", ())):
+        return page_text(model)
+    from toprank.rankers.points.flag_text import flag_lines
+
+    return "The red flags of the model", "\n".join(flag_lines(model.flags_, model.rates_.is_for_new_cases))
