@@ -16,7 +16,7 @@ OF_EVERY_CLASS = {
 
 
 def sklearn_checks(estimators, expected_failures, only=None, still_fail=()):
-    """Yield (estimator, check) for every check, or for those whose names are in `only`.
+    """Yield (estimator, check) for every check; those whose names are not in `only` are slow tests.
 
     `expected_failures(estimator)` returns reasons by name of check. Such a check is run on estimators of the classes
     `still_fail` alone, to see that it still fails.
@@ -25,7 +25,9 @@ def sklearn_checks(estimators, expected_failures, only=None, still_fail=()):
         reasons = expected_failures(estimator)
         for _, check in estimator_checks_generator(estimator):
             name = check.func.__name__
-            if (only is not None and name not in only) or (name in reasons and not isinstance(estimator, still_fail)):
+            if name in reasons and not isinstance(estimator, still_fail):
                 continue
             marks = [pytest.mark.xfail(reason=reasons[name], strict=True)] if name in reasons else []
+            if only is not None and name not in only:
+                marks.append(pytest.mark.slow)
             yield pytest.param(estimator, check, marks=marks, id=f"{type(estimator).__name__}-{name}")
