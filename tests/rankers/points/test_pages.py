@@ -154,7 +154,7 @@ def test_a_page_without_rates_of_new_cases_says_so():
     rates = HitRates([-30, 25], [0.001, 0.6], [1000, 10], 2.0, "training", np.nan, np.nan)
     meaning = Meaning("points are log-odds", rates, Cutoff(50, 52, 12.0, 0.5), 10_000, 120, True)
     text = re.sub(r"\s+", " ", page(FLAGS, CARD, COLUMNS, meaning))
-    assert "hit rate at this score, in training (optimistic)" in text
+    assert "training rate at this score" in text
     assert "in training 50.0 % were hits, 1.2 % overall; expect fewer." in text
     assert "training rate: hits / cases" in text
     assert "estimate for new cases" not in text

@@ -19,6 +19,7 @@ import numpy as np
 
 from toprank._core.threads import Threads
 from toprank.errors import InputError
+from toprank.rankers.neighbours.gpu import check_gpu
 from toprank.rankers.neighbours.search import Neighbours, PointSet, algorithm_for, mapped
 from toprank.rankers.neighbours.space import FARTHEST
 
@@ -94,6 +95,8 @@ class CaseSet:
         own = is_own & is_known
         has_weight = weight is not None and bool(np.any(weight[is_known] != 1.0))
         places = points[own]
+        if algorithm == "gpu":
+            check_gpu(metric)
         found = PointSet(mapped(places, components), metric=metric, algorithm=algorithm, seed=seed)
         return cls(found, places, weight[own] if has_weight and weight is not None else None, rows[own])
 

@@ -88,7 +88,7 @@ class MLFP(TransformerMixin, NeighbourRanker):
         How numbers are scaled: to mean 0 and deviation 1, to [-1, 1], or not at all.
     category_distance : float, default 2.0
         Distance of two different categories. Missing values: see `toprank.rankers.neighbours.space`.
-    algorithm : {"auto", "kd_tree", "brute", "approximate"}, default "auto"
+    algorithm : {"auto", "kd_tree", "brute", "gpu", "approximate"}, default "auto"
         How neighbours are searched when cases are scored; see `GammaKNN`. Triplets are always exact.
     cv : int, splitter, iterable of splits or None, default 5
         Folds that give the hit rates of new cases: each learns its own metric. None is 5 folds; 0 none: then rates are

@@ -2,8 +2,9 @@
 
 Whatever finds the neighbours, `_core/distances.py` computes their distances: all searches that find the same
 neighbours return the same bits, for one query and for many. Exact searches are a KD-tree where there are few
-dimensions and blocked brute force otherwise. The approximate search follows a graph of near neighbours that pynndescent
-builds once; the graph is plain integers, so a model file keeps it, and every search starts at the same points.
+dimensions and blocked brute force otherwise, on a GPU if asked for. The approximate search follows a graph of near
+neighbours that pynndescent builds once; the graph is plain integers, so a model file keeps it, and every search starts
+at the same points.
 """
 
 from __future__ import annotations
@@ -20,11 +21,12 @@ from toprank._core.distances import along_graph, brute_force, count_within, map_
 from toprank._core.screening import nearest_candidates, screen
 from toprank._core.threads import Threads, cut_evenly
 from toprank.errors import InputError
+from toprank.rankers.neighbours.gpu import GROUPS, Screen, cupy_or_why, relative_error
 
 METRICS = {"euclidean": 2, "manhattan": 1}
 """Powers of the differences that distances add up, by name of the metric."""
 
-ALGORITHMS = ("auto", "kd_tree", "brute", "approximate")
+ALGORITHMS = ("auto", "kd_tree", "brute", "gpu", "approximate")
 
 KD_POINTS = 400
 """A KD-tree is faster than brute force from about this many points times 2 ** dimensions on (measured)."""
@@ -92,9 +94,9 @@ class PointSet:
     ----------
     points : float64 array of shape (m, d)
     metric : {"euclidean", "manhattan"}
-    algorithm : {"auto", "kd_tree", "brute", "approximate"}
-        "auto" is exact: a KD-tree where it is faster, or else brute force. "approximate" still searches sets of at most
-        20,000 points exactly.
+    algorithm : {"auto", "kd_tree", "brute", "gpu", "approximate"}
+        "auto" is exact: a KD-tree where it is faster, or else brute force. "gpu" is brute force on a GPU, or without
+        one where there is none. "approximate" still searches sets of at most 20,000 points exactly.
     seed : int
         Of the graph of the approximate search.
     graph : int32 array of shape (m, g) or None
@@ -136,6 +138,10 @@ class PointSet:
     def __len__(self) -> int:
         return len(self.points)
 
+    def __getstate__(self) -> dict[str, Any]:
+        # The machine that reads it may have no GPU.
+        return {name: value for name, value in vars(self).items() if name != "_on_gpu"}
+
     def nearest(self, queries: np.ndarray, k: int, threads: Threads, left_out: np.ndarray | None = None) -> Neighbours:
         """Return the k nearest points of each query.
 
@@ -152,15 +158,17 @@ class PointSet:
         queries = np.ascontiguousarray(queries, np.float64)
         left_out = np.full(n, -1) if left_out is None else left_out.astype(np.int64)
         distance, position = np.empty((n, k)), np.empty((n, k), np.int64)
-        search = {"kd_tree": self._by_tree, "brute": self._by_brute_force, "approximate": self._by_graph}[
-            self.algorithm
-        ]
+        search = {
+            "kd_tree": self._by_tree, "brute": self._by_brute_force, "gpu": self._by_brute_force,
+            "approximate": self._by_graph,
+        }[self.algorithm]  # fmt: skip
+        n_parts = 1 if self._on_gpu is not None else threads.n_threads
 
         def run(part: slice) -> None:
             search(queries[part], left_out[part], distance[part], position[part])
 
         with linear_algebra().limit(limits=1, user_api="blas"):  # the threads are ours
-            threads.run(run, cut_evenly(n, threads.n_threads, CHUNK))
+            threads.run(run, cut_evenly(n, n_parts, CHUNK))
         return Neighbours(np.sqrt(distance) if self.power == 2 else distance, position)
 
     def count_within(
@@ -205,10 +213,12 @@ class PointSet:
         self, queries: np.ndarray, left_out: np.ndarray, distance: np.ndarray, position: np.ndarray
     ) -> None:
         k = distance.shape[1]
-        is_screened = self.power == 2 and k <= SCREEN_K and queries.size and self.points.size >= SCREEN_SIZE
+        most = SCREEN_K if self._on_gpu is None else GROUPS
+        is_screened = self.power == 2 and k <= most and queries.size and self.points.size >= SCREEN_SIZE
         if is_screened and self._is_in_range:
-            for start in range(0, len(queries), SCREEN_QUERIES):
-                part = slice(start, start + SCREEN_QUERIES)
+            size = SCREEN_QUERIES if self._on_gpu is None else len(queries)
+            for start in range(0, len(queries), size):
+                part = slice(start, start + size)
                 self._by_screening(queries[part], left_out[part], distance[part], position[part])
         else:
             brute_force(queries, self._by_feature, left_out, self.power, distance, position)
@@ -238,6 +248,12 @@ class PointSet:
         scaled = self.points * self._unit
         return np.einsum("ij,ij->i", scaled, scaled)
 
+    @cached_property
+    def _on_gpu(self) -> Screen | None:
+        """The points on a GPU, if that is where they are searched."""
+        xp = cupy_or_why()[0] if self.algorithm == "gpu" and self.power == 2 else None
+        return None if xp is None else Screen(self._single, self._squares, xp)
+
     def _by_screening(
         self, queries: np.ndarray, left_out: np.ndarray, distance: np.ndarray, position: np.ndarray
     ) -> None:
@@ -247,15 +263,23 @@ class PointSet:
             scaled = queries * self._unit
             square = np.einsum("ij,ij->i", scaled, scaled)
         is_large = ~(square < LARGEST)  # its product would overflow
+        square = np.where(is_large, 0.0, square)
         single = np.where(is_large[:, None], 0.0, scaled).astype(np.float32)
-        slack = (d + 16) * float(single_precision.eps)
         floor = 4 * d * float(single_precision.tiny) * (1 + np.sqrt(square))
         upper, room = np.full((n, k), np.inf), 4 * k + SCREEN_ROOM
-        low, candidate = np.empty((n, room)), np.empty((n, room), np.int64)
-        n_candidates = np.where(is_large, room + 1, 0)
-        for start in range(0, len(self.points), SCREEN_POINTS):
-            product = single @ self._single[:, start : start + SCREEN_POINTS]
-            screen(product, square, self._squares, slack, floor, left_out, start, upper, low, candidate, n_candidates)
+        if self._on_gpu is not None:
+            candidate, n_candidates = self._on_gpu.candidates(single, square, floor, left_out, k, room)
+            n_candidates[is_large] = room + 1
+            low = np.zeros((n, room))
+        else:
+            low, candidate = np.empty((n, room)), np.empty((n, room), np.int64)
+            n_candidates = np.where(is_large, room + 1, 0)
+            slack = relative_error(d)
+            for start in range(0, len(self.points), SCREEN_POINTS):
+                product = single @ self._single[:, start : start + SCREEN_POINTS]
+                screen(
+                    product, square, self._squares, slack, floor, left_out, start, upper, low, candidate, n_candidates
+                )
         nearest_candidates(queries, self.points, low, candidate, n_candidates, upper, distance, position)
         for i in np.flatnonzero(n_candidates > room):
             one = slice(i, i + 1)
@@ -286,7 +310,7 @@ def algorithm_for(shape: tuple[int, ...], wanted: str) -> str:
     m, d = shape
     if wanted == "approximate" and m > EXACT_POINTS:
         return "approximate"
-    if wanted in ("kd_tree", "brute"):
+    if wanted in ("kd_tree", "brute", "gpu"):
         return wanted if d and m else "brute"
     return "kd_tree" if d > 0 and m >= KD_POINTS * 2.0**d else "brute"
 

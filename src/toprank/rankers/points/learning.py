@@ -141,15 +141,15 @@ class School:
             return []
         rules: list[BinRule] = []
         while len(rules) < self._limits.max_rules:
-            self._expect(self.refit(rules))
+            self._expect(rules)
             found = self._next_rule(rules)
             if found is None or self._n_conditions([*rules, found]) > self._limits.max_total_conditions:
                 break
             rules.append(found)
         return self.prune(self._searched_again(rules), [])[0]
 
-    def _expect(self, points: Refit) -> None:
-        self._search.expect(1.0 / (1.0 + np.exp(-points.score)))
+    def _expect(self, rules: Sequence[BinRule]) -> None:
+        self._search.expect(1.0 / (1.0 + np.exp(-self.refit(rules).score)), rules)
 
     def _next_rule(self, rules: Sequence[BinRule]) -> BinRule | None:
         """The best new rule, or the best rule inside one of the rules."""
@@ -169,7 +169,7 @@ class School:
         for place, rule in enumerate(rules):
             if rule.parent is not None or id(rule) in parents:
                 continue
-            self._expect(self.refit([*rules[:place], *rules[place + 1 :]]))
+            self._expect([*rules[:place], *rules[place + 1 :]])
             other = self._search.best_rule()
             trial = rules if other is None else [*rules[:place], other, *rules[place + 1 :]]
             is_allowed = self._n_conditions(trial) <= self._limits.max_total_conditions

@@ -128,10 +128,11 @@ class RuleSearch:
         self._price = self._prices()
         self.all_rows = np.arange(len(table), dtype=np.int32)
         self._values = np.zeros((len(table), 4), np.int64)
+        self._known: Sequence[BinRule] = ()
 
-    def expect(self, rate: np.ndarray) -> None:
-        """Set the rate that the present model expects of each row, float64 (n,)."""
-        self._values = self._fixed(self._target, rate, self._is_positive)
+    def expect(self, rate: np.ndarray, known: Sequence[BinRule] = ()) -> None:
+        """Set the rate that the present model expects of each row, float64 (n,), and its rules, which are not new."""
+        self._values, self._known = self._fixed(self._target, rate, self._is_positive), known
 
     def _fixed(self, target: np.ndarray, rate: np.ndarray, is_positive: np.ndarray) -> np.ndarray:
         """Channels of the sums in fixed point."""
@@ -261,12 +262,17 @@ class RuleSearch:
                 if rule.key not in seen:
                     seen.add(rule.key)
                     beam.append(self._with_rows(rule, every[i].rule.rows, [f]))
-            leader = max(beam, key=lambda rule: rule.value, default=None)
+            leader = max((rule for rule in beam if self._is_new(rule)), key=lambda rule: rule.value, default=None)
             if leader is not None and (best is None or leader.value > best.value):
                 best = leader
         if best is None or best.value <= 0:
             return None
-        return self._refined(best, start, values, either_sign)
+        refined = self._refined(best, start, values, either_sign)
+        return refined if self._is_new(refined) else best
+
+    def _is_new(self, rule: BinRule) -> bool:
+        """Whether no rule of the model holds for the same rows: points held back by the penalty are not news."""
+        return not any(np.array_equal(rule.rows, other.rows) for other in self._known)
 
     def _offers(self, found: Candidates) -> list[tuple[float, int, int]]:
         """Value, feature and slot of each condition that the rule has room for."""

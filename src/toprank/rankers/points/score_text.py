@@ -92,10 +92,10 @@ def rate_lines(rates: HitRates, width: int = 100) -> list[str]:
     """
     scores = round_scores(rates)
     above = np.interp(scores, rates.score, rates.above) / rates.n_cases
-    whose = "new cases" if rates.is_for_new_cases else "in training (optimistic)"
+    title = "hit rate at this score, new cases" if rates.is_for_new_cases else "training rate at this score"
     rows = [
         ("score", [number_text(score) for score in scores.tolist()]),
-        (f"hit rate at this score, {whose}", [rate_text(rate) for rate in rates.at(scores).tolist()]),
+        (title, [rate_text(rate) for rate in rates.at(scores).tolist()]),
         ("cases with this score or more", [rate_text(share) for share in above.tolist()]),
     ]
     room = max(len(title) for title, _ in rows)

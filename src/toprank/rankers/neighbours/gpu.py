@@ -1,0 +1,163 @@
+"""Brute force on a GPU: which points may be among the nearest of each query.
+
+Two passes of matrix products in single precision, with the error bounds of `_core/screening.py`, leave a few candidates
+per query. Their distances are computed where all others are, so a search on a GPU returns the same bits as any other.
+
+1. Points are dealt into groups, and each group tells the smallest upper bound of a distance in it. The k-th smallest of
+   these is at least the distance of the k-th nearest point: k groups have a point within it.
+2. Points whose lower bound is within it are candidates.
+
+CuPy has the functions of NumPy, so any module with these can do the work.
+"""
+
+from __future__ import annotations
+
+import os
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from toprank.errors import InputError
+
+QUERIES, POINTS = 1_024, 32_768
+"""Queries and points per matrix product, 128 MiB."""
+
+GROUPS = 1_024
+"""Groups of points, and so most neighbours that can be asked for."""
+
+TF32 = 2.0**-10
+"""Precision of products in TensorFloat-32, which CuPy uses if CUPY_TF32 is 1."""
+
+
+@cache
+def cupy_or_why() -> tuple[Any, str]:
+    """Return CuPy and "", or None and why it cannot be used."""
+    try:
+        import cupy
+
+        if cupy.cuda.runtime.getDeviceCount() > 0:
+            return cupy, ""
+    except ImportError:
+        return None, "the package cupy is not installed"
+    except Exception as error:  # whatever a missing or old driver raises
+        return None, f"CUDA says: {error}"
+    return None, "CUDA finds no GPU"
+
+
+def check_gpu(metric: str) -> None:
+    """Raise InputError if distances of a metric cannot be searched on a GPU here."""
+    _, why = cupy_or_why()
+    if why:
+        raise InputError(
+            f"algorithm='gpu' needs a GPU of NVIDIA and the package cupy, but {why}. "
+            "Hint: pip install cupy-cuda12x (or 13x, as your driver is), or use algorithm='auto': it finds the same."
+        )
+    if metric != "euclidean":
+        raise InputError(
+            f"algorithm='gpu' searches by Euclidean distances, but metric is {metric!r}. Hint: use algorithm='auto'."
+        )
+
+
+def relative_error(d: int) -> float:
+    """Bound of the relative error of squared distances in d dimensions, by products in single precision."""
+    return (d + 16) * float(np.finfo(np.float32).eps)
+
+
+class Screen:
+    """Points on a GPU, in single precision.
+
+    Parameters
+    ----------
+    points : float32 array of shape (d, m)
+        With norms of at most 1.
+    square : float64 array of shape (m,)
+        Squared norms before they were rounded.
+    xp : module
+        CuPy, or another one with the functions of NumPy.
+    """
+
+    def __init__(self, points: np.ndarray, square: np.ndarray, xp: Any):
+        self._xp, (self._d, self._m) = xp, points.shape
+        self._points, self._square = xp.asarray(points), xp.asarray(square.astype(np.float32))
+
+    @property
+    def slack(self) -> float:
+        """Bound of the relative error of squared distances."""
+        return relative_error(self._d) + (4 * TF32 if os.environ.get("CUPY_TF32") == "1" else 0.0)
+
+    def candidates(
+        self, queries: np.ndarray, square: np.ndarray, floor: np.ndarray, left_out: np.ndarray, k: int, room: int
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return the points that may be among the k nearest, int64 (n, room), and how many, int64 (n,).
+
+        They are in increasing order; a query that has more than fit counts room + 1.
+
+        Parameters
+        ----------
+        queries : float32 array of shape (n, d)
+        square : float64 array of shape (n,)
+            Squared norms of the queries.
+        floor : float64 array of shape (n,)
+            Bound of the absolute error.
+        left_out : int64 array of shape (n,)
+            A point that the query must not find; -1 for none.
+        k : int, at most GROUPS
+        room : int
+            Candidates kept per query.
+        """
+        n = len(queries)
+        position, count = np.full((n, room), -1, np.int64), np.zeros(n, np.int64)
+        for start in range(0, n, QUERIES):
+            part = slice(start, start + QUERIES)
+            self._of_block(queries[part], square[part], floor[part], left_out[part], k, position[part], count[part])
+        return position, count
+
+    def _of_block(
+        self,
+        queries: np.ndarray,
+        square: np.ndarray,
+        floor: np.ndarray,
+        left_out: np.ndarray,
+        k: int,
+        position: np.ndarray,
+        count: np.ndarray,
+    ) -> None:
+        """Write the candidates of some queries."""
+        xp, (n, room) = self._xp, position.shape
+        block = xp.asarray(queries), xp.asarray(square.astype(np.float32))[:, None], left_out
+        smallest = xp.full((n, GROUPS), np.inf, np.float32)
+        for start in range(0, self._m, POINTS):
+            bound = self._bounds(block, start, 1.0 + self.slack)
+            n_whole = bound.shape[1] // GROUPS * GROUPS
+            if n_whole:
+                grouped = bound[:, :n_whole].reshape(n, -1, GROUPS).min(axis=1)
+                smallest = xp.minimum(smallest, grouped)
+            rest = bound.shape[1] - n_whole
+            smallest[:, :rest] = xp.minimum(smallest[:, :rest], bound[:, n_whole:])
+        most = xp.partition(smallest, k - 1, axis=1)[:, k - 1]
+        most = (most + 2.0 * xp.asarray(floor.astype(np.float32)))[:, None]
+        most = xp.minimum(most, np.finfo(np.float32).max)  # points left out are infinitely far
+        for start in range(0, self._m, POINTS):
+            is_near = self._bounds(block, start, 1.0 - self.slack) <= most
+            found = count + _on_host(is_near.sum(axis=1))
+            is_near &= xp.asarray(found <= room)[:, None]  # what has too many is not worth a list
+            row, at = (_on_host(each) for each in xp.nonzero(is_near))
+            place = count[row] + np.arange(len(row)) - np.searchsorted(row, row)
+            position[row, place] = at + start
+            count[:] = np.where(found > room, room + 1, found)
+
+    def _bounds(self, block: tuple[Any, Any, np.ndarray], start: int, factor: float) -> Any:
+        """Return (|x|^2 + |p|^2) * factor - 2 x . p for queries x and points p from `start` on."""
+        queries, square, left_out = block
+        bound = queries @ self._points[:, start : start + POINTS]
+        bound *= -2.0
+        bound += (square + self._square[start : start + POINTS]) * np.float32(factor)
+        row = np.flatnonzero((left_out >= start) & (left_out < start + bound.shape[1]))
+        bound[self._xp.asarray(row), self._xp.asarray(left_out[row] - start)] = np.inf
+        return bound
+
+
+def _on_host(array: Any) -> np.ndarray:
+    """Return an array of NumPy."""
+    return array.get() if hasattr(array, "get") else array
