@@ -14,6 +14,7 @@ import pytest
 
 import toprank
 from cli_files import N_CASES, QUICK_FLAGS, case_lines, fit_cases, run, write_cases
+from toprank import MLFP, CostTree, RankingTree
 from toprank.cli.fit import make_estimator
 from toprank.register import BY_COMMAND, DEFAULT
 
@@ -180,6 +181,24 @@ def test_fit_says_how_the_quality_was_found(folder, tmp_path):
     assert "training rate" not in said
     forest = ("--model", "metaap-forest", "--set", "n_estimators=3")
     assert "on new cases, estimated out of bag; a random order has 0.083" in " ".join(run(*common, *forest).out.split())
+
+
+def test_fit_takes_names_of_models_for_parameters_that_are_models(folder, tmp_path):
+    common = ("fit", folder / "history.csv", "--label", "fraud", "--id", "case_id", "--cv", 0)
+    given = {
+        "red-flags": ("teacher", "tree", RankingTree),
+        "gamma-knn": ("metric", "mlfp", MLFP),
+        "stacked": ("rankers", "tree, cost-tree", [RankingTree, CostTree]),
+    }
+    for model, (parameter, names, expected) in given.items():
+        path = tmp_path / f"{model}.toprank"
+        done = run(*common, "--model", model, "--set", f"{parameter}={names}", "-o", path)
+        assert done.code == 0, done.err
+        found = getattr(toprank.load(path), parameter)
+        assert [type(each) for each in found] == expected if parameter == "rankers" else isinstance(found, expected)
+    done = run(*common, "--model", "sgbap", "--set", "init=metap", "-o", tmp_path / "m.toprank")
+    assert done.code == 2
+    assert "init of --set must be the name of a model, as for --model, got 'metap'. Hint: did you mean" in done.err
 
 
 def test_fit_takes_words_as_outcomes(tmp_path):

@@ -258,6 +258,8 @@ def _print_columns(info: dict[str, Any], shares: list[tuple[str, list[float]]], 
 
 def _parameter(value: Any) -> Any:
     """Return a parameter of a model file as Python code; for a ranker only what differs from its defaults."""
+    if isinstance(value, list):
+        return f"[{', '.join(str(_parameter(each)) for each in value)}]"
     if not isinstance(value, dict):
         return repr(value) if isinstance(value, str) else value
     if "ranker" not in value:

@@ -40,6 +40,9 @@ if TYPE_CHECKING:
     from toprank.cli.csv_text import CsvFormat
     from toprank.explain import Rule
 
+TAKE_A_MODEL = ("init", "teacher", "base", "metric")
+"""Parameters that take a model, which --set knows by its name for --model; `rankers` takes several."""
+
 
 def fit(
     history: Annotated[Path, typer.Argument(metavar="FILE", help="Past cases: CSV, TSV or Parquet.")],
@@ -152,7 +155,29 @@ def make_estimator(
             "Hint: leave --cv out."
         )
     check_settings(chosen, columns)
-    return estimator(**(chosen | parameters))
+    return estimator(**(with_models(chosen) | parameters))
+
+
+def with_models(settings: dict[str, Any]) -> dict[str, Any]:
+    """Return settings with models in place of their names, where a parameter takes models: --set init=metaap-forest."""
+
+    def model_of(parameter: str, name: Any) -> Any:
+        if not isinstance(name, str):
+            return name
+        if name not in BY_COMMAND:
+            if hint := did_you_mean(name, BY_COMMAND):
+                raise InputError(
+                    f"{parameter} of --set must be the name of a model, as for --model, got {name!r}.{hint}"
+                )
+            return name  # another word that the parameter knows
+        estimator = BY_COMMAND[name].load()
+        takes_seed = "random_state" in inspect.signature(estimator).parameters
+        return estimator(random_state=0) if takes_seed else estimator()
+
+    made = {name: model_of(name, settings[name]) for name in TAKE_A_MODEL if name in settings}
+    if isinstance(names := settings.get("rankers"), str):
+        made["rankers"] = [model_of("rankers", name.strip()) for name in names.split(",")]
+    return settings | made
 
 
 def check_settings(settings: dict[str, Any], columns: Sequence[str]) -> None:
