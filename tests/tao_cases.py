@@ -31,8 +31,10 @@ def make_problem(X, label, costs, alpha=0.5, is_oblique=True, weight=None, n_cat
     presorted = Presorted(X, n_categories)
     weights = integer_weights(np.zeros(len(X), bool), weight)
     is_categorical = (n_categories > 0).astype(np.uint8)
-    rows = DistinctRows.of(X, label, weights, is_categorical, lambda f: (presorted.codes[f], int(presorted.n_codes[f])))
-    return CostProblem.of(rows, np.asarray(costs, float), alpha, is_oblique)
+    rows = DistinctRows.from_rows(
+        X, label, weights, is_categorical, lambda f: (presorted.codes[f], int(presorted.n_codes[f]))
+    )
+    return CostProblem.from_costs(rows, np.asarray(costs, float), alpha, is_oblique)
 
 
 @st.composite

@@ -190,7 +190,7 @@ PUBLIC = ["toprank", "toprank.datasets", "toprank.distributed", "toprank.drift",
           "toprank.metrics", "toprank.plots", "toprank.workflow"]  # fmt: skip
 HELD_OR_RETURNED = ["toprank.tree.structure.Tree", "toprank.tree.columns.Column", "toprank.tree.bin_mapper.BinMapper",
                     "toprank.budget.Cutoff", "toprank.explain.Explanation", "toprank.explain.VoteExplanation",
-                    "toprank.explain.Dependence", "toprank.rankers.curve.choice.Selection"]  # fmt: skip
+                    "toprank.explain.Dependence", "toprank.rankers.curve.selection.Selection"]  # fmt: skip
 """What rankers keep and return, though nobody has to import it."""
 
 

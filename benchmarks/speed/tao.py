@@ -71,7 +71,7 @@ class CostPath:
 
     def problem(self, step: int) -> CostProblem:
         """The problem of one cost of the path."""
-        return CostProblem.of(self.rows, self._costs(step), ALPHA, is_oblique=True, threads=self.threads)
+        return CostProblem.from_costs(self.rows, self._costs(step), ALPHA, is_oblique=True, threads=self.threads)
 
     def _costs(self, step: int) -> np.ndarray:
         return np.array([[0.0, self.base_cost * 1.5**step], [1.0, 0.0]])

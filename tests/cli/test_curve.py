@@ -53,7 +53,7 @@ def fitted(folder):
     return model.fit(table.drop("fraud"), table["fraud"].to_numpy())
 
 
-def test_without_a_wish_the_points_the_base_tree_and_how_to_choose(folder, fitted):
+def test_without_a_target_the_points_the_base_tree_and_how_to_choose(folder, fitted):
     printed = (folder / "printed.txt").read_text(encoding="utf-8")
     lines = printed.splitlines()
     assert lines[0] == "Cost-optimal curve of history.csv"
@@ -82,7 +82,7 @@ def test_the_file_holds_what_the_library_learns(folder, fitted):
 
 
 @pytest.mark.parametrize(
-    ("options", "wish", "why"),
+    ("options", "target", "why"),
     [
         (("--k", "20"), {"k": 20}, "in the order of the curve"),
         (("--k", "5%"), {"k": 0.05}, "in the order of the curve"),
@@ -93,21 +93,21 @@ def test_the_file_holds_what_the_library_learns(folder, fitted):
         (("--max-leaves", 2), {"max_leaves": 2}, "this small"),
     ],
 )
-def test_a_saved_curve_chooses_as_the_library_does(folder, fitted, options, wish, why):
-    expected = fitted.select(**wish)
+def test_a_saved_curve_chooses_as_the_library_does(folder, fitted, options, target, why):
+    expected = fitted.select(**target)
     done = run("curve", folder / "curve.toprank", *options)
     assert (done.code, done.err) == (0, "")
-    assert f"\nChosen: {expected.wish}\n  tree          point {expected.position}, " in done.out
-    reason = "cut           the first" if expected.cut else f"because       {'its' if 'cost_ratio' in wish else 'it'}"
+    assert f"\nChosen: {expected.target}\n  tree          point {expected.position}, " in done.out
+    reason = "cut           the first" if expected.cut else f"because       {'its' if 'cost_ratio' in target else 'it'}"
     assert f"  {reason} " in done.out
     assert why in " ".join(done.out.split())
     assert "Keep the choice with -o" in done.out
     marks = [line for line in done.out.splitlines() if line.endswith("  chosen")]
     assert [int(line.split()[0]) for line in marks] == [expected.position]
-    if wish not in ({"k": 20}, {"cost_ratio": 0.5, "max_leaves": 3}):
-        return  # the same dictionary is printed, whatever was wished
+    if target not in ({"k": 20}, {"cost_ratio": 0.5, "max_leaves": 3}):
+        return  # the same dictionary is printed, whatever the target
     found = json.loads(run("curve", folder / "curve.toprank", *options, "--json").out)
-    assert (found["chosen"]["point"], found["chosen"]["wish"]) == (expected.position, expected.wish)
+    assert (found["chosen"]["point"], found["chosen"]["target"]) == (expected.position, expected.target)
     assert found["chosen"]["recall"]["value"] == expected.recall.value
     assert [rule["rule"] for rule in found["rules"]] == [rule.text() for rule in positive_rules(expected.tree)]
 
@@ -164,7 +164,7 @@ def test_changes_between_two_budgets(folder, fitted):
     assert [change.to_dict()["rule"] for change in changes] == fitted.diff(few, many)["rule"].to_list()
     done = run("curve", folder / "curve.toprank", "--k", 128, "--from-k", 52)
     assert (done.code, done.err) == (0, "")
-    title = f"What changes from the tree for {few.wish} (point {few.position}), with figures on the training cases"
+    title = f"What changes from the tree for {few.target} (point {few.position}), with figures on the training cases"
     words = " ".join(done.out.split())  # the title is longer than a line
     assert f"{title} {changes_summary(changes)} {changes[0].kind}: " in words
     assert f"  {changes_summary(changes)}\n\n{changes[0].kind}: " in done.out
@@ -219,7 +219,7 @@ def test_the_choice_is_kept_and_other_commands_know_it(folder, tmp_path):
     assert f"s. Next: {following} of cases from the ranking of the curve." in " ".join(done.out.split())
 
     again = run("curve", out)
-    assert f"Chosen: {saved.selected_.wish}" in again.out
+    assert f"Chosen: {saved.selected_.target}" in again.out
     assert "because" not in again.out
     assert f" Next: {following}" in " ".join(again.out.split())
     assert "Keep the choice" not in again.out
@@ -231,7 +231,7 @@ def test_the_choice_is_kept_and_other_commands_know_it(folder, tmp_path):
     size = f"{saved.n_leaves_} leaves, {saved.n_leaves_ - 1} condition"
     assert f"{len(saved.path_)} trees; the chosen one has {size}" in told.out
     assert "base=TAOTree(split='axis')," in told.out
-    assert f"Chosen: {saved.selected_.wish}\n  tree          point {saved.selected_.position}, " in told.out
+    assert f"Chosen: {saved.selected_.target}\n  tree          point {saved.selected_.position}, " in told.out
     assert "trees; the base one has" in run("describe", folder / "curve.toprank").out
     assert json.loads(run("describe", out, "--json").out)["chosen"]["point"] == saved.selected_.position
 
@@ -243,7 +243,7 @@ def test_the_choice_is_kept_and_other_commands_know_it(folder, tmp_path):
     assert chosen["recall"]["value"] == pytest.approx(called[is_positive].mean())
     assert chosen["false_positive_rate"]["value"] == pytest.approx(called[~is_positive].mean())
     printed = run("evaluate", out, folder / "history.csv", "--label", "fraud").out
-    assert f"The chosen tree ({saved.selected_.wish})\n  alerts        {called.sum()} of 300 cases; " in printed
+    assert f"The chosen tree ({saved.selected_.target})\n  alerts        {called.sum()} of 300 cases; " in printed
     assert "chosen" not in json.loads(
         run("evaluate", folder / "curve.toprank", folder / "history.csv", "--label", "fraud", "--json").out
     )
@@ -251,7 +251,7 @@ def test_the_choice_is_kept_and_other_commands_know_it(folder, tmp_path):
     assert (top.code, top.err) == (0, "")
 
 
-def test_a_wish_at_once_with_a_picture(folder, tmp_path):
+def test_a_target_at_once_with_a_picture(folder, tmp_path):
     out, picture = tmp_path / "curve.toprank", tmp_path / "curve.svg"
     done = run("curve", folder / "history.csv", *COLUMNS, *FAST, "--k", 150, "-o", out, "--plot", picture)
     assert (done.code, done.err) == (0, "")
@@ -259,7 +259,7 @@ def test_a_wish_at_once_with_a_picture(folder, tmp_path):
     assert " --chosen --id case_id -o alerts.csv" in " ".join(done.out.split())
     assert picture.read_text(encoding="utf-8").startswith("<?xml")
     saved = load(out)
-    assert (saved.selected_.wish, saved.budget) == ("at most 150 alerts among 300 cases", 150)
+    assert (saved.selected_.target, saved.budget) == ("at most 150 alerts among 300 cases", 150)
     quiet = run("curve", folder / "history.csv", *COLUMNS, *FAST, "-o", out, "-q")
     assert (quiet.code, quiet.out, quiet.err) == (0, "", "")
 
@@ -296,7 +296,7 @@ def test_one_depth_and_one_alpha_need_no_brackets(folder):
     assert "of depth 1 at most; weights cost 3 (alpha)" in done.out
 
 
-def test_a_wish_that_no_tree_fulfils_does_not_cost_the_work(folder, tmp_path):
+def test_a_target_that_no_tree_fulfils_does_not_cost_the_work(folder, tmp_path):
     out = tmp_path / "curve.toprank"
     done = run("curve", folder / "history.csv", *COLUMNS, *SMALL, "--max-fpr", "0.01%", "-o", out)
     assert (done.code, done.out) == (2, "")
@@ -339,7 +339,7 @@ def test_trees_that_call_everything_or_nothing_positive(folder, tmp_path):
     assert "  alerts        0 of 300 cases\n  found         0 positives, 0.00 % (0.00 % to 6.02 %) of them" in judged
 
 
-def test_a_copy_of_a_saved_curve_is_written_without_a_wish(folder, tmp_path):
+def test_a_copy_of_a_saved_curve_is_written_without_a_target(folder, tmp_path):
     out = tmp_path / "copy.toprank"
     done = run("curve", folder / "curve.toprank", "-o", out, "--json")
     assert (done.code, json.loads(done.out)["model"]) == (0, str(out))

@@ -298,7 +298,7 @@ def board_of(*entries):
          "size_unit": "leaves", "seconds_fit": 1.0, "setting": json.dumps(setting)}
         for name, value, setting in entries for i in range(3)
     ]  # fmt: skip
-    return Leaderboard.of(pl.DataFrame(rows), 0.1, [name for name, _, _ in entries])
+    return Leaderboard.from_results(pl.DataFrame(rows), 0.1, [name for name, _, _ in entries])
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from toprank import MetaAP, MetaAPForest, RankingTree, TreeRank, two_sample_test
 from toprank.drift import TwoSampleResult
 from toprank.drift.cells import drift_cells, fisher_p_values, share_ratios, share_z
 from toprank.drift.combination import union_bound
-from toprank.drift.parting import balanced_weights, draw_held_out
+from toprank.drift.holdout import balanced_weights, draw_held_out
 from toprank.drift.result import p_text
 from toprank.metrics.comparison import holm
 

@@ -46,7 +46,7 @@ def results_of(figures, n_positives=200, sizes=None, statuses=None, settings=())
 
 
 def board_of(figures, unseen=(), **options):
-    return Leaderboard.of(results_of(figures, **options), SHARE, [*figures, *unseen])
+    return Leaderboard.from_results(results_of(figures, **options), SHARE, [*figures, *unseen])
 
 
 def test_entries_come_best_first_with_intervals():
@@ -165,7 +165,7 @@ def test_slow_methods_give_way_when_time_is_short(tmp_path, monkeypatch):
         store.keep_plan(plan)
         for _ in run_within(store, 1.6 / 60, 1):
             pass
-        board = Leaderboard.of(store.results(), SHARE, ["slow", "quick"])
+        board = Leaderboard.from_results(store.results(), SHARE, ["slow", "quick"])
     assert [entry.name for entry in board.entries] == ["quick"]
     assert board.n_splits == 4
     assert "not enough time: one split took" in board.left_out["slow"]
@@ -231,7 +231,7 @@ def test_methods_are_paired_by_split_not_by_place():
     rows = results_of({"metaap": values, "xgboost": values, "knn": values})
     kept = rows.filter(~((pl.col("method") == "metaap") & (pl.col("split") == "fold 0")))
     kept = kept.filter(~((pl.col("method") == "xgboost") & (pl.col("split") == "fold 3")))
-    board = Leaderboard.of(kept.reverse(), SHARE, ["metaap", "xgboost", "knn"])
+    board = Leaderboard.from_results(kept.reverse(), SHARE, ["metaap", "xgboost", "knn"])
     assert all(entry.gap.value == 0 for entry in board.entries)
 
 
@@ -292,7 +292,7 @@ def resampled_board(gap, spread, **sizes):
     names = resampled_columns(BOOTSTRAPS)
     columns = [pl.Series(name, [float(row[i]) for row in drawn]) for i, name in enumerate(names)]
     rows = rows.with_columns(pl.Series("average_precision", [0.6 - gap, 0.6]), *columns)
-    return Leaderboard.of(rows, SHARE, ["metaap", "xgboost"], "a test part", 40)
+    return Leaderboard.from_results(rows, SHARE, ["metaap", "xgboost"], "a test part", 40)
 
 
 def test_gaps_on_one_test_part_are_told_from_noise_by_bootstraps_that_are_paired():

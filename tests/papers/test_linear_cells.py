@@ -8,7 +8,7 @@ from toprank.papers.linear_cells import GAP, Cells, LinearProblem, search_direct
 def a_problem(n=30, n_columns=3, margin=1e-3, seed=0):
     generator = np.random.default_rng(seed)
     X = generator.integers(0, 6, (n, n_columns)).astype(float)  # with equal rows
-    return LinearProblem.of(X, generator.choice([-2.0, -0.7, 1.0, 3.0], n), margin)
+    return LinearProblem.from_rows(X, generator.choice([-2.0, -0.7, 1.0, 3.0], n), margin)
 
 
 def random_cells(n_cells, n_columns, generator):
@@ -94,7 +94,7 @@ def test_a_good_start_is_kept():
     generator = np.random.default_rng(0)
     X = generator.normal(size=(40, 6))
     truth = np.array([1.0, -2.0, 0.5, 0.3, 3.0, -0.7])
-    problem = LinearProblem.of(X, np.where(X @ truth > 0.2, 1.0, -1.0), 1e-5)
+    problem = LinearProblem.from_rows(X, np.where(X @ truth > 0.2, 1.0, -1.0), 1e-5)
     direction, threshold, lower_bound = search_directions(problem, [truth], 0.0)
     assert lower_bound == 0
     np.testing.assert_array_equal(X @ direction > threshold, X @ truth > 0.2)

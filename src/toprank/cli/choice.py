@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from toprank.explain import Rule
     from toprank.metrics import Interval, OperatingPoints
     from toprank.rankers.curve.changes import RuleChange
-    from toprank.rankers.curve.choice import Cut, Selection
     from toprank.rankers.curve.cost_curve import CostOptimalCurve
+    from toprank.rankers.curve.selection import Cut, Selection
 
 POINTS_SHOWN = 15
 RULES_SHOWN = 8
@@ -160,7 +160,7 @@ def show_tree(
     """Print what to expect of the chosen tree and its rules for positives, or those of the base tree."""
     whose = f"base tree (point {curve.base_point_}, which weights both classes equally)"
     if chosen is not None:
-        terminal.heading(f"Chosen: {chosen.wish}")
+        terminal.heading(f"Chosen: {chosen.target}")
         terminal.show(choice_facts(chosen, why))
         whose = "chosen tree"
     terminal.heading(f"Rules of the {whose} for positives, with figures on the training cases")

@@ -37,8 +37,8 @@ if TYPE_CHECKING:
     import polars
 
     from toprank.rankers.curve.changes import RuleChange
-    from toprank.rankers.curve.choice import Selection
     from toprank.rankers.curve.cost_curve import CostOptimalCurve
+    from toprank.rankers.curve.selection import Selection
 
 SPLITS = ("oblique", "axis")
 PLOT_AXES = {"alerts": "alerts", "false-alarms": "false_positive_rate"}
@@ -133,13 +133,13 @@ def curve(
     toprank curve history.csv --label fraud --k 200 --from-k 100 --plot curve.png
     """
     terminal = Terminal(as_json=as_json, quiet=quiet)
-    wish = read_wish({"k": k, "max_fpr": max_fpr, "min_recall": min_recall, "cost_ratio": cost_ratio})
+    target = read_target({"k": k, "max_fpr": max_fpr, "min_recall": min_recall, "cost_ratio": cost_ratio})
     before = None if from_k is None else parse_budget(from_k, "--from-k")
-    if before is not None and not (wish or max_leaves):
+    if before is not None and not (target or max_leaves):
         raise InputError(
             "--from-k compares two trees of the curve, but only one is given. Hint: choose the other with --k."
         )
-    axis = _plot_axis(plot_x, plot, wish)
+    axis = _plot_axis(plot_x, plot, target)
     is_model = file.name.lower().endswith(".toprank")
     _check_files(file, validation, plot, out, is_model)
     if is_model:
@@ -148,27 +148,27 @@ def curve(
                    "--encoding": encoding}  # fmt: skip
         model = load_curve(file, options, terminal)
     else:
-        how = {"split": split, "n_jobs": jobs, "budget": wish.get("k")}
+        how = {"split": split, "n_jobs": jobs, "budget": target.get("k")}
         columns, csv_format = {"--id": id_columns, "--drop": drop}, CsvFormat.from_options(sep, encoding)
         model = fit_curve(file, label, positive, columns, validation, settings, how, terminal, csv_format)
         if out is not None:
             model.save(out)  # saved first: if no tree meets the target, the work is not lost
-    for asked, option in ((wish.get("k"), "--k"), (before, "--from-k")):
+    for asked, option in ((target.get("k"), "--k"), (before, "--from-k")):
         note_large_budget(asked, model.n_cases_, option, "the training data", terminal)
-    start, chosen = choose(model, wish, max_leaves, before, None if is_model else out)
+    start, chosen = choose(model, target, max_leaves, before, None if is_model else out)
     model = model.with_choice(chosen)
     if out is not None and (is_model or chosen is not None):
         model.save(out)
     if plot is not None:
         draw(model, plot, axis, chosen, terminal)
-    wished = next(iter(wish), "" if max_leaves is None else "max_leaves")
-    report(model, file, start, chosen, wished, (out, plot), repeat_ids(id_columns), terminal)
+    target_name = next(iter(target), "" if max_leaves is None else "max_leaves")
+    report(model, file, start, chosen, target_name, (out, plot), repeat_ids(id_columns), terminal)
 
 
 # --- what is asked for --------------------------------------------------------------------------------------
 
 
-def read_wish(given: Mapping[str, Any]) -> dict[str, Any]:
+def read_target(given: Mapping[str, Any]) -> dict[str, Any]:
     """Return the target under its name in `select`, its value checked; empty if there is none."""
     options = {name: f"--{name.replace('_', '-')}" for name in given}
     asked = {name: value for name, value in given.items() if value is not None}
@@ -189,10 +189,10 @@ def read_wish(given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def choose(
-    model: CostOptimalCurve, wish: Mapping[str, Any], max_leaves: int | None, before: Any, saved: Path | None
+    model: CostOptimalCurve, target: Mapping[str, Any], max_leaves: int | None, before: Any, saved: Path | None
 ) -> tuple[Selection | None, Selection | None]:
     """Return the choice for `before` alerts, and the one for the target, else the one saved in the model."""
-    if not wish and max_leaves is None:
+    if not target and max_leaves is None:
         return None, model.selected_
     again = (
         f"`toprank curve {saved}` lists the trees and chooses without refitting."
@@ -200,7 +200,7 @@ def choose(
         else "leave it out to list the trees."
     )
     try:
-        chosen = model.select(**wish, max_leaves=max_leaves)
+        chosen = model.select(**target, max_leaves=max_leaves)
     except ValueError as error:
         raise InputError(f"{_without_hint(error)} Hint: relax the target; {again}") from error
     if before is None:
@@ -236,10 +236,10 @@ def _check_files(file: Path, validation: Path | None, plot: Path | None, out: Pa
         import_matplotlib("toprank curve --plot")
 
 
-def _plot_axis(name: str | None, plot: Path | None, wish: Mapping[str, Any]) -> str:
+def _plot_axis(name: str | None, plot: Path | None, target: Mapping[str, Any]) -> str:
     """Return the x axis under the name that the display uses."""
     if name is None:
-        return "alerts" if "k" in wish else "false_positive_rate"
+        return "alerts" if "k" in target else "false_positive_rate"
     if plot is None:
         raise InputError("--plot-x needs a plot. Hint: add --plot FILE.")
     if name not in PLOT_AXES:
@@ -363,7 +363,7 @@ def draw(model: CostOptimalCurve, path: Path, axis: str, chosen: Selection | Non
 
 
 def report(
-    model: CostOptimalCurve, file: Path, start: Selection | None, chosen: Selection | None, wished: str,
+    model: CostOptimalCurve, file: Path, start: Selection | None, chosen: Selection | None, target_name: str,
     written: tuple[Path | None, Path | None], ids: str, terminal: Terminal,
 ) -> None:  # fmt: skip
     """Print the curve, the choice, its rules and the rule diff; or all of it as JSON."""
@@ -396,11 +396,11 @@ def report(
     if terminal.quiet and out is not None:
         return
     _print_curve(model, file, start, chosen, terminal)
-    show_tree(model, chosen, rules, terminal, WHY.get(wished, ""))
+    show_tree(model, chosen, rules, terminal, WHY.get(target_name, ""))
     if start is not None and chosen is not None:
         _print_changes(start, chosen, changes, terminal)
     if not terminal.quiet:
-        _print_next(file, chosen, bool(wished), (out, plot), ids, terminal)
+        _print_next(file, chosen, bool(target_name), (out, plot), ids, terminal)
 
 
 def _print_curve(
@@ -437,7 +437,7 @@ def _print_curve(
 def _print_changes(start: Selection, chosen: Selection, changes: Sequence[RuleChange], terminal: Terminal) -> None:
     from toprank.cli.choice import changes_list, changes_summary
 
-    title = f"What changes from the tree for {start.wish} (point {start.position})"
+    title = f"What changes from the tree for {start.target} (point {start.position})"
     if start.position == chosen.position:
         terminal.heading(title)
         terminal.show("  Nothing: it is the chosen tree.")

@@ -125,7 +125,7 @@ def _print_choice(chosen: CalledCases, n_cases: int, terminal: Terminal) -> None
     def share(each: Interval) -> str:
         return f"{percent(each.value)} ({percent(each.low)} to {percent(each.high)})"
 
-    terminal.heading(f"The chosen tree ({chosen.wish})")
+    terminal.heading(f"The chosen tree ({chosen.target})")
     hits = f"; {share(chosen.precision)} of them positive" if chosen.alerts else ""
     terminal.show(facts([
         ("alerts", f"{count(chosen.alerts)} of {plural(n_cases, 'case')}{hits}"),

@@ -69,7 +69,7 @@ def combined_p_value(
     >>> round(combined_p_value(-leaf.astype(float), leaf, is_new, n_leaves=2, bound=1.0), 3)
     0.022
     """
-    groups = HeldOutGroups.of(score, leaf, n_leaves, int(np.count_nonzero(is_new)))
+    groups = HeldOutGroups.from_scores(score, leaf, n_leaves, int(np.count_nonzero(is_new)))
     n_draws = n_permutations or automatic_draws(len(groups.size))
     at_most = groups.statistic(groups.count(is_new)) * (1 + 1e-9)  # ties may differ by rounding
     drawn = draw_counts(groups.size, groups.n_new, n_draws, np.random.default_rng(random_state))
@@ -110,7 +110,9 @@ class HeldOutGroups:
     n_new: int
 
     @classmethod
-    def of(cls, score: NDArray[np.float64], leaf: NDArray[np.integer[Any]], n_leaves: int, n_new: int) -> HeldOutGroups:
+    def from_scores(
+        cls, score: NDArray[np.float64], leaf: NDArray[np.integer[Any]], n_leaves: int, n_new: int
+    ) -> HeldOutGroups:
         """Groups of rows by their leaves and scores."""
         tie, tied, doubled_rank = tied_groups(score)
         code, group, size = np.unique(leaf.astype(np.int64) * len(tied) + tie, return_inverse=True, return_counts=True)

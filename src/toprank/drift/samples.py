@@ -15,7 +15,7 @@ from sklearn.base import clone
 from toprank.data.column_roles import learn_columns
 from toprank.data.frames import backend_of, make_frame
 from toprank.data.table import Table, read_table
-from toprank.drift.parting import row_keys, shared_rows
+from toprank.drift.holdout import row_keys, shared_rows
 from toprank.errors import InputError, InputTypeError
 from toprank.rankers.base import Ranker
 from toprank.tree.columns import Column

@@ -13,9 +13,9 @@ from toprank.data.column_roles import CONSTANT, EMPTY, LeftOutWarning
 from toprank.data.encoding import warn_caller
 from toprank.drift.cells import drift_cells
 from toprank.drift.combination import combined_p_value, union_bound
+from toprank.drift.holdout import balanced_weights, draw_held_out
 from toprank.drift.homogeneity import TESTS, homogeneity_test
-from toprank.drift.obstacles import find_obstacle
-from toprank.drift.parting import balanced_weights, draw_held_out
+from toprank.drift.power import find_obstacle
 from toprank.drift.result import TwoSampleResult
 from toprank.drift.samples import TwoSamples, join_samples
 from toprank.errors import InputError, InputTypeError

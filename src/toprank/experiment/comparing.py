@@ -237,7 +237,7 @@ def compare(
                 on_progress(progress)
             names = [use.label for use in plan.methods]
             n_tested = None if X_test is None else int(share_of.sum())
-            return Leaderboard.of(store.results(), share, names, judged_by, n_tested)
+            return Leaderboard.from_results(store.results(), share, names, judged_by, n_tested)
 
 
 def _outcome(y: Any, n_rows: int, owner: str) -> np.ndarray:

@@ -128,7 +128,7 @@ class Leaderboard:
     is_resampled: bool = False
 
     @classmethod
-    def of(
+    def from_results(
         cls,
         results: polars.DataFrame,
         share: float,

@@ -58,7 +58,7 @@ class Tuner:
     before_fit: Callable[[], None] = lambda: None
 
     @classmethod
-    def of(
+    def from_use(
         cls, use: MethodUse, protocol: Protocol, random_state: int = 0, before_fit: Callable[[], None] = lambda: None
     ) -> Tuner:
         """Tuner for a method of a plan."""

@@ -80,7 +80,7 @@ def _run(trial: Trial, folder: str | Path | None, before_fit: Callable[[], None]
     if trial.protocol.time is not None:  # defines the windows; not a feature
         cases = cases._replace(X=cases.X.drop(columns=trial.protocol.time))
     X, y = rows_of(cases.X, split.train), cases.y[split.train]
-    tuner = Tuner.of(trial.use, trial.protocol, trial.seed, before_fit)
+    tuner = Tuner.from_use(trial.use, trial.protocol, trial.seed, before_fit)
     start = time.perf_counter()
     tuning = tuner.tune(X, y, split.folds)
     tuned = time.perf_counter()

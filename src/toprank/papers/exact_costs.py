@@ -384,7 +384,7 @@ def _solve_linear(
             f"The 'margin' parameter must be a float in the range [{MIN_MARGIN:g}, 1). Got {margin!r} instead. "
             "Hint: smaller margins are within the solver's tolerance."
         )
-    problem = LinearProblem.of(X, np.where(is_positive, costs[1], -costs[0]) * weight, margin)
+    problem = LinearProblem.from_rows(X, np.where(is_positive, costs[1], -costs[0]) * weight, margin)
     direction, threshold, lower_bound = search_directions(problem, starts, time_limit)
     called = X @ direction > threshold
     false_positives = float(weight[called & ~is_positive].sum())

@@ -52,7 +52,7 @@ class LinearProblem:
     scale: np.ndarray
 
     @classmethod
-    def of(cls, X: np.ndarray, cost: np.ndarray, margin: float) -> LinearProblem:
+    def from_rows(cls, X: np.ndarray, cost: np.ndarray, margin: float) -> LinearProblem:
         """Problem of rows with signed costs."""
         low, high = X.min(axis=0), X.max(axis=0)
         columns = np.flatnonzero(high > low)

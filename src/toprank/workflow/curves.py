@@ -9,9 +9,9 @@ from toprank.words.plain import plain
 
 if TYPE_CHECKING:
     from toprank.metrics import OperatingPoints
-    from toprank.rankers.curve.choice import Selection
     from toprank.rankers.curve.cost_curve import CostOptimalCurve
-    from toprank.rankers.curve.path import Moved
+    from toprank.rankers.curve.path import ThresholdMove
+    from toprank.rankers.curve.selection import Selection
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class CurveRow:
         None if there are no alerts.
     training : Counts
         Of the training cases.
-    moved : Moved or None
+    moved : ThresholdMove or None
         How a tree between two costs is derived from another one.
     is_dominated : bool
         On the training cases.
@@ -57,7 +57,7 @@ class CurveRow:
     false_positive_rate: float
     precision: float | None
     training: Counts
-    moved: Moved | None
+    moved: ThresholdMove | None
     is_dominated: bool
     held_out_is_dominated: bool | None
 
@@ -183,7 +183,7 @@ def choice_dict(selection: Selection | None) -> dict[str, Any] | None:
     figures = {name: getattr(selection, name) for name in names}
     return {
         "point": selection.position,
-        "wish": selection.wish,
+        "target": selection.target,
         "judged_by": selection.judged_by,
         "cost_ratio": selection.point.cost_ratio,
         "moved": None if selection.point.moved is None else selection.point.moved._asdict(),

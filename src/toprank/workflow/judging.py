@@ -80,7 +80,7 @@ class CalledCases:
 
     Attributes
     ----------
-    wish : str
+    target : str
         The target that the point was chosen for.
     point : int
         Its position in the path.
@@ -90,7 +90,7 @@ class CalledCases:
         With Wilson's intervals; NaN if the denominator is 0.
     """
 
-    wish: str
+    target: str
     point: int
     alerts: int
     found: int
@@ -100,7 +100,7 @@ class CalledCases:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values; None if the denominator is 0."""
-        out: dict[str, Any] = {name: getattr(self, name) for name in ("wish", "point", "alerts", "found")}
+        out: dict[str, Any] = {name: getattr(self, name) for name in ("target", "point", "alerts", "found")}
         for name in ("precision", "recall", "false_positive_rate"):
             share = getattr(self, name)
             value = None if np.isnan(share.value) else share.value
@@ -250,7 +250,7 @@ def _called_cases(curve: Any, X: Any, is_positive: np.ndarray) -> CalledCases:
     called = curve.predict(X) == curve.classes_[curve.positive_index_]
     hits, alerts = int((called & is_positive).sum()), int(called.sum())
     return CalledCases(
-        wish=curve.selected_.wish,
+        target=curve.selected_.target,
         point=curve.selected_.position,
         alerts=alerts,
         found=hits,

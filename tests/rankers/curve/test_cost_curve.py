@@ -18,9 +18,9 @@ from toprank.datasets import make_audit
 from toprank.errors import InputError
 from toprank.metrics import OperatingPoints, average_precision
 from toprank.rankers.curve.changes import changes_table, rule_changes
-from toprank.rankers.curve.choice import Selection
 from toprank.rankers.curve.folds import CurveFolds
 from toprank.rankers.curve.path import Follower, order_of
+from toprank.rankers.curve.selection import Selection
 
 ONE: dict[str, Any] = {"depths": None, "alphas": None}
 SMALL = CostOptimalCurve(TAOTree(max_depth=2), cv=3, cost_factor=2.0, **ONE)
@@ -331,18 +331,18 @@ def alerts(points, i):
 
 
 @pytest.mark.parametrize(
-    ("wish", "is_fine", "worth"),
+    ("target", "is_fine", "worth"),
     [
         ({"max_fpr": 0.1}, lambda p, i: fpr(p, i) <= 0.1, recall),
         ({"min_recall": 0.5}, lambda p, i: recall(p, i) >= 0.5, lambda p, i: -fpr(p, i)),
         ({"cost_ratio": 0.3}, lambda p, i: True, lambda p, i: -(p.false_negatives[i] + 0.3 * p.false_positives[i])),
     ],
 )
-def test_the_choice_is_the_best_of_those_that_fulfil_the_wish(curve, wish, is_fine, worth):
-    selection = curve.select(**wish)
+def test_the_choice_is_the_best_of_those_that_fulfil_the_target(curve, target, is_fine, worth):
+    selection = curve.select(**target)
     own = curve.points_
     assert selection.position == brute(
-        curve, lambda p, i: is_fine(p, i) and (own.alerts[i] > 0 or "cost_ratio" in wish), worth
+        curve, lambda p, i: is_fine(p, i) and (own.alerts[i] > 0 or "cost_ratio" in target), worth
     )
     assert curve.selected_ is None
     assert selection.point is curve.path_[selection.position]
@@ -464,12 +464,12 @@ def test_scores_out_of_fold_are_those_of_curves_that_had_not_seen_the_rows(table
     assert (without.oof_decision_function_, without.oof_fold_) == (None, None)
 
 
-def test_size_goes_with_any_wish(curve):
+def test_size_goes_with_any_target(curve):
     sizes = [point.tree.n_leaves_ for point in curve.path_]
     assert len(set(sizes)) > 1
     least = min(size for size, alerts in zip(sizes, curve.points_.alerts, strict=True) if alerts)
-    for wish in ({}, {"max_fpr": 0.5}, {"cost_ratio": 0.1}):
-        assert curve.select(max_leaves=least, **wish).tree.n_leaves_ == least
+    for target in ({}, {"max_fpr": 0.5}, {"cost_ratio": 0.1}):
+        assert curve.select(max_leaves=least, **target).tree.n_leaves_ == least
     assert str(curve.select(max_leaves=least)).startswith(f"at most {least} lea")
 
 
@@ -492,9 +492,9 @@ def test_no_choice_changes_what_the_curve_itself_predicts(curve, table):
     base = curve.path_[curve.base_point_].tree
     assert np.array_equal(curve.predict(X), base.predict(X))
     before, params = curve.predict(X), [point.tree.get_params() for point in curve.path_]
-    for wish in ({"cost_ratio": 0.5}, {"k": 7}, {"max_fpr": 0.05}):
-        curve.at(**wish)
-        curve.with_choice(curve.select(**wish))
+    for target in ({"cost_ratio": 0.5}, {"k": 7}, {"max_fpr": 0.05}):
+        curve.at(**target)
+        curve.with_choice(curve.select(**target))
         assert np.array_equal(curve.predict(X), before)
     assert curve.selected_ is None
     assert params == [point.tree.get_params() for point in curve.path_]
@@ -511,10 +511,12 @@ def test_a_choice_of_another_curve_is_refused(curve, table):
             curve.with_choice(choice)
 
 
-@pytest.mark.parametrize("wish", [{"max_fpr": 0.1}, {"cost_ratio": 0.3, "max_leaves": 3}, {"min_recall": 0.6}], ids=str)
-def test_the_ranker_of_a_point_is_its_tree(curve, table, wish, tmp_path):
+@pytest.mark.parametrize(
+    "target", [{"max_fpr": 0.1}, {"cost_ratio": 0.3, "max_leaves": 3}, {"min_recall": 0.6}], ids=str
+)
+def test_the_ranker_of_a_point_is_its_tree(curve, table, target, tmp_path):
     X, y = table
-    selection, tree = curve.select(**wish), curve.at(**wish)
+    selection, tree = curve.select(**target), curve.at(**target)
     assert isinstance(tree, TAOTree)
     assert tree is not selection.tree
     assert np.array_equal(tree.predict(X), selection.tree.predict(X))
@@ -523,7 +525,7 @@ def test_the_ranker_of_a_point_is_its_tree(curve, table, wish, tmp_path):
     assert tree.score(X, y) == selection.tree.score(X, y)
     curve.save(tmp_path / "curve.toprank")
     tree.save(tmp_path / "tree.toprank")
-    for same in (load(tmp_path / "tree.toprank"), load(tmp_path / "curve.toprank").at(**wish)):
+    for same in (load(tmp_path / "tree.toprank"), load(tmp_path / "curve.toprank").at(**target)):
         assert np.array_equal(same.predict(X), tree.predict(X))
         assert np.array_equal(same.decision_function(X), tree.decision_function(X))
         assert same.top_k(X, 9).equals(tree.top_k(X, 9))
@@ -549,7 +551,7 @@ def test_the_ranker_of_a_budget_keeps_to_the_budget(curve, table, as_share, tmp_
 
 
 @pytest.mark.parametrize(
-    ("wish", "message"),
+    ("target", "message"),
     [
         ({}, "needs one of max_fpr, k, cost_ratio, min_recall, or max_leaves"),
         ({"max_fpr": 0.1, "k": 5}, "got max_fpr, k"),
@@ -561,9 +563,9 @@ def test_the_ranker_of_a_budget_keeps_to_the_budget(curve, table, as_share, tmp_
         ({"k": 0}, "needs as k an int, the number of alerts, or a share between 0 and 1, got 0"),
     ],
 )
-def test_wishes_that_make_no_sense_are_refused(curve, wish, message):
+def test_targets_that_make_no_sense_are_refused(curve, target, message):
     with pytest.raises(ValueError, match=message):
-        curve.select(**wish)
+        curve.select(**target)
     assert curve.selected_ is None
 
 
@@ -574,7 +576,7 @@ def test_docs_say_what_weights_are_to_intervals_and_where_sums_win():
     assert "(results/cost_curve/quality.md)" in page.partition("## Oblique or axis-aligned?")[2].partition("\n## ")[0]
 
 
-def test_a_wish_that_no_tree_fulfils_says_how_near_the_curve_comes(table):
+def test_a_target_that_no_tree_fulfils_says_how_near_the_curve_comes(table):
     X = (table[0][["size"]] > 1).astype(float)  # two values: the alerts tie
     easy = CostOptimalCurve(TAOTree(max_depth=1), cv=None, **ONE).fit(X, X["size"] > 0)
     n = int(X["size"].sum())

@@ -29,7 +29,7 @@ def definition(weight, negatives, count, places):
 def test_scores_are_the_mean_over_all_negatives(election):
     weight, negatives, places, most = election
     count = np.random.default_rng(0).integers(1, most + 1, len(negatives))
-    rule = PairRule.of(weight, negatives, count)
+    rule = PairRule.from_places(weight, negatives, count)
     assert rule.count.sum() == count.sum()
     score = rule.scores(places, Threads())
     assert score == pytest.approx(definition(weight, negatives, count, places), abs=1e-15)
@@ -38,14 +38,14 @@ def test_scores_are_the_mean_over_all_negatives(election):
     assert first.places.shape[1] == 1
     assert np.array_equal(
         first.scores(places[:, :1], Threads()),
-        PairRule.of(weight[:1], negatives[:, :1], count).scores(places[:, :1], Threads()),
+        PairRule.from_places(weight[:1], negatives[:, :1], count).scores(places[:, :1], Threads()),
     )
 
 
 def test_blocks_and_threads_change_nothing(monkeypatch):
     rng = np.random.default_rng(0)
     negatives, places = (rng.integers(0, 4, (n, 5)).astype(PLACE) for n in (300, 200))
-    rule = PairRule.of(rng.integers(1, 9, 5) / 8, negatives, np.ones(300, np.int64))
+    rule = PairRule.from_places(rng.integers(1, 9, 5) / 8, negatives, np.ones(300, np.int64))
     whole = rule.scores(places, Threads())
     monkeypatch.setattr(pair_rule, "CHUNK_ROWS", 37)
     with Threads(3) as threads:

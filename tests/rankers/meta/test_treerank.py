@@ -15,7 +15,7 @@ from sklearn.tree import DecisionTreeClassifier
 from ranker_cases import Case, cases, fewer, make_cases
 from toprank import MetaAP, TreeRank, load
 from toprank.metrics import roc_auc
-from toprank.rankers.meta.cutters import weighted_sums
+from toprank.rankers.meta.leaf_rankers import weighted_sums
 
 SMALL = {"max_depth": 3, "leaf_depth": 2, "min_samples_leaf": 1, "cv": 0}
 RULES = ["tree", "stump", "oblique"]

@@ -86,7 +86,7 @@ def test_a_truncated_tree_is_the_one_grown_to_that_depth(mode, table, rule, dept
 def stages_of(tree, n_stages, key=None):
     depth = node_depths(tree)
     key = np.zeros(len(tree)) if key is None else key
-    return Stages.of(np.arange(len(tree)), depth, key, n_stages)
+    return Stages.from_nodes(np.arange(len(tree)), depth, key, n_stages)
 
 
 def two_levels():

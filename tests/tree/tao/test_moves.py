@@ -49,7 +49,7 @@ def stump(threshold, labels):
 def test_a_stump_by_hand():
     X, label = np.array([[1.0], [2.0], [3.0], [4.0], [5.0]]), np.array([0, 1, 0, 1, 1])
     problem = make_problem(X, label, EQUAL)
-    moves = Moves.of(stump(3.5, [0, 1]), problem)
+    moves = Moves.from_tree(stump(3.5, [0, 1]), problem)
     assert moves.now == Mistakes(0, 1)
     # Thresholds 4.5, 3.5, 2.5 and 1.5: (0, 2), (0, 1), (1, 1) and (1, 0); the first and the third are dominated.
     assert list(zip(moves.false_positives.tolist(), moves.false_negatives.tolist(), strict=True)) == [(0, 1), (1, 0)]
@@ -60,7 +60,7 @@ def test_a_stump_by_hand():
 def test_rows_that_lack_the_number_stay_where_they_go():
     X, label = np.array([[1.0], [2.0], [np.nan], [np.nan]]), np.array([0, 1, 1, 0])
     problem = make_problem(X, label, EQUAL, weight=np.array([1.0, 1.0, 5.0, 3.0]))
-    moves = Moves.of(stump(0.0, [0, 1]), problem)  # they go right
+    moves = Moves.from_tree(stump(0.0, [0, 1]), problem)  # they go right
     assert moves.now == Mistakes(4, 0)
     assert (len(moves), moves[0]) == (1, (0, 1.5, Mistakes(3, 0)))
 
@@ -68,7 +68,7 @@ def test_rows_that_lack_the_number_stay_where_they_go():
 def test_a_tree_without_thresholds_has_no_moves():
     X, label = blobs(20)
     leaf = AlternatingTree(np.array([-1]), np.array([-1]), [None])
-    moves = Moves.of(leaf, make_problem(X, label, EQUAL))
+    moves = Moves.from_tree(leaf, make_problem(X, label, EQUAL))
     assert len(moves) == 0
     assert moves.now == Mistakes(0, 10)
 
@@ -81,7 +81,7 @@ def test_moves_are_those_that_no_other_one_dominates(case):
     assume(problem.n_classes == 2)
     Alternation(problem, tree).run(2)
     before = mistakes_of(tree, problem)
-    moves, tried = Moves.of(tree, problem), all_moves(tree, problem)
+    moves, tried = Moves.from_tree(tree, problem), all_moves(tree, problem)
     assert moves.now == before == mistakes_of(tree, problem)
     assert (np.diff(moves.false_positives) > 0).all()
     assert (np.diff(moves.false_negatives) < 0).all()

@@ -176,7 +176,7 @@ class CostTree(LabelledTree):
         cheaper = min(self.fp_cost_, self.fn_cost) / costly.unit
         tree = self._greedy_tree(data, costly, self.max_depth, np.floor(self.min_samples_leaf * cheaper), threads,
                                  direction)  # fmt: skip
-        return FullTree.of(replace(tree, gain=tree.gain * costly.unit))
+        return FullTree.from_tree(replace(tree, gain=tree.gain * costly.unit))
 
     def _choose_penalty(
         self, full: FullTree, data: BinnedCases, costs: np.ndarray, threads: Threads, direction: np.ndarray | None
@@ -228,7 +228,7 @@ class FullTree:
     penalty: np.ndarray
 
     @classmethod
-    def of(cls, tree: Tree) -> FullTree:
+    def from_tree(cls, tree: Tree) -> FullTree:
         """Find the weakest links of a tree for the weighted 0/1 loss."""
         return cls(tree, link_penalties(tree.left, tree.right, -np.minimum(tree.positive, tree.negative)))
 

@@ -192,8 +192,8 @@ keep_columns, n_jobs, random_state
     def _fit_model(self, data: BinnedCases, label: np.ndarray, threads: Threads) -> None:
         """Optimise the tree, prune it, and number its leaves."""
         weights = integer_weights(data.is_positive, data.weight)
-        rows = DistinctRows.of(data.X, label, weights, data.is_categorical, data.codes)
-        problem = CostProblem.of(rows, self.costs_, self.alpha, self.split == "oblique", threads)
+        rows = DistinctRows.from_rows(data.X, label, weights, data.is_categorical, data.codes)
+        problem = CostProblem.from_costs(rows, self.costs_, self.alpha, self.split == "oblique", threads)
         best: Alternation | None = None
         for start in self._starts(problem):
             found = Alternation(problem, start)

@@ -238,7 +238,7 @@ class TAOTree(LabelledTree):
     def _problem(self, costs: np.ndarray, data: BinnedCases, threads: Threads) -> CostProblem:
         categories = category_search(self)
         rows, is_oblique = distinct_rows(data, categories), self.split == "oblique"
-        return CostProblem.of(rows, costs, self.alpha, is_oblique, threads, categories)
+        return CostProblem.from_costs(rows, costs, self.alpha, is_oblique, threads, categories)
 
     def _check_random_depth(self) -> None:
         is_random = self.n_init > 1 or (isinstance(self.init, str) and self.init == "random")
@@ -315,7 +315,7 @@ class TAOTree(LabelledTree):
 
 def distinct_rows(data: BinnedCases, categories: CategorySearch) -> DistinctRows:
     """Return the distinct rows of the training data, computed once for all costs."""
-    return data.once(("distinct rows", categories), lambda: DistinctRows.of(
+    return data.once(("distinct rows", categories), lambda: DistinctRows.from_rows(
         data.X, data.is_positive, integer_weights(data.is_positive, data.weight), data.is_categorical, data.codes,
         categories,
     ))  # fmt: skip

@@ -25,11 +25,8 @@ from toprank.files.model_file import numbered_parts, without_prefix
 from toprank.metrics import OperatingPoints
 from toprank.rankers.base import TABLE_FACTS, Ranker
 from toprank.rankers.cost.tao_tree import TAOTree
-from toprank.rankers.curve.between import FilledPath
 from toprank.rankers.curve.changes import changes_table, rule_changes
-from toprank.rankers.curve.choice import Selection
 from toprank.rankers.curve.curve_ranker import OF_VALIDATION, Calls, CurveRanker
-from toprank.rankers.curve.cuts import ROUNDING
 from toprank.rankers.curve.folds import CurveFolds
 from toprank.rankers.curve.path import (
     CurvePoint,
@@ -42,6 +39,9 @@ from toprank.rankers.curve.path import (
     votes_and_scores,
     votes_of,
 )
+from toprank.rankers.curve.selection import Selection
+from toprank.rankers.curve.threshold_moves import DensePath
+from toprank.rankers.curve.top_calls import ROUNDING
 from toprank.rankers.growth import GROWTH_CONSTRAINTS
 from toprank.rankers.unseen import Unseen, held_out_folds
 from toprank.tree.structure import Tree
@@ -204,7 +204,7 @@ class CostOptimalCurve(CurveRanker):
         first = fit_start(base, start, ratio, self._fitter(data, threads))
         follower = Follower(self._fitter(data, threads), self.path_max_iter)
         ratios, trees, base_point = follower.both_ways(first, ratio, self.cost_factor, threads)
-        path = FilledPath.of(trees, ratios, data, self.max_point_gap, threads)
+        path = DensePath.from_trees(trees, ratios, data, self.max_point_gap, threads)
         self.base_point_ = int(np.flatnonzero(~path.is_between)[base_point])
         seen = Calls(data.is_positive, data.weight, *_calls(path.trees, path.is_between, data.X, threads))
         self.oof_decision_function_ = self.oof_fold_ = None
@@ -239,7 +239,7 @@ class CostOptimalCurve(CurveRanker):
                       "cost": costs.tolist()}  # fmt: skip
         return tried[int(np.argmin(costs))]
 
-    def _out_of_fold(self, folds: CurveFolds, start: Start, path: FilledPath, base_point: int) -> Calls | None:
+    def _out_of_fold(self, folds: CurveFolds, start: Start, path: DensePath, base_point: int) -> Calls | None:
         """Return the labels of each fold's cases by curves fitted on the other folds; None without folds.
 
         A tree with a single leaf gives every case its label, whatever the trees of the folds do.

@@ -24,9 +24,9 @@ from toprank.files.model_file import without_prefix
 from toprank.metrics import OperatingPoints
 from toprank.rankers.base import Ranker
 from toprank.rankers.cost.tao_tree import TAOTree
-from toprank.rankers.curve.choice import TREE_OF, Selection, choose
-from toprank.rankers.curve.cuts import TopCalls
-from toprank.rankers.curve.path import CurvePoint, Moved, path_table, points_of_path
+from toprank.rankers.curve.path import CurvePoint, ThresholdMove, path_table, points_of_path
+from toprank.rankers.curve.selection import TREE_OF, Selection, choose
+from toprank.rankers.curve.top_calls import TopCalls
 from toprank.rankers.ensemble.ensemble import Ensemble
 from toprank.rankers.unseen import HeldOut, Unseen
 from toprank.rankers.validation import check_known_labels, check_labels
@@ -176,7 +176,7 @@ class CurveRanker(Ensemble):
         seen: Calls,
         unseen: Calls | None,
         source: str,
-        moved: Sequence[Moved | None] | None = None,
+        moved: Sequence[ThresholdMove | None] | None = None,
     ) -> None:
         """Set the mistakes of the models on the training data and on held-out cases.
 
@@ -408,7 +408,7 @@ class CurveRanker(Ensemble):
         held_out = without_prefix(arrays, "held_out_points_")
         self.held_out_points_ = _points_of(held_out, n_points) if held_out else None
         models = [model_at(i, self.points_) for i in range(n_points)]
-        moved = [None if np.isnan(row[0]) else Moved(int(row[0]), *row[1:])
+        moved = [None if np.isnan(row[0]) else ThresholdMove(int(row[0]), *row[1:])
                  for row in arrays.get("moved", np.full((n_points, 3), np.nan)).tolist()]  # fmt: skip
         origins = [each.point for each in moved if each is not None]
         is_whole = len(moved) == n_points and all(0 <= point < n_points for point in origins)

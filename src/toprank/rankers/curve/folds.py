@@ -9,8 +9,8 @@ import numpy as np
 from toprank._core.threads import Threads
 from toprank.data.binned_cases import BinnedCases
 from toprank.rankers.cost.tao_tree import TAOTree
-from toprank.rankers.curve.between import Between, Place
 from toprank.rankers.curve.path import FitTree, Follower, Start, fit_start, subset, votes_and_scores
+from toprank.rankers.curve.threshold_moves import Place, ThresholdMoves
 from toprank.rankers.progress import progress
 
 
@@ -113,7 +113,7 @@ class CurveFolds:
             path = Follower(fit, self.path_max_iter).same_path(base, ratios, base_point)
             between = np.zeros((len(places), len(held_out)), bool)
             if places:
-                trees = Between.of(path, part, Threads())
+                trees = ThresholdMoves.from_trees(path, part, Threads())
                 for i, place in enumerate(places):
                     between[i] = trees.votes(place, matrix)
             return *votes_and_scores(path, matrix, Threads()), between

@@ -21,7 +21,7 @@ from toprank.words.numbers import EXACT_DIGITS, number_text
 from toprank.words.wording import SHORT
 
 
-class Moved(NamedTuple):
+class ThresholdMove(NamedTuple):
     """How the tree of a point comes from that of a neighbour: by moving one threshold.
 
     Attributes
@@ -63,7 +63,7 @@ class CurvePoint:
         Whether another tree of the curve makes no more mistakes of either kind on the training data, and fewer of one.
     held_out_is_dominated : bool or None
         The same on the validation data, or out of fold; None without either.
-    moved : Moved or None
+    moved : ThresholdMove or None
         How the tree comes from a neighbour, if it lies between two costs.
     """
 
@@ -75,7 +75,7 @@ class CurvePoint:
     held_out_false_negatives: float | None = None
     is_dominated: bool = False
     held_out_is_dominated: bool | None = None
-    moved: Moved | None = None
+    moved: ThresholdMove | None = None
 
     @property
     def is_between(self) -> bool:
@@ -268,7 +268,10 @@ def order_of(votes: np.ndarray, score: np.ndarray) -> np.ndarray:
 
 
 def points_of_path(
-    trees: Sequence[TAOTree], seen: OperatingPoints, held_out: OperatingPoints | None, moved: Sequence[Moved | None]
+    trees: Sequence[TAOTree],
+    seen: OperatingPoints,
+    held_out: OperatingPoints | None,
+    moved: Sequence[ThresholdMove | None],
 ) -> list[CurvePoint]:
     """Return the trees with their costs and mistakes, on the training data and on held-out rows."""
     dominated, beaten = seen.is_dominated, None if held_out is None else held_out.is_dominated

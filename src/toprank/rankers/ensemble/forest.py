@@ -17,8 +17,8 @@ from toprank._core.threads import Threads
 from toprank.data.binned_cases import BinnedCases
 from toprank.errors import InputError
 from toprank.explain import PathCounts, count_paths
-from toprank.rankers.ensemble.ballots import Ballot, MeanBallot, Rows, Vote
 from toprank.rankers.ensemble.ensemble import PATH_ROWS, Ensemble
+from toprank.rankers.ensemble.out_of_bag import MeanOfVotes, OutOfBagVotes, Rows, Vote
 from toprank.rankers.growth import DEPTH, GROWTH_CONSTRAINTS, GrowthSettings, category_search, grow_meta
 from toprank.rankers.leaf_scores import fit_leaf_score
 from toprank.rankers.meta.ordering import finish_meta
@@ -152,9 +152,9 @@ class Forest(Ensemble):
         """Return the votes of one tree on rows with these tree scores."""
         return score
 
-    def _ballot(self, vote: Vote, n_rows: int) -> Ballot:
+    def _out_of_bag_votes(self, vote: Vote, n_rows: int) -> OutOfBagVotes:
         """Return the counter of out-of-bag votes."""
-        return MeanBallot(vote, n_rows)
+        return MeanOfVotes(vote, n_rows)
 
     def _voter(self, matrix: np.ndarray, points: np.ndarray | None) -> Vote:
         """Return the votes of trees on the rows of a matrix, given their points on the scorecard, if there is one."""
@@ -174,7 +174,7 @@ class Forest(Ensemble):
         random = check_random_state(self.random_state)
         seeds = random.randint(np.iinfo(np.int32).max, size=self.n_estimators)
 
-        ballot = self._ballot(self._voter(data.X, points), len(data.X))
+        votes = self._out_of_bag_votes(self._voter(data.X, points), len(data.X))
         sampled = data.sample(PATH_ROWS)
         sample, sample_weight = data.X[sampled], None if data.weight is None else data.weight[sampled]
 
@@ -184,15 +184,15 @@ class Forest(Ensemble):
             meta, unit = self._grow(settings, data, weight, self._feature_sampler(data.X.shape[1], rng))
             tree = finish_meta(settings, meta, unit, data.is_categorical, scoring)[0]
             unseen = np.flatnonzero(weight == 0) if self.bootstrap else np.arange(len(weight))
-            return tree, count_paths(tree, sample, sample_weight), unseen, ballot.cast(tree, unseen)
+            return tree, count_paths(tree, sample, sample_weight), unseen, votes.cast(tree, unseen)
 
         self.trees_, self._path_counts = [], []
         grown = threads.map(grow_one, seeds)
         for tree, paths, unseen, cast in progress(grown, self.n_estimators, type(self).__name__, bool(self.verbose)):
             self.trees_.append(tree)
             self._path_counts.append(paths)
-            ballot.count(tree, unseen, cast)
-        return self._judge_out_of_bag(data, *ballot.result(threads))
+            votes.count(tree, unseen, cast)
+        return self._judge_out_of_bag(data, *votes.result(threads))
 
     def _fit_scoring(self, data: BinnedCases) -> tuple[Scoring, np.ndarray | None]:
         """Return the scoring inside leaves, and the points of each row by a scorecard that did not see it.

@@ -43,7 +43,7 @@ class PairRule:
             raise InputError("The trees' weights, the places of the negatives and their numbers do not fit together.")
 
     @classmethod
-    def of(cls, weight: np.ndarray, places: np.ndarray, count: np.ndarray) -> PairRule:
+    def from_places(cls, weight: np.ndarray, places: np.ndarray, count: np.ndarray) -> PairRule:
         """Rule over negatives that may share their places."""
         distinct, which = distinct_places(places)
         total = np.zeros(len(distinct), np.int64)
@@ -52,7 +52,7 @@ class PairRule:
 
     def first(self, n_trees: int) -> PairRule:
         """Return the rule of the first trees only."""
-        return PairRule.of(self.weight[:n_trees], self.places[:, :n_trees], self.count)
+        return PairRule.from_places(self.weight[:n_trees], self.places[:, :n_trees], self.count)
 
     def scores(self, places: np.ndarray, threads: Threads) -> np.ndarray:
         """Return the mean over the negatives of the sign of the vote, float64 (n,) in [-1, 1]; ties count 0.
@@ -63,7 +63,7 @@ class PairRule:
         >>> from toprank._core.threads import Threads
         >>> from toprank.rankers.ensemble.pair_rule import PairRule
         >>> negatives = np.array([[0, 1], [1, 1], [1, 1]], np.int16)
-        >>> rule = PairRule.of(np.array([1.0, 0.5]), negatives, np.ones(3, np.int64))
+        >>> rule = PairRule.from_places(np.array([1.0, 0.5]), negatives, np.ones(3, np.int64))
         >>> rule.scores(np.array([[0, 0], [1, 1]], np.int16), Threads())  # above all; below one, level with two
         array([ 1.        , -0.33333333])
         """

@@ -242,7 +242,7 @@ class TreeRankBoost(Ensemble):
         """Keep the negatives to compare cases with, if output is "pairs"."""
         self._rule: PairRule | None = None
         if self.output != "additive":
-            rule = PairRule.of(self.weights_, places, count)
+            rule = PairRule.from_places(self.weights_, places, count)
             if self.output == "pairs" or rule.places.size <= PAIR_LIMIT:
                 self._rule = rule
 

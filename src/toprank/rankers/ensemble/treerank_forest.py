@@ -11,11 +11,11 @@ from toprank._compat import Interval, StrOptions
 from toprank._core.threads import Threads
 from toprank.data.binned_cases import BinnedCases
 from toprank.metrics import average_precision, roc_auc
-from toprank.rankers.ensemble.ballots import Ballot, MeanBallot, MedianBallot, Vote, median_votes
 from toprank.rankers.ensemble.ensemble import negatives_above
 from toprank.rankers.ensemble.forest import COLUMNS_DRAWN, Forest, Judgement
+from toprank.rankers.ensemble.out_of_bag import MeanOfVotes, MedianOfVotes, OutOfBagVotes, Vote, median_votes
 from toprank.rankers.growth import GrowthSettings
-from toprank.rankers.meta.cuts import CellRule
+from toprank.rankers.meta.growing import CellRule
 from toprank.tree.feature_sampler import FeatureSampler
 from toprank.tree.meta.meta_tree import MetaTree
 from toprank.tree.meta.objectives import ROC_AREA
@@ -190,8 +190,8 @@ class TreeRankForest(Forest):
     def _vote(self, tree: Tree, score: np.ndarray) -> np.ndarray:
         return share_not_above(tree, score)
 
-    def _ballot(self, vote: Vote, n_rows: int) -> Ballot:
-        return (MeanBallot if self.aggregation == "mean" else MedianBallot)(vote, n_rows)
+    def _out_of_bag_votes(self, vote: Vote, n_rows: int) -> OutOfBagVotes:
+        return (MeanOfVotes if self.aggregation == "mean" else MedianOfVotes)(vote, n_rows)
 
     def _how(self) -> str:
         return "mean" if self.aggregation == "mean" else "median"

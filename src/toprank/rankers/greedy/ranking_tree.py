@@ -195,7 +195,7 @@ class RankingTree(TreeRanker):
         self._stages: Stages | None = None
         if self.max_leaf_nodes is None:
             depth = node_depths(tree)
-            self._stages = Stages.of(np.arange(len(tree)), depth, key, self.max_depth, rate=node_rate)
+            self._stages = Stages.from_nodes(np.arange(len(tree)), depth, key, self.max_depth, rate=node_rate)
 
     def _to_arrays(self) -> dict[str, np.ndarray]:
         stages = {} if self._stages is None else self._stages.to_arrays()

@@ -13,7 +13,7 @@ from toprank.errors import InputError
 from toprank.export import to_text
 from toprank.rankers.growth import GrowthSettings
 from toprank.rankers.meta.classifier_tree import ClassifierTree
-from toprank.rankers.meta.cutters import ClassifierRule
+from toprank.rankers.meta.leaf_rankers import ClassifierRule
 from toprank.rankers.meta.ordering import LeafOrder, order_leaves, rank_leaves
 from toprank.tree.columns import Column
 from toprank.tree.flatten import part_of_tree

@@ -90,7 +90,7 @@ def rank_leaves(
 
 def stages_of(settings: GrowthSettings, meta: MetaTree, unit: float, entry: np.ndarray) -> Stages:
     """Return the final tree at every lower meta-depth, in the order of `order_leaves`."""
-    return Stages.of(entry, meta.depth, np.argsort(_order_nodes(settings, meta, unit)), settings.max_depth)
+    return Stages.from_nodes(entry, meta.depth, np.argsort(_order_nodes(settings, meta, unit)), settings.max_depth)
 
 
 def place_rates(settings: GrowthSettings, meta: MetaTree, unit: float, order: LeafOrder) -> np.ndarray:

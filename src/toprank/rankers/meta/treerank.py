@@ -35,7 +35,7 @@ from toprank.rankers.growth import (
 from toprank.rankers.leaf_rates import recounted
 from toprank.rankers.leaf_scores import LEAF_SCORES
 from toprank.rankers.meta.classifier_tree import ClassifierTree
-from toprank.rankers.meta.cuts import CellRule
+from toprank.rankers.meta.growing import CellRule
 from toprank.rankers.meta.meta_ranker import GrownMeta, MetaRanker
 from toprank.rankers.meta.ordering import LeafOrder, order_leaves
 from toprank.rankers.meta.pruning import CellPruner, Pruner, SiblingPruner

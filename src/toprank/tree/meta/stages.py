@@ -49,7 +49,7 @@ class Stages:
     rate: np.ndarray
 
     @classmethod
-    def of(
+    def from_nodes(
         cls, node: np.ndarray, depth: np.ndarray, key: np.ndarray, max_depth: int | None, rate: np.ndarray | None = None
     ) -> Stages:
         """Stages up to a limit; None: as many as the tree has levels, at least one."""

@@ -58,7 +58,7 @@ class Moves:
     false_negatives: np.ndarray
 
     @classmethod
-    def of(cls, tree: AlternatingTree, problem: CostProblem) -> Moves:
+    def from_tree(cls, tree: AlternatingTree, problem: CostProblem) -> Moves:
         """Moves of the thresholds on numbers and weighted sums; rows with a missing number keep their side.
 
         One sort per node, of the rows whose side matters.

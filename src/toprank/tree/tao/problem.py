@@ -102,7 +102,7 @@ class DistinctRows:
     categories: CategorySearch = field(default_factory=CategorySearch)
 
     @classmethod
-    def of(
+    def from_rows(
         cls,
         X: np.ndarray,
         label: np.ndarray,
@@ -321,7 +321,7 @@ class CostProblem:
     categories: CategorySearch = field(default_factory=CategorySearch)
 
     @classmethod
-    def of(
+    def from_costs(
         cls, rows: DistinctRows, costs: np.ndarray, alpha: float, is_oblique: bool, threads: Threads | None = None,
         categories: CategorySearch | None = None,
     ) -> CostProblem:  # fmt: skip

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toprank.data.encoding import read_table
-from toprank.drift.parting import draw_held_out, row_keys, shared_rows
+from toprank.drift.holdout import draw_held_out, row_keys, shared_rows
 
 CELL = st.sampled_from([0.0, -0.0, 1.0, 2.5, np.nan])
 

@@ -13,9 +13,9 @@ from ranker_cases import make_cases
 from toprank import CostOptimalCurve, TAOTree, load
 from toprank._core.threads import Threads
 from toprank.metrics import OperatingPoints
-from toprank.rankers.curve.between import SLACK, Between, FilledPath, Place
-from toprank.rankers.curve.choice import choose
-from toprank.rankers.curve.path import CurvePoint, Moved, votes_of
+from toprank.rankers.curve.path import CurvePoint, ThresholdMove, votes_of
+from toprank.rankers.curve.selection import choose
+from toprank.rankers.curve.threshold_moves import SLACK, DensePath, Place, ThresholdMoves
 from toprank.tree.structure import Tree
 from toprank.tree.tao.moves import with_threshold
 
@@ -42,7 +42,7 @@ def path_on(X, y, **settings):
 
     parameters = SMALL.get_params(deep=False) | {"base": TAOTree(**settings), "max_point_gap": None, "cv": None}
     model = Watched(**parameters).fit(X, y)
-    return Between.of([point.tree for point in model.path_], seen[0], Threads())
+    return ThresholdMoves.from_trees([point.tree for point in model.path_], seen[0], Threads())
 
 
 @pytest.fixture(scope="module")
@@ -168,7 +168,7 @@ def test_of_points_that_are_equally_good_one_of_a_cost_is_taken(case):
     model, *_ = case
     points = OperatingPoints([0.1, 0.2, 0.3], [5, 5, 5], [1, 1, 1], 10, 100)
     tree = model.path_[model.base_point_].tree
-    path = [CurvePoint(0.1 * i, tree, 5, 1, moved=None if i == 2 else Moved(1, 0.0, 1.0)) for i in (1, 2, 3)]
+    path = [CurvePoint(0.1 * i, tree, 5, 1, moved=None if i == 2 else ThresholdMove(1, 0.0, 1.0)) for i in (1, 2, 3)]
     alerts, has_alerts = points.alerts, np.ones(3, bool)
     chosen = choose("select", path, points, "x", 110, alerts=alerts, has_alerts=has_alerts, base_ratio=0.2, max_fpr=0.5)
     assert chosen.position == 1
@@ -201,7 +201,7 @@ def test_files_of_older_versions_have_nothing_between(case):
 
 
 def test_a_path_of_one_tree_has_nothing_between(between):
-    alone = FilledPath.of(between.models[:1], np.array([0.5]), between.data, 0.02, Threads())
+    alone = DensePath.from_trees(between.models[:1], np.array([0.5]), between.data, 0.02, Threads())
     assert (len(alone.trees), alone.places, alone.moved) == (1, [], [None])
 
 

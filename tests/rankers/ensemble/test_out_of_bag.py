@@ -5,8 +5,8 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from toprank._core.threads import Threads
-from toprank.rankers.ensemble import ballots
-from toprank.rankers.ensemble.ballots import MeanBallot, MedianBallot, median_of_present, median_votes
+from toprank.rankers.ensemble import out_of_bag
+from toprank.rankers.ensemble.out_of_bag import MeanOfVotes, MedianOfVotes, median_of_present, median_votes
 
 
 def votes_on(matrix):
@@ -24,7 +24,7 @@ def count_all(ballot, unseen):
     return ballot.result(Threads())
 
 
-@pytest.mark.parametrize(("kind", "combine"), [(MeanBallot, np.mean), (MedianBallot, np.median)])
+@pytest.mark.parametrize(("kind", "combine"), [(MeanOfVotes, np.mean), (MedianOfVotes, np.median)])
 @given(seen=arrays(bool, st.tuples(st.integers(1, 6), st.integers(1, 30))))
 def test_each_row_is_judged_by_the_trees_that_did_not_see_it(kind, combine, seen):
     matrix = np.random.default_rng(0).normal(size=(seen.shape[1], 2))
@@ -41,12 +41,12 @@ def test_a_row_has_the_same_median_alone_as_in_blocks_and_with_threads(n_rows, n
     matrix = np.random.default_rng(1).normal(size=(n_rows, 1))
     vote, trees = votes_on(matrix), list(range(n_trees))
     whole = median_votes(vote, trees, n_rows, Threads())
-    before, ballots.BLOCK_VOTES = ballots.BLOCK_VOTES, 16 * n_trees
+    before, out_of_bag.BLOCK_VOTES = out_of_bag.BLOCK_VOTES, 16 * n_trees
     try:
         with Threads(2) as threads:
             assert np.array_equal(median_votes(vote, trees, n_rows, threads), whole)
     finally:
-        ballots.BLOCK_VOTES = before
+        out_of_bag.BLOCK_VOTES = before
     assert [median_votes(votes_on(matrix[[i]]), trees, 1, Threads())[0] for i in range(n_rows)] == whole.tolist()
     assert whole == pytest.approx(np.median([vote(tree, slice(None), None) for tree in trees], axis=0))
 
@@ -54,9 +54,9 @@ def test_a_row_has_the_same_median_alone_as_in_blocks_and_with_threads(n_rows, n
 def test_out_of_bag_medians_are_the_same_in_blocks(monkeypatch):
     rng = np.random.default_rng(2)
     matrix, unseen = rng.normal(size=(101, 1)), [np.flatnonzero(rng.random(101) < 0.4) for _ in range(5)]
-    whole = count_all(MedianBallot(votes_on(matrix), len(matrix)), unseen)
-    monkeypatch.setattr(ballots, "BLOCK_VOTES", 5 * 24)
-    parts = count_all(MedianBallot(votes_on(matrix), len(matrix)), unseen)
+    whole = count_all(MedianOfVotes(votes_on(matrix), len(matrix)), unseen)
+    monkeypatch.setattr(out_of_bag, "BLOCK_VOTES", 5 * 24)
+    parts = count_all(MedianOfVotes(votes_on(matrix), len(matrix)), unseen)
     assert np.array_equal(parts[0], whole[0], equal_nan=True)
     assert np.array_equal(parts[1], whole[1])
 

@@ -14,8 +14,8 @@ from toprank.budget import cases_of_budget
 from toprank.errors import InputError
 from toprank.metrics import Interval, OperatingPoints, proportion_interval
 from toprank.rankers.cost.tao_tree import TAOTree
-from toprank.rankers.curve.cuts import ROUNDING, TopCalls
 from toprank.rankers.curve.path import CurvePoint
+from toprank.rankers.curve.top_calls import ROUNDING, TopCalls
 from toprank.words.numbers import percent_text
 
 LEVEL = 0.95
@@ -71,7 +71,7 @@ class Selection:
     position : int
         Position in `path_`.
     point : CurvePoint
-    wish : str
+    target : str
         The target, in words.
     judged_by : str
         The data behind all figures: "validation data", "cross-validation" or "training data".
@@ -89,7 +89,7 @@ class Selection:
 
     position: int
     point: CurvePoint
-    wish: str
+    target: str
     judged_by: str
     false_positive_rate: Interval
     recall: Interval
@@ -107,7 +107,7 @@ class Selection:
         """Return the choice as arrays for a file."""
         figures = [getattr(self, name) for name in FIGURES]
         arrays = {"selection": np.array([self.position, *(end for f in figures for end in (f.value, f.low, f.high))]),
-                  "selection_wish": np.array(self.wish)}  # fmt: skip
+                  "selection_wish": np.array(self.target)}  # fmt: skip
         return arrays if self.cut is None else arrays | {"selection_cut": np.array(astuple(self.cut), np.float64)}
 
     @classmethod
@@ -134,7 +134,7 @@ class Selection:
         if self.point.moved is not None:
             trained = str(self.point.moved)
         return "\n".join([
-            f"{self.wish}: point {self.position}, {n_leaves} {'leaf' if n_leaves == 1 else 'leaves'}, {trained}",
+            f"{self.target}: point {self.position}, {n_leaves} {'leaf' if n_leaves == 1 else 'leaves'}, {trained}",
             *([] if self.cut is None else [str(self.cut)]),
             f"by {self.judged_by}: {_in_words(self.recall)} of the positives found, "
             f"{_in_words(self.false_positive_rate)} of the negatives flagged",
@@ -143,7 +143,7 @@ class Selection:
         ])  # fmt: skip
 
     def __repr__(self) -> str:
-        return f"<Selection of point {self.position}: {self.wish}>"
+        return f"<Selection of point {self.position}: {self.target}>"
 
 
 def _in_words(share: Interval) -> str:
@@ -166,7 +166,7 @@ def choose(
     judged: TopCalls | None = None,
     max_leaves: int | None = None,
     of: str = TREE_OF,
-    **wishes: Any,
+    **targets: Any,
 ) -> Selection:
     """Return the best point for a target, by the mistakes in `points`.
 
@@ -195,10 +195,10 @@ def choose(
     max_leaves : int, optional
     of : str
         Name of a point, for error messages.
-    **wishes
+    **targets
         max_fpr, k, cost_ratio, min_recall: one of them, or none if max_leaves is given.
     """
-    asked = {name: value for name, value in wishes.items() if value is not None}
+    asked = {name: value for name, value in targets.items() if value is not None}
     if len(asked) > 1 or not (asked or max_leaves is not None):
         got = ", ".join(asked) or "nothing"
         raise InputError(
@@ -209,10 +209,10 @@ def choose(
     whole = found = _Offers.of_points(points, n_cases)
     if name == "k":
         k = _check_budget(owner, value, n_cases)
-        wish, found = _at_most(k, n_cases), whole.within(k, n_cases, alerts, counted, judged)
+        target, found = _at_most(k, n_cases), whole.within(k, n_cases, alerts, counted, judged)
         is_fine, worth = found.is_fine, found.hits
     else:
-        wish, is_fine, worth = _judge(owner, name, value, points)
+        target, is_fine, worth = _judge(owner, name, value, points)
     if "cost_ratio" not in asked:  # a tree without alerts is no use to a user who wants alerts
         is_fine = is_fine & has_alerts
     size = np.array([point.tree.n_leaves_ for point in path])
@@ -221,9 +221,9 @@ def choose(
         small = f"at most {most} {'leaf' if most == 1 else 'leaves'}"
         _refuse_none(of, size <= max_leaves, small, f"the smallest {of} has {size.min()}")
         is_fine = is_fine & (size <= max_leaves)
-        wish = f"{wish}, {small}" if asked else small
+        target = f"{target}, {small}" if asked else small
     among = has_alerts if max_leaves is None else has_alerts & (size <= max_leaves)
-    _refuse_none(of, is_fine, wish, _nearest(name, points, alerts, among))
+    _refuse_none(of, is_fine, target, _nearest(name, points, alerts, among))
     best_whole, is_better = found.cuts_worth_taking(is_fine)
     if is_better.any():  # among cuts that find about as much, prefer the tree whose alerts nearly fit the budget
         is_fine, worth = is_better, -whole.alerts
@@ -239,7 +239,7 @@ def choose(
         cut = Cut(float(found.threshold[at]), float(alerts[at]), float(found.hits[at]), best_whole)
     figures = _figures(points, float(found.alerts[at]), float(found.hits[at]), n_cases, ratio)
     named: dict[str, Any] = dict(zip(FIGURES, figures, strict=True))
-    return Selection(at, path[at], wish, judged_by, cut=cut, **named)
+    return Selection(at, path[at], target, judged_by, cut=cut, **named)
 
 
 @dataclass(frozen=True, eq=False)
@@ -326,8 +326,8 @@ def _judge(owner: str, name: str, value: Any, points: OperatingPoints) -> tuple[
         limit = _check_number(owner, name, value, 0, 1)
         return f"at least {percent_text(limit)} of the positives found", recall >= limit, -fpr
     ratio = _check_number(owner, name, value, 0, np.inf)
-    wish = f"a false positive costs {ratio:.3g} false negative{'' if ratio == 1 else 's'}"
-    return wish, np.ones(len(points), bool), -points.cost(ratio)
+    target = f"a false positive costs {ratio:.3g} false negative{'' if ratio == 1 else 's'}"
+    return target, np.ones(len(points), bool), -points.cost(ratio)
 
 
 def _check_number(owner: str, name: str, value: Any, low: float, high: float) -> float:
@@ -354,10 +354,10 @@ def _nearest(name: str, points: OperatingPoints, alerts: np.ndarray, among: np.n
     return f"the fewest alerts, where there are any, are {alerts[among].min():,.0f}"
 
 
-def _refuse_none(of: str, is_fine: np.ndarray, wish: str, nearest: str) -> None:
+def _refuse_none(of: str, is_fine: np.ndarray, target: str, nearest: str) -> None:
     if not is_fine.any():
         raise InputError(
-            f"No {of} meets the target ({wish}): {nearest}. Hint: change the target, or list cases with "
+            f"No {of} meets the target ({target}): {nearest}. Hint: change the target, or list cases with "
             "top_k, which cuts the ranking anywhere."
         )
 

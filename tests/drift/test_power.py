@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toprank import MetaAPForest, RankingTree, TreeRank, two_sample_test
-from toprank.drift.obstacles import is_decisive, rows_needed
-from toprank.drift.parting import held_out_size
+from toprank.drift.holdout import held_out_size
+from toprank.drift.power import is_decisive, rows_needed
 
 TOO_FEW = "There are too few rows to say anything: the smaller table has {}, and at least {} in each are needed."
 

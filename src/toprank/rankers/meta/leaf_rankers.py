@@ -42,10 +42,10 @@ class Found:
     value: float
 
 
-class Cutter(Protocol):
+class LeafRanker(Protocol):
     """Finds the best way to part the rows of a node; nodes come one after the other, so columns are drawn in order."""
 
-    def cut(self, rows: np.ndarray, worth: Worth) -> Found | None:
+    def split(self, rows: np.ndarray, worth: Worth) -> Found | None:
         """The best cut, None where none is worth more than nothing."""
         ...
 
@@ -56,7 +56,7 @@ def area_unit(weights: RowWeights) -> float:
 
 
 @dataclass(frozen=True)
-class PossibleCuts:
+class PossibleSplits:
     """Ways to cut a node in an order of its rows: weight on the lower side of each."""
 
     positive: np.ndarray
@@ -78,21 +78,21 @@ class PossibleCuts:
 
 
 @dataclass(frozen=True)
-class InnerTreeCutter:
+class InnerTreeLeafRanker:
     """A greedy inner tree whose cells, richest first, are cut where that is worth most."""
 
     data: BinnedCases
     weights: RowWeights
     limits: Limits
 
-    def cut(self, rows: np.ndarray, worth: Worth) -> Found | None:
+    def split(self, rows: np.ndarray, worth: Worth) -> Found | None:
         """The best cut of the cells of an inner tree."""
         splitter = self.data.splitter(_only(self.weights, rows), Threads())
         trees = grow(splitter, splitter.root(), self.limits)
         cells = np.flatnonzero(trees.is_leaf)
         positive, total = trees.segment.positive[cells], trees.segment.total[cells]
         order = ROC_AREA.order(positive, total)
-        candidates = PossibleCuts(np.cumsum(positive[order])[:-1], np.cumsum(total[order])[:-1])
+        candidates = PossibleSplits(np.cumsum(positive[order])[:-1], np.cumsum(total[order])[:-1])
         best = candidates.best(worth, int(positive.sum()), int(total.sum()), 1) if len(cells) > 1 else None
         if best is None:
             return None
@@ -103,14 +103,14 @@ class InnerTreeCutter:
 
 
 @dataclass(frozen=True)
-class StumpCutter:
+class StumpLeafRanker:
     """The best condition on one column, of all columns and thresholds."""
 
     data: BinnedCases
     weights: RowWeights
     limits: Limits
 
-    def cut(self, rows: np.ndarray, worth: Worth) -> Found | None:
+    def split(self, rows: np.ndarray, worth: Worth) -> Found | None:
         """The best condition; ties go to the larger richer side, then to the first column."""
         return self.cut_by(np.flatnonzero(drawn_columns(self.data, self.limits)), rows, worth)
 
@@ -172,7 +172,7 @@ def _best_condition(
     best: tuple[Rank, Splits, bool] | None = None
     for missing_left in (False, True)[: 1 + len(missing)]:
         cumulated = [np.cumsum(values[known]) + missing_left * values[missing].sum() for values in sums]
-        found = PossibleCuts(*cumulated).best(worth, *everything, min_leaf)
+        found = PossibleSplits(*cumulated).best(worth, *everything, min_leaf)
         if found is None or (best is not None and found[1] <= best[0]):
             continue
         at, rank, is_low = found
@@ -194,7 +194,7 @@ def _best_condition(
 
 
 @dataclass(frozen=True)
-class ObliqueCutter:
+class ObliqueLeafRanker:
     """A sparse weighted sum of the numeric columns, or a condition on one column where that is worth as much."""
 
     data: BinnedCases
@@ -202,10 +202,10 @@ class ObliqueCutter:
     limits: Limits
     logistic_C: float
 
-    def cut(self, rows: np.ndarray, worth: Worth) -> Found | None:
+    def split(self, rows: np.ndarray, worth: Worth) -> Found | None:
         """The better of a weighted sum and a condition on one column."""
         drawn = drawn_columns(self.data, self.limits)
-        single = StumpCutter(self.data, self.weights, self.limits).cut_by(np.flatnonzero(drawn), rows, worth)
+        single = StumpLeafRanker(self.data, self.weights, self.limits).cut_by(np.flatnonzero(drawn), rows, worth)
         weight = np.zeros(len(self.data.X))
         weight[rows] = self.weights.total[rows] * self.weights.unit
         slope = fit_linear_direction(self.data, weight, self.logistic_C, drawn)
@@ -257,7 +257,7 @@ class ObliqueCutter:
         for missing_low in (False, True)[: 1 + (gaps[1] > 0)]:
             shift = [missing_low * gap for gap in gaps]
             cumulated = [(np.cumsum(part) + plus)[:-1] for part, plus in zip(sums, shift, strict=True)]
-            found = PossibleCuts(*cumulated).best(worth, *everything, self.limits.min_leaf)
+            found = PossibleSplits(*cumulated).best(worth, *everything, self.limits.min_leaf)
             if found is not None and (best is None or found[1] > best[0]):
                 at, rank, is_low = found
                 threshold = float(between(distinct[at], distinct[at + 1]))
@@ -283,7 +283,7 @@ class ClassifierRule:
 
 
 @dataclass(frozen=True)
-class ClassifierCutter:
+class ClassifierLeafRanker:
     """Any scikit-learn classifier that takes weights.
 
     Both classes weigh the same in a node, so that the weighted error is what Lambda measures.
@@ -295,14 +295,14 @@ class ClassifierCutter:
     estimator: Any
     random: np.random.RandomState
 
-    def cut(self, rows: np.ndarray, worth: Worth) -> Found | None:
+    def split(self, rows: np.ndarray, worth: Worth) -> Found | None:
         """The side that the classifier calls positive against the other."""
         X, weight = self.data.X[rows], equal_class_weights(self.weights, rows)
         model = seeded(self.estimator, self.random)
         model.fit(X, self.data.is_positive[rows].astype(np.int64), **{weight_keyword(model): weight})
         called = np.asarray(model.predict(X)) == 1
         positive, total = self.weights.positive[rows], self.weights.total[rows]
-        candidate = PossibleCuts(np.array([positive[called].sum()]), np.array([total[called].sum()]))
+        candidate = PossibleSplits(np.array([positive[called].sum()]), np.array([total[called].sum()]))
         best = candidate.best(worth, int(positive.sum()), int(total.sum()), self.limits.min_leaf)
         if best is None:
             return None

@@ -9,7 +9,7 @@ from bisect import bisect_left
 import numpy as np
 from numpy.typing import NDArray
 
-from toprank.drift.parting import held_out_size
+from toprank.drift.holdout import held_out_size
 from toprank.drift.samples import MIN_ROWS, TwoSamples
 
 

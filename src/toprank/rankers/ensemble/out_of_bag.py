@@ -18,7 +18,7 @@ Vote = Callable[[Tree, Rows, Threads], np.ndarray]
 """Votes of one tree on some rows of a table."""
 
 
-class Ballot(Protocol):
+class OutOfBagVotes(Protocol):
     """Out-of-bag votes: `cast` runs in parallel, `count` one tree at a time and in order, `result` at the end."""
 
     def cast(self, tree: Tree, unseen: np.ndarray) -> np.ndarray:
@@ -34,7 +34,7 @@ class Ballot(Protocol):
         ...
 
 
-class MeanBallot:
+class MeanOfVotes:
     """The mean of the votes on a row: one sum and one count per row."""
 
     def __init__(self, vote: Vote, n_rows: int):
@@ -56,7 +56,7 @@ class MeanBallot:
             return self.total / self.n_votes, self.n_votes
 
 
-class MedianBallot:
+class MedianOfVotes:
     """The median of the votes on a row: one bit per tree and row for who may vote; votes are computed in blocks."""
 
     def __init__(self, vote: Vote, n_rows: int):
@@ -119,7 +119,7 @@ def median_of_present(votes: np.ndarray) -> np.ndarray:
     Examples
     --------
     >>> import numpy as np
-    >>> from toprank.rankers.ensemble.ballots import median_of_present
+    >>> from toprank.rankers.ensemble.out_of_bag import median_of_present
     >>> median_of_present(np.array([[1.0, np.nan], [4.0, 3.0], [2.0, np.nan]]))
     array([2., 3.])
     """

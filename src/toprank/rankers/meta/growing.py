@@ -15,12 +15,12 @@ from sklearn.utils import check_random_state
 from toprank._core.dtypes import WEIGHT
 from toprank.data.binned_cases import BinnedCases
 from toprank.rankers.growth import GrowthSettings
-from toprank.rankers.meta.cutters import (
-    ClassifierCutter,
-    Cutter,
-    InnerTreeCutter,
-    ObliqueCutter,
-    StumpCutter,
+from toprank.rankers.meta.leaf_rankers import (
+    ClassifierLeafRanker,
+    InnerTreeLeafRanker,
+    LeafRanker,
+    ObliqueLeafRanker,
+    StumpLeafRanker,
     Worth,
     area_unit,
     weight_keyword,
@@ -44,7 +44,7 @@ class CellRule:
     logistic_C : float
         Inverse penalty of weighted sums.
     intercalates : bool
-        As in `grow_by_cuts`.
+        As in `grow_node_by_node`.
     random_state : int, RandomState or None
         Seeds of classifiers, the same each time for None.
     """
@@ -69,26 +69,26 @@ class CellRule:
         """One meta-tree on the rows that have weight, its gains in units of area, and the unit of its weights."""
         weights = data.row_weights(weight)
         limits = settings.limits(weights, sampler)
-        meta = grow_by_cuts(
-            weights, limits, settings.max_depth or UNLIMITED, self._cutter(data, weights, limits),
+        meta = grow_node_by_node(
+            weights, limits, settings.max_depth or UNLIMITED, self._leaf_ranker(data, weights, limits),
             intercalates=self.intercalates,
         )  # fmt: skip
         return meta, weights.unit
 
-    def _cutter(self, data: BinnedCases, weights: RowWeights, limits: Limits) -> Cutter:
+    def _leaf_ranker(self, data: BinnedCases, weights: RowWeights, limits: Limits) -> LeafRanker:
         if self.leaf_ranker == "tree":
-            return InnerTreeCutter(data, weights, limits)
+            return InnerTreeLeafRanker(data, weights, limits)
         if self.leaf_ranker == "stump":
-            return StumpCutter(data, weights, limits)
+            return StumpLeafRanker(data, weights, limits)
         if self.leaf_ranker == "oblique":
-            return ObliqueCutter(data, weights, limits, self.logistic_C)
+            return ObliqueLeafRanker(data, weights, limits, self.logistic_C)
         weight_keyword(self.leaf_ranker)  # complains before the work begins
         random = check_random_state(0 if self.random_state is None else self.random_state)
-        return ClassifierCutter(data, weights, limits, self.leaf_ranker, random)
+        return ClassifierLeafRanker(data, weights, limits, self.leaf_ranker, random)
 
 
-def grow_by_cuts(
-    weights: RowWeights, limits: Limits, max_depth: int, cutter: Cutter, *, intercalates: bool
+def grow_node_by_node(
+    weights: RowWeights, limits: Limits, max_depth: int, leaf_ranker: LeafRanker, *, intercalates: bool
 ) -> MetaTree:
     """Grow a meta-tree of at most max_depth levels, one node at a time.
 
@@ -98,7 +98,7 @@ def grow_by_cuts(
     limits : Limits
         Lightest node that may be split, and lightest child.
     max_depth : int
-    cutter : Cutter
+    leaf_ranker : LeafRanker
     intercalates : bool
         A cut is worth the area that the whole partition gains when both children may stand anywhere among the other
         cells, as section V-B of the TreeRank paper suggests; otherwise what they add in their parent's place
@@ -116,7 +116,7 @@ def grow_by_cuts(
             if not limits.may_split(_batch(*_pairs([cells[node]])), np.zeros(1))[0]:
                 continue
             worth = _worth_among(cells, node) if intercalates else _worth_alone(cells[node], unit)
-            found = cutter.cut(rows, worth)
+            found = leaf_ranker.split(rows, worth)
             if found is not None and found.value >= limits.min_gain * unit:
                 sides = [rows[found.is_left], rows[~found.is_left]]
                 sums = [(int(weights.positive[side].sum()), int(weights.total[side].sum())) for side in sides]

@@ -20,7 +20,7 @@ import numpy as np
 from toprank._core.threads import Threads
 from toprank.data.binned_cases import BinnedCases
 from toprank.rankers.cost.tao_tree import TAOTree
-from toprank.rankers.curve.path import Moved, votes_of
+from toprank.rankers.curve.path import ThresholdMove, votes_of
 from toprank.tree.tao.alternating_tree import AlternatingTree, pruned
 from toprank.tree.tao.moves import Move, Moves, undominated, with_threshold
 from toprank.tree.tao.problem import CostProblem
@@ -55,7 +55,7 @@ class FoundTree(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Between:
+class ThresholdMoves:
     """Finds trees between the neighbours of a path.
 
     Attributes
@@ -79,11 +79,11 @@ class Between:
     moves: Sequence[Moves]
 
     @classmethod
-    def of(cls, models: Sequence[TAOTree], data: BinnedCases, threads: Threads) -> Between:
+    def from_trees(cls, models: Sequence[TAOTree], data: BinnedCases, threads: Threads) -> ThresholdMoves:
         """Prepare the search between these models, which were fitted on `data`."""
         problem = models[0]._problem(np.array([[0.0, 1.0], [1.0, 0.0]]), data, Threads())
         trees = [model._alternating(problem) for model in models]
-        return cls(models, data, problem, trees, threads.run(lambda tree: Moves.of(tree, problem), trees))
+        return cls(models, data, problem, trees, threads.run(lambda tree: Moves.from_tree(tree, problem), trees))
 
     def fill(self, gap: int, max_point_gap: float) -> list[FoundTree]:
         """Return the trees between a model and the next one, by falling false positives.
@@ -123,10 +123,10 @@ class Between:
         """Return the place of a tree that `fill` found."""
         return Place(gap, found.move.mistakes.false_positives / max(self._classes[1], 1))
 
-    def moved(self, found: FoundTree, position: np.ndarray) -> Moved:
+    def moved(self, found: FoundTree, position: np.ndarray) -> ThresholdMove:
         """Return how a found tree comes from another one, whose position in the whole path is given."""
         before = float(self.models[found.at].tree_.threshold[found.move.node])
-        return Moved(int(position[found.at]), before, found.move.threshold)
+        return ThresholdMove(int(position[found.at]), before, found.move.threshold)
 
     def fitted(self, found: FoundTree, ratio: float) -> TAOTree:
         """Return the model of a found tree; its cost lies between those of its neighbours."""
@@ -165,7 +165,7 @@ class Between:
 
 
 @dataclass(frozen=True, eq=False)
-class FilledPath:
+class DensePath:
     """A path with the trees between its neighbours, from many false positives to few.
 
     Attributes
@@ -173,7 +173,7 @@ class FilledPath:
     ratios : float64 array of shape (n,)
         Costs of a false positive, ascending; for a tree between two costs, a number between them.
     trees : list of TAOTree
-    moved : list of Moved or None
+    moved : list of ThresholdMove or None
         How trees between two costs come from others.
     places : list of Place
         Places of the trees between two costs; positions count only the trees of costs.
@@ -181,22 +181,22 @@ class FilledPath:
 
     ratios: np.ndarray
     trees: list[TAOTree]
-    moved: list[Moved | None]
+    moved: list[ThresholdMove | None]
     places: list[Place]
 
     @classmethod
-    def of(
+    def from_trees(
         cls,
         trees: Sequence[TAOTree],
         ratios: np.ndarray,
         data: BinnedCases,
         max_point_gap: float | None,
         threads: Threads,
-    ) -> FilledPath:
+    ) -> DensePath:
         """Fill the gaps of a path fitted on `data`; max_point_gap = None leaves them."""
         if max_point_gap is None:
             return cls(ratios, list(trees), [None] * len(trees), [])
-        between = Between.of(trees, data, threads)
+        between = ThresholdMoves.from_trees(trees, data, threads)
         found = [between.fill(gap, max_point_gap) for gap in range(len(trees) - 1)]
         places = [between.place(gap, each) for gap, some in enumerate(found) for each in some]
         gaps = zip(ratios[:-1], ratios[1:], found, strict=True)
@@ -205,7 +205,7 @@ class FilledPath:
         )
         fitted = threads.run(between.fitted, [each for some in found for each in some], costs.tolist())
         position = np.append(0, np.cumsum([len(some) + 1 for some in found]))
-        moved: list[Moved | None] = []
+        moved: list[ThresholdMove | None] = []
         for some in [*found, []]:
             moved += [None, *(between.moved(each, position) for each in some)]
         is_between = np.array([each is not None for each in moved])
