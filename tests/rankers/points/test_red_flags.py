@@ -120,6 +120,14 @@ def test_limits_hold_strictly(campaign, limits):
     assert all(len(c.codes) <= 3 for flag in model.flags_ for c in flag.conditions if c.codes is not None)
 
 
+def test_a_rule_without_a_miss_is_not_found_twice():
+    """Its penalty holds points back, which the same rule would get a second time."""
+    place, amount = np.arange(300) % 3, np.arange(300) * 37 % 200
+    X = np.column_stack((place, amount)).astype(float)
+    model = RedFlags(**PLAIN, max_features=0).fit(X, (place == 1) & (amount > 150))
+    assert model.flags_.holds(X).sum(axis=0).tolist() == [22]
+
+
 def test_points_are_whole_numbers_on_the_stated_scale(campaign):
     part = campaign.take(slice(0, 3000))
     whole = RedFlags(**PLAIN, points=10).fit(part.X, part.y)
@@ -338,7 +346,7 @@ def test_an_expert_adds_a_rule(model, campaign, new):
     change = model.with_rule(rule, new.X, new.y, points=4)
     added = change.model.flags_[-1]
     assert added.text() == "sector is construction or hospitality; 1 < age_years <= 5; vat_gap is missing"
-    fitted = model.with_rule({"cash_share": (">", 0.6)}, new.X, new.y, refit_on=(campaign.X, campaign.y))
+    fitted = model.with_rule({"vat_refund_share": (">", 0.5)}, new.X, new.y, refit_on=(campaign.X, campaign.y))
     assert fitted.model.flags_[-1].points != 0
     assert fitted.model.flags_[-1].n > 0
 

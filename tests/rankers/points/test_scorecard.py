@@ -12,7 +12,10 @@ from sklearn.base import clone
 from page_reader import Page
 from ranker_cases import POINTS, Case, cases, fewer, make_cases, scores_of
 from toprank import Scorecard, ScorecardTree, load
+from toprank.datasets import make_audit
 from toprank.metrics import average_precision
+from toprank.rankers.points.additive import TOP_LOSS
+from toprank.rankers.points.scorecard import fits_by_alpha
 
 
 def make_curves(n=3000, seed=0, noise_levels=0):
@@ -276,3 +279,39 @@ def test_a_missing_value_that_training_did_not_have_gets_no_points():
     for column in (X.x, -X.x, (X.x > 0) * 1.0):
         model = Scorecard(cv=0).fit(pd.DataFrame({"x": column}), y)
         assert model.card_.shapes[0].missing == 0
+
+
+def test_fine_tuning_is_taken_where_folds_say_that_it_pays():
+    data = make_audit(3000, random_state=0)
+    model = Scorecard(fine_tune=True, alpha=30.0, random_state=0).fit(data.X, data.y)
+    tuned, plain = model.cv_results_["mean_test_score"]
+    assert model.cv_results_["fine_tuned"].tolist() == [1.0, 0.0]
+    assert tuned != plain
+    if model.is_fine_tuned_:
+        assert tuned > plain
+    without = Scorecard(alpha=30.0, random_state=0).fit(data.X, data.y)
+    is_same = np.array_equal(model.decision_function(data.X), without.decision_function(data.X))
+    assert is_same != model.is_fine_tuned_
+    assert not Scorecard(fine_tune=True, cv=0).fit(data.X, data.y).is_fine_tuned_
+
+
+def test_fine_tuning_lowers_the_surrogate_and_keeps_directions():
+    data = make_audit(3000, random_state=0)
+    parameters = {"alpha": 30.0, "points": None, "cv": 0, "monotonic_cst": {"cash_share": 1}}
+    binned = {}
+
+    class Kept(Scorecard):
+        def _candidates(self, data, rows, terms, alphas):
+            binned["models"] = fits_by_alpha(data, rows, terms, alphas, None, None)
+            return super()._candidates(data, rows, terms, alphas)
+
+    Kept(**parameters).fit(data.X, data.y)
+    plain = binned["models"][0]
+    tuned = plain.tuned()
+    is_positive, weight = plain.rows.target > 0, plain.rows.weight
+    assert TOP_LOSS.surrogate.value(tuned.z, is_positive, weight) < TOP_LOSS.surrogate.value(
+        plain.z, is_positive, weight
+    )
+    place = next(i for i, term in enumerate(tuned.terms) if data.X.columns[term.feature] == "cash_share")
+    curve = tuned.terms[place].design @ tuned.coefficients[place]
+    assert np.all(np.diff(curve[:-1]) >= -1e-9)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from numbers import Integral, Real
 from typing import Any, Protocol
 
@@ -41,6 +41,9 @@ USUAL_ALPHA = 10.0
 MAX_BINS = 64
 """Bins of a number in training; its curve has at most 15 knots."""
 
+PAYS = 0.5
+"""More than a plain card pays if its mean gain in average precision is at least this many standard errors."""
+
 POINTS_CONSTRAINTS: dict[str, list[Any]] = {
     **RANKER_CONSTRAINTS,
     "points": [Interval(Integral, 1, None, closed="left"), None],
@@ -52,6 +55,12 @@ POINTS_CONSTRAINTS: dict[str, list[Any]] = {
     "random_state": ["random_state"],
 }
 """scikit-learn's checks of the parameters that scorecards share."""
+
+
+def pays(gain: np.ndarray) -> bool:
+    """Whether average precision rises by more than chance, given the gain in each fold."""
+    error = gain.std(ddof=1) / np.sqrt(len(gain)) if len(gain) > 1 else 0.0
+    return bool(gain.mean() > PAYS * error)
 
 
 class Scored(Protocol):
@@ -117,8 +126,8 @@ class PointsRanker(Ranker):
         """Position of the best candidate, by its average precision in each fold, float64 (n_folds, n_candidates)."""
 
     @abstractmethod
-    def _keep(self, chosen: Any) -> None:
-        """Set the fitted attributes."""
+    def _keep(self, chosen: Any, name: Mapping[str, Any]) -> None:
+        """Set the fitted attributes, given the candidate and its entries in `_candidate_names`."""
 
     def _fit_model(self, data: BinnedCases, threads: Threads) -> Unseen | None:
         owner = type(self).__name__
@@ -133,8 +142,7 @@ class PointsRanker(Ranker):
         if folds:
             best, unseen = self._follow_folds(data, rows, folds, alphas, threads)
         found = self._candidates(data, rows, make_terms(data, rows, self._directions), alphas)
-        self.alpha_ = float(self._candidate_names(alphas)["alpha"][best])
-        self._keep(found[best])
+        self._keep(found[best], {name: values[best] for name, values in self._candidate_names(alphas).items()})
         self._set_spread(data)
         return unseen
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from numbers import Integral, Real
 from typing import Any
 
@@ -18,14 +18,11 @@ from toprank.rankers.points.card_text import points_text
 from toprank.rankers.points.card_tree import CardTree, grow
 from toprank.rankers.points.flag_text import condition_texts, rule_lines
 from toprank.rankers.points.flags import joined
-from toprank.rankers.points.points_ranker import POINTS_CONSTRAINTS, USUAL_ALPHA, PointsRanker, Scored
+from toprank.rankers.points.points_ranker import POINTS_CONSTRAINTS, USUAL_ALPHA, PointsRanker, Scored, pays
 from toprank.rankers.points.scorecard import START, card_page, fits_by_alpha
 from toprank.rankers.points.terms import Term
 from toprank.words.counts import plural
 from toprank.words.wording import EXACT, SHORT
-
-PAYS = 0.5
-"""A tree pays if its mean gain in average precision over the card is at least this many standard errors."""
 
 
 def grown_alpha(alphas: Sequence[float]) -> float:
@@ -141,13 +138,10 @@ class ScorecardTree(PointsRanker):
         """The best candidate; the best card if no tree is better by more than chance."""
         mean = precision.mean(axis=0)
         card, best = int(np.argmax(mean[: len(mean) - self.max_depth])), int(np.argmax(mean))
-        gain = precision[:, best] - precision[:, card]
-        error = gain.std(ddof=1) / np.sqrt(len(gain)) if len(gain) > 1 else 0.0
-        return best if gain.mean() > PAYS * error else card
+        return best if pays(precision[:, best] - precision[:, card]) else card
 
-    def _keep(self, chosen: Any) -> None:
-        self.card_tree_ = chosen
-        self.card_ = chosen.card
+    def _keep(self, chosen: Any, name: Mapping[str, Any]) -> None:
+        self.card_tree_, self.card_, self.alpha_ = chosen, chosen.card, float(name["alpha"])
 
     @property
     def n_leaves_(self) -> int:
