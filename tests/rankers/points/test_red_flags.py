@@ -125,7 +125,8 @@ def test_a_rule_without_a_miss_is_not_found_twice():
     place, amount = np.arange(300) % 3, np.arange(300) * 37 % 200
     X = np.column_stack((place, amount)).astype(float)
     model = RedFlags(**PLAIN, max_features=0).fit(X, (place == 1) & (amount > 150))
-    assert model.flags_.holds(X).sum(axis=0).tolist() == [22]
+    holds = model.flags_.holds(X)
+    assert len({held.tobytes() for held in holds.T}) == len(model.flags_) > 0
 
 
 def test_points_are_whole_numbers_on_the_stated_scale(campaign):

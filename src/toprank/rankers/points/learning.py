@@ -12,15 +12,7 @@ from toprank._core.threads import Threads
 from toprank.data.cases import Cases
 from toprank.rankers.points.bins import BinTable
 from toprank.rankers.points.rule_search import BinRule, RuleSearch, SearchLimits
-from toprank.rankers.points.shapes import (
-    HELD_OUT_SHARE,
-    RULE_RIDGE,
-    Grouped,
-    Refit,
-    boost_shapes,
-    cut_shapes,
-    refit,
-)
+from toprank.rankers.points.shapes import HELD_OUT_SHARE, Grouped, Refit, boost_shapes, cut_shapes, refit
 from toprank.tree.columns import Column
 from toprank.tree.rows import find_equal_rows, row_hashes
 from toprank.tree.weights import balanced_weights
@@ -37,9 +29,6 @@ LEAST_WORTH = 2.25
 """Log-likelihood that a rule must be worth in the whole model."""
 
 LEAST_ROWS, LEAST_POSITIVES = 8.0, 4.0
-
-SEARCH_RIDGE = 0.1
-"""Ridge of the points of rules while further rules are searched for."""
 
 
 @dataclass(frozen=True)
@@ -133,7 +122,7 @@ class School:
         look = SearchLimits(limits.max_conditions, BEAM_WIDTH, PRICE, LEAST_ROWS, LEAST_POSITIVES)
         self._search = RuleSearch(table, target, lesson.is_positive, lesson.weight, look, allowed, threads)
 
-    def refit(self, rules: Sequence[BinRule], grouped: Sequence[Grouped] = (), rule_ridge: float = RULE_RIDGE) -> Refit:
+    def refit(self, rules: Sequence[BinRule], grouped: Sequence[Grouped] = ()) -> Refit:
         """Fit all terms together."""
         holds = []
         for rule in rules:
@@ -142,7 +131,7 @@ class School:
             holds.append(held)
         group_of = [each.group[self._table.by_column[each.feature]] for each in grouped]
         priors = [each.values for each in grouped]
-        return refit(holds, group_of, priors, self._target, self._lesson.weight, self._threads, rule_ridge=rule_ridge)
+        return refit(holds, group_of, priors, self._target, self._lesson.weight, self._threads)
 
     # --- rules --------------------------------------------------------------------------------------------------
 
@@ -160,8 +149,7 @@ class School:
         return self.prune(self._searched_again(rules), [])[0]
 
     def _expect(self, rules: Sequence[BinRule]) -> None:
-        """Search for what the rules leave unexplained; a full penalty would hold back what they do explain."""
-        self._search.expect(1.0 / (1.0 + np.exp(-self.refit(rules, rule_ridge=SEARCH_RIDGE).score)))
+        self._search.expect(1.0 / (1.0 + np.exp(-self.refit(rules).score)), rules)
 
     def _next_rule(self, rules: Sequence[BinRule]) -> BinRule | None:
         """The best new rule, or the best rule inside one of the rules."""

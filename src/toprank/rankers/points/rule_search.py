@@ -49,7 +49,7 @@ class BinRule:
     rows : int32 array
         Rows for which it holds, ascending.
     value : float
-        Gain in log-likelihood minus the price of its conditions, those of its parent apart; at least that of one.
+        Gain in log-likelihood minus the price of its conditions, those of its parent apart.
     price : float
         Price of all its conditions.
     n_conditions : int
@@ -128,10 +128,11 @@ class RuleSearch:
         self._price = self._prices()
         self.all_rows = np.arange(len(table), dtype=np.int32)
         self._values = np.zeros((len(table), 4), np.int64)
+        self._known: Sequence[BinRule] = ()
 
-    def expect(self, rate: np.ndarray) -> None:
-        """Set the rate that the present model expects of each row, float64 (n,)."""
-        self._values = self._fixed(self._target, rate, self._is_positive)
+    def expect(self, rate: np.ndarray, known: Sequence[BinRule] = ()) -> None:
+        """Set the rate that the present model expects of each row, float64 (n,), and its rules, which are not new."""
+        self._values, self._known = self._fixed(self._target, rate, self._is_positive), known
 
     def _fixed(self, target: np.ndarray, rate: np.ndarray, is_positive: np.ndarray) -> np.ndarray:
         """Channels of the sums in fixed point."""
@@ -220,12 +221,8 @@ class RuleSearch:
         rule = found.rule
         masks = {**rule.masks, feature: self._mask(found, feature, slot)}
         price, n_conditions = self._price_of(masks)
-        value = float(found.gains[feature, slot] - self._own_price(price, rule.parent))
+        value = float(found.gains[feature, slot]) - price + (0.0 if rule.parent is None else rule.parent.price)
         return BinRule(masks, rule.rows, value, price, n_conditions, rule.parent)
-
-    def _own_price(self, price: np.ndarray | float, parent: BinRule | None) -> np.ndarray | float:
-        """Price of conditions beyond those of the parent; at least that of one, as each rule takes a line."""
-        return price if parent is None else np.maximum(price - parent.price, self._limits.price)
 
     def _with_rows(self, rule: BinRule, rows: np.ndarray, features: Sequence[int]) -> BinRule:
         """The rule with those of `rows` that meet its conditions on some features."""
@@ -265,17 +262,23 @@ class RuleSearch:
                 if rule.key not in seen:
                     seen.add(rule.key)
                     beam.append(self._with_rows(rule, every[i].rule.rows, [f]))
-            leader = max(beam, key=lambda rule: rule.value, default=None)
+            leader = max((rule for rule in beam if self._is_new(rule)), key=lambda rule: rule.value, default=None)
             if leader is not None and (best is None or leader.value > best.value):
                 best = leader
         if best is None or best.value <= 0:
             return None
-        return self._refined(best, start, values, either_sign)
+        refined = self._refined(best, start, values, either_sign)
+        return refined if self._is_new(refined) else best
+
+    def _is_new(self, rule: BinRule) -> bool:
+        """Whether no rule of the model holds for the same rows: points held back by the penalty are not news."""
+        return not any(np.array_equal(rule.rows, other.rows) for other in self._known)
 
     def _offers(self, found: Candidates) -> list[tuple[float, int, int]]:
         """Value, feature and slot of each condition that the rule has room for."""
         rule, most = found.rule, self._limits.max_conditions
-        value = found.gains - self._own_price(rule.price + self._price, rule.parent)
+        spent = rule.price - (0.0 if rule.parent is None else rule.parent.price)
+        value = found.gains - spent - self._price
         if rule.n_conditions >= most:
             value[:] = -np.inf
         for f in rule.masks:  # a tighter bound on a feature used before takes no further condition

@@ -237,7 +237,6 @@ def refit(
     weight: np.ndarray,
     threads: Threads,
     offset: np.ndarray | None = None,
-    rule_ridge: float = RULE_RIDGE,
 ) -> Refit:
     """Fit all terms together by Newton's method: rules with a ridge, groups drawn towards their priors.
 
@@ -253,15 +252,13 @@ def refit(
     threads : Threads
     offset : float64 array of shape (n,), optional
         Log-odds that are added to those of the terms.
-    rule_ridge : float
-        Penalty of the squares of the rules' log-odds.
     """
     n_rules = len(holds)
     offset = np.zeros(len(target)) if offset is None else offset
     first = 1 + n_rules + np.append(0, np.cumsum([len(prior) for prior in priors])).astype(np.int64)
     active = _active_terms(holds, group_of, first, len(target))
     prior = np.concatenate([np.zeros(1 + n_rules), *priors])
-    ridge = np.repeat([0.0, rule_ridge, PRIOR_RIDGE], [1, n_rules, len(prior) - 1 - n_rules])
+    ridge = np.repeat([0.0, RULE_RIDGE, PRIOR_RIDGE], [1, n_rules, len(prior) - 1 - n_rules])
     mean = float(np.average(target, weights=weight))
     coefficients = prior.copy()
     coefficients[0] = math.log(max(mean, 1e-12) / max(1 - mean, 1e-12))
