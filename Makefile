@@ -20,7 +20,7 @@ unexport PYTHONDONTWRITEBYTECODE
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help install kernels demo test test-nojit fuzz lint format bench docs docs-serve clean
+.PHONY: help install kernels demo test test-nojit test-lowest fuzz lint format bench docs docs-serve clean
 
 help: ## list the tasks
 	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -40,6 +40,10 @@ test: $(VENV)/.stamp-dev ## run the test suite (TEST_ARGS="-k name", WORKERS=0)
 test-nojit: $(VENV)/.stamp-dev ## run the tests of kernels and trees with every kernel as plain Python
 	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal --hypothesis-profile=quick \
 	  -W ignore::RuntimeWarning $(TEST_ARGS) tests/core tests/tree
+
+test-lowest: $(VENV)/.stamp-venv ## run the tests with the oldest supported version of every dependency, in .venv-lowest
+	$(BIN)/python tools/lowest_versions.py dev > $(VENV)/lowest.txt
+	$(MAKE) test VENV=.venv-lowest PIP_ARGS="--constraint $(VENV)/lowest.txt"
 
 fuzz: $(VENV)/.stamp-dev ## load 10,000 damaged model files with all bounds checked (some minutes)
 	$(BIN)/python -m pytest -n 0 -m slow tests/files/test_fuzz.py
@@ -63,7 +67,7 @@ docs-serve: $(VENV)/.stamp-docs ## serve the documentation while editing
 	$(BIN)/mkdocs serve
 
 clean: ## remove the environment, caches and everything generated
-	rm -rf $(VENV) build dist site toprank-demo .pytest_cache .mypy_cache .ruff_cache .hypothesis .benchmarks
+	rm -rf $(VENV) .venv-lowest build dist site toprank-demo .pytest_cache .mypy_cache .ruff_cache .hypothesis .benchmarks
 	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
 
 # The interpreter: PYTHON if given, else python3.11, else python3, if that is 3.11 or later.

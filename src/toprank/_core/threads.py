@@ -10,7 +10,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import CancelledError
 from itertools import pairwise
-from threading import Condition, Thread, local
+from threading import Lock, Thread, local
 from typing import Any, Self
 
 import numpy as np
@@ -74,7 +74,8 @@ class Threads:
         self._is_shared = False
         self._helpers: list[Thread] = []
         self._open: list[SharedCalls] = []
-        self._changed = Condition()
+        self._lock = Lock()  # and no Condition: Ctrl-C in one of its methods may leave it locked for good
+        self._asleep: list[Any] = []  # a lock for each waiting thread, which `_wake` releases
         self._mine = local()  # the calls this thread is working on
 
     def __enter__(self) -> Self:
@@ -82,9 +83,9 @@ class Threads:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *exception: object) -> None:
-        with self._changed:
+        with self._lock:
             self._is_shared = False
-            self._changed.notify_all()
+            self._wake()
         if kind is None or issubclass(kind, Exception):
             for helper in self._helpers:
                 helper.join()
@@ -129,17 +130,17 @@ class Threads:
         """Offer calls to helpers, starting more helpers if needed."""
         shared = SharedCalls(function, calls, getattr(self._mine, "calls", None))
         n_helpers = min(self.n_threads, len(calls)) - 1
-        with self._changed:
+        with self._lock:
             while len(self._helpers) < n_helpers:
                 helper = Thread(target=self._work_until, args=(lambda: False,), daemon=True)
                 helper.start()
                 self._helpers.append(helper)
             self._open.append(shared)
-            self._changed.notify(n_helpers)
+            self._wake()
         return shared
 
     def _close(self, shared: SharedCalls) -> None:
-        with self._changed:
+        with self._lock:
             self._open.remove(shared)
 
     def _work_until(self, is_over: Callable[[], bool], own: SharedCalls | None = None) -> None:
@@ -148,17 +149,32 @@ class Threads:
         A thread that waits for its `own` calls runs only these and the calls they start: others might take longer.
         """
         while True:
-            with self._changed:
-                chosen = None
-                while self._is_shared and not is_over() and chosen is None:
-                    chosen = next((each for each in self._open if each.is_open and each.belong_to(own)), None)
-                    if chosen is None:
-                        self._changed.wait()
-                if chosen is None:
+            with self._lock:
+                if not self._is_shared or is_over():
                     return
-                at = chosen.n_begun
-                chosen.n_begun += 1
-            self._make_call(chosen, at)
+                chosen = next((each for each in self._open if each.is_open and each.belong_to(own)), None)
+                if chosen is None:
+                    bed = Lock()
+                    bed.acquire()
+                    self._asleep.append(bed)
+                else:
+                    at = chosen.n_begun
+                    chosen.n_begun += 1
+            if chosen is None:
+                self._wait(bed)  # without the lock, so that an interrupt does not keep it
+            else:
+                self._make_call(chosen, at)
+
+    def _wait(self, bed: Any) -> None:
+        """Sleep until `_wake` releases this lock."""
+        bed.acquire()
+
+    def _wake(self) -> None:
+        """Wake all waiting threads; the caller has the lock. An interrupt at any point leaves none asleep for good."""
+        while self._asleep:
+            if self._asleep[-1].locked():
+                self._asleep[-1].release()
+            self._asleep.pop()
 
     def _make_call(self, shared: SharedCalls, at: int) -> None:
         before, self._mine.calls = getattr(self._mine, "calls", None), shared
@@ -168,11 +184,11 @@ class Threads:
         except BaseException as raised:  # raised in the thread that waits for these calls
             error = raised
         self._mine.calls = before
-        with self._changed:
+        with self._lock:
             shared.n_ended += 1
             shared.has_ended[at] = error is None
             shared.error = shared.error or error
-            self._changed.notify_all()
+            self._wake()
         if error is not None and not isinstance(error, Exception):  # Ctrl-C: do not wait
             raise error
 
