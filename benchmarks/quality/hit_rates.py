@@ -30,8 +30,9 @@ from sklearn.model_selection import train_test_split
 import toprank
 from tables import DEVELOPMENT, HELD_OUT, load_table
 
-RANKERS = ("MetaAP", "TreeRank", "RankingTree", "MetaAPForest", "TreeRankForest", "TreeRankBoost", "TAOTree",
-           "CostTree", "CostOptimalCurve")  # fmt: skip
+RANKERS = ("RedFlags", "Scorecard", "ScorecardTree", "SGBAP", "StackedRanker", "GammaKNN", "MetaAP", "TreeRank",
+           "RankingTree", "MetaAPForest", "TreeRankForest", "TreeRankBoost", "TAOTree", "CostTree",
+           "CostOptimalCurve")  # fmt: skip
 SHARES = (0.01, 0.05)
 RULES = 3
 LEAST_CASES = 20
@@ -50,17 +51,22 @@ def groups_of(model: Any, X: Any, y: np.ndarray) -> Iterator[tuple[str, float, f
         top = order[: round(share * len(y))]
         if len(top) >= LEAST_CASES:
             yield f"top {100 * share:.0f} %", *model.rates_.of_group(score[top]), y[top]
-    if not hasattr(model, "tree_"):
-        return
-    leaf = model.tree_.leaf[model.apply(X)]
-    rules = nw.from_native(model.rules()).head(RULES)
-    for row in rules.rows(named=True):
-        inside = leaf == row["leaf"] - 1
+    for rate, n, inside in first_rules(model, X):
         if inside.sum() >= LEAST_CASES:
-            ends = model.rates_.interval(
-                row["hit_rate"], row["n"] / model.n_cases_ * model.rates_.n_cases, inside.sum()
-            )
-            yield "first rules", row["hit_rate"], *ends, y[inside]
+            ends = model.rates_.interval(rate, n / model.n_cases_ * model.rates_.n_cases, inside.sum())
+            yield "first rules", rate, *ends, y[inside]
+
+
+def first_rules(model: Any, X: Any) -> Iterator[tuple[float, float, np.ndarray]]:
+    """Claimed rate, training cases and test cases of the first rules of a tree, and of the first red flags."""
+    if hasattr(model, "tree_"):
+        leaf = model.tree_.leaf[model.apply(X)]
+        for row in nw.from_native(model.rules()).head(RULES).rows(named=True):
+            yield row["hit_rate"], row["n"], leaf == row["leaf"] - 1
+    elif hasattr(model, "flags_"):
+        holds = model.flags_.holds(model._encode(X))
+        for place, flag in enumerate(list(model.flags_)[:RULES]):
+            yield flag.hit_rate, flag.n, holds[:, place]
 
 
 def luck(rate: float, n: int) -> float:
