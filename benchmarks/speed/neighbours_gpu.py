@@ -2,9 +2,9 @@
 
     python benchmarks/speed/neighbours_gpu.py
 
-It needs CuPy and a GPU, and neither Numba nor scikit-learn: what it measures is `Screen`, which leaves about k candidates
-per query. Their distances are computed as in all searches, which takes microseconds per query. The points are those
-of `neighbours.py`; 300 queries are compared with all distances in double precision.
+It needs CuPy and a GPU, and neither Numba nor scikit-learn: what it measures is `Screen`, which leaves about k
+candidates per query. Their distances are computed as in all searches, which takes microseconds per query. The points
+are those of `neighbours.py`; 300 queries are compared with all distances in double precision.
 """
 
 from __future__ import annotations
